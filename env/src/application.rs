@@ -1,0 +1,190 @@
+//! Applications: what is trained, as measured. Limits of the batch size, progress per epoch, gradient statistics, step times.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::model::{
+    BatchConfig, BatchLimits, GradientStats, MeasuredStepTimes, OutsideProfile, StepTime, ThroughputParams,
+};
+
+/// A training application. Its unit of work is the scale-invariant iteration: one iteration at the initial batch size
+/// makes progress 1, one iteration at a larger batch makes progress [`GradientStats::gain`].
+#[derive(Clone, Debug)]
+pub struct Application {
+    /// Name, for example `cifar10`.
+    pub name: String,
+    /// Limits of the batch size, samples.
+    pub limits: BatchLimits,
+    /// Most replicas it can use.
+    pub max_replicas: u32,
+    /// Total batch size under policies that otherwise adapt it; `None`: adapted.
+    pub fixed_batch: Option<u32>,
+    /// Progress reached at the end of each epoch, ascending; the last one completes the job.
+    pub epochs: Vec<f64>,
+    /// Gradient statistics by epoch and batch size.
+    pub gradients: GradientTable,
+    /// True iterations by epoch and batch size, where they were measured.
+    pub iterations: Option<IterationTable>,
+    /// Fitted parameters by accelerator type.
+    pub params: BTreeMap<String, ThroughputParams>,
+    /// Measured step times; where present they are what really happens and `params` only what is believed.
+    pub measured: Option<MeasuredStepTimes>,
+}
+
+impl Application {
+    /// Progress that completes the application, scale-invariant iterations.
+    pub fn total_work(&self) -> f64 {
+        self.epochs.last().copied().unwrap_or(0.0)
+    }
+
+    /// Fitted parameters for an accelerator type. A type called `gpu` says nothing about its speed and takes the first.
+    pub fn params(&self, accelerator: &str) -> Option<&ThroughputParams> {
+        self.params.get(accelerator).or_else(|| if accelerator == "gpu" { self.params.values().next() } else { None })
+    }
+
+    /// Step and synchronisation time with `shape` replicas per node and `atomic` samples per replica: measured if there
+    /// are measurements, otherwise by `params`.
+    ///
+    /// # Errors
+    /// [`OutsideProfile`] where the measurements do not reach.
+    pub fn step_time(&self, params: &ThroughputParams, shape: &[u32], atomic: u32) -> Result<StepTime, OutsideProfile> {
+        match &self.measured {
+            Some(measured) => measured.step_time(shape, atomic),
+            None => {
+                let replicas = shape.iter().sum();
+                let step_secs = params.optim_time(shape.len() as u32, replicas, atomic);
+                Ok(StepTime { step_secs, sync_secs: step_secs - params.grad_time(atomic) })
+            }
+        }
+    }
+
+    /// Scale-invariant iterations per second at total batch `batch` in `epoch`, given what one step takes.
+    pub fn progress_rate(&self, step: StepTime, replicas: u32, batch: BatchConfig, epoch: u32) -> f64 {
+        let total = batch.total(replicas) as f64;
+        let gain = self.gradients.at(total, epoch).gain(total / f64::from(self.limits.init));
+        gain / (step.step_secs + f64::from(batch.accumulation) * (step.step_secs - step.sync_secs))
+    }
+}
+
+/// Values by epoch (rows) and total batch size (columns), interpolated linearly between batch sizes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EpochTable {
+    batch_sizes: Vec<f64>,
+    /// Row-major: `values[epoch * batch_sizes.len() + column]`.
+    values: Vec<f64>,
+}
+
+/// Why an application's table is unusable.
+#[derive(Debug, Error, PartialEq, Eq)]
+pub enum TableError {
+    /// No batch size or no epoch.
+    #[error("the table is empty")]
+    Empty,
+    /// Sizes do not ascend.
+    #[error("batch sizes must be positive and strictly ascending")]
+    BatchOrder,
+    /// Not a rectangle.
+    #[error("{values} values do not fill rows of {columns} batch sizes")]
+    Ragged {
+        /// Number of values.
+        values: usize,
+        /// Number of batch sizes.
+        columns: usize,
+    },
+    /// NaN or infinite.
+    #[error("value {index} is not a finite number")]
+    NotFinite {
+        /// Position in the row-major values.
+        index: usize,
+    },
+}
+
+impl EpochTable {
+    /// Checks and builds a table from row-major `values` of shape epochs x batch sizes.
+    ///
+    /// # Errors
+    /// [`TableError`] where it is empty, ragged, unordered or not finite.
+    pub fn new(batch_sizes: Vec<f64>, values: Vec<f64>) -> Result<Self, TableError> {
+        if batch_sizes.is_empty() || values.is_empty() {
+            return Err(TableError::Empty);
+        }
+        if batch_sizes[0] <= 0.0 || batch_sizes.windows(2).any(|pair| pair[0] >= pair[1]) {
+            return Err(TableError::BatchOrder);
+        }
+        if !values.len().is_multiple_of(batch_sizes.len()) {
+            return Err(TableError::Ragged { values: values.len(), columns: batch_sizes.len() });
+        }
+        if let Some(index) = values.iter().position(|value| !value.is_finite()) {
+            return Err(TableError::NotFinite { index });
+        }
+        Ok(Self { batch_sizes, values })
+    }
+
+    /// Number of rows.
+    pub fn epochs(&self) -> u32 {
+        (self.values.len() / self.batch_sizes.len()) as u32
+    }
+
+    /// Batch sizes of the columns.
+    pub fn batch_sizes(&self) -> &[f64] {
+        &self.batch_sizes
+    }
+
+    /// One row; the last for later epochs.
+    pub fn row(&self, epoch: u32) -> &[f64] {
+        let columns = self.batch_sizes.len();
+        let epoch = epoch.min(self.epochs() - 1) as usize;
+        &self.values[epoch * columns..(epoch + 1) * columns]
+    }
+
+    /// The value at total batch size `batch`, held constant outside the measured sizes.
+    pub fn at(&self, batch: f64, epoch: u32) -> f64 {
+        let row = self.row(epoch);
+        let upper = self.batch_sizes.partition_point(|&size| size < batch);
+        if upper == 0 {
+            return row[0];
+        }
+        if upper == row.len() {
+            return row[upper - 1];
+        }
+        let (low, high) = (self.batch_sizes[upper - 1], self.batch_sizes[upper]);
+        if batch == high {
+            return row[upper];
+        }
+        let share = (batch - low) / (high - low);
+        row[upper - 1] + (row[upper] - row[upper - 1]) * share
+    }
+}
+
+/// Gradient statistics at the initial batch size, by epoch and total batch size.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GradientTable {
+    /// Squared norm of the true gradient.
+    pub sqr: EpochTable,
+    /// Variance of the gradient.
+    pub var: EpochTable,
+}
+
+impl GradientTable {
+    /// Statistics at total batch size `batch` in `epoch`.
+    pub fn at(&self, batch: f64, epoch: u32) -> GradientStats {
+        GradientStats { sqr: self.sqr.at(batch, epoch), var: self.var.at(batch, epoch) }
+    }
+}
+
+/// Cumulative true iterations after each epoch, by total batch size: the oracle that Optimus is given in the literature.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct IterationTable(pub EpochTable);
+
+impl IterationTable {
+    /// Iterations left at `batch` when `epoch` epochs are complete; 1 in the last epoch (convention of the Pollux artifact).
+    pub fn remaining(&self, batch: f64, epoch: u32) -> f64 {
+        let last = self.0.epochs() - 1;
+        if epoch >= last { 1.0 } else { self.0.at(batch, last) - self.0.at(batch, epoch) }
+    }
+}

@@ -1,0 +1,96 @@
+//! The machines: nodes of accelerators. Types are data from a configuration file; nothing in code knows "v100".
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+/// Index of a node in [`Cluster::nodes`].
+pub type NodeId = u32;
+
+/// What an accelerator is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// Graphics processing unit.
+    #[default]
+    Gpu,
+    /// Tensor processing unit.
+    Tpu,
+    /// Field-programmable gate array.
+    Fpga,
+}
+
+/// A type of accelerator.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AcceleratorType {
+    /// Free name, for example `t4`.
+    pub name: String,
+    /// Kind of device.
+    #[serde(default)]
+    pub kind: Kind,
+    /// Device memory, MiB.
+    #[serde(default)]
+    pub memory_mib: Option<u32>,
+}
+
+/// One machine: accelerators of one type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Node {
+    /// Index into [`Cluster::types`].
+    pub accelerator: u16,
+    /// Number of accelerators.
+    pub gpus: u32,
+}
+
+/// All machines.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Cluster {
+    /// Accelerator types in use.
+    pub types: Vec<AcceleratorType>,
+    /// Nodes; a [`NodeId`] indexes this.
+    pub nodes: Vec<Node>,
+}
+
+/// Why a cluster cannot be built.
+#[derive(Debug, Error, PartialEq, Eq)]
+pub enum ClusterError {
+    /// The text is not `NODESxGPUS`.
+    #[error("cluster {text:?} is not NODESxGPUS with both at least 1, for example 16x4")]
+    Shape {
+        /// What was given.
+        text: String,
+    },
+}
+
+impl Cluster {
+    /// `nodes` equal machines with `gpus` accelerators each.
+    pub fn homogeneous(nodes: u32, gpus: u32) -> Self {
+        let gpu = AcceleratorType { name: "gpu".into(), kind: Kind::Gpu, memory_mib: None };
+        Self { types: vec![gpu], nodes: vec![Node { accelerator: 0, gpus }; nodes as usize] }
+    }
+
+    /// Parses `16x4`: 16 nodes with 4 accelerators each.
+    ///
+    /// # Errors
+    /// [`ClusterError::Shape`] where the text is anything else.
+    pub fn parse(text: &str) -> Result<Self, ClusterError> {
+        let shape = |text: &str| {
+            let (nodes, gpus) = text.split_once('x')?;
+            let (nodes, gpus): (u32, u32) = (nodes.parse().ok()?, gpus.parse().ok()?);
+            (1..=1_000_000).contains(&nodes).then_some(())?;
+            (1..=1024).contains(&gpus).then_some((nodes, gpus))
+        };
+        let (nodes, gpus) = shape(text).ok_or_else(|| ClusterError::Shape { text: text.into() })?;
+        Ok(Self::homogeneous(nodes, gpus))
+    }
+
+    /// Accelerators in all nodes.
+    pub fn total_gpus(&self) -> u32 {
+        self.nodes.iter().map(|node| node.gpus).sum()
+    }
+
+    /// Accelerators of the largest node; 1 for an empty cluster.
+    pub fn gpus_per_node(&self) -> u32 {
+        self.nodes.iter().map(|node| node.gpus).max().unwrap_or(1)
+    }
+}

@@ -1,0 +1,112 @@
+//! What one action does, and the sizes a job moves through.
+
+use serde::{Deserialize, Serialize};
+
+use crate::gym::layout::Layout;
+use crate::view::JobView;
+
+/// What is done to the job of a slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verb {
+    /// Start it, or move it one rung up the ladder of sizes.
+    Grow,
+    /// Move it one rung down.
+    Shrink,
+    /// Take everything away.
+    Preempt,
+}
+
+impl Verb {
+    /// In the order of action numbers.
+    pub const ALL: [Self; 3] = [Self::Grow, Self::Shrink, Self::Preempt];
+}
+
+/// A decoded action.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Change the job in a slot.
+    Change {
+        /// The slot.
+        slot: usize,
+        /// What to do.
+        verb: Verb,
+    },
+    /// End the round: the working allocation is carried out and time goes on.
+    Wait,
+}
+
+impl Action {
+    /// From its number; `None` where there is no such action.
+    pub fn decode(number: usize, layout: &Layout) -> Option<Self> {
+        if number == layout.wait() {
+            return Some(Self::Wait);
+        }
+        let verb = *Verb::ALL.get(number % layout.verbs)?;
+        let slot = number / layout.verbs;
+        (slot < layout.slots).then_some(Self::Change { slot, verb })
+    }
+
+    /// Its number.
+    pub fn encode(self, layout: &Layout) -> usize {
+        match self {
+            Self::Change { slot, verb } => slot * layout.verbs + verb as usize,
+            Self::Wait => layout.wait(),
+        }
+    }
+}
+
+/// The sizes a job can be moved through: its smallest, then one accelerator at a time up to a full node, then node by node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ladder {
+    min: u32,
+    max: u32,
+    per_node: u32,
+}
+
+impl Ladder {
+    /// The ladder of a job on nodes of `per_node` accelerators.
+    pub fn of(job: &JobView<'_>, per_node: u32) -> Self {
+        Self { min: job.min_gpus(), max: job.max_gpus().max(job.min_gpus()), per_node }
+    }
+
+    /// The smallest size.
+    pub fn min(&self) -> u32 {
+        self.min
+    }
+
+    /// The largest size.
+    pub fn max(&self) -> u32 {
+        self.max
+    }
+
+    /// The next larger size; `None` at the top.
+    pub fn up(&self, gpus: u32) -> Option<u32> {
+        let next = match gpus {
+            0 => self.min,
+            gpus if gpus < self.per_node => gpus + 1,
+            gpus => (gpus / self.per_node + 1) * self.per_node,
+        };
+        let next = next.min(self.max);
+        (next > gpus).then_some(next)
+    }
+
+    /// The next smaller size that the job still runs on; `None` at the bottom.
+    pub fn down(&self, gpus: u32) -> Option<u32> {
+        let next = match gpus {
+            gpus if gpus <= self.per_node => gpus.saturating_sub(1),
+            gpus => (gpus - 1) / self.per_node * self.per_node,
+        };
+        (gpus > self.min).then(|| next.max(self.min))
+    }
+
+    /// The largest size on the ladder that is at most `gpus`; zero below the bottom.
+    pub fn snap(&self, gpus: u32) -> u32 {
+        match gpus {
+            gpus if gpus < self.min => 0,
+            gpus if gpus >= self.max => self.max,
+            gpus if gpus <= self.per_node => gpus,
+            gpus => (gpus / self.per_node * self.per_node).max(self.min),
+        }
+    }
+}

@@ -1,0 +1,252 @@
+//! The environment: reset, step, and the cluster behind them.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::gym::action::Action;
+use crate::gym::layout::Layout;
+use crate::gym::observation::{Encoder, layout};
+use crate::gym::reward::{Integrals, Reward};
+use crate::gym::round::Round;
+use crate::plan::Plan;
+use crate::sim::{Scenario, SimError, Simulator, Status};
+use crate::view::ClusterView;
+
+/// Where an observation and its action mask are written; both owned by the caller.
+#[derive(Debug)]
+pub struct ObservationMut<'a> {
+    /// Flat features, [`Layout::obs_dim`] numbers.
+    pub features: &'a mut [f32],
+    /// 1 where the action is allowed, [`Layout::actions`] numbers; never all zero.
+    pub mask: &'a mut [u8],
+}
+
+/// An observation with its action mask.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Observation {
+    /// Flat features.
+    pub features: Vec<f32>,
+    /// 1 where the action is allowed.
+    pub mask: Vec<u8>,
+}
+
+impl Observation {
+    /// All zeros.
+    pub fn zeros(layout: &Layout) -> Self {
+        Self { features: vec![0.0; layout.obs_dim()], mask: vec![0; layout.actions()] }
+    }
+
+    /// A place to write to.
+    pub fn as_mut(&mut self) -> ObservationMut<'_> {
+        ObservationMut { features: &mut self.features, mask: &mut self.mask }
+    }
+}
+
+/// What a step gives, beside the observation.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Step {
+    /// Reward for the time that passed.
+    pub reward: f64,
+    /// Time that passed, seconds; zero inside a round. Discount by it, never per decision.
+    pub elapsed_secs: f64,
+    /// The episode ended by itself: every job is complete.
+    pub terminated: bool,
+    /// The episode was cut off: bootstrap with the value of the final observation.
+    pub truncated: bool,
+}
+
+/// How an episode begins.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ResetOptions {
+    /// Simulated time after which episodes are truncated, overriding the scenario's horizon.
+    pub horizon: Option<crate::time::SimTime>,
+}
+
+/// Why an environment cannot go on.
+#[derive(Debug, Error)]
+pub enum EnvError {
+    /// There is no such action, or the mask forbids it.
+    #[error("action {action} is not allowed here")]
+    Forbidden {
+        /// The action.
+        action: usize,
+    },
+    /// `step` without or after an episode.
+    #[error("no episode is under way: call reset first")]
+    NotReset,
+    /// The workload cannot be run.
+    #[error(transparent)]
+    Simulation(#[from] SimError),
+}
+
+/// An environment in the sense of Gymnasium, with action masks, SMDP time and caller-owned buffers.
+pub trait Environment: Send {
+    /// Shapes.
+    fn layout(&self) -> Layout;
+
+    /// Starts an episode. With a seed the random stream is created anew, without one it continues.
+    ///
+    /// # Errors
+    /// [`EnvError`] where the workload cannot be run.
+    fn reset(&mut self, seed: Option<u64>, options: &ResetOptions, out: ObservationMut<'_>) -> Result<(), EnvError>;
+
+    /// Takes one action.
+    ///
+    /// # Errors
+    /// [`EnvError::Forbidden`] for an action the mask forbids, [`EnvError::NotReset`] outside an episode.
+    fn step(&mut self, action: usize, out: ObservationMut<'_>) -> Result<Step, EnvError>;
+
+    /// Mean job completion time of the episode that just ended, seconds, where the environment has jobs.
+    fn mean_jct_secs(&self) -> Option<f64> {
+        None
+    }
+}
+
+/// Makes the scenario of an episode from its seed.
+pub type ScenarioSource = Arc<dyn Fn(u64) -> Arc<Scenario> + Send + Sync>;
+
+/// Options of [`ClusterEnv`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EnvOptions {
+    /// Job slots in an observation.
+    pub slots: usize,
+    /// Reward.
+    pub reward: Reward,
+}
+
+impl Default for EnvOptions {
+    fn default() -> Self {
+        Self { slots: 64, reward: Reward::default() }
+    }
+}
+
+/// The cluster as an environment. An action changes one job's allocation or ends the round; decisions at which nothing but
+/// waiting is possible are taken by the environment itself. Cloning it is a snapshot.
+#[derive(Clone)]
+pub struct ClusterEnv {
+    source: ScenarioSource,
+    options: EnvOptions,
+    layout: Layout,
+    seed: u64,
+    simulator: Option<Simulator>,
+    round: Round,
+    encoder: Encoder,
+    plan: Plan,
+    status: Status,
+}
+
+impl ClusterEnv {
+    /// An environment over the scenarios of `source`.
+    pub fn new(source: ScenarioSource, options: EnvOptions) -> Self {
+        let layout = layout(options.slots);
+        Self {
+            source,
+            options,
+            layout,
+            seed: 0,
+            simulator: None,
+            round: Round::default(),
+            encoder: Encoder::new(layout),
+            plan: Plan::keep(),
+            status: Status::Complete,
+        }
+    }
+
+    /// The simulator behind the current episode.
+    pub fn simulator(&self) -> Option<&Simulator> {
+        self.simulator.as_ref()
+    }
+
+    /// What a policy would see now.
+    pub fn view(&self) -> Option<ClusterView<'_>> {
+        self.simulator.as_ref().map(Simulator::view)
+    }
+
+    /// The round under way: which jobs are in which slots, and their working allocation.
+    pub fn round(&self) -> &Round {
+        &self.round
+    }
+
+    fn write(&self, out: ObservationMut<'_>) {
+        out.features.copy_from_slice(self.encoder.observation());
+        self.round.mask(&self.layout, out.mask);
+    }
+
+    /// Runs to the next decision with a choice.
+    fn to_decision(&mut self) -> Result<(), EnvError> {
+        let simulator = self.simulator.as_mut().ok_or(EnvError::NotReset)?;
+        loop {
+            self.status = simulator.run_until_decision()?;
+            let view = simulator.view();
+            self.round.begin(&view, &self.layout);
+            if self.status != Status::Decision || self.round.has_choice() {
+                self.encoder.begin(&view, &self.round);
+                return Ok(());
+            }
+            self.plan.changes.clear();
+            simulator.apply(&self.plan)?;
+        }
+    }
+}
+
+impl Environment for ClusterEnv {
+    fn layout(&self) -> Layout {
+        self.layout
+    }
+
+    fn reset(&mut self, seed: Option<u64>, options: &ResetOptions, out: ObservationMut<'_>) -> Result<(), EnvError> {
+        self.seed = seed.unwrap_or_else(|| self.seed.wrapping_add(1));
+        let mut scenario = (self.source)(self.seed);
+        if options.horizon.is_some() {
+            let mut cut = Scenario::clone(&scenario);
+            cut.options.horizon = options.horizon;
+            scenario = Arc::new(cut);
+        }
+        self.simulator = Some(Simulator::new(scenario));
+        self.to_decision()?;
+        self.write(out);
+        Ok(())
+    }
+
+    fn step(&mut self, action: usize, out: ObservationMut<'_>) -> Result<Step, EnvError> {
+        let simulator = self.simulator.as_mut().ok_or(EnvError::NotReset)?;
+        if self.status != Status::Decision {
+            return Err(EnvError::NotReset);
+        }
+        let forbidden = EnvError::Forbidden { action };
+        let before = (simulator.now(), Integrals::of(simulator));
+        match Action::decode(action, &self.layout).ok_or(EnvError::Forbidden { action })? {
+            Action::Change { slot, verb } => {
+                if !self.round.change(slot, verb) {
+                    return Err(forbidden);
+                }
+                self.encoder.update(&simulator.view(), &self.round, slot);
+            }
+            Action::Wait => {
+                if !self.round.may_end() {
+                    return Err(forbidden);
+                }
+                self.round.plan(&simulator.view(), &mut self.plan);
+                simulator.apply(&self.plan)?;
+                self.to_decision()?;
+            }
+        }
+        self.write(out);
+        let simulator = self.simulator.as_ref().ok_or(EnvError::NotReset)?;
+        Ok(Step {
+            reward: self.options.reward.between(before.1, Integrals::of(simulator)),
+            elapsed_secs: (simulator.now() - before.0).as_secs_f64(),
+            terminated: self.status == Status::Complete,
+            truncated: self.status == Status::Truncated,
+        })
+    }
+
+    fn mean_jct_secs(&self) -> Option<f64> {
+        let simulator = self.simulator.as_ref()?;
+        let arrived = simulator.records().iter().filter(|record| record.submit <= simulator.now()).count();
+        (arrived > 0).then(|| simulator.job_millis() as f64 / 1000.0 / arrived as f64)
+    }
+}

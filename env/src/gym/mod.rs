@@ -1,0 +1,26 @@
+//! The environment room: observations, action masks, rewards and vectors of environments over the simulator.
+//!
+//! A decision round is a sequence of small actions, each changing one job, ended by "wait"; see [`Round`]. That keeps the
+//! action space independent of cluster and queue, and lets one network serve both.
+
+mod action;
+mod check;
+mod environment;
+mod layout;
+mod observation;
+mod pack;
+mod reward;
+mod round;
+mod vec_env;
+
+pub use action::{Action, Ladder, Verb};
+pub use check::{Finding, check};
+pub use environment::{
+    ClusterEnv, EnvError, EnvOptions, Environment, Observation, ObservationMut, ResetOptions, ScenarioSource, Step,
+};
+pub use layout::Layout;
+pub use observation::{Encoder, GLOBAL_FEATURES, SLOT_FEATURES, layout, schema_hash};
+pub use pack::pack;
+pub use reward::{Reward, RewardTerm};
+pub use round::{Round, Slot};
+pub use vec_env::{Cursor, VecBuffers, VecEnv};

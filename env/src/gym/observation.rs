@@ -1,0 +1,277 @@
+//! What a learned policy sees: features of each job slot and of the cluster, all of order one.
+//!
+//! A change of one job touches that job's features and the global ones only, so the encoder keeps the features of a round
+//! and updates them in place; writing an observation is then one copy.
+
+use sha2::{Digest, Sha256};
+
+use crate::gym::layout::Layout;
+use crate::gym::round::{Round, Slot};
+use crate::sim::Phase;
+use crate::view::{ClusterView, JobView};
+
+/// Features of a slot, in order. Part of the schema: changing a name, the order or a formula changes the hash.
+pub const SLOT_FEATURES: [&str; 24] = [
+    "occupied",
+    "log_age_secs",
+    "log_attained_gpu_secs",
+    "log_secs_since_change",
+    "log_restarts",
+    "log_secs_until_started",
+    "held",
+    "min_gpus",
+    "max_gpus",
+    "rigid",
+    "remaining_known",
+    "rank_by_remaining",
+    "demand_of_shorter",
+    "log_remaining_secs_at_min",
+    "working",
+    "working_share",
+    "pending",
+    "changed",
+    "log_remaining_secs_at_working",
+    "parallel_efficiency",
+    "gain_up_per_gpu",
+    "loss_down_per_gpu",
+    "log_saved_secs_per_gpu_up",
+    "fits_up",
+];
+
+/// Features of the cluster, in order.
+pub const GLOBAL_FEATURES: [&str; 16] = [
+    "free_share",
+    "log_total_gpus",
+    "log_gpus_per_node",
+    "active_per_slot",
+    "pending_share",
+    "log_pending",
+    "log_hidden",
+    "demand_min_share",
+    "actions_share",
+    "on_arrival",
+    "on_completion",
+    "on_round",
+    "free_type_0",
+    "free_type_1",
+    "free_type_2",
+    "free_type_3",
+];
+
+/// Bumped whenever the meaning of a feature or an action changes.
+const SCHEMA_VERSION: u32 = 1;
+
+/// Layout of observations and actions with `slots` job slots.
+pub const fn layout(slots: usize) -> Layout {
+    Layout { slots, slot_features: SLOT_FEATURES.len(), globals: GLOBAL_FEATURES.len(), verbs: 3 }
+}
+
+/// SHA-256, in hexadecimal, of everything that gives meaning to the numbers of an observation and an action. It does not
+/// depend on the number of slots: a set policy trained with 64 works with 256.
+pub fn schema_hash() -> String {
+    let verbs = crate::gym::action::Verb::ALL.map(|verb| format!("{verb:?}"));
+    let text =
+        format!("{SCHEMA_VERSION};{};{};{}", SLOT_FEATURES.join(","), GLOBAL_FEATURES.join(","), verbs.join(","));
+    Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Numbers of a slot that stay the same within a round.
+#[derive(Clone, Copy, Debug, Default)]
+struct Facts {
+    /// Remaining work; negative where unknown.
+    work: f64,
+    rate_at_min: f64,
+}
+
+/// Encodes rounds into observations.
+#[derive(Clone, Debug)]
+pub struct Encoder {
+    layout: Layout,
+    total_gpus: f32,
+    features: Vec<f32>,
+    facts: Vec<Facts>,
+    order: Vec<(f64, u32)>,
+}
+
+impl Encoder {
+    /// An encoder for observations of `layout`.
+    pub fn new(layout: Layout) -> Self {
+        Self {
+            layout,
+            total_gpus: 1.0,
+            features: vec![0.0; layout.obs_dim()],
+            facts: vec![Facts::default(); layout.slots],
+            order: Vec::with_capacity(layout.slots),
+        }
+    }
+
+    /// The layout.
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// Encodes a round that has just begun.
+    pub fn begin(&mut self, view: &ClusterView<'_>, round: &Round) {
+        self.total_gpus = view.cluster().total_gpus().max(1) as f32;
+        self.features.fill(0.0);
+        self.order.clear();
+        for (at, slot) in round.slots().iter().enumerate() {
+            let Some(job) = view.job(slot.job) else {
+                continue;
+            };
+            let key = self.fixed_features(at, slot, &job, view);
+            self.order.push((key, at as u32));
+            self.working_features(at, slot, &job, round);
+        }
+        self.rank(round);
+        self.globals(view, round);
+    }
+
+    /// Encodes the change of one slot.
+    pub fn update(&mut self, view: &ClusterView<'_>, round: &Round, slot: usize) {
+        if let Some(job) = view.job(round.slots()[slot].job) {
+            self.working_features(slot, &round.slots()[slot], &job, round);
+        }
+        self.globals(view, round);
+    }
+
+    /// The observation, flat.
+    pub fn observation(&self) -> &[f32] {
+        &self.features
+    }
+
+    /// Writes the features that do not change within a round; returns what the job is ranked by.
+    fn fixed_features(&mut self, at: usize, slot: &Slot, job: &JobView<'_>, view: &ClusterView<'_>) -> f64 {
+        let (min, max) = (slot.ladder.min(), slot.ladder.max());
+        let work = job.remaining_work();
+        let rate_at_min = job.rate(min).unwrap_or(0.0);
+        self.facts[at] = Facts { work: work.unwrap_or(-1.0), rate_at_min };
+        let attained = job.attained_gpu_millis() as f64 / 1000.0;
+        let until = match job.state.phase {
+            Phase::Starting { until } => (until - view.now).as_secs_f64(),
+            Phase::Pending | Phase::Running => 0.0,
+        };
+        let at_min = self.facts[at].secs_at(rate_at_min);
+        let since = (view.now - job.state.changed).as_secs_f64();
+        let f = &mut self.features[at * SLOT_FEATURES.len()..][..SLOT_FEATURES.len()];
+        f[0] = 1.0;
+        f[1] = log1p(job.age().as_secs_f64()) * 0.1;
+        f[2] = log1p(attained) * 0.1;
+        f[3] = log1p(since) * 0.1;
+        f[4] = log1p(f64::from(job.state.restarts)) * 0.5;
+        f[5] = log1p(until) * 0.2;
+        f[6] = log1p(f64::from(slot.held)) * 0.25;
+        f[7] = log1p(f64::from(min)) * 0.25;
+        f[8] = log1p(f64::from(max)) * 0.25;
+        f[9] = f32::from(u8::from(min == max));
+        f[10] = f32::from(u8::from(work.is_some()));
+        f[13] = log1p(at_min) * 0.1;
+        if work.is_some() { at_min } else { attained }
+    }
+
+    /// Writes the features that depend on the working allocation.
+    fn working_features(&mut self, at: usize, slot: &Slot, job: &JobView<'_>, round: &Round) {
+        let facts = self.facts[at];
+        let working = slot.working;
+        let rate = if working == slot.ladder.min() { facts.rate_at_min } else { job.rate(working).unwrap_or(0.0) };
+        let per_min = if facts.rate_at_min > 0.0 { 1.0 / facts.rate_at_min } else { 0.0 };
+        let (mut gain, mut saved, mut fits) = (0.0, 0.0, 0.0);
+        if let Some(up) = slot.ladder.up(working) {
+            let more = f64::from(up - working);
+            let rate_up = if up == slot.ladder.min() { facts.rate_at_min } else { job.rate(up).unwrap_or(0.0) };
+            gain = (rate_up - rate) * per_min / more;
+            saved = (facts.secs_at(rate.max(facts.rate_at_min * 0.1)) - facts.secs_at(rate_up)).max(0.0) / more;
+            fits = f32::from(u8::from(round.allows(at, crate::gym::action::Verb::Grow)));
+        }
+        let down = slot.ladder.down(working).unwrap_or(0);
+        let rate_down = if down == 0 { 0.0 } else { job.rate(down).unwrap_or(0.0) };
+        let loss = if working > 0 { (rate - rate_down) * per_min / f64::from(working - down) } else { 0.0 };
+        let efficiency =
+            if working > 0 { rate * per_min * f64::from(slot.ladder.min()) / f64::from(working) } else { 1.0 };
+        let f = &mut self.features[at * SLOT_FEATURES.len()..][..SLOT_FEATURES.len()];
+        f[14] = log1p(f64::from(working)) * 0.25;
+        f[15] = working as f32 / self.total_gpus;
+        f[16] = f32::from(u8::from(working == 0));
+        f[17] = f32::from(u8::from(working != slot.held));
+        f[18] = log1p(facts.secs_at(rate)) * 0.1;
+        f[19] = efficiency as f32;
+        f[20] = gain as f32;
+        f[21] = loss as f32;
+        f[22] = log1p(saved) * 0.1;
+        f[23] = fits;
+    }
+
+    /// Ranks slots by remaining time (or attained service): what a sorting heuristic would see at a glance.
+    fn rank(&mut self, round: &Round) {
+        self.order.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+        let count = self.order.len().max(1) as f32;
+        let mut demand = 0.0;
+        for (rank, &(_, at)) in self.order.iter().enumerate() {
+            let f = &mut self.features[at as usize * SLOT_FEATURES.len()..][..SLOT_FEATURES.len()];
+            f[11] = rank as f32 / count;
+            f[12] = (demand / self.total_gpus).min(4.0);
+            demand += round.slots()[at as usize].ladder.min() as f32;
+        }
+    }
+
+    fn globals(&mut self, view: &ClusterView<'_>, round: &Round) {
+        let slots = round.slots();
+        let pending = slots.iter().filter(|slot| slot.working == 0).count();
+        let demand: u32 = slots.iter().map(|slot| slot.ladder.min()).sum();
+        let free: u32 = round.free().iter().sum();
+        let flag = |on: bool| f32::from(u8::from(on));
+        let total = self.total_gpus;
+        let capacity = self.layout.slots.max(1) as f32;
+        let g = &mut self.features[self.layout.slots * SLOT_FEATURES.len()..];
+        g[0] = free as f32 / total;
+        g[1] = log1p(f64::from(total)) * 0.1;
+        g[2] = log1p(f64::from(view.cluster().gpus_per_node())) * 0.25;
+        g[3] = slots.len() as f32 / capacity;
+        g[4] = pending as f32 / slots.len().max(1) as f32;
+        g[5] = log1p(pending as f64) * 0.2;
+        g[6] = log1p(round.hidden() as f64) * 0.2;
+        g[7] = (demand as f32 / total).min(4.0);
+        g[8] = round.actions() as f32 / (2.0 * capacity);
+        g[9] = flag(view.trigger.arrival);
+        g[10] = flag(view.trigger.completion);
+        g[11] = flag(view.trigger.round);
+        for (at, &free) in round.free().iter().take(4).enumerate() {
+            g[12 + at] = free as f32 / total;
+        }
+    }
+}
+
+impl Facts {
+    /// Seconds left at `rate`; zero where nothing is known.
+    fn secs_at(&self, rate: f64) -> f64 {
+        if self.work <= 0.0 || rate <= 0.0 { 0.0 } else { self.work / rate }
+    }
+}
+
+/// Natural logarithm of `1 + x` to about 1e-4, from the exponent bits and a polynomial: features need no more, and `ln`
+/// would be half of the encoder's time.
+fn log1p(x: f64) -> f32 {
+    let y = (1.0 + x.max(0.0)) as f32;
+    let bits = y.to_bits();
+    let exponent = ((bits >> 23) as i32 - 127) as f32;
+    let m = f32::from_bits((bits & 0x007F_FFFF) | 0x3F80_0000) - 1.0;
+    let log2 = exponent
+        + m * (1.442_689
+            + m * (-0.721_165_6
+                + m * (0.478_684_36
+                    + m * (-0.347_305_24 + m * (0.241_873_25 + m * (-0.136_753_18 + m * 0.041_976_9))))));
+    log2 * std::f32::consts::LN_2
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn logarithm_is_close_to_the_exact_one() {
+        for step in 0..4000 {
+            let x = f64::from(step) * f64::from(step) * 3.7;
+            assert!((f64::from(log1p(x)) - x.ln_1p()).abs() < 3e-4, "{x}: {} {}", log1p(x), x.ln_1p());
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! Reward terms by name, each a rate integrated over the time that a step takes.
+
+use serde::{Deserialize, Serialize};
+
+use crate::sim::Simulator;
+
+/// A named reward term with its weight.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub enum RewardTerm {
+    /// Minus the integral of the number of jobs in the system. Over an episode this is minus the sum of all completion
+    /// times, by Little's law.
+    JobsInSystem {
+        /// Factor.
+        weight: f64,
+    },
+    /// The integral of the share of accelerators that are held.
+    Utilization {
+        /// Factor.
+        weight: f64,
+    },
+}
+
+impl RewardTerm {
+    /// Names, for listings.
+    pub const NAMES: [&'static str; 2] = ["jobs-in-system", "utilization"];
+}
+
+/// The reward of a run: a sum of terms, per `scale_secs` of time.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Reward {
+    /// Terms.
+    pub terms: Vec<RewardTerm>,
+    /// Time unit of the integrals, seconds; it only keeps returns of order one.
+    pub scale_secs: f64,
+}
+
+impl Default for Reward {
+    fn default() -> Self {
+        Self { terms: vec![RewardTerm::JobsInSystem { weight: 1.0 }], scale_secs: 3600.0 }
+    }
+}
+
+/// Values of the integrals at some moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Integrals {
+    job_millis: i64,
+    gpu_millis: f64,
+}
+
+impl Integrals {
+    pub fn of(simulator: &Simulator) -> Self {
+        Self {
+            job_millis: simulator.job_millis(),
+            gpu_millis: simulator.gpu_millis() as f64 / f64::from(simulator.scenario().cluster.total_gpus()),
+        }
+    }
+}
+
+impl Reward {
+    /// The reward of going from one moment to another.
+    pub(crate) fn between(&self, from: Integrals, to: Integrals) -> f64 {
+        let unit = self.scale_secs * 1000.0;
+        let value = |term: &RewardTerm| match *term {
+            RewardTerm::JobsInSystem { weight } => -weight * (to.job_millis - from.job_millis) as f64,
+            RewardTerm::Utilization { weight } => weight * (to.gpu_millis - from.gpu_millis),
+        };
+        self.terms.iter().map(value).sum::<f64>() / unit
+    }
+}

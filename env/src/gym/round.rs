@@ -1,0 +1,214 @@
+//! One decision round: a working allocation that actions change one job at a time, until it becomes a plan.
+//!
+//! The same code serves the environment and a deployed policy, so a policy meets in production exactly what it met in
+//! training.
+
+use crate::gym::action::{Action, Ladder, Verb};
+use crate::gym::layout::Layout;
+use crate::gym::pack::pack;
+use crate::job::JobId;
+use crate::plan::Plan;
+use crate::view::ClusterView;
+
+/// A job in a slot.
+#[derive(Clone, Copy, Debug)]
+pub struct Slot {
+    /// The job.
+    pub job: JobId,
+    /// Accelerators it holds.
+    pub held: u32,
+    /// Accelerators it is to hold after this round.
+    pub working: u32,
+    /// Sizes it can be moved through.
+    pub ladder: Ladder,
+    /// Accelerator type it runs on, or would start on.
+    pub accelerator: u16,
+    /// The direction it has been moved in during this round; it cannot be moved back.
+    moved: Option<Verb>,
+}
+
+/// The working allocation of one round.
+#[derive(Clone, Debug, Default)]
+pub struct Round {
+    slots: Vec<Slot>,
+    /// Free accelerators by type under the working allocation.
+    free: Vec<u32>,
+    hidden: usize,
+    actions: usize,
+    // Buffers, kept so that a round allocates nothing.
+    order: Vec<(f64, u32)>,
+    chosen: Vec<bool>,
+    nodes: Vec<u32>,
+    largest_first: Vec<u32>,
+}
+
+impl Round {
+    /// Starts a round on `view`. Where more jobs are active than there are slots, half the slots show the jobs with the least
+    /// known remaining work (or the least attained service), the other half the oldest of the rest.
+    pub fn begin(&mut self, view: &ClusterView<'_>, layout: &Layout) {
+        self.free.clear();
+        self.free.resize(view.cluster().types.len(), 0);
+        for (node, &free) in view.cluster().nodes.iter().zip(view.free()) {
+            self.free[node.accelerator as usize] += free;
+        }
+        self.actions = 0;
+        self.slots.clear();
+        self.hidden = view.active().saturating_sub(layout.slots);
+        if self.hidden > 0 {
+            self.choose(view, layout.slots);
+        }
+        let per_node = view.cluster().gpus_per_node();
+        for (at, job) in view.jobs().enumerate() {
+            if self.hidden > 0 && !self.chosen[at] {
+                continue;
+            }
+            let held = job.gpus();
+            let home =
+                job.state.placement.slices().first().map(|slice| view.cluster().nodes[slice.node as usize].accelerator);
+            self.slots.push(Slot {
+                job: job.id(),
+                held,
+                working: held,
+                ladder: Ladder::of(&job, per_node),
+                accelerator: home.unwrap_or(0),
+                moved: None,
+            });
+        }
+    }
+
+    fn choose(&mut self, view: &ClusterView<'_>, slots: usize) {
+        self.order.clear();
+        self.order.extend(view.jobs().enumerate().map(|(at, job)| {
+            let shortest = job.remaining_secs(job.min_gpus()).unwrap_or(job.attained_gpu_millis() as f64 / 1000.0);
+            (shortest, at as u32)
+        }));
+        self.order.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+        self.chosen.clear();
+        self.chosen.resize(view.active(), false);
+        for &(_, at) in &self.order[..slots / 2] {
+            self.chosen[at as usize] = true;
+        }
+        let oldest = (0..self.chosen.len()).filter(|&at| !self.chosen[at]).take(slots - slots / 2);
+        self.order.clear();
+        self.order.extend(oldest.map(|at| (0.0, at as u32)));
+        for &(_, at) in &self.order {
+            self.chosen[at as usize] = true;
+        }
+    }
+
+    /// The jobs on show, in ascending order of (submission, id).
+    pub fn slots(&self) -> &[Slot] {
+        &self.slots
+    }
+
+    /// Number of active jobs that have no slot; they keep what they hold.
+    pub fn hidden(&self) -> usize {
+        self.hidden
+    }
+
+    /// Free accelerators under the working allocation, by type.
+    pub fn free(&self) -> &[u32] {
+        &self.free
+    }
+
+    /// Actions taken in this round.
+    pub fn actions(&self) -> usize {
+        self.actions
+    }
+
+    /// Whether the round's changes so far could be carried out with `verb` done to `slot` as well.
+    pub fn allows(&self, slot: usize, verb: Verb) -> bool {
+        let Some(job) = self.slots.get(slot) else {
+            return false;
+        };
+        match verb {
+            Verb::Grow => {
+                matches!(job.moved, None | Some(Verb::Grow))
+                    && job.ladder.up(job.working).is_some_and(|next| self.home(job, next).is_some())
+            }
+            Verb::Shrink => matches!(job.moved, None | Some(Verb::Shrink)) && job.ladder.down(job.working).is_some(),
+            Verb::Preempt => matches!(job.moved, None | Some(Verb::Shrink)) && job.working > 0,
+        }
+    }
+
+    /// The accelerator type on which a job can have `gpus`: its own if it holds any, otherwise the one with most free.
+    fn home(&self, job: &Slot, gpus: u32) -> Option<u16> {
+        let extra = gpus - job.working;
+        if job.working > 0 {
+            return (self.free[job.accelerator as usize] >= extra).then_some(job.accelerator);
+        }
+        let (most, &free) =
+            self.free.iter().enumerate().max_by_key(|&(index, &free)| (free, std::cmp::Reverse(index)))?;
+        (free >= extra).then_some(most as u16)
+    }
+
+    /// Whether the round may end: not while everything would stand still although a job could be started.
+    pub fn may_end(&self) -> bool {
+        let idle = self.hidden == 0 && self.slots.iter().all(|job| job.working == 0);
+        !(idle && (0..self.slots.len()).any(|slot| self.allows(slot, Verb::Grow)))
+    }
+
+    /// Does one thing to one job. Returns whether it was allowed; nothing happens otherwise.
+    pub fn change(&mut self, slot: usize, verb: Verb) -> bool {
+        if !self.allows(slot, verb) {
+            return false;
+        }
+        let job = self.slots[slot];
+        let (working, accelerator) = match verb {
+            Verb::Grow => {
+                let next = job.ladder.up(job.working).unwrap_or(job.working);
+                (next, self.home(&job, next).unwrap_or(job.accelerator))
+            }
+            Verb::Shrink => (job.ladder.down(job.working).unwrap_or(job.working), job.accelerator),
+            Verb::Preempt => (0, job.accelerator),
+        };
+        self.free[accelerator as usize] = self.free[accelerator as usize] + job.working - working;
+        self.slots[slot] = Slot { working, accelerator, moved: Some(verb), ..job };
+        self.actions += 1;
+        true
+    }
+
+    /// Writes which actions are allowed, 1 or 0 each; at least one always is.
+    pub fn mask(&self, layout: &Layout, mask: &mut [u8]) {
+        mask.fill(0);
+        let mut any = false;
+        for slot in 0..self.slots.len() {
+            for verb in Verb::ALL {
+                let allowed = self.allows(slot, verb);
+                any |= allowed;
+                mask[Action::Change { slot, verb }.encode(layout)] = u8::from(allowed);
+            }
+        }
+        mask[layout.wait()] = u8::from(self.may_end() || !any);
+    }
+
+    /// Whether anything but ending the round is allowed.
+    pub fn has_choice(&self) -> bool {
+        (0..self.slots.len()).any(|slot| Verb::ALL.into_iter().any(|verb| self.allows(slot, verb)))
+    }
+
+    /// The plan that carries the working allocation out: jobs whose size is unchanged stay where they are, the others are
+    /// packed, largest first.
+    pub fn plan(&mut self, view: &ClusterView<'_>, plan: &mut Plan) {
+        plan.changes.clear();
+        self.nodes.clear();
+        self.nodes.extend_from_slice(view.free());
+        self.largest_first.clear();
+        for (at, slot) in self.slots.iter().enumerate().filter(|(_, slot)| slot.working != slot.held) {
+            if let Some(job) = view.job(slot.job) {
+                for held in job.state.placement.slices() {
+                    self.nodes[held.node as usize] += held.gpus;
+                }
+            }
+            self.largest_first.push(at as u32);
+        }
+        let slots = &self.slots;
+        self.largest_first.sort_unstable_by_key(|&at| (std::cmp::Reverse(slots[at as usize].working), at));
+        for &at in &self.largest_first {
+            let slot = &slots[at as usize];
+            // By construction the counts fit; a job that still finds no room waits rather than breaking the plan.
+            let placement = pack(view.cluster(), &mut self.nodes, slot.accelerator, slot.working);
+            plan.set(slot.job, placement.unwrap_or_default());
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! Jobs: what is asked for, what is true, and what can be observed while they run.
+
+use serde::{Deserialize, Serialize};
+
+use crate::time::SimTime;
+
+/// Index of a job in its workload, which is sorted by submission: ids ascend with time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct JobId(pub u32);
+
+impl JobId {
+    /// As an index.
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// Which numbers of accelerators a job can use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Elasticity {
+    /// Exactly what it asked for.
+    Rigid,
+    /// Any number in the range.
+    Elastic {
+        /// Fewest accelerators it runs on, at least 1.
+        min: u32,
+        /// Most accelerators it can use.
+        max: u32,
+    },
+}
+
+/// What a user submits; all of it may be known to a policy.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct JobRequest {
+    /// The trace's own name for the job.
+    pub name: String,
+    /// Who submits; index into the workload's tenants.
+    pub tenant: u32,
+    /// Time of submission.
+    pub submit: SimTime,
+    /// Accelerators asked for.
+    pub gpus: u32,
+    /// Total batch size asked for, samples; `None`: the application's initial one.
+    pub batch_size: Option<u32>,
+    /// Sizes the job can run at.
+    pub elasticity: Elasticity,
+}
+
+impl JobRequest {
+    /// Fewest accelerators the job runs on.
+    pub fn min_gpus(&self) -> u32 {
+        match self.elasticity {
+            Elasticity::Rigid => self.gpus,
+            Elasticity::Elastic { min, .. } => min,
+        }
+    }
+
+    /// Most accelerators the job can use.
+    pub fn max_gpus(&self) -> u32 {
+        match self.elasticity {
+            Elasticity::Rigid => self.gpus,
+            Elasticity::Elastic { max, .. } => max,
+        }
+    }
+
+    /// Whether the job can run on `gpus` accelerators.
+    pub fn accepts(&self, gpus: u32) -> bool {
+        (self.min_gpus()..=self.max_gpus()).contains(&gpus)
+    }
+}
+
+/// What a job has to do; hidden from policies except through an information level.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Work {
+    /// Runs for this long on exactly the accelerators it asked for, as in traces without a model.
+    Fixed {
+        /// Run time.
+        duration: SimTime,
+    },
+    /// Trains an application of the catalog to its end.
+    Application {
+        /// Index into [`Workload::applications`].
+        index: u16,
+    },
+}
+
+/// A job of a workload.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct JobSpec {
+    /// What was asked for.
+    pub request: JobRequest,
+    /// What there is to do.
+    pub work: Work,
+}
+
+/// The jobs of one run and the applications they train.
+#[derive(Clone, Debug, Default)]
+pub struct Workload {
+    /// Applications that jobs refer to.
+    pub applications: Vec<std::sync::Arc<crate::application::Application>>,
+    /// Jobs in ascending order of submission.
+    pub jobs: Vec<JobSpec>,
+}
+
+impl Workload {
+    /// Builds a workload, sorting jobs by submission (stable: equal times keep the trace's order).
+    pub fn new(applications: Vec<std::sync::Arc<crate::application::Application>>, mut jobs: Vec<JobSpec>) -> Self {
+        jobs.sort_by_key(|job| job.request.submit);
+        Self { applications, jobs }
+    }
+
+    /// The application a job trains, if any.
+    pub fn application(&self, job: JobId) -> Option<&std::sync::Arc<crate::application::Application>> {
+        match self.jobs[job.index()].work {
+            Work::Fixed { .. } => None,
+            Work::Application { index } => self.applications.get(index as usize),
+        }
+    }
+
+    /// The application's name, or `""` for a job without a model.
+    pub fn application_name(&self, job: JobId) -> &str {
+        self.application(job).map_or("", |application| &application.name)
+    }
+}

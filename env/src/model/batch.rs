@@ -1,0 +1,156 @@
+//! A total batch size is never free: it is replicas x micro-batches x samples, and each factor is an integer with a limit.
+//!
+//! The rounding below is the published simulators' to the last bit, because one sample more per GPU is another row of the profile.
+
+use serde::{Deserialize, Serialize};
+
+/// Slack of every ceiling, so that a quotient such as 12.000000000000002 counts as 12 (Pollux artifact `goodput.py`).
+const CEIL_SLACK: f64 = 1e-8;
+
+/// How one replica processes its share of a step: `accumulation` micro-batches without synchronisation, then one with it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BatchConfig {
+    /// Samples in one forward and backward pass of one replica (`m` in Pollux).
+    pub atomic: u32,
+    /// Extra passes accumulated before the gradients are synchronised (`s` in Pollux); 0 means every pass synchronises.
+    pub accumulation: u32,
+}
+
+impl BatchConfig {
+    /// Samples per optimiser step over all replicas: `replicas * atomic * (accumulation + 1)` (Pollux section 3.2).
+    #[must_use]
+    pub fn total(self, replicas: u32) -> u64 {
+        u64::from(replicas) * u64::from(self.atomic) * (u64::from(self.accumulation) + 1)
+    }
+}
+
+/// The batch sizes a job may use; all in samples.
+///
+/// Serialised as a plain table and validated on the way in, so a value of this type always satisfies
+/// `1 <= init <= max` and `1 <= min_local <= max_local`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(try_from = "RawBatchLimits")]
+pub struct BatchLimits {
+    /// Total batch the user tuned the job for (`M0`); its efficiency is 1 by definition.
+    pub init: u32,
+    /// Largest total batch with which the job is known to converge (`Mmax`).
+    pub max: u32,
+    /// Fewest samples worth a pass of one replica.
+    pub min_local: u32,
+    /// Most samples that fit in the memory of one accelerator.
+    pub max_local: u32,
+}
+
+/// Batch limits that contradict each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BatchLimitsError {
+    /// The initial total batch is zero or above the largest one.
+    #[error("initial batch size {init} is not between 1 and the maximum {max}")]
+    Total {
+        /// Initial total batch, samples.
+        init: u32,
+        /// Largest total batch, samples.
+        max: u32,
+    },
+    /// The smallest batch per replica is zero or above the largest one.
+    #[error("minimum local batch size {min_local} is not between 1 and the maximum {max_local}")]
+    Local {
+        /// Smallest batch of a replica, samples.
+        min_local: u32,
+        /// Largest batch of a replica, samples.
+        max_local: u32,
+    },
+}
+
+impl BatchLimits {
+    /// Limits from total batch sizes `init..=max` and batch sizes of one replica `min_local..=max_local`, in samples.
+    ///
+    /// # Errors
+    /// When a range is empty or starts at zero.
+    pub fn new(init: u32, max: u32, min_local: u32, max_local: u32) -> Result<Self, BatchLimitsError> {
+        if init == 0 || init > max {
+            return Err(BatchLimitsError::Total { init, max });
+        }
+        if min_local == 0 || min_local > max_local {
+            return Err(BatchLimitsError::Local { min_local, max_local });
+        }
+        Ok(Self { init, max, min_local, max_local })
+    }
+
+    /// Splits a given total batch over `replicas` (at least 1), as every policy that does not tune the batch does
+    /// (Pollux artifact `simulator.py`, `update_local_bsz`).
+    ///
+    /// A single replica above `init` accumulates at least once: the gradient noise cannot be estimated from one micro-batch. The
+    /// result obeys [`capped`](Self::capped); a total below `replicas * min_local` gives an `atomic` below `min_local`, which
+    /// the artifact allows too.
+    #[must_use]
+    pub fn split(&self, target_total: u32, replicas: u32) -> BatchConfig {
+        let replicas = replicas.max(1);
+        let local = ceil(f64::from(target_total) / f64::from(replicas));
+        let config = self.accumulate(f64::from(local), replicas == 1 && target_total > self.init);
+        self.capped(config, replicas)
+    }
+
+    /// Lowers `atomic` until the total fits in `max`, as the artifact does after every choice of batch size, because rounding up
+    /// per replica can push the total beyond it. Where not even single samples fit, passes go too (the artifact is left with
+    /// empty ones); with more replicas than `max` the result is one sample each.
+    #[must_use]
+    pub fn capped(&self, config: BatchConfig, replicas: u32) -> BatchConfig {
+        let share = (self.max / replicas.max(1)).max(1);
+        let accumulation = config.accumulation.min(share - 1);
+        BatchConfig { atomic: config.atomic.min(share / (accumulation + 1)), accumulation }
+    }
+
+    /// The smallest total batch `replicas` can work on together, in samples: `max(init, min_local * replicas)`.
+    #[must_use]
+    pub fn smallest_total(&self, replicas: u32) -> u64 {
+        u64::from(self.init).max(u64::from(self.min_local) * u64::from(replicas))
+    }
+
+    /// The most replicas that all get their smallest batch without exceeding `max`.
+    #[must_use]
+    pub fn most_replicas(&self) -> u32 {
+        self.max / self.min_local
+    }
+
+    /// Fewest passes of at most `max_local` samples that process `local` samples; at least two if `twice`.
+    pub(super) fn accumulate(&self, local: f64, twice: bool) -> BatchConfig {
+        let max_local = f64::from(self.max_local);
+        // Most calls need one pass, and divisions are what they spend their time on.
+        if local <= max_local && !twice {
+            return BatchConfig { atomic: ceil(local), accumulation: 0 };
+        }
+        let passes = ceil(local / max_local).max(1 + u32::from(twice));
+        BatchConfig { atomic: ceil(local / f64::from(passes)), accumulation: passes - 1 }
+    }
+
+    /// Whether a replica may process this many samples in one pass.
+    pub(super) fn allows_local(&self, atomic: u32) -> bool {
+        (self.min_local..=self.max_local).contains(&atomic)
+    }
+}
+
+/// Ceiling with slack of a non-negative number. Written with casts because without SSE 4.1 `f64::ceil` is a library call.
+fn ceil(x: f64) -> u32 {
+    let x = x - CEIL_SLACK;
+    let floor = x as u32;
+    floor + u32::from(f64::from(floor) < x)
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawBatchLimits {
+    init: u32,
+    max: u32,
+    min_local: u32,
+    max_local: u32,
+}
+
+impl TryFrom<RawBatchLimits> for BatchLimits {
+    type Error = BatchLimitsError;
+
+    fn try_from(raw: RawBatchLimits) -> Result<Self, Self::Error> {
+        Self::new(raw.init, raw.max, raw.min_local, raw.max_local)
+    }
+}

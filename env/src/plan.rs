@@ -1,0 +1,35 @@
+//! What changes now: the answer of a policy to a view.
+
+use serde::{Deserialize, Serialize};
+
+use crate::job::JobId;
+use crate::placement::Placement;
+
+/// A job's new placement; an empty one takes its accelerators away.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Change {
+    /// The job.
+    pub job: JobId,
+    /// Where it is to run from now on.
+    pub placement: Placement,
+}
+
+/// The changes of one decision. Jobs that are not named keep what they have. All changes take effect at once: capacity is
+/// counted after every release.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Plan {
+    /// At most one per job.
+    pub changes: Vec<Change>,
+}
+
+impl Plan {
+    /// Nothing changes.
+    pub fn keep() -> Self {
+        Self::default()
+    }
+
+    /// Moves `job` to `placement`.
+    pub fn set(&mut self, job: JobId, placement: Placement) {
+        self.changes.push(Change { job, placement });
+    }
+}

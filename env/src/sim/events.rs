@@ -1,0 +1,45 @@
+//! The event queue: a binary heap whose ties are broken by (time, kind, job).
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use crate::job::JobId;
+use crate::time::SimTime;
+
+/// What happens, in the order in which it happens at one instant. Rounds and arrivals are not queued: both are known in
+/// advance, and a round sorts after [`EventKind::Phase`] and before [`EventKind::PhaseAfterRound`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum EventKind {
+    /// A job ends its restart or its epoch.
+    Phase,
+    /// The same, for an end that was rounded down onto a scheduling round it really falls after.
+    PhaseAfterRound,
+}
+
+/// A queued event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Event {
+    pub at: SimTime,
+    pub kind: EventKind,
+    pub job: JobId,
+    /// The job's generation when this was queued; void if it has changed since.
+    pub generation: u32,
+}
+
+/// Events in ascending order.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct EventQueue(BinaryHeap<Reverse<Event>>);
+
+impl EventQueue {
+    pub fn push(&mut self, event: Event) {
+        self.0.push(Reverse(event));
+    }
+
+    pub fn peek(&self) -> Option<Event> {
+        self.0.peek().map(|Reverse(event)| *event)
+    }
+
+    pub fn pop(&mut self) -> Option<Event> {
+        self.0.pop().map(|Reverse(event)| event)
+    }
+}

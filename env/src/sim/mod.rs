@@ -1,0 +1,651 @@
+//! The discrete-event simulator.
+//!
+//! Between events a running job has a constant rate, so an event costs work only for jobs whose rate changed, whatever
+//! the number of jobs. [`Simulator::run_until_decision`] advances to the next moment a policy is asked; the caller looks at
+//! [`Simulator::view`] and answers with [`Simulator::apply`]. Nothing else drives it: evaluation, gym and tests share this
+//! path.
+
+mod events;
+mod options;
+mod profile;
+mod record;
+mod scenario;
+mod speeds;
+mod state;
+
+use std::sync::Arc;
+
+use rand::RngExt;
+use thiserror::Error;
+
+use crate::guard::{Guard, Violation};
+use crate::job::{JobId, Work};
+use crate::model::{OutsideProfile, StepTime, slowdown};
+use crate::placement::Placement;
+use crate::plan::{Change, Plan};
+use crate::policy::Policy;
+use crate::seed::{Stream, keyed};
+use crate::time::SimTime;
+use crate::view::{Batching, ClusterView, Information, Trigger};
+
+use events::{Event, EventKind, EventQueue};
+pub use options::{EpochEnd, Release, Rounds, SimOptions};
+pub use profile::Profile;
+pub use record::{AllocationChange, JobRecord, Outcome};
+pub use scenario::Scenario;
+pub use speeds::{Best, Speeds};
+pub use state::{JobState, JobTable, Phase};
+
+/// Decisions in a row that may leave a waiting cluster idle before the run is called stalled.
+const STALL_LIMIT: u32 = 10_000;
+
+/// Why a run cannot go on.
+#[derive(Debug, Error)]
+pub enum SimError {
+    /// The guard refused a plan.
+    #[error("the plan at {at} was refused: {}", .violations.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+    Refused {
+        /// When.
+        at: SimTime,
+        /// Every rule it breaks.
+        violations: Vec<Violation>,
+    },
+    /// A job runs where its measurements do not reach.
+    #[error("job {name} ({application}) at {at}: {source}")]
+    Profile {
+        /// When.
+        at: SimTime,
+        /// The job's name.
+        name: String,
+        /// Its application.
+        application: String,
+        /// What is missing.
+        source: OutsideProfile,
+    },
+    /// A job's application has no speed on this cluster.
+    #[error("application {application} has no throughput parameters for accelerator type {accelerator}")]
+    NoSpeed {
+        /// The application.
+        application: String,
+        /// The accelerator type.
+        accelerator: String,
+    },
+    /// Nothing runs, nothing will arrive and the policy starts nothing.
+    #[error("stalled at {at}: {pending} jobs wait, nothing runs, and the policy starts none of them (first: {first})")]
+    Stalled {
+        /// When.
+        at: SimTime,
+        /// Jobs waiting.
+        pending: usize,
+        /// Name of the first.
+        first: String,
+    },
+}
+
+/// Where a run stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Status {
+    /// A policy is to decide.
+    Decision,
+    /// Every job is complete.
+    Complete,
+    /// The horizon is reached.
+    Truncated,
+}
+
+/// One run. Cloning it is a snapshot; assigning the clone back restores it.
+#[derive(Clone, Debug)]
+pub struct Simulator {
+    scenario: Arc<Scenario>,
+    now: SimTime,
+    table: JobTable,
+    free: Vec<u32>,
+    queue: EventQueue,
+    /// Jobs that have arrived are those below.
+    arrived: usize,
+    last_round: SimTime,
+    trigger: Trigger,
+    /// What completed jobs hold until the next round, and with it their part in interference.
+    holding: Vec<(JobId, Placement)>,
+    /// Running jobs whose batch size is to be chosen again at the next decision.
+    stale: Vec<JobId>,
+    records: Vec<JobRecord>,
+    allocations: Vec<AllocationChange>,
+    distributed: Vec<u32>,
+    in_system: u32,
+    job_millis: i64,
+    gpu_millis: i64,
+    held: u32,
+    idle_decisions: u32,
+    decisions: u64,
+    events: u64,
+    guard: Guard,
+}
+
+impl Simulator {
+    /// A run at time zero.
+    pub fn new(scenario: Arc<Scenario>) -> Self {
+        let free: Vec<u32> = scenario.cluster.nodes.iter().map(|node| node.gpus).collect();
+        let jobs = &scenario.workload.jobs;
+        let records = jobs
+            .iter()
+            .enumerate()
+            .map(|(index, job)| JobRecord {
+                job: JobId(index as u32),
+                submit: job.request.submit,
+                start: None,
+                finish: None,
+                restarts: 0,
+                attained_gpu_millis: 0,
+                executed: SimTime::ZERO,
+                restarting: SimTime::ZERO,
+            })
+            .collect();
+        Self {
+            now: SimTime::ZERO,
+            table: JobTable::new(jobs.len()),
+            distributed: vec![0; free.len()],
+            free,
+            queue: EventQueue::default(),
+            arrived: 0,
+            last_round: SimTime::ZERO,
+            trigger: Trigger::default(),
+            holding: Vec::new(),
+            stale: Vec::new(),
+            records,
+            allocations: Vec::new(),
+            in_system: 0,
+            job_millis: 0,
+            gpu_millis: 0,
+            held: 0,
+            idle_decisions: 0,
+            decisions: 0,
+            events: 0,
+            guard: Guard::default(),
+            scenario,
+        }
+    }
+
+    /// The inputs of this run.
+    pub fn scenario(&self) -> &Arc<Scenario> {
+        &self.scenario
+    }
+
+    /// Now.
+    pub fn now(&self) -> SimTime {
+        self.now
+    }
+
+    /// Integral over time of the number of jobs in the system, job-milliseconds. By Little's law its final value is the
+    /// sum of all completion times.
+    pub fn job_millis(&self) -> i64 {
+        self.job_millis
+    }
+
+    /// Integral over time of the number of accelerators held, GPU-milliseconds.
+    pub fn gpu_millis(&self) -> i64 {
+        self.gpu_millis
+    }
+
+    /// What a policy sees now.
+    pub fn view(&self) -> ClusterView<'_> {
+        ClusterView {
+            now: self.now,
+            trigger: self.trigger,
+            information: self.scenario.options.information,
+            batching: self.scenario.options.batching,
+            scenario: &self.scenario,
+            table: &self.table,
+            free: &self.free,
+        }
+    }
+
+    /// Runs `policy` to the end.
+    ///
+    /// # Errors
+    /// [`SimError`] where the policy breaks a rule, a job leaves its profile, or the run stalls.
+    pub fn run(mut self, policy: &mut dyn Policy) -> Result<Outcome, SimError> {
+        while self.run_until_decision()? == Status::Decision {
+            let plan = policy.decide(&self.view());
+            self.apply(&plan)?;
+        }
+        Ok(self.outcome())
+    }
+
+    /// The records so far.
+    pub fn outcome(mut self) -> Outcome {
+        let now = self.now;
+        for &id in self.table.active() {
+            self.records[id.index()] = record_of(self.table.state(id), &self.records[id.index()], now, None);
+        }
+        let truncated = self.records.iter().any(|record| record.finish.is_none());
+        Outcome {
+            end: now,
+            truncated,
+            decisions: self.decisions,
+            events: self.events,
+            allocations: std::mem::take(&mut self.allocations),
+            jobs: self.records,
+        }
+    }
+
+    /// Records of completed jobs so far, by id; others are blank.
+    pub fn records(&self) -> &[JobRecord] {
+        &self.records
+    }
+
+    /// Advances to the next decision point, or to the end.
+    ///
+    /// # Errors
+    /// [`SimError`] where a job leaves its profile or the run stalls.
+    pub fn run_until_decision(&mut self) -> Result<Status, SimError> {
+        self.trigger = Trigger::default();
+        let horizon = self.scenario.options.horizon.unwrap_or(SimTime::NEVER);
+        loop {
+            self.drop_void_events();
+            let arrival = self.next_arrival();
+            let phase = self.queue.peek();
+            let round = self.next_round(arrival);
+            let next = arrival.min(round).min(phase.map_or(SimTime::NEVER, |event| event.at));
+            let churned = self.trigger.arrival || self.trigger.completion;
+            if churned && self.scenario.options.rounds.on_churn && next > self.now {
+                return Ok(self.decision());
+            }
+            if next == SimTime::NEVER {
+                return self.at_rest();
+            }
+            if next > horizon {
+                self.advance(horizon);
+                return Ok(Status::Truncated);
+            }
+            self.advance(next);
+            match phase {
+                Some(event) if event.at == next && (event.kind == EventKind::Phase || round > next) => {
+                    self.queue.pop();
+                    self.phase_end(event.job)?;
+                }
+                _ if arrival == next => self.arrive(),
+                _ => {
+                    self.last_round = self.now;
+                    self.trigger.round = true;
+                    self.release_holding();
+                    if !self.table.active().is_empty() {
+                        return Ok(self.decision());
+                    }
+                }
+            }
+        }
+    }
+
+    /// Carries out a plan at the current decision point.
+    ///
+    /// # Errors
+    /// [`SimError::Refused`] where the guard finds violations (nothing is changed then), [`SimError::Profile`] where a job
+    /// would run outside its measurements.
+    pub fn apply(&mut self, plan: &Plan) -> Result<(), SimError> {
+        let mut guard = std::mem::take(&mut self.guard);
+        let checked = guard.check(&self.view(), plan);
+        self.guard = guard;
+        checked.map_err(|violations| SimError::Refused { at: self.now, violations })?;
+        // Every release comes before every allocation, so that the order within a plan does not matter.
+        for change in &plan.changes {
+            if self.table.state(change.job).placement != change.placement {
+                self.idle_decisions = 0;
+                self.vacate(change.job);
+            }
+        }
+        for change in &plan.changes {
+            if self.table.state(change.job).placement != change.placement {
+                self.occupy(change)?;
+            }
+        }
+        self.rechoose_batches()?;
+        self.update_interference()
+    }
+
+    fn decision(&mut self) -> Status {
+        self.decisions += 1;
+        self.idle_decisions += 1;
+        Status::Decision
+    }
+
+    fn at_rest(&self) -> Result<Status, SimError> {
+        match self.table.active().first() {
+            None => Ok(Status::Complete),
+            Some(&first) => Err(self.stalled(first)),
+        }
+    }
+
+    fn stalled(&self, first: JobId) -> SimError {
+        SimError::Stalled { at: self.now, pending: self.table.active().len(), first: self.name(first).into() }
+    }
+
+    fn name(&self, job: JobId) -> &str {
+        &self.scenario.workload.jobs[job.index()].request.name
+    }
+
+    fn drop_void_events(&mut self) {
+        while let Some(event) = self.queue.peek() {
+            if self.table.get(event.job).is_some_and(|state| state.generation == event.generation) {
+                break;
+            }
+            self.queue.pop();
+        }
+    }
+
+    fn next_arrival(&self) -> SimTime {
+        self.scenario.workload.jobs.get(self.arrived).map_or(SimTime::NEVER, |job| job.request.submit)
+    }
+
+    /// The next round: there is none while nothing is active, and a stalled cluster stops asking.
+    fn next_round(&self, arrival: SimTime) -> SimTime {
+        let Some(period) = self.scenario.options.rounds.period else {
+            return SimTime::NEVER;
+        };
+        let after = self.last_round + period;
+        let idle = self.table.active().is_empty() && self.holding.is_empty();
+        let from = match idle {
+            false => after.max(self.now),
+            true if arrival == SimTime::NEVER => return SimTime::NEVER,
+            true => after.max(arrival),
+        };
+        let nothing_else = arrival == SimTime::NEVER && self.queue.peek().is_none();
+        if nothing_else && self.idle_decisions > STALL_LIMIT { SimTime::NEVER } else { from.next_multiple_of(period) }
+    }
+
+    fn advance(&mut self, to: SimTime) {
+        let span = (to - self.now).as_millis();
+        self.job_millis += i64::from(self.in_system) * span;
+        self.gpu_millis += i64::from(self.held) * span;
+        self.now = to;
+    }
+
+    fn arrive(&mut self) {
+        let id = JobId(self.arrived as u32);
+        let factor = match self.scenario.options.information {
+            Information::Estimate { sigma } => {
+                let mut rng = keyed(self.scenario.seed, Stream::Estimates, u64::from(id.0));
+                (sigma * standard_normal(rng.random(), rng.random())).exp()
+            }
+            Information::Oracle | Information::Profiled => 1.0,
+        };
+        self.table.insert(JobState::new(id, self.now, factor));
+        self.arrived += 1;
+        self.in_system += 1;
+        self.events += 1;
+        self.trigger.arrival = true;
+    }
+
+    /// A job ends its restart or an epoch.
+    fn phase_end(&mut self, job: JobId) -> Result<(), SimError> {
+        self.events += 1;
+        let now = self.now;
+        let state = self.table.state_mut(job);
+        state.settle(now);
+        if let Phase::Starting { .. } = state.phase {
+            state.phase = Phase::Running;
+            return self.run_segment(job);
+        }
+        state.epoch += 1;
+        let epoch = state.epoch;
+        // The end of an epoch is exact by definition, whatever rounding put the event here.
+        let epochs = match self.scenario.workload.application(job) {
+            Some(app) => {
+                self.table.state_mut(job).progress = app.epochs[epoch as usize - 1];
+                app.epochs.len() as u32
+            }
+            None => 1,
+        };
+        if epoch >= epochs {
+            self.complete(job);
+            return Ok(());
+        }
+        self.choose_batch(job);
+        self.run_segment(job)
+    }
+
+    fn complete(&mut self, job: JobId) {
+        let state = self.table.state(job);
+        let record = record_of(state, &self.records[job.index()], self.now, Some(self.now));
+        self.records[job.index()] = record;
+        self.in_system -= 1;
+        self.trigger.completion = true;
+        let placement = std::mem::take(&mut self.table.state_mut(job).placement);
+        if self.scenario.options.release == Release::NextRound && self.scenario.options.rounds.period.is_some() {
+            self.holding.push((job, placement));
+        } else {
+            self.give_back(job, &placement);
+        }
+        self.table.remove(job);
+    }
+
+    fn release_holding(&mut self) {
+        while let Some((job, placement)) = self.holding.pop() {
+            self.give_back(job, &placement);
+        }
+    }
+
+    fn give_back(&mut self, job: JobId, placement: &Placement) {
+        for slice in placement.slices() {
+            self.free[slice.node as usize] += slice.gpus;
+            self.distributed[slice.node as usize] -= u32::from(placement.is_distributed());
+        }
+        self.held -= placement.gpus();
+        self.log(job, &Placement::none());
+    }
+
+    /// Takes away what a job holds.
+    fn vacate(&mut self, job: JobId) {
+        let now = self.now;
+        let state = self.table.state_mut(job);
+        state.settle(now);
+        state.phase = Phase::Pending;
+        state.changed = now;
+        state.rate = 0.0;
+        state.generation += 1;
+        let placement = std::mem::take(&mut state.placement);
+        state.previous_gpus = placement.gpus();
+        if !placement.is_empty() {
+            self.give_back(job, &placement);
+        }
+    }
+
+    fn occupy(&mut self, change: &Change) -> Result<(), SimError> {
+        if change.placement.is_empty() {
+            return Ok(());
+        }
+        let distributed = u32::from(change.placement.is_distributed());
+        for slice in change.placement.slices() {
+            self.free[slice.node as usize] -= slice.gpus;
+            self.distributed[slice.node as usize] += distributed;
+        }
+        self.held += change.placement.gpus();
+        let (job, now) = (change.job, self.now);
+        let application = self.scenario.workload.application_name(job);
+        let state = self.table.state_mut(job);
+        let from = state.previous_gpus;
+        let cost = self.scenario.options.switch_cost.cost_millis(application, from, change.placement.gpus(), true);
+        state.placement = change.placement.clone();
+        state.restarts += u32::from(state.started.is_some());
+        state.started.get_or_insert(now);
+        let until = now + SimTime::from_millis(cost);
+        state.phase = if cost > 0 { Phase::Starting { until } } else { Phase::Running };
+        let event = Event { at: until, kind: EventKind::Phase, job, generation: state.generation };
+        self.choose_batch(job);
+        if cost > 0 {
+            self.queue.push(event)
+        } else {
+            self.run_segment(job)?
+        }
+        self.log(job, &change.placement);
+        Ok(())
+    }
+
+    fn log(&mut self, job: JobId, placement: &Placement) {
+        if self.scenario.options.log_allocations {
+            let change = AllocationChange { at: self.now, job, gpus: placement.gpus(), nodes: placement.nodes() };
+            self.allocations.push(change);
+        }
+    }
+
+    /// Chooses the batch size for the current placement.
+    fn choose_batch(&mut self, job: JobId) {
+        let Work::Application { index } = self.scenario.workload.jobs[job.index()].work else {
+            return;
+        };
+        let scenario = &self.scenario;
+        let app = &scenario.workload.applications[index as usize];
+        let request = &scenario.workload.jobs[job.index()].request;
+        let state = self.table.state_mut(job);
+        let (nodes, gpus) = (state.placement.nodes(), state.placement.gpus());
+        state.stale = false;
+        let requested = request.batch_size.unwrap_or(app.limits.init);
+        let adapted = match (scenario.options.batching, app.fixed_batch) {
+            (Batching::Requested, _) => Some(app.limits.split(requested, gpus)),
+            (_, Some(total)) => Some(app.limits.split(total, gpus)),
+            (Batching::Agent, None) => {
+                let best = state.profile.model(app.limits).and_then(|model| model.best(nodes, gpus));
+                best.map(|best| app.limits.capped(best.batch, gpus))
+            }
+            (Batching::Catalog, None) => {
+                let packed = nodes == gpus.div_ceil(scenario.cluster.gpus_per_node());
+                let tabled = scenario.speeds.best(index, state.epoch, gpus).filter(|_| packed).map(|best| best.batch);
+                tabled.or_else(|| scenario.best_batch(index, state.epoch, nodes, gpus))
+            }
+        };
+        // Without a model yet, or where no batch size fits the limits: the smallest total the replicas allow.
+        let smallest = app.limits.smallest_total(gpus).min(u64::from(app.limits.max)) as u32;
+        state.batch = adapted.unwrap_or_else(|| app.limits.split(smallest, gpus));
+    }
+
+    /// Starts to run at the current batch size: measures it, sets the rate and queues the end of the epoch.
+    fn run_segment(&mut self, job: JobId) -> Result<(), SimError> {
+        let spec = &self.scenario.workload.jobs[job.index()];
+        let state = self.table.state(job);
+        let (rate, goal) = match spec.work {
+            Work::Fixed { duration } => (1.0, duration.as_secs_f64()),
+            Work::Application { index } => {
+                let app = self.scenario.workload.applications[index as usize].clone();
+                let (epoch, batch, replicas) = (state.epoch, state.batch, state.placement.gpus());
+                let step = self.true_step(job, index)?;
+                let total = batch.total(replicas) as f64;
+                let stats = app.gradients.at(total, epoch);
+                if self.scenario.options.batching == Batching::Agent {
+                    let state = self.table.state_mut(job);
+                    let nodes = state.placement.nodes();
+                    if state.profile.observe(nodes, replicas, batch.atomic, step, stats) && !state.stale {
+                        state.stale = true;
+                        self.stale.push(job);
+                    }
+                }
+                (app.progress_rate(step, replicas, batch, epoch), app.epochs[epoch as usize])
+            }
+        };
+        self.set_rate(job, rate, goal);
+        Ok(())
+    }
+
+    fn true_step(&self, job: JobId, index: u16) -> Result<StepTime, SimError> {
+        let app = &self.scenario.workload.applications[index as usize];
+        let state = self.table.state(job);
+        let params = self.scenario.speeds.params(index).ok_or_else(|| SimError::NoSpeed {
+            application: app.name.clone(),
+            accelerator: self.scenario.cluster.types.first().map_or_else(String::new, |kind| kind.name.clone()),
+        })?;
+        app.step_time(params, &state.placement.shape(), state.batch.atomic).map_err(|source| SimError::Profile {
+            at: self.now,
+            name: self.name(job).into(),
+            application: app.name.clone(),
+            source,
+        })
+    }
+
+    /// Sets a settled job's undisturbed rate and queues the event at which it reaches `goal`.
+    fn set_rate(&mut self, job: JobId, rate: f64, goal: f64) {
+        let now = self.now;
+        let whole_seconds = self.scenario.options.epoch_end == EpochEnd::WholeSecond;
+        let period = self.scenario.options.rounds.period;
+        let state = self.table.state_mut(job);
+        state.rate = rate * state.kept_speed;
+        state.generation += 1;
+        if state.rate <= 0.0 {
+            return;
+        }
+        let left = ((goal - state.progress) / state.rate).max(0.0);
+        let (at, kind) = if whole_seconds {
+            let at = now.saturating_add(SimTime::from_secs_f64(left.round_ties_even()));
+            // An end that really falls after a round but is rounded onto it happens after the round.
+            let on_round = period.is_some_and(|period| at.next_multiple_of(period) == at);
+            let after = on_round && left > (at - now).as_secs_f64();
+            (at, if after { EventKind::PhaseAfterRound } else { EventKind::Phase })
+        } else {
+            (now.saturating_add(SimTime::from_secs_f64(left)), EventKind::Phase)
+        };
+        self.queue.push(Event { at, kind, job, generation: state.generation });
+    }
+
+    /// Chooses batch sizes again where an agent's model has changed.
+    fn rechoose_batches(&mut self) -> Result<(), SimError> {
+        // Segments that start here may become stale again and queue behind the ones looked at now.
+        let count = self.stale.len();
+        for at in 0..count {
+            let job = self.stale[at];
+            let Some(state) = self.table.get(job) else {
+                continue;
+            };
+            if !state.stale || state.phase != Phase::Running {
+                continue;
+            }
+            let before = state.batch;
+            self.choose_batch(job);
+            if self.table.state(job).batch != before {
+                let now = self.now;
+                self.table.state_mut(job).settle(now);
+                self.run_segment(job)?;
+            }
+        }
+        self.stale.drain(..count);
+        Ok(())
+    }
+
+    /// Slows distributed jobs that share nodes, speeds up those that no longer do.
+    fn update_interference(&mut self) -> Result<(), SimError> {
+        let penalty = self.scenario.options.interference;
+        if penalty == 0.0 {
+            return Ok(());
+        }
+        for at in 0..self.table.active().len() {
+            let job = self.table.active()[at];
+            let state = self.table.state(job);
+            let shared = state.placement.slices().iter().map(|slice| self.distributed[slice.node as usize]);
+            let kept = slowdown(&shared.collect::<smallvec::SmallVec<[u32; 16]>>(), penalty);
+            if kept != state.kept_speed {
+                let (running, now) = (state.phase == Phase::Running, self.now);
+                let state = self.table.state_mut(job);
+                state.settle(now);
+                state.kept_speed = kept;
+                if running {
+                    self.run_segment(job)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn record_of(state: &JobState, blank: &JobRecord, now: SimTime, finish: Option<SimTime>) -> JobRecord {
+    JobRecord {
+        start: state.started,
+        finish,
+        restarts: state.restarts,
+        attained_gpu_millis: state.attained_gpu_millis(now),
+        executed: state.executed(now),
+        restarting: state.restarting(now),
+        ..*blank
+    }
+}
+
+/// Box-Muller transform of two uniform draws in [0, 1).
+fn standard_normal(first: f64, second: f64) -> f64 {
+    (-2.0 * (1.0 - first).ln()).sqrt() * (std::f64::consts::TAU * second).cos()
+}

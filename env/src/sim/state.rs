@@ -1,0 +1,197 @@
+//! Active jobs. Between events a job advances at a constant rate, so its state is only touched when the rate changes and
+//! everything that grows with time is derived from `(value at since, rate)`.
+
+use crate::job::JobId;
+use crate::model::BatchConfig;
+use crate::placement::Placement;
+use crate::sim::profile::Profile;
+use crate::time::SimTime;
+
+/// What an active job is doing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Phase {
+    /// Waits for accelerators.
+    #[default]
+    Pending,
+    /// Holds accelerators and restarts on them.
+    Starting {
+        /// When it begins to make progress.
+        until: SimTime,
+    },
+    /// Makes progress.
+    Running,
+}
+
+/// One active job.
+#[derive(Clone, Debug)]
+pub struct JobState {
+    /// The job.
+    pub id: JobId,
+    /// What it is doing.
+    pub phase: Phase,
+    /// Where it is.
+    pub placement: Placement,
+    /// Current batch size per replica and accumulation steps.
+    pub batch: BatchConfig,
+    /// Completed epochs.
+    pub epoch: u32,
+    /// Changes of placement after the first start.
+    pub restarts: u32,
+    /// First time it held accelerators.
+    pub started: Option<SimTime>,
+    /// When its placement changed last; submission before that.
+    pub changed: SimTime,
+    /// What its agent has measured.
+    pub profile: Profile,
+    /// Accelerator time held before `since`, GPU-milliseconds.
+    pub(crate) attained: i64,
+    pub(crate) executed: SimTime,
+    pub(crate) restarting: SimTime,
+    /// Work done before `since`, in the job's unit.
+    pub(crate) progress: f64,
+    /// Work per second from `since` on.
+    pub(crate) rate: f64,
+    /// When the fields above were last settled.
+    pub(crate) since: SimTime,
+    /// Events scheduled under another generation are void.
+    pub(crate) generation: u32,
+    /// The agent's model may have changed since the batch size was chosen.
+    pub(crate) stale: bool,
+    /// Share of its speed that interference leaves it, in (0, 1].
+    pub(crate) kept_speed: f64,
+    /// Accelerators held before the change that is being carried out.
+    pub(crate) previous_gpus: u32,
+    /// Error of estimates of remaining work; 1 is exact.
+    pub(crate) estimate_factor: f64,
+}
+
+impl JobState {
+    /// A job that has just been submitted.
+    pub fn new(id: JobId, now: SimTime, estimate_factor: f64) -> Self {
+        Self {
+            id,
+            phase: Phase::Pending,
+            placement: Placement::none(),
+            batch: BatchConfig { atomic: 0, accumulation: 0 },
+            epoch: 0,
+            restarts: 0,
+            started: None,
+            changed: now,
+            profile: Profile::default(),
+            attained: 0,
+            executed: SimTime::ZERO,
+            restarting: SimTime::ZERO,
+            progress: 0.0,
+            rate: 0.0,
+            since: now,
+            generation: 0,
+            stale: false,
+            kept_speed: 1.0,
+            previous_gpus: 0,
+            estimate_factor,
+        }
+    }
+
+    /// Whether it holds accelerators.
+    pub fn is_allocated(&self) -> bool {
+        !self.placement.is_empty()
+    }
+
+    /// Accelerator time held until `now`, GPU-milliseconds.
+    pub fn attained_gpu_millis(&self, now: SimTime) -> i64 {
+        self.attained + i64::from(self.placement.gpus()) * (now - self.since).as_millis()
+    }
+
+    /// Wall time with accelerators until `now`.
+    pub fn executed(&self, now: SimTime) -> SimTime {
+        if self.is_allocated() { self.executed + (now - self.since) } else { self.executed }
+    }
+
+    /// Wall time spent restarting until `now`.
+    pub fn restarting(&self, now: SimTime) -> SimTime {
+        match self.phase {
+            Phase::Starting { .. } => self.restarting + (now - self.since),
+            Phase::Pending | Phase::Running => self.restarting,
+        }
+    }
+
+    /// Work done until `now`, in the job's unit.
+    pub fn done(&self, now: SimTime) -> f64 {
+        self.progress + self.rate * (now - self.since).as_secs_f64()
+    }
+
+    /// Brings everything that grows with time up to `now`.
+    pub(crate) fn settle(&mut self, now: SimTime) {
+        self.attained = self.attained_gpu_millis(now);
+        self.restarting = self.restarting(now);
+        self.executed = self.executed(now);
+        self.progress = self.done(now);
+        self.since = now;
+    }
+}
+
+const NONE: u32 = u32::MAX;
+
+/// Active jobs by id, iterated in ascending id, which is the order of (submission, trace).
+#[derive(Clone, Debug, Default)]
+pub struct JobTable {
+    slots: Vec<JobState>,
+    free_slots: Vec<u32>,
+    slot_of: Vec<u32>,
+    active: Vec<JobId>,
+}
+
+impl JobTable {
+    /// An empty table for a workload of `len` jobs.
+    pub fn new(len: usize) -> Self {
+        Self { slot_of: vec![NONE; len], ..Self::default() }
+    }
+
+    /// Ids of active jobs, ascending.
+    pub fn active(&self) -> &[JobId] {
+        &self.active
+    }
+
+    /// One active job.
+    pub fn get(&self, id: JobId) -> Option<&JobState> {
+        let slot = *self.slot_of.get(id.index())?;
+        (slot != NONE).then(|| &self.slots[slot as usize])
+    }
+
+    /// One job known to be active.
+    pub(crate) fn state(&self, id: JobId) -> &JobState {
+        &self.slots[self.slot_of[id.index()] as usize]
+    }
+
+    /// One job known to be active.
+    pub(crate) fn state_mut(&mut self, id: JobId) -> &mut JobState {
+        &mut self.slots[self.slot_of[id.index()] as usize]
+    }
+
+    /// Adds a job.
+    pub(crate) fn insert(&mut self, state: JobState) {
+        let id = state.id;
+        let slot = match self.free_slots.pop() {
+            Some(slot) => {
+                self.slots[slot as usize] = state;
+                slot
+            }
+            None => {
+                self.slots.push(state);
+                (self.slots.len() - 1) as u32
+            }
+        };
+        self.slot_of[id.index()] = slot;
+        let at = self.active.partition_point(|&other| other < id);
+        self.active.insert(at, id);
+    }
+
+    /// Removes a job from the active ones.
+    pub(crate) fn remove(&mut self, id: JobId) {
+        let slot = std::mem::replace(&mut self.slot_of[id.index()], NONE);
+        self.free_slots.push(slot);
+        if let Ok(at) = self.active.binary_search(&id) {
+            self.active.remove(at);
+        }
+    }
+}

@@ -1,0 +1,316 @@
+//! All that a policy knows: the cluster, the active jobs, and what the run's information level lets it see of them.
+
+use serde::{Deserialize, Serialize};
+
+use crate::application::Application;
+use crate::cluster::{Cluster, NodeId};
+use crate::job::{JobId, JobRequest, Work};
+use crate::model::GoodputModel;
+use crate::sim::{JobState, JobTable, Scenario};
+use crate::time::SimTime;
+
+/// What policies of a run may know about jobs, beyond what they asked for and how they ran so far.
+#[derive(Clone, Copy, Debug, PartialEq, PartialOrd, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase", deny_unknown_fields)]
+pub enum Information {
+    /// Only what the job's own agent has profiled; remaining work is unknown.
+    Profiled,
+    /// The application's catalogued model, and remaining work times a log-normal error of median 1 that stays with the job.
+    Estimate {
+        /// Standard deviation of the logarithm of the error; 0.5 means that one job in three is off by more than 1.65x.
+        sigma: f64,
+    },
+    /// True remaining work and true speed.
+    Oracle,
+}
+
+impl Information {
+    /// Whether a policy that needs at least `need` can run at this level.
+    pub fn allows(self, need: Self) -> bool {
+        let rank = |level: Self| match level {
+            Self::Profiled => 0,
+            Self::Estimate { .. } => 1,
+            Self::Oracle => 2,
+        };
+        rank(self) >= rank(need)
+    }
+}
+
+impl std::fmt::Display for Information {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Profiled => write!(f, "profiled"),
+            Self::Estimate { sigma } => write!(f, "estimate (sigma {sigma})"),
+            Self::Oracle => write!(f, "oracle"),
+        }
+    }
+}
+
+/// How running jobs choose their batch size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Batching {
+    /// The total batch size of the request, split over the replicas.
+    Requested,
+    /// Goodput-optimal by the job's own agent, which fits its model to what it has measured (Pollux).
+    Agent,
+    /// Goodput-optimal by the catalogued model.
+    Catalog,
+}
+
+/// Why a decision is due.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Trigger {
+    /// A job arrived.
+    pub arrival: bool,
+    /// A job completed.
+    pub completion: bool,
+    /// A scheduling round is due.
+    pub round: bool,
+}
+
+/// The state of the cluster at a decision point.
+#[derive(Clone, Copy)]
+pub struct ClusterView<'a> {
+    /// Now.
+    pub now: SimTime,
+    /// Why the policy is asked.
+    pub trigger: Trigger,
+    /// What may be known.
+    pub information: Information,
+    /// How jobs choose their batch size in this run.
+    pub batching: Batching,
+    pub(crate) scenario: &'a Scenario,
+    pub(crate) table: &'a JobTable,
+    pub(crate) free: &'a [u32],
+}
+
+impl<'a> ClusterView<'a> {
+    /// The machines.
+    pub fn cluster(&self) -> &'a Cluster {
+        &self.scenario.cluster
+    }
+
+    /// Free accelerators by node.
+    pub fn free(&self) -> &'a [u32] {
+        self.free
+    }
+
+    /// Free accelerators on `node`.
+    pub fn free_on(&self, node: NodeId) -> u32 {
+        self.free[node as usize]
+    }
+
+    /// Free accelerators in the cluster.
+    pub fn total_free(&self) -> u32 {
+        self.free.iter().sum()
+    }
+
+    /// Number of active jobs: submitted and not complete.
+    pub fn active(&self) -> usize {
+        self.table.active().len()
+    }
+
+    /// Active jobs in ascending order of (submission, id).
+    pub fn jobs(&self) -> impl ExactSizeIterator<Item = JobView<'a>> + DoubleEndedIterator + use<'a> {
+        let view = *self;
+        view.table.active().iter().map(move |&id| JobView { state: view.table.state(id), view })
+    }
+
+    /// One active job.
+    pub fn job(&self, id: JobId) -> Option<JobView<'a>> {
+        let state = self.table.get(id)?;
+        Some(JobView { state, view: *self })
+    }
+
+    /// Number of jobs in the workload so far and to come; ids are below it.
+    pub fn workload_len(&self) -> usize {
+        self.scenario.workload.jobs.len()
+    }
+}
+
+/// An active job as a policy may see it.
+#[derive(Clone, Copy)]
+pub struct JobView<'a> {
+    /// What can be observed.
+    pub state: &'a JobState,
+    view: ClusterView<'a>,
+}
+
+impl<'a> JobView<'a> {
+    /// The job's id.
+    pub fn id(&self) -> JobId {
+        self.state.id
+    }
+
+    /// What was asked for.
+    pub fn request(&self) -> &'a JobRequest {
+        &self.view.scenario.workload.jobs[self.state.id.index()].request
+    }
+
+    /// The application it trains; its name, limits and published constants are no secret.
+    pub fn application(&self) -> Option<&'a Application> {
+        self.view.scenario.workload.application(self.state.id).map(|application| &**application)
+    }
+
+    /// Accelerators held.
+    pub fn gpus(&self) -> u32 {
+        self.state.placement.gpus()
+    }
+
+    /// Time since submission.
+    pub fn age(&self) -> SimTime {
+        self.view.now - self.request().submit
+    }
+
+    /// Accelerator time held so far, GPU-milliseconds, restarts included.
+    pub fn attained_gpu_millis(&self) -> i64 {
+        self.state.attained_gpu_millis(self.view.now)
+    }
+
+    /// Wall time during which accelerators were held.
+    pub fn executed(&self) -> SimTime {
+        self.state.executed(self.view.now)
+    }
+
+    /// Fewest accelerators the job runs on.
+    pub fn min_gpus(&self) -> u32 {
+        self.request().min_gpus()
+    }
+
+    /// Most accelerators the job can use now. For an elastic job whose model is being learnt, exploration by doubling:
+    /// twice the most replicas profiled so far (Pollux, PolluxAgent).
+    pub fn max_gpus(&self) -> u32 {
+        let max = self.request().max_gpus();
+        match (self.view.batching, self.application()) {
+            (Batching::Requested, Some(app)) if self.request().gpus != max => {
+                let batch = self.requested_batch(app);
+                max.min(app.max_replicas).min((batch / app.limits.min_local).max(1))
+            }
+            (Batching::Agent, Some(app)) => {
+                let explored = (2 * self.state.profile.max_replicas()).max(1);
+                max.min(app.max_replicas).min(explored)
+            }
+            (_, Some(app)) => max.min(app.max_replicas.max(self.request().gpus)),
+            (_, None) => max,
+        }
+    }
+
+    fn requested_batch(&self, app: &Application) -> u32 {
+        self.request().batch_size.unwrap_or(app.limits.init)
+    }
+
+    /// Remaining work in the job's unit (scale-invariant iterations, or seconds at the requested size), exact or with
+    /// the stated error; `None` where it is unknown.
+    pub fn remaining_work(&self) -> Option<f64> {
+        match self.view.information {
+            Information::Profiled => None,
+            Information::Estimate { .. } => Some(self.true_remaining() * self.state.estimate_factor),
+            Information::Oracle => Some(self.true_remaining()),
+        }
+    }
+
+    fn true_remaining(&self) -> f64 {
+        (self.view.scenario.total_work(self.state.id) - self.state.done(self.view.now)).max(0.0)
+    }
+
+    /// Work per second on `gpus` accelerators packed on as few nodes as possible, with the batch size the run would use;
+    /// `None` where it is unknown or the job cannot run so.
+    pub fn rate(&self, gpus: u32) -> Option<f64> {
+        if gpus == 0 {
+            return None;
+        }
+        match self.view.scenario.workload.jobs[self.state.id.index()].work {
+            Work::Fixed { .. } => (gpus == self.request().gpus).then_some(1.0),
+            Work::Application { index } => match self.view.batching {
+                Batching::Agent if self.view.information == Information::Profiled => {
+                    let nodes = gpus.div_ceil(self.view.cluster().gpus_per_node());
+                    let model = self.state.profile.model(self.application()?.limits)?;
+                    Some(model.best(nodes, gpus)?.goodput / f64::from(model.limits.init))
+                }
+                Batching::Agent | Batching::Catalog => {
+                    self.view.scenario.speeds.best(index, self.state.epoch, gpus).map(|best| best.rate)
+                }
+                Batching::Requested => {
+                    let (app, batch) = self.requested_split(gpus)?;
+                    let step = self.packed_step(app, index, gpus, batch.atomic)?;
+                    Some(app.progress_rate(step, gpus, batch, self.state.epoch))
+                }
+            },
+        }
+    }
+
+    fn requested_split(&self, gpus: u32) -> Option<(&'a Application, crate::model::BatchConfig)> {
+        let app = self.application()?;
+        Some((app, app.limits.split(self.requested_batch(app), gpus)))
+    }
+
+    fn packed_step(&self, app: &Application, index: u16, gpus: u32, atomic: u32) -> Option<crate::model::StepTime> {
+        let shape = packed_shape(gpus, self.view.cluster().gpus_per_node());
+        app.step_time(self.view.scenario.speeds.params(index)?, &shape, atomic).ok()
+    }
+
+    /// Seconds until completion on `gpus` packed accelerators from now on; `None` where unknown.
+    pub fn remaining_secs(&self, gpus: u32) -> Option<f64> {
+        Some(self.remaining_work()? / self.rate(gpus)?)
+    }
+
+    /// Seconds one iteration takes on `gpus` packed accelerators. With adapted batch sizes the iteration is the
+    /// scale-invariant one.
+    pub fn iteration_secs(&self, gpus: u32) -> Option<f64> {
+        match (self.view.batching, self.view.scenario.workload.jobs[self.state.id.index()].work) {
+            (Batching::Requested, Work::Application { index }) => {
+                let (app, batch) = self.requested_split(gpus)?;
+                let step = self.packed_step(app, index, gpus, batch.atomic)?;
+                Some(step.step_secs + f64::from(batch.accumulation) * (step.step_secs - step.sync_secs))
+            }
+            _ => self.rate(gpus).map(f64::recip),
+        }
+    }
+
+    /// Iterations left, in the unit of [`Self::iteration_secs`]; `None` where remaining work is unknown.
+    pub fn remaining_iterations(&self) -> Option<f64> {
+        let work = self.remaining_work()?;
+        let app = match (self.view.batching, self.application()) {
+            (Batching::Requested, Some(app)) => app,
+            _ => return Some(work),
+        };
+        let batch = f64::from(self.requested_batch(app));
+        match (&app.iterations, self.view.information) {
+            (Some(table), Information::Oracle) => Some(table.remaining(batch, self.state.epoch)),
+            _ => {
+                let gain = app.gradients.at(batch, self.state.epoch).gain(batch / f64::from(app.limits.init));
+                Some(work / gain)
+            }
+        }
+    }
+
+    /// The job's goodput model: fitted by its agent to what it has measured (`None` before the first measurement), or
+    /// the catalogued one where the run reveals it.
+    pub fn goodput_model(&self) -> Option<GoodputModel> {
+        let app = self.application()?;
+        let Work::Application { index } = self.view.scenario.workload.jobs[self.state.id.index()].work else {
+            return None;
+        };
+        match self.view.batching {
+            Batching::Agent => self.state.profile.model(app.limits),
+            _ if self.view.information == Information::Profiled => self.state.profile.model(app.limits),
+            _ => {
+                let params = *self.view.scenario.speeds.params(index)?;
+                let stats = app.gradients.at(f64::from(app.limits.init), self.state.epoch);
+                Some(GoodputModel { params, stats, limits: app.limits })
+            }
+        }
+    }
+}
+
+/// Replicas per node for `gpus` accelerators on as few nodes of `per_node` as possible: full nodes first.
+pub fn packed_shape(gpus: u32, per_node: u32) -> smallvec::SmallVec<[u32; 16]> {
+    let mut left = gpus;
+    std::iter::from_fn(|| {
+        let here = left.min(per_node);
+        left -= here;
+        (here > 0).then_some(here)
+    })
+    .collect()
+}
