@@ -67,6 +67,11 @@ pub struct Guard {
 }
 
 impl Guard {
+    /// A guard with room for plans of `changes` changes on `nodes` nodes.
+    pub fn with_capacity(nodes: usize, changes: usize) -> Self {
+        Self { balance: Vec::with_capacity(nodes), seen: Vec::with_capacity(changes) }
+    }
+
     /// Checks `plan` against `view`: known jobs, each once; known nodes; gangs; one accelerator type a job; capacity after
     /// all releases.
     ///

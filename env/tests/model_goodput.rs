@@ -1,4 +1,5 @@
 //! Invariants of throughput, efficiency, the best batch and the fixed split, over random models.
+#![allow(clippy::unwrap_used)] // clippy.toml allows it in test functions, not in their helpers
 
 use goodput_env::model::{BatchConfig, BatchLimits, Choice, GoodputModel, GradientStats, ThroughputParams};
 use proptest::prelude::*;
@@ -95,7 +96,7 @@ proptest! {
         prop_assert!(above <= here * (1.0 + 1e-12));
         let (pgns, scale) = (stats.pgns(init), total as f64 / f64::from(init));
         let paper = (pgns + f64::from(init)) / (pgns + total as f64);
-        prop_assert!((here - paper).abs() <= 1e-9 * paper, "both forms of Pollux equation 7 at scale {}", scale);
+        prop_assert!((here - paper).abs() <= 1e-9 * paper, "both forms of statistical efficiency at scale {}", scale);
         prop_assert!(stats.gain(scale) <= scale * (1.0 + 1e-12) && stats.gain(scale) >= 1.0 - 1e-12);
     }
 

@@ -1,4 +1,5 @@
 //! Hand-worked values of `specs/algorithms.md` 1.1 to 1.4 and of the Pollux artifact's conventions.
+#![allow(clippy::unwrap_used)] // clippy.toml allows it in test functions, not in their helpers
 
 mod model_data;
 

@@ -176,7 +176,7 @@ impl ClusterEnv {
     }
 
     /// Runs to the next decision with a choice.
-    fn to_decision(&mut self) -> Result<(), EnvError> {
+    fn next_decision(&mut self) -> Result<(), EnvError> {
         let simulator = self.simulator.as_mut().ok_or(EnvError::NotReset)?;
         loop {
             self.status = simulator.run_until_decision()?;
@@ -206,7 +206,7 @@ impl Environment for ClusterEnv {
             scenario = Arc::new(cut);
         }
         self.simulator = Some(Simulator::new(scenario));
-        self.to_decision()?;
+        self.next_decision()?;
         self.write(out);
         Ok(())
     }
@@ -231,7 +231,7 @@ impl Environment for ClusterEnv {
                 }
                 self.round.plan(&simulator.view(), &mut self.plan);
                 simulator.apply(&self.plan)?;
-                self.to_decision()?;
+                self.next_decision()?;
             }
         }
         self.write(out);

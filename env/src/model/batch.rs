@@ -1,13 +1,16 @@
-//! A total batch size is never free: it is replicas x micro-batches x samples, and each factor is an integer with a limit.
+//! A total batch size is never free: it is replicas x micro-batches x samples, and each factor is an integer with a
+//! limit.
 //!
-//! The rounding below is the published simulators' to the last bit, because one sample more per GPU is another row of the profile.
+//! The rounding below is the published simulators' to the last bit, because one sample more per GPU is another row of
+//! the profile.
 
 use serde::{Deserialize, Serialize};
 
 /// Slack of every ceiling, so that a quotient such as 12.000000000000002 counts as 12 (Pollux artifact `goodput.py`).
 const CEIL_SLACK: f64 = 1e-8;
 
-/// How one replica processes its share of a step: `accumulation` micro-batches without synchronisation, then one with it.
+/// How one replica processes its share of a step: `accumulation` micro-batches without synchronisation, then one with
+/// it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BatchConfig {
@@ -18,7 +21,8 @@ pub struct BatchConfig {
 }
 
 impl BatchConfig {
-    /// Samples per optimiser step over all replicas: `replicas * atomic * (accumulation + 1)` (Pollux section 3.2).
+    /// Samples per optimiser step over all replicas: `replicas * atomic * (accumulation + 1)` (Pollux, throughput
+    /// model).
     #[must_use]
     pub fn total(self, replicas: u32) -> u64 {
         u64::from(replicas) * u64::from(self.atomic) * (u64::from(self.accumulation) + 1)
@@ -81,9 +85,9 @@ impl BatchLimits {
     /// Splits a given total batch over `replicas` (at least 1), as every policy that does not tune the batch does
     /// (Pollux artifact `simulator.py`, `update_local_bsz`).
     ///
-    /// A single replica above `init` accumulates at least once: the gradient noise cannot be estimated from one micro-batch. The
-    /// result obeys [`capped`](Self::capped); a total below `replicas * min_local` gives an `atomic` below `min_local`, which
-    /// the artifact allows too.
+    /// A single replica above `init` accumulates at least once: the gradient noise cannot be estimated from one
+    /// micro-batch. The result obeys [`capped`](Self::capped); a total below `replicas * min_local` gives an `atomic`
+    /// below `min_local`, which the artifact allows too.
     #[must_use]
     pub fn split(&self, target_total: u32, replicas: u32) -> BatchConfig {
         let replicas = replicas.max(1);
@@ -92,9 +96,9 @@ impl BatchLimits {
         self.capped(config, replicas)
     }
 
-    /// Lowers `atomic` until the total fits in `max`, as the artifact does after every choice of batch size, because rounding up
-    /// per replica can push the total beyond it. Where not even single samples fit, passes go too (the artifact is left with
-    /// empty ones); with more replicas than `max` the result is one sample each.
+    /// Lowers `atomic` until the total fits in `max`, as the artifact does after every choice of batch size, because
+    /// rounding up per replica can push the total beyond it. Where not even single samples fit, passes go too (the
+    /// artifact is left with empty ones); with more replicas than `max` the result is one sample each.
     #[must_use]
     pub fn capped(&self, config: BatchConfig, replicas: u32) -> BatchConfig {
         let share = (self.max / replicas.max(1)).max(1);
@@ -131,7 +135,8 @@ impl BatchLimits {
     }
 }
 
-/// Ceiling with slack of a non-negative number. Written with casts because without SSE 4.1 `f64::ceil` is a library call.
+/// Ceiling with slack of a non-negative number. Written with casts because without SSE 4.1 `f64::ceil` is a library
+/// call.
 fn ceil(x: f64) -> u32 {
     let x = x - CEIL_SLACK;
     let floor = x as u32;

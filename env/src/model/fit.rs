@@ -1,9 +1,10 @@
 //! Throughput parameters from profiled step times: what Pollux' agent learns about a job while it runs.
 //!
 //! The loss, the start, the bounds and the rules for what cannot be known yet are those of the Pollux artifact
-//! (`goodput.py`, `fit_perf_params`; OSDI'21 section 4.1): a job that never ran on two nodes must not be told that the network is
-//! slow, or it never will. The optimiser is our own. The published one spends 85 % of a simulation in automatic differentiation
-//! and stops at the first residual that is exactly zero; see [`descent`] for what replaces it.
+//! (`goodput.py`, `fit_perf_params`; PolluxAgent in the paper): a job that never ran on two nodes must not be told that
+//! the network is slow, or it never will. The optimiser is our own. The published one spends 85 % of a simulation in
+//! automatic differentiation and stops at the first residual that is exactly zero; see `fit/descent.rs` for what
+//! replaces it.
 
 mod descent;
 mod loss;
@@ -42,11 +43,13 @@ pub struct Sample {
 ///
 /// Held fixed, because the samples do not tell:
 /// - `alpha_c` at half the mean pass if only one atomic batch size was seen (optimistic about larger batches);
-/// - `alpha_n` and `beta_n` at 1e-8 without a sample on several nodes; they are then raised to 1.1 times the single-node pair;
+/// - `alpha_n` and `beta_n` at 1e-8 without a sample on several nodes; they are then raised to 1.1 times the
+///   single-node pair;
 /// - `alpha_r` and `beta_r` at 1e-8 without a sample of several replicas on one node;
 /// - both betas at 1e-8 without a sample of more than two replicas.
 ///
-/// Without samples the result is the start of the search under these rules. A pass that the sample says took no time counts as 1e-8 s.
+/// Without samples the result is the start of the search under these rules. A pass that the sample says took no time
+/// counts as 1e-8 s.
 #[must_use]
 pub fn fit(samples: &[Sample]) -> ThroughputParams {
     let (start, lower, upper) = search_space(samples);
@@ -64,8 +67,8 @@ pub fn fit(samples: &[Sample]) -> ThroughputParams {
     params
 }
 
-/// What [`fit`] minimises: root mean squared log errors of bare passes and of whole steps, plus small penalties on overlap and on
-/// all-reduce that slows with replicas (dimensionless; 0.1 is about 5 % off on both).
+/// What [`fit`] minimises: root mean squared log errors of bare passes and of whole steps, plus small penalties on
+/// overlap and on all-reduce that slows with replicas (dimensionless; 0.1 is about 5 % off on both).
 ///
 /// Zero samples have no error, only penalties.
 #[must_use]

@@ -1,9 +1,9 @@
 //! The batch size that learns fastest on a given allocation.
 //!
-//! Throughput rises with the batch and efficiency falls, so every allocation has a best batch in between; what an allocation is
-//! worth to a policy is the goodput there (Pollux sections 3 and 4.1). Policies ask for it for every job and every size they
-//! consider, millions of times a run, so [`GoodputModel::best`] bounds all candidates cheaply from above and takes powers only
-//! where the bound could still win. The answer is exactly that of the full search.
+//! Throughput rises with the batch and efficiency falls, so every allocation has a best batch in between; what an
+//! allocation is worth to a policy is the goodput there (Pollux, OSDI'21). Policies ask for it for every job and every
+//! size they consider, millions of times a run, so [`GoodputModel::best`] bounds all candidates cheaply from above and
+//! takes powers only where the bound could still win. The answer is exactly that of the full search.
 
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
@@ -50,7 +50,8 @@ struct Candidate {
 }
 
 impl GoodputModel {
-    /// Useful samples per second: throughput times efficiency (Pollux equation 6), on `nodes >= 1` and `replicas >= nodes`.
+    /// Useful samples per second: throughput times efficiency (Pollux, definition of goodput), on `nodes >= 1` and
+    /// `replicas >= nodes`.
     ///
     /// Meaningful for totals of at least `limits.init`, below which efficiency would exceed 1.
     #[must_use]
@@ -58,40 +59,41 @@ impl GoodputModel {
         self.params.throughput(nodes, replicas, batch) * self.stats.efficiency(batch.total(replicas), self.limits.init)
     }
 
-    /// The batch of highest goodput among 50 totals in geometric progression from the smallest that `replicas` can work on to
-    /// `limits.max`; among equals the smallest total (Pollux artifact `goodput.py`, `optimize`).
+    /// The batch of highest goodput among 50 totals in geometric progression from the smallest that `replicas` can work
+    /// on to `limits.max`; among equals the smallest total (Pollux artifact `goodput.py`, `optimize`).
     ///
-    /// `None` if no total is allowed: more replicas than `limits.max` feeds, or micro-batches always below `min_local`. Rounding
-    /// up per replica may push the realised total above `limits.max`; see [`best_capped`](Self::best_capped).
+    /// `None` if no total is allowed: more replicas than `limits.max` feeds, or micro-batches always below `min_local`.
+    /// Rounding up per replica may push the realised total above `limits.max`; see [`best_capped`](Self::best_capped).
     #[must_use]
     pub fn best(&self, nodes: u32, replicas: u32) -> Option<Choice> {
         let sync_secs = self.params.sync_time(nodes, replicas);
         let gamma = self.params.gamma;
         let candidates = self.candidates(replicas);
 
-        // The norm is convex in the pass time, so it lies above the larger side and above each of its tangents. The tangent
-        // where both sides are equal serves to guess the winner, the tangent at the guess to dismiss the rest.
+        // The norm is convex in the pass time, so it lies above the larger side and above each of its tangents. The
+        // tangent where both sides are equal serves to guess the winner, the tangent at the guess to dismiss the rest.
         let mut bound = LowerBound::balanced(sync_secs, gamma);
         let guess = candidates.iter().map(|c| c.useful / bound.step_secs(c)).enumerate().fold((0, f64::MIN), larger).0;
         let guess = candidates.get(guess)?;
         bound.touch(self.params.optim_time(nodes, replicas, guess.batch.atomic), guess.pass_secs, gamma);
-        let threshold = self.goodput(nodes, replicas, guess.batch);
+        let mut to_beat = self.goodput(nodes, replicas, guess.batch);
 
         let mut best: Option<Choice> = None;
         for candidate in &candidates {
-            if candidate.useful * ROUNDING < threshold * bound.step_secs(candidate) {
+            if candidate.useful * ROUNDING < to_beat * bound.step_secs(candidate) {
                 continue;
             }
             let goodput = self.goodput(nodes, replicas, candidate.batch);
             if best.is_none_or(|best| goodput > best.goodput) {
                 best = Some(Choice { batch: candidate.batch, goodput });
+                to_beat = goodput.max(to_beat);
             }
         }
         best
     }
 
-    /// [`best`](Self::best) with its total kept within `limits.max`, as a running job applies it (artifact `simulator.py`,
-    /// `update_local_bsz`), and the goodput of the batch so capped.
+    /// [`best`](Self::best) with its total kept within `limits.max`, as a running job applies it (artifact
+    /// `simulator.py`, `update_local_bsz`), and the goodput of the batch so capped.
     #[must_use]
     pub fn best_capped(&self, nodes: u32, replicas: u32) -> Option<Choice> {
         let choice = self.best(nodes, replicas)?;
@@ -100,8 +102,8 @@ impl GoodputModel {
         Some(if unchanged { choice } else { Choice { batch, goodput: self.goodput(nodes, replicas, batch) } })
     }
 
-    /// Best goodput relative to `base` useful samples per second, such as the best goodput of the fair share; 0 if no batch is
-    /// allowed (Pollux section 4.2).
+    /// Best goodput relative to `base` useful samples per second, such as the best goodput of the fair share; 0 if no
+    /// batch is allowed (artifact `speedup.py`).
     #[must_use]
     pub fn speedup(&self, nodes: u32, replicas: u32, base: f64) -> f64 {
         self.best(nodes, replicas).map_or(0.0, |choice| choice.goodput / base)

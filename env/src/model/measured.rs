@@ -1,11 +1,13 @@
 //! Step times straight from a profile, which is what the published simulators call the truth.
 //!
-//! A placement that was measured is looked up as it is, because which GPUs share a node matters; a larger one is a point between
-//! measurements of evenly spread replicas. The published code triangulates those in three unscaled dimensions, and since the
-//! grid is regular its triangulation, and so its step times, depend on how Qhull breaks ties. We therefore take the published
-//! values themselves where the caller has them, and otherwise a scheme that is stated in full in [`surface`].
+//! A placement that was measured is looked up as it is, because which GPUs share a node matters; a larger one is a
+//! point between measurements of evenly spread replicas. The published code triangulates those in three unscaled
+//! dimensions, and since the grid is regular its triangulation, and so its step times, depend on how Qhull breaks ties.
+//! We therefore take the published values themselves where the caller has them, and otherwise a scheme that is stated
+//! in full in `measured/surface.rs`.
 //!
-//! All interpolation between configurations happens at construction, so that a lookup is two binary searches and no allocation.
+//! All interpolation between configurations happens at construction, so that a lookup is two binary searches and no
+//! allocation.
 
 mod curve;
 mod surface;
@@ -167,11 +169,12 @@ impl MeasuredStepTimes {
         Ok(Self { placements: Curves::new(placed), spreads: Curves::new(covered) })
     }
 
-    /// Time of a step with `shape` replicas on consecutive nodes of the allocation and `local_bsz` samples per replica in a pass.
+    /// Time of a step with `shape` replicas on consecutive nodes of the allocation and `local_bsz` samples per replica
+    /// in a pass.
     ///
-    /// Nodes without replicas are ignored and the first node does not matter (all-reduce is a ring): a measured placement is looked
-    /// up by its smallest rotation, anything else by its number of nodes (at most 16) and replicas. Between measured batch sizes
-    /// time is linear (Pollux artifact `applications.py`, `get_throughput`).
+    /// Nodes without replicas are ignored and the first node does not matter (all-reduce is a ring): a measured
+    /// placement is looked up by its smallest rotation, anything else by its number of nodes (at most 16) and replicas.
+    /// Between measured batch sizes time is linear (Pollux artifact `applications.py`).
     ///
     /// # Errors
     /// If no measurements surround the placement, or not at this batch size.
@@ -199,7 +202,8 @@ fn count(shape: &[u32]) -> (u32, u32) {
         .fold((0, 0), |(nodes, total), replicas| (nodes + 1, total + replicas))
 }
 
-/// The smallest rotation of the shape without empty nodes, one byte a node; `None` if it has no or too many nodes or replicas.
+/// The smallest rotation of the shape without empty nodes, one byte a node; `None` if it has no or too many nodes or
+/// replicas.
 fn placement_key(shape: &[u32]) -> Option<u64> {
     let mut key = 0;
     let mut nodes = 0;

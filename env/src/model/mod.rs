@@ -1,16 +1,17 @@
 //! The physics of a training job: how long a step takes, and how much learning a step is worth.
 //!
-//! Everything here is a pure function over a plain `Copy` struct. Three very different callers need the same numbers: the
-//! simulator (which plays the world), a policy (which only guesses at the world from what was profiled) and the live executor
-//! (which fits what it measured). Were the models objects with state, each of them would grow its own copy; as plain values they
-//! can be stored in a job, sent in a view, tabulated, compared and serialised, and the same inputs give the same bits.
+//! Everything here is a pure function over a plain `Copy` struct. Three very different callers need the same numbers:
+//! the simulator (which plays the world), a policy (which only guesses at the world from what was profiled) and the
+//! live executor (which fits what it measured). Were the models objects with state, each of them would grow its own
+//! copy; as plain values they can be stored in a job, sent in a view, tabulated, compared and serialised, and the same
+//! inputs give the same bits.
 //!
 //! Layout, from what is measured to what is decided:
-//! - [`throughput`]: seconds per step and samples per second (Pollux section 3.2).
-//! - [`efficiency`]: progress per sample at a larger batch (Pollux section 3.1, AdaScale).
+//! - [`throughput`]: seconds per step and samples per second (Pollux).
+//! - [`efficiency`]: progress per sample at a larger batch (Pollux, AdaScale).
 //! - [`batch`]: a total batch as replicas x micro-batches x samples, and its limits.
 //! - [`goodput`]: throughput times efficiency, and the batch that maximises it.
-//! - [`fit`]: throughput parameters from profiled step times.
+//! - [`fit`](mod@fit): throughput parameters from profiled step times.
 //! - [`measured`]: step times straight from a profile, which is what the published simulators call the truth.
 //! - [`interference`]: what distributed jobs that share a node cost each other.
 //! - [`switching`]: what a change of allocation costs.

@@ -1,7 +1,7 @@
 //! What a change of allocation costs: the job holds its GPUs for a while and makes no progress.
 //!
-//! Published schedulers disagree on this constant by an order of magnitude, and their gains depend on it; so it is named in the
-//! configuration of every run, and a comparison prints it.
+//! Published schedulers disagree on this constant by an order of magnitude, and their gains depend on it; so it is
+//! named in the configuration of every run, and a comparison prints it.
 
 use serde::{Deserialize, Serialize};
 
@@ -37,20 +37,18 @@ impl SwitchCost {
 
     /// Milliseconds for which `application` stands still when its allocation goes from `from` to `to` GPUs.
     ///
-    /// `moved` tells a change of nodes at an equal count from no change at all. Releasing everything is free: the cost is charged
-    /// when GPUs come back, to whoever holds them.
+    /// `moved` tells a change of nodes at an equal count from no change at all. Releasing everything is free: the cost
+    /// is charged when GPUs come back, while they are held. The application matters to models that are tables of
+    /// constants.
     #[must_use]
-    pub fn cost_millis(&self, application: &str, from: u32, to: u32, moved: bool) -> i64 {
+    pub fn cost_millis(&self, _application: &str, from: u32, to: u32, moved: bool) -> i64 {
         let unchanged = from == to && !moved;
         if to == 0 || unchanged {
             return 0;
         }
         match *self {
             Self::Zero => 0,
-            Self::Constant { millis } => {
-                let _ = application; // a constant is the same for everyone
-                millis
-            }
+            Self::Constant { millis } => millis,
         }
     }
 }

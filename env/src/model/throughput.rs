@@ -1,7 +1,8 @@
 //! How long a step of data-parallel SGD takes, and therefore how many samples a second an allocation processes.
 //!
-//! Pollux (OSDI'21, section 3.2) writes the step as a linear compute time and an affine all-reduce time, overlapped by a p-norm
-//! whose exponent `gamma` is fitted: 1 means one after the other, infinity means the longer hides the shorter.
+//! Pollux (OSDI'21, system throughput) writes the step as a linear compute time and an affine all-reduce time,
+//! overlapped by a p-norm whose exponent `gamma` is fitted: 1 means one after the other, infinity means the longer
+//! hides the shorter.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,7 +11,7 @@ use super::batch::BatchConfig;
 /// Stand-in for zero of the published code: it keeps logarithms finite where a lone replica has nothing to synchronise.
 pub(super) const TINY: f64 = 1e-8;
 
-/// Fitted constants of one application on one accelerator type (Pollux section 3.2, equations 8 to 11).
+/// Fitted constants of one application on one accelerator type (Pollux, theta_perf; artifact `PerfParams`).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ThroughputParams {
@@ -31,15 +32,16 @@ pub struct ThroughputParams {
 }
 
 impl ThroughputParams {
-    /// Seconds of one forward and backward pass over `atomic` samples: `alpha_c + beta_c * atomic` (Pollux equation 9).
+    /// Seconds of one forward and backward pass over `atomic` samples: `alpha_c + beta_c * atomic` (Pollux, T_grad).
     #[must_use]
     pub fn grad_time(&self, atomic: u32) -> f64 {
         self.alpha_c + self.beta_c * f64::from(atomic)
     }
 
-    /// Seconds of the all-reduce among `replicas` on `nodes` (Pollux equation 10).
+    /// Seconds of the all-reduce among `replicas` on `nodes` (Pollux, T_sync).
     ///
-    /// As in the artifact 1e-8 stands in for 0 (one replica, or none beyond two), so that fitted and predicted times agree.
+    /// As in the artifact 1e-8 stands in for 0 (one replica, or none beyond two), so that fitted and predicted times
+    /// agree.
     #[must_use]
     pub fn sync_time(&self, nodes: u32, replicas: u32) -> f64 {
         let beyond_two = replicas_beyond_two(replicas);
@@ -51,19 +53,20 @@ impl ThroughputParams {
     }
 
     /// Seconds of the last pass of a step, whose gradients are synchronised: the `gamma`-norm of compute and all-reduce
-    /// (Pollux equation 11).
+    /// (Pollux, T_iter without accumulation).
     #[must_use]
     pub fn optim_time(&self, nodes: u32, replicas: u32, atomic: u32) -> f64 {
         overlap(self.grad_time(atomic), self.sync_time(nodes, replicas), self.gamma)
     }
 
-    /// Seconds of a whole step with gradient accumulation: `accumulation` bare passes and a synchronised one (Pollux section 3.2).
+    /// Seconds of a whole step with gradient accumulation: `accumulation` bare passes and a synchronised one (Pollux,
+    /// T_iter).
     #[must_use]
     pub fn iter_time(&self, nodes: u32, replicas: u32, batch: BatchConfig) -> f64 {
         f64::from(batch.accumulation) * self.grad_time(batch.atomic) + self.optim_time(nodes, replicas, batch.atomic)
     }
 
-    /// Samples processed per second (Pollux equation 8).
+    /// Samples processed per second (Pollux, THROUGHPUT).
     #[must_use]
     pub fn throughput(&self, nodes: u32, replicas: u32, batch: BatchConfig) -> f64 {
         batch.total(replicas) as f64 / self.iter_time(nodes, replicas, batch)
@@ -75,7 +78,8 @@ pub(super) fn replicas_beyond_two(replicas: u32) -> f64 {
     f64::from(replicas.saturating_sub(2)).max(TINY)
 }
 
-/// `(a^gamma + b^gamma)^(1/gamma)` for non-negative `a`, `b`, with the larger factored out so that no power can overflow.
+/// `(a^gamma + b^gamma)^(1/gamma)` for non-negative `a`, `b`, with the larger factored out so that no power can
+/// overflow.
 pub(super) fn overlap(a: f64, b: f64, gamma: f64) -> f64 {
     let (short, long) = if a < b { (a, b) } else { (b, a) };
     if short <= 0.0 {

@@ -31,6 +31,10 @@ pub(crate) struct Event {
 pub(crate) struct EventQueue(BinaryHeap<Reverse<Event>>);
 
 impl EventQueue {
+    pub fn with_capacity(room: usize) -> Self {
+        Self(BinaryHeap::with_capacity(room))
+    }
+
     pub fn push(&mut self, event: Event) {
         self.0.push(Reverse(event));
     }

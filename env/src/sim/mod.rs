@@ -127,6 +127,7 @@ impl Simulator {
     pub fn new(scenario: Arc<Scenario>) -> Self {
         let free: Vec<u32> = scenario.cluster.nodes.iter().map(|node| node.gpus).collect();
         let jobs = &scenario.workload.jobs;
+        let room = jobs.len().min(state::EXPECTED_ACTIVE);
         let records = jobs
             .iter()
             .enumerate()
@@ -146,7 +147,7 @@ impl Simulator {
             table: JobTable::new(jobs.len()),
             distributed: vec![0; free.len()],
             free,
-            queue: EventQueue::default(),
+            queue: EventQueue::with_capacity(4 * room),
             arrived: 0,
             last_round: SimTime::ZERO,
             trigger: Trigger::default(),
@@ -161,7 +162,7 @@ impl Simulator {
             idle_decisions: 0,
             decisions: 0,
             events: 0,
-            guard: Guard::default(),
+            guard: Guard::with_capacity(scenario.cluster.nodes.len(), room),
             scenario,
         }
     }

@@ -132,6 +132,9 @@ impl JobState {
 
 const NONE: u32 = u32::MAX;
 
+/// Room made in advance, so that an episode with fewer active jobs allocates nothing after its reset.
+pub(crate) const EXPECTED_ACTIVE: usize = 256;
+
 /// Active jobs by id, iterated in ascending id, which is the order of (submission, trace).
 #[derive(Clone, Debug, Default)]
 pub struct JobTable {
@@ -144,7 +147,13 @@ pub struct JobTable {
 impl JobTable {
     /// An empty table for a workload of `len` jobs.
     pub fn new(len: usize) -> Self {
-        Self { slot_of: vec![NONE; len], ..Self::default() }
+        let room = len.min(EXPECTED_ACTIVE);
+        Self {
+            slots: Vec::with_capacity(room),
+            free_slots: Vec::with_capacity(room),
+            slot_of: vec![NONE; len],
+            active: Vec::with_capacity(room),
+        }
     }
 
     /// Ids of active jobs, ascending.

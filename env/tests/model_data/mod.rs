@@ -14,7 +14,8 @@ pub fn shared(path: &str) -> String {
     })
 }
 
-/// Parsed JSON under `../shared`; Python writes infinities and `NaN` bare, which JSON does not allow, so here they are null.
+/// Parsed JSON under `../shared`; Python writes infinities and `NaN` bare, which JSON does not allow, so here they are
+/// null.
 pub fn shared_json(path: &str) -> serde_json::Value {
     let text = shared(path).replace("-Infinity", "null").replace("Infinity", "null").replace("NaN", "null");
     serde_json::from_str(&text).unwrap()

@@ -1,8 +1,8 @@
 //! A damped Gauss-Newton descent inside a box, for seven parameters or fewer.
 //!
-//! A quasi-Newton method has to learn the curvature by walking; this loss hands its own over with the gradient, so about a dozen
-//! evaluations are enough where L-BFGS-B takes fifty to a hundred. Damping scales with the diagonal (Marquardt), because the
-//! parameters differ by eight orders of magnitude. Parameters that would leave the box are put on its wall and the others solved again.
+//! A quasi-Newton method has to learn the curvature by walking; this loss hands its own over with the gradient. Damping
+//! scales with the diagonal (Marquardt), because the parameters differ by eight orders of magnitude. Parameters that
+//! would leave the box are put on its wall and the others solved again.
 
 use super::loss::{Quadratic, Theta};
 
@@ -16,7 +16,8 @@ const PATIENCE: usize = 3;
 const MOST_DAMPING: f64 = 1e12;
 const LEAST_DAMPING: f64 = 1e-9;
 
-/// A local minimum of `expand` in the box `lower..=upper`, walking downhill from `start`. Equal bounds hold a parameter.
+/// A local minimum of `expand` in the box `lower..=upper`, walking downhill from `start`. Equal bounds hold a
+/// parameter.
 pub(super) fn minimise(expand: impl Fn(&Theta) -> Quadratic, start: Theta, lower: &Theta, upper: &Theta) -> Theta {
     let mut theta = start;
     let mut here = expand(&theta);

@@ -1,8 +1,9 @@
 //! The agent's loss with its exact gradient and a convex quadratic model of it.
 //!
 //! Each term is a root of a mean of squares or a square, so near a point the loss is bounded by
-//! `|r|/n^.5 <= (|r|^2/(n*w) + w)/2` with `w` the present root: a weighted least-squares problem, whose Gauss-Newton matrix comes
-//! for free with the gradient. Its steps go straight through an exact fit, where the root has a kink that stops gradient methods.
+//! `|r|/n^.5 <= (|r|^2/(n*w) + w)/2` with `w` the present root: a weighted least-squares problem, whose Gauss-Newton
+//! matrix comes for free with the gradient. Its steps go straight through an exact fit, where the root has a kink that
+//! stops gradient methods.
 
 use super::super::throughput::{TINY, replicas_beyond_two};
 use super::Sample;

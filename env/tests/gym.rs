@@ -1,0 +1,160 @@
+//! The environment keeps its promises: checked, exact rewards, resumable, no allocation per step.
+#![expect(unsafe_code, reason = "a counting allocator can only be written with unsafe")]
+mod support;
+
+use std::alloc::{GlobalAlloc, Layout as Memory, System};
+use std::cell::Cell;
+use std::sync::Arc;
+
+use goodput_env::cluster::Cluster;
+use goodput_env::gym::{
+    Action, ClusterEnv, EnvOptions, Environment, Observation, ResetOptions, ScenarioSource, VecBuffers, VecEnv, Verb, check,
+};
+use goodput_env::job::Workload;
+use goodput_env::seed::{Stream, rng};
+use goodput_env::sim::{Scenario, SimOptions};
+use rand::RngExt;
+use support::{application, mixed_jobs};
+
+thread_local!(static ALLOCATIONS: Cell<u64> = const { Cell::new(0) });
+
+struct Counting;
+
+// SAFETY: every call is passed on unchanged to the system allocator.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Memory) -> *mut u8 {
+        ALLOCATIONS.with(|count| count.set(count.get() + 1));
+        unsafe { System.alloc(layout) }
+    }
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Memory) {
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+fn source(jobs: usize) -> ScenarioSource {
+    let template =
+        Scenario::new(Arc::new(Cluster::parse("8x4").unwrap()), Arc::new(Workload::new(vec![application()], vec![])), SimOptions::standard(), 0);
+    Arc::new(move |seed| {
+        let workload = Workload::new(template.workload.applications.clone(), mixed_jobs(seed, jobs, 40));
+        Arc::new(template.with_jobs(Arc::new(workload), seed))
+    })
+}
+
+fn env(slots: usize, jobs: usize) -> ClusterEnv {
+    ClusterEnv::new(source(jobs), EnvOptions { slots, ..EnvOptions::default() })
+}
+
+/// Plays a seeded random episode, handing each step to `each`.
+fn play(env: &mut ClusterEnv, seed: u64, mut each: impl FnMut(usize, f64, &Observation)) {
+    let mut random = rng(seed, Stream::Exploration);
+    let mut observation = Observation::zeros(&env.layout());
+    env.reset(Some(seed), &ResetOptions::default(), observation.as_mut()).unwrap();
+    loop {
+        let allowed = observation.mask.iter().filter(|&&allowed| allowed == 1).count();
+        let pick = random.random_range(0..allowed);
+        let (action, _) = observation.mask.iter().enumerate().filter(|(_, allowed)| **allowed == 1).nth(pick).unwrap();
+        let step = env.step(action, observation.as_mut()).unwrap();
+        each(action, step.reward, &observation);
+        if step.terminated || step.truncated {
+            break;
+        }
+    }
+}
+
+#[test]
+fn the_checker_finds_nothing_wrong() {
+    for finding in check(&env(64, 20), 7, 3, 3000).unwrap() {
+        assert_eq!(finding.problem, None, "{}", finding.check);
+    }
+}
+
+#[test]
+fn rewards_sum_to_minus_the_completion_times() {
+    for slots in [4, 64] {
+        let mut env = env(slots, 30);
+        let mut total = 0.0;
+        play(&mut env, 3, |_, reward, _| total += reward);
+        let jct_millis: i64 = env.simulator().unwrap().records().iter().map(|job| job.jct().unwrap().as_millis()).sum();
+        assert!((total + jct_millis as f64 / 3_600_000.0).abs() < 1e-9, "{total} {jct_millis}");
+    }
+}
+
+#[test]
+fn steps_allocate_nothing() {
+    let mut env = env(64, 60);
+    // A first episode lets every buffer grow to its size; the second one is the same and counted.
+    play(&mut env, 11, |_, _, _| {});
+    let mut random = rng(11, Stream::Exploration);
+    let mut observation = Observation::zeros(&env.layout());
+    env.reset(Some(11), &ResetOptions::default(), observation.as_mut()).unwrap();
+    let (mut steps, mut allocated) = (0, Vec::new());
+    loop {
+        let allowed = observation.mask.iter().filter(|&&allowed| allowed == 1).count();
+        let pick = random.random_range(0..allowed);
+        let (action, _) = observation.mask.iter().enumerate().filter(|(_, allowed)| **allowed == 1).nth(pick).unwrap();
+        let before = ALLOCATIONS.with(Cell::get);
+        let step = env.step(action, observation.as_mut()).unwrap();
+        let after = ALLOCATIONS.with(Cell::get);
+        if after > before {
+            allocated.push((steps, after - before));
+        }
+        steps += 1;
+        if step.terminated {
+            break;
+        }
+    }
+    assert!(steps > 300);
+    assert_eq!(allocated, [], "(step, allocations) in {steps} steps");
+}
+
+#[test]
+fn a_vector_resumes_from_its_cursors_bit_for_bit() {
+    let build = || VecEnv::new(vec![env(16, 6), env(16, 6)], vec![100, 200], ResetOptions::default()).unwrap();
+    let mut vector = build();
+    let layout = vector.layout();
+    let mut buffers = VecBuffers::new(2, &layout);
+    vector.reset(&mut buffers).unwrap();
+    let first = |buffers: &VecBuffers, env: usize, step: usize| {
+        let mask = &buffers.mask[env * layout.actions()..(env + 1) * layout.actions()];
+        let allowed: Vec<usize> = (0..mask.len()).filter(|&action| mask[action] == 1).collect();
+        allowed[(step * 7 + env) % allowed.len()]
+    };
+    let mut ended = 0;
+    for step in 0..2000 {
+        let actions = [first(&buffers, 0, step), first(&buffers, 1, step)];
+        vector.step(&actions, &mut buffers).unwrap();
+        ended += buffers.terminated.iter().filter(|&&done| done).count();
+    }
+    assert!(ended > 2, "{ended}");
+    let (mut copy, mut restored) = (build(), VecBuffers::new(2, &layout));
+    copy.restore(vector.cursors(), &mut restored).unwrap();
+    assert_eq!((&restored.features, &restored.mask), (&buffers.features, &buffers.mask));
+    assert_eq!(copy.cursors(), vector.cursors());
+}
+
+#[test]
+fn rounds_cannot_go_in_circles() {
+    let mut env = env(64, 20);
+    let mut in_round = 0;
+    let wait = env.layout().wait();
+    let mut longest = 0;
+    play(&mut env, 5, |action, _, _| {
+        in_round = if action == wait { 0 } else { in_round + 1 };
+        longest = longest.max(in_round);
+    });
+    assert!(longest > 0 && longest <= 64 * 16, "{longest}");
+}
+
+#[test]
+fn actions_have_one_number_each() {
+    let layout = goodput_env::gym::layout(64);
+    for number in 0..layout.actions() {
+        assert_eq!(Action::decode(number, &layout).unwrap().encode(&layout), number);
+    }
+    assert_eq!(Action::decode(layout.actions(), &layout), None);
+    assert_eq!(Action::decode(layout.wait(), &layout), Some(Action::Wait));
+    assert_eq!(Action::decode(4, &layout), Some(Action::Change { slot: 1, verb: Verb::Shrink }));
+}

@@ -1,0 +1,114 @@
+//! Small workloads and policies for tests.
+#![allow(dead_code, missing_docs)]
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use goodput_env::application::{Application, EpochTable, GradientTable};
+use goodput_env::cluster::Cluster;
+use goodput_env::gym::pack;
+use goodput_env::job::{Elasticity, JobRequest, JobSpec, Work, Workload};
+use goodput_env::model::{BatchLimits, ThroughputParams};
+use goodput_env::plan::Plan;
+use goodput_env::policy::Policy;
+use goodput_env::seed::{Stream, rng};
+use goodput_env::sim::{Scenario, SimOptions};
+use goodput_env::time::SimTime;
+use goodput_env::view::ClusterView;
+use rand::RngExt;
+
+pub fn fixed(name: &str, submit: i64, gpus: u32, secs: i64) -> JobSpec {
+    let request = JobRequest {
+        name: name.into(),
+        tenant: 0,
+        submit: SimTime::from_secs(submit),
+        gpus,
+        batch_size: None,
+        elasticity: Elasticity::Rigid,
+    };
+    JobSpec { request, work: Work::Fixed { duration: SimTime::from_secs(secs) } }
+}
+
+pub fn elastic(name: &str, submit: i64, max: u32) -> JobSpec {
+    let request = JobRequest {
+        name: name.into(),
+        tenant: 0,
+        submit: SimTime::from_secs(submit),
+        gpus: 1,
+        batch_size: None,
+        elasticity: Elasticity::Elastic { min: 1, max },
+    };
+    JobSpec { request, work: Work::Application { index: 0 } }
+}
+
+/// Four epochs whose noise scale grows, about ten minutes on one accelerator.
+pub fn application() -> Arc<Application> {
+    let params = ThroughputParams {
+        alpha_c: 0.05,
+        beta_c: 0.002,
+        alpha_n: 0.1,
+        beta_n: 0.005,
+        alpha_r: 0.02,
+        beta_r: 0.002,
+        gamma: 1.8,
+    };
+    let table = |values: &[f64]| EpochTable::new(vec![128.0], values.to_vec()).unwrap();
+    Arc::new(Application {
+        name: "toy".into(),
+        limits: BatchLimits::new(128, 4096, 32, 512).unwrap(),
+        max_replicas: 32,
+        fixed_batch: None,
+        epochs: vec![400.0, 800.0, 1200.0, 1600.0],
+        gradients: GradientTable { sqr: table(&[1.0, 1.0, 1.0, 1.0]), var: table(&[1.0, 4.0, 8.0, 16.0]) },
+        iterations: None,
+        params: BTreeMap::from([("gpu".to_string(), params)]),
+        measured: None,
+    })
+}
+
+pub fn scenario(cluster: &str, jobs: Vec<JobSpec>, options: SimOptions) -> Arc<Scenario> {
+    let workload = Workload::new(vec![application()], jobs);
+    Arc::new(Scenario::new(Arc::new(Cluster::parse(cluster).unwrap()), Arc::new(workload), options, 0))
+}
+
+/// `count` jobs, half of them rigid, arriving one every `gap` seconds or so.
+pub fn mixed_jobs(seed: u64, count: usize, gap: i64) -> Vec<JobSpec> {
+    let mut rng = rng(seed, Stream::Workload);
+    let mut now = 0;
+    (0..count)
+        .map(|index| {
+            now += rng.random_range(0..2 * gap);
+            match index % 2 {
+                0 => fixed(&format!("rigid-{index}"), now, 1 << rng.random_range(0..4), rng.random_range(10..3000)),
+                _ => elastic(&format!("elastic-{index}"), now, 16),
+            }
+        })
+        .collect()
+}
+
+/// Any feasible plan: each job is left alone, stopped, or given a random size that fits.
+pub struct Chaos(pub rand_chacha::ChaCha8Rng);
+
+impl Chaos {
+    pub fn new(seed: u64) -> Self {
+        Self(rng(seed, Stream::Policy))
+    }
+}
+
+impl Policy for Chaos {
+    fn decide(&mut self, view: &ClusterView<'_>) -> Plan {
+        let mut plan = Plan::keep();
+        let mut free = view.free().to_vec();
+        for job in view.jobs() {
+            if job.gpus() > 0 && self.0.random_bool(0.7) {
+                continue;
+            }
+            for slice in job.state.placement.slices() {
+                free[slice.node as usize] += slice.gpus;
+            }
+            let gpus = self.0.random_range(job.min_gpus()..=job.max_gpus());
+            plan.set(job.id(), pack(view.cluster(), &mut free, 0, gpus).unwrap_or_default());
+        }
+        plan
+    }
+}
