@@ -1,0 +1,8 @@
+//! A policy driving real machines.
+//!
+//! What `env` may not do happens here: threads, clocks and drivers. The first of it is to see what a machine has.
+//!
+//! # Layout
+//! - [`devices`]: the accelerators of this machine, through NVML or whatever else implements [`devices::DeviceSource`].
+
+pub mod devices;

@@ -1,0 +1,52 @@
+//! Load series in, probabilistic forecasts out.
+//!
+//! A scheduler that lends inference nodes to training needs to know how much load may return before the lease ends, and how sure that is. So every model
+//! here answers with quantiles, never with a bare number, and every claim about a model is made by a rolling-origin backtest that cannot see the future.
+//!
+//! The crate does no I/O and reads no clock: same series in, same bits out.
+//!
+//! # Layout
+//! - [`Series`]: an evenly spaced load series in which a missing measurement is a gap, not a zero ([`calendar`], [`Aggregate`]).
+//! - [`Fit`] and [`Predict`]: a model that was not fitted has no `predict`, because fitting gives another type.
+//! - [`SeasonalNaive`]: "as it was one season ago", the bar that every other model has to beat.
+//! - [`Forecast`]: one row a step ahead, one column a quantile level, never crossing.
+//! - [`metrics`] and [`Scores`]: how far off, relative to what, and how honest the quantiles were.
+//! - [`Backtest`]: rolling origin.
+//!
+//! # Example
+//! ```
+//! use goodput_forecast::{Fit, Horizon, Predict, SeasonalNaive, Series};
+//!
+//! // Three "days" of four steps of six hours; one measurement of the third day is missing.
+//! let six_hours_millis = 6 * 60 * 60 * 1000;
+//! let load = [1.0, 5.0, 7.0, 2.0, 1.0, 6.0, 7.0, 2.0, 2.0, 6.0, f64::NAN, 2.0];
+//! let series = Series::new(0, six_hours_millis, load.to_vec().into())?;
+//! let season_steps = series.steps_per_day().expect("six hours divide a day");
+//!
+//! let model = SeasonalNaive { season_steps }.fit(&series)?;
+//! let forecast = model.predict(Horizon::steps(4), &[0.1, 0.5, 0.9]);
+//! assert_eq!(forecast.point().to_vec(), [2.0, 6.0, 7.0, 2.0]);
+//! assert_eq!(forecast.quantiles().dim(), (4, 3));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+pub mod calendar;
+pub mod metrics;
+
+mod backtest;
+mod forecast;
+mod gaps;
+mod model;
+mod quantile;
+mod resample;
+mod scores;
+mod seasonal_naive;
+mod series;
+
+pub use backtest::{Backtest, BacktestError, BacktestReport, OriginReport, Refit};
+pub use forecast::{Forecast, ForecastError, Horizon, check_levels};
+pub use model::{Fit, FitError, Predict};
+pub use resample::Aggregate;
+pub use scores::{LevelScore, Scores};
+pub use seasonal_naive::{FittedSeasonalNaive, SeasonalNaive};
+pub use series::{Series, SeriesError};

@@ -1,0 +1,49 @@
+//! What a forecasting model is: two traits.
+//!
+//! [`Fit`] is implemented by a model's settings, [`Predict`] by what fitting them gives. They are different types, so predicting with a model that was not
+//! fitted does not compile, and the settings stay as they were for the next refit. (The shape is that of the augurs crate.)
+
+use thiserror::Error;
+
+use crate::{Forecast, Horizon, Series};
+
+/// Settings that can be fitted to a series.
+pub trait Fit {
+    /// The fitted model.
+    type Fitted: Predict;
+
+    /// Estimates the model on all of `series`.
+    ///
+    /// # Errors
+    /// A series or settings from which nothing can be estimated.
+    fn fit(&self, series: &Series) -> Result<Self::Fitted, FitError>;
+}
+
+/// A fitted model, which knows all values up to now.
+pub trait Predict {
+    /// The distribution of the next `horizon` values at `levels`, which pass [`check_levels`](crate::check_levels).
+    ///
+    /// # Panics
+    /// When the levels do not.
+    fn predict(&self, horizon: Horizon, levels: &[f64]) -> Forecast;
+
+    /// Takes in the values that came next, in order; one that is not finite is a gap.
+    ///
+    /// This moves the model's state forward and estimates nothing anew: that is what refitting is for.
+    fn update(&mut self, values: &[f64]);
+}
+
+/// Why a model could not be fitted.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum FitError {
+    /// There is not one measured value.
+    #[error("none of the {len} values is measured")]
+    NothingObserved {
+        /// Number of values, all gaps.
+        len: usize,
+    },
+    /// A season has at least one step.
+    #[error("season of 0 steps")]
+    SeasonEmpty,
+}

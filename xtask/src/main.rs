@@ -1,0 +1,82 @@
+//! Development tasks: `cargo xtask {test, bench, schema}`.
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a task runner talks on the terminal")]
+
+use std::env;
+use std::process::{Command, ExitCode};
+
+const HELP: &str = "\
+cargo xtask test           everything: format, lints, unit, property, golden, parity and command-line tests
+cargo xtask bench [NAME]   benchmarks: all of them, or those whose name contains NAME
+cargo xtask schema         writes the JSON schemas of the configuration files to configs/schema
+";
+
+/// Benchmarks: package and target.
+const BENCHES: [(&str, &str); 5] = [
+    ("goodput-env", "gym"),
+    ("goodput-env", "fit"),
+    ("goodput-agents", "decide"),
+    ("goodput-eval", "replay"),
+    ("goodput-train", "loop"),
+];
+
+fn main() -> ExitCode {
+    let args: Vec<String> = env::args().skip(1).collect();
+    let ok = match args.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+        ["test"] => test(),
+        ["bench"] => bench(""),
+        ["bench", name] => bench(name),
+        ["schema"] => run("cargo", &["run", "--release", "--quiet", "--bin", "goodput", "--", "config", "schema", "--write", "configs/schema"]),
+        _ => {
+            eprint!("{HELP}");
+            return ExitCode::from(2);
+        }
+    };
+    if ok { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Stops at the first step that fails. One profile throughout, so that nothing is compiled twice.
+fn test() -> bool {
+    run("cargo", &["fmt", "--all", "--check"])
+        && run("cargo", &["clippy", "--release", "--workspace", "--all-targets", "--", "-D", "warnings"])
+        && suite()
+        && run("cargo", &["test", "--release", "--workspace", "--doc", "--quiet"])
+        && deny()
+}
+
+/// The test suite, by nextest where it is installed.
+fn suite() -> bool {
+    if has(&["nextest", "--version"]) {
+        run("cargo", &["nextest", "run", "--release", "--workspace", "--no-fail-fast"])
+    } else {
+        run("cargo", &["test", "--release", "--workspace", "--lib", "--bins", "--tests", "--no-fail-fast"])
+    }
+}
+
+/// Licences and advisories, where cargo-deny is installed.
+fn deny() -> bool {
+    if has(&["deny", "--version"]) {
+        return run("cargo", &["deny", "check"]);
+    }
+    println!("cargo-deny is not installed: licences and advisories not checked");
+    true
+}
+
+fn bench(filter: &str) -> bool {
+    let chosen = BENCHES.iter().filter(|(package, name)| format!("{package}/{name}").contains(filter));
+    chosen.fold(true, |ok, (package, name)| run("cargo", &["bench", "-p", package, "--bench", name]) && ok)
+}
+
+fn has(args: &[&str]) -> bool {
+    Command::new("cargo").args(args).output().is_ok_and(|output| output.status.success())
+}
+
+fn run(program: &str, args: &[&str]) -> bool {
+    println!("\n$ {program} {}", args.join(" "));
+    match Command::new(program).args(args).status() {
+        Ok(status) => status.success(),
+        Err(error) => {
+            eprintln!("cannot run {program}: {error}");
+            false
+        }
+    }
+}

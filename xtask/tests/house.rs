@@ -1,0 +1,114 @@
+//! The house keeps its shape: dependencies run one way, and `env` cannot see the world.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// What each room may use of ours.
+const MAY_USE: [(&str, &[&str]); 9] = [
+    ("goodput-env", &[]),
+    ("goodput-forecast", &[]),
+    ("goodput-datasets", &["goodput-env", "goodput-forecast"]),
+    ("goodput-agents", &["goodput-env", "goodput-forecast"]),
+    ("goodput-eval", &["goodput-env", "goodput-forecast", "goodput-datasets", "goodput-agents"]),
+    ("goodput-train", &["goodput-env", "goodput-forecast", "goodput-datasets", "goodput-agents", "goodput-eval"]),
+    ("goodput-executor", &["goodput-env", "goodput-forecast", "goodput-agents"]),
+    (
+        "goodput-cli",
+        &["goodput-env", "goodput-forecast", "goodput-datasets", "goodput-agents", "goodput-eval", "goodput-train", "goodput-executor"],
+    ),
+    ("xtask", &[]),
+];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// Direct dependencies of each workspace package, development ones excluded.
+fn dependencies() -> BTreeMap<String, Vec<(String, bool)>> {
+    let output = Command::new(env!("CARGO"))
+        .args(["metadata", "--format-version", "1", "--no-deps", "--offline"])
+        .current_dir(root())
+        .output()
+        .unwrap();
+    let metadata: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_string();
+    let packages = metadata["packages"].as_array().unwrap();
+    packages
+        .iter()
+        .map(|package| {
+            let direct = package["dependencies"].as_array().unwrap().iter().filter(|dep| dep["kind"].is_null());
+            (text(&package["name"]), direct.map(|dep| (text(&dep["name"]), dep["optional"] == true)).collect())
+        })
+        .collect()
+}
+
+#[test]
+fn dependencies_run_one_way() {
+    let dependencies = dependencies();
+    assert_eq!(dependencies.len(), MAY_USE.len(), "a new room needs a line here and in ARCHITECTURE.md");
+    for (room, allowed) in MAY_USE {
+        let ours = dependencies[room].iter().filter(|(name, _)| name.starts_with("goodput-"));
+        for (name, _) in ours {
+            assert!(allowed.contains(&name.as_str()), "{room} may not use {name}");
+        }
+    }
+}
+
+#[test]
+fn heavy_packages_live_in_one_room() {
+    for (room, direct) in dependencies() {
+        let uses = |package: &str| direct.iter().any(|(name, _)| name == package);
+        for package in ["arrow", "parquet"] {
+            assert!(!uses(package) || room == "goodput-datasets", "{room} uses {package}; go through goodput-datasets");
+        }
+        for package in ["tensorboard-rs"] {
+            assert!(!uses(package) || room == "goodput-train", "{room} uses {package}");
+        }
+        assert!(!uses("nvml-wrapper") || room == "goodput-executor", "{room} uses nvml-wrapper");
+        let burn = direct.iter().find(|(name, _)| name == "burn");
+        let allowed = match burn {
+            None => true,
+            Some((_, optional)) => room == "goodput-train" || (room == "goodput-agents" && *optional),
+        };
+        assert!(allowed, "{room} uses burn");
+    }
+}
+
+#[test]
+fn env_cannot_see_the_world() {
+    let direct = &dependencies()["goodput-env"];
+    for banned in ["burn", "tokio", "arrow", "parquet", "rayon", "csv"] {
+        assert!(!direct.iter().any(|(name, _)| name == banned), "env uses {banned}");
+    }
+    let words = ["std::fs", "std::io", "std::net", "std::env", "std::thread", "std::process", "SystemTime", "Instant", "rand::rng("];
+    for file in sources(&root().join("env/src")) {
+        let text = std::fs::read_to_string(&file).unwrap();
+        for word in words {
+            assert!(!text.contains(word), "{} mentions {word}", file.display());
+        }
+    }
+}
+
+#[test]
+fn the_product_names_no_path_of_the_workshop() {
+    let rooms = ["env", "forecast", "datasets", "agents", "eval", "train", "executor", "cli"];
+    for file in rooms.iter().flat_map(|room| sources(&root().join(room).join("src"))) {
+        let text = std::fs::read_to_string(&file).unwrap();
+        let product = text.split("#[cfg(test)]").next().unwrap_or_default();
+        assert!(!product.contains("../shared"), "{} names ../shared outside tests", file.display());
+    }
+}
+
+fn sources(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(sources(&path));
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push(path);
+        }
+    }
+    found
+}
