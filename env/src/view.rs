@@ -1,5 +1,6 @@
 //! All that a policy knows: the cluster, the active jobs, and what the run's information level lets it see of them.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::application::Application;
@@ -10,7 +11,7 @@ use crate::sim::{JobState, JobTable, Scenario};
 use crate::time::SimTime;
 
 /// What policies of a run may know about jobs, beyond what they asked for and how they ran so far.
-#[derive(Clone, Copy, Debug, PartialEq, PartialOrd, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, PartialOrd, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase", deny_unknown_fields)]
 pub enum Information {
     /// Only what the job's own agent has profiled; remaining work is unknown.
@@ -47,7 +48,7 @@ impl std::fmt::Display for Information {
 }
 
 /// How running jobs choose their batch size.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Batching {
     /// The total batch size of the request, split over the replicas.
@@ -67,6 +68,8 @@ pub struct Trigger {
     pub completion: bool,
     /// A scheduling round is due.
     pub round: bool,
+    /// The policy asked to be woken now.
+    pub wake: bool,
 }
 
 /// The state of the cluster at a decision point.

@@ -1,11 +1,12 @@
 //! Reward terms by name, each a rate integrated over the time that a step takes.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::sim::Simulator;
 
 /// A named reward term with its weight.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum RewardTerm {
     /// Minus the integral of the number of jobs in the system. Over an episode this is minus the sum of all completion
@@ -27,8 +28,8 @@ impl RewardTerm {
 }
 
 /// The reward of a run: a sum of terms, per `scale_secs` of time.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
 pub struct Reward {
     /// Terms.
     pub terms: Vec<RewardTerm>,

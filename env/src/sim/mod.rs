@@ -104,6 +104,8 @@ pub struct Simulator {
     /// Jobs that have arrived are those below.
     arrived: usize,
     last_round: SimTime,
+    /// When the policy asked to be woken; [`SimTime::NEVER`] where it did not.
+    wake: SimTime,
     trigger: Trigger,
     /// What completed jobs hold until the next round, and with it their part in interference.
     holding: Vec<(JobId, Placement)>,
@@ -150,6 +152,7 @@ impl Simulator {
             queue: EventQueue::with_capacity(4 * room),
             arrived: 0,
             last_round: SimTime::ZERO,
+            wake: SimTime::NEVER,
             trigger: Trigger::default(),
             holding: Vec::new(),
             stale: Vec::new(),
@@ -209,8 +212,15 @@ impl Simulator {
         while self.run_until_decision()? == Status::Decision {
             let plan = policy.decide(&self.view());
             self.apply(&plan)?;
+            self.wake_at(policy.wake_at());
         }
         Ok(self.outcome())
+    }
+
+    /// Makes `at` a decision point if no other comes first and decisions fall on churn. It is forgotten at the next decision.
+    pub fn wake_at(&mut self, at: Option<SimTime>) {
+        let at = at.filter(|&at| at > self.now && self.scenario.options.rounds.on_churn);
+        self.wake = at.unwrap_or(SimTime::NEVER);
     }
 
     /// The records so far.
@@ -247,7 +257,8 @@ impl Simulator {
             let arrival = self.next_arrival();
             let phase = self.queue.peek();
             let round = self.next_round(arrival);
-            let next = arrival.min(round).min(phase.map_or(SimTime::NEVER, |event| event.at));
+            let wake = self.next_wake(arrival);
+            let next = arrival.min(round).min(wake).min(phase.map_or(SimTime::NEVER, |event| event.at));
             let churned = self.trigger.arrival || self.trigger.completion;
             if churned && self.scenario.options.rounds.on_churn && next > self.now {
                 return Ok(self.decision());
@@ -266,7 +277,15 @@ impl Simulator {
                     self.phase_end(event.job)?;
                 }
                 _ if arrival == next => self.arrive(),
+                _ if round > next => {
+                    self.wake = SimTime::NEVER;
+                    self.trigger.wake = true;
+                    if !self.table.active().is_empty() {
+                        return Ok(self.decision());
+                    }
+                }
                 _ => {
+                    self.trigger.wake = wake == next;
                     self.last_round = self.now;
                     self.trigger.round = true;
                     self.release_holding();
@@ -307,6 +326,7 @@ impl Simulator {
     fn decision(&mut self) -> Status {
         self.decisions += 1;
         self.idle_decisions += 1;
+        self.wake = SimTime::NEVER;
         Status::Decision
     }
 
@@ -350,8 +370,16 @@ impl Simulator {
             true if arrival == SimTime::NEVER => return SimTime::NEVER,
             true => after.max(arrival),
         };
-        let nothing_else = arrival == SimTime::NEVER && self.queue.peek().is_none();
-        if nothing_else && self.idle_decisions > STALL_LIMIT { SimTime::NEVER } else { from.next_multiple_of(period) }
+        if self.has_stalled(arrival) { SimTime::NEVER } else { from.next_multiple_of(period) }
+    }
+
+    fn next_wake(&self, arrival: SimTime) -> SimTime {
+        if self.has_stalled(arrival) { SimTime::NEVER } else { self.wake }
+    }
+
+    /// Whether only the policy could still change anything, and has not for long.
+    fn has_stalled(&self, arrival: SimTime) -> bool {
+        self.idle_decisions > STALL_LIMIT && arrival == SimTime::NEVER && self.queue.peek().is_none()
     }
 
     fn advance(&mut self, to: SimTime) {

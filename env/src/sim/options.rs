@@ -11,7 +11,7 @@ use crate::view::{Batching, Information};
 pub struct Rounds {
     /// At each multiple of this time while there are active jobs.
     pub period: Option<SimTime>,
-    /// On each arrival and completion.
+    /// On each arrival and completion, and when the policy itself asks for it ([`crate::policy::Policy::wake_at`]).
     pub on_churn: bool,
 }
 

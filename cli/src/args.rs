@@ -1,0 +1,311 @@
+//! What can be typed.
+
+use std::path::PathBuf;
+
+use clap::{Parser, Subcommand, ValueEnum};
+
+/// Train, compare and deploy schedulers for deep-learning clusters.
+#[derive(Debug, Parser)]
+#[command(name = "goodput", version, propagate_version = true, arg_required_else_help = true)]
+pub struct Args {
+    /// When to use colours.
+    #[arg(long, global = true, value_enum, default_value_t = Color::Auto)]
+    pub color: Color,
+    /// Say nothing but results and errors.
+    #[arg(short, long, global = true)]
+    pub quiet: bool,
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Color {
+    Auto,
+    Always,
+    Never,
+}
+
+/// Form of a listing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    #[default]
+    Table,
+    Json,
+    Csv,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run one policy on one workload, per-job rows on stdout.
+    Sim(Sim),
+    /// Train a policy from a file, compare it with the heuristics on held-out seeds, write the report.
+    Train(Train),
+    /// Compare policies on the held-out seeds of an experiment, write tables and the report.
+    Eval(Eval),
+    /// Workloads and applications: import, generate, look at, check, fit.
+    #[command(subcommand)]
+    Data(Data),
+    /// The environment.
+    #[command(subcommand)]
+    Env(Env),
+    /// Real machines.
+    #[command(subcommand)]
+    Live(Live),
+    /// Configuration files.
+    #[command(subcommand)]
+    Config(Config),
+    /// What there is: policies, metrics, formats.
+    List(List),
+    /// Completions for a shell, on stdout.
+    Completions {
+        #[arg(value_enum)]
+        shell: clap_complete::Shell,
+    },
+}
+
+/// Options of `sim`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Example: one heuristic under the conventions of the Pollux OSDI'21 artifact
+  goodput sim --workload workload-6.csv --policy tiresias --cluster 16x4 --preset pollux-osdi21 -o csv")]
+pub struct Sim {
+    /// Workload: Parquet as written by `data import`, or csv (see `goodput list formats`).
+    #[arg(long, value_name = "FILE")]
+    pub workload: PathBuf,
+    /// Policy by name (see `goodput list policies`), or a policy bundle.
+    #[arg(long, value_name = "NAME|BUNDLE")]
+    pub policy: String,
+    /// Nodes x accelerators per node.
+    #[arg(long, default_value = "16x4", value_name = "NxG")]
+    pub cluster: String,
+    /// Conventions of a published simulator; batching and information are then the policy's own.
+    #[arg(long, value_enum)]
+    pub preset: Option<Preset>,
+    /// Measured profiles, a directory per application, instead of the catalog.
+    #[arg(long, value_name = "DIR")]
+    pub profiles: Option<PathBuf>,
+    /// Exact step times for placements that the profiles have to interpolate.
+    #[arg(long, value_name = "FILE", requires = "profiles")]
+    pub step_times: Option<PathBuf>,
+    /// Slowdown of distributed jobs that share a node, in [0, 1).
+    #[arg(long, default_value_t = 0.0, value_name = "SHARE")]
+    pub interference: f64,
+    /// What the policy knows [default: as published].
+    #[arg(long, value_enum)]
+    pub information: Option<InformationLevel>,
+    /// Log-standard deviation of estimates, with `--information estimate`.
+    #[arg(long, default_value_t = 0.5, value_name = "SIGMA")]
+    pub estimate_sigma: f64,
+    /// Seed of the policy and of estimates.
+    #[arg(long, default_value_t = 0)]
+    pub seed: u64,
+    /// Form of the rows.
+    #[arg(short, long, value_enum, default_value_t)]
+    pub output: Format,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Preset {
+    /// Rounds of 60 s, accelerators released at round ends, epoch ends at whole seconds, 30 s restarts.
+    #[value(name = "pollux-osdi21")]
+    PolluxOsdi21,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum InformationLevel {
+    /// Only what jobs have profiled.
+    Profiled,
+    /// Catalogued models, remaining work with an error.
+    Estimate,
+    /// Everything, exactly.
+    Oracle,
+}
+
+/// Options of `train`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Example:
+  goodput train configs/experiment/quickstart.toml --set agent.ppo.learning_rate=5e-4
+Ctrl-C stops after the current update; continue with --resume.")]
+pub struct Train {
+    /// Experiment file.
+    #[arg(value_name = "EXPERIMENT.toml", required_unless_present = "resume")]
+    pub experiment: Option<PathBuf>,
+    /// Change a value of the file: `--set train.decisions=200000`.
+    #[arg(long = "set", value_name = "KEY=VALUE", conflicts_with = "resume")]
+    pub sets: Vec<String>,
+    /// Master seed instead of the file's.
+    #[arg(long, conflicts_with = "resume")]
+    pub seed: Option<u64>,
+    /// Directory of the run [default: runs/NAME/SEED].
+    #[arg(long, value_name = "DIR", conflicts_with = "resume")]
+    pub run_dir: Option<PathBuf>,
+    /// Continue the run in this directory.
+    #[arg(long, value_name = "DIR")]
+    pub resume: Option<PathBuf>,
+    /// Threads [default: all cores]; results do not depend on it.
+    #[arg(short = 'j', long)]
+    pub jobs: Option<usize>,
+    /// Check the file and say what would run.
+    #[arg(long)]
+    pub dry_run: bool,
+}
+
+/// Options of `eval`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Example: heuristics and a trained policy on the experiment's held-out seeds
+  goodput eval configs/experiment/quickstart.toml --policies fifo,srtf,runs/quickstart/1/policy.bundle")]
+pub struct Eval {
+    /// Experiment file: its cluster, workload, environment and held-out seeds.
+    #[arg(value_name = "EXPERIMENT.toml")]
+    pub experiment: PathBuf,
+    /// Policies by name, or bundles [default: those of the file].
+    #[arg(long, value_delimiter = ',', value_name = "NAME|BUNDLE,...")]
+    pub policies: Vec<String>,
+    /// Policy the others are compared with [default: the first].
+    #[arg(long, value_name = "NAME")]
+    pub reference: Option<String>,
+    /// Number of held-out seeds instead of the file's.
+    #[arg(long)]
+    pub seeds: Option<u64>,
+    /// Change a value of the file.
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub sets: Vec<String>,
+    /// Where results go.
+    #[arg(long, value_name = "DIR", default_value = "runs/eval")]
+    pub run_dir: PathBuf,
+    /// Threads [default: all cores]; results do not depend on it.
+    #[arg(short = 'j', long)]
+    pub jobs: Option<usize>,
+    /// Form of the table on stdout.
+    #[arg(short, long, value_enum, default_value_t)]
+    pub output: Format,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Data {
+    /// A public trace into Parquet with provenance; reports every row repaired or refused.
+    Import {
+        /// The trace.
+        file: PathBuf,
+        /// Where to write [default: the trace's name with .parquet].
+        #[arg(short = 'O', long, value_name = "FILE")]
+        out: Option<PathBuf>,
+    },
+    /// Draw a workload from the generator of an experiment file.
+    Synth {
+        /// Experiment file with a `[workload.synthetic]` table.
+        experiment: PathBuf,
+        /// Seed.
+        #[arg(long, default_value_t = 0)]
+        seed: u64,
+        /// Where to write.
+        #[arg(short = 'O', long, value_name = "FILE")]
+        out: PathBuf,
+    },
+    /// What a workload asks of a cluster.
+    Inspect {
+        /// The workload.
+        file: PathBuf,
+        /// Nodes x accelerators per node.
+        #[arg(long, default_value = "16x4", value_name = "NxG")]
+        cluster: String,
+        /// Form of the figures.
+        #[arg(short, long, value_enum, default_value_t)]
+        output: Format,
+    },
+    /// Everything that is wrong with a workload, row by row.
+    Validate {
+        /// The workload.
+        file: PathBuf,
+    },
+    /// Fit the catalog of applications to measured profiles.
+    Fit {
+        /// A directory per application.
+        #[arg(long, value_name = "DIR")]
+        profiles: PathBuf,
+        /// Where to write the catalog.
+        #[arg(short = 'O', long, value_name = "FILE")]
+        out: PathBuf,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Env {
+    /// Play random episodes of an experiment's environment and check the conventions.
+    Check {
+        /// Experiment file.
+        experiment: PathBuf,
+        /// Episodes.
+        #[arg(long, default_value_t = 3)]
+        episodes: u64,
+        /// Most steps of an episode.
+        #[arg(long, default_value_t = 5000)]
+        steps: usize,
+        /// First seed.
+        #[arg(long, default_value_t = 0)]
+        seed: u64,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Live {
+    /// Accelerators of this machine.
+    Devices {
+        /// Again every so many seconds.
+        #[arg(long, value_name = "SECS")]
+        watch: Option<f64>,
+        /// Another NVML library.
+        #[arg(long, value_name = "FILE")]
+        nvml: Option<PathBuf>,
+        /// Form of the listing.
+        #[arg(short, long, value_enum, default_value_t)]
+        output: Format,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Config {
+    /// Say what is wrong with experiment files, with line and column.
+    Check {
+        /// Experiment files.
+        #[arg(required = true)]
+        files: Vec<PathBuf>,
+    },
+    /// The file with every default filled in.
+    Show {
+        /// Experiment file.
+        file: PathBuf,
+        /// Change a value of the file.
+        #[arg(long = "set", value_name = "KEY=VALUE")]
+        sets: Vec<String>,
+    },
+    /// JSON schema for editors.
+    Schema {
+        /// Write it to this directory instead of stdout.
+        #[arg(long, value_name = "DIR")]
+        write: Option<PathBuf>,
+    },
+}
+
+/// Options of `list`.
+#[derive(Debug, clap::Args)]
+pub struct List {
+    /// What to list.
+    #[arg(value_enum)]
+    pub what: What,
+    /// Form of the listing.
+    #[arg(short, long, value_enum, default_value_t)]
+    pub output: Format,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum What {
+    /// Scheduling policies.
+    Policies,
+    /// Metrics of evaluations.
+    Metrics,
+    /// Trace formats.
+    Formats,
+}

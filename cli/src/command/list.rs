@@ -1,0 +1,48 @@
+//! `goodput list`: what there is.
+
+use std::process::ExitCode;
+
+use goodput_agents::heuristic;
+use goodput_eval::METRICS;
+
+use crate::args::{List, What};
+use crate::fault::Fault;
+use crate::output::Rows;
+
+/// Trace formats, the header or file they are recognised by, and where they come from.
+const FORMATS: [(&str, &str, &str); 4] = [
+    ("goodput", "Parquet with job_id, submit_secs, duration_secs, gpus, ...", "`goodput data import` and `goodput data synth`"),
+    ("pollux", "csv: name,time,application,num_replicas,batch_size", "petuum/adaptdl, branch osdi21-artifact, simulator/workloads"),
+    ("philly", "csv: timestamp,duration,num_gpus,gpu_time,cluster", "the same artifact's extract of msr-fiddle/philly-traces"),
+    ("pollux-profiles", "directory: APP/{placements,scalability,validation-B}.csv", "the same artifact, simulator/traces"),
+];
+
+/// Runs it.
+pub fn run(args: &List) -> Result<ExitCode, Fault> {
+    let rows = match args.what {
+        What::Policies => {
+            let mut rows = Rows::new(&["policy", "needs", "description", "source"]);
+            for entry in heuristic::REGISTRY {
+                rows.push(vec![entry.name.into(), entry.needs.to_string().into(), entry.summary.into(), entry.source.into()]);
+            }
+            rows
+        }
+        What::Metrics => {
+            let mut rows = Rows::new(&["metric", "unit", "better", "description"]);
+            for metric in METRICS {
+                let better = format!("{:?}", metric.better).to_lowercase();
+                rows.push(vec![metric.name.into(), metric.unit.to_string().into(), better.into(), metric.description.into()]);
+            }
+            rows
+        }
+        What::Formats => {
+            let mut rows = Rows::new(&["format", "recognised_by", "origin"]);
+            for (format, header, origin) in FORMATS {
+                rows.push(vec![format.into(), header.into(), origin.into()]);
+            }
+            rows
+        }
+    };
+    rows.print(args.output)?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,10 @@
+//! One file a command.
+
+pub mod config;
+pub mod data;
+pub mod env;
+pub mod eval;
+pub mod list;
+pub mod live;
+pub mod sim;
+pub mod train;

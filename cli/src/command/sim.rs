@@ -1,0 +1,102 @@
+//! `goodput sim`: one policy, one workload, one row a job.
+
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use goodput_datasets::{Catalog, DataError, import, read_workload};
+use goodput_env::cluster::Cluster;
+use goodput_env::gym::schema_hash;
+use goodput_env::policy::Policy;
+use goodput_env::sim::{Scenario, SimOptions, Simulator};
+use goodput_env::time::SimTime;
+use goodput_env::view::Information;
+
+use crate::args::{InformationLevel, Preset, Sim};
+use crate::fault::Fault;
+use crate::output::{Cell, Rows};
+use goodput_agents::bundle::PolicyBundle;
+use goodput_agents::heuristic;
+use goodput_agents::learned::policy::LearnedPolicy;
+
+/// Runs it.
+pub fn run(args: &Sim) -> Result<ExitCode, Fault> {
+    let cluster = Cluster::parse(&args.cluster).map_err(Fault::input)?;
+    if !(0.0..1.0).contains(&args.interference) {
+        return Err(Fault::input(format!("--interference {}: expected at least 0 and below 1", args.interference)));
+    }
+    let mut policy = policy(&args.policy, args.seed)?;
+    let measured;
+    let catalog = match &args.profiles {
+        Some(dir) => {
+            measured = import::pollux_profiles::catalog(dir, args.step_times.as_deref()).map_err(data_fault)?;
+            &measured
+        }
+        None => Catalog::shipped(),
+    };
+    let workload = read_workload(&args.workload, catalog).map_err(data_fault)?.workload;
+    let options = SimOptions { interference: args.interference, ..options(args, &*policy) };
+    let needs = policy.needs();
+    if !options.information.allows(needs) {
+        return Err(Fault::input(format!("policy {} cannot run at information level {}", args.policy, options.information))
+            .with_help(format!("it needs at least: {needs}")));
+    }
+    let scenario = Arc::new(Scenario::new(Arc::new(cluster), Arc::new(workload), options, args.seed));
+    let outcome = Simulator::new(scenario.clone()).run(&mut *policy).map_err(Fault::failed)?;
+
+    let mut rows =
+        Rows::new(&["job_id", "application", "submit_secs", "start_secs", "finish_secs", "jct_secs", "restarts", "gpu_secs"]);
+    for record in &outcome.jobs {
+        let secs = |time: SimTime| Cell::Number(time.as_secs_f64(), 3);
+        rows.push(vec![
+            scenario.workload.jobs[record.job.index()].request.name.as_str().into(),
+            scenario.workload.application_name(record.job).into(),
+            secs(record.submit),
+            Cell::option(record.start, secs),
+            Cell::option(record.finish, secs),
+            Cell::option(record.jct(), secs),
+            Cell::Whole(i64::from(record.restarts)),
+            Cell::Number(record.attained_gpu_millis as f64 / 1000.0, 3),
+        ]);
+    }
+    rows.print(args.output)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn options(args: &Sim, policy: &dyn Policy) -> SimOptions {
+    let information = match args.information {
+        None => policy.information(),
+        Some(InformationLevel::Profiled) => Information::Profiled,
+        Some(InformationLevel::Estimate) => Information::Estimate { sigma: args.estimate_sigma },
+        Some(InformationLevel::Oracle) => Information::Oracle,
+    };
+    match args.preset {
+        Some(Preset::PolluxOsdi21) => SimOptions::pollux_osdi21(policy.batching(), information),
+        None => SimOptions { batching: policy.batching(), information, ..SimOptions::standard() },
+    }
+}
+
+/// A policy by name, or from a bundle.
+pub fn policy(name: &str, seed: u64) -> Result<Box<dyn Policy>, Fault> {
+    if let Some(policy) = heuristic::by_name(name, seed) {
+        return Ok(policy);
+    }
+    if Path::new(name).exists() {
+        let bundle = bundle(name)?;
+        let policy = LearnedPolicy::new(&bundle).map_err(|error| Fault::input(format!("{name}: decoder options: {error}")))?;
+        return Ok(Box::new(policy));
+    }
+    Err(Fault::input(format!("there is no policy and no bundle file {name:?}"))
+        .with_help(format!("policies: {}", heuristic::NAMES.join(", "))))
+}
+
+/// Reads a bundle for this program's observations.
+pub fn bundle(path: &str) -> Result<PolicyBundle, Fault> {
+    PolicyBundle::load(Path::new(path), &schema_hash()).map_err(Fault::input)
+}
+
+/// Bad data, with its remedy.
+pub fn data_fault(error: DataError) -> Fault {
+    let help = error.remedy();
+    Fault::input(error).with_help(help)
+}

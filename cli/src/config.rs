@@ -1,0 +1,99 @@
+//! Reading experiment files: TOML with overrides, errors with line, column and caret.
+
+use std::fs;
+use std::path::Path;
+
+use goodput_train::config::Experiment;
+use toml_edit::{DocumentMut, Item, Key, Table, Value};
+
+use crate::fault::Fault;
+
+/// Reads an experiment and applies `--set KEY=VALUE`.
+pub fn read(path: &Path, sets: &[String]) -> Result<Experiment, Fault> {
+    let name = path.display().to_string();
+    let text = fs::read_to_string(path).map_err(|error| {
+        Fault::input(format!("cannot read {name}: {error}")).with_help("experiments shipped with the product are in configs/experiment")
+    })?;
+    let text = sets.iter().try_fold(text, |text, set| apply(&name, text, set))?;
+    let parsed: Result<Experiment, _> = toml::from_str(&text);
+    let experiment = parsed.map_err(|error| {
+        let place = error.span().map_or_else(String::new, |span| position(&text, span.start));
+        Fault::input(format!("{name}{place}: {}", error.message().trim_end()))
+            .with_help("`goodput config schema` describes every key; `goodput config show FILE` fills in the defaults")
+            .at(&name, text.clone(), error.span())
+    })?;
+    check(&experiment).map_err(|fault| fault.at_key(&name, &text))?;
+    Ok(experiment)
+}
+
+/// A value that parses but cannot be run.
+struct BadValue {
+    message: String,
+    key: Option<&'static str>,
+}
+
+impl BadValue {
+    fn at_key(self, name: &str, text: &str) -> Fault {
+        let span = self.key.and_then(|key| key_span(text, key));
+        let place = span.clone().map_or_else(String::new, |span| position(text, span.start));
+        let fault = Fault::input(format!("{name}{place}: {}", self.message));
+        if span.is_some() { fault.at(name, text.into(), span) } else { fault }
+    }
+}
+
+fn check(experiment: &Experiment) -> Result<(), BadValue> {
+    use goodput_eval::setup::SetupError;
+    experiment.setup().map(|_| ()).map_err(|error| BadValue {
+        message: error.to_string(),
+        key: if let SetupError::Value { key, .. } = error { Some(key) } else { None },
+    })
+}
+
+/// Where a dotted key stands in the text, as far as it is written out.
+fn key_span(text: &str, key: &str) -> Option<std::ops::Range<usize>> {
+    let document = toml_edit::Document::parse(text).ok()?;
+    let mut item = document.as_item();
+    let mut span = None;
+    for part in key.split('.') {
+        let item_here = match item {
+            Item::ArrayOfTables(tables) => tables.iter().find_map(|table| table.get(part)),
+            item => item.get(part),
+        };
+        let Some(next) = item_here else { break };
+        item = next;
+        span = item.span().or(span);
+    }
+    span
+}
+
+/// `:line:column` of a byte offset.
+fn position(text: &str, at: usize) -> String {
+    let before = &text[..at.min(text.len())];
+    let line = before.matches('\n').count() + 1;
+    let column = before.rsplit('\n').next().map_or(0, |rest| rest.chars().count()) + 1;
+    format!(":{line}:{column}")
+}
+
+/// Sets one dotted key in the text.
+fn apply(name: &str, text: String, set: &str) -> Result<String, Fault> {
+    let malformed = || Fault::input(format!("--set {set}: expected KEY=VALUE")).with_help("for example --set agent.ppo.learning_rate=5e-4");
+    let (key, value) = set.split_once('=').ok_or_else(malformed)?;
+    let path = Key::parse(key).map_err(|_| malformed())?;
+    // A value that is not TOML is meant as a string.
+    let value: Value = value.trim().parse().unwrap_or_else(|_| Value::from(value.trim()));
+    let mut document: DocumentMut = text.parse().map_err(|error: toml_edit::TomlError| {
+        let place = error.span().map_or_else(String::new, |span| position(&text, span.start));
+        Fault::input(format!("{name}{place}: {}", error.message().trim_end())).at(name, text.clone(), error.span())
+    })?;
+    let Some((last, tables)) = path.split_last() else { return Err(malformed()) };
+    let mut item = document.as_item_mut();
+    for table in tables {
+        let entry = item.as_table_like_mut().ok_or_else(malformed)?;
+        if entry.get(table.get()).is_none() {
+            entry.insert(table.get(), Item::Table(Table::new()));
+        }
+        item = entry.get_mut(table.get()).ok_or_else(malformed)?;
+    }
+    item.as_table_like_mut().ok_or_else(malformed)?.insert(last.get(), Item::Value(value));
+    Ok(document.to_string())
+}

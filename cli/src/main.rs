@@ -1,0 +1,45 @@
+//! The one binary: `goodput`.
+//!
+//! Data goes to stdout, everything else to stderr. Exit codes: 0 ok, 1 the run failed, 2 usage or configuration error,
+//! 3 finished but a gate failed, 130 interrupted.
+
+mod args;
+mod command;
+mod config;
+mod fault;
+mod output;
+mod progress;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::args::{Args, Command};
+use crate::fault::Fault;
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    fault::install(args.color);
+    match run(args) {
+        Ok(code) => code,
+        Err(fault) => fault.report(),
+    }
+}
+
+fn run(args: Args) -> Result<ExitCode, Fault> {
+    let quiet = args.quiet;
+    match args.command {
+        Command::Sim(options) => command::sim::run(&options),
+        Command::Train(options) => command::train::run(&options, quiet),
+        Command::Eval(options) => command::eval::run(&options, quiet),
+        Command::Data(verb) => command::data::run(&verb),
+        Command::Env(verb) => command::env::run(&verb),
+        Command::Live(verb) => command::live::run(&verb),
+        Command::Config(verb) => command::config::run(&verb),
+        Command::List(options) => command::list::run(&options),
+        Command::Completions { shell } => {
+            clap_complete::generate(shell, &mut <Args as clap::CommandFactory>::command(), "goodput", &mut std::io::stdout());
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}

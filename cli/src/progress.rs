@@ -1,0 +1,85 @@
+//! Progress of long work: a bar on a terminal, a plain line now and then in a pipe, nothing when quiet.
+
+use std::io::IsTerminal;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use goodput_train::Progress;
+use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::output::say;
+
+/// How often a pipe gets a line.
+const LINE_EVERY: Duration = Duration::from_secs(10);
+
+/// A meter of something countable.
+pub struct Meter {
+    bar: Option<ProgressBar>,
+    quiet: bool,
+    state: Mutex<State>,
+}
+
+struct State {
+    phase: &'static str,
+    began: Instant,
+    began_at: u64,
+    line: Option<Instant>,
+}
+
+impl Meter {
+    /// Nothing is shown when `quiet`.
+    pub fn new(quiet: bool) -> Self {
+        let bar = (!quiet && std::io::stderr().is_terminal()).then(|| {
+            let bar = ProgressBar::new(0);
+            let style = ProgressStyle::with_template("{prefix:>9} {bar:32} {human_pos}/{human_len}  {msg}");
+            bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+            bar
+        });
+        let state = State { phase: "", began: Instant::now(), began_at: 0, line: None };
+        Self { bar, quiet, state: Mutex::new(state) }
+    }
+
+    /// Progress of a training loop.
+    pub fn train(&self, progress: Progress) {
+        let jct = progress.validation_jct_secs.map_or_else(String::new, |jct| {
+            let against = progress.best_heuristic_jct_secs.map_or_else(String::new, |best| format!(" (best heuristic {best:.0} s)"));
+            format!("  JCT {jct:.0} s{against}")
+        });
+        self.show(progress.phase, progress.decisions, progress.budget, "decisions", &jct);
+    }
+
+    /// Progress of a comparison.
+    pub fn runs(&self, done: usize, total: usize) {
+        self.show("evaluate", done as u64, total as u64, "runs", "");
+    }
+
+    fn show(&self, phase: &'static str, done: u64, total: u64, unit: &str, extra: &str) {
+        if self.quiet {
+            return;
+        }
+        let Ok(mut state) = self.state.lock() else { return };
+        if state.phase != phase {
+            *state = State { phase, began: Instant::now(), began_at: done, line: None };
+        }
+        let secs = state.began.elapsed().as_secs_f64();
+        let rate = (done - state.began_at.min(done)) as f64 / secs.max(1e-9);
+        let eta = total.saturating_sub(done) as f64 / rate.max(1e-9);
+        let speed = if rate > 0.0 && secs > 0.1 { format!("{rate:.0} {unit}/s  ETA {eta:.0} s") } else { String::new() };
+        if let Some(bar) = &self.bar {
+            bar.set_prefix(phase);
+            bar.set_length(total);
+            bar.set_position(done);
+            bar.set_message(format!("{speed}{extra}"));
+        } else if done >= total || state.line.is_none_or(|at| at.elapsed() > LINE_EVERY) {
+            state.line = Some(Instant::now());
+            say(&format!("{phase} {done}/{total} {unit}  {speed}{extra}"));
+        }
+    }
+
+    /// Clears the bar.
+    pub fn finish(&self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! The cross-entropy method over a linear priority function: no gradients, no critic, one weight a feature. What a net has to
+//! beat to be worth its trouble.
+
+use std::sync::atomic::Ordering;
+
+use goodput_agents::bundle::{Model, PolicyBundle, Provenance};
+use goodput_agents::learned::cem::Cem;
+use goodput_agents::learned::linear::Linear;
+use goodput_agents::learned::policy::LearnedPolicy;
+use goodput_env::gym::{EnvError, Layout, layout};
+use goodput_env::sim::Simulator;
+use goodput_eval::setup::Setup;
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+
+use crate::checkpoint::StateError;
+use crate::config::{CemAgent, Experiment, training_seed};
+use crate::error::TrainError;
+use crate::recorder::Recorder;
+use crate::run_dir::RunDir;
+use crate::validate::{Validation, bundle, mean_jct_secs};
+use crate::{Hooks, Progress, Trained};
+
+const STATE: &str = "checkpoints/cem.json";
+
+/// Everything the search needs to continue.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct State {
+    config_sha256: String,
+    search: Cem,
+    best: Option<(f64, Vec<f64>)>,
+}
+
+/// Searches from the latest generation, or from the beginning.
+///
+/// # Errors
+/// [`TrainError`].
+pub fn train(experiment: &Experiment, agent: &CemAgent, dir: &RunDir, hooks: &Hooks<'_>) -> Result<Trained, TrainError> {
+    let setup = experiment.setup()?;
+    let layout = layout(experiment.environment.slots);
+    let validation = Validation::new(experiment, &setup)?;
+    let config_sha256 = dir.config_sha256()?;
+    let mut state = start(experiment, agent, dir, &config_sha256, &layout)?;
+    let mut recorder = Recorder::new(dir, "progress", state.search.generation() * agent.episodes)?;
+    let make = |weights: &[f64], steps: u64| -> Result<PolicyBundle, TrainError> {
+        let weights = weights.iter().map(|&weight| weight as f32).collect();
+        let linear = Linear::new(layout, weights).ok_or(EnvError::NotReset)?;
+        let provenance = Provenance { argv: hooks.argv.clone(), seed: experiment.seed, steps, config_sha256: config_sha256.clone() };
+        Ok(bundle(Model::Linear(linear), &setup, provenance))
+    };
+    while state.search.generation() < agent.generations {
+        let generation = state.search.generation();
+        let candidates = state.search.ask();
+        let bundles = candidates.iter().map(|weights| make(weights, 0)).collect::<Result<Vec<_>, _>>()?;
+        let first = training_seed(experiment.seed, 0).wrapping_add(generation * agent.episodes);
+        let scores = score(&setup, &bundles, first, agent.episodes)?;
+        let mean = scores.iter().sum::<f64>() / scores.len() as f64;
+        state.search.tell(&scores);
+        let center = state.search.mean().to_vec();
+        let jct = validation.score(&make(&center, 0)?)?;
+        if state.best.as_ref().is_none_or(|(best, _)| jct < *best) {
+            state.best = Some((jct, center));
+        }
+        let episodes = (generation + 1) * agent.episodes * candidates.len() as u64;
+        let figures = vec![
+            ("rollout/mean_jct_secs", -mean),
+            ("eval/mean_jct_secs", jct),
+            ("eval/best_heuristic_jct_secs", validation.best_heuristic_jct_secs),
+        ];
+        recorder.record((generation + 1) * agent.episodes, &figures)?;
+        dir.write(STATE, &serde_json::to_vec_pretty(&state).unwrap_or_default())?;
+        (hooks.progress)(Progress {
+            phase: "search",
+            decisions: episodes,
+            budget: agent.generations * agent.episodes * candidates.len() as u64,
+            validation_jct_secs: Some(jct),
+            best_heuristic_jct_secs: Some(validation.best_heuristic_jct_secs).filter(|jct| jct.is_finite()),
+        });
+        if hooks.stop.load(Ordering::Relaxed) && state.search.generation() < agent.generations {
+            return Ok(Trained::Stopped);
+        }
+    }
+    let best = state.best.map_or_else(|| state.search.mean().to_vec(), |(_, weights)| weights);
+    Ok(Trained::Complete(Box::new(make(&best, agent.generations * agent.episodes)?)))
+}
+
+fn start(experiment: &Experiment, agent: &CemAgent, dir: &RunDir, config_sha256: &str, layout: &Layout) -> Result<State, TrainError> {
+    if !dir.path(STATE).exists() {
+        let search = Cem::new(agent.search, vec![0.0; Linear::parameters(layout)], experiment.seed);
+        return Ok(State { config_sha256: config_sha256.into(), search, best: None });
+    }
+    let state: State = serde_json::from_slice(&dir.read(STATE)?).map_err(|source| StateError::Damaged { file: STATE.into(), source })?;
+    if state.config_sha256 != config_sha256 {
+        return Err(StateError::OtherConfig { found: state.config_sha256, expected: config_sha256.into() }.into());
+    }
+    Ok(state)
+}
+
+/// Minus the mean completion time of each bundle over the same episodes.
+fn score(setup: &Setup, bundles: &[PolicyBundle], first: u64, episodes: u64) -> Result<Vec<f64>, TrainError> {
+    let scenarios: Vec<_> = (0..episodes).into_par_iter().map(|episode| setup.scenario(first.wrapping_add(episode))).collect();
+    let one = |bundle: &PolicyBundle| -> Result<f64, TrainError> {
+        let mut total = 0.0;
+        for scenario in &scenarios {
+            let mut policy = LearnedPolicy::new(bundle).map_err(|_| EnvError::NotReset)?;
+            let outcome = Simulator::new(scenario.clone()).run(&mut policy).map_err(EnvError::from)?;
+            total += mean_jct_secs(&outcome);
+        }
+        Ok(-total / scenarios.len() as f64)
+    };
+    bundles.par_iter().map(one).collect()
+}

@@ -1,0 +1,238 @@
+//! One file describes one experiment: the scenario, the agent, the budget and the comparison at the end.
+
+use goodput_agents::learned::cem::CemConfig;
+use goodput_agents::learned::weights::NetConfig;
+use goodput_eval::setup::{ClusterConfig, EnvironmentConfig, Setup, SetupError, WorkloadConfig};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// An experiment: `goodput train FILE`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Experiment {
+    /// Name; runs go to `runs/NAME`.
+    pub name: String,
+    /// Master seed.
+    #[serde(default = "one")]
+    pub seed: u64,
+    /// The machines.
+    pub cluster: ClusterConfig,
+    /// The jobs.
+    pub workload: WorkloadConfig,
+    /// How the cluster behaves.
+    #[serde(default)]
+    pub environment: EnvironmentConfig,
+    /// What learns.
+    pub agent: AgentConfig,
+    /// How long it learns.
+    #[serde(default)]
+    pub train: TrainConfig,
+    /// What it is compared with in the end.
+    #[serde(default)]
+    pub evaluate: EvaluateConfig,
+}
+
+fn one() -> u64 {
+    1
+}
+
+/// What learns, and how.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum AgentConfig {
+    /// Proximal policy optimisation of a net.
+    Ppo(PpoAgent),
+    /// The cross-entropy method over a linear priority function.
+    Cem(CemAgent),
+}
+
+/// Proximal policy optimisation (Schulman et al. 2017) with the details that matter.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct PpoAgent {
+    /// The net.
+    pub net: NetConfig,
+    /// Environments stepped side by side.
+    pub envs: usize,
+    /// Decisions of each environment between updates.
+    pub steps_per_env: usize,
+    /// Learning rate at the start; it falls linearly to zero.
+    pub learning_rate: f64,
+    /// Passes over the data of an update.
+    pub epochs: usize,
+    /// Decisions in a minibatch.
+    pub minibatch: usize,
+    /// Clipping range of the probability ratio.
+    pub clip: f64,
+    /// Time in which the weight of the future halves, seconds; discounting is per time, never per decision.
+    pub half_life_secs: f64,
+    /// Weight of longer returns over the critic.
+    pub gae_lambda: f64,
+    /// Weight of the entropy bonus at the start; it falls linearly to a tenth.
+    pub entropy: f64,
+    /// Weight of the value loss.
+    pub value_coefficient: f64,
+    /// Largest norm of the gradient.
+    pub max_grad_norm: f64,
+    /// An update stops early beyond this divergence from the policy that collected its data; 0: never.
+    pub target_kl: f64,
+    /// Decisions over which only the critic learns, after a warm start.
+    pub critic_warmup: u64,
+    /// Imitation before reinforcement.
+    pub warm_start: Option<WarmStart>,
+}
+
+impl Default for PpoAgent {
+    fn default() -> Self {
+        Self {
+            net: NetConfig::Set(Default::default()),
+            envs: 32,
+            steps_per_env: 128,
+            learning_rate: 1e-3,
+            epochs: 4,
+            minibatch: 512,
+            clip: 0.2,
+            half_life_secs: 3600.0,
+            gae_lambda: 0.95,
+            entropy: 0.01,
+            value_coefficient: 0.5,
+            max_grad_norm: 0.5,
+            target_kl: 0.02,
+            critic_warmup: 0,
+            warm_start: None,
+        }
+    }
+}
+
+/// Imitation of a heuristic on the learner's own states.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct WarmStart {
+    /// The heuristic, by name.
+    pub teacher: String,
+    /// Labelled decisions.
+    pub decisions: u64,
+    /// Learning rate.
+    #[serde(default = "imitation_rate")]
+    pub learning_rate: f64,
+    /// Weight of a penalty on divergence from the imitated policy while reinforcement begins; it falls linearly to zero
+    /// over the first third.
+    #[serde(default)]
+    pub kl_penalty: f64,
+}
+
+fn imitation_rate() -> f64 {
+    1e-3
+}
+
+/// The cross-entropy method: no gradients, a dozen weights; the baseline any net has to beat.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct CemAgent {
+    /// Population and noise.
+    pub search: CemConfig,
+    /// Generations.
+    pub generations: u64,
+    /// Episodes that score a candidate; the same for all candidates of a generation.
+    pub episodes: u64,
+}
+
+impl Default for CemAgent {
+    fn default() -> Self {
+        Self { search: CemConfig::default(), generations: 30, episodes: 8 }
+    }
+}
+
+/// Budget and rhythm.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct TrainConfig {
+    /// Decisions to learn from, warm start not included.
+    pub decisions: u64,
+    /// Updates between checkpoints.
+    pub checkpoint_every: u64,
+    /// Updates between evaluations on validation seeds; the best policy so far is the one that is exported.
+    pub evaluate_every: u64,
+    /// Validation seeds.
+    pub validation_seeds: u64,
+}
+
+impl Default for TrainConfig {
+    fn default() -> Self {
+        Self { decisions: 1_000_000, checkpoint_every: 20, evaluate_every: 20, validation_seeds: 16 }
+    }
+}
+
+/// The comparison at the end.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct EvaluateConfig {
+    /// Heuristics, by name.
+    pub policies: Vec<String>,
+    /// Held-out seeds: never trained on, never selected on.
+    pub seeds: u64,
+}
+
+impl Default for EvaluateConfig {
+    fn default() -> Self {
+        let policies = ["fifo", "srtf", "tiresias", "optimus", "pollux"];
+        Self { policies: policies.map(String::from).to_vec(), seeds: 20 }
+    }
+}
+
+/// First held-out seed; training seeds are far away from it (see [`training_seed`]).
+pub const HELD_OUT: u64 = 1_000_000;
+
+/// First validation seed.
+pub const VALIDATION: u64 = 2_000_000;
+
+/// First episode seed of environment `index`: far from all others, and never a held-out or validation seed.
+pub fn training_seed(master: u64, index: u64) -> u64 {
+    let spread = (master.wrapping_mul(1_000_003).wrapping_add(index)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    (1 << 63) | (spread >> 1)
+}
+
+impl Experiment {
+    /// Checks values and prepares the scenarios.
+    ///
+    /// # Errors
+    /// [`SetupError`] naming the key.
+    pub fn setup(&self) -> Result<Setup, SetupError> {
+        let value = |key, value: String, expected: &str| SetupError::Value { key, value, expected: expected.into() };
+        if self.name.is_empty() || self.name.contains(['/', '\\']) {
+            return Err(value("name", format!("{:?}", self.name), "a name without slashes"));
+        }
+        if let AgentConfig::Ppo(ppo) = &self.agent {
+            ppo.check()?;
+        }
+        if self.evaluate.seeds == 0 {
+            return Err(value("evaluate.seeds", "0".into(), "at least 1"));
+        }
+        if self.train.validation_seeds == 0 || self.train.evaluate_every == 0 || self.train.checkpoint_every == 0 {
+            return Err(value("train", "a zero".into(), "validation_seeds, evaluate_every and checkpoint_every of at least 1"));
+        }
+        Setup::new(&self.cluster, &self.workload, &self.environment)
+    }
+}
+
+impl PpoAgent {
+    fn check(&self) -> Result<(), SetupError> {
+        let checks: [(&'static str, f64, bool, &str); 9] = [
+            ("agent.ppo.envs", self.envs as f64, (1..=65536).contains(&self.envs), "1 to 65536"),
+            ("agent.ppo.steps_per_env", self.steps_per_env as f64, self.steps_per_env > 0, "at least 1"),
+            ("agent.ppo.epochs", self.epochs as f64, self.epochs > 0, "at least 1"),
+            ("agent.ppo.minibatch", self.minibatch as f64, self.minibatch > 0, "at least 1"),
+            ("agent.ppo.learning_rate", self.learning_rate, self.learning_rate > 0.0 && self.learning_rate < 1.0, "above 0 and below 1"),
+            ("agent.ppo.clip", self.clip, self.clip > 0.0 && self.clip < 1.0, "above 0 and below 1"),
+            ("agent.ppo.half_life_secs", self.half_life_secs, self.half_life_secs > 0.0, "a positive number of seconds"),
+            ("agent.ppo.gae_lambda", self.gae_lambda, (0.0..=1.0).contains(&self.gae_lambda), "0 to 1"),
+            ("agent.ppo.max_grad_norm", self.max_grad_norm, self.max_grad_norm > 0.0, "above 0"),
+        ];
+        match checks.into_iter().find(|(_, _, ok, _)| !ok) {
+            Some((key, value, _, expected)) => {
+                Err(SetupError::Value { key, value: value.to_string(), expected: expected.into() })
+            }
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! Why training stops short.
+
+use goodput_agents::learned::learner::{CheckpointError, Diverged};
+use goodput_env::gym::EnvError;
+use goodput_eval::run::RunError;
+use goodput_eval::setup::SetupError;
+use thiserror::Error;
+
+use crate::checkpoint::StateError;
+use crate::run_dir::RunDirError;
+
+/// Why training stops short.
+#[derive(Debug, Error)]
+pub enum TrainError {
+    /// The configuration cannot be run.
+    #[error(transparent)]
+    Setup(#[from] SetupError),
+    /// The run directory cannot be used.
+    #[error(transparent)]
+    RunDir(#[from] RunDirError),
+    /// The checkpoint cannot be continued.
+    #[error(transparent)]
+    State(#[from] StateError),
+    /// The learner's file is damaged.
+    #[error("the checkpoint cannot be read: {0}; delete it to continue from the one before")]
+    Checkpoint(#[from] CheckpointError),
+    /// The update failed.
+    #[error("update {update}: {source}")]
+    Diverged {
+        /// The update.
+        update: u64,
+        /// Why.
+        source: Diverged,
+    },
+    /// An environment failed.
+    #[error(transparent)]
+    Env(#[from] EnvError),
+    /// A validation run failed.
+    #[error(transparent)]
+    Run(#[from] RunError),
+    /// There is no such heuristic.
+    #[error("there is no policy {name:?}; there are: {known}")]
+    UnknownPolicy {
+        /// What was asked for.
+        name: String,
+        /// What there is.
+        known: String,
+    },
+    /// The policy cannot be stored.
+    #[error(transparent)]
+    Bundle(#[from] goodput_agents::bundle::BundleError),
+}

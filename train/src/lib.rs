@@ -1,0 +1,79 @@
+//! Learning loops driven by a configuration file.
+//!
+//! Layout:
+//!
+//! - [`config`]: one file describes one experiment.
+//! - [`rollout`], [`scaling`]: experience from environments on all cores.
+//! - [`ppo`], [`cem`]: the loops; `warm_start` imitates a heuristic first.
+//! - [`validate`]: how good the policy is, by the code that makes the final table.
+//! - [`checkpoint`]: everything a run needs to continue as if it had never stopped.
+//! - [`run_dir`], [`recorder`]: one run, one directory.
+//!
+//! **Invariant.** What a run learns depends on its configuration only: not on the clock, the number of threads, or on whether
+//! it was stopped and resumed.
+
+pub mod cem;
+pub mod checkpoint;
+pub mod config;
+mod error;
+pub mod ppo;
+pub mod recorder;
+pub mod rollout;
+pub mod run_dir;
+pub mod scaling;
+pub mod validate;
+mod warm_start;
+
+use std::sync::atomic::AtomicBool;
+
+pub use error::TrainError;
+
+use goodput_agents::bundle::PolicyBundle;
+
+use crate::config::{AgentConfig, Experiment};
+use crate::run_dir::RunDir;
+
+/// What a training loop tells while it runs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Progress {
+    /// What is going on.
+    pub phase: &'static str,
+    /// Decisions learnt from.
+    pub decisions: u64,
+    /// Of how many.
+    pub budget: u64,
+    /// Mean completion time on validation seeds, seconds, once known.
+    pub validation_jct_secs: Option<f64>,
+    /// The same of the best heuristic.
+    pub best_heuristic_jct_secs: Option<f64>,
+}
+
+/// What the caller provides and is told.
+pub struct Hooks<'a> {
+    /// Set from outside to stop after the current update; the run can be resumed.
+    pub stop: &'a AtomicBool,
+    /// Called after each update.
+    pub progress: &'a (dyn Fn(Progress) + Sync),
+    /// How the run was called, for the bundle's provenance.
+    pub argv: Vec<String>,
+}
+
+/// How a loop ended.
+#[derive(Debug)]
+pub enum Trained {
+    /// The budget is used up; the best policy on the validation seeds.
+    Complete(Box<PolicyBundle>),
+    /// Stopped; a checkpoint is written.
+    Stopped,
+}
+
+/// Trains the experiment in `dir`, from its latest checkpoint if there is one.
+///
+/// # Errors
+/// [`TrainError`] naming the file, the key or the update that failed.
+pub fn train(experiment: &Experiment, dir: &RunDir, hooks: &Hooks<'_>) -> Result<Trained, TrainError> {
+    match &experiment.agent {
+        AgentConfig::Ppo(agent) => ppo::train(experiment, agent, dir, hooks),
+        AgentConfig::Cem(agent) => cem::train(experiment, agent, dir, hooks),
+    }
+}

@@ -1,0 +1,260 @@
+//! Proximal policy optimisation: collect, update, now and then validate and checkpoint.
+
+use std::sync::atomic::Ordering;
+
+use goodput_agents::bundle::{Model, Provenance};
+use goodput_agents::learned::adam::AdamConfig;
+use goodput_agents::learned::fused::Fused;
+use goodput_agents::learned::gae::{GaeConfig, Trace};
+use goodput_agents::learned::learner::Learner;
+use goodput_agents::learned::ppo::{PpoBatch, PpoConfig, PpoRates, PpoStats};
+use goodput_agents::learned::weights::Weights;
+use goodput_env::gym::{ClusterEnv, EnvOptions, Environment};
+use goodput_env::seed::{Stream, keyed};
+use goodput_eval::setup::Setup;
+
+use crate::checkpoint::{BEST, LEARNER, REFERENCE, State, latest, save};
+use crate::config::{Experiment, PpoAgent};
+use crate::error::TrainError;
+use crate::recorder::Recorder;
+use crate::rollout::{Collect, Experience, Rollout};
+use crate::run_dir::RunDir;
+use crate::scaling::ReturnScale;
+use crate::validate::{Validation, bundle};
+use crate::{Hooks, Progress, Trained, warm_start};
+
+/// Trains from the latest checkpoint, or from the beginning.
+///
+/// # Errors
+/// [`TrainError`].
+pub fn train(experiment: &Experiment, agent: &PpoAgent, dir: &RunDir, hooks: &Hooks<'_>) -> Result<Trained, TrainError> {
+    let setup = experiment.setup()?;
+    let mut run = Run::new(experiment, agent, dir, hooks, &setup)?;
+    if run.state.updates == 0 && !run.warm_start()? {
+        return Ok(Trained::Stopped);
+    }
+    let updates = experiment.train.decisions.div_ceil(run.rollout.rows() as u64);
+    while run.state.updates < updates {
+        let stats = run.update(updates)?;
+        let last = run.state.updates == updates;
+        if last || run.state.updates.is_multiple_of(experiment.train.evaluate_every) {
+            run.validate()?;
+        }
+        run.report(&stats)?;
+        let stop = hooks.stop.load(Ordering::Relaxed);
+        if last || stop || run.state.updates.is_multiple_of(experiment.train.checkpoint_every) {
+            run.checkpoint()?;
+        }
+        if stop && !last {
+            return Ok(Trained::Stopped);
+        }
+    }
+    Ok(Trained::Complete(Box::new(run.bundle(&run.best))))
+}
+
+struct Run<'a> {
+    agent: &'a PpoAgent,
+    experiment: &'a Experiment,
+    dir: &'a RunDir,
+    hooks: &'a Hooks<'a>,
+    setup: &'a Setup,
+    config_sha256: String,
+    validation: Validation<'a>,
+    rollout: Rollout,
+    experience: Experience,
+    learner: Learner,
+    /// The imitated policy, while the learner is to stay close to it.
+    reference: Option<Weights>,
+    best: Weights,
+    state: State,
+    recorder: Recorder,
+}
+
+impl<'a> Run<'a> {
+    fn new(
+        experiment: &'a Experiment,
+        agent: &'a PpoAgent,
+        dir: &'a RunDir,
+        hooks: &'a Hooks<'a>,
+        setup: &'a Setup,
+    ) -> Result<Self, TrainError> {
+        let config_sha256 = dir.config_sha256()?;
+        let source = {
+            let setup = setup.clone();
+            std::sync::Arc::new(move |seed| setup.scenario(seed))
+        };
+        let options = EnvOptions { slots: experiment.environment.slots, reward: experiment.environment.reward.clone() };
+        let env = ClusterEnv::new(source, options);
+        let mut rollout = Rollout::new(&env, agent.envs, agent.steps_per_env, experiment.seed)?;
+        let threads = rayon::current_num_threads();
+        let checkpoint = latest(dir, &config_sha256)?;
+        let (learner, reference, best, state) = match checkpoint {
+            Some((state, folder)) => {
+                let read = |name: &str| -> Result<Learner, TrainError> { Ok(Learner::from_bytes(&dir.read(&format!("{folder}/{name}"))?)?) };
+                let reference = match dir.path(&format!("{folder}/{REFERENCE}")).exists() {
+                    true => Some(read(REFERENCE)?.weights().clone()),
+                    false => None,
+                };
+                rollout.restore(&state.cursors)?;
+                (read(LEARNER)?, reference, read(BEST)?.weights().clone(), state)
+            }
+            None => {
+                let learner = Learner::new(&agent.net, env.layout(), AdamConfig::default(), experiment.seed);
+                let state = State {
+                    config_sha256: config_sha256.clone(),
+                    updates: 0,
+                    decisions: 0,
+                    scale: ReturnScale::new(agent.envs),
+                    cursors: Vec::new(),
+                    best_jct_secs: None,
+                    latest_jct_secs: None,
+                };
+                let best = learner.weights().clone();
+                (learner, None, best, state)
+            }
+        };
+        Ok(Self {
+            validation: Validation::new(experiment, setup)?,
+            experience: rollout.experience(),
+            recorder: Recorder::new(dir, "progress", state.decisions)?,
+            learner: learner.with_threads(threads),
+            agent,
+            experiment,
+            dir,
+            hooks,
+            setup,
+            config_sha256,
+            rollout,
+            reference,
+            best,
+            state,
+        })
+    }
+
+    fn gae(&self) -> GaeConfig {
+        let beta = std::f64::consts::LN_2 / self.agent.half_life_secs;
+        GaeConfig { beta, lambda: self.agent.gae_lambda, trace: Trace::Decision }
+    }
+
+    /// Imitates the teacher, if there is one. `false`: stopped.
+    fn warm_start(&mut self) -> Result<bool, TrainError> {
+        let Some(plan) = &self.agent.warm_start else { return Ok(true) };
+        let (gae, seed) = (self.gae(), self.experiment.seed);
+        let Self { learner, rollout, experience, state, dir, hooks, .. } = self;
+        if !warm_start::imitate(plan, gae, seed, learner, rollout, experience, &mut state.scale, dir, hooks)? {
+            return Ok(false);
+        }
+        self.learner.reset_optimiser();
+        self.reference = (plan.kl_penalty > 0.0).then(|| self.learner.weights().clone());
+        self.validate()?;
+        Ok(true)
+    }
+
+    /// One iteration of experience and the update on it.
+    fn update(&mut self, updates: u64) -> Result<PpoStats, TrainError> {
+        let (agent, seed, gae) = (self.agent, self.experiment.seed, self.gae());
+        let iteration = self.state.updates;
+        let how = Collect { iteration, seed, gae, teacher_share: 0.0 };
+        self.rollout.collect(self.learner.weights(), how, None, &mut self.state.scale, &mut self.experience)?;
+        let done = iteration as f64 / updates as f64;
+        let penalty = agent.warm_start.as_ref().map_or(0.0, |plan| plan.kl_penalty * (1.0 - 3.0 * done).max(0.0));
+        let critic_only = self.state.decisions < agent.critic_warmup;
+        let rates = PpoRates {
+            learning_rate: (agent.learning_rate * (1.0 - done)) as f32,
+            entropy: (agent.entropy * (1.0 - 0.9 * done)) as f32,
+            reference_kl: penalty as f32,
+        };
+        let config = PpoConfig {
+            epochs: agent.epochs,
+            minibatch: agent.minibatch,
+            clip: agent.clip as f32,
+            value_coefficient: agent.value_coefficient as f32,
+            max_grad_norm: agent.max_grad_norm as f32,
+            target_kl: agent.target_kl as f32,
+        };
+        let e = &mut self.experience;
+        if critic_only {
+            // Without advantages the surrogate has no gradient: the policy stays, the critic learns.
+            e.advantages.fill(0.0);
+        }
+        let batch = PpoBatch {
+            observations: &e.observations,
+            masks: &e.masks,
+            actions: &e.actions,
+            log_probs: &e.log_probs,
+            values: &e.values,
+            advantages: &e.advantages,
+            returns: &e.returns,
+        };
+        let reference = self.reference.as_ref().filter(|_| penalty > 0.0).map(Fused::new);
+        let mut shuffle = keyed(seed, Stream::Exploration, iteration.wrapping_mul(65_537).wrapping_add(65_536));
+        let rates = if critic_only { PpoRates { entropy: 0.0, ..rates } } else { rates };
+        let stats = self
+            .learner
+            .ppo(&config, rates, &batch, reference.as_ref(), &mut shuffle)
+            .map_err(|source| TrainError::Diverged { update: iteration, source })?;
+        self.state.updates += 1;
+        self.state.decisions += self.rollout.rows() as u64;
+        Ok(stats)
+    }
+
+    fn validate(&mut self) -> Result<(), TrainError> {
+        let jct = self.validation.score(&self.bundle(self.learner.weights()))?;
+        self.state.latest_jct_secs = Some(jct);
+        if self.state.best_jct_secs.is_none_or(|best| jct < best) {
+            self.state.best_jct_secs = Some(jct);
+            self.best = self.learner.weights().clone();
+        }
+        Ok(())
+    }
+
+    fn report(&mut self, stats: &PpoStats) -> Result<(), TrainError> {
+        let episodes = &self.experience.episode_jct_secs;
+        let mean_jct = episodes.iter().sum::<f64>() / episodes.len() as f64;
+        let heuristic = self.validation.best_heuristic_jct_secs;
+        let validation = self.state.latest_jct_secs;
+        let figures = vec![
+            ("rollout/mean_jct_secs", mean_jct),
+            ("rollout/episodes", episodes.len() as f64),
+            ("eval/mean_jct_secs", validation.unwrap_or(f64::NAN)),
+            ("eval/best_heuristic_jct_secs", heuristic),
+            ("train/policy_gradient_loss", stats.policy_loss),
+            ("train/value_loss", stats.value_loss),
+            ("train/entropy", stats.entropy),
+            ("train/approx_kl", stats.approx_kl),
+            ("train/clip_fraction", stats.clipfrac),
+            ("train/explained_variance", stats.explained_variance),
+            ("train/grad_norm", stats.grad_norm),
+            ("train/reference_kl", stats.reference_kl),
+            ("train/n_updates", self.state.updates as f64),
+        ];
+        self.recorder.record(self.state.decisions, &figures)?;
+        (self.hooks.progress)(Progress {
+            phase: "train",
+            decisions: self.state.decisions,
+            budget: self.experiment.train.decisions,
+            validation_jct_secs: validation,
+            best_heuristic_jct_secs: heuristic.is_finite().then_some(heuristic),
+        });
+        Ok(())
+    }
+
+    fn checkpoint(&mut self) -> Result<(), TrainError> {
+        self.state.cursors = self.rollout.cursors();
+        let weights_file = |weights: &Weights| Learner::from_weights(weights.clone(), AdamConfig::default()).to_bytes();
+        let mut files = vec![(LEARNER, self.learner.to_bytes()), (BEST, weights_file(&self.best))];
+        files.extend(self.reference.as_ref().map(|weights| (REFERENCE, weights_file(weights))));
+        save(self.dir, &self.state, &files)?;
+        Ok(())
+    }
+
+    fn bundle(&self, weights: &Weights) -> goodput_agents::bundle::PolicyBundle {
+        let provenance = Provenance {
+            argv: self.hooks.argv.clone(),
+            seed: self.experiment.seed,
+            steps: self.state.decisions,
+            config_sha256: self.config_sha256.clone(),
+        };
+        bundle(Model::Net(weights.clone()), self.setup, provenance)
+    }
+}

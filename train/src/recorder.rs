@@ -1,0 +1,70 @@
+//! Where training is recorded: a csv file and, as its twin, TensorBoard.
+
+use std::fs;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+
+use tensorboard_rs::summary_writer::SummaryWriter;
+
+use crate::run_dir::{RunDir, RunDirError};
+
+/// One row of figures: names as Stable-Baselines3 and CleanRL use them, with the value of each.
+pub type Figures = Vec<(&'static str, f64)>;
+
+/// Writes figures as they come.
+pub struct Recorder {
+    path: PathBuf,
+    text: String,
+    tensorboard: Option<SummaryWriter>,
+}
+
+impl Recorder {
+    /// Starts recording in `name`.csv and `tb/name` of `dir`. On a resumed run, rows after `steps` are dropped: they will be
+    /// made again.
+    ///
+    /// # Errors
+    /// [`RunDirError`] where the directory cannot be written.
+    pub fn new(dir: &RunDir, name: &str, steps: u64) -> Result<Self, RunDirError> {
+        let path = dir.path(&format!("{name}.csv"));
+        let earlier = fs::read_to_string(&path).unwrap_or_default();
+        let kept = |line: &&str| line.split(',').next().and_then(|first| first.parse::<u64>().ok()).is_none_or(|at| at <= steps);
+        let text: String = earlier.lines().filter(kept).flat_map(|line| [line, "\n"]).collect();
+        dir.write(&format!("{name}.csv"), text.as_bytes())?;
+        let folder = dir.path(&format!("tb/{name}"));
+        let tensorboard = catch_unwind(|| SummaryWriter::new(folder)).ok();
+        Ok(Self { path, text, tensorboard })
+    }
+
+    /// Records one row. All rows of a run have the same figures in the same order.
+    ///
+    /// # Errors
+    /// [`RunDirError::Write`] where the file cannot be written.
+    pub fn record(&mut self, steps: u64, figures: &Figures) -> Result<(), RunDirError> {
+        if self.text.is_empty() {
+            let columns: Vec<&str> = figures.iter().map(|(name, _)| *name).collect();
+            self.text = format!("time/total_timesteps,{}\n", columns.join(","));
+        }
+        let values: Vec<String> = figures.iter().map(|(_, value)| if value.is_nan() { String::new() } else { value.to_string() }).collect();
+        self.text += &format!("{steps},{}\n", values.join(","));
+        fs::write(&self.path, &self.text).map_err(|source| RunDirError::Write { path: self.path.clone(), source })?;
+        self.to_tensorboard(steps, figures);
+        Ok(())
+    }
+
+    /// The writer's thread panics where it cannot write, and then so does every call. Its twin is complete, so the run
+    /// goes on without it.
+    fn to_tensorboard(&mut self, steps: u64, figures: &Figures) {
+        let Some(mut writer) = self.tensorboard.take() else { return };
+        let written = catch_unwind(AssertUnwindSafe(|| {
+            for (name, value) in figures.iter().filter(|(_, value)| value.is_finite()) {
+                writer.add_scalar(name, *value as f32, steps as usize);
+            }
+            writer.flush();
+        }));
+        match written {
+            Ok(()) => self.tensorboard = Some(writer),
+            // Dropping it would panic as well.
+            Err(_) => std::mem::forget(writer),
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! One run, one directory: resolved configuration, manifest, progress, checkpoints, policy, report.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use sha2::{Digest, Sha256};
+use thiserror::Error;
+
+/// A directory or file of a run that cannot be used.
+#[derive(Debug, Error)]
+pub enum RunDirError {
+    /// The directory cannot be written.
+    #[error("cannot write {}: {source}; choose a directory that can be written with --run-dir", path.display())]
+    Write {
+        /// The file or directory.
+        path: PathBuf,
+        /// What the operating system says.
+        source: io::Error,
+    },
+    /// The directory already holds a run.
+    #[error("{} already holds a run; continue it with --resume, or choose another --run-dir", path.display())]
+    Exists {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// The directory holds no run.
+    #[error("{} cannot be read: {source}; --resume takes the directory of an earlier run", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the operating system says.
+        source: io::Error,
+    },
+}
+
+/// The directory of a run.
+#[derive(Clone, Debug)]
+pub struct RunDir(PathBuf);
+
+/// What made a run; written once at its start. Nothing in it changes results, so it may hold the wall clock.
+#[derive(Clone, Debug, Serialize)]
+pub struct Manifest {
+    /// The command line.
+    pub argv: Vec<String>,
+    /// Version of the product.
+    pub version: String,
+    /// When it began, seconds since 1970.
+    pub started_unix_secs: u64,
+    /// Master seed.
+    pub seed: u64,
+    /// SHA-256 of the resolved configuration.
+    pub config_sha256: String,
+}
+
+impl RunDir {
+    /// Makes the directory for a new run.
+    ///
+    /// # Errors
+    /// [`RunDirError`] where it cannot be written or already holds a run.
+    pub fn create(path: &Path) -> Result<Self, RunDirError> {
+        let dir = Self(path.to_path_buf());
+        if dir.path("config.toml").exists() {
+            return Err(RunDirError::Exists { path: path.to_path_buf() });
+        }
+        for folder in ["", "checkpoints", "tb"] {
+            let path = dir.path(folder);
+            fs::create_dir_all(&path).map_err(|source| RunDirError::Write { path, source })?;
+        }
+        // Libraries that write here may panic where they cannot, so find out now.
+        dir.write("tb/.probe", b"")?;
+        let probe = dir.path("tb/.probe");
+        fs::remove_file(&probe).map_err(|source| RunDirError::Write { path: probe, source })?;
+        Ok(dir)
+    }
+
+    /// Opens the directory of an earlier run.
+    ///
+    /// # Errors
+    /// [`RunDirError::Read`] where there is none.
+    pub fn open(path: &Path) -> Result<Self, RunDirError> {
+        let dir = Self(path.to_path_buf());
+        dir.read("config.toml")?;
+        Ok(dir)
+    }
+
+    /// SHA-256, in hexadecimal, of the resolved configuration.
+    ///
+    /// # Errors
+    /// [`RunDirError::Read`].
+    pub fn config_sha256(&self) -> Result<String, RunDirError> {
+        Ok(sha256(&self.read("config.toml")?))
+    }
+
+    /// A file of the run.
+    pub fn path(&self, name: &str) -> PathBuf {
+        if name.is_empty() { self.0.clone() } else { self.0.join(name) }
+    }
+
+    /// Writes a file whole or not at all.
+    ///
+    /// # Errors
+    /// [`RunDirError::Write`].
+    pub fn write(&self, name: &str, bytes: &[u8]) -> Result<(), RunDirError> {
+        let path = self.path(name);
+        let draft = self.path(&format!("{name}.draft"));
+        let write = || {
+            if let Some(folder) = path.parent() {
+                fs::create_dir_all(folder)?;
+            }
+            fs::write(&draft, bytes)?;
+            fs::rename(&draft, &path)
+        };
+        write().map_err(|source| RunDirError::Write { path: path.clone(), source })
+    }
+
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// [`RunDirError::Read`].
+    pub fn read(&self, name: &str) -> Result<Vec<u8>, RunDirError> {
+        let path = self.path(name);
+        fs::read(&path).map_err(|source| RunDirError::Read { path, source })
+    }
+}
+
+/// SHA-256 in hexadecimal.
+pub fn sha256(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+}

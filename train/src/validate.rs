@@ -1,0 +1,115 @@
+//! How good a policy is on seeds it is not trained on, by the code that makes the final table.
+
+use goodput_agents::bundle::{Card, Model, PolicyBundle, Provenance};
+use goodput_agents::heuristic;
+use goodput_agents::learned::policy::{Decoder, LearnedPolicy};
+use goodput_env::gym::schema_hash;
+use goodput_env::policy::Policy;
+use goodput_eval::run::{Comparison, NamedScenario, PolicyEntry};
+use goodput_eval::setup::Setup;
+
+use crate::config::{Experiment, VALIDATION};
+use crate::error::TrainError;
+
+/// Validation seeds of an experiment and the heuristics' results on them.
+pub struct Validation<'a> {
+    setup: &'a Setup,
+    seeds: u64,
+    /// Mean completion time of the best heuristic, seconds.
+    pub best_heuristic_jct_secs: f64,
+}
+
+impl<'a> Validation<'a> {
+    /// Runs the heuristics of the experiment on its validation seeds.
+    ///
+    /// # Errors
+    /// [`TrainError`] where one is unknown or fails.
+    pub fn new(experiment: &Experiment, setup: &'a Setup) -> Result<Self, TrainError> {
+        let mut validation = Self { setup, seeds: experiment.train.validation_seeds, best_heuristic_jct_secs: f64::INFINITY };
+        // The genetic search of Pollux costs more than the whole training; it is compared in the end.
+        let quick = experiment.evaluate.policies.iter().filter(|name| *name != "pollux");
+        let entries = quick.map(|name| heuristic_entry(name)).collect::<Result<Vec<_>, _>>()?;
+        if !entries.is_empty() {
+            let means = validation.run(entries)?;
+            validation.best_heuristic_jct_secs = means.into_iter().fold(f64::INFINITY, f64::min);
+        }
+        Ok(validation)
+    }
+
+    /// Mean completion time of a bundle's policy over the validation seeds, seconds.
+    ///
+    /// # Errors
+    /// [`TrainError::Run`] where a run fails.
+    pub fn score(&self, bundle: &PolicyBundle) -> Result<f64, TrainError> {
+        Ok(self.run(vec![learned_entry("learned", bundle.clone())])?[0])
+    }
+
+    fn run(&self, policies: Vec<PolicyEntry>) -> Result<Vec<f64>, TrainError> {
+        let comparison = Comparison::new(policies, scenarios(self.setup, VALIDATION, self.seeds));
+        let evaluation = comparison.run(&|_, _| {})?;
+        let mean = |policy: usize| {
+            let runs = evaluation.runs_of(policy);
+            let jct = runs.iter().map(|run| mean_jct_secs(&run.outcome)).sum::<f64>();
+            jct / runs.len() as f64
+        };
+        Ok((0..evaluation.policies.len()).map(mean).collect())
+    }
+}
+
+/// Mean completion time of a run, seconds; jobs cut off by the horizon count up to it.
+pub fn mean_jct_secs(outcome: &goodput_env::sim::Outcome) -> f64 {
+    let arrived = outcome.jobs.iter().filter(|job| job.submit <= outcome.end);
+    let (sum, count) = arrived.fold((0.0, 0u32), |(sum, count), job| {
+        (sum + (job.finish.unwrap_or(outcome.end) - job.submit).as_secs_f64(), count + 1)
+    });
+    sum / f64::from(count.max(1))
+}
+
+/// Scenarios of `count` seeds from `first` on.
+pub fn scenarios(setup: &Setup, first: u64, count: u64) -> Vec<NamedScenario> {
+    let named = |seed| NamedScenario { name: "workload".into(), seed, scenario: setup.scenario(seed) };
+    (first..first + count).map(named).collect()
+}
+
+/// A heuristic under the scenario's own information level and batching.
+///
+/// # Errors
+/// [`TrainError::UnknownPolicy`].
+pub fn heuristic_entry(name: &str) -> Result<PolicyEntry, TrainError> {
+    if heuristic::by_name(name, 0).is_none() {
+        return Err(TrainError::UnknownPolicy { name: name.into(), known: heuristic::NAMES.join(", ") });
+    }
+    let owned = name.to_string();
+    Ok(PolicyEntry::new(name, move |seed| heuristic::by_name(&owned, seed).unwrap_or_else(|| Box::new(Idle))))
+}
+
+/// A trained policy.
+pub fn learned_entry(name: &str, bundle: PolicyBundle) -> PolicyEntry {
+    PolicyEntry::new(name, move |_| match LearnedPolicy::new(&bundle) {
+        Ok(policy) => Box::new(policy),
+        Err(_) => Box::new(Idle),
+    })
+}
+
+/// Stands in for what has been checked not to happen; the simulator reports it as stalled.
+struct Idle;
+
+impl Policy for Idle {
+    fn decide(&mut self, _: &goodput_env::view::ClusterView<'_>) -> goodput_env::plan::Plan {
+        goodput_env::plan::Plan::keep()
+    }
+}
+
+/// A bundle of `model` as trained by `experiment`.
+pub fn bundle(model: Model, setup: &Setup, provenance: Provenance) -> PolicyBundle {
+    let options = setup.options();
+    let decoder = Decoder { batching: options.batching, information: options.information };
+    let card = Card {
+        schema_hash: schema_hash(),
+        information: options.information.to_string(),
+        decoder: serde_json::to_value(decoder).unwrap_or_default(),
+        provenance,
+        bounds: [("cluster_gpus".to_string(), [f64::from(setup.cluster().total_gpus()); 2])].into(),
+    };
+    PolicyBundle { model, normaliser: None, card }
+}

@@ -1,0 +1,82 @@
+//! Imitation before reinforcement: a heuristic labels the learner's own states, and the learner takes over step by step
+//! (DAgger). The critic learns the returns of the mixture meanwhile.
+
+use goodput_agents::heuristic;
+use goodput_agents::learned::gae::GaeConfig;
+use goodput_agents::learned::imitation::{ImitationBatch, ImitationConfig};
+use goodput_agents::learned::learner::Learner;
+use goodput_env::policy::Policy;
+use goodput_env::seed::{Stream, keyed};
+
+use crate::config::WarmStart;
+use crate::error::TrainError;
+use crate::recorder::Recorder;
+use crate::run_dir::RunDir;
+use crate::rollout::{Collect, Experience, Rollout};
+use crate::scaling::ReturnScale;
+use crate::{Hooks, Progress};
+
+/// Iterations of imitation are numbered from here, so that their random streams are not those of reinforcement.
+const FIRST_ITERATION: u64 = 1 << 32;
+
+/// Imitates until the decisions are used up. Returns `false` where the caller asked to stop: a warm start is short and begins
+/// anew on resume.
+pub fn imitate(
+    plan: &WarmStart,
+    gae: GaeConfig,
+    seed: u64,
+    learner: &mut Learner,
+    rollout: &mut Rollout,
+    experience: &mut Experience,
+    scale: &mut ReturnScale,
+    dir: &RunDir,
+    hooks: &Hooks<'_>,
+) -> Result<bool, TrainError> {
+    let unknown = || TrainError::UnknownPolicy { name: plan.teacher.clone(), known: heuristic::NAMES.join(", ") };
+    heuristic::by_name(&plan.teacher, seed).ok_or_else(unknown)?;
+    let make = || -> Box<dyn Policy> {
+        heuristic::by_name(&plan.teacher, seed).unwrap_or_else(|| Box::new(heuristic::fifo::Fifo::default()))
+    };
+    let mut recorder = Recorder::new(dir, "imitation", 0)?;
+    let config = ImitationConfig { epochs: 2, ..ImitationConfig::default() };
+    let (rows, total) = (rollout.rows() as u64, plan.decisions);
+    for iteration in 0..total.div_ceil(rows) {
+        if hooks.stop.load(std::sync::atomic::Ordering::Relaxed) {
+            return Ok(false);
+        }
+        let done = (iteration * rows) as f64 / total as f64;
+        // The teacher drives for the first third, then hands over.
+        let teacher_share = (1.5 - 1.5 * done).clamp(0.0, 1.0) as f32;
+        let how = Collect { iteration: FIRST_ITERATION + iteration, seed, gae, teacher_share };
+        rollout.collect(learner.weights(), how, Some(&make), scale, experience)?;
+        let batch = ImitationBatch {
+            observations: &experience.observations,
+            masks: &experience.masks,
+            actions: &experience.labels,
+            weights: None,
+            returns: Some(&experience.returns),
+        };
+        let mut shuffle = keyed(seed, Stream::Exploration, FIRST_ITERATION + iteration);
+        let rate = plan.learning_rate * (1.0 - 0.9 * done);
+        let stats = learner
+            .imitate(&config, rate as f32, &batch, &mut shuffle)
+            .map_err(|source| TrainError::Diverged { update: iteration, source })?;
+        let decisions = (iteration + 1) * rows;
+        let figures = vec![
+            ("imitation/cross_entropy", stats.cross_entropy),
+            ("imitation/accuracy", stats.accuracy),
+            ("imitation/value_loss", stats.value_loss),
+            ("imitation/grad_norm", stats.grad_norm),
+            ("imitation/teacher_share", f64::from(teacher_share)),
+        ];
+        recorder.record(decisions, &figures)?;
+        (hooks.progress)(Progress {
+            phase: "imitate",
+            decisions: decisions.min(total),
+            budget: total,
+            validation_jct_secs: None,
+            best_heuristic_jct_secs: None,
+        });
+    }
+    Ok(true)
+}
