@@ -14,7 +14,8 @@ use support::{application, elastic};
 
 fn source(jobs: usize, gap: i64) -> ScenarioSource {
     let cluster = Arc::new(Cluster::parse("16x4").expect("a cluster"));
-    let template = Scenario::new(cluster, Arc::new(Workload::new(vec![application()], vec![])), SimOptions::standard(), 0);
+    let template =
+        Scenario::new(cluster, Arc::new(Workload::new(vec![application()], vec![])), SimOptions::standard(), 0);
     Arc::new(move |seed| {
         let jobs = (0..jobs as i64).map(|job| elastic(&format!("{job}"), job * gap + (seed as i64 % 7), 16)).collect();
         Arc::new(template.with_jobs(Arc::new(Workload::new(template.workload.applications.clone(), jobs)), seed))
@@ -42,7 +43,8 @@ fn main() {
         for episode in 0.. {
             env.reset(Some(episode), &ResetOptions::default(), observation.as_mut()).expect("a workload that runs");
             loop {
-                let step = env.step(pick(&observation.mask, &mut hash), observation.as_mut()).expect("an allowed action");
+                let step =
+                    env.step(pick(&observation.mask, &mut hash), observation.as_mut()).expect("an allowed action");
                 decisions += 1;
                 sum += f64::from(observation.features[8]);
                 active += env.round().slots().len();
@@ -56,6 +58,10 @@ fn main() {
         }
         let secs = start.elapsed().as_secs_f64();
         let (rate, nanos) = (decisions as f64 / secs, secs * 1e9 / decisions as f64);
-        println!("{jobs:>8} {gap:>8} {decisions:>12} {rate:>14.0} {nanos:>12.0}   mean slots in use {:.1} ({})", active as f64 / decisions as f64, sum as u64 % 2);
+        println!(
+            "{jobs:>8} {gap:>8} {decisions:>12} {rate:>14.0} {nanos:>12.0}   mean slots in use {:.1} ({})",
+            active as f64 / decisions as f64,
+            sum as u64 % 2
+        );
     }
 }

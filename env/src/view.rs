@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::application::Application;
 use crate::cluster::{Cluster, NodeId};
 use crate::job::{JobId, JobRequest, Work};
-use crate::model::GoodputModel;
+use crate::model::{BatchLimits, GoodputModel};
 use crate::sim::{JobState, JobTable, Scenario};
 use crate::time::SimTime;
 
@@ -191,7 +191,7 @@ impl<'a> JobView<'a> {
                 max.min(app.max_replicas).min((batch / app.limits.min_local).max(1))
             }
             (Batching::Agent, Some(app)) => {
-                let explored = (2 * self.state.profile.max_replicas()).max(1);
+                let explored = (2 * self.state.profile.max_replicas()).max(self.min_gpus());
                 max.min(app.max_replicas).min(explored)
             }
             (_, Some(app)) => max.min(app.max_replicas.max(self.request().gpus)),
@@ -268,6 +268,21 @@ impl<'a> JobView<'a> {
                 Some(step.step_secs + f64::from(batch.accumulation) * (step.step_secs - step.sync_secs))
             }
             _ => self.rate(gpus).map(f64::recip),
+        }
+    }
+
+    /// [`Self::iteration_secs`] on one accelerator if it accumulates at least once, as one that has to measure gradient noise
+    /// does even where the batch would fit without.
+    pub fn accumulating_iteration_secs(&self) -> Option<f64> {
+        match (self.view.batching, self.view.scenario.workload.jobs[self.state.id.index()].work) {
+            (Batching::Requested, Work::Application { index }) => {
+                let app = self.application()?;
+                let batch = self.requested_batch(app);
+                let split = BatchLimits { init: batch.saturating_sub(1), ..app.limits }.split(batch, 1);
+                let step = self.packed_step(app, index, 1, split.atomic)?;
+                Some(step.step_secs + f64::from(split.accumulation) * (step.step_secs - step.sync_secs))
+            }
+            _ => self.iteration_secs(1),
         }
     }
 

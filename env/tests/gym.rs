@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use goodput_env::cluster::Cluster;
 use goodput_env::gym::{
-    Action, ClusterEnv, EnvOptions, Environment, Observation, ResetOptions, ScenarioSource, VecBuffers, VecEnv, Verb, check,
+    Action, ClusterEnv, EnvOptions, Environment, Observation, ResetOptions, ScenarioSource, VecBuffers, VecEnv, Verb,
+    check,
 };
 use goodput_env::job::Workload;
 use goodput_env::seed::{Stream, rng};
@@ -35,8 +36,12 @@ unsafe impl GlobalAlloc for Counting {
 static ALLOCATOR: Counting = Counting;
 
 fn source(jobs: usize) -> ScenarioSource {
-    let template =
-        Scenario::new(Arc::new(Cluster::parse("8x4").unwrap()), Arc::new(Workload::new(vec![application()], vec![])), SimOptions::standard(), 0);
+    let template = Scenario::new(
+        Arc::new(Cluster::parse("8x4").unwrap()),
+        Arc::new(Workload::new(vec![application()], vec![])),
+        SimOptions::standard(),
+        0,
+    );
     Arc::new(move |seed| {
         let workload = Workload::new(template.workload.applications.clone(), mixed_jobs(seed, jobs, 40));
         Arc::new(template.with_jobs(Arc::new(workload), seed))

@@ -85,7 +85,8 @@ fn a_policy_that_starts_nothing_is_reported() {
         }
     }
     for options in [churn_only(), SimOptions::standard()] {
-        let error = Simulator::new(scenario("1x4", vec![fixed("lonely", 0, 2, 100)], options)).run(&mut Idle).unwrap_err();
+        let error =
+            Simulator::new(scenario("1x4", vec![fixed("lonely", 0, 2, 100)], options)).run(&mut Idle).unwrap_err();
         assert!(matches!(error, SimError::Stalled { .. }) && error.to_string().contains("lonely"), "{error}");
     }
 }

@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use goodput_datasets::synth::SynthConfig;
+use goodput_datasets::synth::{Generator, SynthConfig, SynthError};
 use goodput_datasets::{Catalog, DataError, read_workload};
 use goodput_env::cluster::{AcceleratorType, Cluster, Kind, Node};
 use goodput_env::gym::Reward;
@@ -43,7 +43,7 @@ fn any_accelerator() -> String {
     "gpu".into()
 }
 
-/// The jobs: `[workload.synthetic]` or `[workload.file]`.
+/// The jobs: `[workload.synthetic.diurnal]`, `[workload.synthetic.pollux]` or `[workload.file]`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum WorkloadConfig {
@@ -117,12 +117,9 @@ pub enum SetupError {
     /// The workload cannot be read.
     #[error(transparent)]
     Data(#[from] DataError),
-    /// The generator's settings contradict themselves.
-    #[error("workload.synthetic: {message}")]
-    Synthetic {
-        /// What is wrong.
-        message: String,
-    },
+    /// The generator's settings make no workload.
+    #[error("workload.synthetic: {0}")]
+    Synthetic(#[from] SynthError),
 }
 
 /// Scenarios by seed.
@@ -134,7 +131,7 @@ pub struct Setup {
 
 #[derive(Clone, Debug)]
 enum Source {
-    Synthetic(Box<SynthConfig>),
+    Synthetic(Box<Generator>),
     Fixed(Arc<Workload>),
 }
 
@@ -143,14 +140,17 @@ impl Setup {
     ///
     /// # Errors
     /// [`SetupError`] naming the key or the file.
-    pub fn new(cluster: &ClusterConfig, workload: &WorkloadConfig, environment: &EnvironmentConfig) -> Result<Self, SetupError> {
+    pub fn new(
+        cluster: &ClusterConfig,
+        workload: &WorkloadConfig,
+        environment: &EnvironmentConfig,
+    ) -> Result<Self, SetupError> {
         let catalog = Catalog::shipped();
         let cluster = Arc::new(cluster.build()?);
         let options = environment.options()?;
         let (source, applications) = match workload {
             WorkloadConfig::Synthetic(config) => {
-                config.validate(catalog).map_err(|error| SetupError::Synthetic { message: error.to_string() })?;
-                (Source::Synthetic(Box::new(config.clone())), catalog.applications.clone())
+                (Source::Synthetic(Box::new(config.build(catalog)?)), catalog.applications.clone())
             }
             WorkloadConfig::File(file) => {
                 let loaded = Arc::new(read_workload(&file.path, catalog)?.workload);
@@ -164,7 +164,7 @@ impl Setup {
     /// The scenario of `seed`.
     pub fn scenario(&self, seed: u64) -> Arc<Scenario> {
         let workload = match &self.source {
-            Source::Synthetic(config) => Arc::new(config.generate(Catalog::shipped(), seed)),
+            Source::Synthetic(generator) => Arc::new(generator.generate(seed)),
             Source::Fixed(workload) => workload.clone(),
         };
         Arc::new(self.template.with_jobs(workload, seed))
@@ -201,7 +201,11 @@ impl ClusterConfig {
             }
             let known = cluster.types.iter().position(|kind| kind.name == group.accelerator);
             let index = known.unwrap_or_else(|| {
-                cluster.types.push(AcceleratorType { name: group.accelerator.clone(), kind: Kind::Gpu, memory_mib: None });
+                cluster.types.push(AcceleratorType {
+                    name: group.accelerator.clone(),
+                    kind: Kind::Gpu,
+                    memory_mib: None,
+                });
                 cluster.types.len() - 1
             });
             let node = Node { accelerator: index as u16, gpus: group.gpus_per_node };
@@ -219,12 +223,18 @@ impl EnvironmentConfig {
     pub fn options(&self) -> Result<SimOptions, SetupError> {
         let value = |key, value: String, expected: &str| SetupError::Value { key, value, expected: expected.into() };
         let span = |key, secs: Option<f64>| match secs {
-            Some(secs) if !(0.001..=1e12).contains(&secs) => Err(value(key, secs.to_string(), "a positive number of seconds")),
+            Some(secs) if !(0.001..=1e12).contains(&secs) => {
+                Err(value(key, secs.to_string(), "a positive number of seconds"))
+            }
             secs => Ok(secs.map(SimTime::from_secs_f64)),
         };
         let period = span("environment.round_secs", self.round_secs)?;
         if period.is_none() && !self.on_churn {
-            return Err(value("environment.on_churn", "false".into(), "true where there is no round_secs, or no policy is ever asked"));
+            return Err(value(
+                "environment.on_churn",
+                "false".into(),
+                "true where there is no round_secs, or no policy is ever asked",
+            ));
         }
         if !(0.0..1.0).contains(&self.interference) {
             return Err(value("environment.interference", self.interference.to_string(), "at least 0 and below 1"));
@@ -238,10 +248,15 @@ impl EnvironmentConfig {
             return Err(value("environment.slots", self.slots.to_string(), "1 to 4096"));
         }
         if !(self.reward.scale_secs > 0.0 && self.reward.scale_secs.is_finite()) {
-            return Err(value("environment.reward.scale_secs", self.reward.scale_secs.to_string(), "a positive number of seconds"));
+            return Err(value(
+                "environment.reward.scale_secs",
+                self.reward.scale_secs.to_string(),
+                "a positive number of seconds",
+            ));
         }
-        let switch_cost = SwitchCost::by_name(&self.switch_cost)
-            .ok_or_else(|| value("environment.switch_cost", self.switch_cost.clone(), &SwitchCost::NAMES.join(" or ")))?;
+        let switch_cost = SwitchCost::by_name(&self.switch_cost).ok_or_else(|| {
+            value("environment.switch_cost", self.switch_cost.clone(), &SwitchCost::NAMES.join(" or "))
+        })?;
         Ok(SimOptions {
             rounds: Rounds { period, on_churn: self.on_churn },
             switch_cost,

@@ -75,6 +75,15 @@ impl RunDir {
         Ok(dir)
     }
 
+    /// Makes the directory where it does not exist; what is in it may be overwritten.
+    ///
+    /// # Errors
+    /// [`RunDirError::Write`] where it cannot be written.
+    pub fn reuse(path: &Path) -> Result<Self, RunDirError> {
+        fs::create_dir_all(path).map_err(|source| RunDirError::Write { path: path.to_path_buf(), source })?;
+        Ok(Self(path.to_path_buf()))
+    }
+
     /// Opens the directory of an earlier run.
     ///
     /// # Errors

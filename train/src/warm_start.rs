@@ -35,7 +35,7 @@ pub fn imitate(
     let unknown = || TrainError::UnknownPolicy { name: plan.teacher.clone(), known: heuristic::NAMES.join(", ") };
     heuristic::by_name(&plan.teacher, seed).ok_or_else(unknown)?;
     let make = || -> Box<dyn Policy> {
-        heuristic::by_name(&plan.teacher, seed).unwrap_or_else(|| Box::new(heuristic::fifo::Fifo::default()))
+        heuristic::by_name(&plan.teacher, seed).unwrap_or_else(|| Box::new(heuristic::fifo::Fifo::strict()))
     };
     let mut recorder = Recorder::new(dir, "imitation", 0)?;
     let config = ImitationConfig { epochs: 2, ..ImitationConfig::default() };

@@ -90,7 +90,10 @@ pub struct Encoder {
     total_gpus: f32,
     features: Vec<f32>,
     facts: Vec<Facts>,
-    order: Vec<(f64, u32)>,
+    /// Scaled logarithms of `1 + gpus` for small numbers of accelerators.
+    log_sizes: Vec<f32>,
+    /// Sort key in the upper half, slot in the lower: one integer sorts faster than a pair of floats.
+    order: Vec<u64>,
 }
 
 impl Encoder {
@@ -101,6 +104,7 @@ impl Encoder {
             total_gpus: 1.0,
             features: vec![0.0; layout.obs_dim()],
             facts: vec![Facts::default(); layout.slots],
+            log_sizes: (0..=128).map(|gpus| log1p([f64::from(gpus)])[0] * 0.25).collect(),
             order: Vec::with_capacity(layout.slots),
         }
     }
@@ -120,7 +124,8 @@ impl Encoder {
                 continue;
             };
             let key = self.fixed_features(at, slot, &job, view);
-            self.order.push((key, at as u32));
+            // The bits of a float that is not negative are in the order of the float.
+            self.order.push(u64::from((key.max(0.0) as f32).to_bits()) << 32 | at as u64);
             self.working_features(at, slot, &job, round);
         }
         self.rank(round);
@@ -153,19 +158,20 @@ impl Encoder {
         };
         let at_min = self.facts[at].secs_at(rate_at_min);
         let since = (view.now - job.state.changed).as_secs_f64();
+        let restarts = f64::from(job.state.restarts);
+        let logs = log1p([job.age().as_secs_f64(), attained, since, restarts, until, at_min, 0.0, 0.0]);
+        let sizes = [slot.held, min, max].map(|gpus| self.log_size(gpus));
         let f = &mut self.features[at * SLOT_FEATURES.len()..][..SLOT_FEATURES.len()];
         f[0] = 1.0;
-        f[1] = log1p(job.age().as_secs_f64()) * 0.1;
-        f[2] = log1p(attained) * 0.1;
-        f[3] = log1p(since) * 0.1;
-        f[4] = log1p(f64::from(job.state.restarts)) * 0.5;
-        f[5] = log1p(until) * 0.2;
-        f[6] = log1p(f64::from(slot.held)) * 0.25;
-        f[7] = log1p(f64::from(min)) * 0.25;
-        f[8] = log1p(f64::from(max)) * 0.25;
+        f[1] = logs[0] * 0.1;
+        f[2] = logs[1] * 0.1;
+        f[3] = logs[2] * 0.1;
+        f[4] = logs[3] * 0.5;
+        f[5] = logs[4] * 0.2;
+        f[6..9].copy_from_slice(&sizes);
         f[9] = f32::from(u8::from(min == max));
         f[10] = f32::from(u8::from(work.is_some()));
-        f[13] = log1p(at_min) * 0.1;
+        f[13] = logs[5] * 0.1;
         if work.is_some() { at_min } else { attained }
     }
 
@@ -176,41 +182,48 @@ impl Encoder {
         let rate = if working == slot.ladder.min() { facts.rate_at_min } else { job.rate(working).unwrap_or(0.0) };
         let per_min = if facts.rate_at_min > 0.0 { 1.0 / facts.rate_at_min } else { 0.0 };
         let (mut gain, mut saved, mut fits) = (0.0, 0.0, 0.0);
-        if let Some(up) = slot.ladder.up(working) {
+        if let Some(up) = slot.up {
             let more = f64::from(up - working);
             let rate_up = if up == slot.ladder.min() { facts.rate_at_min } else { job.rate(up).unwrap_or(0.0) };
             gain = (rate_up - rate) * per_min / more;
             saved = (facts.secs_at(rate.max(facts.rate_at_min * 0.1)) - facts.secs_at(rate_up)).max(0.0) / more;
             fits = f32::from(u8::from(round.allows(at, crate::gym::action::Verb::Grow)));
         }
-        let down = slot.ladder.down(working).unwrap_or(0);
+        let down = slot.down.unwrap_or(0);
         let rate_down = if down == 0 { 0.0 } else { job.rate(down).unwrap_or(0.0) };
         let loss = if working > 0 { (rate - rate_down) * per_min / f64::from(working - down) } else { 0.0 };
         let efficiency =
             if working > 0 { rate * per_min * f64::from(slot.ladder.min()) / f64::from(working) } else { 1.0 };
+        let logs = log1p([facts.secs_at(rate), saved]);
+        let size = self.log_size(working);
         let f = &mut self.features[at * SLOT_FEATURES.len()..][..SLOT_FEATURES.len()];
-        f[14] = log1p(f64::from(working)) * 0.25;
+        f[14] = size;
         f[15] = working as f32 / self.total_gpus;
         f[16] = f32::from(u8::from(working == 0));
         f[17] = f32::from(u8::from(working != slot.held));
-        f[18] = log1p(facts.secs_at(rate)) * 0.1;
+        f[18] = logs[0] * 0.1;
         f[19] = efficiency as f32;
         f[20] = gain as f32;
         f[21] = loss as f32;
-        f[22] = log1p(saved) * 0.1;
+        f[22] = logs[1] * 0.1;
         f[23] = fits;
+    }
+
+    fn log_size(&self, gpus: u32) -> f32 {
+        self.log_sizes.get(gpus as usize).copied().unwrap_or_else(|| log1p([f64::from(gpus)])[0] * 0.25)
     }
 
     /// Ranks slots by remaining time (or attained service): what a sorting heuristic would see at a glance.
     fn rank(&mut self, round: &Round) {
-        self.order.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+        self.order.sort_unstable();
         let count = self.order.len().max(1) as f32;
         let mut demand = 0.0;
-        for (rank, &(_, at)) in self.order.iter().enumerate() {
-            let f = &mut self.features[at as usize * SLOT_FEATURES.len()..][..SLOT_FEATURES.len()];
+        for (rank, &key) in self.order.iter().enumerate() {
+            let at = (key & u64::from(u32::MAX)) as usize;
+            let f = &mut self.features[at * SLOT_FEATURES.len()..][..SLOT_FEATURES.len()];
             f[11] = rank as f32 / count;
             f[12] = (demand / self.total_gpus).min(4.0);
-            demand += round.slots()[at as usize].ladder.min() as f32;
+            demand += round.slots()[at].ladder.min() as f32;
         }
     }
 
@@ -224,12 +237,14 @@ impl Encoder {
         let capacity = self.layout.slots.max(1) as f32;
         let g = &mut self.features[self.layout.slots * SLOT_FEATURES.len()..];
         g[0] = free as f32 / total;
-        g[1] = log1p(f64::from(total)) * 0.1;
-        g[2] = log1p(f64::from(view.cluster().gpus_per_node())) * 0.25;
+        let logs =
+            log1p([f64::from(total), f64::from(view.cluster().gpus_per_node()), pending as f64, round.hidden() as f64]);
+        g[1] = logs[0] * 0.1;
+        g[2] = logs[1] * 0.25;
         g[3] = slots.len() as f32 / capacity;
         g[4] = pending as f32 / slots.len().max(1) as f32;
-        g[5] = log1p(pending as f64) * 0.2;
-        g[6] = log1p(round.hidden() as f64) * 0.2;
+        g[5] = logs[2] * 0.2;
+        g[6] = logs[3] * 0.2;
         g[7] = (demand as f32 / total).min(4.0);
         g[8] = round.actions() as f32 / (2.0 * capacity);
         g[9] = flag(view.trigger.arrival);
@@ -248,19 +263,18 @@ impl Facts {
     }
 }
 
-/// Natural logarithm of `1 + x` to about 1e-4, from the exponent bits and a polynomial: features need no more, and `ln`
-/// would be half of the encoder's time.
-fn log1p(x: f64) -> f32 {
-    let y = (1.0 + x.max(0.0)) as f32;
-    let bits = y.to_bits();
-    let exponent = ((bits >> 23) as i32 - 127) as f32;
-    let m = f32::from_bits((bits & 0x007F_FFFF) | 0x3F80_0000) - 1.0;
-    let log2 = exponent
-        + m * (1.442_689
-            + m * (-0.721_165_6
-                + m * (0.478_684_36
-                    + m * (-0.347_305_24 + m * (0.241_873_25 + m * (-0.136_753_18 + m * 0.041_976_9))))));
-    log2 * std::f32::consts::LN_2
+/// Natural logarithms of `1 + x` to about 1e-4, from the exponent bits and a polynomial: features need no more, and `ln` would
+/// be half of the encoder's time. Several at once, so that the compiler makes vectors of them.
+fn log1p<const N: usize>(x: [f64; N]) -> [f32; N] {
+    x.map(|x| {
+        let y = (1.0 + x.max(0.0)) as f32;
+        let bits = y.to_bits();
+        let exponent = ((bits >> 23) as i32 - 127) as f32;
+        let m = f32::from_bits((bits & 0x007F_FFFF) | 0x3F80_0000) - 1.0;
+        let series = -0.347_305_24 + m * (0.241_873_25 + m * (-0.136_753_18 + m * 0.041_976_9));
+        let log2 = exponent + m * (1.442_689 + m * (-0.721_165_6 + m * (0.478_684_36 + m * series)));
+        log2 * std::f32::consts::LN_2
+    })
 }
 
 #[cfg(test)]
@@ -271,7 +285,8 @@ mod tests {
     fn logarithm_is_close_to_the_exact_one() {
         for step in 0..4000 {
             let x = f64::from(step) * f64::from(step) * 3.7;
-            assert!((f64::from(log1p(x)) - x.ln_1p()).abs() < 3e-4, "{x}: {} {}", log1p(x), x.ln_1p());
+            let [log] = log1p([x]);
+            assert!((f64::from(log) - x.ln_1p()).abs() < 3e-4, "{x}: {log} {}", x.ln_1p());
         }
     }
 }

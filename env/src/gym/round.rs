@@ -23,6 +23,10 @@ pub struct Slot {
     pub ladder: Ladder,
     /// Accelerator type it runs on, or would start on.
     pub accelerator: u16,
+    /// The next larger size.
+    pub(crate) up: Option<u32>,
+    /// The next smaller size.
+    pub(crate) down: Option<u32>,
     /// The direction it has been moved in during this round; it cannot be moved back.
     moved: Option<Verb>,
 }
@@ -65,12 +69,15 @@ impl Round {
             let held = job.gpus();
             let home =
                 job.state.placement.slices().first().map(|slice| view.cluster().nodes[slice.node as usize].accelerator);
+            let ladder = Ladder::of(&job, per_node);
             self.slots.push(Slot {
                 job: job.id(),
                 held,
                 working: held,
-                ladder: Ladder::of(&job, per_node),
+                ladder,
                 accelerator: home.unwrap_or(0),
+                up: ladder.up(held),
+                down: ladder.down(held),
                 moved: None,
             });
         }
@@ -124,9 +131,9 @@ impl Round {
         match verb {
             Verb::Grow => {
                 matches!(job.moved, None | Some(Verb::Grow))
-                    && job.ladder.up(job.working).is_some_and(|next| self.home(job, next).is_some())
+                    && job.up.is_some_and(|next| self.home(job, next).is_some())
             }
-            Verb::Shrink => matches!(job.moved, None | Some(Verb::Shrink)) && job.ladder.down(job.working).is_some(),
+            Verb::Shrink => matches!(job.moved, None | Some(Verb::Shrink)) && job.down.is_some(),
             Verb::Preempt => matches!(job.moved, None | Some(Verb::Shrink)) && job.working > 0,
         }
     }
@@ -134,7 +141,7 @@ impl Round {
     /// The accelerator type on which a job can have `gpus`: its own if it holds any, otherwise the one with most free.
     fn home(&self, job: &Slot, gpus: u32) -> Option<u16> {
         let extra = gpus - job.working;
-        if job.working > 0 {
+        if job.working > 0 || self.free.len() == 1 {
             return (self.free[job.accelerator as usize] >= extra).then_some(job.accelerator);
         }
         let (most, &free) =
@@ -156,14 +163,15 @@ impl Round {
         let job = self.slots[slot];
         let (working, accelerator) = match verb {
             Verb::Grow => {
-                let next = job.ladder.up(job.working).unwrap_or(job.working);
+                let next = job.up.unwrap_or(job.working);
                 (next, self.home(&job, next).unwrap_or(job.accelerator))
             }
-            Verb::Shrink => (job.ladder.down(job.working).unwrap_or(job.working), job.accelerator),
+            Verb::Shrink => (job.down.unwrap_or(job.working), job.accelerator),
             Verb::Preempt => (0, job.accelerator),
         };
         self.free[accelerator as usize] = self.free[accelerator as usize] + job.working - working;
-        self.slots[slot] = Slot { working, accelerator, moved: Some(verb), ..job };
+        let (up, down) = (job.ladder.up(working), job.ladder.down(working));
+        self.slots[slot] = Slot { working, accelerator, up, down, moved: Some(verb), ..job };
         self.actions += 1;
         true
     }

@@ -1,0 +1,359 @@
+//! What `train` writes and `eval` and the executor read: one file that holds a policy and everything needed to use it rightly.
+//!
+//! A safetensors file whose metadata carries the manifest as JSON, so that other tools can open it and nothing can be separated
+//! from the weights it belongs to. Loading refuses a policy trained on another observation schema: a net would answer anyway,
+//! and wrongly.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use goodput_env::gym::Layout;
+use serde::{Deserialize, Serialize};
+
+use crate::learned::archive::{Archive, ArchiveError, Entry, write};
+use crate::learned::fused::{Fused, Scratch};
+use crate::learned::linear::Linear;
+use crate::learned::normaliser::Normaliser;
+use crate::learned::weights::{MlpConfig, NetConfig, SetConfig, Weights};
+
+/// Version of the format this build writes and reads.
+pub const FORMAT: u32 = 1;
+/// Largest number of slots, features or verbs believed: buffers of their products are allocated.
+const LARGEST: usize = 4096;
+/// Key of the manifest in the file's metadata.
+const MANIFEST: &str = "goodput.bundle";
+
+/// A trained policy with what it was trained on.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PolicyBundle {
+    /// The policy.
+    pub model: Model,
+    /// Scaling applied to observations before the policy sees them.
+    pub normaliser: Option<Normaliser>,
+    /// The rest of the manifest.
+    pub card: Card,
+}
+
+/// The numbers of a policy.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Model {
+    /// A set encoder or a perceptron.
+    Net(Weights),
+    /// A linear priority function.
+    Linear(Linear),
+}
+
+/// What a policy was trained on and how it is to be used.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Card {
+    /// SHA-256, in hexadecimal, of the observation schema.
+    pub schema_hash: String,
+    /// What the policy may know, by the name of its information level.
+    pub information: String,
+    /// How actions become plans: options of the decoder, as the environment wrote them.
+    pub decoder: serde_json::Value,
+    /// Where the policy comes from.
+    pub provenance: Provenance,
+    /// Smallest and greatest value met in training, by name; outside them the policy extrapolates.
+    pub bounds: BTreeMap<String, [f64; 2]>,
+}
+
+/// Where a policy comes from.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Provenance {
+    /// The command line that trained it.
+    pub argv: Vec<String>,
+    /// Master seed.
+    pub seed: u64,
+    /// Decisions it learned from.
+    pub steps: u64,
+    /// SHA-256, in hexadecimal, of the resolved configuration.
+    pub config_sha256: String,
+}
+
+/// The manifest as stored.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Manifest {
+    format: u32,
+    kind: Kind,
+    layout: Layout,
+    normaliser_limit: Option<f32>,
+    card: Card,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Kind {
+    Set(SetConfig),
+    Mlp(MlpConfig),
+    Linear,
+}
+
+/// The part of the manifest that every version has.
+#[derive(Deserialize)]
+struct Version {
+    format: u32,
+}
+
+/// A bundle that cannot be read, used or written.
+#[derive(Debug, thiserror::Error)]
+pub enum BundleError {
+    /// The file system refused.
+    #[error("{path}: cannot {action}: {source}")]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What was tried.
+        action: &'static str,
+        /// Why not.
+        source: std::io::Error,
+    },
+    /// Another kind of file.
+    #[error("{path}: not a policy bundle: {source}")]
+    NotABundle {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: ArchiveError,
+    },
+    /// A bundle that is damaged.
+    #[error("{path}: damaged policy bundle: {source}")]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: ArchiveError,
+    },
+    /// A bundle of another version of this program.
+    #[error(
+        "{path}: bundle format {found}, this program reads format {FORMAT}; export the policy again with this version"
+    )]
+    Format {
+        /// The file.
+        path: PathBuf,
+        /// The format it has.
+        found: u32,
+    },
+    /// A policy trained on other observations.
+    #[error(
+        "{path}: trained on another observation schema\n  bundle:  {found}\n  program: {expected}\n\
+         train the policy again with this version, or run it with the version that trained it"
+    )]
+    Schema {
+        /// The file.
+        path: PathBuf,
+        /// Hash the policy was trained on.
+        found: String,
+        /// Hash of this program.
+        expected: String,
+    },
+}
+
+impl PolicyBundle {
+    /// Shapes of observations and actions.
+    pub const fn layout(&self) -> &Layout {
+        match &self.model {
+            Model::Net(weights) => weights.layout(),
+            Model::Linear(linear) => linear.layout(),
+        }
+    }
+
+    /// Name of the kind of policy: `set`, `mlp` or `linear`.
+    pub const fn kind(&self) -> &'static str {
+        match &self.model {
+            Model::Net(weights) => match weights.config() {
+                NetConfig::Set(_) => "set",
+                NetConfig::Mlp(_) => "mlp",
+            },
+            Model::Linear(_) => "linear",
+        }
+    }
+
+    /// Reads a bundle and checks that it was trained on the observation schema of this hash.
+    ///
+    /// # Errors
+    /// When the file is not a sound bundle of this format, or of another schema.
+    pub fn load(path: &Path, schema_hash: &str) -> Result<Self, BundleError> {
+        let bundle = Self::inspect(path)?;
+        if bundle.card.schema_hash != schema_hash {
+            let (found, expected) = (bundle.card.schema_hash, schema_hash.to_owned());
+            return Err(BundleError::Schema { path: path.to_owned(), found, expected });
+        }
+        Ok(bundle)
+    }
+
+    /// Reads a bundle whatever its schema, to look at it.
+    ///
+    /// # Errors
+    /// When the file is not a sound bundle of this format.
+    pub fn inspect(path: &Path) -> Result<Self, BundleError> {
+        let bytes =
+            fs::read(path).map_err(|source| BundleError::Io { path: path.to_owned(), action: "read", source })?;
+        Self::from_bytes(&bytes, path)
+    }
+
+    /// Parses the bytes of a bundle; `path` is only for messages.
+    ///
+    /// # Errors
+    /// When they are not those of a sound bundle of this format.
+    pub fn from_bytes(bytes: &[u8], path: &Path) -> Result<Self, BundleError> {
+        let explain = |source: ArchiveError| {
+            let path = path.to_owned();
+            match source {
+                ArchiveError::NotAnArchive { .. } | ArchiveError::NoHeader { .. } => {
+                    BundleError::NotABundle { path, source }
+                }
+                _ => BundleError::Damaged { path, source },
+            }
+        };
+        let archive = Archive::read(bytes).map_err(explain)?;
+        let Version { format } = archive.header(MANIFEST).map_err(explain)?;
+        if format != FORMAT {
+            return Err(BundleError::Format { path: path.to_owned(), found: format });
+        }
+        let manifest: Manifest = archive.header(MANIFEST).map_err(explain)?;
+        Self::assemble(&archive, manifest).map_err(explain)
+    }
+
+    fn assemble(archive: &Archive<'_>, manifest: Manifest) -> Result<Self, ArchiveError> {
+        let layout = manifest.layout;
+        let sizes = [layout.slots, layout.slot_features, layout.globals, layout.verbs];
+        if sizes.iter().any(|&size| size > LARGEST) {
+            let reason = format!("a layout of {sizes:?} is not one of ours");
+            return Err(ArchiveError::BadHeader { reason });
+        }
+        let net = |config: NetConfig| {
+            let mut data = Vec::new();
+            for layer in config.layers(&layout) {
+                data.extend(archive.tensor(&format!("{}.weight", layer.name), &[layer.inputs, layer.outputs])?);
+                data.extend(archive.tensor(&format!("{}.bias", layer.name), &[layer.outputs])?);
+            }
+            let weights = Weights::from_data(&config, layout, data);
+            weights.map(Model::Net).map_err(|error| ArchiveError::BadHeader { reason: error.to_string() })
+        };
+        let model = match manifest.kind {
+            Kind::Set(config) => net(NetConfig::Set(config))?,
+            Kind::Mlp(config) => net(NetConfig::Mlp(config))?,
+            Kind::Linear => {
+                let mut weights = archive.tensor("verbs.weight", &[layout.verbs, layout.slot_features])?;
+                weights.extend(archive.tensor("wait.bias", &[1])?);
+                Model::Linear(
+                    Linear::new(layout, weights).ok_or_else(|| ArchiveError::BadHeader { reason: "layout".into() })?,
+                )
+            }
+        };
+        let normaliser = manifest.normaliser_limit.map(|limit| {
+            let read = |name: &str| archive.tensor(name, &[Normaliser::len(&layout)]);
+            let (mean, deviation) = (read("normaliser.mean")?, read("normaliser.deviation")?);
+            let reason = "a normaliser needs a positive limit and positive deviations".to_owned();
+            Normaliser::new(layout, mean, deviation, limit).ok_or(ArchiveError::BadHeader { reason })
+        });
+        Ok(Self { model, normaliser: normaliser.transpose()?, card: manifest.card })
+    }
+
+    /// The bytes of the bundle; the same bundle gives the same bytes.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let layout = *self.layout();
+        let mut tensors: Vec<Entry<'_>> = Vec::new();
+        let kind = match &self.model {
+            Model::Net(weights) => {
+                for (index, layer) in weights.layers().iter().enumerate() {
+                    let (matrix, bias) = weights.layer(index);
+                    tensors.push((format!("{}.weight", layer.name), vec![layer.inputs, layer.outputs], matrix));
+                    tensors.push((format!("{}.bias", layer.name), vec![layer.outputs], bias));
+                }
+                match weights.config() {
+                    NetConfig::Set(config) => Kind::Set(config.clone()),
+                    NetConfig::Mlp(config) => Kind::Mlp(config.clone()),
+                }
+            }
+            Model::Linear(linear) => {
+                let (verbs, wait) = linear.weights().split_at(layout.verbs * layout.slot_features);
+                tensors.push(("verbs.weight".into(), vec![layout.verbs, layout.slot_features], verbs));
+                tensors.push(("wait.bias".into(), vec![1], wait));
+                Kind::Linear
+            }
+        };
+        let parts = self.normaliser.as_ref().map(Normaliser::parts);
+        if let Some((mean, deviation, _)) = parts {
+            tensors.push(("normaliser.mean".into(), vec![mean.len()], mean));
+            tensors.push(("normaliser.deviation".into(), vec![deviation.len()], deviation));
+        }
+        let normaliser_limit = parts.map(|(_, _, limit)| limit);
+        write(MANIFEST, &Manifest { format: FORMAT, kind, layout, normaliser_limit, card: self.card.clone() }, &tensors)
+    }
+
+    /// Writes the bundle beside its place and moves it there: a reader sees the old file or the whole new one.
+    ///
+    /// # Errors
+    /// When the file system refuses; nothing is left behind.
+    pub fn save(&self, path: &Path) -> Result<(), BundleError> {
+        let failed = |action| move |source| BundleError::Io { path: path.to_owned(), action, source };
+        let mut name = path.file_name().unwrap_or_default().to_owned();
+        name.push(format!(".tmp-{}", std::process::id()));
+        let temporary = path.with_file_name(name);
+        let written = fs::File::create(&temporary).and_then(|mut file| {
+            file.write_all(&self.to_bytes())?;
+            file.sync_all()
+        });
+        let moved =
+            written.map_err(failed("write")).and_then(|()| fs::rename(&temporary, path).map_err(failed("replace")));
+        if moved.is_err() {
+            // The first error is the one to report.
+            let _ = fs::remove_file(&temporary);
+        }
+        moved
+    }
+
+    /// The policy ready to decide.
+    pub fn deploy(&self) -> Deployed {
+        let layout = self.layout();
+        let decider = match &self.model {
+            Model::Net(weights) => {
+                let net = Fused::new(weights);
+                let scratch = net.scratch();
+                Decider::Net(Box::new((net, scratch)))
+            }
+            Model::Linear(linear) => Decider::Linear(linear.clone(), vec![0.0; layout.actions()]),
+        };
+        Deployed { decider, normaliser: self.normaliser.clone(), observation: Vec::with_capacity(layout.obs_dim()) }
+    }
+}
+
+/// A policy and its buffers; deciding allocates nothing.
+#[derive(Clone, Debug)]
+pub struct Deployed {
+    decider: Decider,
+    normaliser: Option<Normaliser>,
+    observation: Vec<f32>,
+}
+
+#[derive(Clone, Debug)]
+enum Decider {
+    Net(Box<(Fused, Scratch)>),
+    Linear(Linear, Vec<f32>),
+}
+
+impl Deployed {
+    /// The allowed action of the greatest score for one flat observation `[obs_dim]` and its mask `[actions]`.
+    pub fn decide(&mut self, observation: &[f32], mask: &[u8]) -> usize {
+        let observation = match &self.normaliser {
+            None => observation,
+            Some(normaliser) => {
+                self.observation.clear();
+                self.observation.extend_from_slice(observation);
+                normaliser.apply(&mut self.observation);
+                &self.observation
+            }
+        };
+        match &mut self.decider {
+            Decider::Net(net) => net.0.greedy(observation, mask, &mut net.1),
+            Decider::Linear(linear, logits) => linear.greedy(observation, mask, logits),
+        }
+    }
+}

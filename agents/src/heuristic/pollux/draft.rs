@@ -1,0 +1,151 @@
+//! A state under construction, with what is free in it.
+
+use super::lanes::{self, Lanes};
+use super::objective::Problem;
+
+/// Rows of all jobs and what follows from them.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Draft {
+    pub rows: Vec<Lanes>,
+    /// Term of each job.
+    pub term: Vec<f64>,
+    /// Free accelerators by node.
+    free: Vec<u8>,
+    /// Whether a distributed job is on the node; there is at most one.
+    shared: Vec<bool>,
+    row: Vec<Lanes>,
+}
+
+impl Draft {
+    /// The state as it is. Whoever breaks a rule there, such as the second distributed job on a node, loses its place.
+    pub fn start(&mut self, problem: &mut Problem) {
+        self.rows.clear();
+        self.rows.resize(problem.current.len(), [0; 16]);
+        self.free.clear();
+        self.free.extend(problem.capacity.iter().flatten().take(problem.nodes));
+        self.shared.clear();
+        self.shared.resize(problem.nodes, false);
+        self.term.clear();
+        for job in 0..problem.jobs.len() {
+            self.term.push(problem.moved(job, false, 0)[0]);
+            if self.can_stay(problem, job) {
+                self.stay(problem, job);
+            }
+        }
+    }
+
+    /// Sum of terms: the smaller, the fitter.
+    pub fn terms(&self) -> f64 {
+        self.term.iter().sum()
+    }
+
+    pub fn row(&self, problem: &Problem, job: usize) -> &[Lanes] {
+        &self.rows[job * problem.width..(job + 1) * problem.width]
+    }
+
+    /// Takes away what a job has.
+    pub fn remove(&mut self, problem: &mut Problem, job: usize) {
+        let row = &mut self.rows[job * problem.width..(job + 1) * problem.width];
+        let distributed = lanes::is_distributed(row);
+        for (node, replicas) in used(row) {
+            self.free[node] += replicas;
+            self.shared[node] &= !distributed;
+        }
+        row.fill([0; 16]);
+        self.term[job] = problem.moved(job, false, 0)[0];
+    }
+
+    /// Gives a job without accelerators a row, which must fit.
+    pub fn put(&mut self, problem: &mut Problem, job: usize, row: &[Lanes]) {
+        let distributed = lanes::is_distributed(row);
+        for (node, replicas) in used(row) {
+            self.free[node] -= replicas;
+            self.shared[node] |= distributed;
+        }
+        self.rows[job * problem.width..(job + 1) * problem.width].copy_from_slice(row);
+        self.term[job] = match lanes::same(row, problem.row(job)) {
+            true => problem.kept(job)[0],
+            false => problem.moved(job, distributed, lanes::sum(row))[0],
+        };
+    }
+
+    fn can_stay(&self, problem: &Problem, job: usize) -> bool {
+        let row = problem.row(job);
+        let distributed = lanes::is_distributed(row);
+        used(row).all(|(node, replicas)| replicas <= self.free[node] && !(distributed && self.shared[node]))
+            && lanes::sum(row) <= problem.jobs[job].max
+    }
+
+    fn stay(&mut self, problem: &mut Problem, job: usize) {
+        let mut row = std::mem::take(&mut self.row);
+        row.clear();
+        row.extend_from_slice(problem.row(job));
+        self.put(problem, job, &row);
+        self.row = row;
+    }
+
+    /// Most replicas for one job: on one node, and on all nodes without a distributed job together.
+    fn room(&self) -> (u32, u32) {
+        let single = self.free.iter().copied().max().unwrap_or(0);
+        let open = self.free.iter().zip(&self.shared).filter(|(_, shared)| !**shared);
+        (single.into(), open.map(|(&free, _)| u32::from(free)).sum())
+    }
+
+    /// Whether there is room for `count`, on one node if it is no larger than a node.
+    pub fn fits(&self, problem: &Problem, count: u32) -> bool {
+        let (single, distributed) = self.room();
+        if count <= problem.largest_node() { count <= single } else { count <= distributed }
+    }
+
+    /// The node with the fewest replicas, but some; nodes with a distributed job last, lower ids first.
+    pub fn easiest_to_clear(&self, problem: &Problem) -> Option<usize> {
+        let replicas = |node: usize| problem.capacity[node / 16][node % 16] - self.free[node];
+        let occupied = (0..problem.nodes).filter(|&node| replicas(node) > 0);
+        occupied.min_by_key(|&node| (self.shared[node], replicas(node)))
+    }
+
+    /// Gives a job without accelerators the best it can have of at most `most`: what it has now, a node, or several. The fewest
+    /// replicas among equals.
+    pub fn place(&mut self, problem: &mut Problem, job: usize, most: u32) {
+        let (single, distributed) = self.room();
+        let mut best = (self.term[job], 0);
+        for replicas in problem.sizes(job).take_while(|&replicas| replicas <= most.min(single.max(distributed))) {
+            let [term, _] = problem.moved(job, replicas > single, replicas);
+            best = if term < best.0 { (term, replicas) } else { best };
+        }
+        let held = lanes::sum(problem.row(job));
+        if held > 0 && held <= most && problem.kept(job)[0] <= best.0 && self.can_stay(problem, job) {
+            self.stay(problem, job);
+        } else if best.1 > 0 {
+            let mut row = std::mem::take(&mut self.row);
+            self.find_nodes(problem, best.1, best.1 > single, &mut row);
+            self.put(problem, job, &row);
+            self.row = row;
+        }
+    }
+
+    /// Best fit on one node, or the emptiest nodes without a distributed job; lower ids first among equals.
+    fn find_nodes(&self, problem: &Problem, replicas: u32, distributed: bool, row: &mut Vec<Lanes>) {
+        row.clear();
+        row.resize(problem.width, [0; 16]);
+        if !distributed {
+            let fitting = (0..problem.nodes).filter(|&node| u32::from(self.free[node]) >= replicas);
+            if let Some(node) = fitting.min_by_key(|&node| self.free[node]) {
+                row[node / 16][node % 16] = replicas as u8;
+            }
+            return;
+        }
+        let mut left = replicas;
+        while left > 0 {
+            let unused = (0..problem.nodes).filter(|&node| !self.shared[node] && row[node / 16][node % 16] == 0);
+            let Some(node) = unused.max_by_key(|&node| (self.free[node], std::cmp::Reverse(node))) else { break };
+            let here = left.min(self.free[node].into());
+            row[node / 16][node % 16] = here as u8;
+            left -= here;
+        }
+    }
+}
+
+fn used(row: &[Lanes]) -> impl Iterator<Item = (usize, u8)> {
+    row.iter().flatten().copied().enumerate().filter(|&(_, replicas)| replicas > 0)
+}

@@ -1,0 +1,180 @@
+//! Our own search for Pollux's objective: exact in counts, greedy in nodes.
+//!
+//! Without nodes the objective is a sum of terms, each of one job's replicas, so the best counts are a multiple-choice knapsack that
+//! dynamic programming solves. Nodes make it hard, but they rarely bind: a job of several nodes gets whole ones, and a job that
+//! finds no good place may clear one. A descent that re-places one job at a time then uses up what is left. The state in which
+//! nobody has moved is improved likewise, and the better of the two wins.
+//!
+//! Deterministic. O(jobs x accelerators x sizes); most of it goes into asking models for goodputs.
+
+use goodput_env::plan::Plan;
+use goodput_env::policy::Policy;
+use goodput_env::view::{Batching, ClusterView};
+
+use super::draft::Draft;
+use super::lanes::{self, Lanes};
+use super::objective::{Problem, Worth};
+
+/// Rounds of descent; it has usually settled after two.
+const SWEEPS: u32 = 6;
+
+/// Pollux with this search; a job that gains nothing from an accelerator does not get it.
+#[derive(Clone, Debug, Default)]
+pub struct PolluxFast {
+    problem: Problem,
+    search: Fast,
+}
+
+impl Policy for PolluxFast {
+    fn decide(&mut self, view: &ClusterView<'_>) -> Plan {
+        self.problem.load(view);
+        let (state, _) = self.search.search(&mut self.problem);
+        super::plan(&self.problem, state)
+    }
+
+    fn batching(&self) -> Batching {
+        Batching::Agent
+    }
+}
+
+/// The search, which is no more than its buffers.
+#[derive(Clone, Debug, Default)]
+pub struct Fast {
+    draft: Draft,
+    rival: Draft,
+    backup: Draft,
+    options: Vec<(u32, f64)>,
+    /// Least sum of terms by accelerators, over the jobs so far.
+    least: Vec<f64>,
+    /// Replicas that each job takes of so many accelerators.
+    taken: Vec<u32>,
+    counts: Vec<u32>,
+    order: Vec<usize>,
+    evicted: Vec<usize>,
+    row: Vec<Lanes>,
+}
+
+impl Fast {
+    /// The best state found and its worth.
+    pub fn search(&mut self, problem: &mut Problem) -> (&[Lanes], Worth) {
+        self.draft.start(problem);
+        self.rival.clone_from(&self.draft);
+        self.choose_counts(problem);
+        self.place_counts(problem);
+        self.descend(problem);
+        std::mem::swap(&mut self.draft, &mut self.rival);
+        self.descend(problem);
+        // On a tie nobody moves.
+        if self.rival.terms() < self.draft.terms() {
+            std::mem::swap(&mut self.draft, &mut self.rival);
+        }
+        let worth = problem.worth(&self.draft.rows);
+        (&self.draft.rows, worth)
+    }
+
+    /// The counts of least sum of terms if nodes were no matter.
+    fn choose_counts(&mut self, problem: &mut Problem) {
+        let (jobs, total, node) = (problem.jobs.len(), problem.total_gpus(), problem.largest_node());
+        let columns = total as usize + 1;
+        self.least.clear();
+        self.least.resize(columns, 0.0);
+        self.taken.clear();
+        for job in 0..jobs {
+            let held = problem.jobs[job].held.gpus();
+            self.options.clear();
+            for replicas in std::iter::once(0).chain(problem.sizes(job)) {
+                let kept = replicas == held;
+                let [term, _] = if kept { problem.kept(job) } else { problem.moved(job, replicas > node, replicas) };
+                self.options.push((replicas, term));
+            }
+            let start = self.taken.len();
+            self.taken.resize(start + columns, 0);
+            // Descending, so that the sums that are read are still those without this job.
+            for gpus in (0..columns).rev() {
+                let mut best = (f64::INFINITY, 0);
+                for &(replicas, term) in self.options.iter().take_while(|&&(replicas, _)| replicas as usize <= gpus) {
+                    let sum = self.least[gpus - replicas as usize] + term;
+                    best = if sum < best.0 { (sum, replicas) } else { best };
+                }
+                (self.least[gpus], self.taken[start + gpus]) = best;
+            }
+        }
+        self.counts.clear();
+        self.counts.resize(jobs, 0);
+        let mut left = total as usize;
+        for job in (0..jobs).rev() {
+            self.counts[job] = self.taken[job * columns + left];
+            left -= self.counts[job] as usize;
+        }
+    }
+
+    /// Whoever keeps its count keeps its nodes; the others are placed, largest first.
+    fn place_counts(&mut self, problem: &mut Problem) {
+        let (counts, node) = (&self.counts, problem.largest_node());
+        self.order.clear();
+        self.order.extend((0..counts.len()).filter(|&job| counts[job] != lanes::sum(problem.row(job))));
+        self.order.sort_by_key(|&job| std::cmp::Reverse(counts[job]));
+        for &job in &self.order {
+            self.draft.remove(problem, job);
+        }
+        for at in 0..self.order.len() {
+            let job = self.order[at];
+            let count = self.counts[job];
+            self.draft.place(problem, job, count);
+            if self.draft.term[job] > problem.moved(job, count > node, count)[0] {
+                self.clear_for(problem, job, count);
+            }
+        }
+    }
+
+    /// Gives a job the nodes it needs, and other places to those who are there, if that is better on the whole.
+    fn clear_for(&mut self, problem: &mut Problem, job: usize, count: u32) {
+        self.backup.clone_from(&self.draft);
+        self.draft.remove(problem, job);
+        self.evicted.clear();
+        while !self.draft.fits(problem, count)
+            && let Some(node) = self.draft.easiest_to_clear(problem)
+        {
+            for other in 0..problem.jobs.len() {
+                if self.draft.row(problem, other)[node / 16][node % 16] > 0 {
+                    self.draft.remove(problem, other);
+                    self.evicted.push(other);
+                }
+            }
+        }
+        self.draft.place(problem, job, count);
+        for &other in &self.evicted {
+            self.draft.place(problem, other, lanes::sum(self.backup.row(problem, other)));
+        }
+        if self.draft.terms() >= self.backup.terms() {
+            std::mem::swap(&mut self.draft, &mut self.backup);
+        }
+    }
+
+    /// Places each job anew, the worst off first, for as long as that helps.
+    fn descend(&mut self, problem: &mut Problem) {
+        let draft = &mut self.draft;
+        for _ in 0..SWEEPS {
+            let mut improved = false;
+            self.order.clear();
+            self.order.extend(0..problem.jobs.len());
+            self.order.sort_by(|&a, &b| draft.term[b].total_cmp(&draft.term[a]));
+            for &job in &self.order {
+                let before = draft.term[job];
+                self.row.clear();
+                self.row.extend_from_slice(draft.row(problem, job));
+                draft.remove(problem, job);
+                draft.place(problem, job, u32::MAX);
+                if draft.term[job] < before {
+                    improved = true;
+                } else {
+                    draft.remove(problem, job);
+                    draft.put(problem, job, &self.row);
+                }
+            }
+            if !improved {
+                break;
+            }
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! Pollux (Qiao et al., OSDI'21): accelerators and batch sizes chosen together, to maximise goodput over all jobs.
+//!
+//! Every job reports a model of its goodput, fitted to what it has measured. The scheduler moves accelerators between jobs to raise
+//! a power mean of their speedups over a fair share of the cluster, less what restarts cost ([`objective`]). Two searches for the
+//! same objective: the published genetic algorithm ([`genetic`]) and our own ([`fast`]).
+
+mod draft;
+pub mod fast;
+pub mod genetic;
+mod lanes;
+mod nsga2;
+pub mod objective;
+
+use goodput_env::placement::Placement;
+use goodput_env::plan::Plan;
+use goodput_env::policy::Policy;
+use goodput_env::seed::{Stream, rng};
+use goodput_env::view::{Batching, ClusterView};
+use rand_chacha::ChaCha8Rng;
+
+use genetic::{Genetic, GeneticConfig};
+use objective::{Lanes, Problem};
+
+/// The published policy; all its randomness comes from the seed.
+#[derive(Clone, Debug)]
+pub struct Pollux {
+    problem: Problem,
+    search: Genetic,
+    rng: ChaCha8Rng,
+}
+
+impl Pollux {
+    /// With the given settings of the search.
+    pub fn new(config: GeneticConfig, seed: u64) -> Self {
+        Self { problem: Problem::default(), search: Genetic::new(config), rng: rng(seed, Stream::Policy) }
+    }
+}
+
+impl Policy for Pollux {
+    fn decide(&mut self, view: &ClusterView<'_>) -> Plan {
+        self.problem.load(view);
+        if view.active() == 0 {
+            return Plan::keep();
+        }
+        let (state, _) = self.search.search(&mut self.problem, &mut self.rng);
+        plan(&self.problem, state)
+    }
+
+    fn batching(&self) -> Batching {
+        Batching::Agent
+    }
+}
+
+/// What has to change for `state` to come about.
+fn plan(problem: &Problem, state: &[Lanes]) -> Plan {
+    let rows = state.chunks_exact(problem.width).zip(problem.current.chunks_exact(problem.width));
+    let mut plan = Plan::keep();
+    for (job, (row, _)) in problem.jobs.iter().zip(rows).filter(|(_, (row, current))| row != current) {
+        let placement: Placement = problem.placement(row);
+        plan.set(job.job, placement);
+    }
+    plan
+}

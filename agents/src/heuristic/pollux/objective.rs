@@ -1,0 +1,301 @@
+//! What Pollux maximises, for one decision: how well every job does relative to its fair share of the cluster.
+//!
+//! A state gives each job a row of replicas by node. Since the model tells one node from several but not two from three (Pollux,
+//! equation 10), a row counts through its replicas, through whether it is distributed, and through whether the job would have to
+//! restart for it. So the objective is a sum over jobs of terms from small tables, filled as the search asks for them.
+
+use std::collections::BTreeMap;
+
+use goodput_env::job::JobId;
+use goodput_env::model::GoodputModel;
+use goodput_env::placement::Placement;
+use goodput_env::view::ClusterView;
+
+pub use super::lanes::Lanes;
+use super::lanes::{add, and, is_distributed, nonzero, same, sum};
+
+/// Seconds a restart costs in the objective, whatever it costs in truth (artifact, `pollux.py`).
+const RESTART_SECS: f64 = 30.0;
+/// Keeps the mean finite while a job has nothing.
+const FLOOR: f64 = 1e-3;
+/// A table entry that has not been asked for.
+const UNKNOWN: [f64; 2] = [f64::NAN; 2];
+
+/// Mean of `scaled` speedups to the power -1: one starving job weighs more than many fast ones (Pollux, equation 14).
+pub fn fitness(scaled: &[f64]) -> f64 {
+    scaled.len() as f64 / scaled.iter().map(|&speedup| term(speedup)).sum::<f64>()
+}
+
+/// Share of its speedup that a job is credited with if it has to restart: `max(age - 30 restarts, 0) / (age + 30)`.
+pub fn restart_factor(age_secs: f64, restarts: u32) -> f64 {
+    (age_secs - f64::from(restarts) * RESTART_SECS).max(0.0) / (age_secs + RESTART_SECS)
+}
+
+fn term(scaled: f64) -> f64 {
+    1.0 / (scaled + FLOOR)
+}
+
+/// A job as the search sees it.
+#[derive(Clone, Debug)]
+pub struct Contender {
+    /// The job.
+    pub job: JobId,
+    /// Where it is.
+    pub held: Placement,
+    /// Time since submission, seconds.
+    pub age_secs: f64,
+    /// Restarts so far.
+    pub restarts: u32,
+    /// Fewest replicas it runs on.
+    pub min: u32,
+    /// Most replicas it may get.
+    pub max: u32,
+    /// Its model; without one it is believed to scale perfectly.
+    pub model: Option<GoodputModel>,
+}
+
+/// What a state is worth; both are maximised.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Worth {
+    /// [`fitness`] of the speedups relative to the fair share, scaled so that a node's worth of accelerators counts 1.
+    pub fitness: f64,
+    /// Speedups per accelerator of the nodes in use.
+    pub utility: f64,
+}
+
+/// One decision's jobs, nodes and tables.
+#[derive(Clone, Debug, Default)]
+pub struct Problem {
+    /// In order of attained service: the order in which they keep contested accelerators.
+    pub(super) jobs: Vec<Contender>,
+    pub(super) nodes: usize,
+    /// Groups of 16 nodes.
+    pub(super) width: usize,
+    /// Accelerators to share out, by node.
+    pub(super) capacity: Vec<Lanes>,
+    /// The state as it is: `width` lanes a job.
+    pub(super) current: Vec<Lanes>,
+    /// Scale of speedups: nodes over accelerators.
+    scale: f64,
+    fair: u32,
+    base: Vec<f64>,
+    factor: Vec<f64>,
+    /// Most replicas of each job that the tables hold.
+    most: Vec<u32>,
+    /// Term and speedup if the job stays as it is.
+    kept: Vec<[f64; 2]>,
+    /// Where each job's table starts in `moved`: by replicas on one node, then by replicas on several.
+    starts: Vec<usize>,
+    /// Term and speedup if the job has to restart.
+    moved: Vec<[f64; 2]>,
+    /// Best goodputs by job, kept for as long as its model stays the same.
+    goodputs: BTreeMap<JobId, Goodputs>,
+}
+
+#[derive(Clone, Debug)]
+struct Goodputs {
+    model: GoodputModel,
+    single: Vec<f64>,
+    distributed: Vec<f64>,
+}
+
+impl Problem {
+    /// The jobs, in the order of a state's rows.
+    pub fn jobs(&self) -> &[Contender] {
+        &self.jobs
+    }
+
+    /// Takes over a view: jobs in order of (attained service, submission, id); nodes of the most frequent type of accelerator,
+    /// because the model knows only one.
+    pub fn load(&mut self, view: &ClusterView<'_>) {
+        let cluster = view.cluster();
+        let gpus_of = |kind: u16| cluster.nodes.iter().filter(|node| node.accelerator == kind).map(|node| node.gpus).sum();
+        let most = (0..cluster.types.len() as u16).map(|kind| (gpus_of(kind), kind));
+        let (_, kind) = most.reduce(|best: (u32, u16), next| if next.0 > best.0 { next } else { best }).unwrap_or((0, 0));
+
+        let mut capacity: Vec<u32> = view.free().to_vec();
+        let mut order: Vec<(i64, JobId)> = view.jobs().map(|job| (job.attained_gpu_millis(), job.id())).collect();
+        order.sort_unstable();
+        let contenders = order.into_iter().filter_map(|(_, id)| view.job(id)).map(|job| {
+            let held = job.state.placement.clone();
+            for slice in held.slices() {
+                capacity[slice.node as usize] += slice.gpus;
+            }
+            Contender {
+                job: job.id(),
+                held,
+                age_secs: job.age().as_secs_f64(),
+                restarts: job.state.restarts,
+                min: job.min_gpus(),
+                max: job.max_gpus(),
+                model: job.goodput_model(),
+            }
+        });
+        let contenders = contenders.collect();
+        for (capacity, _) in capacity.iter_mut().zip(&cluster.nodes).filter(|(_, node)| node.accelerator != kind) {
+            *capacity = 0;
+        }
+        self.reset(&capacity, contenders);
+    }
+
+    /// Takes over jobs, in the order in which they keep contested accelerators, and the accelerators of each node that are free or
+    /// held by them; beyond 255 a node they are left unused.
+    pub fn reset(&mut self, capacity: &[u32], jobs: Vec<Contender>) {
+        self.nodes = capacity.len();
+        self.width = capacity.len().div_ceil(16);
+        self.capacity.clear();
+        self.capacity.resize(self.width, [0; 16]);
+        for (node, &gpus) in capacity.iter().enumerate() {
+            self.capacity[node / 16][node % 16] = gpus.min(255) as u8;
+        }
+        let total: u32 = self.capacity.iter().flatten().map(|&gpus| u32::from(gpus)).sum();
+        self.scale = self.nodes as f64 / f64::from(total.max(1));
+        self.fair = total.div_ceil(jobs.len().max(1) as u32).max(1);
+
+        self.current.clear();
+        self.current.resize(jobs.len() * self.width, [0; 16]);
+        for (job, row) in jobs.iter().zip(self.current.chunks_mut(self.width.max(1))) {
+            for slice in job.held.slices() {
+                row[slice.node as usize / 16][slice.node as usize % 16] = slice.gpus.min(255) as u8;
+            }
+        }
+        self.jobs = jobs;
+        self.prepare_tables(total);
+    }
+
+    fn prepare_tables(&mut self, total: u32) {
+        let jobs = &self.jobs;
+        self.goodputs.retain(|job, table| {
+            jobs.iter().any(|contender| contender.job == *job && contender.model.is_some_and(|model| model == table.model))
+        });
+        self.factor.clear();
+        self.factor.extend(jobs.iter().map(|job| restart_factor(job.age_secs, job.restarts)));
+        self.most.clear();
+        self.most.extend(jobs.iter().map(|job| job.max.max(job.held.gpus()).min(total)));
+        self.starts.clear();
+        let mut end = 0;
+        for most in &self.most {
+            self.starts.push(end);
+            end += 2 * (*most as usize + 1);
+        }
+        self.moved.clear();
+        self.moved.resize(end, UNKNOWN);
+        // The published fair share is on a single node, however many accelerators that takes.
+        self.base.clear();
+        for job in 0..self.jobs.len() {
+            let base = match self.jobs[job].model {
+                None => f64::from(self.fair),
+                Some(model) => self.goodput(job, false, self.fair.min(model.limits.most_replicas()).max(1)),
+            };
+            self.base.push(if base > 0.0 { base } else { f64::INFINITY });
+        }
+        self.kept.clear();
+        for job in 0..self.jobs.len() {
+            let held = &self.jobs[job].held;
+            let speedup = self.speedup(job, held.is_distributed(), held.gpus());
+            self.kept.push([term(speedup * self.scale), speedup]);
+        }
+    }
+
+    /// The job's best goodput; without a model its replicas.
+    fn goodput(&mut self, job: usize, distributed: bool, replicas: u32) -> f64 {
+        let contender = &self.jobs[job];
+        let Some(model) = contender.model else { return f64::from(replicas) };
+        let table = self.goodputs.entry(contender.job).or_insert_with(|| Goodputs {
+            model,
+            single: Vec::new(),
+            distributed: Vec::new(),
+        });
+        let row = if distributed { &mut table.distributed } else { &mut table.single };
+        if row.len() <= replicas as usize {
+            row.resize(replicas as usize + 1, f64::NAN);
+        }
+        let entry = &mut row[replicas as usize];
+        if entry.is_nan() {
+            *entry = model.best(1 + u32::from(distributed), replicas).map_or(0.0, |best| best.goodput);
+        }
+        *entry
+    }
+
+    fn speedup(&mut self, job: usize, distributed: bool, replicas: u32) -> f64 {
+        if replicas == 0 { 0.0 } else { self.goodput(job, distributed, replicas) / self.base[job] }
+    }
+
+    /// Term and speedup of a job that restarts on `replicas`, at most its maximum.
+    #[inline]
+    pub(super) fn moved(&mut self, job: usize, distributed: bool, replicas: u32) -> [f64; 2] {
+        let at = self.starts[job] + usize::from(distributed) * (self.most[job] as usize + 1) + replicas as usize;
+        let known = self.moved[at];
+        if known[0].is_nan() { self.ask(job, distributed, replicas, at) } else { known }
+    }
+
+    #[cold]
+    fn ask(&mut self, job: usize, distributed: bool, replicas: u32, at: usize) -> [f64; 2] {
+        let speedup = self.speedup(job, distributed, replicas);
+        self.moved[at] = [term(speedup * self.scale * self.factor[job]), speedup];
+        self.moved[at]
+    }
+
+    /// What `state` is worth.
+    pub fn worth(&mut self, state: &[Lanes]) -> Worth {
+        let mut sums = [0.0; 2];
+        let mut used = vec![[0u8; 16]; self.width];
+        for job in 0..self.jobs.len() {
+            let row = &state[job * self.width..(job + 1) * self.width];
+            let [term, speedup] = match same(row, self.row(job)) {
+                true => self.kept(job),
+                false => self.moved(job, is_distributed(row), sum(row)),
+            };
+            sums = [sums[0] + term, sums[1] + speedup];
+            used.iter_mut().zip(row).for_each(|(used, row)| *used = add(*used, *row));
+        }
+        let active = self.active(used.iter().map(|lanes| nonzero(*lanes)));
+        self.total(sums, active)
+    }
+
+    /// The job's row as it is.
+    #[inline]
+    pub(super) fn row(&self, job: usize) -> &[Lanes] {
+        &self.current[job * self.width..(job + 1) * self.width]
+    }
+
+    /// Term and speedup of a job that stays as it is.
+    #[inline]
+    pub(super) fn kept(&self, job: usize) -> [f64; 2] {
+        self.kept[job]
+    }
+
+    /// Accelerators of the nodes whose byte in `masks` is set.
+    pub(super) fn active(&self, masks: impl Iterator<Item = u128>) -> u32 {
+        masks.zip(&self.capacity).map(|(mask, capacity)| sum(&[and(*capacity, mask)])).sum()
+    }
+
+    /// Worth from summed terms and speedups, and the accelerators of nodes in use.
+    pub(super) fn total(&self, [terms, speedups]: [f64; 2], active: u32) -> Worth {
+        let utility = if active > 0 { speedups / f64::from(active) } else { 0.0 };
+        Worth { fitness: self.jobs.len() as f64 / terms, utility }
+    }
+
+    /// Accelerators to share out.
+    pub(super) fn total_gpus(&self) -> u32 {
+        sum(&self.capacity)
+    }
+
+    /// Accelerators of the largest node, at least 1.
+    pub(super) fn largest_node(&self) -> u32 {
+        self.capacity.iter().flatten().copied().max().map_or(1, |gpus| u32::from(gpus).max(1))
+    }
+
+    /// Numbers of replicas worth considering for a job, ascending: up to two nodes' worth each, then whole nodes; its maximum
+    /// and what it has.
+    pub(super) fn sizes(&self, job: usize) -> impl Iterator<Item = u32> + use<> {
+        let (node, min, max) = (self.largest_node(), self.jobs[job].min.max(1), self.jobs[job].max.min(self.total_gpus()));
+        let special = [max, self.jobs[job].held.gpus()];
+        (min..=max).filter(move |replicas| *replicas <= 2 * node || replicas.is_multiple_of(node) || special.contains(replicas))
+    }
+
+    /// The row as a placement, in order of nodes.
+    pub(super) fn placement(&self, row: &[Lanes]) -> Placement {
+        row.iter().flatten().enumerate().map(|(node, &gpus)| (node as u32, u32::from(gpus))).collect()
+    }
+}

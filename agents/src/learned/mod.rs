@@ -1,0 +1,51 @@
+//! Learned policies: small actor-critics that score job slots, and the rules that improve them.
+//!
+//! **Where the numbers live.** The host owns the parameters: one flat [`Weights`] vector, and in a `Learner` Adam's two
+//! moments beside it. burn is asked one question only, "what is the gradient of this loss at these weights", and keeps
+//! nothing between calls. A checkpoint is therefore three vectors and a counter, resuming is exact by construction, and the
+//! forward pass of a deployed policy ([`Fused`]) reads the very vector the learner writes.
+//!
+//! Layout, from the ground up:
+//!
+//! - [`weights`], [`init`]: which layers a net has, their flat storage and seeded orthogonal start.
+//! - [`archive`]: named tensors and a header in one file.
+//! - [`distribution`]: masked categorical distributions on the host.
+//! - [`fused`]: the forward pass in plain Rust; rollouts, evaluation and the executor use it.
+//! - [`gae`], [`adam`]: advantages in continuous time; the optimiser.
+//! - [`cem`], [`linear`]: the non-neural baseline.
+//! - [`normaliser`]: frozen feature scaling shipped with a policy.
+//! - with the feature `learn`: the same nets in burn, the objectives, and the `Learner`.
+//!
+//! [`Weights`]: weights::Weights
+//! [`Fused`]: fused::Fused
+
+pub mod adam;
+pub mod archive;
+pub mod cem;
+pub mod distribution;
+pub mod fused;
+pub mod gae;
+pub mod init;
+pub mod linear;
+pub mod normaliser;
+pub mod policy;
+pub mod teacher;
+pub mod weights;
+
+#[cfg(feature = "learn")]
+pub mod imitation;
+#[cfg(feature = "learn")]
+pub mod learner;
+#[cfg(feature = "learn")]
+pub mod net;
+#[cfg(feature = "learn")]
+pub mod ppo;
+
+#[cfg(feature = "learn")]
+mod mlp;
+#[cfg(feature = "learn")]
+mod objective;
+#[cfg(feature = "learn")]
+mod set;
+#[cfg(feature = "learn")]
+mod shard;

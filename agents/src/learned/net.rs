@@ -1,0 +1,103 @@
+//! The nets in burn: built from [`Weights`] for one gradient, then dropped.
+//!
+//! Plain structs of tensors rather than `Module`s: the host owns the parameters, so ids, records and visitors would have
+//! nothing to do.
+
+use burn::tensor::{Device, Gradients, Tensor, TensorData};
+
+use super::mlp::MlpNet;
+use super::set::SetNet;
+use super::shard::{Inputs, Shard, Source};
+use super::weights::{NetConfig, Weights};
+
+/// An affine layer; the bias is a row.
+pub(super) struct Affine {
+    weight: Tensor<2>,
+    bias: Tensor<2>,
+}
+
+impl Affine {
+    /// `[rows, inputs] -> [rows, outputs]`.
+    pub fn forward(&self, x: Tensor<2>) -> Tensor<2> {
+        x.matmul(self.weight.clone()) + self.bias.clone()
+    }
+}
+
+/// A net of either kind.
+pub(super) enum Net {
+    Set(SetNet),
+    Mlp(MlpNet),
+}
+
+impl Net {
+    /// The net of `weights`; its parameters are tracked when the device has autodiff.
+    pub fn new(weights: &Weights, device: &Device) -> Self {
+        let layers = weights.layers().iter().enumerate().map(|(i, layer)| {
+            let (matrix, bias) = weights.layer(i);
+            let parameter = |values: &[f32], shape: [usize; 2]| {
+                let tensor = Tensor::<2>::from_data(TensorData::new(values.to_vec(), shape), device);
+                if tensor.is_autodiff() { tensor.require_grad() } else { tensor }
+            };
+            Affine {
+                weight: parameter(matrix, [layer.inputs, layer.outputs]),
+                bias: parameter(bias, [1, layer.outputs]),
+            }
+        });
+        let layers = layers.collect();
+        match weights.config() {
+            NetConfig::Set(_) => Self::Set(SetNet { layers }),
+            NetConfig::Mlp(_) => Self::Mlp(MlpNet { layers }),
+        }
+    }
+
+    /// Scores `[rows, actions]` and values `[rows]`.
+    pub fn forward(&self, inputs: &Inputs) -> (Tensor<2>, Tensor<1>) {
+        match (self, inputs) {
+            (Self::Set(net), Inputs::Set(inputs)) => net.forward(inputs),
+            (Self::Mlp(net), Inputs::Flat(x)) => net.forward(x),
+            _ => unreachable!("inputs are gathered for the net's own kind"),
+        }
+    }
+
+    /// The gradient of every parameter in the order of the flat vector; 0 where the loss does not reach.
+    pub fn gradient(&self, gradients: &mut Gradients) -> Vec<f32> {
+        let layers = match self {
+            Self::Set(net) => &net.layers,
+            Self::Mlp(net) => &net.layers,
+        };
+        let mut flat = Vec::new();
+        for parameter in layers.iter().flat_map(|layer| [&layer.weight, &layer.bias]) {
+            match parameter.grad_remove(gradients) {
+                Some(gradient) => flat.extend(host(gradient)),
+                None => flat.resize(flat.len() + parameter.dims().iter().product::<usize>(), 0.0),
+            }
+        }
+        flat
+    }
+}
+
+/// The numbers of a tensor.
+pub(super) fn host<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
+    tensor.into_data().try_to_vec().expect("tensors of this crate hold f32")
+}
+
+/// Scores `[rows, actions]` (0 where not allowed) and values `[rows]` of flat observations, by burn: what
+/// [`super::fused::Fused`] must equal.
+pub fn forward(weights: &Weights, observations: &[f32], masks: &[u8]) -> (Vec<f32>, Vec<f32>) {
+    let layout = *weights.layout();
+    let device = Device::flex();
+    let source = Source { config: weights.config(), layout, observations, masks };
+    let net = Net::new(weights, &device);
+    let (mut logits, mut values) = (Vec::new(), Vec::new());
+    for row in 0..observations.len() / layout.obs_dim() {
+        let shard = Shard::gather(&source, &[row as u32], &device);
+        let (scores, value) = net.forward(&shard.inputs);
+        let scores = host(scores);
+        let mask = &masks[row * layout.actions()..(row + 1) * layout.actions()];
+        for (action, &allowed) in mask.iter().enumerate() {
+            logits.push(if allowed == 0 { 0.0 } else { scores[shard.local_action(&layout, action)] });
+        }
+        values.extend(host(value));
+    }
+    (logits, values)
+}

@@ -1,0 +1,113 @@
+//! The gradient of a loss over a minibatch, computed shard by shard.
+//!
+//! Shards have a fixed size and their gradients are added in order, so the sum does not depend on how many threads computed
+//! them. Small shards also stay in cache and waste less on empty slots.
+
+use burn::tensor::{Device, Int, Tensor, TensorData, activation::log_softmax};
+
+use super::net::Net;
+use super::shard::{Shard, Source};
+use super::weights::{NetConfig, Weights};
+
+/// Rows of a shard of a set encoder.
+const SET_ROWS: usize = 64;
+/// Rows of a shard of a perceptron: as many as a minibatch usually has.
+const MLP_ROWS: usize = 1024;
+
+/// What a net said about the rows of a shard.
+pub(super) struct Outputs<'a> {
+    /// Which rows of the batch.
+    pub rows: &'a [u32],
+    pub shard: &'a Shard,
+    /// `[rows, actions kept]`, about -1e9 where not allowed.
+    pub log_probs: Tensor<2>,
+    /// `[rows]`.
+    pub values: Tensor<1>,
+    pub device: &'a Device,
+}
+
+impl Outputs<'_> {
+    /// A constant `[rows]` tensor from one number per row.
+    pub fn column(&self, of: impl Fn(u32) -> f32) -> Tensor<1> {
+        let values: Vec<f32> = self.rows.iter().map(|&row| of(row)).collect();
+        Tensor::from_data(TensorData::new(values, [self.rows.len()]), self.device)
+    }
+
+    /// `[rows]` log-probabilities of one action per row.
+    pub fn log_prob(&self, source: &Source<'_>, actions: &[u32]) -> Tensor<1> {
+        let local = |&row: &u32| self.shard.local_action(&source.layout, actions[row as usize] as usize) as i32;
+        let indices: Vec<i32> = self.rows.iter().map(local).collect();
+        let indices = Tensor::<2, Int>::from_data(TensorData::new(indices, [self.rows.len(), 1]), self.device);
+        self.log_probs.clone().gather(1, indices).reshape([self.rows.len()])
+    }
+
+    /// `[rows]` entropies, each divided by the logarithm of the number of allowed actions; 0 where only one is allowed.
+    pub fn entropy(&self) -> Tensor<1> {
+        let scale: Vec<f32> =
+            self.shard.allowed.iter().map(|&n| if n > 1 { -1.0 / (n as f32).ln() } else { 0.0 }).collect();
+        let scale = Tensor::<1>::from_data(TensorData::new(scale, [self.rows.len()]), self.device);
+        let mean = self.log_probs.clone().exp() * self.log_probs.clone();
+        mean.sum_dim(1).reshape([self.rows.len()]) * scale
+    }
+}
+
+/// A loss that is a sum over rows.
+pub(super) trait Objective: Sync {
+    /// What is measured on the way.
+    type Report: Send;
+
+    /// The part of the loss that the rows of one shard make up.
+    fn loss(&self, outputs: &Outputs<'_>) -> (Tensor<1>, Self::Report);
+}
+
+/// The gradient of `objective` over `rows`, in the order of the flat vector, and the shards' reports.
+pub(super) fn gradient<O: Objective>(
+    weights: &Weights,
+    source: &Source<'_>,
+    rows: &[u32],
+    device: &Device,
+    threads: usize,
+    objective: &O,
+) -> (Vec<f32>, Vec<O::Report>) {
+    let mut sorted: Vec<(usize, u32)> = rows.iter().map(|&row| (source.extent(row), row)).collect();
+    sorted.sort_unstable();
+    let sorted: Vec<u32> = sorted.into_iter().map(|(_, row)| row).collect();
+    let size = match weights.config() {
+        NetConfig::Set(_) => SET_ROWS,
+        NetConfig::Mlp(_) => MLP_ROWS,
+    };
+    let shards: Vec<&[u32]> = sorted.chunks(size).collect();
+    let one = |rows: &[u32]| {
+        let shard = Shard::gather(source, rows, device);
+        let net = Net::new(weights, device);
+        let (logits, values) = net.forward(&shard.inputs);
+        let log_probs = log_softmax(logits + shard.penalty.clone(), 1);
+        let (loss, report) = objective.loss(&Outputs { rows, shard: &shard, log_probs, values, device });
+        (net.gradient(&mut loss.backward()), report)
+    };
+
+    // The neediest shards come last: dealing from the end gives every thread its share of them.
+    let threads = threads.clamp(1, shards.len().max(1));
+    let mut results: Vec<Option<(Vec<f32>, O::Report)>> = shards.iter().map(|_| None).collect();
+    if threads == 1 {
+        results.iter_mut().zip(&shards).for_each(|(result, rows)| *result = Some(one(rows)));
+    } else {
+        let mut hands: Vec<Vec<_>> = (0..threads).map(|_| Vec::new()).collect();
+        for (i, task) in results.iter_mut().zip(&shards).rev().enumerate() {
+            hands[i % threads].push(task);
+        }
+        std::thread::scope(|scope| {
+            for hand in hands {
+                scope.spawn(|| hand.into_iter().for_each(|(result, rows)| *result = Some(one(rows))));
+            }
+        });
+    }
+
+    let mut total = vec![0.0; weights.data().len()];
+    let mut reports = Vec::with_capacity(results.len());
+    for (gradient, report) in results.into_iter().flatten() {
+        total.iter_mut().zip(&gradient).for_each(|(sum, part)| *sum += part);
+        reports.push(report);
+    }
+    (total, reports)
+}

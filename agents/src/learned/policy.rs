@@ -1,0 +1,78 @@
+//! A learned policy at work: the same rounds, observations and masks as in training, greedy, behind the one interface that
+//! heuristics have.
+
+use goodput_env::gym::{Action, Encoder, Observation, Round};
+use goodput_env::plan::Plan;
+use goodput_env::policy::Policy;
+use goodput_env::view::{Batching, ClusterView, Information};
+use serde::{Deserialize, Serialize};
+
+use crate::bundle::{Deployed, PolicyBundle};
+
+/// How a policy is to be run: what it was trained under.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Decoder {
+    /// How jobs choose their batch size.
+    pub batching: Batching,
+    /// What it knows of jobs.
+    pub information: Information,
+}
+
+/// A bundle that decides rounds.
+#[derive(Clone, Debug)]
+pub struct LearnedPolicy {
+    deployed: Deployed,
+    decoder: Decoder,
+    round: Round,
+    encoder: Encoder,
+    observation: Observation,
+}
+
+impl LearnedPolicy {
+    /// The policy of a bundle.
+    ///
+    /// # Errors
+    /// What is wrong with the bundle's decoder options.
+    pub fn new(bundle: &PolicyBundle) -> Result<Self, serde_json::Error> {
+        let layout = *bundle.layout();
+        Ok(Self {
+            deployed: bundle.deploy(),
+            decoder: Decoder::deserialize(&bundle.card.decoder)?,
+            round: Round::default(),
+            encoder: Encoder::new(layout),
+            observation: Observation::zeros(&layout),
+        })
+    }
+}
+
+impl Policy for LearnedPolicy {
+    fn decide(&mut self, view: &ClusterView<'_>) -> Plan {
+        let layout = *self.encoder.layout();
+        self.round.begin(view, &layout);
+        if self.round.has_choice() {
+            self.encoder.begin(view, &self.round);
+            loop {
+                self.round.mask(&layout, &mut self.observation.mask);
+                let action = self.deployed.decide(self.encoder.observation(), &self.observation.mask);
+                // A round is finite: no job is moved both ways.
+                let Some(Action::Change { slot, verb }) = Action::decode(action, &layout) else { break };
+                if !self.round.change(slot, verb) {
+                    break;
+                }
+                self.encoder.update(view, &self.round, slot);
+            }
+        }
+        let mut plan = Plan::keep();
+        self.round.plan(view, &mut plan);
+        plan
+    }
+
+    fn batching(&self) -> Batching {
+        self.decoder.batching
+    }
+
+    fn information(&self) -> Information {
+        self.decoder.information
+    }
+}

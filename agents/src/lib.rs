@@ -1,0 +1,6 @@
+//! .
+
+pub mod heuristic;
+pub mod placement;
+pub mod bundle;
+pub mod learned;

@@ -1,0 +1,84 @@
+//! A working copy of the free accelerators, which a policy spends while it plans.
+
+use goodput_env::cluster::{Cluster, NodeId};
+use goodput_env::placement::Placement;
+
+/// Free accelerators by node. Kept by a policy across decisions, so that planning allocates nothing.
+#[derive(Clone, Debug, Default)]
+pub struct Free {
+    nodes: Vec<u32>,
+    total: u32,
+}
+
+impl Free {
+    /// Starts from `free` accelerators by node.
+    pub fn reset(&mut self, free: &[u32]) {
+        self.nodes.clear();
+        self.nodes.extend_from_slice(free);
+        self.total = free.iter().sum();
+    }
+
+    /// Free accelerators in all nodes.
+    pub fn total(&self) -> u32 {
+        self.total
+    }
+
+    /// Free accelerators on `node`.
+    pub fn on(&self, node: NodeId) -> u32 {
+        self.nodes[node as usize]
+    }
+
+    /// Free accelerators by node.
+    pub fn nodes(&self) -> &[u32] {
+        &self.nodes
+    }
+
+    /// Takes `gpus` of the free accelerators of `node`.
+    pub fn take(&mut self, node: NodeId, gpus: u32) {
+        self.nodes[node as usize] -= gpus;
+        self.total -= gpus;
+    }
+
+    /// Frees what a job holds.
+    pub fn release(&mut self, placement: &Placement) {
+        for slice in placement.slices() {
+            self.nodes[slice.node as usize] += slice.gpus;
+            self.total += slice.gpus;
+        }
+    }
+
+    /// The type with most free accelerators, the first of those on ties; `None` if it has fewer than `gpus`.
+    pub(super) fn roomiest_type(&self, cluster: &Cluster, gpus: u32) -> Option<u16> {
+        if cluster.types.len() <= 1 {
+            return (gpus <= self.total).then_some(0);
+        }
+        let free_of = |kind: u16| -> u32 {
+            let nodes = cluster.nodes.iter().zip(&self.nodes);
+            nodes.filter(|(node, _)| node.accelerator == kind).map(|(_, free)| free).sum()
+        };
+        let (free, kind) = (0..cluster.types.len() as u16).map(|kind| (free_of(kind), kind)).reduce(first_largest)?;
+        (gpus <= free).then_some(kind)
+    }
+
+    /// The node of type `kind` with most free accelerators, the lowest id of those.
+    pub(super) fn emptiest(&self, cluster: &Cluster, kind: u16) -> NodeId {
+        if cluster.types.len() <= 1 {
+            // Two passes without branches are several times faster than one that carries the position along.
+            let most = self.nodes.iter().copied().fold(0, u32::max);
+            return self.nodes.iter().position(|&free| free == most).unwrap_or(0) as NodeId;
+        }
+        let of_type = (0..self.nodes.len()).filter(|&node| cluster.nodes[node].accelerator == kind);
+        of_type.map(|node| (self.nodes[node], node)).reduce(first_largest).map_or(0, |(_, node)| node as NodeId)
+    }
+
+    /// Lets a packer of plain slices take `gpus`.
+    pub(super) fn with_nodes<T>(&mut self, gpus: u32, take: impl FnOnce(&mut [u32]) -> Option<T>) -> Option<T> {
+        let taken = take(&mut self.nodes)?;
+        self.total -= gpus;
+        Some(taken)
+    }
+}
+
+fn first_largest<T>(best: (u32, T), next: (u32, T)) -> (u32, T) {
+    if next.0 > best.0 { next } else { best }
+}

@@ -1,0 +1,97 @@
+//! From how many accelerators to exactly which: the packers that policies share.
+//!
+//! Published schedulers differ in their packer as much as in their order of jobs, and a profile keyed by placement tells one
+//! from the other. So a policy names its packer, and a comparison can hold it fixed.
+
+mod free;
+
+pub use free::Free;
+
+use goodput_env::cluster::Cluster;
+use goodput_env::gym::pack;
+use goodput_env::placement::Placement;
+
+/// How nodes are chosen for a job. Lower node ids win ties. All accelerators of a job are of one type: the one with most free
+/// accelerators, the first of those on ties.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Packer {
+    /// Repeatedly everything needed from the node with most free accelerators (Pollux artifact, `tiresias.py` and
+    /// `optimus.py`): a balanced cluster, at the price of a small job taking the place of a large one.
+    #[default]
+    MostFreeFirst,
+    /// Best fit: the node with the fewest sufficient free accelerators; where there is none, everything from the emptiest node and
+    /// again for the rest (DeepBoot, figure 7). No placement uses fewer nodes.
+    FewestNodes,
+}
+
+impl Packer {
+    /// Takes `gpus` accelerators out of `free`; `None`, and nothing taken, where no type has that many left.
+    pub fn place(self, cluster: &Cluster, free: &mut Free, gpus: u32) -> Option<Placement> {
+        let kind = free.roomiest_type(cluster, gpus)?;
+        match self {
+            Self::MostFreeFirst => Some(most_free_first(cluster, free, kind, gpus)),
+            Self::FewestNodes => free.with_nodes(gpus, |nodes| pack(cluster, nodes, kind, gpus)),
+        }
+    }
+}
+
+/// `gpus` must fit.
+fn most_free_first(cluster: &Cluster, free: &mut Free, kind: u16, gpus: u32) -> Placement {
+    let mut placement = Placement::none();
+    let mut left = gpus;
+    while left > 0 {
+        let node = free.emptiest(cluster, kind);
+        let here = free.on(node).min(left);
+        debug_assert!(here > 0, "the caller made sure that {gpus} accelerators fit");
+        free.take(node, here);
+        placement.push(node, here);
+        left -= here;
+    }
+    placement
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use goodput_env::cluster::{AcceleratorType, Node};
+
+    fn placed(packer: Packer, free: &[u32], gpus: u32) -> Option<Vec<(u32, u32)>> {
+        let cluster = Cluster::homogeneous(free.len() as u32, 8);
+        let mut working = Free::default();
+        working.reset(free);
+        let placement = packer.place(&cluster, &mut working, gpus)?;
+        assert_eq!(working.total() + gpus, free.iter().sum::<u32>());
+        Some(placement.slices().iter().map(|slice| (slice.node, slice.gpus)).collect())
+    }
+
+    #[test]
+    fn most_free_first_spreads_and_the_lowest_id_wins_ties() {
+        assert_eq!(placed(Packer::MostFreeFirst, &[2, 4, 4], 1), Some(vec![(1, 1)]));
+        assert_eq!(placed(Packer::MostFreeFirst, &[2, 4, 4], 9), Some(vec![(1, 4), (2, 4), (0, 1)]));
+        assert_eq!(placed(Packer::MostFreeFirst, &[2, 4, 4], 11), None);
+    }
+
+    #[test]
+    fn fewest_nodes_leaves_large_holes_alone() {
+        assert_eq!(placed(Packer::FewestNodes, &[1, 2, 4], 1), Some(vec![(0, 1)]));
+        assert_eq!(placed(Packer::FewestNodes, &[1, 2, 4], 2), Some(vec![(1, 2)]));
+        assert_eq!(placed(Packer::FewestNodes, &[1, 2, 4], 5), Some(vec![(2, 4), (0, 1)]));
+        assert_eq!(placed(Packer::FewestNodes, &[1, 2, 4], 8), None);
+    }
+
+    #[test]
+    fn a_job_never_gets_two_types() {
+        let types = ["a", "b"].map(|name| AcceleratorType { name: name.into(), kind: Default::default(), memory_mib: None });
+        let nodes = [(0, 4), (1, 4), (1, 4)].map(|(accelerator, gpus)| Node { accelerator, gpus });
+        let cluster = Cluster { types: types.into(), nodes: nodes.into() };
+        for packer in [Packer::MostFreeFirst, Packer::FewestNodes] {
+            let mut free = Free::default();
+            free.reset(&[4, 3, 2]);
+            let first = packer.place(&cluster, &mut free, 5).unwrap();
+            assert_eq!(first.slices().iter().map(|slice| slice.node).collect::<Vec<_>>(), [1, 2]);
+            assert_eq!(packer.place(&cluster, &mut free, 5), None);
+            assert_eq!(packer.place(&cluster, &mut free, 4), Some(Placement::on(0, 4)));
+            assert_eq!(free.total(), 0);
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! Deciding allocates nothing: counted, not claimed.
+#![allow(unsafe_code, reason = "a counting allocator cannot be written without")]
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+use std::alloc::{GlobalAlloc, Layout as Memory, System};
+use std::num::NonZeroUsize;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use goodput_agents::bundle::{Card, Model, PolicyBundle};
+use goodput_agents::learned::fused::Fused;
+use goodput_agents::learned::linear::Linear;
+use goodput_agents::learned::normaliser::Normaliser;
+use goodput_agents::learned::weights::{MlpConfig, NetConfig, SetConfig, Weights};
+use goodput_env::gym::Layout;
+
+struct Counting;
+
+static ALLOCATIONS: AtomicUsize = AtomicUsize::new(0);
+
+// SAFETY: hands every request to the system's allocator unchanged.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, memory: Memory) -> *mut u8 {
+        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+        unsafe { System.alloc(memory) }
+    }
+    unsafe fn dealloc(&self, pointer: *mut u8, memory: Memory) {
+        unsafe { System.dealloc(pointer, memory) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+const LAYOUT: Layout = Layout { slots: 16, slot_features: 5, globals: 3, verbs: 3 };
+
+// One test in this file: another thread's allocations would be counted too.
+#[test]
+fn deciding_allocates_nothing() {
+    let mut observation = vec![0.25; LAYOUT.obs_dim()];
+    observation[..5 * LAYOUT.slot_features].fill(0.0);
+    let mask = vec![1; LAYOUT.actions()];
+    let width = NonZeroUsize::new(20).unwrap();
+    let mut models = vec![Model::Linear(Linear::new(LAYOUT, vec![0.1; Linear::parameters(&LAYOUT)]).unwrap())];
+    for net in [NetConfig::Set(SetConfig::new(width)), NetConfig::Mlp(MlpConfig { hidden: vec![width; 2] })] {
+        let weights = Weights::new(&net, LAYOUT, 1);
+        let mut fused = Fused::new(&weights);
+        let mut scratch = fused.scratch();
+        let before = ALLOCATIONS.load(Ordering::Relaxed);
+        for _ in 0..100 {
+            fused.load(&weights);
+            fused.sample(&observation, &mask, 0.3, &mut scratch);
+            fused.value(&observation, &mut scratch);
+        }
+        assert_eq!(ALLOCATIONS.load(Ordering::Relaxed), before, "{net:?}");
+        models.push(Model::Net(weights));
+    }
+    for model in models {
+        let normaliser = Normaliser::new(LAYOUT, vec![0.5; 8], vec![2.0; 8], 5.0);
+        let mut policy = PolicyBundle { model, normaliser, card: Card::default() }.deploy();
+        let before = ALLOCATIONS.load(Ordering::Relaxed);
+        for _ in 0..100 {
+            policy.decide(&observation, &mask);
+        }
+        assert_eq!(ALLOCATIONS.load(Ordering::Relaxed), before);
+    }
+}

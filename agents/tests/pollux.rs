@@ -1,0 +1,153 @@
+//! Both searches against every state of small instances, and against each other on larger ones.
+
+mod support;
+
+use goodput_agents::heuristic::pollux::fast::Fast;
+use goodput_agents::heuristic::pollux::genetic::{Genetic, GeneticConfig, WarmStart};
+use goodput_agents::heuristic::pollux::objective::{Contender, Lanes, Problem};
+use goodput_env::job::JobId;
+use goodput_env::placement::Placement;
+use goodput_env::seed::{Stream, rng};
+use rand::RngExt;
+use rand_chacha::ChaCha8Rng;
+use support::random_model;
+
+/// Jobs where a scheduler left them: some wait, some run, nobody shares a node with another distributed job.
+fn instance(rng: &mut ChaCha8Rng, jobs: u32, nodes: u32, gpus: u32) -> Problem {
+    let mut free = vec![gpus; nodes as usize];
+    let contenders = (0..jobs).map(|job| {
+        let node = rng.random_range(0..nodes);
+        let here = rng.random_range(0..=free[node as usize]);
+        free[node as usize] -= here;
+        let known = here > 0 || rng.random_range(0..3) == 0;
+        Contender {
+            job: JobId(job),
+            held: Placement::on(node, here),
+            age_secs: rng.random_range(0..20_000) as f64,
+            restarts: rng.random_range(0..10),
+            min: 1,
+            max: if known { rng.random_range(here.max(1)..=(nodes * gpus).min(64)) } else { 1 },
+            model: known.then(|| random_model(rng)),
+        }
+    });
+    let contenders = contenders.collect();
+    let mut problem = Problem::default();
+    problem.reset(&vec![gpus; nodes as usize], contenders);
+    problem
+}
+
+/// Best fitness of all states of `jobs` jobs on 2 nodes of 2.
+fn exhaustive(problem: &mut Problem, jobs: usize, most: &[u32]) -> f64 {
+    let mut best = 0.0;
+    for code in 0..3_u32.pow(2 * jobs as u32) {
+        let mut state = vec![[0; 16]; jobs];
+        for cell in 0..2 * jobs {
+            state[cell / 2][cell % 2] = (code / 3_u32.pow(cell as u32) % 3) as u8;
+        }
+        if valid(&state, &[2, 2], most) {
+            best = f64::max(best, problem.worth(&state).fitness);
+        }
+    }
+    best
+}
+
+fn valid(state: &[Lanes], capacity: &[u32], most: &[u32]) -> bool {
+    let on = |row: &Lanes, node: usize| u32::from(row[node]);
+    let distributed = |row: &Lanes| row.iter().filter(|&&replicas| replicas > 0).count() > 1;
+    let nodes = capacity.iter().enumerate().all(|(node, &capacity)| {
+        let sharing = state.iter().filter(|row| distributed(row) && row[node] > 0).count();
+        state.iter().map(|row| on(row, node)).sum::<u32>() <= capacity && sharing <= 1
+    });
+    let rows = state.iter().zip(most).all(|(row, &most)| row.iter().map(|&replicas| u32::from(replicas)).sum::<u32>() <= most);
+    nodes && rows
+}
+
+#[test]
+fn both_searches_come_within_a_percent_of_the_best_state() {
+    let mut rng = rng(1, Stream::Workload);
+    for case in 0..60 {
+        let jobs = 1 + case % 3;
+        let mut problem = instance(&mut rng, jobs, 2, 2);
+        let most: Vec<u32> = problem.jobs().iter().map(|job| job.max).collect();
+        let best = exhaustive(&mut problem, jobs as usize, &most);
+        let mut genetic = Genetic::new(GeneticConfig::default());
+        let (state, worth) = genetic.search(&mut problem, &mut rng);
+        assert!(valid(state, &[2, 2], &most));
+        assert!(worth.fitness >= 0.99 * best, "case {case}: genetic {} of {best}", worth.fitness);
+        let mut fast = Fast::default();
+        let (state, worth) = fast.search(&mut problem);
+        assert!(valid(state, &[2, 2], &most));
+        assert!(worth.fitness >= 0.99 * best, "case {case}: fast {} of {best}", worth.fitness);
+    }
+}
+
+#[test]
+fn on_a_real_cluster_the_fast_search_is_no_worse_than_the_genetic_one() {
+    let mut rng = rng(2, Stream::Workload);
+    let capacity = [4; 16];
+    let mut logs = Vec::new();
+    for jobs in [4, 10, 20, 35, 50, 80] {
+        for _ in 0..3 {
+            let mut problem = instance(&mut rng, jobs, 16, 4);
+            let most: Vec<u32> = problem.jobs().iter().map(|job| job.max).collect();
+            let mut genetic = Genetic::new(GeneticConfig::default());
+            // Three rounds on the same jobs: the search is meant to start from its last front.
+            for _ in 0..2 {
+                genetic.search(&mut problem, &mut rng);
+            }
+            let (state, published) = genetic.search(&mut problem, &mut rng);
+            assert!(valid(state, &capacity, &most));
+            assert_eq!(problem.clone().worth(state), published, "the score of the search is the objective");
+            let mut fast = Fast::default();
+            let (state, ours) = fast.search(&mut problem);
+            assert!(valid(state, &capacity, &most));
+            println!("{jobs} jobs: genetic {:.5}, fast {:.5}", published.fitness, ours.fitness);
+            assert!(ours.fitness >= 0.97 * published.fitness, "{jobs} jobs: {} of {}", ours.fitness, published.fitness);
+            logs.push((ours.fitness / published.fitness).ln());
+        }
+    }
+    let ratio = (logs.iter().sum::<f64>() / logs.len() as f64).exp();
+    assert!(ratio >= 1.0, "the fast search finds {ratio} of the genetic one's fitness");
+}
+
+#[test]
+fn the_genetic_search_obeys_every_rule_on_awkward_clusters() {
+    let mut rng = rng(3, Stream::Workload);
+    for (nodes, gpus) in [(1, 1), (1, 8), (3, 5), (17, 2), (40, 3)] {
+        for warm_start in [WarmStart::ByPosition, WarmStart::ByJob] {
+            let config = GeneticConfig { population: 20, generations: 15, warm_start, ..GeneticConfig::default() };
+            let mut genetic = Genetic::new(config);
+            for jobs in [1, 6, 13] {
+                let mut problem = instance(&mut rng, jobs, nodes, gpus);
+                let width = nodes.div_ceil(16) as usize;
+                let (state, worth) = genetic.search(&mut problem, &mut rng);
+                let state = state.to_vec();
+                assert_eq!(problem.worth(&state), worth);
+                let mut used = vec![0; nodes as usize];
+                let mut guests = vec![0; nodes as usize];
+                for (row, job) in state.chunks(width).zip(problem.jobs()) {
+                    let replicas: Vec<u32> = row.iter().flatten().map(|&replicas| u32::from(replicas)).collect();
+                    let nodes_used = replicas.iter().filter(|&&replicas| replicas > 0).count();
+                    assert!(nodes_used <= 16 && replicas.iter().sum::<u32>() <= job.max);
+                    for node in 0..nodes as usize {
+                        used[node] += replicas[node];
+                        guests[node] += u32::from(nodes_used > 1 && replicas[node] > 0);
+                    }
+                }
+                assert!(used.iter().all(|&used| used <= gpus) && guests.iter().all(|&guests| guests <= 1));
+            }
+        }
+    }
+}
+
+#[test]
+fn the_same_seed_finds_the_same_state() {
+    let search = |seed: u64| {
+        let mut problem = instance(&mut rng(9, Stream::Workload), 12, 4, 4);
+        let mut genetic = Genetic::new(GeneticConfig { generations: 20, ..GeneticConfig::default() });
+        let mut draws = rng(seed, Stream::Policy);
+        genetic.search(&mut problem, &mut draws);
+        genetic.search(&mut problem, &mut draws).0.to_vec()
+    };
+    assert_eq!(search(5), search(5));
+}

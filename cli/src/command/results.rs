@@ -1,0 +1,117 @@
+//! What a comparison leaves in its directory, and on stdout.
+
+use std::path::Path;
+
+use goodput_datasets::store::table::Table;
+use goodput_eval::plots::{CurvePoint, LearningCurve};
+use goodput_eval::report::Report;
+use goodput_eval::run::Evaluation;
+use goodput_eval::tables;
+use goodput_train::run_dir::RunDir;
+
+use crate::args::Format;
+use crate::command::sim::data_fault;
+use crate::fault::Fault;
+use crate::output::{Cell, Rows, say};
+
+/// What the report says beside the comparison.
+pub struct About<'a> {
+    /// Heading.
+    pub title: String,
+    /// The policy it is about.
+    pub focus: Option<String>,
+    /// The resolved configuration.
+    pub config: &'a str,
+    /// Whether `progress.csv` of the run tells of training.
+    pub trained: bool,
+}
+
+/// Writes `summary.json`, `jobs.{parquet,csv}`, `runs.parquet`, `events.parquet` and `report.html`.
+pub fn write(dir: &RunDir, evaluation: &Evaluation, about: &About<'_>) -> Result<(), Fault> {
+    dir.write("summary.json", evaluation.summary.to_json().as_bytes()).map_err(Fault::input)?;
+    let jobs = tables::job_table(evaluation);
+    let mut csv = Vec::new();
+    jobs.write_csv(&dir.path("jobs.csv"), &mut csv).map_err(data_fault)?;
+    dir.write("jobs.csv", &csv).map_err(Fault::input)?;
+    let parquet = |name: &str, table: &Table| table.write_parquet(&dir.path(name)).map_err(data_fault);
+    parquet("jobs.parquet", &jobs)?;
+    parquet("runs.parquet", &tables::run_table(evaluation))?;
+    parquet("events.parquet", &tables::allocation_table(evaluation))?;
+    let report = Report {
+        title: about.title.clone(),
+        lead: String::new(),
+        focus: about.focus.clone(),
+        command: command(),
+        config: about.config.to_string(),
+        versions: vec![("goodput".into(), env!("CARGO_PKG_VERSION").into())],
+        learning: about.trained.then(|| learning_curve(&dir.path("progress.csv"))).flatten(),
+    };
+    let page = report.render(evaluation).map_err(Fault::failed)?;
+    dir.write("report.html", page.as_bytes()).map_err(Fault::input)?;
+    say(&format!("report: {}", dir.path("report.html").display()));
+    Ok(())
+}
+
+/// Prints the leaderboard.
+pub fn print(evaluation: &Evaluation, format: Format) -> Result<(), Fault> {
+    let summary = &evaluation.summary;
+    let mut rows = Rows::new(&[
+        "policy", "information", "jct_mean_secs", "ci_low", "ci_high", "difference_secs", "difference_low", "difference_high",
+        "jct_p99_secs", "makespan_secs", "utilization", "restarts_mean",
+    ]);
+    for policy in tables::ranking(summary) {
+        let metric = |key: &str, digits| Cell::option(policy.metrics.get(key), |estimate| Cell::Number(estimate.value, digits));
+        let jct = policy.metrics.get("jct_mean_secs");
+        let interval = jct.and_then(|estimate| estimate.ci);
+        let versus = policy.versus_reference.as_ref().and_then(|versus| versus.difference.get("jct_mean_secs"));
+        let against = versus.and_then(|estimate| estimate.ci);
+        rows.push(vec![
+            policy.name.as_str().into(),
+            policy.information.as_str().into(),
+            metric("jct_mean_secs", 1),
+            Cell::option(interval, |ci| Cell::Number(ci.low, 1)),
+            Cell::option(interval, |ci| Cell::Number(ci.high, 1)),
+            Cell::option(versus, |estimate| Cell::Number(estimate.value, 1)),
+            Cell::option(against, |ci| Cell::Number(ci.low, 1)),
+            Cell::option(against, |ci| Cell::Number(ci.high, 1)),
+            metric("jct_p99_secs", 1),
+            metric("makespan_secs", 1),
+            metric("utilization", 3),
+            metric("restarts_mean", 2),
+        ]);
+    }
+    rows.print(format)
+}
+
+/// The command line, without the directory the program lies in.
+pub fn command() -> String {
+    let args = std::env::args().skip(1).collect::<Vec<_>>().join(" ");
+    format!("goodput {args}")
+}
+
+/// Validation results over the course of training.
+fn learning_curve(progress: &Path) -> Option<LearningCurve> {
+    let mut reader = csv::Reader::from_path(progress).ok()?;
+    let headers = reader.headers().ok()?.clone();
+    let column = |name: &str| headers.iter().position(|header| header == name);
+    let (jct, best) = (column("eval/mean_jct_secs")?, column("eval/best_heuristic_jct_secs")?);
+    let (mut points, mut heuristic): (Vec<CurvePoint>, Option<f64>) = (Vec::new(), None);
+    for row in reader.records().map_while(Result::ok) {
+        let number = |at: usize| row.get(at).and_then(|text| text.parse::<f64>().ok()).filter(|value| value.is_finite());
+        heuristic = number(best).or(heuristic);
+        // The figure is repeated until the next validation; only its changes are points.
+        if let (Some(steps), Some(mean)) = (number(0), number(jct))
+            && points.last().is_none_or(|last| last.mean != mean / 3600.0)
+        {
+            points.push(CurvePoint { x: steps / 1e6, mean: mean / 3600.0, ci: None });
+        }
+    }
+    let baselines = heuristic.map(|secs| ("best heuristic".to_string(), secs / 3600.0)).into_iter().collect();
+    Some(LearningCurve {
+        name: "learned".into(),
+        x_name: "decisions, millions".into(),
+        y_name: "mean JCT on validation seeds, hours".into(),
+        points,
+        baselines,
+    })
+}

@@ -1,0 +1,130 @@
+//! `goodput train`: learn, compare with the heuristics on held-out seeds, write the report.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use goodput_eval::run::Comparison;
+use goodput_train::config::{Experiment, HELD_OUT};
+use goodput_train::run_dir::{Manifest, RunDir};
+use goodput_train::validate::{heuristic_entry, learned_entry, scenarios};
+use goodput_train::{Hooks, TrainError, Trained, train};
+
+use crate::args::{Format, Train};
+use crate::command::config::resolved;
+use crate::command::eval::compare;
+use crate::command::results::{self, About};
+use crate::config;
+use crate::fault::Fault;
+use crate::output::say;
+use crate::progress::Meter;
+
+/// Exit code of an interrupted run.
+const INTERRUPTED: u8 = 130;
+
+/// Name of the trained policy in tables.
+const LEARNED: &str = "learned";
+
+/// Runs it.
+pub fn run(args: &Train, quiet: bool) -> Result<ExitCode, Fault> {
+    threads(args.jobs)?;
+    let (experiment, dir) = match (&args.resume, &args.experiment) {
+        (Some(path), _) => {
+            let dir = RunDir::open(path).map_err(Fault::input)?;
+            (config::read(&dir.path("config.toml"), &[])?, dir)
+        }
+        (None, Some(file)) => {
+            let mut experiment = config::read(file, &args.sets)?;
+            experiment.seed = args.seed.unwrap_or(experiment.seed);
+            if args.dry_run {
+                say(&format!("{}: ok; would train {} with seed {}", file.display(), experiment.name, experiment.seed));
+                return Ok(ExitCode::SUCCESS);
+            }
+            let dir = begin(&experiment, args.run_dir.clone())?;
+            (experiment, dir)
+        }
+        (None, None) => return Err(Fault::input("give an experiment file or --resume DIR")),
+    };
+    if !quiet {
+        say(&format!("run: {}", dir.path("").display()));
+    }
+    let meter = Meter::new(quiet);
+    let stop = interrupt()?;
+    let hooks = Hooks { stop: &stop, progress: &|progress| meter.train(progress), argv: std::env::args().collect() };
+    let trained = train(&experiment, &dir, &hooks).map_err(fault)?;
+    meter.finish();
+    let Trained::Complete(bundle) = trained else {
+        say(&format!("stopped; continue with: goodput train --resume {}", dir.path("").display()));
+        return Ok(ExitCode::from(INTERRUPTED));
+    };
+    bundle.save(&dir.path("policy.bundle")).map_err(Fault::input)?;
+    let setup = experiment.setup().map_err(Fault::input)?;
+    let mut entries = vec![learned_entry(LEARNED, *bundle)];
+    for name in &experiment.evaluate.policies {
+        entries.push(heuristic_entry(name).map_err(Fault::input)?);
+    }
+    let comparison = Comparison::new(entries, scenarios(&setup, HELD_OUT, experiment.evaluate.seeds));
+    let evaluation = compare(&comparison, &meter)?;
+    let config = resolved(&experiment)?;
+    let about = About { title: experiment.name.clone(), focus: Some(LEARNED.into()), config: &config, trained: true };
+    results::write(&dir, &evaluation, &about)?;
+    results::print(&evaluation, Format::Table)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Makes the run's directory and writes what it is.
+fn begin(experiment: &Experiment, path: Option<PathBuf>) -> Result<RunDir, Fault> {
+    let path = path.unwrap_or_else(|| free_path(experiment));
+    let dir = RunDir::create(&path).map_err(Fault::input)?;
+    dir.write("config.toml", resolved(experiment)?.as_bytes()).map_err(Fault::input)?;
+    let manifest = Manifest {
+        argv: std::env::args().collect(),
+        version: env!("CARGO_PKG_VERSION").into(),
+        started_unix_secs: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()),
+        seed: experiment.seed,
+        config_sha256: dir.config_sha256().map_err(Fault::input)?,
+    };
+    let text = serde_json::to_vec_pretty(&manifest).map_err(Fault::failed)?;
+    dir.write("manifest.json", &text).map_err(Fault::input)?;
+    Ok(dir)
+}
+
+/// `runs/NAME/SEED`, or with the first number appended that makes it new.
+fn free_path(experiment: &Experiment) -> PathBuf {
+    let runs = PathBuf::from("runs").join(&experiment.name);
+    let first = runs.join(experiment.seed.to_string());
+    let later = (2..).map(|at| runs.join(format!("{}-{at}", experiment.seed)));
+    std::iter::once(first).chain(later).find(|path| !path.exists()).unwrap_or(runs)
+}
+
+/// A flag that the first Ctrl-C sets; the second one ends the program at once.
+fn interrupt() -> Result<Arc<AtomicBool>, Fault> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let flag = stop.clone();
+    ctrlc::set_handler(move || {
+        if flag.swap(true, Ordering::Relaxed) {
+            std::process::exit(i32::from(INTERRUPTED));
+        }
+        say("stopping after this update; once more to stop at once");
+    })
+    .map_err(Fault::failed)?;
+    Ok(stop)
+}
+
+/// Sets the number of threads.
+pub fn threads(jobs: Option<usize>) -> Result<(), Fault> {
+    match jobs {
+        Some(0) => Err(Fault::input("--jobs 0: expected at least 1")),
+        Some(count) => rayon::ThreadPoolBuilder::new().num_threads(count).build_global().map_err(Fault::failed),
+        None => Ok(()),
+    }
+}
+
+fn fault(error: TrainError) -> Fault {
+    match error {
+        TrainError::Diverged { .. } | TrainError::Env(_) | TrainError::Run(_) => Fault::failed(error),
+        _ => Fault::input(error),
+    }
+}

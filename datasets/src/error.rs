@@ -1,0 +1,314 @@
+//! What is wrong with data, where, and what to do about it.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use goodput_env::application::TableError;
+use goodput_env::model::{BatchLimitsError, ProfileError};
+use thiserror::Error;
+
+/// A file that cannot be used.
+#[derive(Debug, Error)]
+pub enum DataError {
+    /// The file cannot be read.
+    #[error("cannot read {}: {source}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the operating system says.
+        source: io::Error,
+    },
+    /// The file cannot be written.
+    #[error("cannot write {}: {source}", path.display())]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// What the operating system says.
+        source: io::Error,
+    },
+    /// No format is recognised by the file's header.
+    #[error("{}:1: the header `{found}` is of no known format", path.display())]
+    Format {
+        /// The file.
+        path: PathBuf,
+        /// First line, shortened.
+        found: String,
+    },
+    /// A column is missing.
+    #[error("{}:1: column `{column}` is missing; found {found}", path.display())]
+    MissingColumn {
+        /// The file.
+        path: PathBuf,
+        /// The column.
+        column: String,
+        /// Columns found.
+        found: String,
+    },
+    /// There are no rows.
+    #[error("{}: no rows", path.display())]
+    Empty {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A row cannot be used.
+    #[error("{}:{line}: {problem}", path.display())]
+    Row {
+        /// The file.
+        path: PathBuf,
+        /// Line in the file, from 1; row number from 1 for Parquet.
+        line: u64,
+        /// What is wrong.
+        problem: RowProblem,
+    },
+    /// A profile lacks rows that its neighbours imply.
+    #[error("{}:{line}: the profile has a hole: {what}", path.display())]
+    Hole {
+        /// The file.
+        path: PathBuf,
+        /// Line in the file where the hole shows.
+        line: u64,
+        /// What is missing.
+        what: String,
+    },
+    /// A directory of profiles without an application in it.
+    #[error("{}: no application: expected directories with `placements.csv` and `validation-<batch size>.csv`", path.display())]
+    NoProfiles {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// Step times that no step can have taken, or twice the same.
+    #[error("{}: {source}", path.display())]
+    Profile {
+        /// The file or directory.
+        path: PathBuf,
+        /// The environment's objection.
+        source: ProfileError,
+    },
+    /// Limits that contradict each other.
+    #[error("{}: {source}", path.display())]
+    Limits {
+        /// The file or directory.
+        path: PathBuf,
+        /// The environment's objection.
+        source: BatchLimitsError,
+    },
+    /// A table by epoch that is not one.
+    #[error("{}: {source}", path.display())]
+    Table {
+        /// The file or directory.
+        path: PathBuf,
+        /// The environment's objection.
+        source: TableError,
+    },
+    /// Parquet that cannot be decoded or encoded.
+    #[error("{}: {source}", path.display())]
+    Parquet {
+        /// The file.
+        path: PathBuf,
+        /// The library's objection.
+        source: parquet::errors::ParquetError,
+    },
+    /// A Parquet column of another type than expected.
+    #[error("{}: column `{column}` is {found}, expected {expected}", path.display())]
+    ColumnType {
+        /// The file.
+        path: PathBuf,
+        /// The column.
+        column: String,
+        /// Type expected.
+        expected: String,
+        /// Type found.
+        found: String,
+    },
+    /// Columns of a table to be written do not belong together.
+    #[error("{}: column `{column}` has {found} values, the first has {expected}", path.display())]
+    Ragged {
+        /// The file.
+        path: PathBuf,
+        /// The column.
+        column: String,
+        /// Number of values of the first column.
+        expected: usize,
+        /// Number of values of this one.
+        found: usize,
+    },
+    /// A catalog that is not valid TOML of the expected shape.
+    #[error("{}:{line}:{column}: {message}", path.display())]
+    Catalog {
+        /// The file.
+        path: PathBuf,
+        /// Line, from 1.
+        line: u64,
+        /// Column, from 1.
+        column: u64,
+        /// What the parser says.
+        message: String,
+    },
+    /// An application of the catalog that contradicts itself.
+    #[error("{}: application `{application}`: {what}", path.display())]
+    Application {
+        /// The file.
+        path: PathBuf,
+        /// Its name.
+        application: String,
+        /// What is wrong.
+        what: String,
+    },
+}
+
+/// What is wrong with one row.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum RowProblem {
+    /// Too many or too few fields, or an unclosed quote.
+    #[error("the row has {found} fields, the header {expected}")]
+    Fields {
+        /// Fields in the row.
+        found: usize,
+        /// Fields in the header.
+        expected: usize,
+    },
+    /// Not a number, out of range or not finite.
+    #[error("{column} is `{value}`, expected {expected}")]
+    Value {
+        /// The column.
+        column: &'static str,
+        /// What it says, shortened.
+        value: String,
+        /// What it should say.
+        expected: &'static str,
+    },
+    /// A job name for the second time.
+    #[error("job `{name}` is also on line {first}")]
+    Duplicate {
+        /// The name.
+        name: String,
+        /// Line of the first.
+        first: u64,
+    },
+    /// An application that the catalog does not have.
+    #[error("application `{name}` is not in the catalog ({known})")]
+    UnknownApplication {
+        /// The name.
+        name: String,
+        /// Names that are.
+        known: String,
+    },
+    /// Neither a duration nor an application: there is nothing to simulate.
+    #[error("the job has neither an application nor a duration")]
+    NoWork,
+    /// A range of sizes, but only one duration.
+    #[error("the job has a range of sizes but no catalogued application that says how fast it is at each")]
+    ElasticWithoutModel,
+    /// Sizes that contradict each other.
+    #[error("gpus {gpus} are not within gpu_min {min} and gpu_max {max}")]
+    Sizes {
+        /// Asked for.
+        gpus: u32,
+        /// Fewest.
+        min: u32,
+        /// Most.
+        max: u32,
+    },
+}
+
+impl RowProblem {
+    /// Short name of the kind of problem, for counts.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Fields { .. } => "number of fields",
+            Self::Value { column, .. } => column,
+            Self::Duplicate { .. } => "duplicate job",
+            Self::UnknownApplication { .. } => "unknown application",
+            Self::NoWork => "nothing to do",
+            Self::ElasticWithoutModel => "elastic without a model",
+            Self::Sizes { .. } => "sizes",
+        }
+    }
+
+    /// What the user can do about it.
+    pub fn remedy(&self) -> &'static str {
+        match self {
+            Self::Fields { .. } => "give every row as many fields as the header",
+            Self::Value { .. } => "correct the value, or drop the row with `goodput data import`",
+            Self::Duplicate { .. } => "rename one of the jobs",
+            Self::UnknownApplication { .. } => "use a catalogued application, or give its measurements with --profiles",
+            Self::NoWork => "give a duration_secs or an application",
+            Self::ElasticWithoutModel => "leave gpu_min and gpu_max empty, or name a catalogued application",
+            Self::Sizes { .. } => "keep gpu_min <= gpus <= gpu_max",
+        }
+    }
+}
+
+impl DataError {
+    /// The file the error is about.
+    pub fn path(&self) -> &Path {
+        match self {
+            Self::Read { path, .. }
+            | Self::Write { path, .. }
+            | Self::Format { path, .. }
+            | Self::MissingColumn { path, .. }
+            | Self::Empty { path }
+            | Self::Row { path, .. }
+            | Self::Hole { path, .. }
+            | Self::NoProfiles { path }
+            | Self::Profile { path, .. }
+            | Self::Limits { path, .. }
+            | Self::Table { path, .. }
+            | Self::Parquet { path, .. }
+            | Self::ColumnType { path, .. }
+            | Self::Ragged { path, .. }
+            | Self::Catalog { path, .. }
+            | Self::Application { path, .. } => path,
+        }
+    }
+
+    /// Line in the file, from 1, where there is one.
+    pub fn line(&self) -> Option<u64> {
+        match self {
+            Self::Row { line, .. } | Self::Hole { line, .. } | Self::Catalog { line, .. } => Some(*line),
+            Self::Format { .. } | Self::MissingColumn { .. } => Some(1),
+            _ => None,
+        }
+    }
+
+    /// What the user can do about it.
+    pub fn remedy(&self) -> &'static str {
+        match self {
+            Self::Read { .. } => "check the path and its permissions",
+            Self::Write { .. } => "choose a directory that exists and can be written",
+            Self::Format { .. } => "`goodput list formats` shows the headers that are understood",
+            Self::MissingColumn { .. } => "`goodput list formats` shows the columns of each format",
+            Self::Empty { .. } => "a workload needs at least one job below its header",
+            Self::Row { problem, .. } => problem.remedy(),
+            Self::Hole { .. } => "restore the missing rows or files from the original profile",
+            Self::NoProfiles { .. } => "point --profiles at the directory that holds one directory an application",
+            Self::Profile { .. } | Self::Limits { .. } | Self::Table { .. } => {
+                "restore the files from the original profile"
+            }
+            Self::Parquet { .. } => "the file is damaged or not Parquet: import it again",
+            Self::ColumnType { .. } => "write the file with `goodput data import`",
+            Self::Ragged { .. } => "give every column as many values",
+            Self::Catalog { .. } | Self::Application { .. } => {
+                "`goodput data fit --profiles DIR -o FILE` writes a valid catalog"
+            }
+        }
+    }
+
+    /// Binds an I/O error to the file that could not be read.
+    pub(crate) fn read(path: &Path) -> impl FnOnce(io::Error) -> Self {
+        let path = path.to_owned();
+        |source| Self::Read { path, source }
+    }
+
+    /// Binds an I/O error to the file that could not be written.
+    pub(crate) fn write(path: &Path) -> impl FnOnce(io::Error) -> Self {
+        let path = path.to_owned();
+        |source| Self::Write { path, source }
+    }
+
+    /// Binds a Parquet error to its file.
+    pub(crate) fn parquet(path: &Path) -> impl FnOnce(parquet::errors::ParquetError) -> Self {
+        let path = path.to_owned();
+        |source| Self::Parquet { path, source }
+    }
+}

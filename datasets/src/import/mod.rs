@@ -1,0 +1,117 @@
+//! Importers: one file a public format. Each takes the bytes of a file and gives rows of the job table with a report;
+//! profiles of applications become a catalog.
+
+pub mod philly;
+pub mod pollux;
+pub mod pollux_profiles;
+pub mod step_times;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::Path;
+
+use crate::error::{DataError, RowProblem};
+use crate::jobs::JobRow;
+
+/// Examples kept for each kind of problem; counts are exact.
+const MOST_EXAMPLES: usize = 5;
+
+/// What an importer read.
+#[derive(Clone, Debug, Default)]
+pub struct Imported {
+    /// The jobs, in the order of the file.
+    pub jobs: Vec<JobRow>,
+    /// What happened to each row.
+    pub report: ImportReport,
+    /// Seconds since 1970, on the trace's own clock, of submission time 0; where the trace has dates.
+    pub origin_unix_secs: Option<i64>,
+}
+
+impl Imported {
+    /// Counts what was kept; a file without a single row is an error, one with only refused rows is a report.
+    pub(crate) fn finish(mut self, path: &Path) -> Result<Self, DataError> {
+        if self.jobs.is_empty() && self.report.refused.count == 0 {
+            return Err(DataError::Empty { path: path.to_owned() });
+        }
+        self.report.kept = self.jobs.len() as u64;
+        Ok(self)
+    }
+}
+
+/// What happened to the rows of a file: `kept + refused.count` is all of them, `repaired` are among those kept.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ImportReport {
+    /// Rows kept, the repaired ones included.
+    pub kept: u64,
+    /// Rows kept with a change.
+    pub repaired: Notes<String>,
+    /// Rows left out.
+    pub refused: Notes<RowProblem>,
+}
+
+/// Notes about rows: exact counts by kind and the first lines of each.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Notes<T> {
+    /// How many rows.
+    pub count: u64,
+    /// How many rows by kind.
+    pub by_kind: BTreeMap<&'static str, u64>,
+    /// Line and what was found or done, the first of each kind in the order of the file.
+    pub examples: Vec<(u64, T)>,
+}
+
+impl<T> Default for Notes<T> {
+    fn default() -> Self {
+        Self { count: 0, by_kind: BTreeMap::new(), examples: Vec::new() }
+    }
+}
+
+impl<T> Notes<T> {
+    /// Adds a note about `line`.
+    pub(crate) fn add(&mut self, kind: &'static str, line: u64, what: T) {
+        self.count += 1;
+        let count = self.by_kind.entry(kind).or_default();
+        *count += 1;
+        if *count <= MOST_EXAMPLES as u64 {
+            self.examples.push((line, what));
+        }
+    }
+
+    /// Raises the count of a kind to `count`, where the examples are only the first of them.
+    pub(crate) fn raise(&mut self, kind: &'static str, count: u64) {
+        if count > 0 {
+            let known = self.by_kind.insert(kind, count).unwrap_or(0);
+            self.count += count - known.min(count);
+        }
+    }
+}
+
+impl ImportReport {
+    /// Counts a row that is left out.
+    pub(crate) fn refuse(&mut self, line: u64, problem: RowProblem) {
+        self.refused.add(problem.kind(), line, problem);
+    }
+
+    /// Counts a row that is kept with a change.
+    pub(crate) fn repair(&mut self, kind: &'static str, line: u64, what: String) {
+        self.repaired.add(kind, line, what);
+    }
+}
+
+impl fmt::Display for ImportReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} rows kept, {} repaired, {} refused", self.kept, self.repaired.count, self.refused.count)?;
+        lines(f, "repaired", &self.repaired)?;
+        lines(f, "refused", &self.refused)
+    }
+}
+
+fn lines<T: fmt::Display>(f: &mut fmt::Formatter<'_>, verb: &str, notes: &Notes<T>) -> fmt::Result {
+    for (kind, count) in &notes.by_kind {
+        write!(f, "\n  {verb} for {kind}: {count}")?;
+    }
+    for (line, what) in &notes.examples {
+        write!(f, "\n  line {line}: {what}")?;
+    }
+    Ok(())
+}

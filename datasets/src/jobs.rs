@@ -1,0 +1,157 @@
+//! The one job table that every importer fills and every generator makes, and its way into the environment.
+
+use std::collections::BTreeMap;
+
+use goodput_env::application::Application;
+use goodput_env::job::{Elasticity, JobRequest, JobSpec, Work, Workload};
+use goodput_env::time::SimTime;
+
+use crate::catalog::Catalog;
+use crate::error::RowProblem;
+
+/// One job as a trace tells it. Missing values stay missing: what they default to depends on the application.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JobRow {
+    /// Line in the file it came from, from 1 (row number for Parquet); for messages only.
+    pub line: u64,
+    /// The trace's own name, unique in the table.
+    pub job_id: String,
+    /// Time of submission since the start of the trace.
+    pub submit: SimTime,
+    /// Run time on `gpus` accelerators; missing where the application determines it.
+    pub duration: Option<SimTime>,
+    /// Accelerators asked for, at least 1.
+    pub gpus: u32,
+    /// Fewest accelerators it runs on; missing: 1 with an application, `gpus` without.
+    pub gpu_min: Option<u32>,
+    /// Most accelerators it can use; missing: what the application can use, `gpus` without one.
+    pub gpu_max: Option<u32>,
+    /// Total batch size asked for, samples.
+    pub batch_size: Option<u32>,
+    /// Application it trains.
+    pub application: Option<String>,
+    /// Who submitted it.
+    pub tenant: Option<String>,
+}
+
+/// Turns rows into a workload over the applications of `catalog`; also gives the names of the tenants, sorted, that the
+/// jobs' `tenant` fields index. An application in the catalog decides what a job does; otherwise its duration does.
+///
+/// # Errors
+/// The line and problem of the first row that cannot be simulated.
+pub fn into_workload(rows: Vec<JobRow>, catalog: &Catalog) -> Result<(Workload, Vec<String>), (u64, RowProblem)> {
+    let tenants = tenants(&rows);
+    let mut jobs = Vec::with_capacity(rows.len());
+    for row in rows {
+        let tenant = tenant_index(&tenants, &row);
+        jobs.push(job(row, tenant, catalog)?);
+    }
+    Ok((Workload::new(catalog.applications.clone(), jobs), tenants))
+}
+
+/// What is wrong with a row as a job over `catalog`, if anything.
+pub(crate) fn check(row: &JobRow, catalog: &Catalog) -> Result<(), RowProblem> {
+    resolve(row, catalog).map(drop)
+}
+
+fn job(row: JobRow, tenant: u32, catalog: &Catalog) -> Result<JobSpec, (u64, RowProblem)> {
+    let (work, elasticity) = resolve(&row, catalog).map_err(|problem| (row.line, problem))?;
+    let request = JobRequest {
+        name: row.job_id,
+        tenant,
+        submit: row.submit,
+        gpus: row.gpus,
+        batch_size: row.batch_size,
+        elasticity,
+    };
+    Ok(JobSpec { request, work })
+}
+
+fn resolve(row: &JobRow, catalog: &Catalog) -> Result<(Work, Elasticity), RowProblem> {
+    let application = row.application.as_deref();
+    let known = application.and_then(|name| catalog.index(name));
+    match (known, application, row.duration) {
+        (Some(index), ..) => {
+            let elasticity = match (row.gpu_min, row.gpu_max) {
+                (None, None) => application_elasticity(&catalog.applications[usize::from(index)], row.gpus),
+                (min, max) => {
+                    let most = catalog.applications[usize::from(index)].max_replicas.max(row.gpus);
+                    elasticity(row, min.unwrap_or(1), max.unwrap_or(most))?
+                }
+            };
+            Ok((Work::Application { index }, elasticity))
+        }
+        (None, _, Some(duration)) => {
+            // Without a model nobody knows how long it takes at another size.
+            let elasticity = elasticity(row, row.gpu_min.unwrap_or(row.gpus), row.gpu_max.unwrap_or(row.gpus))?;
+            if elasticity == Elasticity::Rigid {
+                Ok((Work::Fixed { duration }, elasticity))
+            } else {
+                Err(RowProblem::ElasticWithoutModel)
+            }
+        }
+        (None, Some(name), None) => {
+            Err(RowProblem::UnknownApplication { name: name.to_owned(), known: catalog.names().join(", ") })
+        }
+        (None, None, None) => Err(RowProblem::NoWork),
+    }
+}
+
+/// Sizes of a job that trains `application` and asks for `gpus`: any that the application can use. A request beyond what it scales
+/// to stands, because schedulers without elasticity grant it as it is.
+pub(crate) fn application_elasticity(application: &Application, gpus: u32) -> Elasticity {
+    match application.max_replicas.max(gpus) {
+        1 => Elasticity::Rigid,
+        max => Elasticity::Elastic { min: 1, max },
+    }
+}
+
+fn elasticity(row: &JobRow, min: u32, max: u32) -> Result<Elasticity, RowProblem> {
+    if min == 0 || !(min..=max).contains(&row.gpus) {
+        return Err(RowProblem::Sizes { gpus: row.gpus, min, max });
+    }
+    Ok(if min == max { Elasticity::Rigid } else { Elasticity::Elastic { min, max } })
+}
+
+/// Names of tenants, sorted; a job without one belongs to `default`.
+fn tenants(rows: &[JobRow]) -> Vec<String> {
+    let mut names: Vec<&str> = Vec::new();
+    let mut last = None;
+    for row in rows {
+        let name = tenant_name(row);
+        // Neighbours often share a tenant; the search is for the others.
+        if last != Some(name) {
+            if let Err(position) = names.binary_search(&name) {
+                names.insert(position, name);
+            }
+            last = Some(name);
+        }
+    }
+    names.into_iter().map(str::to_owned).collect()
+}
+
+fn tenant_name(row: &JobRow) -> &str {
+    row.tenant.as_deref().unwrap_or("default")
+}
+
+fn tenant_index(tenants: &[String], row: &JobRow) -> u32 {
+    let name = tenant_name(row);
+    tenants.binary_search_by(|tenant| tenant.as_str().cmp(name)).map_or(0, |index| index as u32)
+}
+
+/// Lines of job names, to find the second use of one.
+#[derive(Default)]
+pub(crate) struct Names(BTreeMap<String, u64>);
+
+impl Names {
+    /// Records a name.
+    pub(crate) fn insert(&mut self, name: &str, line: u64) -> Result<(), RowProblem> {
+        match self.0.get(name) {
+            Some(&first) => Err(RowProblem::Duplicate { name: name.to_owned(), first }),
+            None => {
+                self.0.insert(name.to_owned(), line);
+                Ok(())
+            }
+        }
+    }
+}

@@ -1,0 +1,30 @@
+//! Public traces, synthetic workloads and rollouts, all as Arrow tables in Parquet.
+//!
+//! Layout, in the direction data flows:
+//!
+//! - [`import`]: one file a public format; each gives rows of the one job table and a report of what it repaired or refused.
+//! - [`jobs`]: that table, and how it becomes a `Workload` of the environment.
+//! - [`store`]: the table as Parquet with units in column names and provenance in the metadata; any table of columns as Parquet or CSV.
+//! - [`catalog`]: the applications that jobs train, as shipped with the product; [`fit`] makes it from public measurements.
+//! - [`synth`]: workload generators by seed.
+//! - [`inspect`], [`validate`]: what a workload asks of a cluster, and what is wrong with it.
+//!
+//! **Invariant.** Nothing is silently dropped: a row is kept, repaired on record or refused on record, with its line.
+//! Importing is lenient and reports; running is strict: [`read_workload`] refuses a file with a refused row, because a
+//! simulation of 159 of 160 jobs compares with nothing.
+
+pub mod catalog;
+mod csv_rows;
+pub mod error;
+pub mod fit;
+pub mod import;
+pub mod inspect;
+pub mod jobs;
+pub mod store;
+pub mod synth;
+pub mod validate;
+pub mod workload;
+
+pub use catalog::Catalog;
+pub use error::DataError;
+pub use workload::{Loaded, read_jobs, read_workload};

@@ -1,0 +1,154 @@
+//! The job table as Parquet: `job_id, submit_secs, duration_secs, gpus, gpu_min, gpu_max, batch_size, application, tenant`.
+
+use std::path::Path;
+
+use goodput_env::time::SimTime;
+
+use super::table::{Column, Table, Values};
+use crate::error::{DataError, RowProblem};
+use crate::import::Imported;
+use crate::jobs::{JobRow, Names};
+
+/// Columns that must be there.
+const REQUIRED: [&str; 3] = ["job_id", "submit_secs", "gpus"];
+
+/// The canonical table of some jobs.
+pub fn table(jobs: &[JobRow]) -> Table {
+    let secs = |time: SimTime| time.as_secs_f64();
+    let float = |get: &dyn Fn(&JobRow) -> Option<f64>| Values::Float64(jobs.iter().map(get).collect());
+    let int =
+        |get: &dyn Fn(&JobRow) -> Option<u32>| Values::Int64(jobs.iter().map(|job| get(job).map(i64::from)).collect());
+    let text = |get: &dyn Fn(&JobRow) -> Option<String>| Values::Utf8(jobs.iter().map(get).collect());
+    Table::new(vec![
+        Column::new("job_id", text(&|job| Some(job.job_id.clone()))),
+        Column::new("submit_secs", float(&|job| Some(secs(job.submit)))),
+        Column::new("duration_secs", float(&|job| job.duration.map(secs))),
+        Column::new("gpus", int(&|job| Some(job.gpus))),
+        Column::new("gpu_min", int(&|job| job.gpu_min)),
+        Column::new("gpu_max", int(&|job| job.gpu_max)),
+        Column::new("batch_size", int(&|job| job.batch_size)),
+        Column::new("application", text(&|job| job.application.clone())),
+        Column::new("tenant", text(&|job| job.tenant.clone())),
+    ])
+}
+
+/// Reads the job table from the bytes of a Parquet file; `path` is for messages. Optional columns may be absent. A row with a
+/// bad value or a name used before is refused; its "line" is its number from 1.
+///
+/// # Errors
+/// Where it is not Parquet, lacks a required column, has one of another type, or has no rows.
+pub fn from_bytes(path: &Path, bytes: Vec<u8>) -> Result<Imported, DataError> {
+    let table = Table::from_parquet(path, bytes)?;
+    if let Some(missing) = REQUIRED.iter().find(|name| table.column(name).is_none()) {
+        let found = table.columns.iter().map(|column| column.name.as_str()).collect::<Vec<_>>().join(", ");
+        return Err(DataError::MissingColumn { path: path.to_owned(), column: (*missing).to_owned(), found });
+    }
+    let columns = Columns {
+        job_id: texts(path, &table, "job_id")?,
+        submit: numbers(path, &table, "submit_secs")?,
+        duration: numbers(path, &table, "duration_secs")?,
+        gpus: numbers(path, &table, "gpus")?,
+        gpu_min: numbers(path, &table, "gpu_min")?,
+        gpu_max: numbers(path, &table, "gpu_max")?,
+        batch_size: numbers(path, &table, "batch_size")?,
+        application: texts(path, &table, "application")?,
+        tenant: texts(path, &table, "tenant")?,
+    };
+    let mut imported = Imported::default();
+    let mut names = Names::default();
+    for row in 0..table.rows() {
+        let line = row as u64 + 1;
+        let job = columns.job(row).and_then(|job| names.insert(&job.job_id, line).map(|()| job));
+        match job {
+            Ok(job) => imported.jobs.push(job),
+            Err(problem) => imported.report.refuse(line, problem),
+        }
+    }
+    imported.finish(path)
+}
+
+/// Columns as read; an absent one is empty.
+struct Columns {
+    job_id: Vec<Option<String>>,
+    submit: Vec<Option<f64>>,
+    duration: Vec<Option<f64>>,
+    gpus: Vec<Option<f64>>,
+    gpu_min: Vec<Option<f64>>,
+    gpu_max: Vec<Option<f64>>,
+    batch_size: Vec<Option<f64>>,
+    application: Vec<Option<String>>,
+    tenant: Vec<Option<String>>,
+}
+
+impl Columns {
+    fn job(&self, row: usize) -> Result<JobRow, RowProblem> {
+        Ok(JobRow {
+            line: row as u64 + 1,
+            job_id: text(&self.job_id, row).ok_or_else(|| missing("job_id"))?,
+            submit: secs(&self.submit, row, "submit_secs", 0.0)?.ok_or_else(|| missing("submit_secs"))?,
+            duration: secs(&self.duration, row, "duration_secs", 0.001)?,
+            gpus: count(&self.gpus, row, "gpus")?.ok_or_else(|| missing("gpus"))?,
+            gpu_min: count(&self.gpu_min, row, "gpu_min")?,
+            gpu_max: count(&self.gpu_max, row, "gpu_max")?,
+            batch_size: count(&self.batch_size, row, "batch_size")?,
+            application: text(&self.application, row),
+            tenant: text(&self.tenant, row),
+        })
+    }
+}
+
+fn missing(column: &'static str) -> RowProblem {
+    RowProblem::Value { column, value: String::new(), expected: "a value" }
+}
+
+fn text(column: &[Option<String>], row: usize) -> Option<String> {
+    column.get(row).cloned().flatten().filter(|text| !text.is_empty())
+}
+
+fn secs(column: &[Option<f64>], row: usize, name: &'static str, least: f64) -> Result<Option<SimTime>, RowProblem> {
+    match column.get(row).copied().flatten() {
+        None => Ok(None),
+        Some(value) if (least..1e12).contains(&value) => Ok(Some(SimTime::from_secs_f64(value))),
+        Some(value) => {
+            let expected = if least > 0.0 { "seconds above 0" } else { "seconds of at least 0" };
+            Err(RowProblem::Value { column: name, value: value.to_string(), expected })
+        }
+    }
+}
+
+fn count(column: &[Option<f64>], row: usize, name: &'static str) -> Result<Option<u32>, RowProblem> {
+    match column.get(row).copied().flatten() {
+        None => Ok(None),
+        Some(value) if value.fract() == 0.0 && (1.0..=f64::from(u32::MAX)).contains(&value) => Ok(Some(value as u32)),
+        Some(value) => {
+            Err(RowProblem::Value { column: name, value: value.to_string(), expected: "a whole number of at least 1" })
+        }
+    }
+}
+
+fn texts(path: &Path, table: &Table, name: &str) -> Result<Vec<Option<String>>, DataError> {
+    match table.column(name) {
+        None => Ok(Vec::new()),
+        Some(Values::Utf8(values)) => Ok(values.clone()),
+        Some(other) => Err(wrong_type(path, name, "text", other)),
+    }
+}
+
+/// Whole numbers count as numbers, so that seconds may be stored as either.
+fn numbers(path: &Path, table: &Table, name: &str) -> Result<Vec<Option<f64>>, DataError> {
+    match table.column(name) {
+        None => Ok(Vec::new()),
+        Some(Values::Float64(values)) => Ok(values.clone()),
+        Some(Values::Int64(values)) => Ok(values.iter().map(|value| value.map(|value| value as f64)).collect()),
+        Some(other) => Err(wrong_type(path, name, "numbers", other)),
+    }
+}
+
+fn wrong_type(path: &Path, name: &str, expected: &str, found: &Values) -> DataError {
+    DataError::ColumnType {
+        path: path.to_owned(),
+        column: name.to_owned(),
+        expected: expected.to_owned(),
+        found: found.kind().to_owned(),
+    }
+}

@@ -1,0 +1,294 @@
+//! A table of named columns, as Parquet or CSV.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Write;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Float64Array, Int64Array, RecordBatch, StringArray};
+use arrow::compute::{cast, concat_batches};
+use arrow::datatypes::{DataType, Field, Float64Type, Int64Type, Schema};
+use bytes::Bytes;
+use parquet::arrow::ArrowWriter;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use parquet::basic::{Compression, ZstdLevel};
+use parquet::errors::ParquetError;
+use parquet::file::metadata::KeyValue;
+use parquet::file::properties::WriterProperties;
+
+use crate::error::DataError;
+
+/// Written into every file instead of the version of the Parquet library.
+const CREATED_BY: &str = concat!("goodput-datasets ", env!("CARGO_PKG_VERSION"));
+
+/// Runs the Parquet library on what comes from outside. It asserts in places where damaged bytes lead, so a panic of its is an error too;
+/// whatever `read` had in hand is dropped with it.
+pub(crate) fn decode<T>(path: &Path, read: impl FnOnce() -> Result<T, ParquetError>) -> Result<T, DataError> {
+    let result = catch_unwind(AssertUnwindSafe(read))
+        .unwrap_or_else(|_| Err(ParquetError::General("the file is damaged".to_owned())));
+    result.map_err(DataError::parquet(path))
+}
+
+/// A named column. Units belong in the name: `submit_secs`, `gpus`, `jct_secs`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Column {
+    /// Name.
+    pub name: String,
+    /// Values by row.
+    pub values: Values,
+}
+
+/// Values of one column; `None` is missing.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Values {
+    /// Whole numbers.
+    Int64(Vec<Option<i64>>),
+    /// Numbers.
+    Float64(Vec<Option<f64>>),
+    /// Texts.
+    Utf8(Vec<Option<String>>),
+    /// Truths.
+    Boolean(Vec<Option<bool>>),
+}
+
+/// Columns of equal length with metadata of the file.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Table {
+    /// Columns in order.
+    pub columns: Vec<Column>,
+    /// Key-value metadata, written in order of key; Parquet only.
+    pub metadata: BTreeMap<String, String>,
+}
+
+impl Column {
+    /// A column of any of the vectors that [`Values`] is made from.
+    pub fn new(name: impl Into<String>, values: impl Into<Values>) -> Self {
+        Self { name: name.into(), values: values.into() }
+    }
+}
+
+macro_rules! values_from {
+    ($variant:ident, $type:ty) => {
+        impl From<Vec<$type>> for Values {
+            fn from(values: Vec<$type>) -> Self {
+                Self::$variant(values.into_iter().map(Some).collect())
+            }
+        }
+
+        impl From<Vec<Option<$type>>> for Values {
+            fn from(values: Vec<Option<$type>>) -> Self {
+                Self::$variant(values)
+            }
+        }
+    };
+}
+
+values_from!(Int64, i64);
+values_from!(Float64, f64);
+values_from!(Utf8, String);
+values_from!(Boolean, bool);
+
+impl Values {
+    /// Number of rows.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Int64(values) => values.len(),
+            Self::Float64(values) => values.len(),
+            Self::Utf8(values) => values.len(),
+            Self::Boolean(values) => values.len(),
+        }
+    }
+
+    /// Whether there are no rows.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Name of the kind of values.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Int64(_) => "whole numbers",
+            Self::Float64(_) => "numbers",
+            Self::Utf8(_) => "text",
+            Self::Boolean(_) => "true or false",
+        }
+    }
+
+    fn data_type(&self) -> DataType {
+        match self {
+            Self::Int64(_) => DataType::Int64,
+            Self::Float64(_) => DataType::Float64,
+            Self::Utf8(_) => DataType::Utf8,
+            Self::Boolean(_) => DataType::Boolean,
+        }
+    }
+
+    fn array(&self) -> ArrayRef {
+        match self {
+            Self::Int64(values) => Arc::new(values.iter().copied().collect::<Int64Array>()),
+            Self::Float64(values) => Arc::new(values.iter().copied().collect::<Float64Array>()),
+            Self::Utf8(values) => Arc::new(values.iter().map(Option::as_deref).collect::<StringArray>()),
+            Self::Boolean(values) => Arc::new(values.iter().copied().collect::<BooleanArray>()),
+        }
+    }
+
+    /// From an array of a type that fits losslessly into one of ours; `None` for others.
+    fn from_array(array: &dyn Array) -> Option<Self> {
+        let target = match array.data_type() {
+            DataType::Boolean => DataType::Boolean,
+            DataType::Float16 | DataType::Float32 | DataType::Float64 => DataType::Float64,
+            DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View | DataType::Dictionary(..) => DataType::Utf8,
+            kind if kind.is_integer() && *kind != DataType::UInt64 => DataType::Int64,
+            _ => return None,
+        };
+        let array = cast(array, &target).ok()?;
+        Some(match target {
+            DataType::Boolean => Self::Boolean(array.as_boolean().iter().collect()),
+            DataType::Float64 => Self::Float64(array.as_primitive::<Float64Type>().iter().collect()),
+            DataType::Int64 => Self::Int64(array.as_primitive::<Int64Type>().iter().collect()),
+            _ => Self::Utf8(array.as_string::<i32>().iter().map(|value| value.map(str::to_owned)).collect()),
+        })
+    }
+
+    /// One value for CSV: empty where missing, floats in the shortest form that reads back to the same bits.
+    fn write_csv(&self, row: usize, out: &mut String) {
+        use std::fmt::Write as _;
+        // Writing to a string cannot fail.
+        let _ = match self {
+            Self::Int64(values) => values[row].map(|value| write!(out, "{value}")),
+            Self::Float64(values) => values[row].map(|value| write!(out, "{value}")),
+            Self::Utf8(values) => values[row].as_ref().map(|value| write!(out, "{value}")),
+            Self::Boolean(values) => values[row].map(|value| write!(out, "{value}")),
+        };
+    }
+}
+
+impl Table {
+    /// A table without metadata.
+    pub fn new(columns: Vec<Column>) -> Self {
+        Self { columns, metadata: BTreeMap::new() }
+    }
+
+    /// The same table with a pair of metadata.
+    #[must_use]
+    pub fn with(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
+        self.metadata.insert(key.into(), value.into());
+        self
+    }
+
+    /// Number of rows.
+    pub fn rows(&self) -> usize {
+        self.columns.first().map_or(0, |column| column.values.len())
+    }
+
+    /// A column by name.
+    pub fn column(&self, name: &str) -> Option<&Values> {
+        self.columns.iter().find(|column| column.name == name).map(|column| &column.values)
+    }
+
+    /// Writes Parquet (zstd), the same bytes for the same table.
+    ///
+    /// # Errors
+    /// Where columns differ in length or the file cannot be written.
+    pub fn write_parquet(&self, path: &Path) -> Result<(), DataError> {
+        let bytes = self.to_parquet(path)?;
+        fs::write(path, bytes).map_err(DataError::write(path))
+    }
+
+    /// The bytes of [`Self::write_parquet`]; `path` is for messages.
+    ///
+    /// # Errors
+    /// Where columns differ in length.
+    pub fn to_parquet(&self, path: &Path) -> Result<Vec<u8>, DataError> {
+        self.check(path)?;
+        let field = |column: &Column| Field::new(&column.name, column.values.data_type(), true);
+        let schema = Arc::new(Schema::new(self.columns.iter().map(field).collect::<Vec<_>>()));
+        let arrays = self.columns.iter().map(|column| column.values.array()).collect();
+        let pairs = self.metadata.iter().map(|(key, value)| KeyValue::new(key.clone(), value.clone())).collect();
+        let properties = WriterProperties::builder()
+            .set_compression(Compression::ZSTD(ZstdLevel::default()))
+            .set_created_by(CREATED_BY.to_owned())
+            .set_key_value_metadata(Some(pairs))
+            .build();
+        let write = || {
+            let mut writer = ArrowWriter::try_new(Vec::new(), schema.clone(), Some(properties))?;
+            if !self.columns.is_empty() {
+                writer.write(&RecordBatch::try_new(schema.clone(), arrays)?)?;
+            }
+            writer.into_inner()
+        };
+        write().map_err(DataError::parquet(path))
+    }
+
+    /// Reads a Parquet file of columns that fit our four kinds; wider integers and nested columns are refused.
+    ///
+    /// # Errors
+    /// Where the file cannot be read, is not Parquet, or has a column of another kind.
+    pub fn read_parquet(path: &Path) -> Result<Self, DataError> {
+        Self::from_parquet(path, fs::read(path).map_err(DataError::read(path))?)
+    }
+
+    /// As [`Self::read_parquet`] from the bytes of a file; `path` is for messages.
+    ///
+    /// # Errors
+    /// As [`Self::read_parquet`].
+    pub fn from_parquet(path: &Path, bytes: Vec<u8>) -> Result<Self, DataError> {
+        let (batch, pairs) = decode(path, || {
+            let builder = ParquetRecordBatchReaderBuilder::try_new(Bytes::from(bytes))?;
+            let pairs = builder.metadata().file_metadata().key_value_metadata().cloned().unwrap_or_default();
+            let schema = builder.schema().clone();
+            let batches = builder.build()?.collect::<Result<Vec<_>, _>>()?;
+            Ok((concat_batches(&schema, &batches)?, pairs))
+        })?;
+        let mut table = Self::default();
+        for (field, array) in batch.schema().fields().iter().zip(batch.columns()) {
+            let values = Values::from_array(array).ok_or_else(|| DataError::ColumnType {
+                path: path.to_owned(),
+                column: field.name().clone(),
+                expected: "a number, a text or a boolean".to_owned(),
+                found: array.data_type().to_string(),
+            })?;
+            table.columns.push(Column::new(field.name(), values));
+        }
+        for pair in pairs.into_iter().filter(|pair| pair.key != "ARROW:schema") {
+            table.metadata.insert(pair.key, pair.value.unwrap_or_default());
+        }
+        Ok(table)
+    }
+
+    /// Writes comma-separated values with a header; missing values are empty, metadata is left out.
+    ///
+    /// # Errors
+    /// Where columns differ in length or `out` (named `path` in messages) does not take more.
+    pub fn write_csv(&self, path: &Path, out: impl Write) -> Result<(), DataError> {
+        self.check(path)?;
+        let mut writer = csv::Writer::from_writer(out);
+        let failed = |error: csv::Error| DataError::Write { path: path.to_owned(), source: error.into() };
+        writer.write_record(self.columns.iter().map(|column| &column.name)).map_err(failed)?;
+        let mut text = String::new();
+        for row in 0..self.rows() {
+            for column in &self.columns {
+                text.clear();
+                column.values.write_csv(row, &mut text);
+                writer.write_field(&text).map_err(failed)?;
+            }
+            writer.write_record(None::<&[u8]>).map_err(failed)?;
+        }
+        writer.flush().map_err(DataError::write(path))
+    }
+
+    fn check(&self, path: &Path) -> Result<(), DataError> {
+        let expected = self.rows();
+        match self.columns.iter().find(|column| column.values.len() != expected) {
+            None => Ok(()),
+            Some(column) => Err(DataError::Ragged {
+                path: path.to_owned(),
+                column: column.name.clone(),
+                expected,
+                found: column.values.len(),
+            }),
+        }
+    }
+}

@@ -1,0 +1,304 @@
+//! Workload generators by seed.
+//!
+//! A generator is checked once and then called at every reset of an environment, so making a workload of 160 jobs costs
+//! microseconds. All draws come from the workload stream of the master seed: the same seed is the same workload under every
+//! policy. Arrival curves use plain arithmetic rather than the platform's sine, so they are the same bits everywhere.
+
+pub mod diurnal;
+pub mod pollux;
+
+use std::path::{Path, PathBuf};
+
+use goodput_env::job::{JobRequest, JobSpec, Work, Workload};
+use goodput_env::model::BatchLimits;
+use goodput_env::seed::{Stream, rng};
+use goodput_env::time::SimTime;
+use rand::RngExt;
+use rand_chacha::ChaCha8Rng;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::catalog::Catalog;
+use crate::error::DataError;
+use crate::jobs::{JobRow, application_elasticity};
+
+pub use diurnal::DiurnalSynth;
+pub use pollux::PolluxSynth;
+
+/// Most jobs of a generated workload.
+const MOST_JOBS: u32 = 10_000_000;
+
+/// A generator and its settings.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub enum SynthConfig {
+    /// The sampling procedure of the Pollux artifact.
+    Pollux(PolluxSynth),
+    /// Daily and weekly cycles, bursts and a mix of applications.
+    Diurnal(DiurnalSynth),
+}
+
+/// Which size and batch size jobs ask for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Sizes {
+    /// One of the application's tuned configurations, equally likely.
+    #[default]
+    Tuned,
+    /// As many accelerators as such jobs asked for in the Philly trace, at the initial batch size for each.
+    Realistic,
+}
+
+/// Settings that make no workload.
+#[derive(Debug, Error)]
+pub enum SynthError {
+    /// A number out of range.
+    #[error("{setting} is {value}, expected {expected}")]
+    Setting {
+        /// The setting.
+        setting: &'static str,
+        /// Its value.
+        value: String,
+        /// What it should be.
+        expected: &'static str,
+    },
+    /// An application that the catalog does not have.
+    #[error("application `{name}` is not in the catalog ({known})")]
+    UnknownApplication {
+        /// Its name.
+        name: String,
+        /// Names that are.
+        known: String,
+    },
+    /// An application without a tuned configuration.
+    #[error("application `{name}` has no tuned configuration in the catalog; use realistic sizes")]
+    NotTuned {
+        /// Its name.
+        name: String,
+    },
+    /// The trace to sample from has too few usable jobs.
+    #[error("{}: {found} jobs are usable, {wanted} are wanted", path.display())]
+    TooFew {
+        /// The trace.
+        path: PathBuf,
+        /// Jobs usable.
+        found: usize,
+        /// Jobs wanted.
+        wanted: u32,
+    },
+    /// The trace to sample from cannot be read.
+    #[error(transparent)]
+    Trace(#[from] DataError),
+}
+
+/// A checked generator over the applications of a catalog.
+#[derive(Clone, Debug)]
+pub struct Generator {
+    applications: Applications,
+    draws: Draws,
+}
+
+#[derive(Clone, Debug)]
+enum Draws {
+    Pollux(pollux::Sampler),
+    Diurnal(diurnal::Process),
+}
+
+/// What one draw decides.
+#[derive(Clone, Copy, Debug)]
+struct Draw {
+    submit: SimTime,
+    application: u16,
+    gpus: u32,
+    batch_size: u32,
+    tenant: u32,
+}
+
+impl SynthConfig {
+    /// Checks the settings and prepares a generator over the applications of `catalog`. Reads the trace, if one is set.
+    ///
+    /// # Errors
+    /// Where a setting is out of range, an application is unknown or not tuned, or the trace is unusable.
+    pub fn build(&self, catalog: &Catalog) -> Result<Generator, SynthError> {
+        let applications = Applications { catalog: catalog.clone() };
+        let draws = match self {
+            Self::Pollux(settings) => Draws::Pollux(settings.sampler(catalog)?),
+            Self::Diurnal(settings) => Draws::Diurnal(settings.process(catalog)?),
+        };
+        Ok(Generator { applications, draws })
+    }
+
+    /// The workload of `seed`; prefer [`Self::build`] once and [`Generator::generate`] often.
+    ///
+    /// # Errors
+    /// As [`Self::build`].
+    pub fn generate(&self, catalog: &Catalog, seed: u64) -> Result<Workload, SynthError> {
+        Ok(self.build(catalog)?.generate(seed))
+    }
+
+    /// Name of the generator.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Pollux(_) => "pollux",
+            Self::Diurnal(_) => "diurnal",
+        }
+    }
+
+    /// File that the generator samples from, if any.
+    pub fn trace(&self) -> Option<&Path> {
+        match self {
+            Self::Pollux(settings) => settings.trace.as_deref(),
+            Self::Diurnal(_) => None,
+        }
+    }
+}
+
+impl Generator {
+    /// The workload of `seed`: elastic jobs in order of submission, named `application-index`.
+    pub fn generate(&self, seed: u64) -> Workload {
+        let jobs = self.draws(seed).into_iter().enumerate().map(|(index, draw)| {
+            let application = &self.applications.catalog.applications[usize::from(draw.application)];
+            let request = JobRequest {
+                name: format!("{}-{index}", application.name),
+                tenant: draw.tenant,
+                submit: draw.submit,
+                gpus: draw.gpus,
+                batch_size: Some(draw.batch_size),
+                elasticity: application_elasticity(application, draw.gpus),
+            };
+            JobSpec { request, work: Work::Application { index: draw.application } }
+        });
+        let jobs = jobs.collect();
+        Workload { applications: self.applications.catalog.applications.clone(), jobs }
+    }
+
+    /// The same jobs as rows of the job table.
+    pub fn rows(&self, seed: u64) -> Vec<JobRow> {
+        let row = |(index, draw): (usize, Draw)| {
+            let application = &self.applications.catalog.applications[usize::from(draw.application)].name;
+            JobRow {
+                line: index as u64 + 1,
+                job_id: format!("{application}-{index}"),
+                submit: draw.submit,
+                duration: None,
+                gpus: draw.gpus,
+                gpu_min: None,
+                gpu_max: None,
+                batch_size: Some(draw.batch_size),
+                application: Some(application.clone()),
+                // Zero-padded so that names sort as indices do.
+                tenant: Some(format!("tenant-{:03}", draw.tenant)),
+            }
+        };
+        self.draws(seed).into_iter().enumerate().map(row).collect()
+    }
+
+    /// Names of the tenants that the jobs of [`Self::generate`] index.
+    pub fn tenants(&self) -> Vec<String> {
+        let count = match &self.draws {
+            Draws::Pollux(_) => 1,
+            Draws::Diurnal(process) => process.tenants(),
+        };
+        (0..count).map(|index| format!("tenant-{index:03}")).collect()
+    }
+
+    /// Draws in order of submission.
+    fn draws(&self, seed: u64) -> Vec<Draw> {
+        let mut rng = rng(seed, Stream::Workload);
+        let mut draws = match &self.draws {
+            Draws::Pollux(sampler) => sampler.draw(&mut rng),
+            Draws::Diurnal(process) => process.draw(&mut rng),
+        };
+        draws.sort_by_key(|draw| draw.submit);
+        draws
+    }
+}
+
+/// The catalog a generator draws from.
+#[derive(Clone, Debug)]
+struct Applications {
+    catalog: Catalog,
+}
+
+/// The configurations one application is submitted in.
+#[derive(Clone, Debug)]
+struct Choices {
+    index: u16,
+    limits: BatchLimits,
+    /// `(gpus, batch size, cumulative weight)`.
+    configurations: Vec<(u32, u32, f64)>,
+}
+
+impl Choices {
+    /// Configurations of an application; realistic ones of `gpus` with their weights.
+    fn new(catalog: &Catalog, name: &str, sizes: Sizes, gpus: &[(u32, u32)]) -> Result<Self, SynthError> {
+        let unknown = || SynthError::UnknownApplication { name: name.to_owned(), known: catalog.names().join(", ") };
+        let index = catalog.index(name).ok_or_else(unknown)?;
+        let limits = catalog.applications[usize::from(index)].limits;
+        let weighted: Vec<(u32, u32, f64)> = match sizes {
+            Sizes::Tuned => catalog.tuned(name).iter().map(|tuned| (tuned.replicas, tuned.batch_size, 1.0)).collect(),
+            Sizes::Realistic => {
+                gpus.iter().map(|&(gpus, count)| (gpus, realistic_batch(limits, gpus), f64::from(count))).collect()
+            }
+        };
+        if weighted.is_empty() {
+            return Err(SynthError::NotTuned { name: name.to_owned() });
+        }
+        let mut total = 0.0;
+        let configurations = weighted.into_iter().map(|(gpus, batch, weight)| {
+            total += weight;
+            (gpus, batch, total)
+        });
+        Ok(Self { index, limits, configurations: configurations.collect() })
+    }
+
+    /// A configuration by its weight.
+    fn draw(&self, rng: &mut ChaCha8Rng) -> (u32, u32) {
+        let total = self.configurations.last().map_or(0.0, |last| last.2);
+        let at = rng.random::<f64>() * total;
+        let chosen = self.configurations.partition_point(|configuration| configuration.2 <= at);
+        let (gpus, batch_size, _) = self.configurations[chosen.min(self.configurations.len() - 1)];
+        (gpus, batch_size)
+    }
+}
+
+/// The initial batch size for each accelerator, as far as the application allows.
+fn realistic_batch(limits: BatchLimits, gpus: u32) -> u32 {
+    limits.init.saturating_mul(gpus).min(limits.max)
+}
+
+/// An index by cumulative weights.
+fn pick(rng: &mut ChaCha8Rng, cumulative: &[f64]) -> usize {
+    let at = rng.random::<f64>() * cumulative.last().copied().unwrap_or(0.0);
+    cumulative.partition_point(|&weight| weight <= at).min(cumulative.len().saturating_sub(1))
+}
+
+/// Running sums.
+fn cumulative(weights: impl IntoIterator<Item = f64>) -> Vec<f64> {
+    let mut total = 0.0;
+    let add = |weight| {
+        total += weight;
+        total
+    };
+    weights.into_iter().map(add).collect()
+}
+
+/// Refuses a setting outside `range`.
+fn check(
+    setting: &'static str,
+    value: f64,
+    range: std::ops::RangeInclusive<f64>,
+    expected: &'static str,
+) -> Result<(), SynthError> {
+    if range.contains(&value) {
+        Ok(())
+    } else {
+        Err(SynthError::Setting { setting, value: value.to_string(), expected })
+    }
+}
+
+/// Refuses an unusable number of jobs.
+fn check_jobs(jobs: u32) -> Result<(), SynthError> {
+    check("jobs", f64::from(jobs), 1.0..=f64::from(MOST_JOBS), "1 to 10000000")
+}

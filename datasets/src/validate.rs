@@ -1,0 +1,129 @@
+//! What is wrong with a workload: `goodput data validate`.
+
+use std::fmt;
+
+use goodput_env::time::SimTime;
+
+use crate::catalog::Catalog;
+use crate::error::RowProblem;
+use crate::import::{Imported, Notes};
+use crate::jobs::{self, JobRow};
+
+/// Longest duration that is taken for real without a remark.
+const YEAR: SimTime = SimTime::from_secs(365 * 86_400);
+
+/// The verdict on a file: with an error it does not run, with a remark it does.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Verdict {
+    /// Number of jobs looked at, refused rows not included.
+    pub jobs: usize,
+    /// Rows that keep the file from running.
+    pub errors: Notes<RowProblem>,
+    /// Rows that are probably not meant so.
+    pub remarks: Notes<Remark>,
+}
+
+/// Something unusual about a row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Remark {
+    /// The importer changed it.
+    Repaired(String),
+    /// Asks for more accelerators than the cluster has: it would wait for ever.
+    TooLarge {
+        /// Accelerators asked for at least.
+        gpus: u32,
+        /// Accelerators of the cluster.
+        cluster: u32,
+    },
+    /// Submitted before the row above; rows are sorted when run.
+    Unsorted,
+    /// Lasts longer than a year.
+    Long {
+        /// The duration.
+        duration: SimTime,
+    },
+    /// Asks for a batch outside the limits of its application.
+    Batch {
+        /// Asked for, samples.
+        batch_size: u32,
+        /// Smallest total, samples.
+        init: u32,
+        /// Largest total, samples.
+        max: u32,
+    },
+}
+
+impl Verdict {
+    /// Whether the file runs.
+    pub fn passes(&self) -> bool {
+        self.errors.count == 0
+    }
+}
+
+impl Remark {
+    fn kind(&self) -> &'static str {
+        match self {
+            Self::Repaired(_) => "repaired",
+            Self::TooLarge { .. } => "too large for the cluster",
+            Self::Unsorted => "not in order of submission",
+            Self::Long { .. } => "long",
+            Self::Batch { .. } => "batch size",
+        }
+    }
+}
+
+impl fmt::Display for Remark {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Repaired(what) => f.write_str(what),
+            Self::TooLarge { gpus, cluster } => write!(f, "needs {gpus} accelerators, the cluster has {cluster}"),
+            Self::Unsorted => f.write_str("submitted before the row above"),
+            Self::Long { duration } => write!(f, "lasts {:.0} days", duration.as_secs_f64() / 86_400.0),
+            Self::Batch { batch_size, init, max } => write!(f, "batch size {batch_size} is outside {init}..={max}"),
+        }
+    }
+}
+
+/// Looks at every row over the applications of `catalog` and a cluster of `cluster_gpus`, where one is given.
+pub fn validate(imported: &Imported, catalog: &Catalog, cluster_gpus: Option<u32>) -> Verdict {
+    let mut verdict =
+        Verdict { jobs: imported.jobs.len(), errors: imported.report.refused.clone(), ..Verdict::default() };
+    for (line, what) in &imported.report.repaired.examples {
+        verdict.remarks.add("repaired", *line, Remark::Repaired(what.clone()));
+    }
+    verdict.remarks.raise("repaired", imported.report.repaired.count);
+    let mut before = SimTime::ZERO;
+    for job in &imported.jobs {
+        if let Err(problem) = jobs::check(job, catalog) {
+            verdict.errors.add(problem.kind(), job.line, problem);
+        }
+        let remarks = [sorted(job, before), large(job, catalog, cluster_gpus), long(job), batch(job, catalog)];
+        for remark in remarks.into_iter().flatten() {
+            verdict.remarks.add(remark.kind(), job.line, remark);
+        }
+        before = job.submit;
+    }
+    verdict
+}
+
+fn sorted(job: &JobRow, before: SimTime) -> Option<Remark> {
+    (job.submit < before).then_some(Remark::Unsorted)
+}
+
+fn large(job: &JobRow, catalog: &Catalog, cluster_gpus: Option<u32>) -> Option<Remark> {
+    let elastic = job.application.as_deref().is_some_and(|name| catalog.index(name).is_some());
+    let least = job.gpu_min.unwrap_or(if elastic { 1 } else { job.gpus });
+    let cluster = cluster_gpus.filter(|&cluster| least > cluster)?;
+    Some(Remark::TooLarge { gpus: least, cluster })
+}
+
+fn long(job: &JobRow) -> Option<Remark> {
+    let duration = job.duration.filter(|&duration| duration > YEAR)?;
+    Some(Remark::Long { duration })
+}
+
+fn batch(job: &JobRow, catalog: &Catalog) -> Option<Remark> {
+    let limits = catalog.get(job.application.as_deref()?)?.limits;
+    let batch_size = job.batch_size.filter(|batch| !(limits.init..=limits.max).contains(batch))?;
+    Some(Remark::Batch { batch_size, init: limits.init, max: limits.max })
+}

@@ -1,0 +1,66 @@
+//! Reading a workload whatever its format.
+
+use std::fs;
+use std::path::Path;
+
+use goodput_env::job::Workload;
+
+use crate::catalog::Catalog;
+use crate::csv_rows::{excerpt, first_line, header_has};
+use crate::error::DataError;
+use crate::import::{self, Imported};
+use crate::jobs::into_workload;
+use crate::store;
+
+/// A workload ready to simulate.
+#[derive(Clone, Debug)]
+pub struct Loaded {
+    /// Jobs in order of submission over the catalog's applications.
+    pub workload: Workload,
+    /// Names of tenants, indexed by the jobs' `tenant`.
+    pub tenants: Vec<String>,
+}
+
+/// Reads the jobs of a canonical Parquet file, a Pollux workload or a Philly trace, recognised by content; refused rows are in the report.
+///
+/// # Errors
+/// Where the file cannot be read, is of no known format, lacks a column or has no rows.
+pub fn read_jobs(path: &Path) -> Result<Imported, DataError> {
+    let bytes = fs::read(path).map_err(DataError::read(path))?;
+    parse_jobs(path, bytes)
+}
+
+/// As [`read_jobs`] from the bytes of a file; `path` is for messages.
+///
+/// # Errors
+/// As [`read_jobs`].
+pub fn parse_jobs(path: &Path, bytes: Vec<u8>) -> Result<Imported, DataError> {
+    if bytes.starts_with(b"PAR1") {
+        return store::jobs::from_bytes(path, bytes);
+    }
+    let has = |columns: &[&str]| columns.iter().filter(|column| header_has(&bytes, &[column])).count();
+    // Most of a format's columns make it that format, so that a missing one is named rather than the whole header.
+    if has(import::pollux::COLUMNS) >= 3 {
+        import::pollux::parse(path, &bytes)
+    } else if has(import::philly::COLUMNS) >= 3 {
+        import::philly::parse(path, &bytes)
+    } else if first_line(&bytes).is_empty() {
+        Err(DataError::Empty { path: path.to_owned() })
+    } else {
+        Err(DataError::Format { path: path.to_owned(), found: excerpt(first_line(&bytes)) })
+    }
+}
+
+/// Reads a workload over the applications of `catalog`. Strict: a refused row is an error.
+///
+/// # Errors
+/// As [`read_jobs`], and at the first row that is refused or cannot be simulated.
+pub fn read_workload(path: &Path, catalog: &Catalog) -> Result<Loaded, DataError> {
+    let imported = read_jobs(path)?;
+    let at = |(line, problem)| DataError::Row { path: path.to_owned(), line, problem };
+    if let Some(first) = imported.report.refused.examples.into_iter().min_by_key(|(line, _)| *line) {
+        return Err(at(first));
+    }
+    let (workload, tenants) = into_workload(imported.jobs, catalog).map_err(at)?;
+    Ok(Loaded { workload, tenants })
+}

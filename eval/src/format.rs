@@ -1,0 +1,110 @@
+//! Numbers for people: one unit a column, three significant digits.
+
+use crate::metrics::Unit;
+use crate::stats::Estimate;
+
+/// How the numbers of one column are shown.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Shown {
+    per: f64,
+    decimals: usize,
+    /// What to write below the column's name; empty for plain ratios.
+    pub(crate) unit: &'static str,
+}
+
+impl Shown {
+    /// The unit in which these values read best together, and as many decimals as the smallest needs for three digits, but
+    /// no more than two and one more than the largest needs.
+    pub(crate) fn new(unit: Unit, values: impl Iterator<Item = f64>) -> Self {
+        let (mut smallest, mut largest) = (f64::INFINITY, 0.0_f64);
+        for value in values.map(f64::abs).filter(|&value| value > 0.0) {
+            (smallest, largest) = (smallest.min(value), largest.max(value));
+        }
+        let (per, unit) = match unit {
+            Unit::Share => (0.01, "%"),
+            Unit::PerJob => (1.0, "per job"),
+            Unit::Ratio | Unit::Count => (1.0, ""),
+            Unit::Secs if largest >= 144.0 * 3600.0 => (86_400.0, "d"),
+            Unit::Secs if largest >= 2.0 * 3600.0 => (3600.0, "h"),
+            Unit::Secs if largest >= 120.0 => (60.0, "min"),
+            Unit::Secs => (1.0, "s"),
+        };
+        let decimals = digits(smallest / per).min(digits(largest / per) + 1).min(2);
+        Self { per, decimals, unit }
+    }
+
+    /// A number without its unit.
+    pub(crate) fn number(&self, value: f64) -> String {
+        format!("{:.*}", self.decimals, value / self.per).replace('-', "−")
+    }
+
+    /// The interval of an estimate as `low–high`; empty where there is none.
+    pub(crate) fn interval(&self, estimate: &Estimate) -> String {
+        estimate.ci.map_or_else(String::new, |ci| format!("{}–{}", self.number(ci.low), self.number(ci.high)))
+    }
+}
+
+/// Three significant digits, no more than three decimals, a real minus sign.
+pub(crate) fn significant(value: f64) -> String {
+    let digits = digits(value);
+    let text = format!("{value:.digits$}");
+    let text = if value == 0.0 { "0".into() } else { text };
+    text.replace('-', "−")
+}
+
+fn digits(value: f64) -> usize {
+    match value.abs() {
+        size if size >= 99.95 => 0,
+        size if size >= 9.995 => 1,
+        size if size >= 0.9995 => 2,
+        _ => 3,
+    }
+}
+
+/// A ratio as a signed percentage: 0.8 is `−20.0 %`.
+pub(crate) fn change(ratio: f64) -> String {
+    let percent = (ratio - 1.0) * 100.0;
+    let text = format!("{percent:+.1}").replace('-', "−");
+    match text.as_str() {
+        "+0.0" | "−0.0" => "0.0".into(),
+        _ => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stats::Interval;
+
+    #[test]
+    fn three_digits() {
+        let shown = [1234.5, 99.96, 12.34, 1.234, 0.1234, 0.0, -2.5].map(significant);
+        assert_eq!(shown, ["1234", "100", "12.3", "1.23", "0.123", "0", "−2.50"]);
+    }
+
+    #[test]
+    fn a_unit_that_suits_the_largest() {
+        let unit = |largest| Shown::new(Unit::Secs, [largest].into_iter()).unit;
+        assert_eq!([60.0, 600.0, 8000.0, 1e6].map(unit), ["s", "min", "h", "d"]);
+    }
+
+    #[test]
+    fn a_column_has_one_number_of_decimals() {
+        let column = |values: [f64; 3]| {
+            let shown = Shown::new(Unit::Count, values.into_iter());
+            values.map(|value| shown.number(value))
+        };
+        assert_eq!(column([45.62, 59.7, 108.2]), ["45.6", "59.7", "108.2"]);
+        assert_eq!(column([2.73, 0.927, 0.0]), ["2.73", "0.93", "0.00"]);
+        assert_eq!(column([0.0, 0.0, 0.0]), ["0", "0", "0"]);
+        assert_eq!(column([5.0, 12_000.0, 340.0]), ["5.0", "12000.0", "340.0"]);
+        let hours = Shown::new(Unit::Secs, [7200.0].into_iter());
+        let estimate = Estimate { value: 7200.0, ci: Some(Interval { low: 3600.0, high: 9000.0 }) };
+        assert_eq!(hours.interval(&estimate), "1.00–2.50");
+    }
+
+    #[test]
+    fn changes() {
+        assert_eq!([0.8, 1.0, 1.234, 0.9999].map(change), ["−20.0", "0.0", "+23.4", "0.0"]);
+    }
+}

@@ -1,0 +1,30 @@
+//! Run policies on workloads; metrics, statistics, reports.
+//!
+//! Layout, from the ground up:
+//!
+//! - [`metrics`]: what is measured on a finished run, as a table of named metrics.
+//! - [`stats`]: pure functions over matrices of seeds x workloads: intervals, paired differences, tests.
+//! - [`setup`]: from a configuration to scenarios.
+//! - [`run`]: policies x scenarios in parallel, on common random numbers.
+//! - [`summary`]: what it comes to; `summary.json`.
+//! - [`tables`]: per-job rows as CSV and Parquet, the leaderboard as Markdown.
+//! - [`plots`]: SVG figures that follow the reader's light or dark theme.
+//! - [`report`]: one self-contained HTML page.
+//!
+//! **Invariant.** Same runs, same bytes: nothing here depends on the clock, on the number of threads or on hash order.
+
+mod format;
+pub mod metrics;
+pub mod plots;
+pub mod report;
+pub mod run;
+pub mod setup;
+pub mod stats;
+pub mod summary;
+pub mod tables;
+
+pub use metrics::{Better, METRICS, Metric, Unit};
+pub use report::{Report, ReportError};
+pub use run::{Comparison, Evaluation, NamedScenario, PolicyEntry, Run, RunError};
+pub use stats::{Estimate, Interval};
+pub use summary::{Statistics, Summary};

@@ -1,0 +1,275 @@
+//! What is measured on a run: one table of metrics, each with its unit, its direction and its definition.
+//!
+//! A metric is a function of a finished run; [`measure`] evaluates all of them. Metrics over completion times count
+//! completed jobs only, so a run that was cut off must be read together with `unfinished_jobs`.
+
+mod fairness;
+mod isolated;
+mod run_facts;
+mod usage;
+mod waiting;
+
+use serde::{Deserialize, Serialize};
+
+pub use fairness::{finish_time_fairness, jain_index};
+pub use isolated::{Reference, isolated_secs, jobs_in_system};
+pub use run_facts::RunFacts;
+pub use usage::{productive_gpu_millis, reference_gpu_secs};
+pub use waiting::{bounded_slowdown, jct_secs, queueing_delay_secs};
+
+use crate::stats::quantiles;
+
+/// Which way is better.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Better {
+    /// Smaller is better.
+    Lower,
+    /// Larger is better.
+    Higher,
+}
+
+/// How a metric's numbers are shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Unit {
+    /// Seconds.
+    Secs,
+    /// A share of one, shown in percent.
+    Share,
+    /// A ratio.
+    Ratio,
+    /// A count.
+    Count,
+    /// A count per job.
+    PerJob,
+}
+
+impl std::fmt::Display for Unit {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Secs => "s",
+            Self::Share => "share",
+            Self::Ratio => "ratio",
+            Self::Count => "count",
+            Self::PerJob => "per job",
+        })
+    }
+}
+
+/// A metric of a run.
+pub struct Metric {
+    /// Stable name, with its unit, as in `summary.json`.
+    pub key: &'static str,
+    /// Name for people.
+    pub name: &'static str,
+    /// Unit.
+    pub unit: Unit,
+    /// Direction.
+    pub better: Better,
+    /// Definition.
+    pub description: &'static str,
+    of: fn(&RunFacts<'_>) -> Option<f64>,
+}
+
+impl std::fmt::Debug for Metric {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.key)
+    }
+}
+
+/// The metric that decides who is better: mean job completion time.
+pub const HEADLINE: &str = "jct_mean_secs";
+
+/// All metrics, the headline first.
+pub static METRICS: &[Metric] = &[
+    Metric {
+        key: HEADLINE,
+        name: "mean JCT",
+        unit: Unit::Secs,
+        better: Better::Lower,
+        description: "Mean job completion time: completion minus submission, over completed jobs",
+        of: |run| mean(&run.jct_secs),
+    },
+    Metric {
+        key: "jct_p50_secs",
+        name: "p50 JCT",
+        unit: Unit::Secs,
+        better: Better::Lower,
+        description: "Median job completion time (quantiles interpolate linearly, as numpy's default)",
+        of: |run| quantiles(&run.jct_secs, [0.5]).map(|[p50]| p50),
+    },
+    Metric {
+        key: "jct_p90_secs",
+        name: "p90 JCT",
+        unit: Unit::Secs,
+        better: Better::Lower,
+        description: "90th percentile of job completion time",
+        of: |run| quantiles(&run.jct_secs, [0.9]).map(|[p90]| p90),
+    },
+    Metric {
+        key: "jct_p99_secs",
+        name: "p99 JCT",
+        unit: Unit::Secs,
+        better: Better::Lower,
+        description: "99th percentile of job completion time",
+        of: |run| quantiles(&run.jct_secs, [0.99]).map(|[p99]| p99),
+    },
+    Metric {
+        key: "makespan_secs",
+        name: "makespan",
+        unit: Unit::Secs,
+        better: Better::Lower,
+        description: "First submission to last completion; to the end of the run where it was cut off",
+        of: |run| Some(run.makespan_secs),
+    },
+    Metric {
+        key: "queueing_mean_secs",
+        name: "queueing delay",
+        unit: Unit::Secs,
+        better: Better::Lower,
+        description: "Mean time from submission to the first accelerator, over jobs that started",
+        of: |run| mean(&run.queueing_secs),
+    },
+    Metric {
+        key: "slowdown_bounded_mean",
+        name: "bounded slowdown",
+        unit: Unit::Ratio,
+        better: Better::Lower,
+        description: "Mean of JCT over wall time with accelerators, the latter taken as at least 10 s, and at least 1",
+        of: |run| mean(&run.slowdowns),
+    },
+    Metric {
+        key: "utilization",
+        name: "utilisation",
+        unit: Unit::Share,
+        better: Better::Higher,
+        description: "GPU time held by jobs, restarts included, over capacity times makespan",
+        of: |run| run.share_of_capacity(run.held_gpu_secs),
+    },
+    Metric {
+        key: "productive_share",
+        name: "productive share",
+        unit: Unit::Share,
+        better: Better::Higher,
+        description: "GPU time held minus restarting (at the job's mean size), over capacity times makespan",
+        of: |run| run.share_of_capacity(run.productive_gpu_secs),
+    },
+    Metric {
+        key: "goodput",
+        name: "goodput",
+        unit: Unit::Share,
+        better: Better::Higher,
+        description: "Work of completed jobs, in GPU time at the size where the job needs least of it, over capacity times makespan: what is left of capacity after idling, restarts, scaling losses and statistical inefficiency",
+        of: |run| run.share_of_capacity(run.reference_gpu_secs?),
+    },
+    Metric {
+        key: "restarts_mean",
+        name: "restarts",
+        unit: Unit::PerJob,
+        better: Better::Lower,
+        description: "Mean number of placement changes after the first start",
+        of: |run| mean(&run.restarts),
+    },
+    Metric {
+        key: "fairness_mean",
+        name: "mean finish-time fairness",
+        unit: Unit::Ratio,
+        better: Better::Lower,
+        description: "Mean of rho: JCT over the JCT alone on 1/n of the cluster, n the mean number of jobs in the system over the job's life (Themis); at most 1 keeps the promise of a fair share",
+        of: |run| mean(&run.rho),
+    },
+    Metric {
+        key: "fairness_p99",
+        name: "p99 finish-time fairness",
+        unit: Unit::Ratio,
+        better: Better::Lower,
+        description: "99th percentile of rho",
+        of: |run| quantiles(&run.rho, [0.99]).map(|[p99]| p99),
+    },
+    Metric {
+        key: "fairness_max",
+        name: "worst finish-time fairness",
+        unit: Unit::Ratio,
+        better: Better::Lower,
+        description: "Largest rho",
+        of: |run| run.rho.iter().copied().max_by(f64::total_cmp),
+    },
+    Metric {
+        key: "unfair_share",
+        name: "unfairly treated jobs",
+        unit: Unit::Share,
+        better: Better::Lower,
+        description: "Share of completed jobs with rho above 1",
+        of: |run| mean(&run.rho.iter().map(|&rho| f64::from(u8::from(rho > 1.0))).collect::<Vec<_>>()),
+    },
+    Metric {
+        key: "jain_slowdown",
+        name: "Jain index of slowdown",
+        unit: Unit::Ratio,
+        better: Better::Higher,
+        description: "Jain's index of the bounded slowdowns: 1 where all jobs are slowed alike, 1/n where one bears it all",
+        of: |run| (!run.slowdowns.is_empty()).then(|| jain_index(&run.slowdowns)),
+    },
+    Metric {
+        key: "unfinished_jobs",
+        name: "unfinished jobs",
+        unit: Unit::Count,
+        better: Better::Lower,
+        description: "Jobs that were not complete when the run was cut off",
+        of: |run| Some(run.unfinished as f64),
+    },
+    Metric {
+        key: "decisions",
+        name: "decisions",
+        unit: Unit::Count,
+        better: Better::Lower,
+        description: "Times the policy was asked; not a quality, but what its cost is multiplied by",
+        of: |run| Some(run.decisions as f64),
+    },
+];
+
+/// The metric called `key`.
+pub fn metric(key: &str) -> Option<&'static Metric> {
+    METRICS.iter().find(|metric| metric.key == key)
+}
+
+/// The values of all [`METRICS`] on one run, in their order; `None` where a metric is undefined, as for no completed job.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Measures(Vec<Option<f64>>);
+
+impl Measures {
+    /// The value of the metric called `key`.
+    pub fn get(&self, key: &str) -> Option<f64> {
+        let index = METRICS.iter().position(|metric| metric.key == key)?;
+        self.0.get(index).copied().flatten()
+    }
+
+    /// Metrics with their values, in the order of [`METRICS`].
+    pub fn iter(&self) -> impl Iterator<Item = (&'static Metric, Option<f64>)> + '_ {
+        METRICS.iter().zip(self.0.iter().copied())
+    }
+}
+
+/// Evaluates every metric on a run.
+pub fn measure(run: &RunFacts<'_>) -> Measures {
+    Measures(METRICS.iter().map(|metric| (metric.of)(run)).collect())
+}
+
+fn mean(values: &[f64]) -> Option<f64> {
+    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::METRICS;
+
+    #[test]
+    fn keys_are_unique_and_described() {
+        let mut keys: Vec<_> = METRICS.iter().map(|metric| metric.key).collect();
+        keys.sort_unstable();
+        keys.dedup();
+        assert_eq!(keys.len(), METRICS.len());
+        assert!(METRICS.iter().all(|metric| !metric.description.ends_with('.') && metric.description.len() > 10));
+    }
+}

@@ -1,0 +1,92 @@
+//! The numbers of a run that metrics are made of, collected in one pass.
+
+use goodput_env::sim::{Outcome, Scenario};
+
+use super::{
+    Reference, bounded_slowdown, finish_time_fairness, isolated_secs, jct_secs, productive_gpu_millis,
+    queueing_delay_secs, reference_gpu_secs,
+};
+
+/// A run, ready to be measured. Lists over jobs hold completed jobs in order of their ids, unless said otherwise.
+#[derive(Clone, Debug)]
+pub struct RunFacts<'a> {
+    /// What the simulator told.
+    pub outcome: &'a Outcome,
+    /// Completion times, seconds.
+    pub jct_secs: Vec<f64>,
+    /// Delays to the first accelerator, seconds, of all jobs that started.
+    pub queueing_secs: Vec<f64>,
+    /// Bounded slowdowns.
+    pub slowdowns: Vec<f64>,
+    /// Finish-time fairness, of jobs whose isolated time is known.
+    pub rho: Vec<f64>,
+    /// Restarts, of all jobs.
+    pub restarts: Vec<f64>,
+    /// GPU time held, all jobs, GPU-seconds.
+    pub held_gpu_secs: f64,
+    /// GPU time held and not restarting, all jobs, GPU-seconds.
+    pub productive_gpu_secs: f64,
+    /// Least GPU time for the work of completed jobs, GPU-seconds; `None` where one of them has no known speed.
+    pub reference_gpu_secs: Option<f64>,
+    /// From the first submission to the last completion, or to the end of a run that was cut off, seconds.
+    pub makespan_secs: f64,
+    /// Accelerators of the cluster.
+    pub capacity_gpus: u32,
+    /// Jobs that are not complete.
+    pub unfinished: usize,
+    /// Decisions taken.
+    pub decisions: u64,
+}
+
+impl<'a> RunFacts<'a> {
+    /// Collects the numbers of a run of `scenario`; isolated times come from the scenario's own speeds.
+    pub fn new(scenario: &Scenario, outcome: &'a Outcome) -> Self {
+        let reference = Reference::new(scenario);
+        let isolated = isolated_secs(scenario, &reference, outcome);
+        let work = outcome.jobs.iter().filter(|job| job.finish.is_some());
+        let work = work.map(|job| reference_gpu_secs(scenario, &reference, job.job)).sum();
+        Self::with_isolated(outcome, scenario.cluster.total_gpus(), &isolated, work)
+    }
+
+    /// As [`Self::new`] with given isolated times by job, seconds, and given work of the completed jobs, GPU-seconds.
+    pub fn with_isolated(
+        outcome: &'a Outcome,
+        capacity_gpus: u32,
+        isolated: &[Option<f64>],
+        reference_gpu_secs: Option<f64>,
+    ) -> Self {
+        let jobs = &outcome.jobs;
+        let rho = |(job, alone): (_, &Option<f64>)| Some(finish_time_fairness(jct_secs(job)?, (*alone)?));
+        let gpu_secs = |millis: f64| millis / 1000.0;
+        Self {
+            jct_secs: jobs.iter().filter_map(jct_secs).collect(),
+            queueing_secs: jobs.iter().filter_map(queueing_delay_secs).collect(),
+            slowdowns: jobs.iter().filter_map(bounded_slowdown).collect(),
+            rho: jobs.iter().zip(isolated).filter_map(rho).filter(|rho| rho.is_finite()).collect(),
+            restarts: jobs.iter().map(|job| f64::from(job.restarts)).collect(),
+            held_gpu_secs: gpu_secs(jobs.iter().map(|job| job.attained_gpu_millis).sum::<i64>() as f64),
+            productive_gpu_secs: gpu_secs(jobs.iter().map(productive_gpu_millis).sum()),
+            reference_gpu_secs,
+            makespan_secs: makespan_secs(outcome),
+            capacity_gpus,
+            unfinished: jobs.iter().filter(|job| job.finish.is_none()).count(),
+            decisions: outcome.decisions,
+            outcome,
+        }
+    }
+
+    /// `gpu_secs` over capacity times makespan; `None` for a run without extent.
+    pub fn share_of_capacity(&self, gpu_secs: f64) -> Option<f64> {
+        let capacity = f64::from(self.capacity_gpus) * self.makespan_secs;
+        (capacity > 0.0).then(|| gpu_secs / capacity)
+    }
+}
+
+fn makespan_secs(outcome: &Outcome) -> f64 {
+    let Some(first) = outcome.jobs.iter().map(|job| job.submit).min() else { return 0.0 };
+    let last = match outcome.truncated {
+        true => Some(outcome.end),
+        false => outcome.jobs.iter().filter_map(|job| job.finish).max(),
+    };
+    last.map_or(0.0, |last| (last - first).as_secs_f64().max(0.0))
+}

@@ -1,0 +1,30 @@
+//! Figures as SVG text, drawn with plotters.
+//!
+//! Three decisions shape them. Colours are roles, not values: the SVG refers to CSS variables, so a figure follows the
+//! reader's light or dark theme, on a page as well as alone. Series are labelled where they are, not in a box. And nothing
+//! is drawn that carries no information: no frames, no ticks where gridlines do, no titles inside (captions say what to see).
+
+mod axis;
+mod canvas;
+mod cdf;
+mod figure;
+mod forest;
+mod gantt;
+mod ink;
+mod labels;
+mod learning;
+mod profile;
+mod utilization;
+
+pub use cdf::{CdfSeries, cdf};
+pub use figure::Figure;
+pub use forest::{ForestRow, forest};
+pub use gantt::{GANTT_MOST_JOBS, GanttFrame, gantt};
+pub(crate) use ink::Ink;
+pub use ink::THEME_CSS;
+pub use learning::{CurvePoint, LearningCurve, learning_curve};
+pub use profile::{PROFILE_MOST_BANDS, ProfileSeries, performance_profiles};
+pub use utilization::{UtilizationRow, held_gpus, utilization};
+
+/// Width of every figure, CSS pixels at full size.
+pub const WIDTH: f64 = 880.0;

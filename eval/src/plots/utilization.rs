@@ -1,0 +1,115 @@
+//! Accelerators held over time, one strip a policy.
+
+use goodput_env::sim::{Outcome, Scenario};
+use goodput_env::time::SimTime;
+
+use super::axis::{Panel, Scale, time_ticks};
+use super::canvas::{Anchor, Canvas, Type, text_width};
+use super::figure::Figure;
+use super::ink::Ink;
+
+/// One policy's strip.
+#[derive(Clone, Debug)]
+pub struct UtilizationRow {
+    /// Its name.
+    pub name: String,
+    /// Index of its colour.
+    pub color: usize,
+    /// End of its run, seconds.
+    pub end_secs: f64,
+    /// Mean share of accelerators held in each of equal spans of the whole axis.
+    pub shares: Vec<f64>,
+    /// Utilisation of the run.
+    pub mean: f64,
+}
+
+const STRIP: f64 = 40.0;
+const GAP: f64 = 14.0;
+const LINE: f64 = 1.6;
+
+/// Mean accelerators held in each of `bins` equal spans up to `until`: from the log of allocations, or, where none was kept,
+/// with each job's holding spread evenly from its start to its end.
+pub fn held_gpus(outcome: &Outcome, until: SimTime, bins: usize) -> Vec<f64> {
+    let span = until.as_secs_f64() / bins as f64;
+    let mut held = vec![0.0; bins];
+    let mut add = |from: f64, to: f64, gpus: f64| {
+        if span <= 0.0 || to <= from {
+            return;
+        }
+        let (first, end) = ((from / span) as usize, (to / span).ceil() as usize);
+        for (bin, mean) in held.iter_mut().enumerate().take(end).skip(first) {
+            let overlap = to.min((bin + 1) as f64 * span) - from.max(bin as f64 * span);
+            *mean += gpus * overlap.max(0.0) / span;
+        }
+    };
+    if outcome.allocations.is_empty() {
+        for job in &outcome.jobs {
+            let (Some(start), end) = (job.start, job.finish.unwrap_or(outcome.end)) else { continue };
+            let secs = (end - start).as_secs_f64();
+            if secs > 0.0 {
+                add(start.as_secs_f64(), end.as_secs_f64(), job.attained_gpu_millis as f64 / 1000.0 / secs);
+            }
+        }
+        return held;
+    }
+    let mut gpus_of = vec![0_u32; outcome.jobs.len()];
+    let (mut now, mut total) = (0.0, 0_i64);
+    for change in &outcome.allocations {
+        let at = change.at.as_secs_f64();
+        add(now, at, total as f64);
+        now = at;
+        let before = std::mem::replace(&mut gpus_of[change.job.index()], change.gpus);
+        total += i64::from(change.gpus) - i64::from(before);
+    }
+    add(now, outcome.end.as_secs_f64(), total as f64);
+    held
+}
+
+impl UtilizationRow {
+    /// The strip of one run on an axis that ends at `until`.
+    pub fn new(name: &str, color: usize, scenario: &Scenario, outcome: &Outcome, until: SimTime, mean: f64) -> Self {
+        let capacity = f64::from(scenario.cluster.total_gpus());
+        let shares = held_gpus(outcome, until, 360).into_iter().map(|gpus| gpus / capacity).collect();
+        Self { name: name.into(), color, end_secs: outcome.end.as_secs_f64(), shares, mean }
+    }
+}
+
+/// Strips of the share of accelerators held, on one axis of time; each ends where its run ends.
+pub fn utilization(rows: &[UtilizationRow], until: SimTime) -> Figure {
+    let height = 26.0 + (STRIP + GAP) * rows.len() as f64 + 50.0;
+    let names = rows.iter().map(|row| text_width(&row.name)).fold(60.0, f64::max);
+    let panel = Panel::inside(height, names + 20.0, 64.0, 26.0, 50.0);
+    let end = until.as_secs_f64();
+    let x = Scale::linear((0.0, end), panel.x());
+    Canvas::figure(super::WIDTH, height, "Accelerators held over time", |canvas| {
+        let (ticks, unit) = time_ticks(end);
+        panel.x_axis(canvas, x, &ticks, &format!("{unit} since the start of the run"));
+        canvas.text((super::WIDTH, panel.top - 14.0), "mean", Type::new(Ink::Muted, Anchor::End));
+        for (index, row) in rows.iter().enumerate() {
+            let bottom = panel.top + (STRIP + GAP) * (index as f64 + 1.0) - GAP / 2.0;
+            let y = Scale::linear((0.0, 1.0), (bottom, bottom - STRIP));
+            let ink = Ink::Series(row.color);
+            let outline = outline(row, x, y, end);
+            let mut area = outline.clone();
+            area.extend([(outline.last().map_or(panel.left, |point| point.0), bottom), (panel.left, bottom)]);
+            canvas.rect((panel.left, y.at(1.0)), (x.at(row.end_secs), bottom), Ink::Grid, 0.45);
+            canvas.area(&area, ink, 0.3);
+            canvas.line(&outline, ink, LINE);
+            canvas.text((panel.left - 14.0, bottom - STRIP / 2.0), &row.name, Type::new(Ink::Text, Anchor::End));
+            let mean = format!("{:.0} %", row.mean * 100.0);
+            canvas.text((super::WIDTH, bottom - STRIP / 2.0), &mean, Type::new(ink, Anchor::End).bold());
+        }
+    })
+}
+
+/// Steps of the shares up to the end of the run.
+fn outline(row: &UtilizationRow, x: Scale, y: Scale, end: f64) -> Vec<(f64, f64)> {
+    let span = end / row.shares.len().max(1) as f64;
+    let steps = row.shares.iter().enumerate().flat_map(|(bin, &share)| {
+        let from = bin as f64 * span;
+        let level = y.at(share);
+        [(x.at(from.min(row.end_secs)), level), (x.at((from + span).min(row.end_secs)), level)]
+    });
+    let kept = (row.end_secs / span).ceil() as usize * 2;
+    steps.take(kept.max(2)).collect()
+}

@@ -1,0 +1,188 @@
+//! Figures of the page with captions that say what to see.
+
+use goodput_env::time::SimTime;
+use serde::Serialize;
+
+use super::words::tied;
+use super::{Report, color_of};
+use crate::metrics::{HEADLINE, jct_secs};
+use crate::plots::{
+    CdfSeries, Figure, ForestRow, GanttFrame, PROFILE_MOST_BANDS, ProfileSeries, UtilizationRow, cdf, forest, gantt,
+    learning_curve, performance_profiles, utilization,
+};
+use crate::run::{Evaluation, Run};
+use crate::summary::{PolicySummary, profiles, scores};
+use crate::tables::ranking;
+
+/// A figure with its heading.
+#[derive(Serialize)]
+pub(super) struct Section {
+    id: &'static str,
+    heading: String,
+    svg: String,
+    caption: String,
+}
+
+impl Section {
+    fn new(id: &'static str, heading: impl Into<String>, figure: &Figure, caption: &str) -> Self {
+        Self { id, heading: heading.into(), svg: figure.inline().into(), caption: tied(caption) }
+    }
+}
+
+/// Policies, best first, with their runs of the scenario whose allocations were logged.
+type Shown<'a> = [(&'a PolicySummary, &'a Run)];
+
+/// The figures, in reading order; those without data are left out.
+pub(super) fn figures(evaluation: &Evaluation, report: &Report) -> Vec<Section> {
+    let ranked = ranking(&evaluation.summary);
+    let first = |policy: &&'_ PolicySummary| evaluation.runs_of(color_of(evaluation, &policy.name)).first();
+    let shown: Vec<(&PolicySummary, &Run)> =
+        ranked.iter().filter_map(|policy| Some((*policy, first(policy)?))).collect();
+    let mut sections = Vec::new();
+    sections.extend(differences(evaluation, &ranked));
+    sections.extend(report.learning.as_ref().map(|learning| {
+        let caption = format!(
+            "{} during training, evaluated on seeds it was not trained on; the band is the interval over those seeds. \
+             Lines are baselines on the same seeds: where the curve crosses one, training has caught up with it.",
+            learning.name
+        );
+        Section::new(
+            "learning",
+            "How it learnt",
+            &learning_curve(learning, color_of(evaluation, &learning.name)),
+            &caption,
+        )
+    }));
+    sections.extend(completion(evaluation, &ranked));
+    sections.extend(fullness(evaluation, &shown));
+    sections.extend(gantts(evaluation, &shown, report.focus.as_deref()));
+    sections.extend(reliability(evaluation, &ranked));
+    sections
+}
+
+fn differences(evaluation: &Evaluation, ranked: &[&PolicySummary]) -> Option<Section> {
+    let reference = &evaluation.summary.reference;
+    let row = |policy: &&PolicySummary| {
+        let ratio = *policy.versus_reference.as_ref()?.ratio.get(HEADLINE)?;
+        Some(ForestRow { name: policy.name.clone(), ratio })
+    };
+    let rows: Vec<ForestRow> = ranked.iter().filter_map(row).collect();
+    let caption = format!(
+        "Each policy's mean completion time relative to {reference}, on the same seeds. Whiskers are {} % intervals of the \
+         paired bootstrap; one that stays off the line is a difference that these seeds establish. Blue is sooner, orange \
+         later, grey undecided.",
+        evaluation.summary.statistics.confidence * 100.0
+    );
+    (!rows.is_empty())
+        .then(|| Section::new("differences", "Who finishes jobs sooner", &forest(reference, &rows), &caption))
+}
+
+fn completion(evaluation: &Evaluation, ranked: &[&PolicySummary]) -> Option<Section> {
+    let curve = |policy: &&PolicySummary| {
+        let color = color_of(evaluation, &policy.name);
+        let jobs = evaluation.runs_of(color).iter().flat_map(|run| &run.outcome.jobs);
+        CdfSeries { name: policy.name.clone(), color, jct_secs: jobs.filter_map(jct_secs).collect() }
+    };
+    let curves: Vec<CdfSeries> = ranked.iter().map(curve).collect();
+    let caption = "Share of all jobs, over all runs, that are complete within a time of their submission. A curve further \
+                   left is better; where curves cross, one policy favours short jobs at the expense of long ones.";
+    let any = curves.iter().any(|curve| !curve.jct_secs.is_empty());
+    any.then(|| Section::new("completion", "How long jobs take", &cdf(&curves), caption))
+}
+
+fn fullness(evaluation: &Evaluation, shown: &Shown<'_>) -> Option<Section> {
+    let until = shown.iter().map(|(_, run)| run.outcome.end).max().filter(|&end| end > SimTime::ZERO)?;
+    let strip = |(policy, run): &(&PolicySummary, &Run)| {
+        let mean = run.measures.get("utilization").unwrap_or(0.0);
+        let color = color_of(evaluation, &policy.name);
+        UtilizationRow::new(&policy.name, color, &run.scenario, &run.outcome, until, mean)
+    };
+    let strips: Vec<UtilizationRow> = shown.iter().map(strip).collect();
+    let caption = format!(
+        "Share of accelerators held on {}. The shaded box ends with the last job: a policy that fills it early and leaves no \
+         long thin tail packs work well. Holding is not progress: compare goodput in the table.",
+        scenario_of(evaluation, shown)
+    );
+    Some(Section::new("utilisation", "How full the cluster is", &utilization(&strips, until), &caption))
+}
+
+fn gantts(evaluation: &Evaluation, shown: &Shown<'_>, focus: Option<&str>) -> Vec<Section> {
+    let chosen = gantt_choice(shown, focus, &evaluation.summary.reference);
+    let frame = GanttFrame::new(chosen.iter().map(|(.., run)| &run.outcome));
+    let section = |(id, policy, run): (&'static str, &str, &Run)| {
+        let figure = gantt(&run.scenario, &run.outcome, frame)?;
+        let caption = format!(
+            "Every job of {} under {policy}, in order of submission. Thin lines are waiting, a gap in a bar is a preemption, \
+             and a bar is as high as the job has GPUs.",
+            scenario_of(evaluation, shown)
+        );
+        Some(Section::new(id, format!("What {policy} does"), &figure, &caption))
+    };
+    chosen.into_iter().filter_map(section).collect()
+}
+
+fn reliability(evaluation: &Evaluation, ranked: &[&PolicySummary]) -> Option<Section> {
+    let reference = &evaluation.summary.reference;
+    let (thresholds, series) = profile_series(evaluation, ranked)?;
+    let bands = if series.len() <= PROFILE_MOST_BANDS { " Bands are pointwise intervals." } else { "" };
+    let caption = format!(
+        "Share of runs in which a policy is at least so many times faster than {reference} in mean completion time. A curve \
+         that is higher everywhere belongs to the better policy; right of the line it beats {reference}.{bands}"
+    );
+    let figure = performance_profiles(reference, &thresholds, &series);
+    Some(Section::new("profiles", "How reliable the advantage is", &figure, &caption))
+}
+
+fn scenario_of(evaluation: &Evaluation, shown: &Shown<'_>) -> String {
+    shown.first().map_or_else(String::new, |(_, run)| {
+        format!("workload {}, seed {}", evaluation.workloads[run.workload], run.seed)
+    })
+}
+
+/// The run in focus (or the best), and the reference's beside it.
+fn gantt_choice<'a>(
+    first: &[(&'a PolicySummary, &'a Run)],
+    focus: Option<&str>,
+    reference: &str,
+) -> Vec<(&'static str, &'a str, &'a Run)> {
+    let chosen = first.iter().find(|(policy, _)| Some(policy.name.as_str()) == focus).or(first.first());
+    let base = first.iter().find(|(policy, _)| policy.name == reference);
+    let mut picked: Vec<(&'static str, &str, &Run)> = Vec::new();
+    for (id, found) in [("gantt", chosen), ("gantt-reference", base)] {
+        if let Some((policy, run)) = found.filter(|(policy, _)| picked.iter().all(|(_, name, _)| *name != policy.name))
+        {
+            picked.push((id, &policy.name, run));
+        }
+    }
+    picked
+}
+
+/// Thresholds and profiles of all policies but the reference, where there are runs enough to speak of shares.
+fn profile_series(evaluation: &Evaluation, ranked: &[&PolicySummary]) -> Option<(Vec<f64>, Vec<ProfileSeries>)> {
+    let (policies, workloads) = (evaluation.policies.len(), evaluation.workloads.len());
+    let base = color_of(evaluation, &evaluation.summary.reference);
+    if evaluation.summary.runs_per_policy() < 5 {
+        return None;
+    }
+    let others = ranked.iter().filter(|policy| policy.versus_reference.is_some());
+    let all: Vec<(&str, usize, ndarray::Array2<f64>)> = others
+        .filter_map(|policy| {
+            let index = color_of(evaluation, &policy.name);
+            Some((policy.name.as_str(), index, scores(policies, workloads, &evaluation.runs, index, base)?))
+        })
+        .collect();
+    let values = || all.iter().flat_map(|(.., scores)| scores.iter().copied());
+    let (low, high) = (values().fold(f64::INFINITY, f64::min), values().fold(0.0, f64::max));
+    if all.is_empty() || low >= high {
+        return None;
+    }
+    let (low, high) = (low.min(1.0) * 0.98, high.max(1.0) * 1.02);
+    let thresholds: Vec<f64> = (0..=240).map(|k| low + (high - low) * f64::from(k) / 240.0).collect();
+    let series = all.iter().map(|(name, color, scores)| ProfileSeries {
+        name: (*name).to_owned(),
+        color: *color,
+        shares: profiles(&evaluation.summary, scores, &thresholds),
+    });
+    let series = series.collect();
+    Some((thresholds, series))
+}

@@ -1,0 +1,202 @@
+//! Per-job rows, allocation events and the leaderboard.
+//!
+//! The job table has the columns of batsim's `jobs.csv` under their names, so that evalys and its kin read it, and our own
+//! beside them. Times there are seconds since the start of the run; columns of ours carry their unit in the name.
+
+use goodput_datasets::store::{Column, Table};
+use goodput_env::sim::JobRecord;
+
+use crate::format::{Shown, change};
+use crate::metrics::{HEADLINE, METRICS, Unit, metric};
+use crate::run::{Evaluation, Run};
+use crate::stats::Estimate;
+use crate::summary::{PolicySummary, Summary};
+
+/// One row per job and run, in the order of the runs.
+///
+/// `execution_time` is batsim's: from the first start to completion; `executed_secs` leaves out the time a preempted job
+/// waited. `stretch` is turnaround over execution time. `requested_number_of_resources` counts accelerators, and `gpus_mean`
+/// is their mean number while any were held; `allocated_resources`, which in batsim lists machines by number, stays empty
+/// because placements move during a run and are not recorded.
+pub fn job_table(evaluation: &Evaluation) -> Table {
+    job_rows(
+        evaluation
+            .runs
+            .iter()
+            .map(|run| (run, evaluation.policies[run.policy].as_str(), evaluation.workloads[run.workload].as_str())),
+    )
+}
+
+fn job_rows<'a>(runs: impl Iterator<Item = (&'a Run, &'a str, &'a str)>) -> Table {
+    let rows: Vec<(&Run, &JobRecord, &str, &str)> = runs
+        .flat_map(|(run, policy, workload)| run.outcome.jobs.iter().map(move |job| (run, job, policy, workload)))
+        .collect();
+    let text = |of: &dyn Fn(&Run, &JobRecord) -> String| {
+        rows.iter().map(|(run, job, ..)| of(run, job)).collect::<Vec<String>>()
+    };
+    let secs =
+        |of: &dyn Fn(&JobRecord) -> Option<f64>| rows.iter().map(|(_, job, ..)| of(job)).collect::<Vec<Option<f64>>>();
+    let whole =
+        |of: &dyn Fn(&Run, &JobRecord) -> i64| rows.iter().map(|(run, job, ..)| of(run, job)).collect::<Vec<i64>>();
+    let request = |run: &Run, job: &JobRecord| run.scenario.workload.jobs[job.job.index()].request.clone();
+    let execution = |job: &JobRecord| Some((job.finish? - job.start?).as_secs_f64());
+    let turnaround = |job: &JobRecord| Some(job.jct()?.as_secs_f64());
+    let state = |_: &Run, job: &JobRecord| match (job.finish, job.start) {
+        (Some(_), _) => "COMPLETED_SUCCESSFULLY".to_owned(),
+        (None, Some(_)) => "RUNNING".to_owned(),
+        (None, None) => "SUBMITTED".to_owned(),
+    };
+    let gpus_mean = |job: &JobRecord| {
+        let millis = job.executed.as_millis();
+        (millis > 0).then(|| job.attained_gpu_millis as f64 / millis as f64)
+    };
+    Table::new(vec![
+        Column::new("job_id", text(&|run, job| request(run, job).name)),
+        Column::new("policy", rows.iter().map(|(_, _, policy, _)| (*policy).to_owned()).collect::<Vec<String>>()),
+        Column::new("workload", rows.iter().map(|(.., workload)| (*workload).to_owned()).collect::<Vec<String>>()),
+        Column::new("seed", whole(&|run, _| run.seed as i64)),
+        Column::new("application", text(&|run, job| run.scenario.workload.application_name(job.job).to_owned())),
+        Column::new("tenant", whole(&|run, job| i64::from(request(run, job).tenant))),
+        Column::new("submission_time", secs(&|job| Some(job.submit.as_secs_f64()))),
+        Column::new("requested_number_of_resources", whole(&|run, job| i64::from(request(run, job).gpus))),
+        Column::new("final_state", text(&state)),
+        Column::new("starting_time", secs(&|job| Some(job.start?.as_secs_f64()))),
+        Column::new("execution_time", secs(&execution)),
+        Column::new("finish_time", secs(&|job| Some(job.finish?.as_secs_f64()))),
+        Column::new("waiting_time", secs(&crate::metrics::queueing_delay_secs)),
+        Column::new("turnaround_time", secs(&turnaround)),
+        Column::new(
+            "stretch",
+            secs(&|job| Some(turnaround(job)? / execution(job)?).filter(|stretch| stretch.is_finite())),
+        ),
+        Column::new("allocated_resources", vec![None::<String>; rows.len()]),
+        Column::new("gpus_mean", secs(&gpus_mean)),
+        Column::new("gpu_secs", secs(&|job| Some(job.attained_gpu_millis as f64 / 1000.0))),
+        Column::new("executed_secs", secs(&|job| Some(job.executed.as_secs_f64()))),
+        Column::new("restarting_secs", secs(&|job| Some(job.restarting.as_secs_f64()))),
+        Column::new("restarts", whole(&|_, job| i64::from(job.restarts))),
+    ])
+}
+
+/// One row per change of an allocation, of the runs that logged them.
+pub fn allocation_table(evaluation: &Evaluation) -> Table {
+    let rows =
+        || evaluation.runs.iter().flat_map(|run| run.outcome.allocations.iter().map(move |change| (run, change)));
+    let text = |of: &dyn Fn(&Run) -> String| rows().map(|(run, _)| of(run)).collect::<Vec<String>>();
+    Table::new(vec![
+        Column::new("policy", text(&|run| evaluation.policies[run.policy].clone())),
+        Column::new("workload", text(&|run| evaluation.workloads[run.workload].clone())),
+        Column::new("seed", rows().map(|(run, _)| run.seed as i64).collect::<Vec<i64>>()),
+        Column::new("time_secs", rows().map(|(_, change)| change.at.as_secs_f64()).collect::<Vec<f64>>()),
+        Column::new(
+            "job_id",
+            rows()
+                .map(|(run, change)| run.scenario.workload.jobs[change.job.index()].request.name.clone())
+                .collect::<Vec<String>>(),
+        ),
+        Column::new("gpus", rows().map(|(_, change)| i64::from(change.gpus)).collect::<Vec<i64>>()),
+        Column::new("nodes", rows().map(|(_, change)| i64::from(change.nodes)).collect::<Vec<i64>>()),
+    ])
+}
+
+/// One row per run with all metrics.
+pub fn run_table(evaluation: &Evaluation) -> Table {
+    let runs = &evaluation.runs;
+    let mut columns = vec![
+        Column::new("policy", runs.iter().map(|run| evaluation.policies[run.policy].clone()).collect::<Vec<String>>()),
+        Column::new(
+            "workload",
+            runs.iter().map(|run| evaluation.workloads[run.workload].clone()).collect::<Vec<String>>(),
+        ),
+        Column::new("seed", runs.iter().map(|run| run.seed as i64).collect::<Vec<i64>>()),
+        Column::new(
+            "information",
+            runs.iter().map(|run| run.scenario.options.information.to_string()).collect::<Vec<String>>(),
+        ),
+    ];
+    for metric in METRICS {
+        columns.push(Column::new(
+            metric.key,
+            runs.iter().map(|run| run.measures.get(metric.key)).collect::<Vec<Option<f64>>>(),
+        ));
+    }
+    Table::new(columns)
+}
+
+/// Policies in order of the headline metric, best first; those without a value last.
+pub fn ranking(summary: &Summary) -> Vec<&PolicySummary> {
+    let mean = |policy: &PolicySummary| policy.metrics.get(HEADLINE).map_or(f64::INFINITY, |estimate| estimate.value);
+    let mut ranked: Vec<&PolicySummary> = summary.policies.iter().collect();
+    ranked.sort_by(|a, b| mean(a).total_cmp(&mean(b)));
+    ranked
+}
+
+/// The metrics of the leaderboard and of the report's first table.
+pub(crate) const COLUMNS: [&str; 7] =
+    [HEADLINE, "jct_p50_secs", "jct_p99_secs", "makespan_secs", "utilization", "goodput", "restarts_mean"];
+
+/// The unit in which a metric of all policies reads best.
+pub(crate) fn shown(summary: &Summary, key: &str) -> Shown {
+    let values = summary.policies.iter().filter_map(|policy| policy.metrics.get(key)).map(|estimate| estimate.value);
+    Shown::new(metric(key).map_or(Unit::Ratio, |metric| metric.unit), values)
+}
+
+/// The comparison as a Markdown table, best mean JCT first, with the information level of each policy.
+pub fn leaderboard(summary: &Summary) -> String {
+    let mut head = vec!["policy".to_owned(), "information".to_owned()];
+    for key in COLUMNS {
+        let (name, unit) = (metric(key).map_or(key, |metric| metric.name), shown(summary, key).unit);
+        head.push(if unit.is_empty() { name.into() } else { format!("{name}, {unit}") });
+    }
+    head.insert(3, format!("against {}, %", summary.reference));
+    let rows = ranking(summary).into_iter().map(|policy| {
+        let mut row = vec![policy.name.clone(), policy.information.clone()];
+        row.extend(COLUMNS.iter().map(|key| cell(summary, policy, key)));
+        row.insert(3, against_cell(policy));
+        row
+    });
+    markdown(&head, &rows.collect::<Vec<_>>())
+}
+
+fn cell(summary: &Summary, policy: &PolicySummary, key: &str) -> String {
+    let Some(estimate) = policy.metrics.get(key) else { return "–".into() };
+    let shown = shown(summary, key);
+    match (key == HEADLINE, estimate.ci) {
+        (true, Some(_)) => format!("{} [{}]", shown.number(estimate.value), shown.interval(estimate)),
+        _ => shown.number(estimate.value),
+    }
+}
+
+fn against_cell(policy: &PolicySummary) -> String {
+    let Some(versus) = &policy.versus_reference else { return "–".into() };
+    let unequal = if versus.same_information { "" } else { " *" };
+    versus.ratio.get(HEADLINE).map_or_else(|| "–".into(), |ratio| format!("{}{unequal}", change_with_interval(ratio)))
+}
+
+fn change_with_interval(ratio: &Estimate) -> String {
+    match ratio.ci {
+        Some(ci) => format!("{} [{}, {}]", change(ratio.value), change(ci.low), change(ci.high)),
+        None => change(ratio.value),
+    }
+}
+
+/// Pads columns so that the source reads as well as the rendering; the first two are text, the rest numbers.
+fn markdown(head: &[String], rows: &[Vec<String>]) -> String {
+    let width =
+        |column: usize| rows.iter().chain([&head.to_vec()]).map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..head.len()).map(width).collect();
+    let line = |row: &[String]| {
+        let cells = row.iter().zip(&widths).enumerate().map(|(column, (text, &width))| match column {
+            0 | 1 => format!("{text:<width$}"),
+            _ => format!("{text:>width$}"),
+        });
+        format!("| {} |\n", cells.collect::<Vec<_>>().join(" | "))
+    };
+    let rule = widths.iter().enumerate().map(|(column, &width)| match column {
+        0 | 1 => "-".repeat(width),
+        _ => format!("{}:", "-".repeat(width.saturating_sub(1))),
+    });
+    let rule = format!("| {} |\n", rule.collect::<Vec<_>>().join(" | "));
+    let body: String = rows.iter().map(|row| line(row)).collect();
+    format!("{}{rule}{body}", line(head))
+}

@@ -1,0 +1,93 @@
+//! The page: deterministic, self-contained, and complete.
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
+mod common;
+
+use common::{comparison, many_policies};
+use goodput_eval::plots::{CurvePoint, LearningCurve};
+use goodput_eval::{Evaluation, Interval, Report, ReportError};
+
+fn report() -> Report {
+    let points = (0..40).map(|k| {
+        let x = f64::from(k) * 0.1;
+        let mean = 0.55 + 0.75 * (-x * 1.4).exp() + 0.015 * (x * 9.0).sin();
+        CurvePoint { x, mean, ci: Some(Interval { low: mean - 0.05, high: mean + 0.06 }) }
+    });
+    Report {
+        title: "Sample: stand-in policies on a test workload".into(),
+        lead: "Made by a test to look at the page; the learning curve is drawn from a formula.".into(),
+        focus: Some("equal-6".into()),
+        command: "GOODPUT_SAMPLE_REPORT=/tmp/sample.html cargo nextest run --release -p goodput-eval --test report"
+            .into(),
+        config: "[cluster]\nnodes = 4\n\n[agent.ppo]\nlr = 0.001\nnote = \"<b>\"\n".into(),
+        versions: vec![("goodput".into(), "0.1.0".into()), ("burn".into(), "0.22.1".into())],
+        learning: Some(LearningCurve {
+            name: "equal-6".into(),
+            x_name: "decisions, millions".into(),
+            y_name: "mean JCT on validation seeds, hours".into(),
+            points: points.collect(),
+            baselines: vec![("fifo".into(), 1.1), ("shortest".into(), 0.72), ("equal-2".into(), 0.69)],
+        }),
+    }
+}
+
+fn evaluation() -> Evaluation {
+    let mut comparison = comparison(6, 40);
+    comparison.policies = many_policies();
+    comparison.reference = Some("equal-2".into());
+    comparison.run(&|_, _| {}).unwrap()
+}
+
+#[test]
+fn the_page_is_the_same_twice_and_fetches_nothing() {
+    let page = report().render(&evaluation()).unwrap();
+    assert_eq!(page, report().render(&evaluation()).unwrap());
+    for foreign in ["<script", "<link", "src=", "url(", "@import"] {
+        assert!(!page.contains(foreign), "{foreign}");
+    }
+    assert_eq!(page.matches("http").count(), page.matches("http://www.w3.org/2000/svg").count());
+    assert!(page.contains("&lt;b&gt;"), "the configuration is escaped");
+    assert!(page.contains("prefers-color-scheme:dark"));
+    // Only roles reach the figures, never a colour that one theme would not show.
+    assert!(!page.contains("fill=\"#") && !page.contains("stroke=\"#"));
+    if let Some(path) = std::env::var_os("GOODPUT_SAMPLE_REPORT") {
+        std::fs::write(path, page).unwrap();
+    }
+}
+
+#[test]
+fn every_part_is_there() {
+    let page = report().render(&evaluation()).unwrap();
+    for id in [
+        "results",
+        "differences",
+        "learning",
+        "completion",
+        "utilisation",
+        "gantt",
+        "gantt-reference",
+        "profiles",
+        "evidence",
+        "workloads",
+        "provenance",
+    ] {
+        assert!(page.contains(&format!("id=\"{id}\"")), "{id}");
+    }
+    assert!(page.contains("estimate (sigma 0.5)"));
+}
+
+#[test]
+fn a_single_run_of_a_single_policy_makes_a_page() {
+    let mut one = comparison(1, 3);
+    one.policies.truncate(1);
+    one.scenarios.truncate(1);
+    let page = Report { title: "One".into(), ..Report::default() }.render(&one.run(&|_, _| {}).unwrap()).unwrap();
+    assert!(page.contains("no intervals"));
+    assert!(!page.contains("id=\"differences\""));
+}
+
+#[test]
+fn an_unknown_focus_is_an_error() {
+    let report = Report { focus: Some("ppo".into()), ..Report::default() };
+    assert!(matches!(report.render(&evaluation()), Err(ReportError::UnknownFocus(name)) if name == "ppo"));
+}

@@ -1,0 +1,76 @@
+//! Tables: their columns, their bytes, the leaderboard.
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
+mod common;
+
+use std::path::Path;
+
+use common::comparison;
+use goodput_eval::Evaluation;
+use goodput_eval::tables::{allocation_table, job_table, leaderboard, run_table};
+
+fn evaluation() -> Evaluation {
+    comparison(2, 4).run(&|_, _| {}).unwrap()
+}
+
+fn csv(table: &goodput_datasets::store::Table) -> String {
+    let mut out = Vec::new();
+    table.write_csv(Path::new("test.csv"), &mut out).unwrap();
+    String::from_utf8(out).unwrap()
+}
+
+#[test]
+fn a_job_row_has_batsims_columns_and_ours() {
+    let text = csv(&job_table(&evaluation()));
+    let head: Vec<&str> = text.lines().take(3).collect();
+    insta::assert_snapshot!(head.join("\n"));
+    assert_eq!(text.lines().count(), 1 + 3 * 4 * 4);
+}
+
+#[test]
+fn times_of_a_job_add_up() {
+    use goodput_datasets::store::Values;
+    let table = job_table(&evaluation());
+    let column = |name: &str| match table.column(name).unwrap() {
+        Values::Float64(values) => values.iter().map(|value| value.unwrap()).collect::<Vec<f64>>(),
+        other => panic!("{name} holds {}", other.kind()),
+    };
+    let (waiting, execution, turnaround) =
+        (column("waiting_time"), column("execution_time"), column("turnaround_time"));
+    let (submit, start, finish) = (column("submission_time"), column("starting_time"), column("finish_time"));
+    for row in 0..table.rows() {
+        assert!((waiting[row] + execution[row] - turnaround[row]).abs() < 1e-9);
+        assert!((submit[row] + waiting[row] - start[row]).abs() < 1e-9);
+        assert!((start[row] + execution[row] - finish[row]).abs() < 1e-9);
+    }
+}
+
+#[test]
+fn only_the_first_scenario_logs_its_allocations() {
+    let text = csv(&allocation_table(&evaluation()));
+    assert!(text.lines().skip(1).all(|line| line.contains(",steady,0,")));
+    assert!(text.lines().count() > 3 * 4 * 2);
+}
+
+#[test]
+fn a_run_has_a_row_with_every_metric() {
+    let text = csv(&run_table(&evaluation()));
+    assert_eq!(text.lines().count(), 1 + 12);
+    assert!(text.starts_with("policy,workload,seed,information,jct_mean_secs,"));
+}
+
+#[test]
+fn parquet_is_the_same_twice_and_reads_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let (first, second) = (folder.path().join("a.parquet"), folder.path().join("b.parquet"));
+    let table = job_table(&evaluation());
+    table.write_parquet(&first).unwrap();
+    job_table(&evaluation()).write_parquet(&second).unwrap();
+    assert_eq!(std::fs::read(&first).unwrap(), std::fs::read(&second).unwrap());
+    assert_eq!(goodput_datasets::store::Table::read_parquet(&first).unwrap(), table);
+}
+
+#[test]
+fn the_leaderboard_is_a_markdown_table() {
+    insta::assert_snapshot!(leaderboard(&comparison(3, 12).run(&|_, _| {}).unwrap().summary));
+}

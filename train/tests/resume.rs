@@ -1,0 +1,84 @@
+//! Training is a function of its configuration: stopping, resuming and the number of threads change nothing.
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use goodput_eval::setup::{ClusterConfig, EnvironmentConfig, NodeGroup, WorkloadConfig};
+use goodput_train::config::{AgentConfig, EvaluateConfig, Experiment, PpoAgent, TrainConfig, WarmStart};
+use goodput_train::run_dir::RunDir;
+use goodput_train::{Hooks, Trained, train};
+
+fn experiment() -> Experiment {
+    let synthetic = goodput_datasets::synth::DiurnalSynth { jobs: 12, jobs_per_hour: 20.0, ..Default::default() };
+    Experiment {
+        name: "small".into(),
+        seed: 3,
+        cluster: ClusterConfig { groups: vec![NodeGroup { accelerator: "t4".into(), nodes: 2, gpus_per_node: 4 }] },
+        workload: WorkloadConfig::Synthetic(goodput_datasets::synth::SynthConfig::Diurnal(synthetic)),
+        environment: EnvironmentConfig { slots: 16, ..Default::default() },
+        agent: AgentConfig::Ppo(PpoAgent {
+            envs: 6,
+            steps_per_env: 24,
+            minibatch: 48,
+            epochs: 2,
+            warm_start: Some(WarmStart { teacher: "srtf".into(), decisions: 288, learning_rate: 1e-3, kl_penalty: 0.1 }),
+            ..Default::default()
+        }),
+        train: TrainConfig { decisions: 4 * 144, checkpoint_every: 100, evaluate_every: 2, validation_seeds: 2 },
+        evaluate: EvaluateConfig { policies: vec!["fifo".into()], seeds: 1 },
+    }
+}
+
+/// Trains in `path`, asking to stop after `stop_after` updates where given.
+fn run(path: &Path, stop_after: Option<u64>) -> Trained {
+    let experiment = experiment();
+    let dir = match path.join("config.toml").exists() {
+        true => RunDir::open(path).unwrap(),
+        false => {
+            let dir = RunDir::create(path).unwrap();
+            dir.write("config.toml", b"the same for all runs").unwrap();
+            dir
+        }
+    };
+    let (stop, updates) = (AtomicBool::new(false), AtomicU64::new(0));
+    let progress = |progress: goodput_train::Progress| {
+        let done = if progress.phase == "train" { updates.fetch_add(1, Ordering::Relaxed) + 1 } else { 0 };
+        if stop_after == Some(done) {
+            stop.store(true, Ordering::Relaxed);
+        }
+    };
+    train(&experiment, &dir, &Hooks { stop: &stop, progress: &progress, argv: vec!["test".into()] }).unwrap()
+}
+
+/// Every file of the final checkpoint, the policy and the progress.
+fn fingerprint(path: &Path, trained: &Trained) -> Vec<Vec<u8>> {
+    let Trained::Complete(bundle) = trained else { panic!("not complete") };
+    let latest = std::fs::read_to_string(path.join("checkpoints/latest")).unwrap();
+    let files = ["learner.bin", "best.bin", "reference.bin", "state.json"].map(|name| path.join(&latest).join(name));
+    let mut bytes: Vec<_> = files.iter().map(|file| std::fs::read(file).unwrap()).collect();
+    bytes.push(std::fs::read(path.join("progress.csv")).unwrap());
+    bytes.push(bundle.to_bytes());
+    bytes
+}
+
+#[test]
+fn stopping_and_resuming_changes_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let whole = dir.path().join("whole");
+    let expected = fingerprint(&whole, &run(&whole, None));
+    let halves = dir.path().join("halves");
+    assert!(matches!(run(&halves, Some(2)), Trained::Stopped));
+    assert_eq!(fingerprint(&halves, &run(&halves, None)), expected);
+}
+
+#[test]
+fn the_number_of_threads_changes_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let with_threads = |threads: usize| {
+        let path = dir.path().join(threads.to_string());
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        pool.install(|| fingerprint(&path, &run(&path, None)))
+    };
+    assert_eq!(with_threads(1), with_threads(3));
+}
