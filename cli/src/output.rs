@@ -92,7 +92,7 @@ impl Rows {
 
     fn table(&self, out: &mut impl Write) -> io::Result<()> {
         let mut table = comfy_table::Table::new();
-        table.load_preset(comfy_table::presets::NOTHING);
+        table.load_style(comfy_table::presets::NOTHING);
         table.set_header(self.columns.iter().map(|column| column.to_uppercase()));
         let numeric = |at: usize| self.rows.iter().any(|row| matches!(row[at], Cell::Number(..) | Cell::Whole(_)));
         for row in &self.rows {

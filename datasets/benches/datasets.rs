@@ -28,6 +28,15 @@ fn main() {
     time("catalog from profiles", 50, || pollux_profiles::catalog(&profiles, None).map(drop));
     time("step times alone, all rows", 20, || step_times::read(&exact, |_| u32::MAX).map(drop));
     time("catalog from profiles and step times", 20, || pollux_profiles::catalog(&profiles, Some(&exact)).map(drop));
+    let shipped = |name: &str| catalog.get(name).map_or(0, |application| application.limits.max);
+    let rows = step_times::read(&exact, shipped).expect("readable");
+    let thin = std::env::temp_dir().join(format!("goodput-bench-{}.parquet", std::process::id()));
+    step_times::table(&rows).write_parquet(&thin).expect("the temporary directory can be written");
+    time("catalog from profiles and thinned step times", 20, || {
+        pollux_profiles::catalog(&profiles, Some(&thin)).map(drop)
+    });
+    println!("{:<58} {:>12}", "rows of thinned step times", rows.values().map(Vec::len).sum::<usize>());
+    std::fs::remove_file(&thin).expect("it was written above");
     time("workload-6 (160 jobs)", 1000, || read_workload(&workload, catalog).map(drop));
     time("philly.csv (82,247 jobs) to rows", 10, || read_jobs(&philly).map(drop));
     time("philly.csv to a workload", 5, || read_workload(&philly, catalog).map(drop));

@@ -212,6 +212,19 @@ fn exact_step_times_survive_the_thinning() {
 }
 
 #[test]
+fn thinned_step_times_load_as_the_full_ones_do() {
+    let path = shared("reference/pollux/interpolated_step_times.parquet");
+    let largest = |name: &str| if name == "bert" { 384 } else { 0 };
+    let rows = step_times::read(&path, largest).unwrap();
+    assert!(rows["bert"].len() < 3_000 && rows["cifar10"].is_empty(), "{}", rows["bert"].len());
+    let dir = tempfile::tempdir().unwrap();
+    let thin = dir.path().join("thin.parquet");
+    step_times::table(&rows).write_parquet(&thin).unwrap();
+    let again = step_times::read(&thin, largest).unwrap();
+    assert_eq!(again["bert"], rows["bert"]);
+}
+
+#[test]
 fn a_profile_with_a_hole_names_file_and_line() {
     let header = "progress,iteration,metric,grad_sqr,grad_var\n";
     let epochs = |skip: usize| -> String {

@@ -56,18 +56,22 @@ impl Action {
     }
 }
 
-/// The sizes a job can be moved through: its smallest, then one accelerator at a time up to a full node, then node by node.
+/// The sizes a job can be moved through: its smallest, then one accelerator at a time up to a full node, then node by node. A
+/// job that holds nothing starts at what it asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ladder {
     min: u32,
     max: u32,
     per_node: u32,
+    start: u32,
 }
 
 impl Ladder {
     /// The ladder of a job on nodes of `per_node` accelerators.
     pub fn of(job: &JobView<'_>, per_node: u32) -> Self {
-        Self { min: job.min_gpus(), max: job.max_gpus().max(job.min_gpus()), per_node }
+        let mut ladder = Self { min: job.min_gpus(), max: job.max_gpus().max(job.min_gpus()), per_node, start: 0 };
+        ladder.start = ladder.snap(job.request().gpus).max(ladder.min);
+        ladder
     }
 
     /// The smallest size.
@@ -83,7 +87,7 @@ impl Ladder {
     /// The next larger size; `None` at the top.
     pub fn up(&self, gpus: u32) -> Option<u32> {
         let next = match gpus {
-            0 => self.min,
+            0 => self.start,
             gpus if gpus < self.per_node => gpus + 1,
             gpus => (gpus / self.per_node + 1) * self.per_node,
         };

@@ -21,7 +21,7 @@ pub const SLOT_FEATURES: [&str; 24] = [
     "held",
     "min_gpus",
     "max_gpus",
-    "rigid",
+    "requested_gpus",
     "remaining_known",
     "rank_by_remaining",
     "demand_of_shorter",
@@ -160,7 +160,7 @@ impl Encoder {
         let since = (view.now - job.state.changed).as_secs_f64();
         let restarts = f64::from(job.state.restarts);
         let logs = log1p([job.age().as_secs_f64(), attained, since, restarts, until, at_min, 0.0, 0.0]);
-        let sizes = [slot.held, min, max].map(|gpus| self.log_size(gpus));
+        let sizes = [slot.held, min, max, job.request().gpus].map(|gpus| self.log_size(gpus));
         let f = &mut self.features[at * SLOT_FEATURES.len()..][..SLOT_FEATURES.len()];
         f[0] = 1.0;
         f[1] = logs[0] * 0.1;
@@ -168,8 +168,7 @@ impl Encoder {
         f[3] = logs[2] * 0.1;
         f[4] = logs[3] * 0.5;
         f[5] = logs[4] * 0.2;
-        f[6..9].copy_from_slice(&sizes);
-        f[9] = f32::from(u8::from(min == max));
+        f[6..10].copy_from_slice(&sizes);
         f[10] = f32::from(u8::from(work.is_some()));
         f[13] = logs[5] * 0.1;
         if work.is_some() { at_min } else { attained }

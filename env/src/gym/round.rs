@@ -37,6 +37,8 @@ pub struct Round {
     slots: Vec<Slot>,
     /// Free accelerators by type under the working allocation.
     free: Vec<u32>,
+    /// Accelerators in the cluster.
+    total: u32,
     hidden: usize,
     actions: usize,
     // Buffers, kept so that a round allocates nothing.
@@ -55,6 +57,7 @@ impl Round {
         for (node, &free) in view.cluster().nodes.iter().zip(view.free()) {
             self.free[node.accelerator as usize] += free;
         }
+        self.total = view.cluster().total_gpus();
         self.actions = 0;
         self.slots.clear();
         self.hidden = view.active().saturating_sub(layout.slots);
@@ -129,29 +132,32 @@ impl Round {
             return false;
         };
         match verb {
-            Verb::Grow => {
-                matches!(job.moved, None | Some(Verb::Grow))
-                    && job.up.is_some_and(|next| self.home(job, next).is_some())
+            Verb::Grow => matches!(job.moved, None | Some(Verb::Grow)) && self.grown(job).is_some(),
+            Verb::Shrink => {
+                // A job started in this round may still be given less than it asked for.
+                let started = job.held == 0 && job.moved == Some(Verb::Grow);
+                (started || matches!(job.moved, None | Some(Verb::Shrink))) && job.down.is_some()
             }
-            Verb::Shrink => matches!(job.moved, None | Some(Verb::Shrink)) && job.down.is_some(),
             Verb::Preempt => matches!(job.moved, None | Some(Verb::Shrink)) && job.working > 0,
         }
     }
 
-    /// The accelerator type on which a job can have `gpus`: its own if it holds any, otherwise the one with most free.
-    fn home(&self, job: &Slot, gpus: u32) -> Option<u16> {
-        let extra = gpus - job.working;
-        if job.working > 0 || self.free.len() == 1 {
-            return (self.free[job.accelerator as usize] >= extra).then_some(job.accelerator);
+    /// Size and accelerator type of a job moved one rung up, where there is room. A job runs on one type: its own if it holds
+    /// any, otherwise the one with most free; it starts with what it asked for, or with less where there is no more.
+    fn grown(&self, job: &Slot) -> Option<(u32, u16)> {
+        let next = job.up?;
+        if job.working > 0 {
+            return (self.free[job.accelerator as usize] >= next - job.working).then_some((next, job.accelerator));
         }
-        let (most, &free) =
-            self.free.iter().enumerate().max_by_key(|&(index, &free)| (free, std::cmp::Reverse(index)))?;
-        (free >= extra).then_some(most as u16)
+        let types = self.free.iter().enumerate();
+        let (most, &free) = types.max_by_key(|&(index, &free)| (free, std::cmp::Reverse(index)))?;
+        let start = job.ladder.snap(next.min(free));
+        (start > 0).then_some((start, most as u16))
     }
 
     /// Whether the round may end: not while everything would stand still although a job could be started.
     pub fn may_end(&self) -> bool {
-        let idle = self.hidden == 0 && self.slots.iter().all(|job| job.working == 0);
+        let idle = self.free.iter().sum::<u32>() == self.total;
         !(idle && (0..self.slots.len()).any(|slot| self.allows(slot, Verb::Grow)))
     }
 
@@ -162,10 +168,7 @@ impl Round {
         }
         let job = self.slots[slot];
         let (working, accelerator) = match verb {
-            Verb::Grow => {
-                let next = job.up.unwrap_or(job.working);
-                (next, self.home(&job, next).unwrap_or(job.accelerator))
-            }
+            Verb::Grow => self.grown(&job).unwrap_or((job.working, job.accelerator)),
             Verb::Shrink => (job.down.unwrap_or(job.working), job.accelerator),
             Verb::Preempt => (0, job.accelerator),
         };

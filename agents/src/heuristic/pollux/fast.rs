@@ -17,6 +17,10 @@ use super::objective::{Problem, Worth};
 
 /// Rounds of descent; it has usually settled after two.
 const SWEEPS: u32 = 6;
+/// Jobs that may grow at the expense of others.
+const WORST_OFF: usize = 16;
+/// Relative decrease of two terms that counts as one.
+const PROGRESS: f64 = 1e-9;
 
 /// Pollux with this search; a job that gains nothing from an accelerator does not get it.
 #[derive(Clone, Debug, Default)]
@@ -51,7 +55,7 @@ pub struct Fast {
     counts: Vec<u32>,
     order: Vec<usize>,
     evicted: Vec<usize>,
-    row: Vec<Lanes>,
+    rows: Vec<Lanes>,
 }
 
 impl Fast {
@@ -151,30 +155,63 @@ impl Fast {
         }
     }
 
-    /// Places each job anew, the worst off first, for as long as that helps.
+    /// Places each job anew, the worst off first, and lets jobs exchange accelerators, for as long as that helps.
     fn descend(&mut self, problem: &mut Problem) {
-        let draft = &mut self.draft;
         for _ in 0..SWEEPS {
             let mut improved = false;
             self.order.clear();
             self.order.extend(0..problem.jobs.len());
-            self.order.sort_by(|&a, &b| draft.term[b].total_cmp(&draft.term[a]));
-            for &job in &self.order {
-                let before = draft.term[job];
-                self.row.clear();
-                self.row.extend_from_slice(draft.row(problem, job));
-                draft.remove(problem, job);
-                draft.place(problem, job, u32::MAX);
-                if draft.term[job] < before {
-                    improved = true;
-                } else {
-                    draft.remove(problem, job);
-                    draft.put(problem, job, &self.row);
-                }
+            let term = &self.draft.term;
+            self.order.sort_by(|&a, &b| term[b].total_cmp(&term[a]));
+            for at in 0..self.order.len() {
+                improved |= self.replace(problem, &[(self.order[at], u32::MAX)]);
             }
-            if !improved {
+            if !improved && !self.exchange(problem) {
                 break;
             }
         }
+    }
+
+    /// Lets each of the worst off grow by a size at the expense of any other job. Returns whether anything changed.
+    fn exchange(&mut self, problem: &mut Problem) -> bool {
+        let mut improved = false;
+        for at in 0..self.order.len().min(WORST_OFF) {
+            let taker = self.order[at];
+            for giver in (0..problem.jobs.len()).filter(|&giver| giver != taker) {
+                if lanes::is_empty(self.draft.row(problem, giver)) {
+                    continue;
+                }
+                let has = lanes::sum(self.draft.row(problem, taker));
+                if let Some(wanted) = problem.sizes(taker).find(|&replicas| replicas > has) {
+                    improved |= self.replace(problem, &[(taker, wanted), (giver, u32::MAX)]);
+                }
+            }
+        }
+        improved
+    }
+
+    /// Places jobs anew, in this order and with at most so many replicas each, if that is better for them together.
+    fn replace(&mut self, problem: &mut Problem, jobs: &[(usize, u32)]) -> bool {
+        let draft = &mut self.draft;
+        let terms = |draft: &Draft| jobs.iter().map(|&(job, _)| draft.term[job]).sum::<f64>();
+        let before = terms(draft);
+        self.rows.clear();
+        for &(job, _) in jobs {
+            self.rows.extend_from_slice(draft.row(problem, job));
+            draft.remove(problem, job);
+        }
+        for &(job, most) in jobs {
+            draft.place(problem, job, most);
+        }
+        if terms(draft) < before * (1.0 - PROGRESS) {
+            return true;
+        }
+        for &(job, _) in jobs {
+            draft.remove(problem, job);
+        }
+        for (&(job, _), row) in jobs.iter().zip(self.rows.chunks_exact(problem.width)) {
+            draft.put(problem, job, row);
+        }
+        false
     }
 }

@@ -11,8 +11,8 @@ use super::lanes::{self, Lanes, add, and, is_distributed, nonzero, ones, set_lan
 use super::nsga2::Survival;
 use super::objective::{Problem, Worth};
 
-/// Probability, in 2^-32, of resetting a row, of thinning a row, and of zeroing an element of a thinned row.
-const TENTH: u32 = (u32::MAX as f64 * 0.1) as u32;
+/// Probability, in 2^-16, of resetting a row, of thinning a row, and of zeroing an element of a thinned row.
+const TENTH: u32 = 6554;
 /// Probability of crossover, in 2^-32.
 const CROSSOVER: u32 = (u32::MAX as f64 * 0.9) as u32;
 /// Attempts to replace duplicates by new children in one generation.
@@ -249,19 +249,28 @@ impl Genetic {
 
     /// Resets rows, zeroes elements, then fills free accelerators at random.
     fn mutate(&mut self, problem: &Problem, slot: u16, rng: &mut impl Rng) {
-        let (width, len) = (problem.width, problem.current.len());
+        match problem.width {
+            1 => self.mutate_rows(problem, 1, slot, rng),
+            width => self.mutate_rows(problem, width, slot, rng),
+        }
+    }
+
+    /// Inlined for the usual width, so that a row is a register and not a loop.
+    #[inline(always)]
+    fn mutate_rows(&mut self, problem: &Problem, width: usize, slot: u16, rng: &mut impl Rng) {
+        let len = problem.current.len();
         let cells = &mut self.cells[slot as usize * len..(slot as usize + 1) * len];
         let Scratch { used, sharers, open, open_nodes, .. } = &mut self.scratch;
         fill(used, width, [0; 16]);
         fill(sharers, width, [0; 16]);
         for (row, current) in cells.chunks_exact_mut(width).zip(problem.current.chunks_exact(width)) {
-            let draws = rng.next_u64();
-            if (draws as u32) < TENTH {
+            let draws = rng.next_u32();
+            if (draws & 0xffff) < TENTH {
                 row.copy_from_slice(current);
             }
-            if ((draws >> 32) as u32) < TENTH {
+            if (draws >> 16) < TENTH {
                 for replicas in row.iter_mut().flatten().filter(|replicas| **replicas > 0) {
-                    *replicas = if rng.next_u32() < TENTH { 0 } else { *replicas };
+                    *replicas = if below(rng, 1 << 16) < TENTH { 0 } else { *replicas };
                 }
             }
             for ((row, used), sharers) in row.iter().zip(used.iter_mut()).zip(sharers.iter_mut()) {
@@ -309,7 +318,11 @@ impl Genetic {
     fn settle(&mut self, problem: &mut Problem, slot: u16, rng: &mut impl Rng) {
         let (width, len) = (problem.width, problem.current.len());
         let cells = &mut self.cells[slot as usize * len..(slot as usize + 1) * len];
-        let (worth, hash) = self.scratch.repair(problem, cells, self.config.avoid_interference, rng);
+        let avoid = self.config.avoid_interference;
+        let (worth, hash) = match width {
+            1 => self.scratch.repair(problem, 1, cells, avoid, rng),
+            _ => self.scratch.repair(problem, width, cells, avoid, rng),
+        };
         debug_assert!(cells.chunks_exact(width).zip(&problem.jobs).all(|(row, job)| sum(row) <= job.max));
         let (all, hashes) = (&self.cells, &self.hashes);
         let same = |other: u16| {
@@ -330,8 +343,16 @@ impl Genetic {
 impl Scratch {
     /// Makes a state obey every rule, job by job in order: nodes that an earlier distributed job has, the job's maximum, 16 nodes, what
     /// earlier jobs leave of each node, the job's minimum. Returns its worth and its hash.
-    fn repair(&mut self, problem: &mut Problem, cells: &mut [Lanes], avoid: bool, rng: &mut impl Rng) -> (Worth, u64) {
-        let width = problem.width;
+    /// Inlined for the usual width.
+    #[inline(always)]
+    fn repair(
+        &mut self,
+        problem: &mut Problem,
+        width: usize,
+        cells: &mut [Lanes],
+        avoid: bool,
+        rng: &mut impl Rng,
+    ) -> (Worth, u64) {
         fill(&mut self.taken, width, 0);
         fill(&mut self.active, width, 0);
         self.left.clone_from(&problem.capacity);
@@ -357,7 +378,7 @@ impl Scratch {
     }
 
     /// Repairs one row; returns whether it is distributed, and its replicas.
-    #[inline]
+    #[inline(always)]
     fn repair_row(
         &mut self,
         problem: &Problem,
@@ -373,7 +394,7 @@ impl Scratch {
                 *taken |= mask;
             }
         }
-        let (min, max) = (problem.jobs[job].min, problem.jobs[job].max);
+        let (min, max) = problem.bounds(job);
         if sum(row) > max || (problem.nodes > MOST_NODES && lanes::nodes(row) as usize > MOST_NODES) {
             trim(row, max, &mut self.shuffled, rng);
         }

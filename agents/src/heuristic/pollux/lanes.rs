@@ -40,7 +40,7 @@ pub(super) fn add(a: Lanes, b: Lanes) -> Lanes {
 /// 1 in each byte that is not zero.
 #[inline]
 pub(super) fn ones(a: Lanes) -> Lanes {
-    flags(a).to_le_bytes()
+    min(a, [1; 16])
 }
 
 /// 0xff in each byte of which `a` is smaller than `b`.

@@ -80,16 +80,23 @@ pub struct Problem {
     fair: u32,
     base: Vec<f64>,
     factor: Vec<f64>,
-    /// Most replicas of each job that the tables hold.
-    most: Vec<u32>,
     /// Term and speedup if the job stays as it is.
     kept: Vec<[f64; 2]>,
-    /// Where each job's table starts in `moved`: by replicas on one node, then by replicas on several.
-    starts: Vec<usize>,
+    /// What is read for every row of every state, close together.
+    tables: Vec<Table>,
     /// Term and speedup if the job has to restart.
     moved: Vec<[f64; 2]>,
     /// Best goodputs by job, kept for as long as its model stays the same.
     goodputs: BTreeMap<JobId, Goodputs>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Table {
+    min: u32,
+    max: u32,
+    /// Where the job's table starts in `moved`: by replicas on one node, then by replicas on several.
+    single: u32,
+    distributed: u32,
 }
 
 #[derive(Clone, Debug)]
@@ -170,16 +177,15 @@ impl Problem {
         });
         self.factor.clear();
         self.factor.extend(jobs.iter().map(|job| restart_factor(job.age_secs, job.restarts)));
-        self.most.clear();
-        self.most.extend(jobs.iter().map(|job| job.max.max(job.held.gpus()).min(total)));
-        self.starts.clear();
+        self.tables.clear();
         let mut end = 0;
-        for most in &self.most {
-            self.starts.push(end);
-            end += 2 * (*most as usize + 1);
+        for job in jobs {
+            let most = job.max.max(job.held.gpus()).min(total);
+            self.tables.push(Table { min: job.min, max: job.max, single: end, distributed: end + most + 1 });
+            end += 2 * (most + 1);
         }
         self.moved.clear();
-        self.moved.resize(end, UNKNOWN);
+        self.moved.resize(end as usize, UNKNOWN);
         // The published fair share is on a single node, however many accelerators that takes.
         self.base.clear();
         for job in 0..self.jobs.len() {
@@ -224,7 +230,8 @@ impl Problem {
     /// Term and speedup of a job that restarts on `replicas`, at most its maximum.
     #[inline]
     pub(super) fn moved(&mut self, job: usize, distributed: bool, replicas: u32) -> [f64; 2] {
-        let at = self.starts[job] + usize::from(distributed) * (self.most[job] as usize + 1) + replicas as usize;
+        let table = &self.tables[job];
+        let at = (if distributed { table.distributed } else { table.single } + replicas) as usize;
         let known = self.moved[at];
         if known[0].is_nan() { self.ask(job, distributed, replicas, at) } else { known }
     }
@@ -257,6 +264,12 @@ impl Problem {
     #[inline]
     pub(super) fn row(&self, job: usize) -> &[Lanes] {
         &self.current[job * self.width..(job + 1) * self.width]
+    }
+
+    /// Fewest and most replicas of a job.
+    #[inline]
+    pub(super) fn bounds(&self, job: usize) -> (u32, u32) {
+        (self.tables[job].min, self.tables[job].max)
     }
 
     /// Term and speedup of a job that stays as it is.

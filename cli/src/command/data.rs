@@ -1,0 +1,107 @@
+//! `goodput data`: workloads and applications.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use goodput_datasets::inspect::{QUANTILES, summarise};
+use goodput_datasets::store::{Provenance, jobs};
+use goodput_datasets::validate::validate;
+use goodput_datasets::{Catalog, fit, read_jobs};
+use goodput_env::cluster::Cluster;
+use goodput_eval::setup::WorkloadConfig;
+
+use crate::args::{Data, Format};
+use crate::command::sim::data_fault;
+use crate::config;
+use crate::fault::Fault;
+use crate::output::{Cell, Rows, say};
+
+/// Runs it.
+pub fn run(verb: &Data) -> Result<ExitCode, Fault> {
+    match verb {
+        Data::Import { file, out } => import(file, out.as_deref()),
+        Data::Synth { experiment, seed, out } => synth(experiment, *seed, out),
+        Data::Inspect { file, cluster, output } => inspect(file, cluster, *output),
+        Data::Validate { file } => check(file),
+        Data::Fit { profiles, out } => {
+            let catalog = fit::fit_catalog(profiles).map_err(data_fault)?;
+            fs::write(out, catalog.to_toml()).map_err(|error| Fault::input(format!("cannot write {}: {error}", out.display())))?;
+            say(&format!("wrote {}", out.display()));
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}
+
+fn import(file: &Path, out: Option<&Path>) -> Result<ExitCode, Fault> {
+    let imported = read_jobs(file).map_err(data_fault)?;
+    let bytes = fs::read(file).map_err(|error| Fault::input(format!("cannot read {}: {error}", file.display())))?;
+    let out = out.map_or_else(|| PathBuf::from(file.file_name().unwrap_or_default()).with_extension("parquet"), Path::to_path_buf);
+    let format = if imported.jobs.iter().any(|job| job.application.is_some()) { "pollux" } else { "philly" };
+    let provenance = Provenance::imported(file, &bytes, format, "as published with the source", &imported.report);
+    provenance.on(jobs::table(&imported.jobs)).write_parquet(&out).map_err(data_fault)?;
+    say(&imported.report.to_string());
+    say(&format!("wrote {}", out.display()));
+    Ok(ExitCode::SUCCESS)
+}
+
+fn synth(experiment: &Path, seed: u64, out: &Path) -> Result<ExitCode, Fault> {
+    let experiment = config::read(experiment, &[])?;
+    let WorkloadConfig::Synthetic(settings) = &experiment.workload else {
+        return Err(Fault::input(format!("experiment {} has no [workload.synthetic] table", experiment.name)));
+    };
+    let rows = settings.build(Catalog::shipped()).map_err(Fault::input)?.rows(seed);
+    let description = format!("seed {seed} of {}", toml::to_string(settings).map_err(Fault::failed)?);
+    let provenance = Provenance::generated(settings.name(), &description, rows.len() as u64);
+    provenance.on(jobs::table(&rows)).write_parquet(out).map_err(data_fault)?;
+    say(&format!("wrote {} jobs to {}", rows.len(), out.display()));
+    Ok(ExitCode::SUCCESS)
+}
+
+fn inspect(file: &Path, cluster: &str, output: Format) -> Result<ExitCode, Fault> {
+    let cluster = Cluster::parse(cluster).map_err(Fault::input)?;
+    let imported = read_jobs(file).map_err(data_fault)?;
+    let summary = summarise(&imported.jobs, Catalog::shipped(), Some(cluster.total_gpus()));
+    let mut rows = Rows::new(&["figure", "value"]);
+    let mut add = |figure: String, value: Cell| rows.push(vec![figure.into(), value]);
+    add("jobs".into(), Cell::Whole(summary.jobs as i64));
+    add("tenants".into(), Cell::Whole(summary.tenants as i64));
+    add("span_hours".into(), Cell::Number(summary.span_secs / 3600.0, 2));
+    add("jobs_per_hour".into(), Cell::Number(summary.jobs_per_hour, 2));
+    add("gpu_hours".into(), Cell::Number(summary.gpu_hours, 1));
+    add("jobs_of_unknown_length".into(), Cell::Whole(summary.unknown as i64));
+    add(format!("load_on_{}_gpus", cluster.total_gpus()), Cell::option(summary.load, |load| Cell::Number(load, 3)));
+    let distributions = [("run_secs", summary.run_secs), ("gpus", summary.gpus), ("gap_secs", summary.gaps_secs)];
+    for (name, values) in distributions {
+        for (share, value) in QUANTILES.iter().zip(values) {
+            let value = if value.is_finite() { Cell::Number(value, 1) } else { Cell::Missing };
+            add(format!("{name}_p{}", share * 100.0), value);
+        }
+    }
+    for (application, share) in &summary.applications {
+        let name = if application.is_empty() { "without_application" } else { application };
+        add(format!("jobs_{name}"), Cell::Whole(share.jobs as i64));
+        add(format!("gpu_hours_{name}"), Cell::Number(share.gpu_hours, 1));
+    }
+    rows.print(output)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn check(file: &Path) -> Result<ExitCode, Fault> {
+    let imported = read_jobs(file).map_err(data_fault)?;
+    let verdict = validate(&imported, Catalog::shipped(), None);
+    let mut rows = Rows::new(&["line", "severity", "finding"]);
+    for (line, problem) in &verdict.errors.examples {
+        rows.push(vec![Cell::Whole(*line as i64), "error".into(), problem.to_string().into()]);
+    }
+    for (line, remark) in &verdict.remarks.examples {
+        rows.push(vec![Cell::Whole(*line as i64), "remark".into(), remark.to_string().into()]);
+    }
+    rows.print(Format::Table)?;
+    say(&format!("{} jobs, {} errors, {} remarks (the first of each kind are shown)", verdict.jobs, verdict.errors.count, verdict.remarks.count));
+    if verdict.passes() {
+        return Ok(ExitCode::SUCCESS);
+    }
+    Err(Fault::input(format!("{}: {} rows cannot be run", file.display(), verdict.errors.count))
+        .with_help("correct the rows, or drop them with `goodput data import`"))
+}
