@@ -1,6 +1,6 @@
 //! .
 
-pub mod heuristic;
-pub mod placement;
 pub mod bundle;
+pub mod heuristic;
 pub mod learned;
+pub mod placement;

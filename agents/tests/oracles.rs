@@ -1,5 +1,7 @@
 //! Hand-worked examples of the published policies, through the real simulator.
 
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
 mod support;
 
 use std::collections::BTreeMap;

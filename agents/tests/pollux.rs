@@ -58,7 +58,8 @@ fn valid(state: &[Lanes], capacity: &[u32], most: &[u32]) -> bool {
         let sharing = state.iter().filter(|row| distributed(row) && row[node] > 0).count();
         state.iter().map(|row| on(row, node)).sum::<u32>() <= capacity && sharing <= 1
     });
-    let rows = state.iter().zip(most).all(|(row, &most)| row.iter().map(|&replicas| u32::from(replicas)).sum::<u32>() <= most);
+    let rows =
+        state.iter().zip(most).all(|(row, &most)| row.iter().map(|&replicas| u32::from(replicas)).sum::<u32>() <= most);
     nodes && rows
 }
 
@@ -102,7 +103,7 @@ fn on_a_real_cluster_the_fast_search_is_no_worse_than_the_genetic_one() {
             let (state, ours) = fast.search(&mut problem);
             assert!(valid(state, &capacity, &most));
             println!("{jobs} jobs: genetic {:.5}, fast {:.5}", published.fitness, ours.fitness);
-            assert!(ours.fitness >= 0.97 * published.fitness, "{jobs} jobs: {} of {}", ours.fitness, published.fitness);
+            assert!(ours.fitness >= 0.98 * published.fitness, "{jobs} jobs: {} of {}", ours.fitness, published.fitness);
             logs.push((ours.fitness / published.fitness).ln());
         }
     }

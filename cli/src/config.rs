@@ -12,7 +12,8 @@ use crate::fault::Fault;
 pub fn read(path: &Path, sets: &[String]) -> Result<Experiment, Fault> {
     let name = path.display().to_string();
     let text = fs::read_to_string(path).map_err(|error| {
-        Fault::input(format!("cannot read {name}: {error}")).with_help("experiments shipped with the product are in configs/experiment")
+        Fault::input(format!("cannot read {name}: {error}"))
+            .with_help("experiments shipped with the product are in configs/experiment")
     })?;
     let text = sets.iter().try_fold(text, |text, set| apply(&name, text, set))?;
     let parsed: Result<Experiment, _> = toml::from_str(&text);
@@ -76,7 +77,10 @@ fn position(text: &str, at: usize) -> String {
 
 /// Sets one dotted key in the text.
 fn apply(name: &str, text: String, set: &str) -> Result<String, Fault> {
-    let malformed = || Fault::input(format!("--set {set}: expected KEY=VALUE")).with_help("for example --set agent.ppo.learning_rate=5e-4");
+    let malformed = || {
+        Fault::input(format!("--set {set}: expected KEY=VALUE"))
+            .with_help("for example --set agent.ppo.learning_rate=5e-4")
+    };
     let (key, value) = set.split_once('=').ok_or_else(malformed)?;
     let path = Key::parse(key).map_err(|_| malformed())?;
     // A value that is not TOML is meant as a string.

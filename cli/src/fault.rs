@@ -9,9 +9,16 @@ use miette::{Diagnostic, GraphicalTheme, MietteHandlerOpts, NamedSource, Report,
 use crate::args::Color;
 
 /// An error that ends the command, with its exit code.
+#[derive(Debug)]
+pub struct Fault {
+    code: u8,
+    said: Box<Said>,
+}
+
+/// What is said about it.
 #[derive(Debug, thiserror::Error, Diagnostic)]
 #[error("{message}")]
-pub struct Fault {
+struct Said {
     message: String,
     #[help]
     help: Option<String>,
@@ -19,43 +26,46 @@ pub struct Fault {
     text: Option<NamedSource<String>>,
     #[label("here")]
     span: Option<SourceSpan>,
-    code: u8,
 }
 
 impl Fault {
+    fn new(code: u8, message: impl Display) -> Self {
+        let said = Said { message: message.to_string(), help: None, text: None, span: None };
+        Self { code, said: Box::new(said) }
+    }
+
     /// The run failed: exit code 1.
     pub fn failed(message: impl Display) -> Self {
-        Self { message: message.to_string(), help: None, text: None, span: None, code: 1 }
+        Self::new(1, message)
     }
 
     /// Usage, configuration or input is wrong: exit code 2.
     pub fn input(message: impl Display) -> Self {
-        Self { code: 2, ..Self::failed(message) }
+        Self::new(2, message)
     }
 
     /// Adds what to do about it.
     #[must_use]
     pub fn with_help(mut self, help: impl Into<String>) -> Self {
-        self.help = Some(help.into());
+        self.said.help = Some(help.into());
         self
     }
 
     /// Points into a file.
     #[must_use]
     pub fn at(mut self, name: &str, text: String, span: Option<Range<usize>>) -> Self {
-        self.text = Some(NamedSource::new(name, text));
-        self.span = span.map(Into::into);
+        self.said.text = Some(NamedSource::new(name, text));
+        self.said.span = span.map(Into::into);
         self
     }
 
     /// Prints it to stderr and gives the exit code.
     pub fn report(self) -> ExitCode {
-        let code = self.code;
         #[expect(clippy::print_stderr, reason = "errors go to stderr")]
         {
-            eprintln!("{:?}", Report::new(self));
+            eprintln!("{:?}", Report::new(*self.said));
         }
-        ExitCode::from(code)
+        ExitCode::from(self.code)
     }
 }
 
@@ -71,6 +81,8 @@ pub fn install(color: Color) {
     // A second call would fail; there is none.
     let _ = miette::set_hook(Box::new(move |_| {
         let theme = theme.clone();
-        Box::new(MietteHandlerOpts::new().terminal_links(false).color(colored).width(100).graphical_theme(theme).build())
+        Box::new(
+            MietteHandlerOpts::new().terminal_links(false).color(colored).width(100).graphical_theme(theme).build(),
+        )
     }));
 }

@@ -38,7 +38,12 @@ fn run(args: Args) -> Result<ExitCode, Fault> {
         Command::Config(verb) => command::config::run(&verb),
         Command::List(options) => command::list::run(&options),
         Command::Completions { shell } => {
-            clap_complete::generate(shell, &mut <Args as clap::CommandFactory>::command(), "goodput", &mut std::io::stdout());
+            clap_complete::generate(
+                shell,
+                &mut <Args as clap::CommandFactory>::command(),
+                "goodput",
+                &mut std::io::stdout(),
+            );
             Ok(ExitCode::SUCCESS)
         }
     }

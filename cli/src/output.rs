@@ -139,7 +139,9 @@ pub fn print(text: &str) -> Result<(), Fault> {
 /// A reader that went away, as `head` does, is not an error.
 fn done(written: io::Result<()>) -> Result<(), Fault> {
     match written {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Fault::failed(format!("cannot write to stdout: {error}"))),
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(Fault::failed(format!("cannot write to stdout: {error}")))
+        }
         _ => Ok(()),
     }
 }

@@ -42,7 +42,9 @@ impl Meter {
     /// Progress of a training loop.
     pub fn train(&self, progress: Progress) {
         let jct = progress.validation_jct_secs.map_or_else(String::new, |jct| {
-            let against = progress.best_heuristic_jct_secs.map_or_else(String::new, |best| format!(" (best heuristic {best:.0} s)"));
+            let against = progress
+                .best_heuristic_jct_secs
+                .map_or_else(String::new, |best| format!(" (best heuristic {best:.0} s)"));
             format!("  JCT {jct:.0} s{against}")
         });
         self.show(progress.phase, progress.decisions, progress.budget, "decisions", &jct);
@@ -64,7 +66,8 @@ impl Meter {
         let secs = state.began.elapsed().as_secs_f64();
         let rate = (done - state.began_at.min(done)) as f64 / secs.max(1e-9);
         let eta = total.saturating_sub(done) as f64 / rate.max(1e-9);
-        let speed = if rate > 0.0 && secs > 0.1 { format!("{rate:.0} {unit}/s  ETA {eta:.0} s") } else { String::new() };
+        let speed =
+            if rate > 0.0 && secs > 0.1 { format!("{rate:.0} {unit}/s  ETA {eta:.0} s") } else { String::new() };
         if let Some(bar) = &self.bar {
             bar.set_prefix(phase);
             bar.set_length(total);

@@ -27,4 +27,4 @@ pub mod workload;
 
 pub use catalog::Catalog;
 pub use error::DataError;
-pub use workload::{Loaded, read_jobs, read_workload};
+pub use workload::{Loaded, import_table, read_jobs, read_workload};

@@ -8,9 +8,9 @@ use goodput_env::job::Workload;
 use crate::catalog::Catalog;
 use crate::csv_rows::{excerpt, first_line, header_has};
 use crate::error::DataError;
-use crate::import::{self, Imported};
+use crate::import::{self, ImportReport, Imported};
 use crate::jobs::into_workload;
-use crate::store;
+use crate::store::{self, Provenance, Table};
 
 /// A workload ready to simulate.
 #[derive(Clone, Debug)]
@@ -63,4 +63,16 @@ pub fn read_workload(path: &Path, catalog: &Catalog) -> Result<Loaded, DataError
     }
     let (workload, tenants) = into_workload(imported.jobs, catalog).map_err(at)?;
     Ok(Loaded { workload, tenants })
+}
+
+/// Imports a file of any format into the job table with its provenance; refused rows are left out and in the report.
+///
+/// # Errors
+/// As [`read_jobs`].
+pub fn import_table(path: &Path) -> Result<(Table, ImportReport), DataError> {
+    let bytes = fs::read(path).map_err(DataError::read(path))?;
+    let imported = parse_jobs(path, bytes.clone())?;
+    let format = imported.format;
+    let provenance = Provenance::imported(path, &bytes, format.name(), format.licence(), &imported.report);
+    Ok((provenance.on(store::jobs::table(&imported.jobs)), imported.report))
 }

@@ -8,7 +8,7 @@ use std::path::Path;
 use goodput_datasets::catalog::Catalog;
 use goodput_datasets::store::{Column, Provenance, Table, Values, jobs, provenance::sha256};
 use goodput_datasets::synth::{DiurnalSynth, SynthConfig};
-use goodput_datasets::{DataError, read_jobs, read_workload};
+use goodput_datasets::{DataError, import_table, read_jobs, read_workload};
 use shared::shared;
 
 #[test]
@@ -22,6 +22,9 @@ fn philly_survives_parquet() {
     let path = dir.path().join("philly.parquet");
     table.write_parquet(&path).unwrap();
     assert_eq!(std::fs::read(&path).unwrap(), table.to_parquet(&path).unwrap(), "the same bytes twice");
+
+    let (at_once, report) = import_table(&source).unwrap();
+    assert_eq!((&at_once, &report), (&table, &imported.report));
 
     let back = Table::read_parquet(&path).unwrap();
     assert_eq!(back, table);

@@ -41,6 +41,7 @@ impl std::fmt::Display for Information {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Profiled => write!(f, "profiled"),
+            Self::Estimate { sigma: 0.0 } => write!(f, "estimate"),
             Self::Estimate { sigma } => write!(f, "estimate (sigma {sigma})"),
             Self::Oracle => write!(f, "oracle"),
         }

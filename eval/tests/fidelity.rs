@@ -1,6 +1,6 @@
 //! Parity with the published simulator of Pollux (OSDI'21 artifact): per-job completion times under its own conventions and
 //! measurements, and how far the shipped catalog alone is from them.
-#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "helpers of tests; figures for the reader of a failure")]
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -12,7 +12,8 @@ use goodput_env::cluster::Cluster;
 use goodput_env::sim::{Scenario, SimOptions, Simulator};
 
 /// Workloads whose per-job results the artifact ships: load, workload numbers.
-const PUBLISHED: [(&str, &str, &[u32]); 2] = [("1.0", "workloads", &[1, 2, 4, 6, 7]), ("0.5", "workloads-0.5", &[1, 2])];
+const PUBLISHED: [(&str, &str, &[u32]); 2] =
+    [("1.0", "workloads", &[1, 2, 4, 6, 7]), ("0.5", "workloads-0.5", &[1, 2])];
 
 fn shared(path: &str) -> PathBuf {
     let root = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared"));
@@ -40,7 +41,14 @@ fn published() -> BTreeMap<(String, String), BTreeMap<String, f64>> {
 }
 
 /// Our completion times of one run, seconds by job.
-fn simulate(policy: &str, seed: u64, folder: &str, workload: u32, catalog: &Catalog, interference: f64) -> BTreeMap<String, f64> {
+fn simulate(
+    policy: &str,
+    seed: u64,
+    folder: &str,
+    workload: u32,
+    catalog: &Catalog,
+    interference: f64,
+) -> BTreeMap<String, f64> {
     let path = shared(&format!("data/pollux/{folder}/workload-{workload}.csv"));
     let jobs = read_workload(&path, catalog).unwrap().workload;
     let mut policy = heuristic::by_name(policy, seed).unwrap();
@@ -64,8 +72,12 @@ fn agreement(policy: &str) -> (usize, usize) {
             let expected = &published[&(format!("{policy}-{load}"), format!("workload-{workload}"))];
             let ours = simulate(policy, 0, folder, workload, measured(), 0.0);
             let here = expected.iter().filter(|(job, jct)| (ours[*job] - **jct).abs() <= 1.0).count();
-            println!("{policy} {folder}/workload-{workload}: {here} of {} jobs within 1 s; mean {:.1} s, published {:.1} s",
-                expected.len(), mean(&ours), mean(expected));
+            println!(
+                "{policy} {folder}/workload-{workload}: {here} of {} jobs within 1 s; mean {:.1} s, published {:.1} s",
+                expected.len(),
+                mean(&ours),
+                mean(expected)
+            );
             close += here;
             all += expected.len();
         }

@@ -36,7 +36,12 @@ struct State {
 ///
 /// # Errors
 /// [`TrainError`].
-pub fn train(experiment: &Experiment, agent: &CemAgent, dir: &RunDir, hooks: &Hooks<'_>) -> Result<Trained, TrainError> {
+pub fn train(
+    experiment: &Experiment,
+    agent: &CemAgent,
+    dir: &RunDir,
+    hooks: &Hooks<'_>,
+) -> Result<Trained, TrainError> {
     let setup = experiment.setup()?;
     let layout = layout(experiment.environment.slots);
     let validation = Validation::new(experiment, &setup)?;
@@ -46,7 +51,8 @@ pub fn train(experiment: &Experiment, agent: &CemAgent, dir: &RunDir, hooks: &Ho
     let make = |weights: &[f64], steps: u64| -> Result<PolicyBundle, TrainError> {
         let weights = weights.iter().map(|&weight| weight as f32).collect();
         let linear = Linear::new(layout, weights).ok_or(EnvError::NotReset)?;
-        let provenance = Provenance { argv: hooks.argv.clone(), seed: experiment.seed, steps, config_sha256: config_sha256.clone() };
+        let provenance =
+            Provenance { argv: hooks.argv.clone(), seed: experiment.seed, steps, config_sha256: config_sha256.clone() };
         Ok(bundle(Model::Linear(linear), &setup, provenance))
     };
     while state.search.generation() < agent.generations {
@@ -85,12 +91,19 @@ pub fn train(experiment: &Experiment, agent: &CemAgent, dir: &RunDir, hooks: &Ho
     Ok(Trained::Complete(Box::new(make(&best, agent.generations * agent.episodes)?)))
 }
 
-fn start(experiment: &Experiment, agent: &CemAgent, dir: &RunDir, config_sha256: &str, layout: &Layout) -> Result<State, TrainError> {
+fn start(
+    experiment: &Experiment,
+    agent: &CemAgent,
+    dir: &RunDir,
+    config_sha256: &str,
+    layout: &Layout,
+) -> Result<State, TrainError> {
     if !dir.path(STATE).exists() {
         let search = Cem::new(agent.search, vec![0.0; Linear::parameters(layout)], experiment.seed);
         return Ok(State { config_sha256: config_sha256.into(), search, best: None });
     }
-    let state: State = serde_json::from_slice(&dir.read(STATE)?).map_err(|source| StateError::Damaged { file: STATE.into(), source })?;
+    let state: State = serde_json::from_slice(&dir.read(STATE)?)
+        .map_err(|source| StateError::Damaged { file: STATE.into(), source })?;
     if state.config_sha256 != config_sha256 {
         return Err(StateError::OtherConfig { found: state.config_sha256, expected: config_sha256.into() }.into());
     }
@@ -99,7 +112,8 @@ fn start(experiment: &Experiment, agent: &CemAgent, dir: &RunDir, config_sha256:
 
 /// Minus the mean completion time of each bundle over the same episodes.
 fn score(setup: &Setup, bundles: &[PolicyBundle], first: u64, episodes: u64) -> Result<Vec<f64>, TrainError> {
-    let scenarios: Vec<_> = (0..episodes).into_par_iter().map(|episode| setup.scenario(first.wrapping_add(episode))).collect();
+    let scenarios: Vec<_> =
+        (0..episodes).into_par_iter().map(|episode| setup.scenario(first.wrapping_add(episode))).collect();
     let one = |bundle: &PolicyBundle| -> Result<f64, TrainError> {
         let mut total = 0.0;
         for scenario in &scenarios {

@@ -40,7 +40,9 @@ pub enum StateError {
         source: serde_json::Error,
     },
     /// The configuration has changed.
-    #[error("the checkpoint was made under another configuration (sha256 {found}, now {expected}); a run continues only under its own")]
+    #[error(
+        "the checkpoint was made under another configuration (sha256 {found}, now {expected}); a run continues only under its own"
+    )]
     OtherConfig {
         /// The checkpoint's.
         found: String,
@@ -80,7 +82,8 @@ pub fn latest(dir: &RunDir, config_sha256: &str) -> Result<Option<(State, String
     }
     let folder = String::from_utf8_lossy(&dir.read("checkpoints/latest")?).trim().to_string();
     let file = format!("{folder}/state.json");
-    let state: State = serde_json::from_slice(&dir.read(&file)?).map_err(|source| StateError::Damaged { file, source })?;
+    let state: State =
+        serde_json::from_slice(&dir.read(&file)?).map_err(|source| StateError::Damaged { file, source })?;
     if state.config_sha256 != config_sha256 {
         return Err(StateError::OtherConfig { found: state.config_sha256, expected: config_sha256.into() }.into());
     }

@@ -115,6 +115,12 @@ pub struct WarmStart {
     /// Learning rate.
     #[serde(default = "imitation_rate")]
     pub learning_rate: f64,
+    /// Passes over the labelled decisions.
+    #[serde(default = "imitation_epochs")]
+    pub epochs: usize,
+    /// Decisions in a minibatch.
+    #[serde(default = "imitation_minibatch")]
+    pub minibatch: usize,
     /// Weight of a penalty on divergence from the imitated policy while reinforcement begins; it falls linearly to zero
     /// over the first third.
     #[serde(default)]
@@ -122,7 +128,15 @@ pub struct WarmStart {
 }
 
 fn imitation_rate() -> f64 {
-    1e-3
+    2e-3
+}
+
+fn imitation_epochs() -> usize {
+    4
+}
+
+fn imitation_minibatch() -> usize {
+    256
 }
 
 /// The cross-entropy method: no gradients, a dozen weights; the baseline any net has to beat.
@@ -209,7 +223,11 @@ impl Experiment {
             return Err(value("evaluate.seeds", "0".into(), "at least 1"));
         }
         if self.train.validation_seeds == 0 || self.train.evaluate_every == 0 || self.train.checkpoint_every == 0 {
-            return Err(value("train", "a zero".into(), "validation_seeds, evaluate_every and checkpoint_every of at least 1"));
+            return Err(value(
+                "train",
+                "a zero".into(),
+                "validation_seeds, evaluate_every and checkpoint_every of at least 1",
+            ));
         }
         Setup::new(&self.cluster, &self.workload, &self.environment)
     }
@@ -222,9 +240,19 @@ impl PpoAgent {
             ("agent.ppo.steps_per_env", self.steps_per_env as f64, self.steps_per_env > 0, "at least 1"),
             ("agent.ppo.epochs", self.epochs as f64, self.epochs > 0, "at least 1"),
             ("agent.ppo.minibatch", self.minibatch as f64, self.minibatch > 0, "at least 1"),
-            ("agent.ppo.learning_rate", self.learning_rate, self.learning_rate > 0.0 && self.learning_rate < 1.0, "above 0 and below 1"),
+            (
+                "agent.ppo.learning_rate",
+                self.learning_rate,
+                self.learning_rate > 0.0 && self.learning_rate < 1.0,
+                "above 0 and below 1",
+            ),
             ("agent.ppo.clip", self.clip, self.clip > 0.0 && self.clip < 1.0, "above 0 and below 1"),
-            ("agent.ppo.half_life_secs", self.half_life_secs, self.half_life_secs > 0.0, "a positive number of seconds"),
+            (
+                "agent.ppo.half_life_secs",
+                self.half_life_secs,
+                self.half_life_secs > 0.0,
+                "a positive number of seconds",
+            ),
             ("agent.ppo.gae_lambda", self.gae_lambda, (0.0..=1.0).contains(&self.gae_lambda), "0 to 1"),
             ("agent.ppo.max_grad_norm", self.max_grad_norm, self.max_grad_norm > 0.0, "above 0"),
         ];

@@ -27,7 +27,12 @@ use crate::{Hooks, Progress, Trained, warm_start};
 ///
 /// # Errors
 /// [`TrainError`].
-pub fn train(experiment: &Experiment, agent: &PpoAgent, dir: &RunDir, hooks: &Hooks<'_>) -> Result<Trained, TrainError> {
+pub fn train(
+    experiment: &Experiment,
+    agent: &PpoAgent,
+    dir: &RunDir,
+    hooks: &Hooks<'_>,
+) -> Result<Trained, TrainError> {
     let setup = experiment.setup()?;
     let mut run = Run::new(experiment, agent, dir, hooks, &setup)?;
     if run.state.updates == 0 && !run.warm_start()? {
@@ -90,7 +95,9 @@ impl<'a> Run<'a> {
         let checkpoint = latest(dir, &config_sha256)?;
         let (learner, reference, best, state) = match checkpoint {
             Some((state, folder)) => {
-                let read = |name: &str| -> Result<Learner, TrainError> { Ok(Learner::from_bytes(&dir.read(&format!("{folder}/{name}"))?)?) };
+                let read = |name: &str| -> Result<Learner, TrainError> {
+                    Ok(Learner::from_bytes(&dir.read(&format!("{folder}/{name}"))?)?)
+                };
                 let reference = match dir.path(&format!("{folder}/{REFERENCE}")).exists() {
                     true => Some(read(REFERENCE)?.weights().clone()),
                     false => None,
@@ -141,7 +148,8 @@ impl<'a> Run<'a> {
         let Some(plan) = &self.agent.warm_start else { return Ok(true) };
         let (gae, seed) = (self.gae(), self.experiment.seed);
         let Self { learner, rollout, experience, state, dir, hooks, .. } = self;
-        if !warm_start::imitate(plan, gae, seed, learner, rollout, experience, &mut state.scale, dir, hooks)? {
+        let pupil = warm_start::Pupil { learner, rollout, experience, scale: &mut state.scale };
+        if !warm_start::imitate(plan, gae, seed, pupil, dir, hooks)? {
             return Ok(false);
         }
         self.learner.reset_optimiser();

@@ -27,7 +27,9 @@ impl Recorder {
     pub fn new(dir: &RunDir, name: &str, steps: u64) -> Result<Self, RunDirError> {
         let path = dir.path(&format!("{name}.csv"));
         let earlier = fs::read_to_string(&path).unwrap_or_default();
-        let kept = |line: &&str| line.split(',').next().and_then(|first| first.parse::<u64>().ok()).is_none_or(|at| at <= steps);
+        let kept = |line: &&str| {
+            line.split(',').next().and_then(|first| first.parse::<u64>().ok()).is_none_or(|at| at <= steps)
+        };
         let text: String = earlier.lines().filter(kept).flat_map(|line| [line, "\n"]).collect();
         dir.write(&format!("{name}.csv"), text.as_bytes())?;
         let folder = dir.path(&format!("tb/{name}"));
@@ -44,16 +46,17 @@ impl Recorder {
             let columns: Vec<&str> = figures.iter().map(|(name, _)| *name).collect();
             self.text = format!("time/total_timesteps,{}\n", columns.join(","));
         }
-        let values: Vec<String> = figures.iter().map(|(_, value)| if value.is_nan() { String::new() } else { value.to_string() }).collect();
+        let values: Vec<String> =
+            figures.iter().map(|(_, value)| if value.is_nan() { String::new() } else { value.to_string() }).collect();
         self.text += &format!("{steps},{}\n", values.join(","));
         fs::write(&self.path, &self.text).map_err(|source| RunDirError::Write { path: self.path.clone(), source })?;
-        self.to_tensorboard(steps, figures);
+        self.twin(steps, figures);
         Ok(())
     }
 
     /// The writer's thread panics where it cannot write, and then so does every call. Its twin is complete, so the run
     /// goes on without it.
-    fn to_tensorboard(&mut self, steps: u64, figures: &Figures) {
+    fn twin(&mut self, steps: u64, figures: &Figures) {
         let Some(mut writer) = self.tensorboard.take() else { return };
         let written = catch_unwind(AssertUnwindSafe(|| {
             for (name, value) in figures.iter().filter(|(_, value)| value.is_finite()) {

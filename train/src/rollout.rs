@@ -104,7 +104,8 @@ impl Rollout {
         let shard = |first: usize| {
             let count = SHARD.min(envs - first);
             let seeds = (first..first + count).map(|index| training_seed(seed, index as u64)).collect();
-            let mut vector = VecEnv::new(vec![env.clone(); count], seeds, ResetOptions::default()).ok_or(EnvError::NotReset)?;
+            let mut vector =
+                VecEnv::new(vec![env.clone(); count], seeds, ResetOptions::default()).ok_or(EnvError::NotReset)?;
             let mut buffers = VecBuffers::new(count, &layout);
             vector.reset(&mut buffers)?;
             let rows = count * steps;
@@ -194,7 +195,14 @@ impl Rollout {
         for shard in &mut self.shards {
             into.episode_jct_secs.append(&mut shard.jct_secs);
             let ended = shard.terminated.iter().zip(&shard.truncated).map(|(&t, &u)| t | u);
-            scale.learn(how.gae.beta, shard.first, shard.vector.len(), shard.rewards.iter().map(|&r| r * factor), &shard.dt, ended);
+            scale.learn(
+                how.gae.beta,
+                shard.first,
+                shard.vector.len(),
+                shard.rewards.iter().map(|&r| r * factor),
+                &shard.dt,
+                ended,
+            );
         }
         Ok(())
     }
@@ -224,14 +232,16 @@ impl Shard {
         let layout = self.vector.layout();
         let (count, dim, width) = (self.vector.len(), layout.obs_dim(), layout.actions());
         let mut streams: Vec<_> = (self.first..self.first + count)
-            .map(|env| keyed(how.seed, Stream::Exploration, how.iteration.wrapping_mul(65_537).wrapping_add(env as u64)))
+            .map(|env| {
+                keyed(how.seed, Stream::Exploration, how.iteration.wrapping_mul(65_537).wrapping_add(env as u64))
+            })
             .collect();
         for step in 0..steps {
-            for env in 0..count {
+            for (env, stream) in streams.iter_mut().enumerate() {
                 let row = step * count + env;
                 let observation = &self.buffers.features[env * dim..(env + 1) * dim];
                 let mask = &self.buffers.mask[env * width..(env + 1) * width];
-                let sampled = net.sample(observation, mask, uniform(&mut streams[env]), &mut scratch);
+                let sampled = net.sample(observation, mask, uniform(stream), &mut scratch);
                 rows.observations[row * dim..(row + 1) * dim].copy_from_slice(observation);
                 rows.masks[row * width..(row + 1) * width].copy_from_slice(mask);
                 rows.log_probs[row] = sampled.log_prob;
@@ -240,9 +250,9 @@ impl Shard {
                 if let Some(make) = teacher {
                     let label = label(&mut self.teachers[env], &self.vector.envs()[env], make, &layout)?;
                     rows.labels[row] = label as u32;
-                    if uniform(&mut streams[env]) < how.teacher_share {
-                        self.chosen[env] = label;
-                    }
+                    // The learner's own states are those it will meet when it is greedy.
+                    let learner_drives = uniform(stream) >= how.teacher_share;
+                    self.chosen[env] = if learner_drives { net.greedy(observation, mask, &mut scratch) } else { label };
                 }
                 rows.actions[row] = self.chosen[env] as u32;
             }
@@ -283,7 +293,12 @@ impl Shard {
 }
 
 /// What the teacher would do in `env` now. It is asked for a plan once a round.
-fn label(slot: &mut Option<Teacher>, env: &ClusterEnv, make: MakeTeacher<'_>, layout: &Layout) -> Result<usize, EnvError> {
+fn label(
+    slot: &mut Option<Teacher>,
+    env: &ClusterEnv,
+    make: MakeTeacher<'_>,
+    layout: &Layout,
+) -> Result<usize, EnvError> {
     let fresh = slot.is_none();
     let teacher = slot.get_or_insert_with(|| Teacher::new(make()));
     if fresh || env.round().actions() == 0 {

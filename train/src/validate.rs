@@ -25,7 +25,8 @@ impl<'a> Validation<'a> {
     /// # Errors
     /// [`TrainError`] where one is unknown or fails.
     pub fn new(experiment: &Experiment, setup: &'a Setup) -> Result<Self, TrainError> {
-        let mut validation = Self { setup, seeds: experiment.train.validation_seeds, best_heuristic_jct_secs: f64::INFINITY };
+        let mut validation =
+            Self { setup, seeds: experiment.train.validation_seeds, best_heuristic_jct_secs: f64::INFINITY };
         // The genetic search of Pollux costs more than the whole training; it is compared in the end.
         let quick = experiment.evaluate.policies.iter().filter(|name| *name != "pollux");
         let entries = quick.map(|name| heuristic_entry(name)).collect::<Result<Vec<_>, _>>()?;

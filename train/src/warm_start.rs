@@ -11,13 +11,21 @@ use goodput_env::seed::{Stream, keyed};
 use crate::config::WarmStart;
 use crate::error::TrainError;
 use crate::recorder::Recorder;
-use crate::run_dir::RunDir;
 use crate::rollout::{Collect, Experience, Rollout};
+use crate::run_dir::RunDir;
 use crate::scaling::ReturnScale;
 use crate::{Hooks, Progress};
 
 /// Iterations of imitation are numbered from here, so that their random streams are not those of reinforcement.
 const FIRST_ITERATION: u64 = 1 << 32;
+
+/// What learns, and from what.
+pub struct Pupil<'a> {
+    pub learner: &'a mut Learner,
+    pub rollout: &'a mut Rollout,
+    pub experience: &'a mut Experience,
+    pub scale: &'a mut ReturnScale,
+}
 
 /// Imitates until the decisions are used up. Returns `false` where the caller asked to stop: a warm start is short and begins
 /// anew on resume.
@@ -25,20 +33,18 @@ pub fn imitate(
     plan: &WarmStart,
     gae: GaeConfig,
     seed: u64,
-    learner: &mut Learner,
-    rollout: &mut Rollout,
-    experience: &mut Experience,
-    scale: &mut ReturnScale,
+    pupil: Pupil<'_>,
     dir: &RunDir,
     hooks: &Hooks<'_>,
 ) -> Result<bool, TrainError> {
+    let Pupil { learner, rollout, experience, scale } = pupil;
     let unknown = || TrainError::UnknownPolicy { name: plan.teacher.clone(), known: heuristic::NAMES.join(", ") };
     heuristic::by_name(&plan.teacher, seed).ok_or_else(unknown)?;
     let make = || -> Box<dyn Policy> {
         heuristic::by_name(&plan.teacher, seed).unwrap_or_else(|| Box::new(heuristic::fifo::Fifo::strict()))
     };
     let mut recorder = Recorder::new(dir, "imitation", 0)?;
-    let config = ImitationConfig { epochs: 2, ..ImitationConfig::default() };
+    let config = ImitationConfig { epochs: plan.epochs, minibatch: plan.minibatch, ..ImitationConfig::default() };
     let (rows, total) = (rollout.rows() as u64, plan.decisions);
     for iteration in 0..total.div_ceil(rows) {
         if hooks.stop.load(std::sync::atomic::Ordering::Relaxed) {

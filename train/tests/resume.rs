@@ -22,7 +22,14 @@ fn experiment() -> Experiment {
             steps_per_env: 24,
             minibatch: 48,
             epochs: 2,
-            warm_start: Some(WarmStart { teacher: "srtf".into(), decisions: 288, learning_rate: 1e-3, kl_penalty: 0.1 }),
+            warm_start: Some(WarmStart {
+                teacher: "srtf".into(),
+                decisions: 288,
+                learning_rate: 1e-3,
+                epochs: 1,
+                minibatch: 64,
+                kl_penalty: 0.1,
+            }),
             ..Default::default()
         }),
         train: TrainConfig { decisions: 4 * 144, checkpoint_every: 100, evaluate_every: 2, validation_seeds: 2 },

@@ -25,7 +25,10 @@ fn main() -> ExitCode {
         ["test"] => test(),
         ["bench"] => bench(""),
         ["bench", name] => bench(name),
-        ["schema"] => run("cargo", &["run", "--release", "--quiet", "--bin", "goodput", "--", "config", "schema", "--write", "configs/schema"]),
+        ["schema"] => run(
+            "cargo",
+            &["run", "--release", "--quiet", "--bin", "goodput", "--", "config", "schema", "--write", "configs/schema"],
+        ),
         _ => {
             eprint!("{HELP}");
             return ExitCode::from(2);

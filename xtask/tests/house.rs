@@ -15,7 +15,15 @@ const MAY_USE: [(&str, &[&str]); 9] = [
     ("goodput-executor", &["goodput-env", "goodput-forecast", "goodput-agents"]),
     (
         "goodput-cli",
-        &["goodput-env", "goodput-forecast", "goodput-datasets", "goodput-agents", "goodput-eval", "goodput-train", "goodput-executor"],
+        &[
+            "goodput-env",
+            "goodput-forecast",
+            "goodput-datasets",
+            "goodput-agents",
+            "goodput-eval",
+            "goodput-train",
+            "goodput-executor",
+        ],
     ),
     ("xtask", &[]),
 ];
@@ -81,7 +89,17 @@ fn env_cannot_see_the_world() {
     for banned in ["burn", "tokio", "arrow", "parquet", "rayon", "csv"] {
         assert!(!direct.iter().any(|(name, _)| name == banned), "env uses {banned}");
     }
-    let words = ["std::fs", "std::io", "std::net", "std::env", "std::thread", "std::process", "SystemTime", "Instant", "rand::rng("];
+    let words = [
+        "std::fs",
+        "std::io",
+        "std::net",
+        "std::env",
+        "std::thread",
+        "std::process",
+        "SystemTime",
+        "Instant",
+        "rand::rng(",
+    ];
     for file in sources(&root().join("env/src")) {
         let text = std::fs::read_to_string(&file).unwrap();
         for word in words {

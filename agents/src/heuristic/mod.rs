@@ -35,9 +35,14 @@ impl Entry {
         (self.build)(seed)
     }
 
-    /// The least it must be told about jobs.
+    /// What it is told about jobs in its publication.
     pub fn information(&self) -> Information {
         self.build(0).information()
+    }
+
+    /// The least it must be told about jobs to run at all.
+    pub fn needs(&self) -> Information {
+        self.build(0).needs()
     }
 
     /// How jobs choose their batch size under it.
@@ -100,7 +105,9 @@ pub const POLICIES: [Entry; 10] = [
         name: "pollux-noavoid",
         about: "pollux without keeping distributed jobs on different nodes",
         source: "Qiao et al., OSDI 2021, section 5.3.2",
-        build: |seed| Box::new(Pollux::new(GeneticConfig { avoid_interference: false, ..GeneticConfig::default() }, seed)),
+        build: |seed| {
+            Box::new(Pollux::new(GeneticConfig { avoid_interference: false, ..GeneticConfig::default() }, seed))
+        },
     },
     Entry {
         name: "pollux-fast",

@@ -121,4 +121,8 @@ impl Policy for Optimus {
     fn information(&self) -> Information {
         Information::Oracle
     }
+
+    fn needs(&self) -> Information {
+        Information::Estimate { sigma: 0.0 }
+    }
 }

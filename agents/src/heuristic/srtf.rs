@@ -108,4 +108,8 @@ impl Policy for Srtf {
     fn information(&self) -> Information {
         Information::Estimate { sigma: 0.0 }
     }
+
+    fn needs(&self) -> Information {
+        Information::Estimate { sigma: 0.0 }
+    }
 }

@@ -102,9 +102,9 @@ impl Tiresias {
             self.queues[0].push(Entry {
                 job: job.id(),
                 gpus: job.request().gpus,
-                running: false,
+                running: job.state.is_allocated(),
                 chosen: false,
-                executed: SimTime::ZERO,
+                executed: job.state.executed(view.now),
                 forgiven: SimTime::ZERO,
                 waited: SimTime::ZERO,
                 checked: view.now,
@@ -189,7 +189,9 @@ impl Tiresias {
         let due = |(at, entry): (usize, &Entry)| {
             if entry.running {
                 let left = self.limit_millis(at)? - attained(self.config.service, entry);
-                Some(SimTime::from_millis((left + weight(self.config.service, entry) - 1) / weight(self.config.service, entry)))
+                Some(SimTime::from_millis(
+                    (left + weight(self.config.service, entry) - 1) / weight(self.config.service, entry),
+                ))
             } else {
                 let waits = at > 0 && self.config.starvation_knob > 0.0 && entry.counted() > SimTime::ZERO;
                 waits.then(|| patience(self.config.starvation_knob, entry) - entry.waited)

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use goodput_datasets::inspect::{QUANTILES, summarise};
 use goodput_datasets::store::{Provenance, jobs};
 use goodput_datasets::validate::validate;
-use goodput_datasets::{Catalog, fit, read_jobs};
+use goodput_datasets::{Catalog, fit, import_table, read_jobs};
 use goodput_env::cluster::Cluster;
 use goodput_eval::setup::WorkloadConfig;
 
@@ -26,7 +26,8 @@ pub fn run(verb: &Data) -> Result<ExitCode, Fault> {
         Data::Validate { file } => check(file),
         Data::Fit { profiles, out } => {
             let catalog = fit::fit_catalog(profiles).map_err(data_fault)?;
-            fs::write(out, catalog.to_toml()).map_err(|error| Fault::input(format!("cannot write {}: {error}", out.display())))?;
+            fs::write(out, catalog.to_toml())
+                .map_err(|error| Fault::input(format!("cannot write {}: {error}", out.display())))?;
             say(&format!("wrote {}", out.display()));
             Ok(ExitCode::SUCCESS)
         }
@@ -34,13 +35,11 @@ pub fn run(verb: &Data) -> Result<ExitCode, Fault> {
 }
 
 fn import(file: &Path, out: Option<&Path>) -> Result<ExitCode, Fault> {
-    let imported = read_jobs(file).map_err(data_fault)?;
-    let bytes = fs::read(file).map_err(|error| Fault::input(format!("cannot read {}: {error}", file.display())))?;
-    let out = out.map_or_else(|| PathBuf::from(file.file_name().unwrap_or_default()).with_extension("parquet"), Path::to_path_buf);
-    let format = if imported.jobs.iter().any(|job| job.application.is_some()) { "pollux" } else { "philly" };
-    let provenance = Provenance::imported(file, &bytes, format, "as published with the source", &imported.report);
-    provenance.on(jobs::table(&imported.jobs)).write_parquet(&out).map_err(data_fault)?;
-    say(&imported.report.to_string());
+    let (table, report) = import_table(file).map_err(data_fault)?;
+    let named = || PathBuf::from(file.file_name().unwrap_or_default()).with_extension("parquet");
+    let out = out.map_or_else(named, Path::to_path_buf);
+    table.write_parquet(&out).map_err(data_fault)?;
+    say(&report.to_string());
     say(&format!("wrote {}", out.display()));
     Ok(ExitCode::SUCCESS)
 }
@@ -98,7 +97,10 @@ fn check(file: &Path) -> Result<ExitCode, Fault> {
         rows.push(vec![Cell::Whole(*line as i64), "remark".into(), remark.to_string().into()]);
     }
     rows.print(Format::Table)?;
-    say(&format!("{} jobs, {} errors, {} remarks (the first of each kind are shown)", verdict.jobs, verdict.errors.count, verdict.remarks.count));
+    say(&format!(
+        "{} jobs, {} errors, {} remarks (the first of each kind are shown)",
+        verdict.jobs, verdict.errors.count, verdict.remarks.count
+    ));
     if verdict.passes() {
         return Ok(ExitCode::SUCCESS);
     }

@@ -31,7 +31,8 @@ pub fn run(args: &Eval, quiet: bool) -> Result<ExitCode, Fault> {
     let mut comparison = Comparison::new(entries, scenarios(&setup, HELD_OUT, seeds));
     comparison.reference = args.reference.clone();
     let evaluation = compare(&comparison, &meter)?;
-    let about = About { title: format!("{}: comparison", experiment.name), focus: None, config: &config, trained: false };
+    let about =
+        About { title: format!("{}: comparison", experiment.name), focus: None, config: &config, trained: false };
     results::write(&dir, &evaluation, &about)?;
     results::print(&evaluation, args.output)?;
     Ok(ExitCode::SUCCESS)
@@ -53,6 +54,8 @@ fn entry(name: &str) -> Result<PolicyEntry, Fault> {
         return heuristic_entry(name).map_err(Fault::input);
     }
     let parent = Path::new(name).parent().and_then(Path::file_name).map(|folder| folder.to_string_lossy().into_owned());
-    let label = parent.filter(|folder| !folder.is_empty()).map_or_else(|| name.to_string(), |folder| format!("learned ({folder})"));
+    let label = parent
+        .filter(|folder| !folder.is_empty())
+        .map_or_else(|| name.to_string(), |folder| format!("learned ({folder})"));
     Ok(learned_entry(&label, bundle(name)?))
 }

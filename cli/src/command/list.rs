@@ -11,19 +11,36 @@ use crate::output::Rows;
 
 /// Trace formats, the header or file they are recognised by, and where they come from.
 const FORMATS: [(&str, &str, &str); 4] = [
-    ("goodput", "Parquet with job_id, submit_secs, duration_secs, gpus, ...", "`goodput data import` and `goodput data synth`"),
-    ("pollux", "csv: name,time,application,num_replicas,batch_size", "petuum/adaptdl, branch osdi21-artifact, simulator/workloads"),
-    ("philly", "csv: timestamp,duration,num_gpus,gpu_time,cluster", "the same artifact's extract of msr-fiddle/philly-traces"),
-    ("pollux-profiles", "directory: APP/{placements,scalability,validation-B}.csv", "the same artifact, simulator/traces"),
+    (
+        "goodput",
+        "Parquet with job_id, submit_secs, duration_secs, gpus, ...",
+        "`goodput data import` and `goodput data synth`",
+    ),
+    (
+        "pollux",
+        "csv: name,time,application,num_replicas,batch_size",
+        "petuum/adaptdl, branch osdi21-artifact, simulator/workloads",
+    ),
+    (
+        "philly",
+        "csv: timestamp,duration,num_gpus,gpu_time,cluster",
+        "the same artifact's extract of msr-fiddle/philly-traces",
+    ),
+    (
+        "pollux-profiles",
+        "directory: APP/{placements,scalability,validation-B}.csv",
+        "the same artifact, simulator/traces",
+    ),
 ];
 
 /// Runs it.
 pub fn run(args: &List) -> Result<ExitCode, Fault> {
     let rows = match args.what {
         What::Policies => {
-            let mut rows = Rows::new(&["policy"]);
-            for name in heuristic::NAMES {
-                rows.push(vec![name.into()]);
+            let mut rows = Rows::new(&["policy", "needs", "about", "source"]);
+            for policy in &heuristic::POLICIES {
+                let needs = policy.needs().to_string();
+                rows.push(vec![policy.name.into(), needs.into(), policy.about.into(), policy.source.into()]);
             }
             rows
         }
@@ -31,7 +48,12 @@ pub fn run(args: &List) -> Result<ExitCode, Fault> {
             let mut rows = Rows::new(&["metric", "unit", "better", "description"]);
             for metric in METRICS {
                 let better = format!("{:?}", metric.better).to_lowercase();
-                rows.push(vec![metric.name.into(), metric.unit.to_string().into(), better.into(), metric.description.into()]);
+                rows.push(vec![
+                    metric.name.into(),
+                    metric.unit.to_string().into(),
+                    better.into(),
+                    metric.description.into(),
+                ]);
             }
             rows
         }

@@ -56,7 +56,17 @@ fn device_fault(error: DeviceError) -> Fault {
 }
 
 fn print(inventory: &Inventory, output: Format) -> Result<(), Fault> {
-    let mut rows = Rows::new(&["index", "name", "uuid", "memory_used_mib", "memory_total_mib", "compute_percent", "temperature_celsius", "power_watts", "processes"]);
+    let mut rows = Rows::new(&[
+        "index",
+        "name",
+        "uuid",
+        "memory_used_mib",
+        "memory_total_mib",
+        "compute_percent",
+        "temperature_celsius",
+        "power_watts",
+        "processes",
+    ]);
     for device in &inventory.devices {
         rows.push(vec![
             Cell::Whole(i64::from(device.index)),

@@ -5,7 +5,7 @@ pub mod data;
 pub mod env;
 pub mod eval;
 pub mod list;
-mod results;
 pub mod live;
+mod results;
 pub mod sim;
 pub mod train;

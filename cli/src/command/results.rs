@@ -56,11 +56,22 @@ pub fn write(dir: &RunDir, evaluation: &Evaluation, about: &About<'_>) -> Result
 pub fn print(evaluation: &Evaluation, format: Format) -> Result<(), Fault> {
     let summary = &evaluation.summary;
     let mut rows = Rows::new(&[
-        "policy", "information", "jct_mean_secs", "ci_low", "ci_high", "difference_secs", "difference_low", "difference_high",
-        "jct_p99_secs", "makespan_secs", "utilization", "restarts_mean",
+        "policy",
+        "information",
+        "jct_mean_secs",
+        "ci_low",
+        "ci_high",
+        "difference_secs",
+        "difference_low",
+        "difference_high",
+        "jct_p99_secs",
+        "makespan_secs",
+        "utilization",
+        "restarts_mean",
     ]);
     for policy in tables::ranking(summary) {
-        let metric = |key: &str, digits| Cell::option(policy.metrics.get(key), |estimate| Cell::Number(estimate.value, digits));
+        let metric =
+            |key: &str, digits| Cell::option(policy.metrics.get(key), |estimate| Cell::Number(estimate.value, digits));
         let jct = policy.metrics.get("jct_mean_secs");
         let interval = jct.and_then(|estimate| estimate.ci);
         let versus = policy.versus_reference.as_ref().and_then(|versus| versus.difference.get("jct_mean_secs"));
@@ -97,7 +108,8 @@ fn learning_curve(progress: &Path) -> Option<LearningCurve> {
     let (jct, best) = (column("eval/mean_jct_secs")?, column("eval/best_heuristic_jct_secs")?);
     let (mut points, mut heuristic): (Vec<CurvePoint>, Option<f64>) = (Vec::new(), None);
     for row in reader.records().map_while(Result::ok) {
-        let number = |at: usize| row.get(at).and_then(|text| text.parse::<f64>().ok()).filter(|value| value.is_finite());
+        let number =
+            |at: usize| row.get(at).and_then(|text| text.parse::<f64>().ok()).filter(|value| value.is_finite());
         heuristic = number(best).or(heuristic);
         // The figure is repeated until the next validation; only its changes are points.
         if let (Some(steps), Some(mean)) = (number(0), number(jct))

@@ -38,14 +38,25 @@ pub fn run(args: &Sim) -> Result<ExitCode, Fault> {
     let options = SimOptions { interference: args.interference, ..options(args, &*policy) };
     let needs = policy.needs();
     if !options.information.allows(needs) {
-        return Err(Fault::input(format!("policy {} cannot run at information level {}", args.policy, options.information))
-            .with_help(format!("it needs at least: {needs}")));
+        return Err(Fault::input(format!(
+            "policy {} cannot run at information level {}",
+            args.policy, options.information
+        ))
+        .with_help(format!("it needs at least: {needs}")));
     }
     let scenario = Arc::new(Scenario::new(Arc::new(cluster), Arc::new(workload), options, args.seed));
     let outcome = Simulator::new(scenario.clone()).run(&mut *policy).map_err(Fault::failed)?;
 
-    let mut rows =
-        Rows::new(&["job_id", "application", "submit_secs", "start_secs", "finish_secs", "jct_secs", "restarts", "gpu_secs"]);
+    let mut rows = Rows::new(&[
+        "job_id",
+        "application",
+        "submit_secs",
+        "start_secs",
+        "finish_secs",
+        "jct_secs",
+        "restarts",
+        "gpu_secs",
+    ]);
     for record in &outcome.jobs {
         let secs = |time: SimTime| Cell::Number(time.as_secs_f64(), 3);
         rows.push(vec![
@@ -83,7 +94,8 @@ pub fn policy(name: &str, seed: u64) -> Result<Box<dyn Policy>, Fault> {
     }
     if Path::new(name).exists() {
         let bundle = bundle(name)?;
-        let policy = LearnedPolicy::new(&bundle).map_err(|error| Fault::input(format!("{name}: decoder options: {error}")))?;
+        let policy =
+            LearnedPolicy::new(&bundle).map_err(|error| Fault::input(format!("{name}: decoder options: {error}")))?;
         return Ok(Box::new(policy));
     }
     Err(Fault::input(format!("there is no policy and no bundle file {name:?}"))

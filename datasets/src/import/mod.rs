@@ -16,6 +16,38 @@ use crate::jobs::JobRow;
 /// Examples kept for each kind of problem; counts are exact.
 const MOST_EXAMPLES: usize = 5;
 
+/// A format of workloads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Format {
+    /// Our own job table as Parquet.
+    #[default]
+    Jobs,
+    /// A workload of the Pollux artifact.
+    Pollux,
+    /// The Philly trace as the Pollux artifact extracted it.
+    Philly,
+}
+
+impl Format {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Jobs => "jobs",
+            Self::Pollux => "pollux",
+            Self::Philly => "philly",
+        }
+    }
+
+    /// Licence of the published files in it; empty where that is up to the file.
+    pub fn licence(self) -> &'static str {
+        match self {
+            Self::Jobs => "",
+            Self::Pollux => "Apache-2.0",
+            Self::Philly => "CC-BY-4.0",
+        }
+    }
+}
+
 /// What an importer read.
 #[derive(Clone, Debug, Default)]
 pub struct Imported {
@@ -23,6 +55,8 @@ pub struct Imported {
     pub jobs: Vec<JobRow>,
     /// What happened to each row.
     pub report: ImportReport,
+    /// Format of the file.
+    pub format: Format,
     /// Seconds since 1970, on the trace's own clock, of submission time 0; where the trace has dates.
     pub origin_unix_secs: Option<i64>,
 }

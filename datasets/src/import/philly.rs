@@ -10,7 +10,7 @@ use std::path::Path;
 use goodput_env::time::SimTime;
 use jiff::civil::DateTime;
 
-use super::Imported;
+use super::{Format, Imported};
 use crate::csv_rows::{CsvRows, Row};
 use crate::error::{DataError, RowProblem};
 use crate::jobs::JobRow;
@@ -31,7 +31,7 @@ struct Entry {
 /// Where the header lacks a column, or there is no row at all.
 pub fn parse(path: &Path, text: &[u8]) -> Result<Imported, DataError> {
     let mut rows = CsvRows::new(path, text, COLUMNS)?;
-    let mut imported = Imported::default();
+    let mut imported = Imported { format: Format::Philly, ..Imported::default() };
     let mut entries = Vec::new();
     while let Some(row) = rows.next(COLUMNS) {
         let entry = row.and_then(|row| {

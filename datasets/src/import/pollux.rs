@@ -7,7 +7,7 @@ use std::path::Path;
 
 use goodput_env::time::SimTime;
 
-use super::Imported;
+use super::{Format, Imported};
 use crate::csv_rows::{CsvRows, Row};
 use crate::error::{DataError, RowProblem};
 use crate::jobs::{JobRow, Names};
@@ -21,7 +21,7 @@ pub const COLUMNS: &[&str] = &["name", "time", "application", "num_replicas", "b
 /// Where the header lacks a column, or there is no row at all.
 pub fn parse(path: &Path, text: &[u8]) -> Result<Imported, DataError> {
     let mut rows = CsvRows::new(path, text, COLUMNS)?;
-    let mut imported = Imported::default();
+    let mut imported = Imported { format: Format::Pollux, ..Imported::default() };
     let mut names = Names::default();
     while let Some(row) = rows.next(COLUMNS) {
         let job = row.and_then(|row| {

@@ -84,6 +84,11 @@ impl Ladder {
         self.max
     }
 
+    /// The size at which the job starts where there is room.
+    pub fn start(&self) -> u32 {
+        self.start
+    }
+
     /// The next larger size; `None` at the top.
     pub fn up(&self, gpus: u32) -> Option<u32> {
         let next = match gpus {

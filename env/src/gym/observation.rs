@@ -47,7 +47,7 @@ pub const GLOBAL_FEATURES: [&str; 16] = [
     "pending_share",
     "log_pending",
     "log_hidden",
-    "demand_min_share",
+    "demand_share",
     "actions_share",
     "on_arrival",
     "on_completion",
@@ -222,14 +222,14 @@ impl Encoder {
             let f = &mut self.features[at * SLOT_FEATURES.len()..][..SLOT_FEATURES.len()];
             f[11] = rank as f32 / count;
             f[12] = (demand / self.total_gpus).min(4.0);
-            demand += round.slots()[at].ladder.min() as f32;
+            demand += round.slots()[at].ladder.start() as f32;
         }
     }
 
     fn globals(&mut self, view: &ClusterView<'_>, round: &Round) {
         let slots = round.slots();
         let pending = slots.iter().filter(|slot| slot.working == 0).count();
-        let demand: u32 = slots.iter().map(|slot| slot.ladder.min()).sum();
+        let demand: u32 = slots.iter().map(|slot| slot.ladder.start()).sum();
         let free: u32 = round.free().iter().sum();
         let flag = |on: bool| f32::from(u8::from(on));
         let total = self.total_gpus;

@@ -1,5 +1,5 @@
 //! Small workloads and policies for tests.
-#![allow(dead_code, missing_docs)]
+#![allow(dead_code, missing_docs, clippy::unwrap_used, reason = "shared by tests that each use a part of it")]
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -5,11 +5,13 @@
 //! same objective: the published genetic algorithm ([`genetic`]) and our own ([`fast`]).
 
 mod draft;
+mod draws;
 pub mod fast;
 pub mod genetic;
 mod lanes;
 mod nsga2;
 pub mod objective;
+mod operators;
 
 use goodput_env::placement::Placement;
 use goodput_env::plan::Plan;

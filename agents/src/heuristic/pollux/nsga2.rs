@@ -50,7 +50,8 @@ impl Survival {
                 pool.extend_from_slice(front);
             } else {
                 self.ties.clear();
-                self.ties.extend(front.iter().map(|&slot| (!self.crowding[slot as usize].to_bits(), rng.next_u32(), slot)));
+                self.ties
+                    .extend(front.iter().map(|&slot| (!self.crowding[slot as usize].to_bits(), rng.next_u32(), slot)));
                 self.ties.sort_unstable();
                 pool.extend(self.ties[..missing].iter().map(|&(_, _, slot)| slot));
                 dropped.extend(self.ties[missing..].iter().map(|&(_, _, slot)| slot));
@@ -62,7 +63,8 @@ impl Survival {
 
     /// Fills `by_front`, each front in descending order of fitness.
     fn sort(&mut self, worths: &[Worth], pool: &[u16]) {
-        let key = |slot: u16| (!worths[slot as usize].fitness.to_bits(), !worths[slot as usize].utility.to_bits(), slot);
+        let key =
+            |slot: u16| (!worths[slot as usize].fitness.to_bits(), !worths[slot as usize].utility.to_bits(), slot);
         self.sorted.clear();
         self.sorted.extend(pool.iter().map(|&slot| key(slot)));
         self.sorted.sort_unstable();

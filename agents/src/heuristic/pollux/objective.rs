@@ -116,9 +116,11 @@ impl Problem {
     /// because the model knows only one.
     pub fn load(&mut self, view: &ClusterView<'_>) {
         let cluster = view.cluster();
-        let gpus_of = |kind: u16| cluster.nodes.iter().filter(|node| node.accelerator == kind).map(|node| node.gpus).sum();
+        let gpus_of =
+            |kind: u16| cluster.nodes.iter().filter(|node| node.accelerator == kind).map(|node| node.gpus).sum();
         let most = (0..cluster.types.len() as u16).map(|kind| (gpus_of(kind), kind));
-        let (_, kind) = most.reduce(|best: (u32, u16), next| if next.0 > best.0 { next } else { best }).unwrap_or((0, 0));
+        let (_, kind) =
+            most.reduce(|best: (u32, u16), next| if next.0 > best.0 { next } else { best }).unwrap_or((0, 0));
 
         let mut capacity: Vec<u32> = view.free().to_vec();
         let mut order: Vec<(i64, JobId)> = view.jobs().map(|job| (job.attained_gpu_millis(), job.id())).collect();
@@ -149,7 +151,7 @@ impl Problem {
     /// held by them; beyond 255 a node they are left unused.
     pub fn reset(&mut self, capacity: &[u32], jobs: Vec<Contender>) {
         self.nodes = capacity.len();
-        self.width = capacity.len().div_ceil(16);
+        self.width = capacity.len().div_ceil(16).max(1);
         self.capacity.clear();
         self.capacity.resize(self.width, [0; 16]);
         for (node, &gpus) in capacity.iter().enumerate() {
@@ -161,7 +163,7 @@ impl Problem {
 
         self.current.clear();
         self.current.resize(jobs.len() * self.width, [0; 16]);
-        for (job, row) in jobs.iter().zip(self.current.chunks_mut(self.width.max(1))) {
+        for (job, row) in jobs.iter().zip(self.current.chunks_mut(self.width)) {
             for slice in job.held.slices() {
                 row[slice.node as usize / 16][slice.node as usize % 16] = slice.gpus.min(255) as u8;
             }
@@ -173,7 +175,8 @@ impl Problem {
     fn prepare_tables(&mut self, total: u32) {
         let jobs = &self.jobs;
         self.goodputs.retain(|job, table| {
-            jobs.iter().any(|contender| contender.job == *job && contender.model.is_some_and(|model| model == table.model))
+            jobs.iter()
+                .any(|contender| contender.job == *job && contender.model.is_some_and(|model| model == table.model))
         });
         self.factor.clear();
         self.factor.extend(jobs.iter().map(|job| restart_factor(job.age_secs, job.restarts)));
@@ -302,9 +305,12 @@ impl Problem {
     /// Numbers of replicas worth considering for a job, ascending: up to two nodes' worth each, then whole nodes; its maximum
     /// and what it has.
     pub(super) fn sizes(&self, job: usize) -> impl Iterator<Item = u32> + use<> {
-        let (node, min, max) = (self.largest_node(), self.jobs[job].min.max(1), self.jobs[job].max.min(self.total_gpus()));
+        let (node, min, max) =
+            (self.largest_node(), self.jobs[job].min.max(1), self.jobs[job].max.min(self.total_gpus()));
         let special = [max, self.jobs[job].held.gpus()];
-        (min..=max).filter(move |replicas| *replicas <= 2 * node || replicas.is_multiple_of(node) || special.contains(replicas))
+        (min..=max).filter(move |replicas| {
+            *replicas <= 2 * node || replicas.is_multiple_of(node) || special.contains(replicas)
+        })
     }
 
     /// The row as a placement, in order of nodes.

@@ -1,0 +1,174 @@
+//! What a user sees: help, listings, and for each kind of bad input a clear error and exit code 2.
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+/// Runs `goodput` in `dir`; gives exit code, stdout and stderr as one text.
+fn run(dir: &Path, args: &[&str]) -> String {
+    let output = Command::new(env!("CARGO_BIN_EXE_goodput"))
+        .args(args)
+        .current_dir(dir)
+        .env("NO_COLOR", "1")
+        .env("COLUMNS", "100")
+        .output()
+        .unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).replace(&dir.display().to_string(), "[DIR]");
+    let code = output.status.code().map_or_else(|| "signal".to_string(), |code| code.to_string());
+    format!("exit: {code}\n--- stdout\n{}--- stderr\n{}", text(&output.stdout), text(&output.stderr))
+}
+
+fn quickstart() -> String {
+    fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../configs/experiment/quickstart.toml")).unwrap()
+}
+
+/// A directory with one file in it.
+fn with(name: &str, content: impl AsRef<[u8]>) -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join(name), content).unwrap();
+    dir
+}
+
+fn check_config(text: &str) -> String {
+    let dir = with("x.toml", text);
+    run(dir.path(), &["config", "check", "x.toml"])
+}
+
+fn sim(workload: impl AsRef<[u8]>) -> String {
+    let dir = with("w.csv", workload);
+    run(dir.path(), &["sim", "--workload", "w.csv", "--policy", "fifo"])
+}
+
+const HEADER: &str = "name,time,application,num_replicas,batch_size\n";
+
+#[test]
+fn help() {
+    let dir = tempfile::tempdir().unwrap();
+    insta::assert_snapshot!("help", run(dir.path(), &["--help"]));
+    insta::assert_snapshot!("help_sim", run(dir.path(), &["sim", "--help"]));
+    insta::assert_snapshot!("help_train", run(dir.path(), &["train", "--help"]));
+}
+
+#[test]
+fn listings() {
+    let dir = tempfile::tempdir().unwrap();
+    for what in ["policies", "metrics", "formats"] {
+        insta::assert_snapshot!(format!("list_{what}"), run(dir.path(), &["list", what]));
+    }
+}
+
+#[test]
+fn a_job_alone() {
+    insta::assert_snapshot!("sim_one_job", sim(format!("{HEADER}cifar10-0,53,cifar10,4,512\n")));
+}
+
+#[test]
+fn the_shipped_experiments_are_valid() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../configs/experiment");
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let text = run(Path::new(folder), &["config", "check", path.to_str().unwrap()]);
+        assert!(text.starts_with("exit: 0"), "{text}");
+    }
+}
+
+#[test]
+fn broken_toml() {
+    insta::assert_snapshot!("broken_toml", check_config("name = \"x\"\n[cluster\n"));
+}
+
+#[test]
+fn unknown_key() {
+    insta::assert_snapshot!("unknown_key", check_config(&quickstart().replace("learning_rate", "learningrate")));
+}
+
+#[test]
+fn value_out_of_range() {
+    insta::assert_snapshot!(
+        "out_of_range",
+        check_config(&quickstart().replace("round_secs = 600.0", "round_secs = -5.0"))
+    );
+}
+
+#[test]
+fn not_a_number() {
+    insta::assert_snapshot!(
+        "config_nan",
+        check_config(&quickstart().replace("round_secs = 600.0", "round_secs = nan"))
+    );
+    insta::assert_snapshot!("workload_nan", sim(format!("{HEADER}a,NaN,cifar10,4,512\n")));
+}
+
+#[test]
+fn negative_time() {
+    insta::assert_snapshot!("negative_time", sim(format!("{HEADER}a,5,cifar10,4,512\nb,-5,cifar10,4,512\n")));
+}
+
+#[test]
+fn duplicate_job() {
+    insta::assert_snapshot!("duplicate_job", sim(format!("{HEADER}a,5,cifar10,4,512\na,6,cifar10,4,512\n")));
+}
+
+#[test]
+fn empty_trace() {
+    insta::assert_snapshot!("empty_trace", sim(HEADER));
+    insta::assert_snapshot!("empty_file", sim(""));
+}
+
+#[test]
+fn unknown_application_policy_and_format() {
+    insta::assert_snapshot!("unknown_application", sim(format!("{HEADER}a,5,resnet,4,512\n")));
+    insta::assert_snapshot!("unknown_format", sim("one,two\n1,2\n"));
+    let dir = with("w.csv", HEADER);
+    insta::assert_snapshot!("unknown_policy", run(dir.path(), &["sim", "--workload", "w.csv", "--policy", "fifoo"]));
+}
+
+#[test]
+fn profile_with_a_hole() {
+    let dir = with("w.csv", format!("{HEADER}a,5,toy,1,8\n"));
+    let app = dir.path().join("profiles/toy");
+    fs::create_dir_all(&app).unwrap();
+    fs::write(app.join("placements.csv"), "placement,local_bsz,step_time,sync_time\n1,8,0.1,0\n1,16,nan,0\n").unwrap();
+    fs::write(app.join("validation-8.csv"), "progress,iteration,metric,grad_sqr,grad_var\n10,10,0.1,1,1\n").unwrap();
+    let args = ["sim", "--workload", "w.csv", "--policy", "fifo", "--profiles", "profiles"];
+    insta::assert_snapshot!("profile_hole", run(dir.path(), &args));
+}
+
+#[test]
+fn truncated_bundle() {
+    let dir = with("policy.bundle", [9u8, 0, 0, 0, 0, 0, 0, 0, b'{']);
+    fs::write(dir.path().join("w.csv"), format!("{HEADER}a,5,cifar10,1,128\n")).unwrap();
+    insta::assert_snapshot!(
+        "truncated_bundle",
+        run(dir.path(), &["sim", "--workload", "w.csv", "--policy", "policy.bundle"])
+    );
+}
+
+#[test]
+fn bundle_of_another_schema() {
+    use goodput_agents::bundle::{Card, Model, PolicyBundle};
+    use goodput_agents::learned::weights::{NetConfig, Weights};
+    let dir = with("w.csv", format!("{HEADER}a,5,cifar10,1,128\n"));
+    let weights = Weights::new(&NetConfig::Set(Default::default()), goodput_env::gym::layout(8), 0);
+    let card = Card { schema_hash: "0123".into(), ..Card::default() };
+    let bundle = PolicyBundle { model: Model::Net(weights), normaliser: None, card };
+    bundle.save(&dir.path().join("policy.bundle")).unwrap();
+    let text = run(dir.path(), &["sim", "--workload", "w.csv", "--policy", "policy.bundle"]);
+    insta::assert_snapshot!("other_schema", text.replace(&goodput_env::gym::schema_hash(), "[HASH]"));
+}
+
+#[test]
+fn unwritable_directory() {
+    // A file where a directory should be cannot be written into, whoever runs the test.
+    let dir = with("x.toml", quickstart());
+    fs::write(dir.path().join("taken"), "").unwrap();
+    insta::assert_snapshot!("unwritable", run(dir.path(), &["train", "x.toml", "--run-dir", "taken/run"]));
+}
+
+#[test]
+fn no_driver() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = run(dir.path(), &["live", "devices", "--nvml", "/nonexistent/libnvidia-ml.so.1"]);
+    assert!(text.starts_with("exit: 1") && text.contains("driver"), "{text}");
+}
