@@ -172,3 +172,13 @@ fn no_driver() {
     let text = run(dir.path(), &["live", "devices", "--nvml", "/nonexistent/libnvidia-ml.so.1"]);
     assert!(text.starts_with("exit: 1") && text.contains("driver"), "{text}");
 }
+
+#[test]
+fn the_committed_schema_is_what_the_program_prints() {
+    let dir = tempfile::tempdir().unwrap();
+    run(dir.path(), &["config", "schema", "--write", "."]);
+    let printed = fs::read_to_string(dir.path().join("experiment.schema.json")).unwrap();
+    let committed =
+        fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../configs/schema/experiment.schema.json")).unwrap();
+    assert!(printed == committed, "run `cargo xtask schema`");
+}

@@ -1,5 +1,6 @@
 //! Cost of one fit of the throughput model, on random subsets of a synthetic profile.
 //! Run with `cargo xtask bench fit`.
+#![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
 
 use std::time::Instant;
 

@@ -1,5 +1,6 @@
 //! Decisions per second of the environment on one core, observation encoding included.
 //! Run with `cargo xtask bench gym`.
+#![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
 #[path = "../tests/support/mod.rs"]
 mod support;
 

@@ -24,9 +24,17 @@ fn shared(path: &str) -> PathBuf {
 fn measured() -> &'static Catalog {
     static MEASURED: OnceLock<Catalog> = OnceLock::new();
     MEASURED.get_or_init(|| {
-        let step_times = shared("reference/pollux/interpolated_step_times.parquet");
+        let step_times =
+            PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/pollux_step_times.parquet"));
         import::pollux_profiles::catalog(&shared("data/pollux/traces"), Some(&step_times)).unwrap()
     })
+}
+
+/// The reference table as it was handed over. It was made by one batched query, which gives other simplices than the artifact's
+/// point queries in 2.8 % of the rows (see `fixtures/make_step_times.py`).
+fn batched() -> Catalog {
+    let step_times = shared("reference/pollux/interpolated_step_times.parquet");
+    import::pollux_profiles::catalog(&shared("data/pollux/traces"), Some(&step_times)).unwrap()
 }
 
 /// Completion times by job, seconds: `published[(config, workload)][job]`.
@@ -64,13 +72,13 @@ fn mean(jct: &BTreeMap<String, f64>) -> f64 {
 }
 
 /// Jobs within a second, and all jobs, over the published workloads of a policy.
-fn agreement(policy: &str) -> (usize, usize) {
+fn agreement(policy: &str, catalog: &Catalog) -> (usize, usize) {
     let published = published();
     let (mut close, mut all) = (0, 0);
     for (load, folder, workloads) in PUBLISHED {
         for &workload in workloads {
             let expected = &published[&(format!("{policy}-{load}"), format!("workload-{workload}"))];
-            let ours = simulate(policy, 0, folder, workload, measured(), 0.0);
+            let ours = simulate(policy, 0, folder, workload, catalog, 0.0);
             let here = expected.iter().filter(|(job, jct)| (ours[*job] - **jct).abs() <= 1.0).count();
             println!(
                 "{policy} {folder}/workload-{workload}: {here} of {} jobs within 1 s; mean {:.1} s, published {:.1} s",
@@ -86,15 +94,35 @@ fn agreement(policy: &str) -> (usize, usize) {
 }
 
 #[test]
-fn tiresias_reproduces_the_published_jobs() {
-    let (close, all) = agreement("tiresias");
-    assert!(close * 100 >= all * 99, "{close} of {all} jobs within 1 s");
+fn tiresias_reproduces_every_published_job() {
+    assert_eq!(agreement("tiresias", measured()), (960, 960));
+    assert_eq!(agreement("tiresias", &batched()), (960, 960));
 }
 
 #[test]
-fn optimus_reproduces_the_published_jobs() {
-    let (close, all) = agreement("optimus");
-    assert!(close * 100 >= all * 99, "{close} of {all} jobs within 1 s");
+fn optimus_reproduces_every_published_job() {
+    assert_eq!(agreement("optimus", measured()), (960, 960));
+}
+
+/// With the batched table Optimus, which asks for step times of large placements, misses some jobs; this keeps the figure that
+/// the documentation quotes.
+#[test]
+fn optimus_with_batched_step_times_misses_few() {
+    let (close, all) = agreement("optimus", &batched());
+    assert!(close >= 920 && all == 960, "{close} of {all} jobs within 1 s");
+}
+
+/// The genetic search draws random numbers, so only means compare. One seed of one workload here; all of them by
+/// `cargo xtask bench fidelity`.
+#[test]
+fn pollux_reproduces_the_published_mean() {
+    let published = published();
+    for (policy, config, interference) in [("pollux", "pollux-1.0", 0.0), ("pollux-noavoid", "inter25", 0.25)] {
+        let expected = mean(&published[&(config.to_string(), "workload-1".to_string())]);
+        let ours = mean(&simulate(policy, 1, "workloads", 1, measured(), interference));
+        println!("{policy} {config} workload-1: mean {ours:.1} s, published {expected:.1} s");
+        assert!((ours / expected - 1.0).abs() < 0.05, "{policy} {config}: {ours} {expected}");
+    }
 }
 
 #[test]

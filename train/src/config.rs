@@ -66,8 +66,10 @@ pub struct PpoAgent {
     pub clip: f64,
     /// Time in which the weight of the future halves, seconds; discounting is per time, never per decision.
     pub half_life_secs: f64,
-    /// Weight of longer returns over the critic.
+    /// Weight of longer returns over the critic, per decision or per `trace_secs`.
     pub gae_lambda: f64,
+    /// Where set, `gae_lambda` is per this time, seconds: the decisions of one round take no time and do not shorten the trace.
+    pub trace_secs: Option<f64>,
     /// Weight of the entropy bonus at the start; it falls linearly to a tenth.
     pub entropy: f64,
     /// Weight of the value loss.
@@ -94,6 +96,7 @@ impl Default for PpoAgent {
             clip: 0.2,
             half_life_secs: 3600.0,
             gae_lambda: 0.95,
+            trace_secs: None,
             entropy: 0.01,
             value_coefficient: 0.5,
             max_grad_norm: 0.5,
@@ -235,7 +238,9 @@ impl Experiment {
 
 impl PpoAgent {
     fn check(&self) -> Result<(), SetupError> {
-        let checks: [(&'static str, f64, bool, &str); 9] = [
+        let trace = self.trace_secs.unwrap_or(1.0);
+        let checks: [(&'static str, f64, bool, &str); 10] = [
+            ("agent.ppo.trace_secs", trace, trace > 0.0, "a positive number of seconds"),
             ("agent.ppo.envs", self.envs as f64, (1..=65536).contains(&self.envs), "1 to 65536"),
             ("agent.ppo.steps_per_env", self.steps_per_env as f64, self.steps_per_env > 0, "at least 1"),
             ("agent.ppo.epochs", self.epochs as f64, self.epochs > 0, "at least 1"),

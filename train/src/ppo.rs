@@ -140,7 +140,8 @@ impl<'a> Run<'a> {
 
     fn gae(&self) -> GaeConfig {
         let beta = std::f64::consts::LN_2 / self.agent.half_life_secs;
-        GaeConfig { beta, lambda: self.agent.gae_lambda, trace: Trace::Decision }
+        let trace = self.agent.trace_secs.map_or(Trace::Decision, |seconds| Trace::Time { seconds });
+        GaeConfig { beta, lambda: self.agent.gae_lambda, trace }
     }
 
     /// Imitates the teacher, if there is one. `false`: stopped.

@@ -10,11 +10,16 @@ use goodput_train::run_dir::RunDir;
 use goodput_train::{Hooks, Trained, train};
 
 fn experiment() -> Experiment {
-    let synthetic = goodput_datasets::synth::DiurnalSynth { jobs: 12, jobs_per_hour: 20.0, ..Default::default() };
+    let synthetic = goodput_datasets::synth::DiurnalSynth {
+        jobs: 12,
+        jobs_per_hour: 20.0,
+        sizes: goodput_datasets::synth::Sizes::Realistic,
+        ..Default::default()
+    };
     Experiment {
         name: "small".into(),
         seed: 3,
-        cluster: ClusterConfig { groups: vec![NodeGroup { accelerator: "t4".into(), nodes: 2, gpus_per_node: 4 }] },
+        cluster: ClusterConfig { groups: vec![NodeGroup { accelerator: "t4".into(), nodes: 4, gpus_per_node: 4 }] },
         workload: WorkloadConfig::Synthetic(goodput_datasets::synth::SynthConfig::Diurnal(synthetic)),
         environment: EnvironmentConfig { slots: 16, ..Default::default() },
         agent: AgentConfig::Ppo(PpoAgent {
@@ -33,7 +38,7 @@ fn experiment() -> Experiment {
             ..Default::default()
         }),
         train: TrainConfig { decisions: 4 * 144, checkpoint_every: 100, evaluate_every: 2, validation_seeds: 2 },
-        evaluate: EvaluateConfig { policies: vec!["fifo".into()], seeds: 1 },
+        evaluate: EvaluateConfig { policies: vec!["srtf".into()], seeds: 1 },
     }
 }
 

@@ -14,9 +14,9 @@ cargo xtask schema         writes the JSON schemas of the configuration files to
 const BENCHES: [(&str, &str); 5] = [
     ("goodput-env", "gym"),
     ("goodput-env", "fit"),
-    ("goodput-agents", "decide"),
+    ("goodput-datasets", "datasets"),
     ("goodput-eval", "replay"),
-    ("goodput-train", "loop"),
+    ("goodput-eval", "fidelity"),
 ];
 
 fn main() -> ExitCode {
