@@ -44,7 +44,7 @@ impl Meter {
         let jct = progress.validation_jct_secs.map_or_else(String::new, |jct| {
             let against = progress
                 .best_heuristic_jct_secs
-                .map_or_else(String::new, |best| format!(" (best heuristic {best:.0} s)"));
+                .map_or_else(String::new, |best| format!(" (best quick heuristic {best:.0} s)"));
             format!("  JCT {jct:.0} s{against}")
         });
         self.show(progress.phase, progress.decisions, progress.budget, "decisions", &jct);

@@ -1,5 +1,6 @@
 //! The environment keeps its promises: checked, exact rewards, resumable, no allocation per step.
 #![expect(unsafe_code, reason = "a counting allocator can only be written with unsafe")]
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
 mod support;
 
 use std::alloc::{GlobalAlloc, Layout as Memory, System};

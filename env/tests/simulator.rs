@@ -1,4 +1,5 @@
 //! The simulator keeps its books: capacity, Little's law, exact epochs, determinism.
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
 mod support;
 
 use std::sync::Arc;

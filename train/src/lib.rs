@@ -44,7 +44,7 @@ pub struct Progress {
     pub budget: u64,
     /// Mean completion time on validation seeds, seconds, once known.
     pub validation_jct_secs: Option<f64>,
-    /// The same of the best heuristic.
+    /// The same of the best heuristic that decides quickly (all but the genetic search of Pollux).
     pub best_heuristic_jct_secs: Option<f64>,
 }
 

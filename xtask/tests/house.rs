@@ -1,4 +1,5 @@
 //! The house keeps its shape: dependencies run one way, and `env` cannot see the world.
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -118,7 +118,7 @@ fn learning_curve(progress: &Path) -> Option<LearningCurve> {
             points.push(CurvePoint { x: steps / 1e6, mean: mean / 3600.0, ci: None });
         }
     }
-    let baselines = heuristic.map(|secs| ("best heuristic".to_string(), secs / 3600.0)).into_iter().collect();
+    let baselines = heuristic.map(|secs| ("best quick heuristic".to_string(), secs / 3600.0)).into_iter().collect();
     Some(LearningCurve {
         name: "learned".into(),
         x_name: "decisions, millions".into(),
