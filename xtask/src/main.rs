@@ -66,7 +66,8 @@ fn deny() -> bool {
 
 fn bench(filter: &str) -> bool {
     let chosen = BENCHES.iter().filter(|(package, name)| format!("{package}/{name}").contains(filter));
-    chosen.fold(true, |ok, (package, name)| run("cargo", &["bench", "-p", package, "--bench", name]) && ok)
+    // The whole workspace, so that features are those of every other build and nothing is compiled twice.
+    chosen.fold(true, |ok, (_, name)| run("cargo", &["bench", "--workspace", "--bench", name]) && ok)
 }
 
 fn has(args: &[&str]) -> bool {

@@ -71,9 +71,7 @@ fn heavy_packages_live_in_one_room() {
         for package in ["arrow", "parquet"] {
             assert!(!uses(package) || room == "goodput-datasets", "{room} uses {package}; go through goodput-datasets");
         }
-        for package in ["tensorboard-rs"] {
-            assert!(!uses(package) || room == "goodput-train", "{room} uses {package}");
-        }
+        assert!(!uses("tensorboard-rs") || room == "goodput-train", "{room} uses tensorboard-rs");
         assert!(!uses("nvml-wrapper") || room == "goodput-executor", "{room} uses nvml-wrapper");
         let burn = direct.iter().find(|(name, _)| name == "burn");
         let allowed = match burn {
