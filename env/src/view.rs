@@ -7,7 +7,7 @@ use crate::application::Application;
 use crate::cluster::{Cluster, NodeId};
 use crate::job::{JobId, JobRequest, Work};
 use crate::model::{BatchLimits, GoodputModel};
-use crate::sim::{JobState, JobTable, Scenario};
+use crate::sim::{Best, JobState, JobTable, Scenario};
 use crate::time::SimTime;
 
 /// What policies of a run may know about jobs, beyond what they asked for and how they ran so far.
@@ -244,6 +244,16 @@ impl<'a> JobView<'a> {
         }
     }
 
+    /// The same by size, with what does not depend on the size looked up once.
+    pub fn rates(&self) -> Rates<'a> {
+        match self.view.scenario.workload.jobs[self.state.id.index()].work {
+            Work::Application { index } if self.view.batching == Batching::Catalog => {
+                self.view.scenario.speeds.row(index, self.state.epoch).map_or(Rates::Job(*self), Rates::Row)
+            }
+            _ => Rates::Job(*self),
+        }
+    }
+
     fn requested_split(&self, gpus: u32) -> Option<(&'a Application, crate::model::BatchConfig)> {
         let app = self.application()?;
         Some((app, app.limits.split(self.requested_batch(app), gpus)))
@@ -319,6 +329,28 @@ impl<'a> JobView<'a> {
                 let stats = app.gradients.at(f64::from(app.limits.init), self.state.epoch);
                 Some(GoodputModel { params, stats, limits: app.limits })
             }
+        }
+    }
+}
+
+/// Work per second of one job by number of accelerators.
+#[derive(Clone, Copy)]
+pub enum Rates<'a> {
+    /// A row of the precomputed table, by accelerators - 1.
+    Row(&'a [Option<Best>]),
+    /// Asked of the job each time.
+    Job(JobView<'a>),
+}
+
+impl Rates<'_> {
+    /// Work per second on `gpus` packed accelerators; zero where it is unknown or the job cannot run so.
+    pub fn at(&self, gpus: u32) -> f64 {
+        match self {
+            Self::Row(row) => {
+                let best = (gpus as usize).checked_sub(1).and_then(|at| row.get(at).copied().flatten());
+                best.map_or(0.0, |best| best.rate)
+            }
+            Self::Job(job) => job.rate(gpus).unwrap_or(0.0),
         }
     }
 }

@@ -149,7 +149,7 @@ impl Encoder {
     fn fixed_features(&mut self, at: usize, slot: &Slot, job: &JobView<'_>, view: &ClusterView<'_>) -> f64 {
         let (min, max) = (slot.ladder.min(), slot.ladder.max());
         let work = job.remaining_work();
-        let rate_at_min = job.rate(min).unwrap_or(0.0);
+        let rate_at_min = job.rates().at(min);
         self.facts[at] = Facts { work: work.unwrap_or(-1.0), rate_at_min };
         let attained = job.attained_gpu_millis() as f64 / 1000.0;
         let until = match job.state.phase {
@@ -178,18 +178,19 @@ impl Encoder {
     fn working_features(&mut self, at: usize, slot: &Slot, job: &JobView<'_>, round: &Round) {
         let facts = self.facts[at];
         let working = slot.working;
-        let rate = if working == slot.ladder.min() { facts.rate_at_min } else { job.rate(working).unwrap_or(0.0) };
+        let rates = job.rates();
+        let rate = rates.at(working);
         let per_min = if facts.rate_at_min > 0.0 { 1.0 / facts.rate_at_min } else { 0.0 };
         let (mut gain, mut saved, mut fits) = (0.0, 0.0, 0.0);
         if let Some(up) = slot.up {
             let more = f64::from(up - working);
-            let rate_up = if up == slot.ladder.min() { facts.rate_at_min } else { job.rate(up).unwrap_or(0.0) };
+            let rate_up = rates.at(up);
             gain = (rate_up - rate) * per_min / more;
             saved = (facts.secs_at(rate.max(facts.rate_at_min * 0.1)) - facts.secs_at(rate_up)).max(0.0) / more;
             fits = f32::from(u8::from(round.allows(at, crate::gym::action::Verb::Grow)));
         }
         let down = slot.down.unwrap_or(0);
-        let rate_down = if down == 0 { 0.0 } else { job.rate(down).unwrap_or(0.0) };
+        let rate_down = rates.at(down);
         let loss = if working > 0 { (rate - rate_down) * per_min / f64::from(working - down) } else { 0.0 };
         let efficiency =
             if working > 0 { rate * per_min * f64::from(slot.ladder.min()) / f64::from(working) } else { 1.0 };
@@ -264,16 +265,21 @@ impl Facts {
 
 /// Natural logarithms of `1 + x` to about 1e-4, from the exponent bits and a polynomial: features need no more, and `ln` would
 /// be half of the encoder's time. Several at once, so that the compiler makes vectors of them.
+#[inline]
 fn log1p<const N: usize>(x: [f64; N]) -> [f32; N] {
-    x.map(|x| {
-        let y = (1.0 + x.max(0.0)) as f32;
-        let bits = y.to_bits();
+    let mut log = [0.0; N];
+    for (log, x) in log.iter_mut().zip(x) {
+        *log = (1.0 + if x > 0.0 { x } else { 0.0 }) as f32;
+    }
+    for log in &mut log {
+        let bits = log.to_bits();
         let exponent = ((bits >> 23) as i32 - 127) as f32;
         let m = f32::from_bits((bits & 0x007F_FFFF) | 0x3F80_0000) - 1.0;
         let series = -0.347_305_24 + m * (0.241_873_25 + m * (-0.136_753_18 + m * 0.041_976_9));
         let log2 = exponent + m * (1.442_689 + m * (-0.721_165_6 + m * (0.478_684_36 + m * series)));
-        log2 * std::f32::consts::LN_2
-    })
+        *log = log2 * std::f32::consts::LN_2;
+    }
+    log
 }
 
 #[cfg(test)]

@@ -54,9 +54,13 @@ impl Speeds {
 
     /// The best batch size and its rate on `gpus` packed accelerators in `epoch`.
     pub fn best(&self, index: u16, epoch: u32, gpus: u32) -> Option<Best> {
+        *self.row(index, epoch)?.get(gpus.checked_sub(1)? as usize)?
+    }
+
+    /// The same for all sizes, by accelerators - 1.
+    pub fn row(&self, index: u16, epoch: u32) -> Option<&[Option<Best>]> {
         let app = self.apps.get(index as usize)?;
-        let row = app.rows.get(epoch as usize)?.get_or_init(|| app.row(epoch));
-        *row.get(gpus.checked_sub(1)? as usize)?
+        Some(app.rows.get(epoch as usize)?.get_or_init(|| app.row(epoch)))
     }
 }
 
