@@ -182,3 +182,52 @@ fn the_committed_schema_is_what_the_program_prints() {
         fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../configs/schema/experiment.schema.json")).unwrap();
     assert!(printed == committed, "run `cargo xtask schema`");
 }
+
+/// The quickstart, cut down to seconds.
+const SMALL: [&str; 18] = [
+    "--set",
+    "workload.synthetic.diurnal.jobs=10",
+    "--set",
+    "agent.ppo.envs=4",
+    "--set",
+    "agent.ppo.steps_per_env=32",
+    "--set",
+    "agent.ppo.warm_start.decisions=256",
+    "--set",
+    "train.decisions=256",
+    "--set",
+    "train.validation_seeds=2",
+    "--set",
+    "evaluate.seeds=3",
+    "--set",
+    "evaluate.policies=[\"fifo\", \"srtf\"]",
+    "--set",
+    "environment.slots=16",
+];
+
+#[test]
+fn train_from_end_to_end_gives_the_same_bytes_on_any_number_of_threads() {
+    let dir = with("x.toml", quickstart());
+    let train = |threads: &str| {
+        let out = format!("run-{threads}");
+        let mut args = vec!["train", "x.toml", "--run-dir", &out, "-j", threads];
+        args.extend(SMALL);
+        let said = run(dir.path(), &args);
+        assert!(said.starts_with("exit: 0"), "{said}");
+        let latest = fs::read_to_string(dir.path().join(&out).join("checkpoints/latest")).unwrap();
+        let files = ["jobs.parquet", "summary.json", "progress.csv", "config.toml"].map(String::from);
+        let state = ["learner.bin", "state.json"].map(|name| format!("{latest}/{name}"));
+        let read = |name: &String| fs::read(dir.path().join(&out).join(name)).unwrap();
+        files.iter().chain(&state).map(read).collect::<Vec<_>>()
+    };
+    assert!(train("1") == train("2"), "the number of threads changed a file");
+    let report = fs::read_to_string(dir.path().join("run-1/report.html")).unwrap();
+    assert!(report.contains("learned") && report.contains("</html>"));
+
+    // The bundle works wherever a policy's name does.
+    let args = ["eval", "x.toml", "--policies", "srtf,run-1/policy.bundle", "--seeds", "2", "-o", "csv"];
+    let said = run(dir.path(), &args);
+    assert!(said.starts_with("exit: 0") && said.contains("learned (run-1)"), "{said}");
+    let again = run(dir.path(), &["train", "x.toml", "--run-dir", "run-1"]);
+    assert!(again.starts_with("exit: 2") && again.contains("--resume"), "{again}");
+}
