@@ -1,4 +1,9 @@
-//! .
+//! Every scheduling policy, heuristic or learned, and the exported bundle.
+//!
+//! - [`heuristic`]: published policies, one file a paper, and the list of them.
+//! - [`placement`]: which nodes, once it is decided how many accelerators.
+//! - [`learned`]: nets and update rules (behind the feature `learn`), the plain forward pass, the policy that plays rounds.
+//! - [`bundle`]: what training writes and everything else reads.
 
 pub mod bundle;
 pub mod heuristic;

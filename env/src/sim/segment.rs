@@ -1,0 +1,154 @@
+//! A segment of a running job: from a restart, an epoch's end or a new batch size to the next one, at a constant rate.
+
+use super::events::{Event, EventKind};
+use super::{EpochEnd, Phase, SimError, Simulator};
+use crate::job::{JobId, Work};
+use crate::model::{StepTime, slowdown};
+use crate::time::SimTime;
+use crate::view::Batching;
+
+impl Simulator {
+    /// Chooses the batch size for the current placement.
+    pub(super) fn choose_batch(&mut self, job: JobId) {
+        let Work::Application { index } = self.scenario.workload.jobs[job.index()].work else {
+            return;
+        };
+        let scenario = &self.scenario;
+        let app = &scenario.workload.applications[index as usize];
+        let request = &scenario.workload.jobs[job.index()].request;
+        let state = self.table.state_mut(job);
+        let (nodes, gpus) = (state.placement.nodes(), state.placement.gpus());
+        state.stale = false;
+        let requested = request.batch_size.unwrap_or(app.limits.init);
+        let adapted = match (scenario.options.batching, app.fixed_batch) {
+            (Batching::Requested, _) => Some(app.limits.split(requested, gpus)),
+            (_, Some(total)) => Some(app.limits.split(total, gpus)),
+            (Batching::Agent, None) => {
+                let best = state.profile.model(app.limits).and_then(|model| model.best(nodes, gpus));
+                best.map(|best| app.limits.capped(best.batch, gpus))
+            }
+            (Batching::Catalog, None) => {
+                let packed = nodes == gpus.div_ceil(scenario.cluster.gpus_per_node());
+                let tabled = scenario.speeds.best(index, state.epoch, gpus).filter(|_| packed).map(|best| best.batch);
+                tabled.or_else(|| scenario.best_batch(index, state.epoch, nodes, gpus))
+            }
+        };
+        // Without a model yet, or where no batch size fits the limits: the smallest total the replicas allow.
+        let smallest = app.limits.smallest_total(gpus).min(u64::from(app.limits.max)) as u32;
+        state.batch = adapted.unwrap_or_else(|| app.limits.split(smallest, gpus));
+    }
+
+    /// Starts to run at the current batch size: measures it, sets the rate and queues the end of the epoch.
+    pub(super) fn run_segment(&mut self, job: JobId) -> Result<(), SimError> {
+        let spec = &self.scenario.workload.jobs[job.index()];
+        let state = self.table.state(job);
+        let (rate, goal) = match spec.work {
+            Work::Fixed { duration } => (1.0, duration.as_secs_f64()),
+            Work::Application { index } => {
+                let app = self.scenario.workload.applications[index as usize].clone();
+                let (epoch, batch, replicas) = (state.epoch, state.batch, state.placement.gpus());
+                let step = self.true_step(job, index)?;
+                let total = batch.total(replicas) as f64;
+                let stats = app.gradients.at(total, epoch);
+                if self.scenario.options.batching == Batching::Agent {
+                    let state = self.table.state_mut(job);
+                    let nodes = state.placement.nodes();
+                    if state.profile.observe(nodes, replicas, batch.atomic, step, stats) && !state.stale {
+                        state.stale = true;
+                        self.stale.push(job);
+                    }
+                }
+                (app.progress_rate(step, replicas, batch, epoch), app.epochs[epoch as usize])
+            }
+        };
+        self.set_rate(job, rate, goal);
+        Ok(())
+    }
+
+    pub(super) fn true_step(&self, job: JobId, index: u16) -> Result<StepTime, SimError> {
+        let app = &self.scenario.workload.applications[index as usize];
+        let state = self.table.state(job);
+        let params = self.scenario.speeds.params(index).ok_or_else(|| SimError::NoSpeed {
+            application: app.name.clone(),
+            accelerator: self.scenario.cluster.types.first().map_or_else(String::new, |kind| kind.name.clone()),
+        })?;
+        app.step_time(params, &state.placement.shape(), state.batch.atomic).map_err(|source| SimError::Profile {
+            at: self.now,
+            name: self.name(job).into(),
+            application: app.name.clone(),
+            source,
+        })
+    }
+
+    /// Sets a settled job's undisturbed rate and queues the event at which it reaches `goal`.
+    pub(super) fn set_rate(&mut self, job: JobId, rate: f64, goal: f64) {
+        let now = self.now;
+        let whole_seconds = self.scenario.options.epoch_end == EpochEnd::WholeSecond;
+        let period = self.scenario.options.rounds.period;
+        let state = self.table.state_mut(job);
+        state.rate = rate * state.kept_speed;
+        state.generation += 1;
+        if state.rate <= 0.0 {
+            return;
+        }
+        let left = ((goal - state.progress) / state.rate).max(0.0);
+        let (at, kind) = if whole_seconds {
+            let at = now.saturating_add(SimTime::from_secs_f64(left.round_ties_even()));
+            // An end that really falls after a round but is rounded onto it happens after the round.
+            let on_round = period.is_some_and(|period| at.next_multiple_of(period) == at);
+            let after = on_round && left > (at - now).as_secs_f64();
+            (at, if after { EventKind::PhaseAfterRound } else { EventKind::Phase })
+        } else {
+            (now.saturating_add(SimTime::from_secs_f64(left)), EventKind::Phase)
+        };
+        self.queue.push(Event { at, kind, job, generation: state.generation });
+    }
+
+    /// Chooses batch sizes again where an agent's model has changed.
+    pub(super) fn rechoose_batches(&mut self) -> Result<(), SimError> {
+        // Segments that start here may become stale again and queue behind the ones looked at now.
+        let count = self.stale.len();
+        for at in 0..count {
+            let job = self.stale[at];
+            let Some(state) = self.table.get(job) else {
+                continue;
+            };
+            if !state.stale || state.phase != Phase::Running {
+                continue;
+            }
+            let before = state.batch;
+            self.choose_batch(job);
+            if self.table.state(job).batch != before {
+                let now = self.now;
+                self.table.state_mut(job).settle(now);
+                self.run_segment(job)?;
+            }
+        }
+        self.stale.drain(..count);
+        Ok(())
+    }
+
+    /// Slows distributed jobs that share nodes, speeds up those that no longer do.
+    pub(super) fn update_interference(&mut self) -> Result<(), SimError> {
+        let penalty = self.scenario.options.interference;
+        if penalty == 0.0 {
+            return Ok(());
+        }
+        for at in 0..self.table.active().len() {
+            let job = self.table.active()[at];
+            let state = self.table.state(job);
+            let shared = state.placement.slices().iter().map(|slice| self.distributed[slice.node as usize]);
+            let kept = slowdown(&shared.collect::<smallvec::SmallVec<[u32; 16]>>(), penalty);
+            if kept != state.kept_speed {
+                let (running, now) = (state.phase == Phase::Running, self.now);
+                let state = self.table.state_mut(job);
+                state.settle(now);
+                state.kept_speed = kept;
+                if running {
+                    self.run_segment(job)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
