@@ -190,7 +190,7 @@ pub enum Data {
         /// The trace.
         file: PathBuf,
         /// Where to write [default: the trace's name with .parquet].
-        #[arg(short = 'O', long, value_name = "FILE")]
+        #[arg(short = 'o', long, value_name = "FILE")]
         out: Option<PathBuf>,
     },
     /// Draw a workload from the generator of an experiment file.
@@ -201,7 +201,7 @@ pub enum Data {
         #[arg(long, default_value_t = 0)]
         seed: u64,
         /// Where to write.
-        #[arg(short = 'O', long, value_name = "FILE")]
+        #[arg(short = 'o', long, value_name = "FILE")]
         out: PathBuf,
     },
     /// What a workload asks of a cluster.
@@ -226,7 +226,7 @@ pub enum Data {
         #[arg(long, value_name = "DIR")]
         profiles: PathBuf,
         /// Where to write the catalog.
-        #[arg(short = 'O', long, value_name = "FILE")]
+        #[arg(short = 'o', long, value_name = "FILE")]
         out: PathBuf,
     },
 }

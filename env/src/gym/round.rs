@@ -138,7 +138,8 @@ impl Round {
                 let started = job.held == 0 && job.moved == Some(Verb::Grow);
                 (started || matches!(job.moved, None | Some(Verb::Shrink))) && job.down.is_some()
             }
-            Verb::Preempt => matches!(job.moved, None | Some(Verb::Shrink)) && job.working > 0,
+            // What was started in this round stays started, or a round could end with nothing done.
+            Verb::Preempt => job.held > 0 && job.working > 0 && matches!(job.moved, None | Some(Verb::Shrink)),
         }
     }
 
