@@ -154,6 +154,24 @@ fn rounds_cannot_go_in_circles() {
     assert!(longest > 0 && longest <= 64 * 16, "{longest}");
 }
 
+/// Takes away whenever it may, gives only when it must. A round once could end with everything it had started taken back.
+#[test]
+fn a_policy_that_takes_everything_back_still_finishes() {
+    let mut env = env(4, 12);
+    let layout = env.layout();
+    let mut observation = Observation::zeros(&layout);
+    env.reset(Some(1), &ResetOptions::default(), observation.as_mut()).unwrap();
+    for step in 0.. {
+        assert!(step < 200_000, "it goes on and on");
+        let allowed = |verb: usize| (0..layout.slots).map(|slot| slot * 3 + verb).find(|&a| observation.mask[a] == 1);
+        let wait = (observation.mask[layout.wait()] == 1).then_some(layout.wait());
+        let action = allowed(2).or(allowed(1)).or(wait).or(allowed(0)).unwrap();
+        if env.step(action, observation.as_mut()).unwrap().terminated {
+            break;
+        }
+    }
+}
+
 #[test]
 fn actions_have_one_number_each() {
     let layout = goodput_env::gym::layout(64);

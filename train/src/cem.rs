@@ -75,7 +75,7 @@ pub fn train(
             ("eval/best_heuristic_jct_secs", validation.best_heuristic_jct_secs),
         ];
         recorder.record((generation + 1) * agent.episodes, &figures)?;
-        dir.write(STATE, &serde_json::to_vec_pretty(&state).unwrap_or_default())?;
+        dir.write(STATE, &serde_json::to_vec_pretty(&state).expect("a state is plain data"))?;
         (hooks.progress)(Progress {
             phase: "search",
             decisions: episodes,

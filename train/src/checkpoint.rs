@@ -67,7 +67,7 @@ pub fn save(dir: &RunDir, state: &State, files: &[(&str, Vec<u8>)]) -> Result<()
     for (name, bytes) in files {
         dir.write(&format!("{folder}/{name}"), bytes)?;
     }
-    let text = serde_json::to_vec_pretty(state).unwrap_or_default();
+    let text = serde_json::to_vec_pretty(state).expect("a state is plain data");
     dir.write(&format!("{folder}/state.json"), &text)?;
     dir.write("checkpoints/latest", folder.as_bytes())
 }

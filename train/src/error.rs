@@ -46,6 +46,9 @@ pub enum TrainError {
         /// What there is.
         known: String,
     },
+    /// A bundle does not say how it is to be run.
+    #[error("the bundle's decoder options: {0}; export the policy again with this version")]
+    Decoder(serde_json::Error),
     /// The policy cannot be stored.
     #[error(transparent)]
     Bundle(#[from] goodput_agents::bundle::BundleError),

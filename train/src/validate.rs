@@ -4,7 +4,6 @@ use goodput_agents::bundle::{Card, Model, PolicyBundle, Provenance};
 use goodput_agents::heuristic;
 use goodput_agents::learned::policy::{Decoder, LearnedPolicy};
 use goodput_env::gym::schema_hash;
-use goodput_env::policy::Policy;
 use goodput_eval::run::{Comparison, NamedScenario, PolicyEntry};
 use goodput_eval::setup::Setup;
 
@@ -42,7 +41,7 @@ impl<'a> Validation<'a> {
     /// # Errors
     /// [`TrainError::Run`] where a run fails.
     pub fn score(&self, bundle: &PolicyBundle) -> Result<f64, TrainError> {
-        Ok(self.run(vec![learned_entry("learned", bundle.clone())])?[0])
+        Ok(self.run(vec![learned_entry("learned", bundle)?])?[0])
     }
 
     fn run(&self, policies: Vec<PolicyEntry>) -> Result<Vec<f64>, TrainError> {
@@ -72,33 +71,31 @@ pub fn scenarios(setup: &Setup, first: u64, count: u64) -> Vec<NamedScenario> {
     (first..first + count).map(named).collect()
 }
 
+/// A published policy by name.
+///
+/// # Errors
+/// [`TrainError::UnknownPolicy`].
+pub fn published(name: &str) -> Result<&'static heuristic::Entry, TrainError> {
+    let known = || TrainError::UnknownPolicy { name: name.into(), known: heuristic::NAMES.join(", ") };
+    heuristic::POLICIES.iter().find(|entry| entry.name == name).ok_or_else(known)
+}
+
 /// A heuristic under the scenario's own information level and batching.
 ///
 /// # Errors
 /// [`TrainError::UnknownPolicy`].
 pub fn heuristic_entry(name: &str) -> Result<PolicyEntry, TrainError> {
-    if heuristic::by_name(name, 0).is_none() {
-        return Err(TrainError::UnknownPolicy { name: name.into(), known: heuristic::NAMES.join(", ") });
-    }
-    let owned = name.to_string();
-    Ok(PolicyEntry::new(name, move |seed| heuristic::by_name(&owned, seed).unwrap_or_else(|| Box::new(Idle))))
+    let entry = published(name)?;
+    Ok(PolicyEntry::new(name, |seed| entry.build(seed)))
 }
 
 /// A trained policy.
-pub fn learned_entry(name: &str, bundle: PolicyBundle) -> PolicyEntry {
-    PolicyEntry::new(name, move |_| match LearnedPolicy::new(&bundle) {
-        Ok(policy) => Box::new(policy),
-        Err(_) => Box::new(Idle),
-    })
-}
-
-/// Stands in for what has been checked not to happen; the simulator reports it as stalled.
-struct Idle;
-
-impl Policy for Idle {
-    fn decide(&mut self, _: &goodput_env::view::ClusterView<'_>) -> goodput_env::plan::Plan {
-        goodput_env::plan::Plan::keep()
-    }
+///
+/// # Errors
+/// [`TrainError::Decoder`] where the bundle does not say how it is to be run.
+pub fn learned_entry(name: &str, bundle: &PolicyBundle) -> Result<PolicyEntry, TrainError> {
+    let policy = LearnedPolicy::new(bundle).map_err(TrainError::Decoder)?;
+    Ok(PolicyEntry::new(name, move |_| Box::new(policy.clone())))
 }
 
 /// A bundle of `model` as trained by `experiment`.
@@ -108,7 +105,7 @@ pub fn bundle(model: Model, setup: &Setup, provenance: Provenance) -> PolicyBund
     let card = Card {
         schema_hash: schema_hash(),
         information: options.information.to_string(),
-        decoder: serde_json::to_value(decoder).unwrap_or_default(),
+        decoder: serde_json::to_value(decoder).expect("a decoder is plain data"),
         provenance,
         bounds: [("cluster_gpus".to_string(), [f64::from(setup.cluster().total_gpus()); 2])].into(),
     };

@@ -1,11 +1,9 @@
 //! Imitation before reinforcement: a heuristic labels the learner's own states, and the learner takes over step by step
 //! (DAgger). The critic learns the returns of the mixture meanwhile.
 
-use goodput_agents::heuristic;
 use goodput_agents::learned::gae::GaeConfig;
 use goodput_agents::learned::imitation::{ImitationBatch, ImitationConfig};
 use goodput_agents::learned::learner::Learner;
-use goodput_env::policy::Policy;
 use goodput_env::seed::{Stream, keyed};
 
 use crate::config::WarmStart;
@@ -14,6 +12,7 @@ use crate::recorder::Recorder;
 use crate::rollout::{Collect, Experience, Rollout};
 use crate::run_dir::RunDir;
 use crate::scaling::ReturnScale;
+use crate::validate::published;
 use crate::{Hooks, Progress};
 
 /// Iterations of imitation are numbered from here, so that their random streams are not those of reinforcement.
@@ -38,11 +37,8 @@ pub fn imitate(
     hooks: &Hooks<'_>,
 ) -> Result<bool, TrainError> {
     let Pupil { learner, rollout, experience, scale } = pupil;
-    let unknown = || TrainError::UnknownPolicy { name: plan.teacher.clone(), known: heuristic::NAMES.join(", ") };
-    heuristic::by_name(&plan.teacher, seed).ok_or_else(unknown)?;
-    let make = || -> Box<dyn Policy> {
-        heuristic::by_name(&plan.teacher, seed).unwrap_or_else(|| Box::new(heuristic::fifo::Fifo::strict()))
-    };
+    let teacher = published(&plan.teacher)?;
+    let make = || teacher.build(seed);
     let mut recorder = Recorder::new(dir, "imitation", 0)?;
     let config = ImitationConfig { epochs: plan.epochs, minibatch: plan.minibatch, ..ImitationConfig::default() };
     let (rows, total) = (rollout.rows() as u64, plan.decisions);

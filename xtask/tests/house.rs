@@ -74,10 +74,7 @@ fn heavy_packages_live_in_one_room() {
         assert!(!uses("tensorboard-rs") || room == "goodput-train", "{room} uses tensorboard-rs");
         assert!(!uses("nvml-wrapper") || room == "goodput-executor", "{room} uses nvml-wrapper");
         let burn = direct.iter().find(|(name, _)| name == "burn");
-        let allowed = match burn {
-            None => true,
-            Some((_, optional)) => room == "goodput-train" || (room == "goodput-agents" && *optional),
-        };
+        let allowed = burn.is_none_or(|(_, optional)| room == "goodput-agents" && *optional);
         assert!(allowed, "{room} uses burn");
     }
 }

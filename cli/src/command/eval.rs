@@ -57,5 +57,5 @@ fn entry(name: &str) -> Result<PolicyEntry, Fault> {
     let label = parent
         .filter(|folder| !folder.is_empty())
         .map_or_else(|| name.to_string(), |folder| format!("learned ({folder})"));
-    Ok(learned_entry(&label, bundle(name)?))
+    learned_entry(&label, &bundle(name)?).map_err(Fault::input)
 }

@@ -61,7 +61,7 @@ pub fn run(args: &Train, quiet: bool) -> Result<ExitCode, Fault> {
     };
     bundle.save(&dir.path("policy.bundle")).map_err(Fault::input)?;
     let setup = experiment.setup().map_err(Fault::input)?;
-    let mut entries = vec![learned_entry(LEARNED, *bundle)];
+    let mut entries = vec![learned_entry(LEARNED, &bundle).map_err(fault)?];
     for name in &experiment.evaluate.policies {
         entries.push(heuristic_entry(name).map_err(Fault::input)?);
     }
