@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use goodput_agents::heuristic::pollux::Pollux;
 use goodput_agents::heuristic::pollux::genetic::GeneticConfig;
-use goodput_agents::heuristic::{NAMES, POLICIES, by_name};
+use goodput_agents::heuristic::{by_name, names, policies};
 use goodput_env::cluster::{AcceleratorType, Cluster, Node};
 use goodput_env::model::SwitchCost;
 use goodput_env::policy::Policy;
@@ -82,7 +82,7 @@ proptest! {
     fn no_policy_breaks_a_rule_or_leaves_work_undone(seed in any::<u64>(), jobs in 1_usize..25, shape in 0_u32..4, flavour in 0_u32..3) {
         let cluster = Arc::new(cluster(shape));
         let workload = Arc::new(random_workload(&mut rng(seed, Stream::Workload), jobs, cluster.total_gpus()));
-        for name in NAMES {
+        for name in names() {
             let options = options(&*policy(name, seed), flavour);
             let scenario = Arc::new(Scenario::new(cluster.clone(), workload.clone(), options, seed));
             let outcome = finish(policy(name, seed), &scenario);
@@ -106,7 +106,7 @@ fn no_policy_mixes_types_of_accelerator() {
             app.params = ["a", "b"].map(|name| (name.to_string(), params)).into();
         }
         let workload = Arc::new(workload);
-        for name in NAMES {
+        for name in names() {
             let options = options(&*policy(name, seed), 1);
             let scenario = Arc::new(Scenario::new(cluster.clone(), workload.clone(), options, seed));
             assert!(!finish(policy(name, seed), &scenario).truncated);
@@ -116,12 +116,13 @@ fn no_policy_mixes_types_of_accelerator() {
 
 #[test]
 fn the_list_is_consistent() {
-    for (entry, name) in POLICIES.iter().zip(NAMES) {
-        assert_eq!(entry.name, name);
+    for entry in policies() {
+        let name = entry.name;
         assert!(!entry.about.is_empty() && !entry.source.is_empty());
-        assert_eq!(POLICIES.iter().filter(|other| other.name == name).count(), 1);
+        assert_eq!(policies().filter(|other| other.name == name).count(), 1);
         assert!(entry.information().allows(entry.build(1).information()));
         assert_eq!(entry.batching(), entry.build(1).batching());
     }
     assert!(by_name("no such policy", 0).is_none());
+    assert!(by_name("no such policy@replica", 0).is_none());
 }

@@ -42,6 +42,8 @@ pub enum Command {
     Train(Train),
     /// Compare policies on the held-out seeds of an experiment, write tables and the report.
     Eval(Eval),
+    /// Run a published table again: ours beside theirs.
+    Reproduce(Reproduce),
     /// Workloads and applications: import, generate, look at, check, fit.
     #[command(subcommand)]
     Data(Data),
@@ -183,6 +185,23 @@ pub struct Eval {
     pub output: Format,
 }
 
+/// Options of `reproduce`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Example: the published results of the Pollux artifact
+  goodput reproduce pollux-table --data ../shared")]
+pub struct Reproduce {
+    /// Table by name (see `goodput list reproductions`).
+    #[arg(value_name = "NAME")]
+    pub name: String,
+    /// Directory with the public files.
+    #[arg(long, value_name = "DIR")]
+    pub data: PathBuf,
+    /// Form of the rows.
+    #[arg(short, long, value_enum, default_value_t)]
+    pub output: Format,
+}
+
 #[derive(Debug, Subcommand)]
 pub enum Data {
     /// A public trace into Parquet with provenance; reports every row repaired or refused.
@@ -308,4 +327,6 @@ pub enum What {
     Metrics,
     /// Trace formats.
     Formats,
+    /// Published tables that can be run again.
+    Reproductions,
 }

@@ -10,6 +10,7 @@
 //! - [`tables`]: per-job rows as CSV and Parquet, the leaderboard as Markdown.
 //! - [`plots`]: SVG figures that follow the reader's light or dark theme.
 //! - [`report`]: one self-contained HTML page.
+//! - [`reproduce`]: published tables run again, ours beside theirs.
 //!
 //! **Invariant.** Same runs, same bytes: nothing here depends on the clock, on the number of threads or on hash order.
 
@@ -17,6 +18,7 @@ mod format;
 pub mod metrics;
 pub mod plots;
 pub mod report;
+pub mod reproduce;
 pub mod run;
 pub mod setup;
 pub mod stats;

@@ -75,9 +75,9 @@ pub fn scenarios(setup: &Setup, first: u64, count: u64) -> Vec<NamedScenario> {
 ///
 /// # Errors
 /// [`TrainError::UnknownPolicy`].
-pub fn published(name: &str) -> Result<&'static heuristic::Entry, TrainError> {
-    let known = || TrainError::UnknownPolicy { name: name.into(), known: heuristic::NAMES.join(", ") };
-    heuristic::POLICIES.iter().find(|entry| entry.name == name).ok_or_else(known)
+pub fn published(name: &str) -> Result<&'static heuristic::Listed, TrainError> {
+    let known = || TrainError::UnknownPolicy { name: name.into(), known: heuristic::names().join(", ") };
+    heuristic::policies().find(|entry| entry.name == name).ok_or_else(known)
 }
 
 /// A heuristic under the scenario's own information level and batching.

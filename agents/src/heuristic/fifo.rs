@@ -8,7 +8,28 @@ use goodput_env::plan::Plan;
 use goodput_env::policy::Policy;
 use goodput_env::view::ClusterView;
 
+use crate::heuristic::{Listed, Traits};
 use crate::placement::{Free, Packer};
+
+/// In the list of policies.
+pub const LISTED: &[Listed] = &[
+    Listed {
+        name: "fifo",
+        about: "oldest first, at the requested size; nobody passes a job that does not fit",
+        source: "common practice",
+        traits: Traits { preemptive: false, elastic: false, heterogeneous: false },
+        build: |_| Box::new(Fifo::strict()),
+        replica: None,
+    },
+    Listed {
+        name: "fifo-backfill",
+        about: "oldest first, at the requested size; whoever fits may pass",
+        source: "common practice",
+        traits: Traits { preemptive: false, elastic: false, heterogeneous: false },
+        build: |_| Box::new(Fifo::backfill()),
+        replica: None,
+    },
+];
 
 /// The policy; jobs run at the size they asked for, in ascending order of (submission, id).
 #[derive(Clone, Debug, Default)]

@@ -11,7 +11,18 @@ use goodput_env::plan::Plan;
 use goodput_env::policy::Policy;
 use goodput_env::view::{Batching, ClusterView, Information, JobView};
 
+use crate::heuristic::{Listed, Traits};
 use crate::placement::{Free, Packer};
+
+/// In the list of policies.
+pub const LISTED: &[Listed] = &[Listed {
+    name: "optimus",
+    about: "accelerators one by one to the job whose remaining time they cut most",
+    source: "Peng et al., EuroSys 2018; oracle form of the Pollux artifact",
+    traits: Traits { preemptive: true, elastic: true, heterogeneous: false },
+    build: |_| Box::new(Optimus::default()),
+    replica: None,
+}];
 
 /// The policy; ties go to the job submitted first. Jobs whose remaining work or speed is unknown stay at their minimum.
 #[derive(Clone, Debug, Default)]

@@ -13,7 +13,36 @@ use goodput_env::plan::Plan;
 use goodput_env::policy::Policy;
 use goodput_env::view::{ClusterView, Information, JobView};
 
+use crate::heuristic::{Listed, Traits};
 use crate::placement::{Free, Packer};
+
+/// In the list of policies.
+pub const LISTED: &[Listed] = &[
+    Listed {
+        name: "srtf",
+        about: "preemptive, least remaining time first, at the requested size",
+        source: "Schrage, Operations Research 1968",
+        traits: Traits { preemptive: true, elastic: false, heterogeneous: false },
+        build: |_| Box::new(Srtf::new(Shortest::Time)),
+        replica: None,
+    },
+    Listed {
+        name: "srsf",
+        about: "preemptive, least remaining accelerator time first, at the requested size",
+        source: "Gu et al. (Tiresias), NSDI 2019",
+        traits: Traits { preemptive: true, elastic: false, heterogeneous: false },
+        build: |_| Box::new(Srtf::new(Shortest::Service)),
+        replica: None,
+    },
+    Listed {
+        name: "srtf-elastic",
+        about: "preemptive, least remaining time first, each job as large as it can be",
+        source: "Hwang et al. (AFS), NSDI 2021",
+        traits: Traits { preemptive: true, elastic: true, heterogeneous: false },
+        build: |_| Box::new(Srtf::new(Shortest::ElasticTime)),
+        replica: None,
+    },
+];
 
 /// What is shortest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -19,7 +19,18 @@ use goodput_env::policy::Policy;
 use goodput_env::time::SimTime;
 use goodput_env::view::ClusterView;
 
+use crate::heuristic::{Listed, Traits};
 use crate::placement::{Free, Packer};
+
+/// In the list of policies.
+pub const LISTED: &[Listed] = &[Listed {
+    name: "tiresias",
+    about: "least attained accelerator time first, in two queues of 16 GPU-hours",
+    source: "Gu et al., NSDI 2019; settings of the Pollux artifact",
+    traits: Traits { preemptive: true, elastic: false, heterogeneous: false },
+    build: |_| Box::new(Tiresias::pollux_artifact()),
+    replica: None,
+}];
 
 /// What a job's attained service counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

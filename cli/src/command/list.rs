@@ -4,10 +4,11 @@ use std::process::ExitCode;
 
 use goodput_agents::heuristic;
 use goodput_eval::METRICS;
+use goodput_eval::reproduce::REPRODUCTIONS;
 
 use crate::args::{List, What};
 use crate::fault::Fault;
-use crate::output::Rows;
+use crate::output::{Cell, Rows};
 
 /// Trace formats, the header or file they are recognised by, and where they come from.
 const FORMATS: [(&str, &str, &str); 4] = [
@@ -37,10 +38,30 @@ const FORMATS: [(&str, &str, &str); 4] = [
 pub fn run(args: &List) -> Result<ExitCode, Fault> {
     let rows = match args.what {
         What::Policies => {
-            let mut rows = Rows::new(&["policy", "needs", "about", "source"]);
-            for policy in &heuristic::POLICIES {
-                let needs = policy.needs().to_string();
-                rows.push(vec![policy.name.into(), needs.into(), policy.about.into(), policy.source.into()]);
+            let mut rows = Rows::new(&[
+                "policy",
+                "needs",
+                "as_published",
+                "preemptive",
+                "elastic",
+                "heterogeneous",
+                "replica",
+                "about",
+                "source",
+            ]);
+            for policy in heuristic::policies() {
+                let yes = |holds: bool| Cell::from(if holds { "yes" } else { "no" });
+                rows.push(vec![
+                    policy.name.into(),
+                    policy.needs().to_string().into(),
+                    policy.information().to_string().into(),
+                    yes(policy.traits.preemptive),
+                    yes(policy.traits.elastic),
+                    yes(policy.traits.heterogeneous),
+                    yes(policy.replica.is_some()),
+                    policy.about.into(),
+                    policy.source.into(),
+                ]);
             }
             rows
         }
@@ -53,6 +74,18 @@ pub fn run(args: &List) -> Result<ExitCode, Fault> {
                     metric.unit.to_string().into(),
                     better.into(),
                     metric.description.into(),
+                ]);
+            }
+            rows
+        }
+        What::Reproductions => {
+            let mut rows = Rows::new(&["table", "about", "source", "files"]);
+            for table in REPRODUCTIONS {
+                rows.push(vec![
+                    table.name.into(),
+                    table.about.into(),
+                    table.source.into(),
+                    table.files.join(" ").into(),
                 ]);
             }
             rows

@@ -6,6 +6,7 @@ pub mod env;
 pub mod eval;
 pub mod list;
 pub mod live;
+pub mod reproduce;
 mod results;
 pub mod sim;
 pub mod train;

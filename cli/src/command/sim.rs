@@ -99,7 +99,7 @@ pub fn policy(name: &str, seed: u64) -> Result<Box<dyn Policy>, Fault> {
         return Ok(Box::new(policy));
     }
     Err(Fault::input(format!("there is no policy and no bundle file {name:?}"))
-        .with_help(format!("policies: {}", heuristic::NAMES.join(", "))))
+        .with_help(format!("policies: {}", heuristic::names().join(", "))))
 }
 
 /// Reads a bundle for this program's observations.

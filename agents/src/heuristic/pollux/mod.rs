@@ -20,8 +20,40 @@ use goodput_env::seed::{Stream, rng};
 use goodput_env::view::{Batching, ClusterView};
 use rand_chacha::ChaCha8Rng;
 
+use crate::heuristic::{Listed, Traits};
+use fast::PolluxFast;
 use genetic::{Genetic, GeneticConfig};
 use objective::{Lanes, Problem};
+
+/// In the list of policies.
+pub const LISTED: &[Listed] = &[
+    Listed {
+        name: "pollux",
+        about: "goodput relative to a fair share, batch sizes adapted; the published genetic search",
+        source: "Qiao et al., OSDI 2021",
+        traits: Traits { preemptive: true, elastic: true, heterogeneous: false },
+        build: |seed| Box::new(Pollux::new(GeneticConfig::default(), seed)),
+        replica: None,
+    },
+    Listed {
+        name: "pollux-noavoid",
+        about: "pollux without keeping distributed jobs on different nodes",
+        source: "Qiao et al., OSDI 2021, section 5.3.2",
+        traits: Traits { preemptive: true, elastic: true, heterogeneous: false },
+        build: |seed| {
+            Box::new(Pollux::new(GeneticConfig { avoid_interference: false, ..GeneticConfig::default() }, seed))
+        },
+        replica: None,
+    },
+    Listed {
+        name: "pollux-fast",
+        about: "the objective of pollux, searched by dynamic programming over counts",
+        source: "this project; objective of Qiao et al., OSDI 2021",
+        traits: Traits { preemptive: true, elastic: true, heterogeneous: false },
+        build: |_| Box::new(PolluxFast::default()),
+        replica: None,
+    },
+];
 
 /// The published policy; all its randomness comes from the seed.
 #[derive(Clone, Debug)]

@@ -1,0 +1,94 @@
+//! Published tables, run again: ours beside theirs with the difference.
+//!
+//! One file a table. Each names the public files it needs below a data directory (`data/` and `reference/` as the originals are
+//! laid out), runs the policies under the conventions of that publication, and gives one row a published figure.
+
+mod pollux_table;
+
+use std::path::{Path, PathBuf};
+
+use goodput_datasets::DataError;
+use goodput_env::sim::SimError;
+use thiserror::Error;
+
+/// A published table.
+#[derive(Clone, Copy, Debug)]
+pub struct Reproduction {
+    /// What users type.
+    pub name: &'static str,
+    /// What it shows, in one line.
+    pub about: &'static str,
+    /// Where it was published, and by which artifact.
+    pub source: &'static str,
+    /// Public files it reads, below the data directory.
+    pub files: &'static [&'static str],
+    run: fn(&Path) -> Result<Vec<Figure>, ReproduceError>,
+}
+
+/// One published figure beside ours.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Figure {
+    /// What was run: policy, workload, setting.
+    pub case: String,
+    /// What was measured, with its unit: `mean_jct_secs`, `makespan_secs`, `allocated_percent`, ...
+    pub metric: &'static str,
+    /// As published; `None` where nothing was.
+    pub theirs: Option<f64>,
+    /// As we measure it.
+    pub ours: f64,
+}
+
+impl Figure {
+    /// Ours relative to theirs, minus one.
+    pub fn difference(&self) -> Option<f64> {
+        self.theirs.filter(|theirs| *theirs != 0.0).map(|theirs| self.ours / theirs - 1.0)
+    }
+}
+
+/// Why a table cannot be reproduced.
+#[derive(Debug, Error)]
+pub enum ReproduceError {
+    /// A public file is not there.
+    #[error("{} is absent: {name} needs it", path.display())]
+    Absent {
+        /// The table.
+        name: &'static str,
+        /// The file.
+        path: PathBuf,
+    },
+    /// A public file cannot be used.
+    #[error(transparent)]
+    Data(#[from] DataError),
+    /// A reference file is not what it should be.
+    #[error("{}: {problem}", path.display())]
+    Reference {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        problem: String,
+    },
+    /// A run failed.
+    #[error("{case}: {source}")]
+    Run {
+        /// What was run.
+        case: String,
+        /// Why it failed.
+        source: SimError,
+    },
+}
+
+/// All of them.
+pub const REPRODUCTIONS: &[Reproduction] = &[pollux_table::TABLE];
+
+impl Reproduction {
+    /// Runs it on the public files below `data`.
+    ///
+    /// # Errors
+    /// [`ReproduceError`] where a file is absent or unusable, or a run fails.
+    pub fn run(&self, data: &Path) -> Result<Vec<Figure>, ReproduceError> {
+        if let Some(absent) = self.files.iter().map(|file| data.join(file)).find(|file| !file.exists()) {
+            return Err(ReproduceError::Absent { name: self.name, path: absent });
+        }
+        (self.run)(data)
+    }
+}
