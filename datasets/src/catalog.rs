@@ -225,7 +225,7 @@ impl ApplicationEntry {
             gradients,
             iterations: Some(iterations),
             params: self.params.clone(),
-            measured: None,
+            measured: BTreeMap::new(),
         })
     }
 

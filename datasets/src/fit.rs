@@ -89,7 +89,7 @@ pub fn ideal_secs(application: &Application, replicas: u32, batch_size: u32) -> 
         return None;
     }
     let shape = packed_shape(replicas, GPUS_PER_NODE);
-    let step = application.step_time(application.params(ACCELERATOR)?, &shape, batch.atomic).ok()?;
+    let step = application.pace(ACCELERATOR)?.step_time(&shape, batch.atomic).ok()?;
     let mut secs = 0.0;
     let mut before = 0.0;
     for (epoch, &progress) in application.epochs.iter().enumerate() {
@@ -150,9 +150,7 @@ fn targets(application: &Application) -> Vec<throughput::Target> {
         for (batch_size, secs) in runs {
             let batch = application.limits.split(batch_size, replicas);
             let shape = packed_shape(replicas, GPUS_PER_NODE);
-            let Some(Ok(step)) =
-                application.params(ACCELERATOR).map(|params| application.step_time(params, &shape, batch.atomic))
-            else {
+            let Some(Ok(step)) = application.pace(ACCELERATOR).map(|pace| pace.step_time(&shape, batch.atomic)) else {
                 continue;
             };
             let iter_secs = step.step_secs + f64::from(batch.accumulation) * (step.step_secs - step.sync_secs);
@@ -281,7 +279,7 @@ fn measured_secs(application: &Application, replicas: u32, batch_size: u32) -> O
         return None;
     }
     let shape = packed_shape(replicas, GPUS_PER_NODE);
-    let step = application.step_time(application.params(ACCELERATOR)?, &shape, atomic).ok()?;
+    let step = application.pace(ACCELERATOR)?.step_time(&shape, atomic).ok()?;
     let iterations = &application.iterations.as_ref()?.0;
     let count = iterations.at(f64::from(batch_size), iterations.epochs() - 1);
     Some(count * (step.step_secs + f64::from(passes - 1) * (step.step_secs - step.sync_secs)))

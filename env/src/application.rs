@@ -1,6 +1,7 @@
 //! Applications: what is trained, as measured. Limits of the batch size, progress per epoch, gradient statistics, step times.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -29,8 +30,35 @@ pub struct Application {
     pub iterations: Option<IterationTable>,
     /// Fitted parameters by accelerator type.
     pub params: BTreeMap<String, ThroughputParams>,
-    /// Measured step times; where present they are what really happens and `params` only what is believed.
-    pub measured: Option<MeasuredStepTimes>,
+    /// Measured step times by accelerator type; where present they are what really happens and `params` only what is believed.
+    pub measured: BTreeMap<String, Arc<MeasuredStepTimes>>,
+}
+
+/// How fast an application is on one type of accelerator.
+#[derive(Clone, Debug)]
+pub struct Pace {
+    /// Fitted parameters: what is believed.
+    pub params: ThroughputParams,
+    /// Measured step times: what really happens; `None`: as believed.
+    pub measured: Option<Arc<MeasuredStepTimes>>,
+}
+
+impl Pace {
+    /// Step and synchronisation time with `shape` replicas per node and `atomic` samples per replica: measured if there
+    /// are measurements, otherwise by the fitted parameters.
+    ///
+    /// # Errors
+    /// [`OutsideProfile`] where the measurements do not reach.
+    pub fn step_time(&self, shape: &[u32], atomic: u32) -> Result<StepTime, OutsideProfile> {
+        match &self.measured {
+            Some(measured) => measured.step_time(shape, atomic),
+            None => {
+                let replicas = shape.iter().sum();
+                let step_secs = self.params.optim_time(shape.len() as u32, replicas, atomic);
+                Ok(StepTime { step_secs, sync_secs: step_secs - self.params.grad_time(atomic) })
+            }
+        }
+    }
 }
 
 impl Application {
@@ -39,25 +67,12 @@ impl Application {
         self.epochs.last().copied().unwrap_or(0.0)
     }
 
-    /// Fitted parameters for an accelerator type. A type called `gpu` says nothing about its speed and takes the first.
-    pub fn params(&self, accelerator: &str) -> Option<&ThroughputParams> {
-        self.params.get(accelerator).or_else(|| if accelerator == "gpu" { self.params.values().next() } else { None })
-    }
-
-    /// Step and synchronisation time with `shape` replicas per node and `atomic` samples per replica: measured if there
-    /// are measurements, otherwise by `params`.
-    ///
-    /// # Errors
-    /// [`OutsideProfile`] where the measurements do not reach.
-    pub fn step_time(&self, params: &ThroughputParams, shape: &[u32], atomic: u32) -> Result<StepTime, OutsideProfile> {
-        match &self.measured {
-            Some(measured) => measured.step_time(shape, atomic),
-            None => {
-                let replicas = shape.iter().sum();
-                let step_secs = params.optim_time(shape.len() as u32, replicas, atomic);
-                Ok(StepTime { step_secs, sync_secs: step_secs - params.grad_time(atomic) })
-            }
-        }
+    /// How fast it is on an accelerator type; `None` where nothing is known of it. A type called `gpu` says nothing about
+    /// its speed and takes the first that is known.
+    pub fn pace(&self, accelerator: &str) -> Option<Pace> {
+        let known = self.params.get_key_value(accelerator);
+        let (name, params) = known.or_else(|| self.params.iter().next().filter(|_| accelerator == "gpu"))?;
+        Some(Pace { params: *params, measured: self.measured.get(name).cloned() })
     }
 
     /// Scale-invariant iterations per second at total batch `batch` in `epoch`, given what one step takes.

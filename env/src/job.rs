@@ -1,7 +1,11 @@
 //! Jobs: what is asked for, what is true, and what can be observed while they run.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
+use crate::application::Application;
 use crate::time::SimTime;
 
 /// Index of a job in its workload, which is sorted by submission: ids ascend with time.
@@ -85,6 +89,24 @@ pub enum Work {
         /// Index into [`Workload::applications`].
         index: u16,
     },
+    /// So many steps, on exactly the accelerators it asked for, at the speed its class has on their type.
+    Steps {
+        /// Index into [`Workload::classes`].
+        class: u16,
+        /// Number of steps.
+        steps: f64,
+    },
+}
+
+/// A kind of job whose speed on each accelerator type was measured as a whole: a row of a throughput matrix (Gavel, OSDI'20).
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct JobClass {
+    /// Name, for example `ResNet-50 (batch size 64)`.
+    pub name: String,
+    /// Accelerators it runs on.
+    pub gpus: u32,
+    /// Steps per second by name of accelerator type. A type that is absent was not measured or cannot run it.
+    pub steps_per_sec: BTreeMap<String, f64>,
 }
 
 /// A job of a workload.
@@ -100,28 +122,39 @@ pub struct JobSpec {
 #[derive(Clone, Debug, Default)]
 pub struct Workload {
     /// Applications that jobs refer to.
-    pub applications: Vec<std::sync::Arc<crate::application::Application>>,
+    pub applications: Vec<Arc<Application>>,
+    /// Classes of jobs counted in steps.
+    pub classes: Vec<Arc<JobClass>>,
     /// Jobs in ascending order of submission.
     pub jobs: Vec<JobSpec>,
 }
 
 impl Workload {
     /// Builds a workload, sorting jobs by submission (stable: equal times keep the trace's order).
-    pub fn new(applications: Vec<std::sync::Arc<crate::application::Application>>, mut jobs: Vec<JobSpec>) -> Self {
+    pub fn new(applications: Vec<Arc<Application>>, jobs: Vec<JobSpec>) -> Self {
+        Self { applications, ..Self::of_classes(Vec::new(), jobs) }
+    }
+
+    /// The same for jobs counted in steps.
+    pub fn of_classes(classes: Vec<Arc<JobClass>>, mut jobs: Vec<JobSpec>) -> Self {
         jobs.sort_by_key(|job| job.request.submit);
-        Self { applications, jobs }
+        Self { applications: Vec::new(), classes, jobs }
     }
 
     /// The application a job trains, if any.
-    pub fn application(&self, job: JobId) -> Option<&std::sync::Arc<crate::application::Application>> {
+    pub fn application(&self, job: JobId) -> Option<&Arc<Application>> {
         match self.jobs[job.index()].work {
-            Work::Fixed { .. } => None,
             Work::Application { index } => self.applications.get(index as usize),
+            Work::Fixed { .. } | Work::Steps { .. } => None,
         }
     }
 
-    /// The application's name, or `""` for a job without a model.
+    /// The name of what a job runs, application or class; `""` where nothing is known but its duration.
     pub fn application_name(&self, job: JobId) -> &str {
-        self.application(job).map_or("", |application| &application.name)
+        match self.jobs[job.index()].work {
+            Work::Application { index } => self.applications.get(index as usize).map_or("", |app| &app.name),
+            Work::Steps { class, .. } => self.classes.get(class as usize).map_or("", |class| &class.name),
+            Work::Fixed { .. } => "",
+        }
     }
 }

@@ -157,6 +157,17 @@ impl<'a> JobView<'a> {
         self.view.scenario.workload.application(self.state.id).map(|application| &**application)
     }
 
+    /// The accelerator type it holds, else the first of the cluster: what a policy that is blind to types goes by.
+    pub fn kind(&self) -> u16 {
+        self.view.scenario.kind_of(&self.state.placement)
+    }
+
+    /// Whether anything is known of its speed on accelerator type `kind`; where not, it cannot be placed there.
+    pub fn runs_on(&self, kind: u16) -> bool {
+        let scenario = self.view.scenario;
+        scenario.speeds.runs_on(scenario.workload.jobs[self.state.id.index()].work, kind)
+    }
+
     /// Accelerators held.
     pub fn gpus(&self) -> u32 {
         self.state.placement.gpus()
@@ -204,7 +215,7 @@ impl<'a> JobView<'a> {
         self.request().batch_size.unwrap_or(app.limits.init)
     }
 
-    /// Remaining work in the job's unit (scale-invariant iterations, or seconds at the requested size), exact or with
+    /// Remaining work in the job's unit (scale-invariant iterations, steps, or seconds at the requested size), exact or with
     /// the stated error; `None` where it is unknown.
     pub fn remaining_work(&self) -> Option<f64> {
         match self.view.information {
@@ -218,37 +229,47 @@ impl<'a> JobView<'a> {
         (self.view.scenario.total_work(self.state.id) - self.state.done(self.view.now)).max(0.0)
     }
 
-    /// Work per second on `gpus` accelerators packed on as few nodes as possible, with the batch size the run would use;
-    /// `None` where it is unknown or the job cannot run so.
+    /// Work per second on `gpus` accelerators of type [`Self::kind`] packed on as few nodes as possible, with the batch size
+    /// the run would use; `None` where it is unknown or the job cannot run so.
     pub fn rate(&self, gpus: u32) -> Option<f64> {
+        self.rate_on(self.kind(), gpus)
+    }
+
+    /// The same on accelerator type `kind`, an index into the cluster's types.
+    pub fn rate_on(&self, kind: u16, gpus: u32) -> Option<f64> {
         if gpus == 0 {
             return None;
         }
         match self.view.scenario.workload.jobs[self.state.id.index()].work {
             Work::Fixed { .. } => (gpus == self.request().gpus).then_some(1.0),
+            Work::Steps { class, .. } if gpus == self.request().gpus => {
+                self.view.scenario.speeds.steps_per_sec(class, kind)
+            }
+            Work::Steps { .. } => None,
             Work::Application { index } => match self.view.batching {
                 Batching::Agent if self.view.information == Information::Profiled => {
-                    let nodes = gpus.div_ceil(self.view.cluster().gpus_per_node());
-                    let model = self.state.profile.model(self.application()?.limits)?;
+                    let nodes = gpus.div_ceil(self.view.scenario.speeds.gpus_per_node(kind));
+                    let model = self.state.profile.model(kind, self.application()?.limits)?;
                     Some(model.best(nodes, gpus)?.goodput / f64::from(model.limits.init))
                 }
                 Batching::Agent | Batching::Catalog => {
-                    self.view.scenario.speeds.best(index, self.state.epoch, gpus).map(|best| best.rate)
+                    self.view.scenario.speeds.best(index, kind, self.state.epoch, gpus).map(|best| best.rate)
                 }
                 Batching::Requested => {
                     let (app, batch) = self.requested_split(gpus)?;
-                    let step = self.packed_step(app, index, gpus, batch.atomic)?;
+                    let step = self.packed_step(index, kind, gpus, batch.atomic)?;
                     Some(app.progress_rate(step, gpus, batch, self.state.epoch))
                 }
             },
         }
     }
 
-    /// The same by size, with what does not depend on the size looked up once.
+    /// [`Self::rate`] by size, with what does not depend on the size looked up once.
     pub fn rates(&self) -> Rates<'a> {
         match self.view.scenario.workload.jobs[self.state.id.index()].work {
             Work::Application { index } if self.view.batching == Batching::Catalog => {
-                self.view.scenario.speeds.row(index, self.state.epoch).map_or(Rates::Job(*self), Rates::Row)
+                let row = self.view.scenario.speeds.row(index, self.kind(), self.state.epoch);
+                row.map_or(Rates::Job(*self), Rates::Row)
             }
             _ => Rates::Job(*self),
         }
@@ -259,9 +280,9 @@ impl<'a> JobView<'a> {
         Some((app, app.limits.split(self.requested_batch(app), gpus)))
     }
 
-    fn packed_step(&self, app: &Application, index: u16, gpus: u32, atomic: u32) -> Option<crate::model::StepTime> {
-        let shape = packed_shape(gpus, self.view.cluster().gpus_per_node());
-        app.step_time(self.view.scenario.speeds.params(index)?, &shape, atomic).ok()
+    fn packed_step(&self, index: u16, kind: u16, gpus: u32, atomic: u32) -> Option<crate::model::StepTime> {
+        let shape = packed_shape(gpus, self.view.scenario.speeds.gpus_per_node(kind));
+        self.view.scenario.speeds.pace(index, kind)?.step_time(&shape, atomic).ok()
     }
 
     /// Seconds until completion on `gpus` packed accelerators from now on; `None` where unknown.
@@ -274,8 +295,8 @@ impl<'a> JobView<'a> {
     pub fn iteration_secs(&self, gpus: u32) -> Option<f64> {
         match (self.view.batching, self.view.scenario.workload.jobs[self.state.id.index()].work) {
             (Batching::Requested, Work::Application { index }) => {
-                let (app, batch) = self.requested_split(gpus)?;
-                let step = self.packed_step(app, index, gpus, batch.atomic)?;
+                let (_, batch) = self.requested_split(gpus)?;
+                let step = self.packed_step(index, self.kind(), gpus, batch.atomic)?;
                 Some(step.step_secs + f64::from(batch.accumulation) * (step.step_secs - step.sync_secs))
             }
             _ => self.rate(gpus).map(f64::recip),
@@ -290,7 +311,7 @@ impl<'a> JobView<'a> {
                 let app = self.application()?;
                 let batch = self.requested_batch(app);
                 let split = BatchLimits { init: batch.saturating_sub(1), ..app.limits }.split(batch, 1);
-                let step = self.packed_step(app, index, 1, split.atomic)?;
+                let step = self.packed_step(index, self.kind(), 1, split.atomic)?;
                 Some(step.step_secs + f64::from(split.accumulation) * (step.step_secs - step.sync_secs))
             }
             _ => self.iteration_secs(1),
@@ -314,18 +335,23 @@ impl<'a> JobView<'a> {
         }
     }
 
-    /// The job's goodput model: fitted by its agent to what it has measured (`None` before the first measurement), or
+    /// The job's goodput model on the type of [`Self::kind`]: fitted by its agent to what it has measured (`None` before the first measurement), or
     /// the catalogued one where the run reveals it.
     pub fn goodput_model(&self) -> Option<GoodputModel> {
+        self.goodput_model_on(self.kind())
+    }
+
+    /// The same on accelerator type `kind`.
+    pub fn goodput_model_on(&self, kind: u16) -> Option<GoodputModel> {
         let app = self.application()?;
         let Work::Application { index } = self.view.scenario.workload.jobs[self.state.id.index()].work else {
             return None;
         };
         match self.view.batching {
-            Batching::Agent => self.state.profile.model(app.limits),
-            _ if self.view.information == Information::Profiled => self.state.profile.model(app.limits),
+            Batching::Agent => self.state.profile.model(kind, app.limits),
+            _ if self.view.information == Information::Profiled => self.state.profile.model(kind, app.limits),
             _ => {
-                let params = *self.view.scenario.speeds.params(index)?;
+                let params = *self.view.scenario.speeds.params(index, kind)?;
                 let stats = app.gradients.at(f64::from(app.limits.init), self.state.epoch);
                 Some(GoodputModel { params, stats, limits: app.limits })
             }

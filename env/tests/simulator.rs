@@ -60,7 +60,7 @@ fn the_first_start_costs_a_restart_delay_and_counts_none() {
 #[test]
 fn an_elastic_job_takes_the_sum_of_its_epochs() {
     let scenario = scenario("1x4", vec![elastic("a", 0, 4)], churn_only());
-    let expected: f64 = (0..4).map(|epoch| 400.0 / scenario.speeds.best(0, epoch, 1).unwrap().rate).sum();
+    let expected: f64 = (0..4).map(|epoch| 400.0 / scenario.speeds.best(0, 0, epoch, 1).unwrap().rate).sum();
     let outcome = Simulator::new(scenario).run(&mut FirstFit).unwrap();
     let secs = outcome.jobs[0].finish.unwrap().as_secs_f64();
     assert!((secs - expected).abs() < 0.005, "{secs} {expected}");
@@ -71,7 +71,7 @@ fn more_accelerators_are_never_slower_on_one_node() {
     let scenario = scenario("4x4", vec![elastic("a", 0, 4)], churn_only());
     for epoch in 0..4 {
         for gpus in 1..4 {
-            let rate = |gpus| scenario.speeds.best(0, epoch, gpus).unwrap().rate;
+            let rate = |gpus| scenario.speeds.best(0, 0, epoch, gpus).unwrap().rate;
             assert!(rate(gpus + 1) > rate(gpus));
         }
     }

@@ -100,7 +100,7 @@ pub fn applications(rng: &mut ChaCha8Rng) -> Vec<Arc<Application>> {
             },
             iterations: None,
             params: BTreeMap::from([("gpu".into(), model.params)]),
-            measured: None,
+            measured: Default::default(),
         })
     };
     vec![app("one", rng), app("two", rng)]

@@ -12,6 +12,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use goodput_env::application::{Application, EpochTable, GradientTable, IterationTable};
 use goodput_env::model::{
@@ -92,7 +93,7 @@ pub fn catalog(dir: &Path, step_times: Option<&Path>) -> Result<Catalog, DataErr
     let mut exact = step_times.map(|path| super::step_times::read(path, largest)).transpose()?.unwrap_or_default();
     let mut catalog = Catalog::default();
     for profile in profiles {
-        let known = shipped.get(&profile.name).and_then(|application| application.params(ACCELERATOR));
+        let known = shipped.get(&profile.name).and_then(|application| application.params.get(ACCELERATOR));
         let params = known.copied().unwrap_or_else(|| goodput_env::model::fit(&profile.samples()));
         let interpolated = exact.remove(&profile.name).unwrap_or_default();
         let tuned = shipped.tuned(&profile.name).to_vec();
@@ -180,7 +181,7 @@ impl Profile {
             gradients: GradientTable { sqr: self.table(|run| &run.grad_sqr)?, var: self.table(|run| &run.grad_var)? },
             iterations: Some(IterationTable(self.table(|run| &run.iterations)?)),
             params: BTreeMap::from([(ACCELERATOR.to_owned(), params)]),
-            measured: Some(measured),
+            measured: BTreeMap::from([(ACCELERATOR.to_owned(), Arc::new(measured))]),
             name: self.name,
         })
     }

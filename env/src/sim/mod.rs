@@ -31,7 +31,7 @@ use crate::view::{ClusterView, Information, Trigger};
 
 use events::{Event, EventKind, EventQueue};
 pub use options::{EpochEnd, Release, Rounds, SimOptions};
-pub use profile::Profile;
+pub use profile::{Profile, TypeProfile};
 pub use record::{AllocationChange, JobRecord, Outcome};
 pub use scenario::Scenario;
 pub use speeds::{Best, Speeds};

@@ -2,54 +2,100 @@
 
 use std::sync::OnceLock;
 
+use smallvec::SmallVec;
+
 use crate::model::{self, BatchLimits, GoodputModel, GradientStats, Sample, StepTime, ThroughputParams};
 
-/// Measurements of one job, at most one per (nodes, replicas, atomic batch size).
+/// Measurements of one job.
 #[derive(Clone, Debug, Default)]
 pub struct Profile {
-    samples: Vec<Sample>,
     stats: Option<GradientStats>,
+    /// Accelerator types in the order they were first used.
+    types: SmallVec<[TypeProfile; 1]>,
+}
+
+/// Measurements on one type of accelerator, at most one per (nodes, replicas, atomic batch size).
+#[derive(Clone, Debug)]
+pub struct TypeProfile {
+    kind: u16,
+    samples: Vec<Sample>,
     max_replicas: u32,
     /// Fitted on first use after a new sample: policies that never look at the model do not pay for it.
     fitted: OnceLock<ThroughputParams>,
 }
 
-impl Profile {
-    /// Takes a measurement. Returns whether the model may have changed.
-    pub fn observe(&mut self, nodes: u32, replicas: u32, atomic: u32, step: StepTime, stats: GradientStats) -> bool {
-        let changed = self.stats != Some(stats);
-        self.stats = Some(stats);
-        let known = self.samples.iter().any(|s| (s.nodes, s.replicas, s.atomic) == (nodes, replicas, atomic));
-        if !known {
-            self.samples.push(Sample { nodes, replicas, atomic, step_secs: step.step_secs, sync_secs: step.sync_secs });
-            self.max_replicas = self.max_replicas.max(replicas);
-            self.fitted = OnceLock::new();
-        }
-        changed || !known
+impl TypeProfile {
+    /// Index into [`crate::cluster::Cluster::types`].
+    pub fn kind(&self) -> u16 {
+        self.kind
     }
 
-    /// Most replicas measured so far.
+    /// Most replicas measured on this type.
     pub fn max_replicas(&self) -> u32 {
         self.max_replicas
     }
 
-    /// Measurements so far.
+    /// Measurements on this type.
     pub fn samples(&self) -> &[Sample] {
         &self.samples
     }
 
-    /// The goodput model fitted to the measurements with the latest gradient statistics; `None` before the first.
-    pub fn model(&self, limits: BatchLimits) -> Option<GoodputModel> {
-        let stats = self.stats?;
-        let params = *self.fitted.get_or_init(|| model::fit(&self.samples));
-        Some(GoodputModel { params, stats, limits })
+    /// Parameters fitted to the measurements on this type.
+    pub fn params(&self) -> ThroughputParams {
+        *self.fitted.get_or_init(|| model::fit(&self.samples))
+    }
+}
+
+impl Profile {
+    /// Takes a measurement on accelerator type `kind`. Returns whether the model may have changed.
+    pub fn observe(
+        &mut self,
+        kind: u16,
+        nodes: u32,
+        replicas: u32,
+        atomic: u32,
+        step: StepTime,
+        stats: GradientStats,
+    ) -> bool {
+        let changed = self.stats != Some(stats);
+        self.stats = Some(stats);
+        let at = self.types.iter().position(|seen| seen.kind == kind).unwrap_or_else(|| {
+            self.types.push(TypeProfile { kind, samples: Vec::new(), max_replicas: 0, fitted: OnceLock::new() });
+            self.types.len() - 1
+        });
+        let seen = &mut self.types[at];
+        let known = seen.samples.iter().any(|s| (s.nodes, s.replicas, s.atomic) == (nodes, replicas, atomic));
+        if !known {
+            seen.samples.push(Sample { nodes, replicas, atomic, step_secs: step.step_secs, sync_secs: step.sync_secs });
+            seen.max_replicas = seen.max_replicas.max(replicas);
+            seen.fitted = OnceLock::new();
+        }
+        changed || !known
     }
 
-    /// Forgets everything but keeps the memory.
-    pub fn clear(&mut self) {
-        self.samples.clear();
-        self.stats = None;
-        self.max_replicas = 0;
-        self.fitted = OnceLock::new();
+    /// Most replicas measured so far, on any type.
+    pub fn max_replicas(&self) -> u32 {
+        self.types.iter().map(|seen| seen.max_replicas).max().unwrap_or(0)
+    }
+
+    /// What was measured, by accelerator type in the order of first use.
+    pub fn types(&self) -> &[TypeProfile] {
+        &self.types
+    }
+
+    /// What was measured on accelerator type `kind`.
+    pub fn on(&self, kind: u16) -> Option<&TypeProfile> {
+        self.types.iter().find(|seen| seen.kind == kind)
+    }
+
+    /// The latest gradient statistics; `None` before the first measurement.
+    pub fn stats(&self) -> Option<GradientStats> {
+        self.stats
+    }
+
+    /// The goodput model fitted to the measurements on accelerator type `kind` with the latest gradient statistics; `None`
+    /// before the first measurement there.
+    pub fn model(&self, kind: u16, limits: BatchLimits) -> Option<GoodputModel> {
+        Some(GoodputModel { params: self.on(kind)?.params(), stats: self.stats?, limits })
     }
 }

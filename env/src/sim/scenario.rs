@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::cluster::Cluster;
 use crate::job::{JobId, Work, Workload};
 use crate::model::{BatchConfig, GoodputModel};
+use crate::placement::Placement;
 use crate::sim::options::SimOptions;
 use crate::sim::speeds::Speeds;
 
@@ -26,8 +27,16 @@ pub struct Scenario {
 impl Scenario {
     /// Puts the inputs together and prepares the speed tables.
     pub fn new(cluster: Arc<Cluster>, workload: Arc<Workload>, options: SimOptions, seed: u64) -> Self {
-        let speeds = Arc::new(Speeds::new(&cluster, &workload.applications));
+        let speeds = Arc::new(Speeds::new(&cluster, &workload));
         Self { cluster, workload, speeds, options, seed }
+    }
+
+    /// The accelerator type of `placement`; the first type where it is empty.
+    pub fn kind_of(&self, placement: &Placement) -> u16 {
+        match placement.slices().first() {
+            Some(first) if self.cluster.types.len() > 1 => self.cluster.nodes[first.node as usize].accelerator,
+            _ => 0,
+        }
     }
 
     /// The same cluster and applications with other jobs and seed; the speed tables are shared.
@@ -35,20 +44,21 @@ impl Scenario {
         Self { workload, seed, ..self.clone() }
     }
 
-    /// The goodput-optimal batch size by the catalogued model on `gpus` accelerators of `nodes` nodes.
-    pub(crate) fn best_batch(&self, index: u16, epoch: u32, nodes: u32, gpus: u32) -> Option<BatchConfig> {
+    /// The goodput-optimal batch size by the catalogued model on `gpus` accelerators of type `kind` on `nodes` nodes.
+    pub(crate) fn best_batch(&self, index: u16, kind: u16, epoch: u32, nodes: u32, gpus: u32) -> Option<BatchConfig> {
         let app = &self.workload.applications[index as usize];
         let stats = app.gradients.at(f64::from(app.limits.init), epoch);
-        GoodputModel { params: *self.speeds.params(index)?, stats, limits: app.limits }
+        GoodputModel { params: *self.speeds.params(index, kind)?, stats, limits: app.limits }
             .best(nodes, gpus)
             .map(|best| app.limits.capped(best.batch, gpus))
     }
 
-    /// All work of a job in its unit: scale-invariant iterations, or seconds at the requested size.
+    /// All work of a job in its unit: scale-invariant iterations, steps, or seconds at the requested size.
     pub(crate) fn total_work(&self, job: JobId) -> f64 {
         match self.workload.jobs[job.index()].work {
             Work::Fixed { duration } => duration.as_secs_f64(),
             Work::Application { index } => self.workload.applications[index as usize].total_work(),
+            Work::Steps { steps, .. } => steps,
         }
     }
 }

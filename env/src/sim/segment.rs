@@ -16,6 +16,7 @@ impl Simulator {
         let scenario = &self.scenario;
         let app = &scenario.workload.applications[index as usize];
         let request = &scenario.workload.jobs[job.index()].request;
+        let kind = scenario.kind_of(&self.table.state(job).placement);
         let state = self.table.state_mut(job);
         let (nodes, gpus) = (state.placement.nodes(), state.placement.gpus());
         state.stale = false;
@@ -24,13 +25,14 @@ impl Simulator {
             (Batching::Requested, _) => Some(app.limits.split(requested, gpus)),
             (_, Some(total)) => Some(app.limits.split(total, gpus)),
             (Batching::Agent, None) => {
-                let best = state.profile.model(app.limits).and_then(|model| model.best(nodes, gpus));
+                let best = state.profile.model(kind, app.limits).and_then(|model| model.best(nodes, gpus));
                 best.map(|best| app.limits.capped(best.batch, gpus))
             }
             (Batching::Catalog, None) => {
-                let packed = nodes == gpus.div_ceil(scenario.cluster.gpus_per_node());
-                let tabled = scenario.speeds.best(index, state.epoch, gpus).filter(|_| packed).map(|best| best.batch);
-                tabled.or_else(|| scenario.best_batch(index, state.epoch, nodes, gpus))
+                let packed = nodes == gpus.div_ceil(scenario.speeds.gpus_per_node(kind));
+                let tabled =
+                    scenario.speeds.best(index, kind, state.epoch, gpus).filter(|_| packed).map(|best| best.batch);
+                tabled.or_else(|| scenario.best_batch(index, kind, state.epoch, nodes, gpus))
             }
         };
         // Without a model yet, or where no batch size fits the limits: the smallest total the replicas allow.
@@ -44,16 +46,22 @@ impl Simulator {
         let state = self.table.state(job);
         let (rate, goal) = match spec.work {
             Work::Fixed { duration } => (1.0, duration.as_secs_f64()),
+            Work::Steps { class, steps } => {
+                let kind = self.scenario.kind_of(&state.placement);
+                let rate = self.scenario.speeds.steps_per_sec(class, kind).ok_or_else(|| self.no_speed(job, kind))?;
+                (rate, steps)
+            }
             Work::Application { index } => {
                 let app = self.scenario.workload.applications[index as usize].clone();
                 let (epoch, batch, replicas) = (state.epoch, state.batch, state.placement.gpus());
-                let step = self.true_step(job, index)?;
+                let kind = self.scenario.kind_of(&state.placement);
+                let step = self.true_step(job, index, kind)?;
                 let total = batch.total(replicas) as f64;
                 let stats = app.gradients.at(total, epoch);
                 if self.scenario.options.batching == Batching::Agent {
                     let state = self.table.state_mut(job);
                     let nodes = state.placement.nodes();
-                    if state.profile.observe(nodes, replicas, batch.atomic, step, stats) && !state.stale {
+                    if state.profile.observe(kind, nodes, replicas, batch.atomic, step, stats) && !state.stale {
                         state.stale = true;
                         self.stale.push(job);
                     }
@@ -65,19 +73,23 @@ impl Simulator {
         Ok(())
     }
 
-    pub(super) fn true_step(&self, job: JobId, index: u16) -> Result<StepTime, SimError> {
+    fn true_step(&self, job: JobId, index: u16, kind: u16) -> Result<StepTime, SimError> {
         let app = &self.scenario.workload.applications[index as usize];
         let state = self.table.state(job);
-        let params = self.scenario.speeds.params(index).ok_or_else(|| SimError::NoSpeed {
-            application: app.name.clone(),
-            accelerator: self.scenario.cluster.types.first().map_or_else(String::new, |kind| kind.name.clone()),
-        })?;
-        app.step_time(params, &state.placement.shape(), state.batch.atomic).map_err(|source| SimError::Profile {
+        let pace = self.scenario.speeds.pace(index, kind).ok_or_else(|| self.no_speed(job, kind))?;
+        pace.step_time(&state.placement.shape(), state.batch.atomic).map_err(|source| SimError::Profile {
             at: self.now,
             name: self.name(job).into(),
             application: app.name.clone(),
             source,
         })
+    }
+
+    fn no_speed(&self, job: JobId, kind: u16) -> SimError {
+        SimError::NoSpeed {
+            application: self.scenario.workload.application_name(job).into(),
+            accelerator: self.scenario.cluster.types.get(kind as usize).map_or("gpu", |kind| &kind.name).into(),
+        }
     }
 
     /// Sets a settled job's undisturbed rate and queues the event at which it reaches `goal`.

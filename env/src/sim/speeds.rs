@@ -1,9 +1,11 @@
-//! Goodput-optimal batch sizes and rates of every application at every size, computed once and shared by all runs.
+//! How fast everything runs on every accelerator type of a cluster: goodput-optimal batch sizes and rates of applications at
+//! every size, and rates of job classes; computed once and shared by all runs.
 
 use std::sync::{Arc, OnceLock};
 
-use crate::application::Application;
+use crate::application::{Application, Pace};
 use crate::cluster::Cluster;
+use crate::job::{JobClass, Work, Workload};
 use crate::model::{BatchConfig, GoodputModel, ThroughputParams};
 use crate::view::packed_shape;
 
@@ -16,51 +18,96 @@ pub struct Best {
     pub rate: f64,
 }
 
-/// Tables by application, epoch and number of replicas; rows are filled on first use.
+/// Tables by application, accelerator type, epoch and number of replicas; rows are filled on first use.
 #[derive(Debug)]
 pub struct Speeds {
+    /// Accelerators of the largest node of each type.
+    gpus_per_node: Vec<u32>,
+    /// By application, then accelerator type.
     apps: Vec<AppSpeeds>,
+    /// Steps per second by job class, then accelerator type.
+    classes: Vec<Option<f64>>,
 }
 
 #[derive(Debug)]
 struct AppSpeeds {
     app: Arc<Application>,
-    params: Option<ThroughputParams>,
+    pace: Option<Pace>,
     gpus_per_node: u32,
     /// By epoch; each row by replicas - 1.
     rows: Vec<OnceLock<Box<[Option<Best>]>>>,
 }
 
 impl Speeds {
-    /// Prepares tables for `applications` on the first accelerator type of `cluster`.
-    pub fn new(cluster: &Cluster, applications: &[Arc<Application>]) -> Self {
-        let accelerator = cluster.types.first().map_or("gpu", |kind| kind.name.as_str());
-        let apps = applications
+    /// Prepares tables for all that `workload` runs on each accelerator type of `cluster`.
+    pub fn new(cluster: &Cluster, workload: &Workload) -> Self {
+        let kinds = cluster.types.len().max(1);
+        let gpus_per_node: Vec<u32> = (0..kinds).map(|kind| cluster.gpus_per_node_of(kind as u16)).collect();
+        let name = |kind: usize| cluster.types.get(kind).map_or("gpu", |kind| kind.name.as_str());
+        let app_speeds = |app: &Arc<Application>, kind: usize| AppSpeeds {
+            app: app.clone(),
+            pace: app.pace(name(kind)),
+            gpus_per_node: gpus_per_node[kind],
+            rows: app.epochs.iter().map(|_| OnceLock::new()).collect(),
+        };
+        let apps = workload
+            .applications
             .iter()
-            .map(|app| AppSpeeds {
-                app: app.clone(),
-                params: app.params(accelerator).copied(),
-                gpus_per_node: cluster.gpus_per_node(),
-                rows: app.epochs.iter().map(|_| OnceLock::new()).collect(),
-            })
+            .flat_map(|app| (0..kinds).map(|kind| app_speeds(app, kind)).collect::<Vec<_>>())
             .collect();
-        Self { apps }
+        let class_speed = |class: &Arc<JobClass>, kind: usize| class.steps_per_sec.get(name(kind)).copied();
+        let classes = workload
+            .classes
+            .iter()
+            .flat_map(|class| (0..kinds).map(|kind| class_speed(class, kind)).collect::<Vec<_>>())
+            .collect();
+        Self { gpus_per_node, apps, classes }
     }
 
-    /// Fitted parameters of application `index` on this cluster.
-    pub fn params(&self, index: u16) -> Option<&ThroughputParams> {
-        self.apps.get(index as usize)?.params.as_ref()
+    /// Accelerators of the largest node of type `kind`; 1 where there is none.
+    pub fn gpus_per_node(&self, kind: u16) -> u32 {
+        self.gpus_per_node.get(kind as usize).copied().unwrap_or(1)
     }
 
-    /// The best batch size and its rate on `gpus` packed accelerators in `epoch`.
-    pub fn best(&self, index: u16, epoch: u32, gpus: u32) -> Option<Best> {
-        *self.row(index, epoch)?.get(gpus.checked_sub(1)? as usize)?
+    /// How fast application `index` is on accelerator type `kind`; `None` where nothing is known of it.
+    pub fn pace(&self, index: u16, kind: u16) -> Option<&Pace> {
+        self.app(index, kind)?.pace.as_ref()
+    }
+
+    /// Fitted parameters of application `index` on accelerator type `kind`.
+    pub fn params(&self, index: u16, kind: u16) -> Option<&ThroughputParams> {
+        self.pace(index, kind).map(|pace| &pace.params)
+    }
+
+    /// The best batch size and its rate on `gpus` packed accelerators of type `kind` in `epoch`.
+    pub fn best(&self, index: u16, kind: u16, epoch: u32, gpus: u32) -> Option<Best> {
+        *self.row(index, kind, epoch)?.get(gpus.checked_sub(1)? as usize)?
     }
 
     /// The same for all sizes, by accelerators - 1.
-    pub fn row(&self, index: u16, epoch: u32) -> Option<&[Option<Best>]> {
-        let app = self.apps.get(index as usize)?;
+    pub fn row(&self, index: u16, kind: u16, epoch: u32) -> Option<&[Option<Best>]> {
+        let app = self.app(index, kind)?;
         Some(app.rows.get(epoch as usize)?.get_or_init(|| app.row(epoch)))
+    }
+
+    /// Steps per second of job class `class` on accelerator type `kind`; `None` where it was not measured or cannot run.
+    pub fn steps_per_sec(&self, class: u16, kind: u16) -> Option<f64> {
+        let kinds = self.gpus_per_node.len();
+        *self.classes.get(class as usize * kinds..)?.get(..kinds)?.get(kind as usize)?
+    }
+
+    /// Whether anything is known of such work on accelerator type `kind`.
+    pub fn runs_on(&self, work: Work, kind: u16) -> bool {
+        match work {
+            Work::Fixed { .. } => true,
+            Work::Application { index } => self.pace(index, kind).is_some(),
+            Work::Steps { class, .. } => self.steps_per_sec(class, kind).is_some(),
+        }
+    }
+
+    fn app(&self, index: u16, kind: u16) -> Option<&AppSpeeds> {
+        let kinds = self.gpus_per_node.len();
+        self.apps.get(index as usize * kinds..)?.get(..kinds)?.get(kind as usize)
     }
 }
 
@@ -70,17 +117,17 @@ impl AppSpeeds {
     }
 
     fn compute(&self, epoch: u32, gpus: u32) -> Option<Best> {
-        let params = self.params?;
+        let pace = self.pace.as_ref()?;
         let batch = match self.app.fixed_batch {
             Some(total) => self.app.limits.split(total, gpus),
             None => {
                 let stats = self.app.gradients.at(f64::from(self.app.limits.init), epoch);
                 let nodes = gpus.div_ceil(self.gpus_per_node);
-                GoodputModel { params, stats, limits: self.app.limits }.best(nodes, gpus)?.batch
+                let model = GoodputModel { params: pace.params, stats, limits: self.app.limits };
+                model.best(nodes, gpus)?.batch
             }
         };
-        let shape = packed_shape(gpus, self.gpus_per_node);
-        let step = self.app.step_time(&params, &shape, batch.atomic).ok()?;
+        let step = pace.step_time(&packed_shape(gpus, self.gpus_per_node), batch.atomic).ok()?;
         Some(Best { batch, rate: self.app.progress_rate(step, gpus, batch, epoch) })
     }
 }

@@ -62,7 +62,7 @@ pub fn application() -> Arc<Application> {
         gradients: GradientTable { sqr: table(&[1.0, 1.0, 1.0, 1.0]), var: table(&[1.0, 4.0, 8.0, 16.0]) },
         iterations: None,
         params: BTreeMap::from([("gpu".to_string(), params)]),
-        measured: None,
+        measured: Default::default(),
     })
 }
 

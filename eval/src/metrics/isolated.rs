@@ -3,7 +3,8 @@
 //! The fair share is `1/n` of all accelerators, `n` being the mean number of jobs in the system from the job's submission to
 //! its completion, itself included. On that share the job runs from submission to end with no wait, no restart, packed on as
 //! few nodes as possible, at the goodput-optimal batch size of the catalogued model whatever the run's own batching was, so
-//! that every policy is measured with the same yardstick.
+//! that every policy is measured with the same yardstick. Where accelerator types differ, the share is of each type alike, so its
+//! speed is the mean over the cluster's accelerators.
 //!
 //! Shares are fractions: between whole numbers of accelerators speed is interpolated linearly (time slicing between the two),
 //! below the fewest the job runs on it falls in proportion, above the size where it is fastest it stays.
@@ -42,7 +43,7 @@ fn whole_run_secs(scenario: &Scenario, index: u16, gpus: u32) -> Option<f64> {
     ends.map(|(epoch, &end)| {
         let work = end - done;
         done = end;
-        let rate = scenario.speeds.best(index, epoch as u32, gpus)?.rate;
+        let rate = mean_over_types(scenario, |kind| Some(scenario.speeds.best(index, kind, epoch as u32, gpus)?.rate));
         (rate > 0.0).then(|| work / rate)
     })
     .sum()
@@ -75,6 +76,24 @@ pub fn jobs_in_system(outcome: &Outcome) -> Vec<Option<f64>> {
     outcome.jobs.iter().map(of).collect()
 }
 
+/// Steps per second of a job class on a share of each accelerator type alike; `None` where it runs on none.
+pub fn steps_per_sec(scenario: &Scenario, class: u16) -> Option<f64> {
+    let rate = mean_over_types(scenario, |kind| scenario.speeds.steps_per_sec(class, kind));
+    (rate > 0.0).then_some(rate)
+}
+
+/// The mean over the cluster's accelerators of a speed by type; nothing runs on a type where it is unknown.
+fn mean_over_types(scenario: &Scenario, speed: impl Fn(u16) -> Option<f64>) -> f64 {
+    let cluster = &scenario.cluster;
+    if cluster.types.len() <= 1 {
+        return speed(0).unwrap_or(0.0);
+    }
+    let gpus = |kind| cluster.nodes.iter().filter(|node| node.accelerator == kind).map(|node| node.gpus).sum::<u32>();
+    let total: f64 =
+        (0..cluster.types.len() as u16).map(|kind| f64::from(gpus(kind)) * speed(kind).unwrap_or(0.0)).sum();
+    total / f64::from(cluster.total_gpus().max(1))
+}
+
 /// Seconds each job would take alone on its fair share of the cluster (see the module's page); `None` for jobs that are not
 /// complete and for those whose application has no speed here.
 pub fn isolated_secs(scenario: &Scenario, reference: &Reference, outcome: &Outcome) -> Vec<Option<f64>> {
@@ -90,6 +109,10 @@ fn alone_secs(scenario: &Scenario, reference: &Reference, job: JobId, share: f64
         Work::Fixed { duration } => {
             let slices = (f64::from(spec.request.gpus) / share).max(1.0);
             Some(duration.as_secs_f64() * slices)
+        }
+        Work::Steps { class, steps } => {
+            let slices = (f64::from(spec.request.gpus) / share).max(1.0);
+            Some(steps / steps_per_sec(scenario, class)? * slices)
         }
         Work::Application { index } => {
             let sizes = spec.request.min_gpus()..=spec.request.max_gpus();

@@ -22,6 +22,12 @@ pub fn reference_gpu_secs(scenario: &Scenario, reference: &Reference, job: JobId
     let spec = &scenario.workload.jobs[job.index()];
     match spec.work {
         Work::Fixed { duration } => Some(f64::from(spec.request.gpus) * duration.as_secs_f64()),
+        Work::Steps { class, steps } => {
+            let fastest = (0..scenario.cluster.types.len() as u16)
+                .filter_map(|kind| scenario.speeds.steps_per_sec(class, kind))
+                .max_by(f64::total_cmp)?;
+            Some(f64::from(spec.request.gpus) * steps / fastest)
+        }
         Work::Application { index } => {
             let sizes = spec.request.min_gpus()..=spec.request.max_gpus();
             let costs = sizes.filter_map(|gpus| Some(f64::from(gpus) * reference.run_secs(index, gpus)?));

@@ -168,7 +168,7 @@ pub fn application(name: &str, secs_per_iter: f64, iterations: f64, epochs: usiz
         },
         iterations: None,
         params: BTreeMap::from([("gpu".to_owned(), params)]),
-        measured: None,
+        measured: Default::default(),
     })
 }
 
