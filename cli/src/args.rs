@@ -189,7 +189,7 @@ pub struct Eval {
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Example: the published results of the Pollux artifact
-  goodput reproduce pollux-table --data ../shared")]
+  goodput reproduce pollux-table --data public-data")]
 pub struct Reproduce {
     /// Table by name (see `goodput list reproductions`).
     #[arg(value_name = "NAME")]

@@ -206,6 +206,8 @@ impl Environment for ClusterEnv {
             scenario = Arc::new(cut);
         }
         self.simulator = Some(Simulator::new(scenario));
+        self.round.reset();
+        self.encoder.reset();
         self.next_decision()?;
         self.write(out);
         Ok(())

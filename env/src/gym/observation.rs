@@ -5,10 +5,12 @@
 
 use sha2::{Digest, Sha256};
 
+use crate::gym::action::Verb;
 use crate::gym::layout::Layout;
 use crate::gym::round::{Round, Slot};
+use crate::job::JobId;
 use crate::sim::Phase;
-use crate::view::{ClusterView, JobView};
+use crate::view::{ClusterView, JobView, Rates};
 
 /// Features of a slot, in order. Part of the schema: changing a name, the order or a formula changes the hash.
 pub const SLOT_FEATURES: [&str; 24] = [
@@ -59,7 +61,7 @@ pub const GLOBAL_FEATURES: [&str; 16] = [
 ];
 
 /// Bumped whenever the meaning of a feature or an action changes.
-const SCHEMA_VERSION: u32 = 1;
+const SCHEMA_VERSION: u32 = 2;
 
 /// Layout of observations and actions with `slots` job slots.
 pub const fn layout(slots: usize) -> Layout {
@@ -69,18 +71,35 @@ pub const fn layout(slots: usize) -> Layout {
 /// SHA-256, in hexadecimal, of everything that gives meaning to the numbers of an observation and an action. It does not
 /// depend on the number of slots: a set policy trained with 64 works with 256.
 pub fn schema_hash() -> String {
-    let verbs = crate::gym::action::Verb::ALL.map(|verb| format!("{verb:?}"));
+    let verbs = Verb::ALL.map(|verb| format!("{verb:?}"));
     let text =
         format!("{SCHEMA_VERSION};{};{};{}", SLOT_FEATURES.join(","), GLOBAL_FEATURES.join(","), verbs.join(","));
     Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Numbers of a slot that stay the same within a round.
-#[derive(Clone, Copy, Debug, Default)]
+/// What is known of a slot's job until something but time changes it.
+#[derive(Clone, Copy, Debug)]
 struct Facts {
-    /// Remaining work; negative where unknown.
-    work: f64,
+    job: JobId,
+    generation: u32,
+    /// Scaled logarithms of the sizes: held, fewest, most, requested.
+    sizes: [f32; 4],
     rate_at_min: f64,
+    at_held: Speed,
+}
+
+/// What a size is worth to a job.
+#[derive(Clone, Copy, Debug)]
+struct Speed {
+    rate: f64,
+    /// At the next larger size, with how many accelerators more.
+    up: Option<(f64, f64)>,
+    /// Rate per accelerator relative to the smallest size.
+    efficiency: f32,
+    /// Rate gained by the next larger size, relative to the smallest and per accelerator.
+    gain: f32,
+    /// Rate lost by the next smaller one, likewise.
+    loss: f32,
 }
 
 /// Encodes rounds into observations.
@@ -90,6 +109,9 @@ pub struct Encoder {
     total_gpus: f32,
     features: Vec<f32>,
     facts: Vec<Facts>,
+    before: Vec<Facts>,
+    /// Remaining work by slot, at the beginning of the round; negative where unknown.
+    work: Vec<f64>,
     /// Scaled logarithms of `1 + gpus` for small numbers of accelerators.
     log_sizes: Vec<f32>,
     /// Sort key in the upper half, slot in the lower: one integer sorts faster than a pair of floats.
@@ -103,7 +125,9 @@ impl Encoder {
             layout,
             total_gpus: 1.0,
             features: vec![0.0; layout.obs_dim()],
-            facts: vec![Facts::default(); layout.slots],
+            facts: Vec::with_capacity(layout.slots),
+            before: Vec::with_capacity(layout.slots),
+            work: vec![-1.0; layout.slots],
             log_sizes: (0..=128).map(|gpus| log1p([f64::from(gpus)])[0] * 0.25).collect(),
             order: Vec::with_capacity(layout.slots),
         }
@@ -114,29 +138,54 @@ impl Encoder {
         &self.layout
     }
 
+    /// Forgets what it knows of jobs, before the first round of another run.
+    pub fn reset(&mut self) {
+        self.facts.clear();
+        self.features.fill(0.0);
+    }
+
     /// Encodes a round that has just begun.
     pub fn begin(&mut self, view: &ClusterView<'_>, round: &Round) {
         self.total_gpus = view.cluster().total_gpus().max(1) as f32;
-        self.features.fill(0.0);
+        let used = self.facts.len();
         self.order.clear();
+        std::mem::swap(&mut self.facts, &mut self.before);
+        self.facts.clear();
+        let mut before = 0;
         for (at, slot) in round.slots().iter().enumerate() {
             let Some(job) = view.job(slot.job) else {
                 continue;
             };
-            let key = self.fixed_features(at, slot, &job, view);
+            // Slots are in ascending order of id in every round.
+            while self.before.get(before).is_some_and(|facts| facts.job < slot.job) {
+                before += 1;
+            }
+            let same = self.before.get(before).filter(|f| (f.job, f.generation) == (slot.job, slot.generation));
+            let facts = same.copied().unwrap_or_else(|| self.facts_of(slot, &job));
+            self.facts.push(facts);
+            let key = self.slot_features(at, slot, &job, view, &facts);
             // The bits of a float that is not negative are in the order of the float.
             self.order.push(u64::from((key.max(0.0) as f32).to_bits()) << 32 | at as u64);
-            self.working_features(at, slot, &job, round);
         }
+        // Slots in use are written whole; those no longer in use are cleared.
+        let (from, to) = (self.facts.len(), used.max(self.facts.len()));
+        self.features[from * SLOT_FEATURES.len()..to * SLOT_FEATURES.len()].fill(0.0);
         self.rank(round);
+        self.fits(round);
         self.globals(view, round);
     }
 
     /// Encodes the change of one slot.
     pub fn update(&mut self, view: &ClusterView<'_>, round: &Round, slot: usize) {
-        if let Some(job) = view.job(round.slots()[slot].job) {
-            self.working_features(slot, &round.slots()[slot], &job, round);
+        let changed = &round.slots()[slot];
+        if let Some(job) = view.job(changed.job) {
+            let speed = speed_of(changed, &job.rates(), self.facts[slot].rate_at_min);
+            let work = self.work[slot];
+            let logs = log1p([secs_at(work, speed.rate), speed.saved_secs(work, self.facts[slot].rate_at_min)]);
+            let size = self.log_size(changed.working);
+            self.working_features(slot, changed, &speed, size, logs);
         }
+        self.fits(round);
         self.globals(view, round);
     }
 
@@ -145,68 +194,82 @@ impl Encoder {
         &self.features
     }
 
-    /// Writes the features that do not change within a round; returns what the job is ranked by.
-    fn fixed_features(&mut self, at: usize, slot: &Slot, job: &JobView<'_>, view: &ClusterView<'_>) -> f64 {
+    fn facts_of(&self, slot: &Slot, job: &JobView<'_>) -> Facts {
         let (min, max) = (slot.ladder.min(), slot.ladder.max());
-        let work = job.remaining_work();
-        let rate_at_min = job.rates().at(min);
-        self.facts[at] = Facts { work: work.unwrap_or(-1.0), rate_at_min };
+        let rates = job.rates();
+        let rate_at_min = rates.at(min);
+        Facts {
+            job: slot.job,
+            generation: slot.generation,
+            sizes: [slot.held, min, max, job.request().gpus].map(|gpus| self.log_size(gpus)),
+            rate_at_min,
+            at_held: speed_of(slot, &rates, rate_at_min),
+        }
+    }
+
+    /// Writes the features of a slot at the beginning of a round; returns what the job is ranked by.
+    fn slot_features(
+        &mut self,
+        at: usize,
+        slot: &Slot,
+        job: &JobView<'_>,
+        view: &ClusterView<'_>,
+        facts: &Facts,
+    ) -> f64 {
+        let known = job.remaining_work();
+        let work = known.unwrap_or(-1.0);
+        self.work[at] = work;
         let attained = job.attained_gpu_millis() as f64 / 1000.0;
         let until = match job.state.phase {
             Phase::Starting { until } => (until - view.now).as_secs_f64(),
             Phase::Pending | Phase::Running => 0.0,
         };
-        let at_min = self.facts[at].secs_at(rate_at_min);
-        let since = (view.now - job.state.changed).as_secs_f64();
-        let restarts = f64::from(job.state.restarts);
-        let logs = log1p([job.age().as_secs_f64(), attained, since, restarts, until, at_min, 0.0, 0.0]);
-        let sizes = [slot.held, min, max, job.request().gpus].map(|gpus| self.log_size(gpus));
+        let at_min = secs_at(work, facts.rate_at_min);
+        let speed = &facts.at_held;
+        let [age, attained_log, since, restarts, until, at_min_log, secs, saved] = log1p([
+            job.age().as_secs_f64(),
+            attained,
+            (view.now - job.state.changed).as_secs_f64(),
+            f64::from(job.state.restarts),
+            until,
+            at_min,
+            secs_at(work, speed.rate),
+            speed.saved_secs(work, facts.rate_at_min),
+        ]);
         let f = &mut self.features[at * SLOT_FEATURES.len()..][..SLOT_FEATURES.len()];
         f[0] = 1.0;
-        f[1] = logs[0] * 0.1;
-        f[2] = logs[1] * 0.1;
-        f[3] = logs[2] * 0.1;
-        f[4] = logs[3] * 0.5;
-        f[5] = logs[4] * 0.2;
-        f[6..10].copy_from_slice(&sizes);
-        f[10] = f32::from(u8::from(work.is_some()));
-        f[13] = logs[5] * 0.1;
-        if work.is_some() { at_min } else { attained }
+        f[1] = age * 0.1;
+        f[2] = attained_log * 0.1;
+        f[3] = since * 0.1;
+        f[4] = restarts * 0.5;
+        f[5] = until * 0.2;
+        f[6..10].copy_from_slice(&facts.sizes);
+        f[10] = f32::from(u8::from(known.is_some()));
+        f[13] = at_min_log * 0.1;
+        self.working_features(at, slot, speed, facts.sizes[0], [secs, saved]);
+        if known.is_some() { at_min } else { attained }
     }
 
-    /// Writes the features that depend on the working allocation.
-    fn working_features(&mut self, at: usize, slot: &Slot, job: &JobView<'_>, round: &Round) {
-        let facts = self.facts[at];
-        let working = slot.working;
-        let rates = job.rates();
-        let rate = rates.at(working);
-        let per_min = if facts.rate_at_min > 0.0 { 1.0 / facts.rate_at_min } else { 0.0 };
-        let (mut gain, mut saved, mut fits) = (0.0, 0.0, 0.0);
-        if let Some(up) = slot.up {
-            let more = f64::from(up - working);
-            let rate_up = rates.at(up);
-            gain = (rate_up - rate) * per_min / more;
-            saved = (facts.secs_at(rate.max(facts.rate_at_min * 0.1)) - facts.secs_at(rate_up)).max(0.0) / more;
-            fits = f32::from(u8::from(round.allows(at, crate::gym::action::Verb::Grow)));
-        }
-        let down = slot.down.unwrap_or(0);
-        let rate_down = rates.at(down);
-        let loss = if working > 0 { (rate - rate_down) * per_min / f64::from(working - down) } else { 0.0 };
-        let efficiency =
-            if working > 0 { rate * per_min * f64::from(slot.ladder.min()) / f64::from(working) } else { 1.0 };
-        let logs = log1p([facts.secs_at(rate), saved]);
-        let size = self.log_size(working);
+    /// Writes the features that depend on the working allocation; `logs` are of the seconds left and of the seconds saved by
+    /// the next larger size.
+    fn working_features(&mut self, at: usize, slot: &Slot, speed: &Speed, size: f32, logs: [f32; 2]) {
         let f = &mut self.features[at * SLOT_FEATURES.len()..][..SLOT_FEATURES.len()];
         f[14] = size;
-        f[15] = working as f32 / self.total_gpus;
-        f[16] = f32::from(u8::from(working == 0));
-        f[17] = f32::from(u8::from(working != slot.held));
+        f[15] = slot.working as f32 / self.total_gpus;
+        f[16] = f32::from(u8::from(slot.working == 0));
+        f[17] = f32::from(u8::from(slot.working != slot.held));
         f[18] = logs[0] * 0.1;
-        f[19] = efficiency as f32;
-        f[20] = gain as f32;
-        f[21] = loss as f32;
+        f[19] = speed.efficiency;
+        f[20] = speed.gain;
+        f[21] = speed.loss;
         f[22] = logs[1] * 0.1;
-        f[23] = fits;
+    }
+
+    /// Writes which jobs could grow; one job's change may decide it for all.
+    fn fits(&mut self, round: &Round) {
+        for (at, f) in self.features.chunks_exact_mut(SLOT_FEATURES.len()).take(round.slots().len()).enumerate() {
+            f[23] = f32::from(u8::from(round.allows(at, Verb::Grow)));
+        }
     }
 
     fn log_size(&self, gpus: u32) -> f32 {
@@ -256,16 +319,39 @@ impl Encoder {
     }
 }
 
-impl Facts {
-    /// Seconds left at `rate`; zero where nothing is known.
-    fn secs_at(&self, rate: f64) -> f64 {
-        if self.work <= 0.0 || rate <= 0.0 { 0.0 } else { self.work / rate }
+impl Speed {
+    /// Seconds that each accelerator of the next larger size would save.
+    fn saved_secs(&self, work: f64, rate_at_min: f64) -> f64 {
+        self.up.map_or(0.0, |(rate_up, more)| {
+            (secs_at(work, self.rate.max(rate_at_min * 0.1)) - secs_at(work, rate_up)).max(0.0) / more
+        })
     }
 }
 
+/// What the working size is worth to the job of `slot`.
+fn speed_of(slot: &Slot, rates: &Rates<'_>, rate_at_min: f64) -> Speed {
+    let working = slot.working;
+    let rate = rates.at(working);
+    let per_min = if rate_at_min > 0.0 { 1.0 / rate_at_min } else { 0.0 };
+    let up = slot.up.map(|up| (rates.at(up), f64::from(up - working)));
+    let gain = up.map_or(0.0, |(rate_up, more)| (rate_up - rate) * per_min / more);
+    let (mut efficiency, mut loss) = (1.0, 0.0);
+    if working > 0 {
+        let down = slot.down.unwrap_or(0);
+        loss = (rate - rates.at(down)) * per_min / f64::from(working - down);
+        efficiency = rate * per_min * f64::from(slot.ladder.min()) / f64::from(working);
+    }
+    Speed { rate, up, efficiency: efficiency as f32, gain: gain as f32, loss: loss as f32 }
+}
+
+/// Seconds left at `rate`; zero where nothing is known.
+fn secs_at(work: f64, rate: f64) -> f64 {
+    if work <= 0.0 || rate <= 0.0 { 0.0 } else { work / rate }
+}
+
 /// Natural logarithms of `1 + x` to about 1e-4, from the exponent bits and a polynomial: features need no more, and `ln` would
-/// be half of the encoder's time. Several at once, so that the compiler makes vectors of them.
-#[inline]
+/// be half of the encoder's time. Several at once and on their own, so that the compiler makes vectors of them.
+#[inline(never)]
 fn log1p<const N: usize>(x: [f64; N]) -> [f32; N] {
     let mut log = [0.0; N];
     for (log, x) in log.iter_mut().zip(x) {

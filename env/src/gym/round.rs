@@ -3,7 +3,7 @@
 //! The same code serves the environment and a deployed policy, so a policy meets in production exactly what it met in
 //! training.
 
-use crate::gym::action::{Action, Ladder, Verb};
+use crate::gym::action::{Ladder, Verb};
 use crate::gym::layout::Layout;
 use crate::gym::pack::pack;
 use crate::job::JobId;
@@ -29,6 +29,8 @@ pub struct Slot {
     pub(crate) down: Option<u32>,
     /// The direction it has been moved in during this round; it cannot be moved back.
     moved: Option<Verb>,
+    /// With the job names a state in which nothing but time has passed.
+    pub(crate) generation: u32,
 }
 
 /// The working allocation of one round.
@@ -41,7 +43,10 @@ pub struct Round {
     total: u32,
     hidden: usize,
     actions: usize,
+    /// Which verbs are allowed, slot by slot in the order of [`Verb::ALL`]; true of the working allocation at all times.
+    allowed: Vec<u8>,
     // Buffers, kept so that a round allocates nothing.
+    before: Vec<Slot>,
     order: Vec<(f64, u32)>,
     chosen: Vec<bool>,
     nodes: Vec<u32>,
@@ -59,31 +64,48 @@ impl Round {
         }
         self.total = view.cluster().total_gpus();
         self.actions = 0;
+        std::mem::swap(&mut self.slots, &mut self.before);
         self.slots.clear();
         self.hidden = view.active().saturating_sub(layout.slots);
         if self.hidden > 0 {
             self.choose(view, layout.slots);
         }
         let per_node = view.cluster().gpus_per_node();
+        let mut before = self.before.iter().peekable();
         for (at, job) in view.jobs().enumerate() {
             if self.hidden > 0 && !self.chosen[at] {
                 continue;
             }
+            // Both rounds are in ascending order of id, so the slot of the round before is found by walking along.
+            while before.next_if(|slot| slot.job < job.id()).is_some() {}
+            let generation = job.state.generation;
             let held = job.gpus();
-            let home =
-                job.state.placement.slices().first().map(|slice| view.cluster().nodes[slice.node as usize].accelerator);
+            if let Some(&same) = before.peek().filter(|slot| (slot.job, slot.generation) == (job.id(), generation))
+                && same.moved.is_none()
+                && same.held == held
+            {
+                self.slots.push(*same);
+                continue;
+            }
             let ladder = Ladder::of(&job, per_node);
             self.slots.push(Slot {
                 job: job.id(),
                 held,
                 working: held,
                 ladder,
-                accelerator: home.unwrap_or(0),
+                accelerator: job.kind(),
                 up: ladder.up(held),
                 down: ladder.down(held),
                 moved: None,
+                generation,
             });
         }
+        self.refresh();
+    }
+
+    /// Forgets the jobs of the round before, so that a round of another run takes nothing from it.
+    pub fn reset(&mut self) {
+        self.slots.clear();
     }
 
     fn choose(&mut self, view: &ClusterView<'_>, slots: usize) {
@@ -92,13 +114,14 @@ impl Round {
             let shortest = job.remaining_secs(job.min_gpus()).unwrap_or(job.attained_gpu_millis() as f64 / 1000.0);
             (shortest, at as u32)
         }));
-        self.order.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+        let half = slots / 2;
+        self.order.select_nth_unstable_by(half, |a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
         self.chosen.clear();
         self.chosen.resize(view.active(), false);
-        for &(_, at) in &self.order[..slots / 2] {
+        for &(_, at) in &self.order[..half] {
             self.chosen[at as usize] = true;
         }
-        let oldest = (0..self.chosen.len()).filter(|&at| !self.chosen[at]).take(slots - slots / 2);
+        let oldest = (0..self.chosen.len()).filter(|&at| !self.chosen[at]).take(slots - half);
         self.order.clear();
         self.order.extend(oldest.map(|at| (0.0, at as u32)));
         for &(_, at) in &self.order {
@@ -128,32 +151,40 @@ impl Round {
 
     /// Whether the round's changes so far could be carried out with `verb` done to `slot` as well.
     pub fn allows(&self, slot: usize, verb: Verb) -> bool {
-        let Some(job) = self.slots.get(slot) else {
-            return false;
-        };
-        match verb {
-            Verb::Grow => matches!(job.moved, None | Some(Verb::Grow)) && self.grown(job).is_some(),
-            Verb::Shrink => {
-                // A job started in this round may still be given less than it asked for.
-                let started = job.held == 0 && job.moved == Some(Verb::Grow);
-                (started || matches!(job.moved, None | Some(Verb::Shrink))) && job.down.is_some()
-            }
+        self.allowed.get(slot * Verb::ALL.len() + verb as usize) == Some(&1)
+    }
+
+    /// Works out what is allowed now.
+    fn refresh(&mut self) {
+        let roomiest = self.roomiest();
+        self.allowed.clear();
+        for job in &self.slots {
+            // A job started in this round may still be given less than it asked for.
+            let started = job.held == 0 && job.moved == Some(Verb::Grow);
+            let grow = matches!(job.moved, None | Some(Verb::Grow)) && self.grown(job, roomiest).is_some();
+            let shrink = (started || matches!(job.moved, None | Some(Verb::Shrink))) && job.down.is_some();
             // What was started in this round stays started, or a round could end with nothing done.
-            Verb::Preempt => job.held > 0 && job.working > 0 && matches!(job.moved, None | Some(Verb::Shrink)),
+            let preempt = job.held > 0 && job.working > 0 && matches!(job.moved, None | Some(Verb::Shrink));
+            self.allowed.extend([grow, shrink, preempt].map(u8::from));
         }
+    }
+
+    /// The accelerator type with most free, the first of those, and how many.
+    fn roomiest(&self) -> (u16, u32) {
+        let types = self.free.iter().enumerate();
+        let most = types.max_by_key(|&(index, &free)| (free, std::cmp::Reverse(index)));
+        most.map_or((0, 0), |(kind, &free)| (kind as u16, free))
     }
 
     /// Size and accelerator type of a job moved one rung up, where there is room. A job runs on one type: its own if it holds
     /// any, otherwise the one with most free; it starts with what it asked for, or with less where there is no more.
-    fn grown(&self, job: &Slot) -> Option<(u32, u16)> {
+    fn grown(&self, job: &Slot, (most, free): (u16, u32)) -> Option<(u32, u16)> {
         let next = job.up?;
         if job.working > 0 {
             return (self.free[job.accelerator as usize] >= next - job.working).then_some((next, job.accelerator));
         }
-        let types = self.free.iter().enumerate();
-        let (most, &free) = types.max_by_key(|&(index, &free)| (free, std::cmp::Reverse(index)))?;
         let start = job.ladder.snap(next.min(free));
-        (start > 0).then_some((start, most as u16))
+        (start > 0).then_some((start, most))
     }
 
     /// Whether the round may end: not while everything would stand still although a job could be started.
@@ -169,7 +200,7 @@ impl Round {
         }
         let job = self.slots[slot];
         let (working, accelerator) = match verb {
-            Verb::Grow => self.grown(&job).unwrap_or((job.working, job.accelerator)),
+            Verb::Grow => self.grown(&job, self.roomiest()).unwrap_or((job.working, job.accelerator)),
             Verb::Shrink => (job.down.unwrap_or(job.working), job.accelerator),
             Verb::Preempt => (0, job.accelerator),
         };
@@ -177,26 +208,22 @@ impl Round {
         let (up, down) = (job.ladder.up(working), job.ladder.down(working));
         self.slots[slot] = Slot { working, accelerator, up, down, moved: Some(verb), ..job };
         self.actions += 1;
+        self.refresh();
         true
     }
 
     /// Writes which actions are allowed, 1 or 0 each; at least one always is.
     pub fn mask(&self, layout: &Layout, mask: &mut [u8]) {
-        mask.fill(0);
-        let mut any = false;
-        for slot in 0..self.slots.len() {
-            for verb in Verb::ALL {
-                let allowed = self.allows(slot, verb);
-                any |= allowed;
-                mask[Action::Change { slot, verb }.encode(layout)] = u8::from(allowed);
-            }
-        }
-        mask[layout.wait()] = u8::from(self.may_end() || !any);
+        // Action numbers run slot by slot in the order of the verbs, as `allowed` does.
+        let (known, rest) = mask.split_at_mut(self.allowed.len());
+        known.copy_from_slice(&self.allowed);
+        rest.fill(0);
+        mask[layout.wait()] = u8::from(self.may_end() || !self.has_choice());
     }
 
     /// Whether anything but ending the round is allowed.
     pub fn has_choice(&self) -> bool {
-        (0..self.slots.len()).any(|slot| Verb::ALL.into_iter().any(|verb| self.allows(slot, verb)))
+        self.allowed.contains(&1)
     }
 
     /// The plan that carries the working allocation out: jobs whose size is unchanged stay where they are, the others are
