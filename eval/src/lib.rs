@@ -8,6 +8,7 @@
 //! - [`run`]: policies x scenarios in parallel, on common random numbers.
 //! - [`summary`]: what it comes to; `summary.json`.
 //! - [`tables`]: per-job rows as CSV and Parquet, the leaderboard as Markdown.
+//! - [`timeseries`]: the state of the cluster over time.
 //! - [`plots`]: SVG figures that follow the reader's light or dark theme.
 //! - [`report`]: one self-contained HTML page.
 //! - [`reproduce`]: published tables run again, ours beside theirs.
@@ -24,6 +25,7 @@ pub mod setup;
 pub mod stats;
 pub mod summary;
 pub mod tables;
+pub mod timeseries;
 
 pub use metrics::{Better, METRICS, Metric, Unit};
 pub use report::{Report, ReportError};

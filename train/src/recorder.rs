@@ -1,9 +1,10 @@
-//! Where training is recorded: a csv file and, as its twin, TensorBoard.
+//! Where training is recorded: a csv file and, as its twins, Parquet and TensorBoard.
 
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 
+use goodput_datasets::store::{Column, Table};
 use tensorboard_rs::summary_writer::SummaryWriter;
 
 use crate::run_dir::{RunDir, RunDirError};
@@ -14,12 +15,13 @@ pub type Figures = Vec<(&'static str, f64)>;
 /// Writes figures as they come.
 pub struct Recorder {
     path: PathBuf,
+    parquet: PathBuf,
     text: String,
     tensorboard: Option<SummaryWriter>,
 }
 
 impl Recorder {
-    /// Starts recording in `name`.csv and `tb/name` of `dir`. On a resumed run, rows after `steps` are dropped: they will be
+    /// Starts recording in `name`.csv, `name`.parquet and `tb/name` of `dir`. On a resumed run, rows after `steps` are dropped: they will be
     /// made again.
     ///
     /// # Errors
@@ -34,13 +36,13 @@ impl Recorder {
         dir.write(&format!("{name}.csv"), text.as_bytes())?;
         let folder = dir.path(&format!("tb/{name}"));
         let tensorboard = catch_unwind(|| SummaryWriter::new(folder)).ok();
-        Ok(Self { path, text, tensorboard })
+        Ok(Self { path, parquet: dir.path(&format!("{name}.parquet")), text, tensorboard })
     }
 
     /// Records one row. All rows of a run have the same figures in the same order.
     ///
     /// # Errors
-    /// [`RunDirError::Write`] where the file cannot be written.
+    /// [`RunDirError`] where a file cannot be written.
     pub fn record(&mut self, steps: u64, figures: &Figures) -> Result<(), RunDirError> {
         if self.text.is_empty() {
             let columns: Vec<&str> = figures.iter().map(|(name, _)| *name).collect();
@@ -50,6 +52,7 @@ impl Recorder {
             figures.iter().map(|(_, value)| if value.is_nan() { String::new() } else { value.to_string() }).collect();
         self.text += &format!("{steps},{}\n", values.join(","));
         fs::write(&self.path, &self.text).map_err(|source| RunDirError::Write { path: self.path.clone(), source })?;
+        table(&self.text).write_parquet(&self.parquet)?;
         self.twin(steps, figures);
         Ok(())
     }
@@ -70,4 +73,17 @@ impl Recorder {
             Err(_) => std::mem::forget(writer),
         }
     }
+}
+
+/// The rows of the csv file as columns: the number of steps, then the figures; an empty field is missing.
+fn table(csv: &str) -> Table {
+    let mut lines = csv.lines().map(|line| line.split(',').collect::<Vec<_>>());
+    let names = lines.next().unwrap_or_default();
+    let rows: Vec<_> = lines.collect();
+    let field = |row: &Vec<&str>, at: usize| row.get(at).copied().unwrap_or_default().to_owned();
+    let column = |(at, name): (usize, &&str)| match at {
+        0 => Column::new(*name, rows.iter().map(|row| field(row, at).parse::<i64>().ok()).collect::<Vec<_>>()),
+        _ => Column::new(*name, rows.iter().map(|row| field(row, at).parse::<f64>().ok()).collect::<Vec<_>>()),
+    };
+    Table::new(names.iter().enumerate().map(column).collect())
 }

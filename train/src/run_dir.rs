@@ -33,6 +33,9 @@ pub enum RunDirError {
         /// What the operating system says.
         source: io::Error,
     },
+    /// A table cannot be written.
+    #[error(transparent)]
+    Table(#[from] goodput_datasets::DataError),
 }
 
 /// The directory of a run.

@@ -11,12 +11,13 @@ cargo xtask schema         writes the JSON schemas of the configuration files to
 ";
 
 /// Benchmarks: package and target.
-const BENCHES: [(&str, &str); 5] = [
+const BENCHES: [(&str, &str); 6] = [
     ("goodput-env", "gym"),
     ("goodput-env", "fit"),
     ("goodput-datasets", "datasets"),
     ("goodput-eval", "replay"),
     ("goodput-eval", "fidelity"),
+    ("goodput-train", "training_loop"),
 ];
 
 fn main() -> ExitCode {

@@ -7,6 +7,7 @@ use goodput_eval::plots::{CurvePoint, LearningCurve};
 use goodput_eval::report::Report;
 use goodput_eval::run::Evaluation;
 use goodput_eval::tables;
+use goodput_eval::timeseries::timeseries_table;
 use goodput_train::run_dir::RunDir;
 
 use crate::args::Format;
@@ -26,7 +27,7 @@ pub struct About<'a> {
     pub trained: bool,
 }
 
-/// Writes `summary.json`, `jobs.{parquet,csv}`, `runs.parquet`, `events.parquet` and `report.html`.
+/// Writes `summary.json`, `jobs.{parquet,csv}`, `runs.parquet`, `events.parquet`, `timeseries.parquet` and `report.html`.
 pub fn write(dir: &RunDir, evaluation: &Evaluation, about: &About<'_>) -> Result<(), Fault> {
     dir.write("summary.json", evaluation.summary.to_json().as_bytes()).map_err(Fault::input)?;
     let jobs = tables::job_table(evaluation);
@@ -37,6 +38,7 @@ pub fn write(dir: &RunDir, evaluation: &Evaluation, about: &About<'_>) -> Result
     parquet("jobs.parquet", &jobs)?;
     parquet("runs.parquet", &tables::run_table(evaluation))?;
     parquet("events.parquet", &tables::allocation_table(evaluation))?;
+    parquet("timeseries.parquet", &timeseries_table(evaluation))?;
     let report = Report {
         title: about.title.clone(),
         lead: String::new(),

@@ -1,0 +1,100 @@
+//! The state of the cluster over time: one row per moment at which anything changed.
+
+use goodput_datasets::store::{Column, Table};
+use goodput_env::sim::Outcome;
+use goodput_env::time::SimTime;
+
+use crate::run::Evaluation;
+
+/// Counts from one moment to the next.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Moment {
+    /// From when on.
+    pub at: SimTime,
+    /// Jobs submitted and not complete.
+    pub jobs: i64,
+    /// Those of them that hold accelerators.
+    pub allocated: i64,
+    /// Accelerators held.
+    pub gpus: i64,
+}
+
+/// The course of a run that logged its allocations, in order of time, one entry a moment.
+pub fn moments(outcome: &Outcome) -> Vec<Moment> {
+    let mut changes: Vec<(SimTime, [i64; 3])> = Vec::new();
+    for job in outcome.jobs.iter().filter(|job| job.submit <= outcome.end) {
+        changes.push((job.submit, [1, 0, 0]));
+        changes.extend(job.finish.map(|finish| (finish, [-1, 0, 0])));
+    }
+    let mut held = vec![0_i64; outcome.jobs.len()];
+    for change in &outcome.allocations {
+        let gpus = i64::from(change.gpus);
+        let before = std::mem::replace(&mut held[change.job.index()], gpus);
+        changes.push((change.at, [0, i64::from(gpus > 0) - i64::from(before > 0), gpus - before]));
+    }
+    changes.sort_by_key(|&(at, _)| at);
+    let (mut course, mut now): (Vec<Moment>, Moment) = (Vec::new(), Moment::default());
+    for (at, [jobs, allocated, gpus]) in changes {
+        now = Moment { at, jobs: now.jobs + jobs, allocated: now.allocated + allocated, gpus: now.gpus + gpus };
+        match course.last_mut().filter(|last| last.at == at) {
+            Some(last) => *last = now,
+            None => course.push(now),
+        }
+    }
+    course
+}
+
+/// The course of every run that logged its allocations.
+pub fn timeseries_table(evaluation: &Evaluation) -> Table {
+    let logged = evaluation.runs.iter().filter(|run| !run.outcome.allocations.is_empty());
+    let rows: Vec<_> =
+        logged.flat_map(|run| moments(&run.outcome).into_iter().map(move |moment| (run, moment))).collect();
+    let whole = |of: &dyn Fn(&Moment) -> i64| rows.iter().map(|(_, moment)| of(moment)).collect::<Vec<i64>>();
+    Table::new(vec![
+        Column::new(
+            "policy",
+            rows.iter().map(|(run, _)| evaluation.policies[run.policy].clone()).collect::<Vec<String>>(),
+        ),
+        Column::new(
+            "workload",
+            rows.iter().map(|(run, _)| evaluation.workloads[run.workload].clone()).collect::<Vec<String>>(),
+        ),
+        Column::new("seed", rows.iter().map(|(run, _)| run.seed as i64).collect::<Vec<i64>>()),
+        Column::new("time_secs", rows.iter().map(|(_, moment)| moment.at.as_secs_f64()).collect::<Vec<f64>>()),
+        Column::new("jobs_in_system", whole(&|moment| moment.jobs)),
+        Column::new("jobs_allocated", whole(&|moment| moment.allocated)),
+        Column::new("gpus_held", whole(&|moment| moment.gpus)),
+    ])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use goodput_env::job::JobId;
+    use goodput_env::sim::{AllocationChange, JobRecord};
+
+    #[test]
+    fn counts_change_once_a_moment_and_end_at_zero() {
+        let secs = SimTime::from_secs;
+        let job = |id: u32, submit, finish| JobRecord {
+            job: JobId(id),
+            submit: secs(submit),
+            start: Some(secs(submit)),
+            finish: Some(secs(finish)),
+            restarts: 0,
+            attained_gpu_millis: 0,
+            executed: SimTime::ZERO,
+            restarting: SimTime::ZERO,
+        };
+        let change = |at, id: u32, gpus| AllocationChange { at: secs(at), job: JobId(id), gpus, nodes: 1 };
+        let outcome = Outcome {
+            jobs: vec![job(0, 0, 20), job(1, 10, 30)],
+            allocations: vec![change(0, 0, 4), change(10, 0, 2), change(10, 1, 2), change(20, 0, 0), change(30, 1, 0)],
+            end: secs(30),
+            ..Outcome::default()
+        };
+        let counts: Vec<_> =
+            moments(&outcome).iter().map(|m| (m.at.as_millis() / 1000, m.jobs, m.allocated, m.gpus)).collect();
+        assert_eq!(counts, [(0, 1, 1, 4), (10, 2, 2, 4), (20, 1, 1, 2), (30, 0, 0, 0)]);
+    }
+}
