@@ -165,6 +165,9 @@ pub struct Eval {
     /// Policies by name, or bundles [default: those of the file].
     #[arg(long, value_delimiter = ',', value_name = "NAME|BUNDLE,...")]
     pub policies: Vec<String>,
+    /// Workload files instead of the experiment's own workload; once for each.
+    #[arg(long = "workload", value_name = "FILE")]
+    pub workloads: Vec<PathBuf>,
     /// Policy the others are compared with [default: the first].
     #[arg(long, value_name = "NAME")]
     pub reference: Option<String>,

@@ -24,7 +24,7 @@ fn main() {
     let text = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../configs/experiment/quickstart.toml"))
         .expect("the file is in the repository");
     let experiment: Experiment = toml::from_str(&text).expect("it is checked by a test");
-    let AgentConfig::Ppo(agent) = &experiment.agent else { unreachable!("quickstart trains by PPO") };
+    let Some(AgentConfig::Ppo(agent)) = &experiment.agent else { unreachable!("quickstart trains by PPO") };
     let setup = experiment.setup().expect("it is checked by a test");
     let source = Arc::new(move |seed| setup.scenario(seed));
     let options = EnvOptions { slots: experiment.environment.slots, reward: experiment.environment.reward.clone() };

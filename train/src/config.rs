@@ -22,8 +22,9 @@ pub struct Experiment {
     /// How the cluster behaves.
     #[serde(default)]
     pub environment: EnvironmentConfig,
-    /// What learns.
-    pub agent: AgentConfig,
+    /// What learns; only a comparison of heuristics does without.
+    #[serde(default)]
+    pub agent: Option<AgentConfig>,
     /// How long it learns.
     #[serde(default)]
     pub train: TrainConfig,
@@ -219,7 +220,7 @@ impl Experiment {
         if self.name.is_empty() || self.name.contains(['/', '\\']) {
             return Err(value("name", format!("{:?}", self.name), "a name without slashes"));
         }
-        if let AgentConfig::Ppo(ppo) = &self.agent {
+        if let Some(AgentConfig::Ppo(ppo)) = &self.agent {
             ppo.check()?;
         }
         if self.evaluate.seeds == 0 {

@@ -38,6 +38,17 @@ pub enum TrainError {
     /// A validation run failed.
     #[error(transparent)]
     Run(#[from] RunError),
+    /// Nothing to train.
+    #[error("the experiment has no agent: add [agent.ppo] or [agent.cem], or compare policies with `goodput eval`")]
+    NoAgent,
+    /// A replica in a training configuration.
+    #[error("{name} behaves as a public artifact does, defects included, and is for reproduction only; take {plain}")]
+    Replica {
+        /// What was asked for.
+        name: String,
+        /// The policy by the paper's rule.
+        plain: String,
+    },
     /// There is no such heuristic.
     #[error("there is no policy {name:?}; there are: {known}")]
     UnknownPolicy {

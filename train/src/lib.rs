@@ -73,7 +73,8 @@ pub enum Trained {
 /// [`TrainError`] naming the file, the key or the update that failed.
 pub fn train(experiment: &Experiment, dir: &RunDir, hooks: &Hooks<'_>) -> Result<Trained, TrainError> {
     match &experiment.agent {
-        AgentConfig::Ppo(agent) => ppo::train(experiment, agent, dir, hooks),
-        AgentConfig::Cem(agent) => cem::train(experiment, agent, dir, hooks),
+        Some(AgentConfig::Ppo(agent)) => ppo::train(experiment, agent, dir, hooks),
+        Some(AgentConfig::Cem(agent)) => cem::train(experiment, agent, dir, hooks),
+        None => Err(TrainError::NoAgent),
     }
 }

@@ -74,8 +74,11 @@ pub fn scenarios(setup: &Setup, first: u64, count: u64) -> Vec<NamedScenario> {
 /// A published policy by name.
 ///
 /// # Errors
-/// [`TrainError::UnknownPolicy`].
+/// [`TrainError::UnknownPolicy`]; [`TrainError::Replica`] for the replica of an artifact, which nothing may learn from.
 pub fn published(name: &str) -> Result<&'static heuristic::Listed, TrainError> {
+    if let Some(plain) = name.strip_suffix(heuristic::REPLICA) {
+        return Err(TrainError::Replica { name: name.into(), plain: plain.into() });
+    }
     let known = || TrainError::UnknownPolicy { name: name.into(), known: heuristic::names().join(", ") };
     heuristic::policies().find(|entry| entry.name == name).ok_or_else(known)
 }

@@ -22,7 +22,7 @@ fn experiment() -> Experiment {
         cluster: ClusterConfig { groups: vec![NodeGroup { accelerator: "t4".into(), nodes: 4, gpus_per_node: 4 }] },
         workload: WorkloadConfig::Synthetic(goodput_datasets::synth::SynthConfig::Diurnal(synthetic)),
         environment: EnvironmentConfig { slots: 16, ..Default::default() },
-        agent: AgentConfig::Ppo(PpoAgent {
+        agent: Some(AgentConfig::Ppo(PpoAgent {
             envs: 6,
             steps_per_env: 24,
             minibatch: 48,
@@ -36,7 +36,7 @@ fn experiment() -> Experiment {
                 kl_penalty: 0.1,
             }),
             ..Default::default()
-        }),
+        })),
         train: TrainConfig { decisions: 4 * 144, checkpoint_every: 100, evaluate_every: 2, validation_seeds: 2 },
         evaluate: EvaluateConfig { policies: vec!["srtf".into()], seeds: 1 },
     }

@@ -1,10 +1,12 @@
 //! `goodput eval`: policies on the held-out seeds of an experiment.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use goodput_eval::run::{Comparison, Evaluation, PolicyEntry, RunError};
-use goodput_train::config::HELD_OUT;
+use goodput_agents::heuristic;
+use goodput_eval::run::{Comparison, Evaluation, NamedScenario, PolicyEntry, RunError};
+use goodput_eval::setup::{FileWorkload, WorkloadConfig};
+use goodput_train::config::{Experiment, HELD_OUT};
 use goodput_train::run_dir::RunDir;
 use goodput_train::validate::{heuristic_entry, learned_entry, scenarios};
 
@@ -21,14 +23,13 @@ use crate::progress::Meter;
 pub fn run(args: &Eval, quiet: bool) -> Result<ExitCode, Fault> {
     threads(args.jobs)?;
     let experiment = config::read(&args.experiment, &args.sets)?;
-    let setup = experiment.setup().map_err(Fault::input)?;
     let names = if args.policies.is_empty() { &experiment.evaluate.policies } else { &args.policies };
     let entries = names.iter().map(|name| entry(name)).collect::<Result<Vec<_>, _>>()?;
     let dir = RunDir::reuse(&args.run_dir).map_err(Fault::input)?;
     let config = resolved(&experiment)?;
     let seeds = args.seeds.unwrap_or(experiment.evaluate.seeds);
     let meter = Meter::new(quiet);
-    let mut comparison = Comparison::new(entries, scenarios(&setup, HELD_OUT, seeds));
+    let mut comparison = Comparison::new(entries, workloads(&experiment, &args.workloads, seeds)?);
     comparison.reference = args.reference.clone();
     let evaluation = compare(&comparison, &meter)?;
     let about =
@@ -36,6 +37,23 @@ pub fn run(args: &Eval, quiet: bool) -> Result<ExitCode, Fault> {
     results::write(&dir, &evaluation, &about)?;
     results::print(&evaluation, args.output)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The experiment's own workload, or each of `files` in its place under the file's name.
+fn workloads(experiment: &Experiment, files: &[PathBuf], seeds: u64) -> Result<Vec<NamedScenario>, Fault> {
+    if files.is_empty() {
+        let setup = experiment.setup().map_err(Fault::input)?;
+        return Ok(scenarios(&setup, HELD_OUT, seeds));
+    }
+    let mut all = Vec::new();
+    for path in files {
+        let workload = WorkloadConfig::File(FileWorkload { path: path.clone() });
+        let setup = Experiment { workload, ..experiment.clone() }.setup().map_err(Fault::input)?;
+        let name = path.file_stem().map_or_else(|| "workload".into(), |stem| stem.to_string_lossy().into_owned());
+        let named = |scenario| NamedScenario { name: name.clone(), ..scenario };
+        all.extend(scenarios(&setup, HELD_OUT, seeds).into_iter().map(named));
+    }
+    Ok(all)
 }
 
 /// Runs a comparison with progress.
@@ -51,11 +69,26 @@ pub fn compare(comparison: &Comparison, meter: &Meter) -> Result<Evaluation, Fau
 /// A policy by name, or from a bundle; a bundle is called by its directory's name.
 fn entry(name: &str) -> Result<PolicyEntry, Fault> {
     if !Path::new(name).is_file() {
-        return heuristic_entry(name).map_err(Fault::input);
+        return match name.strip_suffix(heuristic::REPLICA) {
+            Some(_) => replica_entry(name),
+            None => heuristic_entry(name).map_err(Fault::input),
+        };
     }
     let parent = Path::new(name).parent().and_then(Path::file_name).map(|folder| folder.to_string_lossy().into_owned());
     let label = parent
         .filter(|folder| !folder.is_empty())
         .map_or_else(|| name.to_string(), |folder| format!("learned ({folder})"));
     learned_entry(&label, &bundle(name)?).map_err(Fault::input)
+}
+
+/// A policy as its public artifact behaves.
+fn replica_entry(name: &str) -> Result<PolicyEntry, Fault> {
+    if heuristic::by_name(name, 0).is_none() {
+        let has = |entry: &&heuristic::Listed| entry.replica.is_some();
+        let known: Vec<_> = heuristic::policies().filter(has).map(|entry| entry.name).collect();
+        return Err(Fault::input(format!("there is no replica {name:?}"))
+            .with_help(format!("policies with one: {}", known.join(", "))));
+    }
+    let owned = name.to_owned();
+    Ok(PolicyEntry::new(name, move |seed| heuristic::by_name(&owned, seed).expect("it was found above")))
 }

@@ -38,6 +38,9 @@ pub fn run(args: &Train, quiet: bool) -> Result<ExitCode, Fault> {
         (None, Some(file)) => {
             let mut experiment = config::read(file, &args.sets)?;
             experiment.seed = args.seed.unwrap_or(experiment.seed);
+            if experiment.agent.is_none() {
+                return Err(fault(TrainError::NoAgent));
+            }
             if args.dry_run {
                 say(&format!("{}: ok; would train {} with seed {}", file.display(), experiment.name, experiment.seed));
                 return Ok(ExitCode::SUCCESS);

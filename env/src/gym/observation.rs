@@ -82,6 +82,7 @@ pub fn schema_hash() -> String {
 struct Facts {
     job: JobId,
     generation: u32,
+    held: u32,
     /// Scaled logarithms of the sizes: held, fewest, most, requested.
     sizes: [f32; 4],
     rate_at_min: f64,
@@ -160,7 +161,10 @@ impl Encoder {
             while self.before.get(before).is_some_and(|facts| facts.job < slot.job) {
                 before += 1;
             }
-            let same = self.before.get(before).filter(|f| (f.job, f.generation) == (slot.job, slot.generation));
+            let same = self
+                .before
+                .get(before)
+                .filter(|f| (f.job, f.generation, f.held) == (slot.job, slot.generation, slot.held));
             let facts = same.copied().unwrap_or_else(|| self.facts_of(slot, &job));
             self.facts.push(facts);
             let key = self.slot_features(at, slot, &job, view, &facts);
@@ -201,6 +205,7 @@ impl Encoder {
         Facts {
             job: slot.job,
             generation: slot.generation,
+            held: slot.held,
             sizes: [slot.held, min, max, job.request().gpus].map(|gpus| self.log_size(gpus)),
             rate_at_min,
             at_held: speed_of(slot, &rates, rate_at_min),
