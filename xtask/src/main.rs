@@ -11,12 +11,13 @@ cargo xtask schema         writes the JSON schemas of the configuration files to
 ";
 
 /// Benchmarks: package and target.
-const BENCHES: [(&str, &str); 6] = [
+const BENCHES: [(&str, &str); 7] = [
     ("goodput-env", "gym"),
     ("goodput-env", "fit"),
     ("goodput-datasets", "datasets"),
     ("goodput-eval", "replay"),
     ("goodput-eval", "fidelity"),
+    ("goodput-eval", "decisions"),
     ("goodput-train", "training_loop"),
 ];
 
