@@ -24,6 +24,12 @@ fn main() {
         let sum: f64 = (0..RUNS).map(percent).sum();
         let secs = start.elapsed().as_secs_f64() / RUNS as f64;
         let requests = trace.arrivals(0).len() as f64;
-        println!("{:>16} {:>12.2} {:>14.2} {:>12.2}", listed.name, secs * 1e3, secs * 1e6 / requests, sum / RUNS as f64);
+        println!(
+            "{:>16} {:>12.2} {:>14.2} {:>12.2}",
+            listed.name,
+            secs * 1e3,
+            secs * 1e6 / requests,
+            sum / RUNS as f64
+        );
     }
 }

@@ -10,9 +10,9 @@ use std::path::Path;
 
 use goodput_agents::placement::fractional::strategy::{self, Fgd, Gradient};
 use goodput_agents::placement::fractional::{Fragmentation, Kinds, Node, Placer, Request, Strategy, TieBreak};
-use goodput_datasets::import::openb::{self, NodeRow, PodRow};
 use goodput_datasets::DataError;
 use goodput_datasets::import::ImportReport;
+use goodput_datasets::import::openb::{self, NodeRow, PodRow};
 use goodput_env::seed::{self, Stream};
 use rand::RngExt;
 use rand::seq::SliceRandom;
@@ -141,7 +141,12 @@ pub fn table(data: &Path, seeds: u64) -> Result<Vec<Figure>, ReproduceError> {
             let ours = trace.by_seed(seeds, TieBreak::FixedRandom, || named(name, &trace.typical));
             let theirs = published.get(&format!("openb_pod_list_{list}")).and_then(|row| row.get(theirs));
             let theirs = theirs.map(|&(percent, _, _)| percent);
-            figures.push(Figure { case: format!("{name} {list}"), metric: "allocated_percent", theirs, ours: mean(&ours) });
+            figures.push(Figure {
+                case: format!("{name} {list}"),
+                metric: "allocated_percent",
+                theirs,
+                ours: mean(&ours),
+            });
         }
     }
     Ok(figures)

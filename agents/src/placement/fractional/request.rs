@@ -45,7 +45,9 @@ pub struct Request {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum RequestError {
     /// More than a whole, or nothing, of each accelerator.
-    #[error("{milli} thousandths of each of {accelerators} accelerators: expected 1 to 1000, and 0 where there are none")]
+    #[error(
+        "{milli} thousandths of each of {accelerators} accelerators: expected 1 to 1000, and 0 where there are none"
+    )]
     Milli {
         /// Accelerators.
         accelerators: u32,

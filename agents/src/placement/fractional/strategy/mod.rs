@@ -47,7 +47,11 @@ pub trait Strategy: Send {
 
     /// Which accelerators of the chosen node a request gets; the lowest idle ones where it takes whole ones.
     fn take(&self, node: &Node, potential: i32, request: &Request, rng: &mut ChaCha8Rng) -> Taken {
-        if request.shares() { self.share(node, potential, request, rng).into_iter().collect() } else { node.whole(request) }
+        if request.shares() {
+            self.share(node, potential, request, rng).into_iter().collect()
+        } else {
+            node.whole(request)
+        }
     }
 
     /// Whether all nodes that fit are equally good, so that a tie is a draw whatever the order.
