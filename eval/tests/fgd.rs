@@ -34,7 +34,7 @@ fn six_strategies_allocate_what_the_artifact_allocates() {
 
 #[test]
 fn ties_alone_cost_fgd_five_points() {
-    let figures = fgd::ties(&shared(), 3).unwrap();
+    let figures = fgd::ties(&shared(), fgd::SEEDS).unwrap();
     show(&figures);
     let ours = |case: &str| figures.iter().find(|figure| figure.case == case).unwrap().ours;
     assert!(ours("fgd fixed-random") - ours("fgd random") > 4.0, "a drawn tie scatters the work");
