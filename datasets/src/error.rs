@@ -154,6 +154,28 @@ pub enum DataError {
         /// What is wrong.
         what: String,
     },
+    /// A list of accelerators that is not valid TOML of the expected shape.
+    #[error("{}:{line}:{column}: {message}", path.display())]
+    AcceleratorFile {
+        /// The file.
+        path: PathBuf,
+        /// Line, from 1.
+        line: u64,
+        /// Column, from 1.
+        column: u64,
+        /// What the parser says.
+        message: String,
+    },
+    /// An accelerator type that contradicts itself.
+    #[error("{}: accelerator `{accelerator}`: {what}", path.display())]
+    Accelerator {
+        /// The file.
+        path: PathBuf,
+        /// Its name.
+        accelerator: String,
+        /// What is wrong.
+        what: String,
+    },
 }
 
 /// What is wrong with one row.
@@ -258,14 +280,19 @@ impl DataError {
             | Self::ColumnType { path, .. }
             | Self::Ragged { path, .. }
             | Self::Catalog { path, .. }
-            | Self::Application { path, .. } => path,
+            | Self::Application { path, .. }
+            | Self::AcceleratorFile { path, .. }
+            | Self::Accelerator { path, .. } => path,
         }
     }
 
     /// Line in the file, from 1, where there is one.
     pub fn line(&self) -> Option<u64> {
         match self {
-            Self::Row { line, .. } | Self::Hole { line, .. } | Self::Catalog { line, .. } => Some(*line),
+            Self::Row { line, .. }
+            | Self::Hole { line, .. }
+            | Self::Catalog { line, .. }
+            | Self::AcceleratorFile { line, .. } => Some(*line),
             Self::Format { .. } | Self::MissingColumn { .. } => Some(1),
             _ => None,
         }
@@ -288,6 +315,9 @@ impl DataError {
             Self::Parquet { .. } => "the file is damaged or not Parquet: import it again",
             Self::ColumnType { .. } => "write the file with `goodput data import`",
             Self::Ragged { .. } => "give every column as many values",
+            Self::AcceleratorFile { .. } | Self::Accelerator { .. } => {
+                "correct the entry; the shipped datasets/catalog/accelerators.toml shows every field"
+            }
             Self::Catalog { .. } | Self::Application { .. } => {
                 "`goodput data fit --profiles DIR -o FILE` writes a valid catalog"
             }

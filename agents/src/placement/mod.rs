@@ -3,6 +3,7 @@
 //! Published schedulers differ in their packer as much as in their order of jobs, and a profile keyed by placement tells one
 //! from the other. So a policy names its packer, and a comparison can hold it fixed.
 
+pub mod fractional;
 mod free;
 
 pub use free::Free;

@@ -1,6 +1,7 @@
 //! Importers: one file a public format. Each takes the bytes of a file and gives rows of the job table with a report;
 //! profiles of applications become a catalog.
 
+pub mod openb;
 pub mod philly;
 pub mod pollux;
 pub mod pollux_profiles;
