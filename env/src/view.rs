@@ -157,6 +157,11 @@ impl<'a> JobView<'a> {
         self.view.scenario.workload.application(self.state.id).map(|application| &**application)
     }
 
+    /// The name of the model it trains, as submitted; `""` where the trace does not tell.
+    pub fn model_name(&self) -> &'a str {
+        self.view.scenario.workload.model_name(self.state.id)
+    }
+
     /// The accelerator type it holds, else the first of the cluster: what a policy that is blind to types goes by.
     pub fn kind(&self) -> u16 {
         self.view.scenario.kind_of(&self.state.placement)

@@ -4,8 +4,12 @@
 //! from the other. So a policy names its packer, and a comparison can hold it fixed.
 
 mod free;
+mod skew;
+mod yarn;
 
 pub use free::Free;
+pub use skew::{ModelTensors, Skew, TENSORS};
+pub use yarn::Yarn;
 
 use goodput_env::cluster::Cluster;
 use goodput_env::gym::pack;
