@@ -11,4 +11,5 @@ pub mod tiresias;
 pub use registry::{Listed, REPLICA, Traits, by_name, names, policies};
 
 /// Entries of each paper's file.
-const PAPERS: &[&[Listed]] = &[fifo::LISTED, srtf::LISTED, tiresias::LISTED, gittins::LISTED, optimus::LISTED, pollux::LISTED];
+const PAPERS: &[&[Listed]] =
+    &[fifo::LISTED, srtf::LISTED, tiresias::LISTED, gittins::LISTED, optimus::LISTED, pollux::LISTED];

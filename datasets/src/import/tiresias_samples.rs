@@ -25,9 +25,8 @@ pub fn parse(path: &Path, text: &[u8]) -> Result<Vec<f64>, DataError> {
     let mut rows = CsvRows::new(path, text, COLUMNS)?;
     let mut samples = Vec::new();
     while let Some(row) = rows.next(COLUMNS) {
-        let sample = row.and_then(|row| {
-            row.at_least(0, 0.001, "GPU-seconds above 0").map_err(|problem| (row.line, problem))
-        });
+        let sample =
+            row.and_then(|row| row.at_least(0, 0.001, "GPU-seconds above 0").map_err(|problem| (row.line, problem)));
         let at = |(line, problem)| DataError::Row { path: path.to_owned(), line, problem };
         samples.push(sample.map_err(at)?);
     }

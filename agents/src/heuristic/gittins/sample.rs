@@ -114,7 +114,9 @@ impl Sample {
             let mut next = at + 1;
             loop {
                 let further = self.hull[next] as usize;
-                if further == next || slope(self.point(at), self.point(further)) < slope(self.point(at), self.point(next)) {
+                if further == next
+                    || slope(self.point(at), self.point(further)) < slope(self.point(at), self.point(next))
+                {
                     break;
                 }
                 next = further;
