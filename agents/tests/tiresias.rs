@@ -123,14 +123,14 @@ proptest! {
     }
 }
 
-/// In real time between the samples too: the index of a fine quantum never exceeds the supremum, and some quantum reaches it.
+/// Between the samples too, and with ties: no quantum beats the supremum and one reaches it. Halves, so that sums are exact.
 #[test]
 fn the_supremum_is_over_all_quanta() {
     let mut rng = rng(3, Stream::Workload);
     for _ in 0..200 {
-        let lengths: Vec<f64> = (0..rng.random_range(1..40)).map(|_| rng.random_range(1.0..1000.0)).collect();
+        let lengths: Vec<f64> = (0..rng.random_range(1..40)).map(|_| f64::from(rng.random_range(1..300))).collect();
         let sample = Sample::new(lengths.iter().copied());
-        let attained = rng.random_range(0.0..1000.0);
+        let attained = f64::from(rng.random_range(0..600)) / 2.0;
         let supremum = sample.index(attained, Horizon::Supremum);
         let best = lengths.iter().filter(|length| **length > attained);
         let best = best.map(|length| sample.index(attained, Horizon::Quantum(length - attained))).fold(0.0, f64::max);

@@ -259,15 +259,19 @@ fn simulate(
 /// # Errors
 /// Where the policy breaks a rule or the run stalls.
 pub fn play(cluster: &Cluster, workload: &Arc<Workload>, policy: &mut dyn Policy) -> Result<Outcome, SimError> {
-    let options = SimOptions {
+    let scenario = Scenario::new(Arc::new(cluster.clone()), workload.clone(), options(), 0);
+    Simulator::new(Arc::new(scenario)).run(policy)
+}
+
+/// Its conventions: decisions on churn and when the policy wants one, nothing costs anything, lengths are known to policies that ask.
+pub fn options() -> SimOptions {
+    SimOptions {
         rounds: Rounds { period: None, on_churn: true },
         switch_cost: SwitchCost::Zero,
         batching: Batching::Requested,
         information: Information::Oracle,
         ..SimOptions::standard()
-    };
-    let scenario = Scenario::new(Arc::new(cluster.clone()), workload.clone(), options, 0);
-    Simulator::new(Arc::new(scenario)).run(policy)
+    }
 }
 
 /// One job of the artifact's result.
