@@ -34,9 +34,9 @@ impl Yarn {
     }
 }
 
-fn shape(nodes: std::ops::Range<NodeId>, per_node: u32, free: &Free, gpus: u32) -> Option<Placement> {
+fn shape(mut nodes: std::ops::Range<NodeId>, per_node: u32, free: &Free, gpus: u32) -> Option<Placement> {
     if gpus <= per_node {
-        return nodes.into_iter().find(|&node| free.on(node) >= gpus).map(|node| Placement::on(node, gpus));
+        return nodes.find(|&node| free.on(node) >= gpus).map(|node| Placement::on(node, gpus));
     }
     let (full, rest) = ((gpus / per_node) as usize, gpus % per_node);
     let mut placement: Placement =
@@ -46,7 +46,7 @@ fn shape(nodes: std::ops::Range<NodeId>, per_node: u32, free: &Free, gpus: u32) 
     }
     if rest > 0 {
         let taken = |node| placement.slices().iter().any(|slice| slice.node == node);
-        let last = nodes.into_iter().find(|&node| !taken(node) && free.on(node) >= rest)?;
+        let last = nodes.find(|&node| !taken(node) && free.on(node) >= rest)?;
         placement.push(last, rest);
     }
     Some(placement)

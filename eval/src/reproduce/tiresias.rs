@@ -64,7 +64,7 @@ const SAMPLES: &str = "data/tiresias/yarn-gput1000.csv";
 const QUANTUM: i64 = 3250;
 
 /// A trace with its cluster.
-pub struct Trace {
+struct Trace {
     file: &'static str,
     prefix: &'static str,
     nodes: u32,
