@@ -90,10 +90,8 @@ struct Schedule {
     schemes: &'static [&'static str],
     /// As the artifact behaves.
     artifact: Build,
-    /// By the rule, where that differs.
-    rule: Option<Build>,
-    /// By the rule and placed by tensor sizes, as the paper has it and the artifact has not.
-    skew: Option<Build>,
+    /// By the rule where that differs, and as the paper has it and the artifact has not: how, and which policy.
+    others: &'static [(&'static str, Build)],
 }
 
 const COUNT: &[&str] = &["count"];
@@ -103,7 +101,7 @@ const BOTH: &[&str] = &["count", "yarn"];
 
 /// What most schedules have no other form of.
 const AS_PUBLISHED: Schedule =
-    Schedule { name: "fifo", schemes: COUNT, artifact: |_| Box::new(Fifo::strict()), rule: None, skew: None };
+    Schedule { name: "fifo", schemes: COUNT, artifact: |_| Box::new(Fifo::strict()), others: &[] };
 
 const SCHEDULES: &[Schedule] = &[
     AS_PUBLISHED,
@@ -119,44 +117,50 @@ const SCHEDULES: &[Schedule] = &[
     Schedule {
         name: "shortest",
         artifact: |_| Box::new(Srtf::artifact(Shortest::Time)),
-        rule: Some(|_| Box::new(Srtf::new(Shortest::Time))),
+        others: &[("by the rule", |_| Box::new(Srtf::new(Shortest::Time)))],
         ..AS_PUBLISHED
     },
     Schedule {
         name: "shortest-gpu",
         artifact: |_| Box::new(Srtf::artifact(Shortest::Service)),
-        rule: Some(|_| Box::new(Srtf::new(Shortest::Service))),
+        others: &[("by the rule", |_| Box::new(Srtf::new(Shortest::Service)))],
         ..AS_PUBLISHED
     },
     Schedule {
         name: "dlas",
         schemes: BOTH,
         artifact: |_| queues(TiresiasConfig::artifact(Service::Time)),
-        skew: Some(|_| queues(TiresiasConfig::simulator(Service::Time))),
+        others: &[("placed by skew", |_| queues(TiresiasConfig::simulator(Service::Time)))],
         ..AS_PUBLISHED
     },
     Schedule {
         name: "dlas-gpu",
         schemes: BOTH,
         artifact: |_| queues(TiresiasConfig::artifact(Service::GpuTime)),
-        rule: Some(|_| queues(TiresiasConfig::queues(&SIMULATOR_LIMITS, Service::GpuTime))),
-        skew: Some(|_| queues(TiresiasConfig::simulator(Service::GpuTime))),
+        others: &[
+            ("by the rule", |_| queues(TiresiasConfig::queues(&SIMULATOR_LIMITS, Service::GpuTime))),
+            ("placed by skew", |_| queues(TiresiasConfig::simulator(Service::GpuTime))),
+        ],
         ..AS_PUBLISHED
     },
     Schedule {
         name: "dlas-gpu-1",
         schemes: BOTH,
         artifact: |_| queues(promoting(1.0, TiresiasConfig::artifact(Service::GpuTime))),
-        rule: Some(|_| queues(promoting(1.0, TiresiasConfig::queues(&SIMULATOR_LIMITS, Service::GpuTime)))),
-        skew: Some(|_| queues(promoting(1.0, TiresiasConfig::simulator(Service::GpuTime)))),
+        others: &[
+            ("by the rule", |_| queues(promoting(1.0, TiresiasConfig::queues(&SIMULATOR_LIMITS, Service::GpuTime)))),
+            ("placed by skew", |_| queues(promoting(1.0, TiresiasConfig::simulator(Service::GpuTime)))),
+        ],
         ..AS_PUBLISHED
     },
     Schedule {
         name: "dlas-gpu-8",
         schemes: BOTH,
         artifact: |_| queues(promoting(8.0, TiresiasConfig::artifact(Service::GpuTime))),
-        rule: Some(|_| queues(promoting(8.0, TiresiasConfig::queues(&SIMULATOR_LIMITS, Service::GpuTime)))),
-        skew: Some(|_| queues(promoting(8.0, TiresiasConfig::simulator(Service::GpuTime)))),
+        others: &[
+            ("by the rule", |_| queues(promoting(8.0, TiresiasConfig::queues(&SIMULATOR_LIMITS, Service::GpuTime)))),
+            ("placed by skew", |_| queues(promoting(8.0, TiresiasConfig::simulator(Service::GpuTime)))),
+        ],
         ..AS_PUBLISHED
     },
     // Every model is set to fill an accelerator, so nothing is ever packed.
@@ -178,23 +182,28 @@ const SAMPLED_SCHEDULES: &[Schedule] = &[
         name: "dlas-gpu-gittins",
         schemes: BOTH,
         artifact: |inputs| queues(TiresiasConfig::artifact_gittins(table(inputs))),
-        rule: Some(|inputs| {
-            let placing = TiresiasConfig::queues(&[], Service::GpuTime).placing;
-            queues(TiresiasConfig { placing, ..gittins(inputs) })
-        }),
-        skew: Some(|inputs| queues(gittins(inputs))),
+        others: &[
+            ("by the rule", |inputs| queues(packed(gittins(inputs, Horizon::Quantum(QUANTUM as f64))))),
+            ("supremum", |inputs| queues(packed(gittins(inputs, Horizon::Supremum)))),
+            ("supremum placed by skew", |inputs| queues(gittins(inputs, Horizon::Supremum))),
+        ],
         ..AS_PUBLISHED
     },
     Schedule {
         name: "shortest-expected",
         artifact: |inputs| Box::new(SerptArtifact::new(table(inputs))),
-        rule: Some(|inputs| Box::new(Serpt::new(Experience::closed(inputs.samples.to_vec())))),
+        others: &[("by the rule", |inputs| Box::new(Serpt::new(Experience::closed(inputs.samples.to_vec()))))],
         ..AS_PUBLISHED
     },
 ];
 
-fn gittins(inputs: &Inputs<'_>) -> TiresiasConfig {
-    TiresiasConfig::gittins(Experience::closed(inputs.samples.to_vec()), Horizon::Supremum)
+fn gittins(inputs: &Inputs<'_>, horizon: Horizon) -> TiresiasConfig {
+    TiresiasConfig::gittins(Experience::closed(inputs.samples.to_vec()), horizon)
+}
+
+/// Placed as the artifact does, which only counts.
+fn packed(config: TiresiasConfig) -> TiresiasConfig {
+    TiresiasConfig { placing: TiresiasConfig::artifact(Service::GpuTime).placing, ..config }
 }
 
 fn promoting(starvation_knob: f64, config: TiresiasConfig) -> TiresiasConfig {
@@ -219,10 +228,8 @@ fn run(data: &Path, trace: &Trace, schedules: &[Schedule]) -> Result<Vec<Figure>
         .map(|schedule| {
             let artifact = simulate(trace, &workload, schedule, schedule.artifact, &inputs)?;
             let mut others = Vec::new();
-            for (build, how) in [(schedule.rule, "by the rule"), (schedule.skew, "placed by skew")] {
-                if let Some(build) = build {
-                    others.push((how, mean_jct(&simulate(trace, &workload, schedule, build, &inputs)?)));
-                }
+            for &(how, build) in schedule.others {
+                others.push((how, mean_jct(&simulate(trace, &workload, schedule, build, &inputs)?)));
             }
             let mut figures = Vec::new();
             for scheme in schedule.schemes {
