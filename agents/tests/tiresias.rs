@@ -61,12 +61,12 @@ fn what_is_left_on_average() {
 fn the_table_of_the_artifact() {
     let table = ArtifactTable::new([8.0, 2.0, 100.0, 4.0], 4);
     // One second short of 2: 2 and 4 within reach of 1 + 4, mean (2 + 4 + 4 + 4) / 4 cut to 3.
-    assert_eq!(table.index(0), 166_666.6667);
-    assert_eq!(table.index(1), 166_666.6667);
+    assert_eq!(table.index(0), 166_666.666_7);
+    assert_eq!(table.index(1), 166_666.666_7);
     // One short of 4: three are longer, only 4 is within 3 + 4, mean (4 + 4 + 4) / 3.
     assert_eq!(table.index(2), 83_332.5);
     // One short of 8: 8 is within 7 + 4, mean (8 + 4) / 2.
-    assert_eq!(table.index(7), 83_333.3333);
+    assert_eq!(table.index(7), 83_333.333_3);
     // The longest is never within reach.
     assert_eq!(table.index(8), 0.0);
     assert_eq!(table.index(100), 0.0);

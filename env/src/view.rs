@@ -122,6 +122,7 @@ impl<'a> ClusterView<'a> {
     }
 
     /// One active job.
+    #[inline]
     pub fn job(&self, id: JobId) -> Option<JobView<'a>> {
         let state = self.table.get(id)?;
         Some(JobView { state, view: *self })

@@ -131,7 +131,6 @@ const SCHEDULES: &[Schedule] = &[
         schemes: BOTH,
         artifact: |_| queues(TiresiasConfig::artifact(Service::Time)),
         others: &[("placed by skew", |_| queues(TiresiasConfig::simulator(Service::Time)))],
-        ..AS_PUBLISHED
     },
     Schedule {
         name: "dlas-gpu",
@@ -141,7 +140,6 @@ const SCHEDULES: &[Schedule] = &[
             ("by the rule", |_| queues(TiresiasConfig::queues(&SIMULATOR_LIMITS, Service::GpuTime))),
             ("placed by skew", |_| queues(TiresiasConfig::simulator(Service::GpuTime))),
         ],
-        ..AS_PUBLISHED
     },
     Schedule {
         name: "dlas-gpu-1",
@@ -151,7 +149,6 @@ const SCHEDULES: &[Schedule] = &[
             ("by the rule", |_| queues(promoting(1.0, TiresiasConfig::queues(&SIMULATOR_LIMITS, Service::GpuTime)))),
             ("placed by skew", |_| queues(promoting(1.0, TiresiasConfig::simulator(Service::GpuTime)))),
         ],
-        ..AS_PUBLISHED
     },
     Schedule {
         name: "dlas-gpu-8",
@@ -161,7 +158,6 @@ const SCHEDULES: &[Schedule] = &[
             ("by the rule", |_| queues(promoting(8.0, TiresiasConfig::queues(&SIMULATOR_LIMITS, Service::GpuTime)))),
             ("placed by skew", |_| queues(promoting(8.0, TiresiasConfig::simulator(Service::GpuTime)))),
         ],
-        ..AS_PUBLISHED
     },
     // Every model is set to fill an accelerator, so nothing is ever packed.
     Schedule {
@@ -187,7 +183,6 @@ const SAMPLED_SCHEDULES: &[Schedule] = &[
             ("supremum", |inputs| queues(packed(gittins(inputs, Horizon::Supremum)))),
             ("supremum placed by skew", |inputs| queues(gittins(inputs, Horizon::Supremum))),
         ],
-        ..AS_PUBLISHED
     },
     Schedule {
         name: "shortest-expected",

@@ -106,8 +106,8 @@ impl Policy for SerptArtifact {
         keep_line(&mut self.line, view);
         self.expected.resize(view.workload_len(), self.table.mean_length_above(0));
         self.last = view.jobs().next_back().map(|job| job.id()).max(self.last);
-        let running = self.line.iter().filter_map(|&job| view.job(job)).filter(|job| job.gpus() > 0);
-        if let (Some(job), Some(last)) = (running.last(), self.last) {
+        let mut running = self.line.iter().filter_map(|&job| view.job(job)).filter(|job| job.gpus() > 0);
+        if let (Some(job), Some(last)) = (running.next_back(), self.last) {
             self.expected[last.index()] = self.table.mean_length_above(job.executed().as_millis() / 1000);
         }
         self.keyed.clear();

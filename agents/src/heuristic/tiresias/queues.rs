@@ -30,6 +30,8 @@ pub struct Tiresias {
     unseen: JobId,
     free: Free,
     moved: Vec<(Entry, usize)>,
+    /// Accelerators of those who run.
+    held: u32,
     wake: Option<SimTime>,
 }
 
@@ -40,7 +42,7 @@ struct Entry {
     submit: SimTime,
     /// Its model has to be kept on few nodes.
     sensitive: bool,
-    /// Held accelerators until now; from [`Tiresias::schedule`] on: is to hold them.
+    /// Held accelerators until now; from [`Tiresias::settle`] on: is to hold them.
     running: bool,
     chosen: bool,
     /// Found no nodes in this decision.
@@ -66,7 +68,7 @@ impl Tiresias {
     /// With the given settings.
     pub fn new(config: TiresiasConfig) -> Self {
         let queues = vec![Vec::new(); config.limits.len() + 1];
-        Self { config, queues, unseen: JobId(0), free: Free::default(), moved: Vec::new(), wake: None }
+        Self { config, queues, unseen: JobId(0), free: Free::default(), moved: Vec::new(), held: 0, wake: None }
     }
 
     /// The settings of the Pollux OSDI'21 artifact: two queues, demotion after 16 GPU-hours, no promotion.
@@ -104,6 +106,8 @@ impl Tiresias {
         let TiresiasConfig { limits, service, starvation_knob: knob, order, .. } = &mut self.config;
         self.moved.clear();
         let mut learnt = false;
+        let held = &mut self.held;
+        *held = 0;
         for (at, queue) in self.queues.iter_mut().enumerate() {
             let limit = limits.get(at).map(|&limit| i64::from(limit) * 1000);
             let moved = &mut self.moved;
@@ -119,6 +123,7 @@ impl Tiresias {
                     entry.rank = f64::NAN;
                     entry.executed = job.state.executed(view.now);
                     entry.running = job.state.is_allocated();
+                    *held += if entry.running { entry.gpus } else { 0 };
                     if limit.is_some_and(|limit| attained(*service, entry) >= limit) {
                         moved.push((*entry, at + 1));
                         return false;
@@ -167,32 +172,31 @@ impl Tiresias {
 
     /// Chooses who runs and finds nodes for those who start.
     fn schedule(&mut self, view: &ClusterView<'_>) -> Plan {
+        let mut plan = Plan::keep();
         let mut again = false;
-        loop {
-            let starts = self.choose(view, again);
-            let mut plan = Plan::keep();
-            for entry in self.queues.iter().flatten().filter(|entry| entry.running && !entry.chosen) {
-                plan.set(entry.job, Placement::none());
-            }
-            if !starts || self.start(view, &mut plan) {
-                self.queues.iter_mut().flatten().for_each(|entry| entry.running = entry.chosen);
-                return plan;
-            }
+        while self.choose(view, &mut plan, again) && !self.start(view, &mut plan) {
+            plan.changes.clear();
             again = true;
         }
+        plan
     }
 
-    /// Lets every job run that fits into what those before it leave; true where some job starts.
-    fn choose(&mut self, view: &ClusterView<'_>, again: bool) -> bool {
-        let held: u32 = self.queues.iter().flatten().filter(|entry| entry.running).map(|entry| entry.gpus).sum();
-        let mut left = view.total_free() + held;
+    /// Lets every job run that fits into what those before it leave, and takes from the others what they hold; true where some job starts.
+    fn choose(&mut self, view: &ClusterView<'_>, plan: &mut Plan, again: bool) -> bool {
+        let mut left = view.total_free() + self.held;
         let mut starts = false;
-        for entry in self.queues.iter_mut().flatten() {
-            entry.checked = view.now;
-            entry.barred &= again;
-            entry.chosen = entry.gpus <= left && !entry.barred;
-            left -= if entry.chosen { entry.gpus } else { 0 };
-            starts |= entry.chosen && !entry.running;
+        for queue in &mut self.queues {
+            for entry in queue {
+                entry.checked = view.now;
+                entry.barred &= again;
+                entry.chosen = entry.gpus <= left && !entry.barred;
+                if entry.chosen {
+                    left -= entry.gpus;
+                    starts |= !entry.running;
+                } else if entry.running {
+                    plan.set(entry.job, Placement::none());
+                }
+            }
         }
         starts
     }
@@ -219,25 +223,33 @@ impl Tiresias {
         all
     }
 
-    /// When the next job is to change its queue.
-    fn next_move(&self, now: SimTime) -> Option<SimTime> {
-        let TiresiasConfig { limits, service, starvation_knob: knob, jump, .. } = &self.config;
-        let due = |limit: Option<i64>, waits: bool, entry: &Entry| {
-            if entry.running {
-                let (limit, width) = (limit?, weighted(*service, entry, SimTime::from_millis(1)));
-                Some(SimTime::from_millis(match jump {
-                    Jump::Due => (limit - attained(*service, entry) + width - 1) / width,
-                    Jump::Artifact => (limit - entry.counted().as_millis()) / 1000 / width * 1000,
-                }))
-            } else {
-                (waits && entry.counted() > SimTime::ZERO).then(|| patience(*knob, entry) - entry.waited)
+    /// Writes down who runs from now on and when the next job is to change its queue.
+    fn settle(&mut self, now: SimTime) {
+        let TiresiasConfig { limits, service, starvation_knob: knob, jump, running_first, .. } = &self.config;
+        let mut next = SimTime::NEVER;
+        self.held = 0;
+        for (at, queue) in self.queues.iter_mut().enumerate() {
+            let limit = limits.get(at).map(|&limit| i64::from(limit) * 1000);
+            let waits = at > 0 && *knob > 0.0;
+            let (mut waiting, mut unsorted) = (false, false);
+            for entry in queue.iter_mut() {
+                entry.running = entry.chosen;
+                unsorted |= waiting && entry.running;
+                waiting |= !entry.running;
+                if entry.running {
+                    self.held += entry.gpus;
+                    if let Some(limit) = limit {
+                        next = next.min(until(limit, *service, *jump, entry));
+                    }
+                } else if waits && entry.counted() > SimTime::ZERO {
+                    next = next.min(patience(*knob, entry) - entry.waited);
+                }
             }
-        };
-        let next = self.queues.iter().enumerate().flat_map(|(at, queue)| {
-            let (limit, waits) = (limits.get(at).map(|&limit| i64::from(limit) * 1000), at > 0 && *knob > 0.0);
-            queue.iter().filter_map(move |entry| due(limit, waits, entry))
-        });
-        next.min().map(|due| now.saturating_add(due))
+            if *running_first && unsorted {
+                queue.sort_by_key(|entry| !entry.running);
+            }
+        }
+        self.wake = (next < SimTime::NEVER).then(|| now.saturating_add(next));
     }
 }
 
@@ -246,12 +258,7 @@ impl Policy for Tiresias {
         self.admit(view);
         self.requeue(view);
         let plan = self.schedule(view);
-        self.wake = self.next_move(view.now);
-        if self.config.running_first {
-            for queue in self.queues.iter_mut().filter(|queue| !queue.is_sorted_by_key(|entry| !entry.running)) {
-                queue.sort_by_key(|entry| !entry.running);
-            }
-        }
+        self.settle(view.now);
         plan
     }
 
@@ -270,6 +277,18 @@ fn weighted(service: Service, entry: &Entry, time: SimTime) -> i64 {
 
 fn attained(service: Service, entry: &Entry) -> i64 {
     weighted(service, entry, entry.counted())
+}
+
+/// Time until a running job is looked at for its demotion.
+fn until(limit: i64, service: Service, jump: Jump, entry: &Entry) -> SimTime {
+    let width = match service {
+        Service::GpuTime => i64::from(entry.gpus),
+        Service::Time => 1,
+    };
+    SimTime::from_millis(match jump {
+        Jump::Due => (limit - attained(service, entry) + width - 1) / width,
+        Jump::Artifact => (limit - entry.counted().as_millis()) / 1000 / width * 1000,
+    })
 }
 
 fn patience(knob: f64, entry: &Entry) -> SimTime {

@@ -137,19 +137,19 @@ impl ReservedQueues {
 
     fn plan(&mut self, view: &ClusterView<'_>) -> Plan {
         let mut plan = Plan::keep();
-        let entries = || self.classes.iter().flat_map(|class| class.queues.iter().flatten());
         self.free.reset(view.free());
-        let held = |entry: &Entry| view.job(entry.job).map_or_else(Placement::none, |job| job.state.placement.clone());
-        for entry in entries().filter(|entry| !entry.running) {
-            let placement = held(entry);
-            if !placement.is_empty() {
-                self.free.release(&placement);
+        let entries =
+            || self.classes.iter().flat_map(|class| class.queues.iter().flatten().map(|entry| (class.gpus, entry)));
+        let changed = |entry: &Entry| view.job(entry.job).filter(|job| job.state.is_allocated() != entry.running);
+        for (_, entry) in entries().filter(|(_, entry)| !entry.running) {
+            if let Some(job) = changed(entry) {
+                self.free.release(&job.state.placement);
                 plan.set(entry.job, Placement::none());
             }
         }
-        for class in &self.classes {
-            for entry in class.queues.iter().flatten().filter(|entry| entry.running && held(entry).is_empty()) {
-                let placement = Packer::FewestNodes.place(view.cluster(), &mut self.free, class.gpus as u32);
+        for (gpus, entry) in entries().filter(|(_, entry)| entry.running) {
+            if changed(entry).is_some() {
+                let placement = Packer::FewestNodes.place(view.cluster(), &mut self.free, gpus as u32);
                 plan.set(entry.job, placement.unwrap_or_default());
             }
         }
