@@ -57,6 +57,27 @@ impl ArtifactTable {
 }
 
 /// To so many decimal places, from the exact decimal expansion, as Python rounds.
-pub(crate) fn rounded(value: f64, places: usize) -> f64 {
-    format!("{value:.places$}").parse().unwrap_or(value)
+pub(crate) fn rounded(value: f64, places: i32) -> f64 {
+    let scale = 10_f64.powi(places);
+    let scaled = value * scale;
+    if scaled < 1e9 && (scaled.fract() - 0.5).abs() > 1e-4 {
+        return scaled.round() / scale;
+    }
+    // So close to a half that the error of the product could decide.
+    format!("{value:.*}", places as usize).parse().unwrap_or(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::rounded;
+
+    #[test]
+    fn rounding_is_that_of_the_decimal_expansion() {
+        // 2.675 and 1.005 lie below their decimal spelling, 0.335 above its.
+        assert_eq!([rounded(2.675, 2), rounded(1.005, 2), rounded(0.335, 2)], [2.67, 1.0, 0.34]);
+        for at in 0..2000 {
+            let value = f64::from(at) / 997.0;
+            assert_eq!(rounded(value, 5), format!("{value:.5}").parse().unwrap());
+        }
+    }
 }
