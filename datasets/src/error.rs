@@ -221,6 +221,12 @@ pub enum RowProblem {
     /// A range of sizes, but only one duration.
     #[error("the job has a range of sizes but no catalogued application that says how fast it is at each")]
     ElasticWithoutModel,
+    /// A row too many.
+    #[error("one row too many: expected {expected}")]
+    Extra {
+        /// What the file should describe.
+        expected: &'static str,
+    },
     /// Sizes that contradict each other.
     #[error("gpus {gpus} are not within gpu_min {min} and gpu_max {max}")]
     Sizes {
@@ -244,6 +250,7 @@ impl RowProblem {
             Self::NoWork => "nothing to do",
             Self::ElasticWithoutModel => "elastic without a model",
             Self::Sizes { .. } => "sizes",
+            Self::Extra { .. } => "extra row",
         }
     }
 
@@ -256,6 +263,7 @@ impl RowProblem {
             Self::UnknownApplication { .. } => "use a catalogued application, or give its measurements with --profiles",
             Self::NoWork => "give a duration_secs or an application",
             Self::ElasticWithoutModel => "leave gpu_min and gpu_max empty, or name a catalogued application",
+            Self::Extra { .. } => "keep the first row only",
             Self::Sizes { .. } => "keep gpu_min <= gpus <= gpu_max",
         }
     }

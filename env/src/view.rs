@@ -122,6 +122,7 @@ impl<'a> ClusterView<'a> {
     }
 
     /// One active job.
+    #[inline]
     pub fn job(&self, id: JobId) -> Option<JobView<'a>> {
         let state = self.table.get(id)?;
         Some(JobView { state, view: *self })
@@ -155,6 +156,11 @@ impl<'a> JobView<'a> {
     /// The application it trains; its name, limits and published constants are no secret.
     pub fn application(&self) -> Option<&'a Application> {
         self.view.scenario.workload.application(self.state.id).map(|application| &**application)
+    }
+
+    /// The name of the model it trains, as submitted; `""` where the trace does not tell.
+    pub fn model_name(&self) -> &'a str {
+        self.view.scenario.workload.model_name(self.state.id)
     }
 
     /// The accelerator type it holds, else the first of the cluster: what a policy that is blind to types goes by.

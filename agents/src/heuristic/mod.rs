@@ -2,6 +2,7 @@
 
 pub mod drf;
 pub mod fifo;
+pub mod gittins;
 pub mod optimus;
 pub mod pollux;
 mod registry;
@@ -12,4 +13,4 @@ pub use registry::{Listed, REPLICA, Traits, by_name, names, policies};
 
 /// Entries of each paper's file.
 const PAPERS: &[&[Listed]] =
-    &[fifo::LISTED, srtf::LISTED, tiresias::LISTED, optimus::LISTED, pollux::LISTED, drf::LISTED];
+    &[fifo::LISTED, srtf::LISTED, tiresias::LISTED, optimus::LISTED, pollux::LISTED, drf::LISTED, gittins::LISTED];

@@ -5,8 +5,12 @@
 
 pub mod fractional;
 mod free;
+mod skew;
+mod yarn;
 
 pub use free::Free;
+pub use skew::{ModelTensors, Skew, TENSORS};
+pub use yarn::Yarn;
 
 use goodput_env::cluster::Cluster;
 use goodput_env::gym::pack;

@@ -6,6 +6,9 @@ pub mod philly;
 pub mod pollux;
 pub mod pollux_profiles;
 pub mod step_times;
+pub mod tiresias;
+pub mod tiresias_cluster;
+pub mod tiresias_samples;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -27,6 +30,8 @@ pub enum Format {
     Pollux,
     /// The Philly trace as the Pollux artifact extracted it.
     Philly,
+    /// A trace of the Tiresias simulator.
+    Tiresias,
 }
 
 impl Format {
@@ -36,13 +41,14 @@ impl Format {
             Self::Jobs => "jobs",
             Self::Pollux => "pollux",
             Self::Philly => "philly",
+            Self::Tiresias => "tiresias",
         }
     }
 
     /// Licence of the published files in it; empty where that is up to the file.
     pub fn licence(self) -> &'static str {
         match self {
-            Self::Jobs => "",
+            Self::Jobs | Self::Tiresias => "",
             Self::Pollux => "Apache-2.0",
             Self::Philly => "CC-BY-4.0",
         }

@@ -93,6 +93,7 @@ impl JobState {
     }
 
     /// Whether it holds accelerators.
+    #[inline]
     pub fn is_allocated(&self) -> bool {
         !self.placement.is_empty()
     }
@@ -103,6 +104,7 @@ impl JobState {
     }
 
     /// Wall time with accelerators until `now`.
+    #[inline]
     pub fn executed(&self, now: SimTime) -> SimTime {
         if self.is_allocated() { self.executed + (now - self.since) } else { self.executed }
     }
@@ -162,6 +164,7 @@ impl JobTable {
     }
 
     /// One active job.
+    #[inline]
     pub fn get(&self, id: JobId) -> Option<&JobState> {
         let slot = *self.slot_of.get(id.index())?;
         (slot != NONE).then(|| &self.slots[slot as usize])

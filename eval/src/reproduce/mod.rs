@@ -5,6 +5,7 @@
 
 pub mod fgd;
 mod pollux_table;
+pub mod tiresias;
 
 use std::path::{Path, PathBuf};
 
@@ -79,7 +80,8 @@ pub enum ReproduceError {
 }
 
 /// All of them.
-pub const REPRODUCTIONS: &[Reproduction] = &[pollux_table::TABLE, fgd::TABLE, fgd::TIES];
+pub const REPRODUCTIONS: &[Reproduction] =
+    &[pollux_table::TABLE, fgd::TABLE, fgd::TIES, tiresias::SMALL, tiresias::LARGE, tiresias::SAMPLED];
 
 impl Reproduction {
     /// Runs it on the public files below `data`.
