@@ -1,5 +1,6 @@
 //! Published scheduling policies, one file a paper, named by the paper's name, and the list of them by the names users type.
 
+pub mod afs;
 pub mod fifo;
 pub mod optimus;
 pub mod pollux;
@@ -10,4 +11,5 @@ pub mod tiresias;
 pub use registry::{Listed, REPLICA, Traits, by_name, names, policies};
 
 /// Entries of each paper's file.
-const PAPERS: &[&[Listed]] = &[fifo::LISTED, srtf::LISTED, tiresias::LISTED, optimus::LISTED, pollux::LISTED];
+const PAPERS: &[&[Listed]] =
+    &[afs::LISTED, fifo::LISTED, srtf::LISTED, tiresias::LISTED, optimus::LISTED, pollux::LISTED];

@@ -3,8 +3,10 @@
 //! Published schedulers differ in their packer as much as in their order of jobs, and a profile keyed by placement tells one
 //! from the other. So a policy names its packer, and a comparison can hold it fixed.
 
+mod elastic;
 mod free;
 
+pub use elastic::resize;
 pub use free::Free;
 
 use goodput_env::cluster::Cluster;
