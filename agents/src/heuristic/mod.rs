@@ -2,14 +2,24 @@
 
 pub mod afs;
 pub mod fifo;
+pub mod gandiva;
 pub mod optimus;
 pub mod pollux;
 mod registry;
 pub mod srtf;
+pub mod themis;
 pub mod tiresias;
 
 pub use registry::{Listed, REPLICA, Traits, by_name, names, policies};
 
 /// Entries of each paper's file.
-const PAPERS: &[&[Listed]] =
-    &[afs::LISTED, fifo::LISTED, srtf::LISTED, tiresias::LISTED, optimus::LISTED, pollux::LISTED];
+const PAPERS: &[&[Listed]] = &[
+    afs::LISTED,
+    fifo::LISTED,
+    srtf::LISTED,
+    tiresias::LISTED,
+    gandiva::LISTED,
+    themis::LISTED,
+    optimus::LISTED,
+    pollux::LISTED,
+];
