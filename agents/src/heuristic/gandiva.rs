@@ -2,7 +2,7 @@
 //!
 //! Every job is bound to a set of nodes and suspended and resumed there. While accelerators lie idle a waiting job starts on them, wherever it is bound, and is
 //! bound there from then on; that is Gandiva's migration. A quantum after the last rotation, if jobs wait, those that held accelerators for all of it go to the end
-//! of the queue in their old order, and the queue is walked from the front: who fits on its own nodes runs there, then who fits anywhere else. Whoever is passed
+//! of the queue in their old order, and the queue is walked from the front: who fits on its own nodes runs there, or who never ran, anywhere; then who fits anywhere else. Whoever is passed
 //! over stays where it is in the queue, so that the front one is served next time from all accelerators: nobody starves. Between rotations nobody is suspended.
 //!
 //! This is the time slicing alone. Packing of several jobs on one accelerator, growing and shrinking, and introspection of what was profiled are not
@@ -84,14 +84,14 @@ impl Gandiva {
         let mut next: Vec<Option<Placement>> = Vec::with_capacity(self.queue.len());
         let mut gone = Vec::new();
         for (at, entry) in self.queue.iter().enumerate() {
-            // Who goes first sees everything free and has to be served, on its own nodes or not.
-            let here = fits(&self.free, &entry.bound).then(|| entry.bound.clone());
-            let first = at == 0 && here.is_none();
+            // Who goes first sees everything free and has to be served, on its own nodes or not; who never ran has none.
+            let own = fits(&self.free, &entry.bound).then(|| entry.bound.clone());
+            let anywhere = at == 0 || entry.bound.is_empty();
             let gpus = view.job(entry.job).map_or(0, |job| job.request().gpus);
-            let placed = if first {
-                Packer::FewestNodes.place(view.cluster(), &mut self.free, gpus)
-            } else {
-                here.inspect(|bound| take(&mut self.free, bound))
+            let placed = match own {
+                Some(bound) => Some(bound).inspect(|bound| take(&mut self.free, bound)),
+                None if anywhere => Packer::FewestNodes.place(view.cluster(), &mut self.free, gpus),
+                None => None,
             };
             if placed.is_none() {
                 gone.push((at, gpus));

@@ -3,7 +3,10 @@
 //! One file a table. Each names the public files it needs below a data directory (`data/` and `reference/` as the originals are
 //! laid out), runs the policies under the conventions of that publication, and gives one row a published figure.
 
+mod afs_direction;
+mod contended;
 mod pollux_table;
+mod themis_fairness;
 
 use std::path::{Path, PathBuf};
 
@@ -78,7 +81,7 @@ pub enum ReproduceError {
 }
 
 /// All of them.
-pub const REPRODUCTIONS: &[Reproduction] = &[pollux_table::TABLE];
+pub const REPRODUCTIONS: &[Reproduction] = &[pollux_table::TABLE, afs_direction::TABLE, themis_fairness::TABLE];
 
 impl Reproduction {
     /// Runs it on the public files below `data`.

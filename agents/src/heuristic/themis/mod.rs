@@ -7,11 +7,13 @@
 //! Settled here, because the published text leaves it open or was not at hand: a job without accelerators has an infinite `rho`, and such jobs are ordered by
 //! the `rho` they would reach on their fair share from now on. Of the worst jobs only as many take part as can each have the least they run on, or the product
 //! would be 0 whatever they got. A winner keeps at least that least: with whole accelerators a payment could take all that it
-//! won, and a gang runs on no less. All leases end together, so that wide jobs find their accelerators free at the same time. Leftovers go one by one, in turns of
+//! won, and a gang runs on no less. All accelerators of a job are one lease. Where one of the worst jobs needs more than is to be had, leases given now end with
+//! the last of those that run, so that it finds everything free at once and no gang starves. Leftovers go one by one, in turns of
 //! (submission, id), to jobs that did not take part, then to those that did, as long as they make them faster; the paper draws at random.
 
 pub mod auction;
 
+use goodput_env::job::JobId;
 use goodput_env::plan::Plan;
 use goodput_env::policy::Policy;
 use goodput_env::time::SimTime;
@@ -50,7 +52,8 @@ impl Default for ThemisConfig {
 #[derive(Clone, Debug)]
 pub struct Themis {
     config: ThemisConfig,
-    lease_end: SimTime,
+    /// Ends of the leases of jobs that hold accelerators, by job.
+    leases: Vec<(JobId, SimTime)>,
     /// Free accelerators that nobody wanted at the last decision.
     unwanted: u32,
     contention: Contention,
@@ -156,11 +159,21 @@ fn speed_on(job: &JobView<'_>, share: f64, max: u32) -> f64 {
 impl Themis {
     /// With the given settings.
     pub fn new(config: ThemisConfig) -> Self {
-        Self { config, lease_end: SimTime::ZERO, unwanted: 0, contention: Contention::default(), free: Free::default() }
+        Self { config, leases: Vec::new(), unwanted: 0, contention: Contention::default(), free: Free::default() }
     }
 
-    /// Adds what the auction gives to `counts`, which are in the order of `jobs`; gives who took part.
-    fn auction(&self, jobs: &[Standing<'_>], counts: &mut [u32], available: u32) -> Vec<bool> {
+    /// Starts the leases of jobs that have none.
+    fn grant(&mut self, now: SimTime, jobs: &[Standing<'_>], counts: &[u32], gang_waits: bool) {
+        let last = self.leases.iter().map(|(_, end)| *end).max().filter(|_| gang_waits);
+        let end = last.unwrap_or(now + self.config.lease);
+        let starts = jobs.iter().zip(counts).filter(|(job, count)| job.leased == 0 && **count > 0);
+        self.leases.extend(starts.map(|(job, _)| (job.job.id(), end)));
+        self.leases.sort_unstable();
+    }
+
+    /// Adds what the auction gives to `counts`, which are in the order of `jobs`; gives who took part, and whether somebody among the worst could not because
+    /// it needs more than is available.
+    fn auction(&self, jobs: &[Standing<'_>], counts: &mut [u32], available: u32) -> (Vec<bool>, bool) {
         let mut takes_part = vec![false; jobs.len()];
         let mut order: Vec<usize> = (0..jobs.len()).filter(|&at| jobs[at].leased < jobs[at].max).collect();
         order.sort_by(|&a, &b| {
@@ -168,7 +181,7 @@ impl Themis {
             b_worse.0.total_cmp(&a_worse.0).then(b_worse.1.total_cmp(&a_worse.1)).then(a.cmp(&b))
         });
         let offered = (order.len() as f64 * (1.0 - self.config.fairness_knob)).ceil().max(1.0) as usize;
-        let mut needed = 0;
+        let (mut needed, mut gang_waits) = (0, false);
         let mut bidders = Vec::new();
         for at in order {
             let least = if jobs[at].leased == 0 { jobs[at].job.min_gpus() } else { 0 };
@@ -180,6 +193,8 @@ impl Themis {
                 needed += least;
                 takes_part[at] = true;
                 bidders.push(at);
+            } else {
+                gang_waits |= least > available;
             }
         }
         bidders.sort_unstable();
@@ -190,7 +205,7 @@ impl Themis {
                 counts[at] = least.max(counts[at] + win.kept());
             }
         }
-        takes_part
+        (takes_part, gang_waits)
     }
 }
 
@@ -216,36 +231,36 @@ impl Policy for Themis {
     fn decide(&mut self, view: &ClusterView<'_>) -> Plan {
         self.contention.update(view);
         let mut plan = Plan::keep();
-        let expired = view.now >= self.lease_end;
         let churn = view.trigger.arrival || view.trigger.completion || view.total_free() != self.unwanted;
+        self.leases.retain(|(job, end)| *end > view.now && view.job(*job).is_some_and(|job| job.state.is_allocated()));
+        let leased = |job: &JobView<'_>| self.leases.binary_search_by_key(&job.id(), |lease| lease.0).is_ok();
+        let expired = view.jobs().any(|job| job.state.is_allocated() && !leased(&job));
         if !expired && !(churn && view.total_free() > 0) {
             return plan;
-        }
-        if expired {
-            self.lease_end = view.now + self.config.lease;
         }
         let capacity = view.total_free() + view.jobs().map(|job| job.gpus()).sum::<u32>();
         let jobs: Vec<Standing<'_>> = view
             .jobs()
             .map(|job| {
                 let fair_share = f64::from(capacity) / self.contention.mean(&job);
-                Standing::new(job, if expired { 0 } else { job.gpus() }, fair_share, capacity)
+                Standing::new(job, if leased(&job) { job.gpus() } else { 0 }, fair_share, capacity)
             })
             .collect();
         let mut counts: Vec<u32> = jobs.iter().map(|job| job.leased).collect();
         let available = capacity - counts.iter().sum::<u32>();
-        let takes_part = self.auction(&jobs, &mut counts, available);
+        let (takes_part, gang_waits) = self.auction(&jobs, &mut counts, available);
         let mut left = capacity - counts.iter().sum::<u32>();
         hand_out(&jobs, &mut counts, &mut left, |at| !takes_part[at]);
         hand_out(&jobs, &mut counts, &mut left, |at| takes_part[at]);
         self.unwanted = left;
+        self.grant(view.now, &jobs, &counts, gang_waits);
         let sizes: Vec<(JobView<'_>, u32)> = jobs.iter().map(|standing| standing.job).zip(counts).collect();
         resize(view, &mut self.free, &sizes, &mut plan);
         plan
     }
 
     fn wake_at(&self) -> Option<SimTime> {
-        Some(self.lease_end)
+        self.leases.iter().map(|(_, end)| *end).min()
     }
 
     fn information(&self) -> Information {
