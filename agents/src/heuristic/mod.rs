@@ -1,16 +1,29 @@
 //! Published scheduling policies, one file a paper, named by the paper's name, and the list of them by the names users type.
 
+pub mod afs;
 pub mod drf;
 pub mod fifo;
+pub mod gandiva;
 pub mod gittins;
 pub mod optimus;
 pub mod pollux;
 mod registry;
 pub mod srtf;
+pub mod themis;
 pub mod tiresias;
 
 pub use registry::{Listed, REPLICA, Traits, by_name, names, policies};
 
 /// Entries of each paper's file.
-const PAPERS: &[&[Listed]] =
-    &[fifo::LISTED, srtf::LISTED, tiresias::LISTED, optimus::LISTED, pollux::LISTED, drf::LISTED, gittins::LISTED];
+const PAPERS: &[&[Listed]] = &[
+    fifo::LISTED,
+    srtf::LISTED,
+    tiresias::LISTED,
+    gittins::LISTED,
+    optimus::LISTED,
+    pollux::LISTED,
+    afs::LISTED,
+    themis::LISTED,
+    gandiva::LISTED,
+    drf::LISTED,
+];

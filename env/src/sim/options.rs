@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::resize::Resize;
 use crate::model::SwitchCost;
 use crate::time::SimTime;
 use crate::view::{Batching, Information};
@@ -46,6 +47,8 @@ pub struct SimOptions {
     pub epoch_end: EpochEnd,
     /// Cost of changing a job's placement.
     pub switch_cost: SwitchCost,
+    /// How a running job's change of size is carried out.
+    pub resize: Resize,
     /// Slowdown, in [0, 1), of distributed jobs that share a node with another one.
     pub interference: f64,
     /// How jobs choose their batch size.
@@ -66,6 +69,7 @@ impl SimOptions {
             release: Release::Immediately,
             epoch_end: EpochEnd::Millisecond,
             switch_cost: SwitchCost::Constant { millis: 30_000 },
+            resize: Resize::StopRestart,
             interference: 0.0,
             batching: Batching::Catalog,
             information: Information::Estimate { sigma: 0.5 },

@@ -3,8 +3,11 @@
 //! One file a table. Each names the public files it needs below a data directory (`data/` and `reference/` as the originals are
 //! laid out), runs the policies under the conventions of that publication, and gives one row a published figure.
 
+mod afs_direction;
+mod contended;
 pub mod fgd;
 mod pollux_table;
+mod themis_fairness;
 pub mod tiresias;
 
 use std::path::{Path, PathBuf};
@@ -80,8 +83,16 @@ pub enum ReproduceError {
 }
 
 /// All of them.
-pub const REPRODUCTIONS: &[Reproduction] =
-    &[pollux_table::TABLE, fgd::TABLE, fgd::TIES, tiresias::SMALL, tiresias::LARGE, tiresias::SAMPLED];
+pub const REPRODUCTIONS: &[Reproduction] = &[
+    pollux_table::TABLE,
+    tiresias::SMALL,
+    tiresias::LARGE,
+    tiresias::SAMPLED,
+    afs_direction::TABLE,
+    themis_fairness::TABLE,
+    fgd::TABLE,
+    fgd::TIES,
+];
 
 impl Reproduction {
     /// Runs it on the public files below `data`.
