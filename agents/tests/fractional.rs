@@ -15,7 +15,9 @@ fn request(cpu_milli: u32, accelerators: u32, milli: u32) -> Request {
 
 /// A node with these thousandths idle.
 fn node(idle: &[u16]) -> Node {
-    Node { idle: idle.to_vec(), ..Node::idle(0, 10_000, 1_000, 0) }
+    let mut node = Node::idle(0, 10_000, 1_000, idle.len() as u32);
+    node.idle.copy_from_slice(idle);
+    node
 }
 
 fn typical(requests: &[(Request, u32)]) -> Fragmentation {
@@ -31,7 +33,9 @@ fn fragmentation_of_one_typical_request() {
     let half = typical(&[(request(1_000, 1, 500), 1)]);
     assert_eq!(half.of(&node(&[400, 1000])), 400, "the first accelerator is too small");
     assert_eq!(half.of(&node(&[400, 400])), 800, "it does not run here: all is lost");
-    assert_eq!(half.of(&Node { cpu_milli: 999, ..node(&[1000]) }), 1000, "no cores");
+    let mut busy = node(&[1000]);
+    busy.cpu_milli = 999;
+    assert_eq!(half.of(&busy), 1000, "no cores");
     let other_type = Request { kinds: Kinds::ANY.with(3), ..request(1_000, 1, 500) };
     assert_eq!(typical(&[(other_type, 1)]).of(&node(&[1000])), 1000, "another type");
     assert_eq!(typical(&[(request(1_000, 0, 0), 1)]).of(&node(&[1000, 200])), 1200, "needs none: all is lost");

@@ -8,10 +8,10 @@ use std::path::Path;
 
 use goodput_datasets::DataError;
 use goodput_datasets::import::ImportReport;
-use goodput_datasets::import::openb::{NodeRow, PodRow, nodes, pods};
+use goodput_datasets::import::openb::{NodeRow, PodRow, Rows, nodes, pods};
 use shared::shared;
 
-fn real<T>(name: &str, parse: fn(&Path, &[u8]) -> Result<(Vec<T>, ImportReport), DataError>) -> (Vec<T>, ImportReport) {
+fn real<T>(name: &str, parse: fn(&Path, &[u8]) -> Rows<T>) -> (Vec<T>, ImportReport) {
     let path = shared(&format!("data/openb/{name}.csv"));
     parse(&path, &std::fs::read(&path).unwrap()).unwrap()
 }

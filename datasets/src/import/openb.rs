@@ -56,11 +56,14 @@ pub struct PodRow {
     pub models: Vec<String>,
 }
 
+/// The rows kept and what happened to each, or why the file is of no use.
+pub type Rows<T> = Result<(Vec<T>, ImportReport), DataError>;
+
 /// Reads the bytes of a list of nodes; `path` is for messages.
 ///
 /// # Errors
 /// Where the header lacks a column, or there is no row at all.
-pub fn nodes(path: &Path, text: &[u8]) -> Result<(Vec<NodeRow>, ImportReport), DataError> {
+pub fn nodes(path: &Path, text: &[u8]) -> Rows<NodeRow> {
     read(path, text, NODE_COLUMNS, node)
 }
 
@@ -68,7 +71,7 @@ pub fn nodes(path: &Path, text: &[u8]) -> Result<(Vec<NodeRow>, ImportReport), D
 ///
 /// # Errors
 /// Where the header lacks a column, or there is no row at all.
-pub fn pods(path: &Path, text: &[u8]) -> Result<(Vec<PodRow>, ImportReport), DataError> {
+pub fn pods(path: &Path, text: &[u8]) -> Rows<PodRow> {
     let columns = if header_has(text, SPEC_COLUMNS) { SPEC_COLUMNS } else { POD_COLUMNS };
     let spec = columns.len() == SPEC_COLUMNS.len();
     read(path, text, columns, |row, report| pod(row, spec, report))
@@ -80,7 +83,7 @@ fn read<T>(
     text: &[u8],
     columns: &'static [&'static str],
     mut parse: impl FnMut(&Row<'_, '_>, &mut ImportReport) -> Result<T, RowProblem>,
-) -> Result<(Vec<T>, ImportReport), DataError> {
+) -> Rows<T> {
     let mut rows = CsvRows::new(path, text, columns)?;
     let (mut out, mut report) = (Vec::new(), ImportReport::default());
     while let Some(row) = rows.next(columns) {
