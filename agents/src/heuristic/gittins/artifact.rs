@@ -77,7 +77,7 @@ mod tests {
         assert_eq!([rounded(2.675, 2), rounded(1.005, 2), rounded(0.335, 2)], [2.67, 1.0, 0.34]);
         for at in 0..2000 {
             let value = f64::from(at) / 997.0;
-            assert_eq!(rounded(value, 5), format!("{value:.5}").parse().unwrap());
+            assert_eq!(rounded(value, 5), format!("{value:.5}").parse::<f64>().unwrap());
         }
     }
 }
