@@ -134,7 +134,8 @@ mod tests {
         assert_eq!(placed(&[2, 1, 3, 3], 4, "resnet50"), Some(vec![(1, 1), (0, 2), (2, 1)]));
         assert_eq!(placed(&[2, 1, 3, 4], 4, "resnet50"), Some(vec![(1, 1), (0, 2), (2, 1)]));
         assert_eq!(placed(&[2, 4, 1, 4], 6, "alexnet"), Some(vec![(1, 4), (0, 2)]));
-        assert_eq!(placed(&[2, 3, 1, 3], 6, "alexnet"), None, "two nodes would do on an idle cluster");
+        assert_eq!(placed(&[2, 3, 1, 3], 6, "alexnet"), Some(vec![(1, 3), (3, 3)]), "two nodes, as when idle");
+        assert_eq!(placed(&[2, 2, 1, 3], 6, "alexnet"), None, "three nodes, and two would do when idle");
         assert_eq!(placed(&[2, 3, 1, 3], 10, "inception3"), None);
         assert!(!Skew::default().is_sensitive("a model nobody knows"));
     }
