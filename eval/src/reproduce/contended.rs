@@ -163,7 +163,7 @@ fn virtual_cluster(jobs: &[&JobSpec], catalog: &Catalog) -> Workload {
     let last = jobs.iter().map(|job| job.request.submit).max().unwrap_or(SimTime::ZERO);
     let span_secs = (last - first).as_secs_f64().max(1.0);
     let moved = jobs.into_iter().map(|mut job| {
-        job.request.submit = job.request.submit - first;
+        job.request.submit -= first;
         job
     });
     stretched(moved.collect(), needed_secs / span_secs)

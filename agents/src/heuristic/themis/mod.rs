@@ -235,7 +235,8 @@ impl Policy for Themis {
         self.leases.retain(|(job, end)| *end > view.now && view.job(*job).is_some_and(|job| job.state.is_allocated()));
         let leased = |job: &JobView<'_>| self.leases.binary_search_by_key(&job.id(), |lease| lease.0).is_ok();
         let expired = view.jobs().any(|job| job.state.is_allocated() && !leased(&job));
-        if !expired && !(churn && view.total_free() > 0) {
+        let anything = expired || (churn && view.total_free() > 0);
+        if !anything {
             return plan;
         }
         let capacity = view.total_free() + view.jobs().map(|job| job.gpus()).sum::<u32>();
