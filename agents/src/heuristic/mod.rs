@@ -1,6 +1,7 @@
 //! Published scheduling policies, one file a paper, named by the paper's name, and the list of them by the names users type.
 
 pub mod fifo;
+pub mod gavel;
 pub mod optimus;
 pub mod pollux;
 mod registry;
