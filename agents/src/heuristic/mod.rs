@@ -11,4 +11,4 @@ pub mod tiresias;
 pub use registry::{Listed, REPLICA, Traits, by_name, names, policies};
 
 /// Entries of each paper's file.
-const PAPERS: &[&[Listed]] = &[fifo::LISTED, srtf::LISTED, tiresias::LISTED, optimus::LISTED, pollux::LISTED];
+const PAPERS: &[&[Listed]] = &[fifo::LISTED, srtf::LISTED, tiresias::LISTED, optimus::LISTED, gavel::LISTED, pollux::LISTED];

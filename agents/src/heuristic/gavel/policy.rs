@@ -355,8 +355,8 @@ impl Gavel {
     /// Plans the next round.
     fn start(&mut self, view: &ClusterView<'_>, ledger: &Ledger) -> Plan {
         let mut free = view.free().to_vec();
-        for slice in view.jobs().flat_map(|job| job.state.held_slices().to_vec()) {
-            free[slice.node as usize] += slice.gpus;
+        for job in view.jobs().filter(|job| job.state.partner.is_none_or(|partner| job.id() < partner)) {
+            job.state.placement.slices().iter().for_each(|slice| free[slice.node as usize] += slice.gpus);
         }
         let order = self.order_of_types(view.cluster().types.len());
         let only_promised = matches!(self.config.objective, Objective::Fifo(_));
