@@ -1,5 +1,6 @@
 //! Published scheduling policies, one file a paper, named by the paper's name, and the list of them by the names users type.
 
+pub mod allox;
 pub mod fifo;
 pub mod gavel;
 pub mod optimus;
@@ -11,4 +12,5 @@ pub mod tiresias;
 pub use registry::{Listed, REPLICA, Traits, by_name, names, policies};
 
 /// Entries of each paper's file.
-const PAPERS: &[&[Listed]] = &[fifo::LISTED, srtf::LISTED, tiresias::LISTED, optimus::LISTED, gavel::LISTED, pollux::LISTED];
+const PAPERS: &[&[Listed]] =
+    &[allox::LISTED, fifo::LISTED, srtf::LISTED, tiresias::LISTED, optimus::LISTED, gavel::LISTED, pollux::LISTED];

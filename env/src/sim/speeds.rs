@@ -67,7 +67,9 @@ impl Speeds {
             .classes
             .iter()
             .flat_map(|class| workload.classes.iter().map(move |other| (class, other)))
-            .flat_map(|(class, other)| (0..kinds).map(|kind| speed_beside(class, other, name(kind))).collect::<Vec<_>>())
+            .flat_map(|(class, other)| {
+                (0..kinds).map(|kind| speed_beside(class, other, name(kind))).collect::<Vec<_>>()
+            })
             .collect();
         Self { gpus_per_node, apps, classes, beside }
     }

@@ -3,6 +3,8 @@
 //! One file a table. Each names the public files it needs below a data directory (`data/` and `reference/` as the originals are
 //! laid out), runs the policies under the conventions of that publication, and gives one row a published figure.
 
+mod gavel_deviations;
+pub mod gavel_medium;
 mod pollux_table;
 
 use std::path::{Path, PathBuf};
@@ -78,7 +80,7 @@ pub enum ReproduceError {
 }
 
 /// All of them.
-pub const REPRODUCTIONS: &[Reproduction] = &[pollux_table::TABLE];
+pub const REPRODUCTIONS: &[Reproduction] = &[pollux_table::TABLE, gavel_medium::TABLE, gavel_deviations::TABLE];
 
 impl Reproduction {
     /// Runs it on the public files below `data`.

@@ -73,7 +73,8 @@ impl Fifo {
                     (fastest, fastest)
                 }
                 Pick::Random(random) => {
-                    let kinds: Vec<usize> = open.iter().copied().filter(|&kind| fits(kind) && runs(job, kind)).collect();
+                    let kinds: Vec<usize> =
+                        open.iter().copied().filter(|&kind| fits(kind) && runs(job, kind)).collect();
                     let drawn = (!kinds.is_empty()).then(|| kinds[random.random_range(0..kinds.len())]);
                     (drawn, drawn)
                 }

@@ -37,7 +37,9 @@ macro_rules! listed {
 
 /// In the list of policies.
 pub const LISTED: &[Listed] = &[
-    listed!("gavel-isolated", "an equal part of the cluster for each job", BLIND, |_seed, _artifact| Objective::Isolated),
+    listed!("gavel-isolated", "an equal part of the cluster for each job", BLIND, |_seed, _artifact| {
+        Objective::Isolated
+    }),
     listed!("gavel-max-min", "max-min fairness over speeds on types", AWARE, |_seed, _artifact| Objective::MaxMin),
     listed!("gavel-max-min-agnostic", "max-min fairness over time, blind to types", BLIND, |_seed, _artifact| {
         Objective::MaxMin
@@ -48,9 +50,12 @@ pub const LISTED: &[Listed] = &[
     listed!("gavel-hierarchical", "water-filling over tenants, fair inside each", AWARE, |_seed, _artifact| {
         Objective::Hierarchical(Inside::Fair)
     }),
-    listed!("gavel-hierarchical-fifo", "water-filling over tenants, first in, first out inside", AWARE, |_seed, _artifact| {
-        Objective::Hierarchical(Inside::Fifo)
-    }),
+    listed!(
+        "gavel-hierarchical-fifo",
+        "water-filling over tenants, first in, first out inside",
+        AWARE,
+        |_seed, _artifact| { Objective::Hierarchical(Inside::Fifo) }
+    ),
     listed!("gavel-ftf", "finish-time fairness over speeds on types", AWARE, |_seed, _artifact| Objective::FinishTime),
     listed!("gavel-ftf-agnostic", "finish-time fairness, blind to types", BLIND, |_seed, _artifact| {
         Objective::FinishTime
@@ -75,9 +80,12 @@ pub const LISTED: &[Listed] = &[
     listed!("gavel-fifo-perf", "oldest first, on the fastest type left", AWARE, |_seed, _artifact| {
         Objective::Fifo(Fifo::new(Pick::Fastest))
     }),
-    listed!("gavel-gandiva", "random pairs share accelerators; types in a fixed order", AWARE, |seed, artifact| {
-        gandiva(seed, artifact)
-    }),
+    listed!(
+        "gavel-gandiva",
+        "random pairs share accelerators when there are more jobs than those",
+        BLIND,
+        |seed, artifact| { gandiva(seed, artifact) }
+    ),
 ];
 
 fn made(objective: Objective, aware: bool, seed: u64, artifact: bool) -> Box<dyn Policy> {

@@ -26,7 +26,6 @@ pub fn fair_scale(instance: &Instance, job: usize) -> f64 {
     f64::from(gpus) / (weight * instance.proportional_rate(job))
 }
 
-
 /// Finish-time fairness (Themis): the largest ratio of a job's finish time to what it would be under isolated shares is as small
 /// as possible. Finish time is age plus the time for what is left.
 pub fn finish_time_fairness(instance: &Instance) -> Option<Allocation> {
@@ -74,8 +73,7 @@ pub fn within(instance: &Instance, secs: f64) -> Option<Allocation> {
 
 /// The time in which `allocation` does everything that is left, seconds.
 pub fn makespan_secs(instance: &Instance, allocation: &Allocation) -> f64 {
-    let times =
-        instance.jobs.iter().enumerate().map(|(job, spec)| spec.steps_left / allocation.rate(instance, job));
+    let times = instance.jobs.iter().enumerate().map(|(job, spec)| spec.steps_left / allocation.rate(instance, job));
     times.fold(0.0, f64::max)
 }
 

@@ -145,8 +145,9 @@ impl Gavel {
     /// Whether the round is over: its time is up, or nothing of it is left.
     fn over(&self, view: &ClusterView<'_>) -> bool {
         let active = |task: &Task| task.combination.jobs().any(|job| view.job(job).is_some());
-        let completing =
-            |task: &Task| self.config.artifact && task.last && task.combination.jobs().all(|job| view.job(job).is_some());
+        let completing = |task: &Task| {
+            self.config.artifact && task.last && task.combination.jobs().all(|job| view.job(job).is_some())
+        };
         let time_is_up = view.now >= SimTime::from_secs_f64(self.end_secs) && !self.tasks.iter().any(completing);
         time_is_up || !self.tasks.iter().any(active)
     }
@@ -157,7 +158,7 @@ impl Gavel {
         for task in &mut self.tasks {
             if !task.stopped && !task.last && SimTime::from_secs_f64(task.ends_secs) <= view.now {
                 task.stopped = true;
-                for job in task.combination.jobs() {
+                for job in task.combination.jobs().filter(|&job| view.job(job).is_some()) {
                     plan.set(job, Placement::none());
                 }
             }
@@ -174,7 +175,13 @@ impl Gavel {
             if self.config.artifact {
                 for (job, steps) in task.combination.jobs().zip(task.steps) {
                     if let Ok(at) = self.jobs.binary_search_by_key(&job, |known| known.id) {
-                        self.jobs[at].steps_left -= steps;
+                        let known = &mut self.jobs[at];
+                        known.steps_left -= steps;
+                        // One of a pair that completed before the other leaves it faster than the artifact thinks.
+                        let left = view.job(job).and_then(|job| job.remaining_work()).unwrap_or(known.steps_left);
+                        if left < known.steps_left - 1.0 {
+                            known.steps_left = left.ceil();
+                        }
                     }
                 }
             }
@@ -233,8 +240,7 @@ impl Gavel {
         let takes_part: Vec<usize> = (0..self.jobs.len()).filter(|&at| fits(&self.jobs[at])).collect();
         let ids: Vec<JobId> = takes_part.iter().map(|&at| self.jobs[at].id).collect();
         let (mut instance, accounts) = self.instance(view, ledger, &ids, &takes_part, capacity);
-        let known = self.config.aware;
-        let seen = if known { instance.clone() } else { self.blind(&instance) };
+        let seen = if self.config.aware || self.config.sharing { instance.clone() } else { self.blind(&instance) };
         for (job, &at) in takes_part.iter().enumerate() {
             let left = instance.jobs[job].steps_left;
             let known = &mut self.jobs[at];
@@ -339,7 +345,7 @@ impl Gavel {
 
     fn order_of_types(&mut self, count: usize) -> Vec<usize> {
         let mut order: Vec<usize> = (0..count).collect();
-        if !self.config.aware {
+        if !self.config.aware && !self.config.sharing {
             match &mut self.shuffle {
                 Shuffle::Python(random) => random.shuffle(&mut order),
                 Shuffle::Own(random) => {
@@ -366,8 +372,7 @@ impl Gavel {
             Some((task.kind, task.placement.clone()))
         };
         let placed = ledger.place(&chosen, held, view.cluster(), free);
-        self.tasks =
-            placed.into_iter().map(|(chosen, placement)| self.task(view, ledger, chosen, placement)).collect();
+        self.tasks = placed.into_iter().map(|(chosen, placement)| self.task(view, ledger, chosen, placement)).collect();
         let latest = self.tasks.iter().map(|task| task.ends_secs).fold(self.start_secs, f64::max);
         self.end_secs = if self.config.artifact { latest } else { self.start_secs + self.config.round_secs };
         self.plan(view)
@@ -388,9 +393,9 @@ impl Gavel {
         if self.config.artifact {
             let rates = match combination.older {
                 Some(older) => view.shared_rates(older, combination.younger, kind as u16),
-                None => view.job(combination.younger).and_then(|job| {
-                    job.rate_on(kind as u16, job.request().gpus).map(|rate| [rate; 2])
-                }),
+                None => view
+                    .job(combination.younger)
+                    .and_then(|job| job.rate_on(kind as u16, job.request().gpus).map(|rate| [rate; 2])),
             };
             for (at, job) in combination.jobs().enumerate() {
                 let known = self.jobs.binary_search_by_key(&job, |known| known.id).map(|at| self.jobs[at].steps_left);
@@ -496,13 +501,11 @@ fn of_types(view: &ClusterView<'_>, by_node: &[u32]) -> Vec<u32> {
 
 /// Tenants with active jobs, of weight 1.
 fn entities(view: &ClusterView<'_>, ids: &[JobId], inside: Inside) -> Vec<Entity> {
-    let mut tenants: Vec<(u32, usize)> = ids
-        .iter()
-        .enumerate()
-        .filter_map(|(at, &id)| Some((view.job(id)?.request().tenant, at)))
-        .collect();
+    let mut tenants: Vec<(u32, usize)> =
+        ids.iter().enumerate().filter_map(|(at, &id)| Some((view.job(id)?.request().tenant, at))).collect();
     tenants.sort_unstable();
-    let of_tenant = |jobs: &[(u32, usize)]| Entity { weight: 1.0, inside, jobs: jobs.iter().map(|(_, at)| *at).collect() };
+    let of_tenant =
+        |jobs: &[(u32, usize)]| Entity { weight: 1.0, inside, jobs: jobs.iter().map(|(_, at)| *at).collect() };
     tenants.chunk_by(|one, other| one.0 == other.0).map(of_tenant).collect()
 }
 

@@ -129,7 +129,8 @@ impl<'a> Program<'a> {
         }
         let matrix = CscMatrix::new_from_triplets(height, columns, triplets.0, triplets.1, triplets.2);
         let linear: SupportedConeT<f64> = NonnegativeConeT(rows);
-        let cones: Vec<_> = std::iter::once(linear).chain(self.hyperbolas.iter().map(|_| SecondOrderConeT(3))).collect();
+        let cones: Vec<_> =
+            std::iter::once(linear).chain(self.hyperbolas.iter().map(|_| SecondOrderConeT(3))).collect();
         let settings = DefaultSettings { verbose: false, ..DefaultSettings::default() };
         let quadratic = CscMatrix::zeros((columns, columns));
         let mut solver = DefaultSolver::new(&quadratic, &self.cost, &matrix, &right, &cones, settings).ok()?;

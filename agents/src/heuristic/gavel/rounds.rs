@@ -150,10 +150,12 @@ impl Ledger {
         let mut ranked: Vec<(f64, f64, f64, usize)> = Vec::with_capacity(self.accounts.len());
         for &kind in kinds {
             ranked.clear();
-            ranked.extend(self.accounts.iter().enumerate().filter(|(_, account)| account.runs[kind]).map(|(at, account)| {
-                let share = account.share.as_ref().map_or(0.0, |share| share[kind]);
-                (self.priority(account, kind), account.deficit[kind], share, at)
-            }));
+            ranked.extend(self.accounts.iter().enumerate().filter(|(_, account)| account.runs[kind]).map(
+                |(at, account)| {
+                    let share = account.share.as_ref().map_or(0.0, |share| share[kind]);
+                    (self.priority(account, kind), account.deficit[kind], share, at)
+                },
+            ));
             ranked.sort_by(descending);
             for &(priority, _, _, at) in &ranked {
                 if left[kind] == 0 {
@@ -191,9 +193,9 @@ impl Ledger {
             let mut new = Vec::new();
             for &chosen in same {
                 let before = held(self.accounts[chosen.account].combination).filter(|(kind, _)| *kind == chosen.kind);
-                let whole = before.map(|(_, placement)| placement).filter(|placement| {
-                    placement.slices().iter().all(|slice| free[slice.node as usize] >= slice.gpus)
-                });
+                let whole = before
+                    .map(|(_, placement)| placement)
+                    .filter(|placement| placement.slices().iter().all(|slice| free[slice.node as usize] >= slice.gpus));
                 match whole {
                     Some(placement) => {
                         placement.slices().iter().for_each(|slice| free[slice.node as usize] -= slice.gpus);
