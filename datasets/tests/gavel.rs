@@ -83,11 +83,11 @@ fn every_row_is_kept_repaired_or_refused_with_its_line() {
 fn throughputs_of_another_shape_say_where() {
     let parse = |text: &str| gavel_throughputs::parse(Path::new("t.json"), text.as_bytes()).unwrap_err();
     let cases = [
-        ("{", "t.json: line 1 column 1"),
+        ("{", "t.json: line 1"),
         ("{\"v100\": {\"CycleGAN\": {}}}", "t.json: v100, CycleGAN: expected a key"),
         (
             "{\"v100\": {\"('CycleGAN', 1)\": {\"null\": -1}}}",
-            "t.json: v100, ('CycleGAN', 1): expected steps per second",
+            "t.json: v100, ('CycleGAN', 1), null: expected steps per second",
         ),
         ("{\"v100\": {\"('A', 1)\": {\"('B', 1)\": [1]}}}", "t.json: v100, ('A', 1), ('B', 1): expected two speeds"),
     ];

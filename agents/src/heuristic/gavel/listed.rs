@@ -1,4 +1,5 @@
 //! Gavel's policies in the list.
+#![allow(unused_braces, reason = "rustfmt puts braces around long arguments of a macro")]
 
 use goodput_env::policy::Policy;
 use goodput_env::seed::{Stream, rng};

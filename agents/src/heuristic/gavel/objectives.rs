@@ -66,7 +66,7 @@ pub fn makespan(instance: &Instance) -> Option<Allocation> {
 pub fn within(instance: &Instance, secs: f64) -> Option<Allocation> {
     let mut program = Program::new(instance);
     for (job, spec) in instance.jobs.iter().enumerate() {
-        program.at_most(program.rate(job, -secs / spec.steps_left), -1.0);
+        program.at_most(program.rate(job, -1.0), -spec.steps_left / secs);
     }
     solve(&program)
 }
