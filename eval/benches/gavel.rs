@@ -26,22 +26,4 @@ fn main() {
         let secs = reading + start.elapsed().as_secs_f64();
         println!("{theirs:>36} {:>10.2} {artifact:>12.2} {:>14.0}", secs * 1e3, artifact / secs);
     }
-    for table in goodput_eval::reproduce::REPRODUCTIONS.iter().filter(|t| t.name.starts_with("gavel")) {
-        println!("== {}", table.name);
-        for f in table.run(&data).expect("t") {
-            println!(
-                "{:>36} {:>14} {:>10.0} {:>10.0} {:+.2}",
-                f.case,
-                f.metric,
-                f.theirs.unwrap_or(0.0),
-                f.ours,
-                100.0 * f.difference().unwrap_or(0.0)
-            );
-        }
-    }
-    for p in ["allox", "gavel-min-jct", "gavel-cost", "gavel-hierarchical"] {
-        let o = simulate(p, &jobs, 0).expect("r");
-        let t: Vec<f64> = o.jobs.iter().map(|j| j.jct().expect("d").as_secs_f64()).collect();
-        println!("{p} mean {:.0} makespan {:.0}", t.iter().sum::<f64>() / 20.0, t.iter().copied().fold(0.0, f64::max));
-    }
 }
