@@ -41,11 +41,14 @@ pub struct Allox {
     /// Part of the waiting jobs, oldest first, that is looked at, in (0, 1]; never fewer than there are free accelerators. Below 1, long
     /// jobs do not wait for ever (the paper's fairness knob).
     pub fraction: f64,
+    /// At most so many waiting jobs are looked at, oldest first, unless more accelerators are free: the matching takes time with the
+    /// cube of their number and memory with its square.
+    pub most: usize,
 }
 
 impl Default for Allox {
     fn default() -> Self {
-        Self { fraction: 1.0 }
+        Self { fraction: 1.0, most: 256 }
     }
 }
 
@@ -60,7 +63,7 @@ impl Policy for Allox {
         }
         let narrow: Vec<JobView<'_>> = waiting().filter(|job| job.request().gpus == 1).collect();
         let looked_at = (self.fraction * narrow.len() as f64) as usize;
-        let narrow = &narrow[..looked_at.max(left as usize).min(narrow.len())];
+        let narrow = &narrow[..looked_at.min(self.most).max(left as usize).min(narrow.len())];
         for (job, kind) in heads(view, &free, narrow) {
             if let Some(placement) = pack(view.cluster(), &mut free, kind, 1) {
                 plan.set(narrow[job].id(), placement);
