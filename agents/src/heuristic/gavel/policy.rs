@@ -204,12 +204,13 @@ impl Gavel {
         if self.config.sharing {
             for other in &self.jobs {
                 let Some(other) = view.job(other.id) else { continue };
-                if other.request().gpus == job.request().gpus {
-                    let kinds = 0..view.cluster().types.len();
-                    let runs = kinds.map(|kind| view.shared_rates(other.id(), job.id(), kind as u16).is_some());
-                    let combination = Combination::pair(job.id(), other.id());
+                let kinds = 0..view.cluster().types.len();
+                let beside = kinds.map(|kind| view.shared_rates(other.id(), job.id(), kind as u16).is_some());
+                let runs: Vec<bool> = beside.collect();
+                if other.request().gpus == job.request().gpus && runs.contains(&true) {
                     // The artifact gives pairs no credit to begin with.
-                    ledger.open(combination, job.request().gpus, runs.collect(), !self.config.artifact);
+                    let combination = Combination::pair(job.id(), other.id());
+                    ledger.open(combination, job.request().gpus, runs, !self.config.artifact);
                 }
             }
         }
