@@ -60,6 +60,16 @@ pub enum DataError {
         /// What is wrong.
         problem: RowProblem,
     },
+    /// JSON that is broken, or of another shape than expected.
+    #[error("{}: {at}: {problem}", path.display())]
+    Json {
+        /// The file.
+        path: PathBuf,
+        /// Where in it.
+        at: String,
+        /// What is wrong there.
+        problem: String,
+    },
     /// A profile lacks rows that its neighbours imply.
     #[error("{}:{line}: the profile has a hole: {what}", path.display())]
     Hole {
@@ -215,6 +225,16 @@ pub enum RowProblem {
         /// Names that are.
         known: String,
     },
+    /// A class of jobs whose speed was not measured.
+    #[error("jobs of type `{name}` on {gpus} accelerators have no measured speed (known at that size: {known})")]
+    UnknownClass {
+        /// The class.
+        name: String,
+        /// Accelerators.
+        gpus: u32,
+        /// Names that are known.
+        known: String,
+    },
     /// Neither a duration nor an application: there is nothing to simulate.
     #[error("the job has neither an application nor a duration")]
     NoWork,
@@ -247,6 +267,7 @@ impl RowProblem {
             Self::Value { column, .. } => column,
             Self::Duplicate { .. } => "duplicate job",
             Self::UnknownApplication { .. } => "unknown application",
+            Self::UnknownClass { .. } => "unknown class",
             Self::NoWork => "nothing to do",
             Self::ElasticWithoutModel => "elastic without a model",
             Self::Sizes { .. } => "sizes",
@@ -261,6 +282,7 @@ impl RowProblem {
             Self::Value { .. } => "correct the value, or drop the row with `goodput data import`",
             Self::Duplicate { .. } => "rename one of the jobs",
             Self::UnknownApplication { .. } => "use a catalogued application, or give its measurements with --profiles",
+            Self::UnknownClass { .. } => "add the type to the file of throughputs, or drop the row",
             Self::NoWork => "give a duration_secs or an application",
             Self::ElasticWithoutModel => "leave gpu_min and gpu_max empty, or name a catalogued application",
             Self::Extra { .. } => "keep the first row only",
@@ -279,6 +301,7 @@ impl DataError {
             | Self::MissingColumn { path, .. }
             | Self::Empty { path }
             | Self::Row { path, .. }
+            | Self::Json { path, .. }
             | Self::Hole { path, .. }
             | Self::NoProfiles { path }
             | Self::Profile { path, .. }
@@ -315,6 +338,7 @@ impl DataError {
             Self::MissingColumn { .. } => "`goodput list formats` shows the columns of each format",
             Self::Empty { .. } => "a workload needs at least one job below its header",
             Self::Row { problem, .. } => problem.remedy(),
+            Self::Json { .. } => "take the file from the original artifact again",
             Self::Hole { .. } => "restore the missing rows or files from the original profile",
             Self::NoProfiles { .. } => "point --profiles at the directory that holds one directory an application",
             Self::Profile { .. } | Self::Limits { .. } | Self::Table { .. } => {

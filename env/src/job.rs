@@ -107,6 +107,9 @@ pub struct JobClass {
     pub gpus: u32,
     /// Steps per second by name of accelerator type. A type that is absent was not measured or cannot run it.
     pub steps_per_sec: BTreeMap<String, f64>,
+    /// The same beside another job on the same accelerators: by name of accelerator type, then by name of the other's class, which
+    /// runs on as many. A pair that is absent was not measured or does not fit.
+    pub steps_per_sec_beside: BTreeMap<String, BTreeMap<String, f64>>,
 }
 
 /// A job of a workload.

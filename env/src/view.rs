@@ -128,6 +128,13 @@ impl<'a> ClusterView<'a> {
         Some(JobView { state, view: *self })
     }
 
+    /// Work per second of two jobs on the same accelerators of type `kind`, as many as each of them asked for; `None` where they were not
+    /// measured together or do not fit.
+    pub fn shared_rates(&self, one: JobId, other: JobId, kind: u16) -> Option<[f64; 2]> {
+        let scenario = self.scenario;
+        Some([scenario.rate_beside(one, other, kind)?, scenario.rate_beside(other, one, kind)?])
+    }
+
     /// Number of jobs in the workload so far and to come; ids are below it.
     pub fn workload_len(&self) -> usize {
         self.scenario.workload.jobs.len()

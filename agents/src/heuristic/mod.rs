@@ -1,9 +1,11 @@
 //! Published scheduling policies, one file a paper, named by the paper's name, and the list of them by the names users type.
 
 pub mod afs;
+pub mod allox;
 pub mod drf;
 pub mod fifo;
 pub mod gandiva;
+pub mod gavel;
 pub mod gittins;
 pub mod optimus;
 pub mod pollux;
@@ -26,4 +28,6 @@ const PAPERS: &[&[Listed]] = &[
     themis::LISTED,
     gandiva::LISTED,
     drf::LISTED,
+    gavel::LISTED,
+    allox::LISTED,
 ];

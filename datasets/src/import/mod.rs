@@ -1,6 +1,8 @@
 //! Importers: one file a public format. Each takes the bytes of a file and gives rows of the job table with a report;
 //! profiles of applications become a catalog.
 
+pub mod gavel;
+pub mod gavel_throughputs;
 pub mod openb;
 pub mod philly;
 pub mod pollux;

@@ -324,18 +324,18 @@ impl Simulator {
         checked.map_err(|violations| SimError::Refused { at: self.now, violations })?;
         // Every release comes before every allocation, so that the order within a plan does not matter.
         for change in &plan.changes {
-            if self.table.state(change.job).placement != change.placement {
+            if self.differs(change) {
                 self.idle_decisions = 0;
                 if self.overlaps(change) {
                     let placement = self.table.state(change.job).placement.clone();
                     self.free_up(&placement);
                 } else {
-                    self.vacate(change.job);
+                    self.vacate(change.job)?;
                 }
             }
         }
         for change in &plan.changes {
-            if self.table.state(change.job).placement != change.placement {
+            if self.differs(change) {
                 match self.table.state(change.job).is_allocated() {
                     true => self.reconfigure(change)?,
                     false => self.occupy(change)?,
@@ -344,6 +344,11 @@ impl Simulator {
         }
         self.rechoose_batches()?;
         self.update_interference()
+    }
+
+    fn differs(&self, change: &Change) -> bool {
+        let state = self.table.state(change.job);
+        state.placement != change.placement || state.partner != change.partner
     }
 
     fn decision(&mut self) -> Status {
@@ -449,14 +454,13 @@ impl Simulator {
             None => 1,
         };
         if epoch >= epochs {
-            self.complete(job);
-            return Ok(());
+            return self.complete(job);
         }
         self.choose_batch(job);
         self.run_segment(job)
     }
 
-    fn complete(&mut self, job: JobId) {
+    fn complete(&mut self, job: JobId) -> Result<(), SimError> {
         let state = self.table.state(job);
         let record = record_of(state, &self.records[job.index()], self.now, Some(self.now));
         self.idle_gpu_millis += state.idle_gpu_millis(self.now);
@@ -464,12 +468,28 @@ impl Simulator {
         self.in_system -= 1;
         self.trigger.completion = true;
         let placement = std::mem::take(&mut self.table.state_mut(job).placement);
-        if self.scenario.options.release == Release::NextRound && self.scenario.options.rounds.period.is_some() {
+        if self.leave_partner(job)? {
+            self.log(job, &Placement::none());
+        } else if self.scenario.options.release == Release::NextRound && self.scenario.options.rounds.period.is_some() {
             self.holding.push((job, placement));
         } else {
             self.give_back(job, &placement);
         }
         self.table.remove(job);
+        Ok(())
+    }
+
+    /// Leaves what `job` shares to its partner, which goes on at its own speed; false where it shares nothing.
+    fn leave_partner(&mut self, job: JobId) -> Result<bool, SimError> {
+        let Some(partner) = self.table.state_mut(job).partner.take() else { return Ok(false) };
+        let now = self.now;
+        let state = self.table.state_mut(partner);
+        state.partner = None;
+        if state.phase == Phase::Running {
+            state.settle(now);
+            self.run_segment(partner)?;
+        }
+        Ok(true)
     }
 
     fn release_holding(&mut self) {
@@ -501,7 +521,7 @@ impl Simulator {
     }
 
     /// Takes away what a job holds.
-    fn vacate(&mut self, job: JobId) {
+    fn vacate(&mut self, job: JobId) -> Result<(), SimError> {
         let now = self.now;
         let state = self.table.state_mut(job);
         state.settle(now);
@@ -513,16 +533,22 @@ impl Simulator {
         state.commands += 1;
         let placement = std::mem::take(&mut state.placement);
         state.previous_gpus = placement.gpus();
-        if !placement.is_empty() {
+        if self.leave_partner(job)? {
+            self.log(job, &Placement::none());
+        } else if !placement.is_empty() {
             self.give_back(job, &placement);
         }
+        Ok(())
     }
 
     fn occupy(&mut self, change: &Change) -> Result<(), SimError> {
         if change.placement.is_empty() {
             return Ok(());
         }
-        self.take(&change.placement);
+        // What two jobs share is taken once, by the first of them.
+        if change.partner.is_none_or(|partner| change.job < partner) {
+            self.take(&change.placement);
+        }
         let there = self.ready_for(&change.placement).max(self.now);
         let (job, now) = (change.job, self.now);
         let application = self.scenario.workload.application_name(job);
@@ -530,6 +556,7 @@ impl Simulator {
         let from = state.previous_gpus;
         let cost = self.scenario.options.switch_cost.cost_millis(application, from, change.placement.gpus(), true);
         state.placement = change.placement.clone();
+        state.partner = change.partner;
         state.restarts += u32::from(state.started.is_some());
         state.started.get_or_insert(now);
         let until = there + SimTime::from_millis(cost);

@@ -67,6 +67,10 @@ impl Simulator {
             return false;
         }
         let state = self.table.state(change.job);
+        // Rigid jobs that share accelerators come and go together.
+        if change.partner.is_some() || state.partner.is_some() {
+            return false;
+        }
         let kept = common(state.share(), &change.placement).gpus();
         let request = &self.scenario.workload.jobs[change.job.index()].request;
         state.phase == Phase::Running && kept > 0 && request.accepts(kept)

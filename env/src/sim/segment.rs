@@ -48,7 +48,11 @@ impl Simulator {
             Work::Fixed { duration } => (1.0, duration.as_secs_f64()),
             Work::Steps { class, steps } => {
                 let kind = self.scenario.kind_of(&state.placement);
-                let rate = self.scenario.speeds.steps_per_sec(class, kind).ok_or_else(|| self.no_speed(job, kind))?;
+                let rate = match state.partner {
+                    Some(partner) => self.scenario.rate_beside(job, partner, kind),
+                    None => self.scenario.speeds.steps_per_sec(class, kind),
+                };
+                let rate = rate.ok_or_else(|| self.no_speed(job, kind))?;
                 (rate, steps)
             }
             Work::Application { index } => {

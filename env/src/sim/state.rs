@@ -32,6 +32,8 @@ pub struct JobState {
     pub phase: Phase,
     /// Where it is.
     pub placement: Placement,
+    /// The job it shares its accelerators with.
+    pub partner: Option<JobId>,
     /// Current batch size per replica and accumulation steps.
     pub batch: BatchConfig,
     /// Completed epochs.
@@ -81,6 +83,7 @@ impl JobState {
             id,
             phase: Phase::Pending,
             placement: Placement::none(),
+            partner: None,
             batch: BatchConfig { atomic: 0, accumulation: 0 },
             epoch: 0,
             restarts: 0,

@@ -6,6 +6,8 @@
 mod afs_direction;
 mod contended;
 pub mod fgd;
+mod gavel_deviations;
+pub mod gavel_medium;
 mod pollux_table;
 mod themis_fairness;
 pub mod tiresias;
@@ -88,6 +90,8 @@ pub const REPRODUCTIONS: &[Reproduction] = &[
     tiresias::SMALL,
     tiresias::LARGE,
     tiresias::SAMPLED,
+    gavel_medium::TABLE,
+    gavel_deviations::TABLE,
     afs_direction::TABLE,
     themis_fairness::TABLE,
     fgd::TABLE,
