@@ -50,7 +50,7 @@ impl Policy for Script {
     fn decide(&mut self, view: &ClusterView<'_>) -> Plan {
         self.now = view.now.as_millis() / 1000;
         let mut plan = Plan::keep();
-        let due = self.commands.iter().filter(|(at, _)| *at <= self.now).next_back();
+        let due = self.commands.iter().rfind(|(at, _)| *at <= self.now);
         let Some(job) = view.job(JobId(0)) else { return plan };
         if let Some(&(_, gpus)) = due {
             if gpus != job.gpus() {
