@@ -207,8 +207,9 @@ impl Gavel {
                 let kinds = 0..view.cluster().types.len();
                 let beside = kinds.map(|kind| view.shared_rates(other.id(), job.id(), kind as u16).is_some());
                 let runs: Vec<bool> = beside.collect();
-                if other.request().gpus == job.request().gpus && runs.contains(&true) {
-                    // The artifact gives pairs no credit to begin with.
+                // The artifact also knows pairs that fit nowhere, and gives pairs no credit to begin with.
+                let known = self.config.artifact || runs.contains(&true);
+                if other.request().gpus == job.request().gpus && known {
                     let combination = Combination::pair(job.id(), other.id());
                     ledger.open(combination, job.request().gpus, runs, !self.config.artifact);
                 }
