@@ -77,9 +77,12 @@ pub struct Sim {
     /// Policy by name (see `goodput list policies`), or a policy bundle.
     #[arg(long, value_name = "NAME|BUNDLE")]
     pub policy: String,
-    /// Nodes x accelerators per node.
-    #[arg(long, default_value = "16x4", value_name = "NxG")]
+    /// Nodes x accelerators per node, with types as in `t4:6x4,a100:2x8`; or a cluster file of the Tiresias simulator.
+    #[arg(long, default_value = "16x4", value_name = "[TYPE:]NxG,...|FILE")]
     pub cluster: String,
+    /// Gavel's throughputs by accelerator type: the workload is then one of Gavel's traces.
+    #[arg(long, value_name = "FILE", conflicts_with = "profiles")]
+    pub throughputs: Option<PathBuf>,
     /// Conventions of a published simulator; batching and information are then the policy's own.
     #[arg(long, value_enum)]
     pub preset: Option<Preset>,
@@ -332,4 +335,8 @@ pub enum What {
     Formats,
     /// Published tables that can be run again.
     Reproductions,
+    /// Accelerator types with what is published about them.
+    Accelerators,
+    /// Placement strategies for whole and shared accelerators.
+    Placements,
 }

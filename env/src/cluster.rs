@@ -54,8 +54,10 @@ pub struct Cluster {
 /// Why a cluster cannot be built.
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum ClusterError {
-    /// The text is not `NODESxGPUS`.
-    #[error("cluster {text:?} is not NODESxGPUS with both at least 1, for example 16x4")]
+    /// The text is no list of groups of nodes.
+    #[error(
+        "cluster {text:?} is not NODESxGPUS with both at least 1, for example 16x4, nor TYPE:NODESxGPUS,... as in t4:6x4,a100:2x8"
+    )]
     Shape {
         /// What was given.
         text: String,
@@ -69,19 +71,35 @@ impl Cluster {
         Self { types: vec![gpu], nodes: vec![Node { accelerator: 0, gpus }; nodes as usize] }
     }
 
-    /// Parses `16x4`: 16 nodes with 4 accelerators each.
+    /// Parses `16x4`: 16 nodes with 4 accelerators each, of a type called `gpu`; or groups of nodes with their types:
+    /// `t4:6x4,a100:2x8`.
     ///
     /// # Errors
     /// [`ClusterError::Shape`] where the text is anything else.
     pub fn parse(text: &str) -> Result<Self, ClusterError> {
-        let shape = |text: &str| {
-            let (nodes, gpus) = text.split_once('x')?;
-            let (nodes, gpus): (u32, u32) = (nodes.parse().ok()?, gpus.parse().ok()?);
-            (1..=1_000_000).contains(&nodes).then_some(())?;
-            (1..=1024).contains(&gpus).then_some((nodes, gpus))
-        };
-        let (nodes, gpus) = shape(text).ok_or_else(|| ClusterError::Shape { text: text.into() })?;
-        Ok(Self::homogeneous(nodes, gpus))
+        let shape = || ClusterError::Shape { text: text.into() };
+        let mut cluster = Self { types: Vec::new(), nodes: Vec::new() };
+        for group in text.split(',') {
+            let (name, size) = group.split_once(':').unwrap_or(("gpu", group));
+            let (nodes, gpus) = size.split_once('x').ok_or_else(shape)?;
+            let nodes: u32 = nodes.parse().map_err(|_| shape())?;
+            let gpus: u32 = gpus.parse().map_err(|_| shape())?;
+            if name.is_empty() || !(1..=1_000_000).contains(&nodes) || !(1..=1024).contains(&gpus) {
+                return Err(shape());
+            }
+            cluster.add(name, nodes, gpus);
+        }
+        Ok(cluster)
+    }
+
+    /// Adds `nodes` machines with `gpus` accelerators of the type called `name` each.
+    pub fn add(&mut self, name: &str, nodes: u32, gpus: u32) {
+        let known = self.types.iter().position(|kind| kind.name == name);
+        let index = known.unwrap_or_else(|| {
+            self.types.push(AcceleratorType { name: name.into(), kind: Kind::Gpu, memory_mib: None });
+            self.types.len() - 1
+        });
+        self.nodes.extend(std::iter::repeat_n(Node { accelerator: index as u16, gpus }, nodes as usize));
     }
 
     /// Accelerators in all nodes.

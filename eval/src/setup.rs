@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use goodput_datasets::synth::{Generator, SynthConfig, SynthError};
 use goodput_datasets::{Catalog, DataError, read_workload};
-use goodput_env::cluster::{AcceleratorType, Cluster, Kind, Node};
+use goodput_env::cluster::Cluster;
 use goodput_env::gym::Reward;
 use goodput_env::job::Workload;
 use goodput_env::model::SwitchCost;
@@ -202,17 +202,7 @@ impl ClusterConfig {
             if group.gpus_per_node == 0 || group.gpus_per_node > 1024 {
                 return Err(value("cluster.groups.gpus_per_node", group.gpus_per_node.to_string(), "1 to 1024"));
             }
-            let known = cluster.types.iter().position(|kind| kind.name == group.accelerator);
-            let index = known.unwrap_or_else(|| {
-                cluster.types.push(AcceleratorType {
-                    name: group.accelerator.clone(),
-                    kind: Kind::Gpu,
-                    memory_mib: None,
-                });
-                cluster.types.len() - 1
-            });
-            let node = Node { accelerator: index as u16, gpus: group.gpus_per_node };
-            cluster.nodes.extend(std::iter::repeat_n(node, group.nodes as usize));
+            cluster.add(&group.accelerator, group.nodes, group.gpus_per_node);
         }
         Ok(cluster)
     }

@@ -11,13 +11,17 @@ cargo xtask schema         writes the JSON schemas of the configuration files to
 ";
 
 /// Benchmarks: package and target.
-const BENCHES: [(&str, &str); 7] = [
+const BENCHES: [(&str, &str); 11] = [
     ("goodput-env", "gym"),
     ("goodput-env", "fit"),
     ("goodput-datasets", "datasets"),
     ("goodput-eval", "replay"),
     ("goodput-eval", "fidelity"),
     ("goodput-eval", "decisions"),
+    ("goodput-eval", "placement"),
+    ("goodput-eval", "tiresias"),
+    ("goodput-eval", "gavel"),
+    ("goodput-eval", "sia"),
     ("goodput-train", "training_loop"),
 ];
 

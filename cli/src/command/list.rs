@@ -3,6 +3,8 @@
 use std::process::ExitCode;
 
 use goodput_agents::heuristic;
+use goodput_agents::placement::fractional::strategy;
+use goodput_datasets::accelerators::Accelerators;
 use goodput_eval::METRICS;
 use goodput_eval::reproduce::REPRODUCTIONS;
 
@@ -11,7 +13,7 @@ use crate::fault::Fault;
 use crate::output::{Cell, Rows};
 
 /// Trace formats, the header or file they are recognised by, and where they come from.
-const FORMATS: [(&str, &str, &str); 4] = [
+const FORMATS: [(&str, &str, &str); 9] = [
     (
         "goodput",
         "Parquet with job_id, submit_secs, duration_secs, gpus, ...",
@@ -27,6 +29,27 @@ const FORMATS: [(&str, &str, &str); 4] = [
         "csv: timestamp,duration,num_gpus,gpu_time,cluster",
         "the same artifact's extract of msr-fiddle/philly-traces",
     ),
+    (
+        "tiresias",
+        "csv: job_id,num_gpu,submit_time,iterations,model_name,duration,interval",
+        "SymbioticLab/Tiresias, simulator/trace-data",
+    ),
+    (
+        "tiresias-cluster",
+        "csv: num_switch,num_node_p_switch,num_gpu_p_node,num_cpu_p_node,mem_p_node (`sim --cluster`)",
+        "SymbioticLab/Tiresias, simulator",
+    ),
+    (
+        "gavel",
+        "ten tab-separated fields, no header (`sim --throughputs`)",
+        "stanford-futuredata/gavel, scheduler/traces",
+    ),
+    (
+        "gavel-throughputs",
+        "JSON: steps a second by accelerator type, job type and job type beside it (`sim --throughputs`)",
+        "stanford-futuredata/gavel, scheduler",
+    ),
+    ("openb", "csv of nodes and of pods (`reproduce fgd-openb`)", "alibaba/clusterdata, cluster-trace-gpu-v2023"),
     (
         "pollux-profiles",
         "directory: APP/{placements,scalability,validation-B}.csv",
@@ -87,6 +110,27 @@ pub fn run(args: &List) -> Result<ExitCode, Fault> {
                     table.source.into(),
                     table.files.join(" ").into(),
                 ]);
+            }
+            rows
+        }
+        What::Accelerators => {
+            let mut rows = Rows::new(&["accelerator", "kind", "memory_mib", "benchmarks", "models", "sources"]);
+            for row in Accelerators::shipped().rows() {
+                rows.push(vec![
+                    row.accelerator.name.as_str().into(),
+                    format!("{:?}", row.accelerator.kind).to_lowercase().into(),
+                    Cell::option(row.accelerator.memory.as_ref(), |memory| Cell::Whole(i64::from(memory.mib))),
+                    row.benchmarks.join(" ").into(),
+                    Cell::Whole(row.models as i64),
+                    row.sources.join("; ").into(),
+                ]);
+            }
+            rows
+        }
+        What::Placements => {
+            let mut rows = Rows::new(&["placement", "about", "source"]);
+            for placement in strategy::STRATEGIES {
+                rows.push(vec![placement.name.into(), placement.about.into(), placement.source.into()]);
             }
             rows
         }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use goodput_datasets::{Catalog, DataError, import, read_workload};
 use goodput_env::cluster::Cluster;
 use goodput_env::gym::schema_hash;
+use goodput_env::job::Workload;
 use goodput_env::policy::Policy;
 use goodput_env::sim::{Scenario, SimOptions, Simulator};
 use goodput_env::time::SimTime;
@@ -21,7 +22,7 @@ use goodput_agents::learned::policy::LearnedPolicy;
 
 /// Runs it.
 pub fn run(args: &Sim) -> Result<ExitCode, Fault> {
-    let cluster = Cluster::parse(&args.cluster).map_err(Fault::input)?;
+    let cluster = cluster(&args.cluster)?;
     if !(0.0..1.0).contains(&args.interference) {
         return Err(Fault::input(format!("--interference {}: expected at least 0 and below 1", args.interference)));
     }
@@ -34,7 +35,10 @@ pub fn run(args: &Sim) -> Result<ExitCode, Fault> {
         }
         None => Catalog::shipped(),
     };
-    let workload = read_workload(&args.workload, catalog).map_err(data_fault)?.workload;
+    let workload = match &args.throughputs {
+        Some(throughputs) => gavel_trace(&args.workload, throughputs)?,
+        None => read_workload(&args.workload, catalog).map_err(data_fault)?.workload,
+    };
     let options = SimOptions { interference: args.interference, ..options(args, &*policy) };
     let needs = policy.needs();
     if !options.information.allows(needs) {
@@ -84,6 +88,28 @@ fn options(args: &Sim, policy: &dyn Policy) -> SimOptions {
     match args.preset {
         Some(Preset::PolluxOsdi21) => SimOptions::pollux_osdi21(policy.batching(), information),
         None => SimOptions { batching: policy.batching(), information, ..SimOptions::standard() },
+    }
+}
+
+/// The machines: groups of nodes, or a file.
+fn cluster(text: &str) -> Result<Cluster, Fault> {
+    let path = Path::new(text);
+    if path.is_file() {
+        return Ok(import::tiresias_cluster::read(path).map_err(data_fault)?.cluster());
+    }
+    Cluster::parse(text).map_err(Fault::input)
+}
+
+/// One of Gavel's traces over its throughputs. Strict: a refused row is an error.
+fn gavel_trace(trace: &Path, throughputs: &Path) -> Result<Workload, Fault> {
+    let read = |path: &Path| {
+        std::fs::read(path).map_err(|error| Fault::input(format!("cannot read {}: {error}", path.display())))
+    };
+    let classes = import::gavel_throughputs::parse(throughputs, &read(throughputs)?).map_err(data_fault)?;
+    let parsed = import::gavel::parse(trace, &read(trace)?, &classes).map_err(data_fault)?;
+    match parsed.report.refused.examples.into_iter().min_by_key(|(line, _)| *line) {
+        Some((line, problem)) => Err(data_fault(DataError::Row { path: trace.to_owned(), line, problem })),
+        None => Ok(parsed.workload),
     }
 }
 
