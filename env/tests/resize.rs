@@ -160,6 +160,30 @@ fn shares_change_between_iterations() {
     assert_eq!(outcome.jobs[1].finish, Some(SimTime::from_secs(104 + 20 + 10)));
 }
 
+/// Whoever gets accelerators waits for the end of the other's iteration, also where its own change comes first in the plan and costs nothing.
+#[test]
+fn the_order_within_a_plan_does_not_matter() {
+    struct Swap;
+    impl Policy for Swap {
+        fn decide(&mut self, view: &ClusterView<'_>) -> Plan {
+            let mut plan = Plan::keep();
+            match view.active() {
+                1 => plan.set(JobId(0), Placement::on(0, 8)),
+                _ => {
+                    plan.set(JobId(1), Placement::on(0, 4));
+                    plan.set(JobId(0), Placement::on(0, 4));
+                }
+            }
+            plan
+        }
+    }
+    let workload = Workload::new(vec![steady(7.0)], vec![elastic("a", 0, 8), fixed("b", 100, 4, 10)]);
+    let scenario =
+        Scenario::new(Arc::new(Cluster::homogeneous(1, 8)), Arc::new(workload), options(Resize::Overlapped, 0, 200), 0);
+    let outcome = Simulator::new(Arc::new(scenario)).run(&mut Swap).unwrap();
+    assert_eq!(outcome.jobs[1].finish, Some(SimTime::from_secs(105 + 10)));
+}
+
 /// By node: accelerators that make progress.
 fn at_work(view: &ClusterView<'_>) -> Vec<u32> {
     let mut nodes = vec![0; view.cluster().nodes.len()];
@@ -172,7 +196,7 @@ fn at_work(view: &ClusterView<'_>) -> Vec<u32> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 150, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn no_accelerator_works_twice_and_none_is_lost(

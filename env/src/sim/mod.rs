@@ -327,8 +327,7 @@ impl Simulator {
             if self.differs(change) {
                 self.idle_decisions = 0;
                 if self.overlaps(change) {
-                    let placement = self.table.state(change.job).placement.clone();
-                    self.free_up(&placement);
+                    self.prepare(change)?;
                 } else {
                     self.vacate(change.job)?;
                 }

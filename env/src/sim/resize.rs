@@ -76,20 +76,36 @@ impl Simulator {
         state.phase == Phase::Running && kept > 0 && request.accepts(kept)
     }
 
+    /// Accounts a running job's placement as free, and says until when it works on what it is to leave.
+    pub(super) fn prepare(&mut self, change: &Change) -> Result<(), SimError> {
+        let end = self.leaves_at(change.job)?;
+        let state = self.table.state(change.job);
+        let leaving = without(state.share(), &change.placement);
+        let placement = state.placement.clone();
+        for slice in leaving.slices() {
+            let drained = &mut self.drained[slice.node as usize];
+            *drained = end.max(*drained);
+        }
+        self.free_up(&placement);
+        Ok(())
+    }
+
+    /// The end of the iteration at which a job leaves what is taken from it now. Others may count on one that was set before.
+    fn leaves_at(&self, job: JobId) -> Result<SimTime, SimError> {
+        let set = self.table.state(job).resize.as_ref().map_or(SimTime::NEVER, |resize| resize.leave_at);
+        Ok(self.end_of_iteration(job)?.min(set))
+    }
+
     /// Gives a running job, whose old placement is accounted as free, its new one without stopping it.
     pub(super) fn reconfigure(&mut self, change: &Change) -> Result<(), SimError> {
         let (job, now) = (change.job, self.now);
-        let end = self.end_of_iteration(job)?;
+        let end = self.leaves_at(job)?;
         self.table.state_mut(job).settle(now);
         let share = self.table.state(job).share().clone();
         let kept = common(&share, &change.placement);
         let leaves = kept.gpus() < share.gpus();
         // Accelerators of its own that it gets back are there already.
         let there = self.ready_for(&without(&change.placement, &share));
-        for slice in without(&share, &change.placement).slices() {
-            let drained = &mut self.drained[slice.node as usize];
-            *drained = end.max(*drained);
-        }
         self.take(&change.placement);
         self.log(job, &change.placement);
 
