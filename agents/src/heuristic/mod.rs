@@ -4,10 +4,12 @@ pub mod fifo;
 pub mod optimus;
 pub mod pollux;
 mod registry;
+pub mod sia;
 pub mod srtf;
 pub mod tiresias;
 
 pub use registry::{Listed, REPLICA, Traits, by_name, names, policies};
 
 /// Entries of each paper's file.
-const PAPERS: &[&[Listed]] = &[fifo::LISTED, srtf::LISTED, tiresias::LISTED, optimus::LISTED, pollux::LISTED];
+const PAPERS: &[&[Listed]] =
+    &[fifo::LISTED, srtf::LISTED, tiresias::LISTED, optimus::LISTED, pollux::LISTED, sia::LISTED];

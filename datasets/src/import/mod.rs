@@ -4,6 +4,7 @@
 pub mod philly;
 pub mod pollux;
 pub mod pollux_profiles;
+pub mod sia_profiles;
 pub mod step_times;
 
 use std::collections::BTreeMap;

@@ -310,7 +310,9 @@ impl Simulator {
         checked.map_err(|violations| SimError::Refused { at: self.now, violations })?;
         // Every release comes before every allocation, so that the order within a plan does not matter.
         for change in &plan.changes {
-            if self.table.state(change.job).placement != change.placement {
+            if self.is_free_move(change) {
+                self.relabel(change);
+            } else if self.table.state(change.job).placement != change.placement {
                 self.idle_decisions = 0;
                 self.vacate(change.job);
             }
@@ -457,8 +459,9 @@ impl Simulator {
 
     fn give_back(&mut self, job: JobId, placement: &Placement) {
         for slice in placement.slices() {
-            self.free[slice.node as usize] += slice.gpus;
-            self.distributed[slice.node as usize] -= u32::from(placement.is_distributed());
+            let node = slice.node as usize;
+            self.free[node] = self.free[node].wrapping_add(slice.gpus);
+            self.distributed[node] = self.distributed[node].wrapping_sub(u32::from(placement.is_distributed()));
         }
         self.held -= placement.gpus();
         self.log(job, &Placement::none());
@@ -477,6 +480,31 @@ impl Simulator {
         state.previous_gpus = placement.gpus();
         if !placement.is_empty() {
             self.give_back(job, &placement);
+        }
+    }
+
+    fn is_free_move(&self, change: &Change) -> bool {
+        let held = &self.table.state(change.job).placement;
+        self.scenario.options.free_moves
+            && !held.is_empty()
+            && held.shape() == change.placement.shape()
+            && self.scenario.kind_of(held) == self.scenario.kind_of(&change.placement)
+    }
+
+    /// Puts a job on other nodes as if they were the same. Between two of these the books may be short of what others still hold, so
+    /// they are kept in wrapping numbers; the guard has seen that the whole plan fits.
+    fn relabel(&mut self, change: &Change) {
+        let held = std::mem::replace(&mut self.table.state_mut(change.job).placement, change.placement.clone());
+        let distributed = u32::from(held.is_distributed());
+        for slice in held.slices() {
+            let node = slice.node as usize;
+            self.free[node] = self.free[node].wrapping_add(slice.gpus);
+            self.distributed[node] = self.distributed[node].wrapping_sub(distributed);
+        }
+        for slice in change.placement.slices() {
+            let node = slice.node as usize;
+            self.free[node] = self.free[node].wrapping_sub(slice.gpus);
+            self.distributed[node] = self.distributed[node].wrapping_add(distributed);
         }
     }
 

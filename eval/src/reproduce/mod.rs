@@ -4,6 +4,7 @@
 //! laid out), runs the policies under the conventions of that publication, and gives one row a published figure.
 
 mod pollux_table;
+pub mod sia;
 
 use std::path::{Path, PathBuf};
 
@@ -78,7 +79,7 @@ pub enum ReproduceError {
 }
 
 /// All of them.
-pub const REPRODUCTIONS: &[Reproduction] = &[pollux_table::TABLE];
+pub const REPRODUCTIONS: &[Reproduction] = &[pollux_table::TABLE, sia::SMALL, sia::PHILLY];
 
 impl Reproduction {
     /// Runs it on the public files below `data`.

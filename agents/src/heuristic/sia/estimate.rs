@@ -1,0 +1,128 @@
+//! What each size on each accelerator type is worth to a job, from what its agent has measured (Sia, section 3.3).
+//!
+//! A type that the job has run on has a fitted model. Another type is taken to be as much faster or slower at every size as it is on
+//! one accelerator. Before the first run only single accelerators can be compared.
+
+use goodput_env::model::GoodputModel;
+use goodput_env::view::JobView;
+
+use super::configurations::TypeSizes;
+use super::program::Column;
+
+/// Which of two readings of the rule applies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reading {
+    /// The paper's.
+    Paper,
+    /// The public artifact's (see the page of the policy for each difference).
+    Artifact,
+}
+
+/// Goodputs of a job by accelerator type and size, in one unit, the least of them 1 for an accelerator; `cost` holds them.
+pub fn utilities(job: &JobView<'_>, types: &[TypeSizes], reading: Reading) -> Vec<Column> {
+    let mut columns = if is_rigid(job) { rigid(job, types) } else { elastic(job, types, reading) };
+    columns.retain(|column| column.cost > 0.0);
+    let least = columns.iter().map(|column| column.cost).fold(f64::INFINITY, f64::min);
+    // A job that needs several accelerators counts for as many at least.
+    let fewest = f64::from(job.min_gpus().max(1));
+    columns.iter_mut().for_each(|column| column.cost *= fewest / least);
+    columns
+}
+
+/// Whether its size is not up to the scheduler.
+fn is_rigid(job: &JobView<'_>) -> bool {
+    job.application().is_none() || job.request().min_gpus() == job.request().max_gpus()
+}
+
+/// One size on each type: how fast, is known before it starts.
+fn rigid(job: &JobView<'_>, types: &[TypeSizes]) -> Vec<Column> {
+    let gpus = job.request().gpus;
+    let rate = |kind: u16| match job.application() {
+        Some(app) => {
+            let batch = app.fixed_batch.or(job.request().batch_size).unwrap_or(app.limits.init);
+            job.fixed_throughput(kind, gpus, batch)
+        }
+        None => job.rate_on(kind, gpus),
+    };
+    let on = |kind: usize| (types[kind].total >= gpus).then(|| rate(kind as u16)).flatten();
+    (0..types.len()).filter_map(|kind| Some(Column { kind: kind as u16, gpus, cost: on(kind)? })).collect()
+}
+
+fn elastic(job: &JobView<'_>, types: &[TypeSizes], reading: Reading) -> Vec<Column> {
+    let models: Vec<Option<GoodputModel>> = (0..types.len()).map(|kind| model(job, kind as u16, reading)).collect();
+    let Some(source) = source(job, &models, reading) else { return unexplored(job, types, reading) };
+    let fixed = job.application().and_then(|app| app.fixed_batch);
+    let most = match (reading, fixed) {
+        (Reading::Artifact, Some(_)) => job.request().gpus,
+        _ => job.max_gpus(),
+    };
+    let mut columns = Vec::new();
+    for (at, sizes) in types.iter().enumerate() {
+        let kind = at as u16;
+        let (from, ratio) = match (&models[at], ratio(job, kind, source as u16, reading)) {
+            (Some(_), _) => (at, 1.0),
+            (None, Some(ratio)) => (source, ratio),
+            (None, None) => continue,
+        };
+        let Some(model) = &models[from] else { continue };
+        for &gpus in sizes.sizes.iter().filter(|gpus| (job.min_gpus()..=most).contains(gpus)) {
+            let cost = ratio * goodput(model, types[from].nodes(gpus), gpus, fixed).unwrap_or(0.0);
+            columns.push(Column { kind, gpus, cost });
+        }
+    }
+    columns
+}
+
+/// The fewest accelerators on each type, for a job that has not run yet. The paper profiles one accelerator of each type beforehand;
+/// the artifact's agents start blind, and every type is worth the same.
+fn unexplored(job: &JobView<'_>, types: &[TypeSizes], reading: Reading) -> Vec<Column> {
+    let worth = |kind: u16| match reading {
+        Reading::Paper => job.single_throughput(kind),
+        Reading::Artifact => job.single_throughput(kind).map(|_| 1.0),
+    };
+    let fewest = |sizes: &TypeSizes| sizes.sizes.iter().copied().find(|&gpus| gpus >= job.min_gpus());
+    let column = |(at, sizes): (usize, &TypeSizes)| {
+        Some(Column { kind: at as u16, gpus: fewest(sizes)?, cost: worth(at as u16)? })
+    };
+    types.iter().enumerate().filter_map(column).collect()
+}
+
+/// The job's model on a type. The artifact's optimiser takes the batch size asked for as the largest allowed one, which the running
+/// job does not.
+fn model(job: &JobView<'_>, kind: u16, reading: Reading) -> Option<GoodputModel> {
+    let mut model = job.goodput_model_on(kind)?;
+    if let (Reading::Artifact, Some(batch)) = (reading, job.request().batch_size) {
+        model.limits.max = batch.clamp(model.limits.init, model.limits.max);
+    }
+    Some(model)
+}
+
+/// The type whose model speaks for types without one: that with most replicas measured, or in the artifact the first.
+fn source(job: &JobView<'_>, models: &[Option<GoodputModel>], reading: Reading) -> Option<usize> {
+    let fitted = (0..models.len()).filter(|&kind| models[kind].is_some());
+    let measured = |kind: usize| job.state.profile.on(kind as u16).map_or(0, |seen| seen.max_replicas());
+    match reading {
+        Reading::Paper => fitted.reduce(|best, next| if measured(next) > measured(best) { next } else { best }),
+        Reading::Artifact => fitted.min(),
+    }
+}
+
+/// How much faster one accelerator of `kind` is than one of `source`.
+fn ratio(job: &JobView<'_>, kind: u16, source: u16, reading: Reading) -> Option<f64> {
+    match reading {
+        Reading::Paper => Some(job.single_throughput(kind)? / job.single_throughput(source)?),
+        Reading::Artifact => Some(job.largest_over_slowest(kind)? / job.largest_over_slowest(source)?),
+    }
+}
+
+fn goodput(model: &GoodputModel, nodes: u32, gpus: u32, fixed: Option<u32>) -> Option<f64> {
+    let Some(total) = fixed else {
+        let room = model.limits.smallest_total(gpus).min(u64::from(u32::MAX)) as u32;
+        let mut model = *model;
+        model.limits.max = model.limits.max.max(room);
+        return model.best(nodes, gpus).map(|best| best.goodput);
+    };
+    let batch = model.limits.split(total, gpus);
+    let allowed = (model.limits.min_local..=model.limits.max_local).contains(&batch.atomic);
+    allowed.then(|| model.goodput(nodes, gpus, batch))
+}

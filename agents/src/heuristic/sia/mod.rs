@@ -1,0 +1,174 @@
+//! Sia (Jayaram Subramanya et al., SOSP'23): goodput-optimised, heterogeneity-aware scheduling.
+//!
+//! Every minute each job gets one of few configurations, a size on a type of accelerator, so that the sum of utilities to the power
+//! of -0.5 is least ([`program`]). A utility is the job's goodput there relative to its worst ([`estimate`]), less what a restart
+//! costs it. Jobs that are restarting keep what they have. Placement comes last ([`placing`]).
+
+pub mod configurations;
+pub mod estimate;
+pub mod placing;
+pub mod program;
+
+use goodput_env::job::JobId;
+use goodput_env::model::SwitchCost;
+use goodput_env::placement::Placement;
+use goodput_env::plan::Plan;
+use goodput_env::policy::Policy;
+use goodput_env::sim::Phase;
+use goodput_env::view::{Batching, ClusterView, JobView};
+
+use crate::heuristic::{Listed, Traits};
+use configurations::TypeSizes;
+use estimate::Reading;
+use placing::{Nodes, Wanted};
+use program::Column;
+
+/// In the list of policies.
+pub const LISTED: &[Listed] = &[Listed {
+    name: "sia",
+    about: "goodput on every accelerator type, one 0-1 program a round, batch sizes adapted",
+    source: "Jayaram Subramanya et al., SOSP 2023",
+    traits: Traits { preemptive: true, elastic: true, heterogeneous: true },
+    build: |_| Box::new(Sia::new(Reading::Paper)),
+    replica: Some(|_| Box::new(Sia::new(Reading::Artifact))),
+}];
+
+/// Fairness: utilities count to this power (`p` of the paper, section 3.4).
+const POWER: f64 = -0.5;
+/// Distance from the optimum, relative, at which the artifact's solver stops.
+const GAP: f64 = 1e-4;
+/// The largest cost that the artifact's program knows.
+const CLIP: f64 = 3000.0;
+/// Relative weight of being first in line, so that equal jobs are served in order of submission; too small to outweigh utility.
+const ORDER: f64 = 1e-6;
+
+/// The policy.
+#[derive(Clone, Debug)]
+pub struct Sia {
+    reading: Reading,
+    types: Vec<TypeSizes>,
+}
+
+impl Sia {
+    /// By the paper or as the artifact behaves.
+    pub fn new(reading: Reading) -> Self {
+        Self { reading, types: Vec::new() }
+    }
+
+    /// Every configuration of a job with its cost: utility, less restarts, to the power of -0.5.
+    fn columns(&self, job: &JobView<'_>, rank: f64) -> Vec<Column> {
+        let mut columns = estimate::utilities(job, &self.types, self.reading);
+        let (held, kind, factor) = (job.gpus(), job.kind(), self.restart_factor(job));
+        for column in &mut columns {
+            let stays = held == 0 || (column.kind == kind && column.gpus == held);
+            let utility = if stays { column.cost } else { factor * column.cost };
+            column.cost = match self.reading {
+                Reading::Paper => utility.powf(POWER) * (1.0 + ORDER * rank),
+                Reading::Artifact => rounded(utility),
+            };
+        }
+        columns
+    }
+
+    /// Share of its utility that a restart leaves a job: `(age - restarts S) / (age + S)`, at least 0.
+    fn restart_factor(&self, job: &JobView<'_>) -> f64 {
+        let age = job.age().as_secs_f64();
+        let name = job.application().map_or("", |app| app.name.as_str());
+        let secs = match self.reading {
+            Reading::Paper => job.restart_secs(),
+            Reading::Artifact => SwitchCost::SiaSimulatedPolicy.cost_millis(name, 1, 1, true) as f64 / 1e3,
+        };
+        if self.reading == Reading::Artifact && age < secs {
+            return 1.0;
+        }
+        if age + secs == 0.0 {
+            return 1.0;
+        }
+        (age - f64::from(job.state.restarts) * secs).max(0.0) / (age + secs)
+    }
+
+    /// The size and type of each job.
+    fn choose(&self, view: &ClusterView<'_>) -> Vec<Choice> {
+        let mut capacity: Vec<u32> = self.types.iter().map(|sizes| sizes.total).collect();
+        let mut choices = Vec::with_capacity(view.active());
+        let mut rows = Vec::with_capacity(view.active());
+        let jobs = view.active().max(1) as f64;
+        for (rank, job) in view.jobs().enumerate() {
+            let pinned = matches!(job.state.phase, Phase::Starting { .. });
+            let (kind, gpus) = (job.kind(), job.gpus());
+            choices.push(Choice { job: job.id(), kind, gpus, pinned });
+            if pinned {
+                let left = &mut capacity[usize::from(kind)];
+                *left = left.saturating_sub(gpus);
+            } else {
+                rows.push(self.columns(&job, rank as f64 / jobs));
+            }
+        }
+        let gap = if self.reading == Reading::Artifact { GAP } else { 0.0 };
+        let chosen = program::choose(&rows, &capacity, gap);
+        let free = choices.iter_mut().filter(|choice| !choice.pinned);
+        for ((choice, columns), chosen) in free.zip(&rows).zip(chosen) {
+            let column = chosen.map(|at| columns[at]);
+            choice.gpus = column.map_or(0, |column| column.gpus);
+            choice.kind = column.map_or(choice.kind, |column| column.kind);
+        }
+        choices
+    }
+}
+
+/// A job's size and type from now on.
+#[derive(Clone, Copy, Debug)]
+struct Choice {
+    job: JobId,
+    kind: u16,
+    gpus: u32,
+    pinned: bool,
+}
+
+impl Policy for Sia {
+    fn decide(&mut self, view: &ClusterView<'_>) -> Plan {
+        if self.types.is_empty() {
+            self.types = configurations::sizes(view.cluster());
+        }
+        let choices = self.choose(view);
+        let mut plan = Plan::keep();
+        for kind in 0..self.types.len() as u16 {
+            let here: Vec<&Choice> = choices.iter().filter(|choice| choice.kind == kind && choice.gpus > 0).collect();
+            let wanted: Vec<Wanted> = here.iter().map(|choice| wanted(view, choice)).collect();
+            let cluster = view.cluster();
+            let of_type = cluster.nodes.iter().enumerate().filter(|(_, node)| node.accelerator == kind);
+            let nodes = Nodes::new(of_type.map(|(id, node)| (id as u32, node.gpus)));
+            let places = match self.reading {
+                Reading::Paper => nodes.stay(&wanted),
+                Reading::Artifact => nodes.ring(&wanted),
+            };
+            here.iter().zip(places).for_each(|(choice, place)| set(&mut plan, view, choice.job, place));
+        }
+        for choice in choices.iter().filter(|choice| choice.gpus == 0) {
+            set(&mut plan, view, choice.job, Placement::none());
+        }
+        plan
+    }
+
+    fn batching(&self) -> Batching {
+        Batching::Agent
+    }
+}
+
+fn wanted(view: &ClusterView<'_>, choice: &Choice) -> Wanted {
+    let held = view.job(choice.job).filter(|job| job.kind() == choice.kind && job.gpus() == choice.gpus);
+    let held = held.map_or_else(Placement::none, |job| job.state.placement.clone());
+    Wanted { gpus: choice.gpus, held, pinned: choice.pinned }
+}
+
+fn set(plan: &mut Plan, view: &ClusterView<'_>, job: JobId, place: Placement) {
+    if view.job(job).is_some_and(|known| known.state.placement != place) {
+        plan.set(job, place);
+    }
+}
+
+/// The artifact computes in single precision and rounds to two decimals, so that many configurations cost the same.
+fn rounded(utility: f64) -> f64 {
+    let cost = f64::from((utility as f32).powf(POWER as f32));
+    ((cost * 100.0).round_ties_even() / 100.0).min(CLIP)
+}

@@ -1,0 +1,123 @@
+//! Mean completion times under Sia and its rivals on a cluster of three accelerator types (Sia, SOSP'23), by the artifact's own
+//! profiles, conventions and cluster: 6 nodes of 4 T4, 2 of 8 A100, 3 of 8 RTX 2080 Ti.
+//!
+//! Many of the artifact's choices are ties after rounding, and each solver breaks them in its own way: runs of the artifact itself
+//! with two solvers differ by 4 %. So a figure of `sia-19` is to be read against both of them.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use goodput_agents::heuristic;
+use goodput_datasets::import::sia_profiles;
+use goodput_datasets::{Catalog, read_workload};
+use goodput_env::sim::{Outcome, Rounds, Scenario, SimOptions, Simulator};
+use goodput_env::time::SimTime;
+use rayon::prelude::*;
+use serde::Deserialize;
+
+use super::{Figure, ReproduceError, Reproduction};
+
+/// The small run with per-job results of the artifact.
+pub const SMALL: Reproduction = Reproduction {
+    name: "sia-19",
+    about: "completion times, restarts and makespan of 19 jobs under Sia; 64 GPUs of three types",
+    source: "Jayaram Subramanya et al., SOSP 2023; siasosp23/artifacts, run with two solvers",
+    files: &["data/sia", "reference/sia/summary.json", "reference/sia/philly1-19noimg.csv"],
+    run: run_small,
+};
+
+/// The published comparison.
+pub const PHILLY: Reproduction = Reproduction {
+    name: "sia-philly",
+    about: "mean completion times of Sia and others on four workloads of 160 Philly-like jobs; 64 GPUs of three types",
+    source: "Jayaram Subramanya et al., SOSP 2023; siasosp23/artifacts",
+    files: &["data/sia"],
+    run: run_philly,
+};
+
+/// Policies of the comparison; those that are not in the list of policies are left out.
+const RIVALS: [&str; 7] = ["sia", "sia@replica", "gavel-max-min", "gavel-max-sum", "pollux", "tiresias", "fifo"];
+/// Gavel's round in the artifact.
+const GAVEL_ROUND_SECS: i64 = 360;
+
+/// Facts of a run of the artifact.
+#[derive(Debug, Deserialize)]
+struct Reference {
+    workload: String,
+    policy: String,
+    solver: String,
+    avg_jct: Option<f64>,
+    makespan: Option<f64>,
+    restarts: Option<f64>,
+}
+
+/// One workload under one policy by the artifact's conventions.
+///
+/// # Errors
+/// Where the workload cannot be read or the run fails.
+pub fn run(policy: &str, workload: &Path, catalog: &Catalog) -> Result<Outcome, ReproduceError> {
+    let seed = 1;
+    let jobs = read_workload(workload, catalog)?.workload;
+    let case = || format!("{policy} {}", workload.display());
+    let mut built = heuristic::by_name(policy, seed).ok_or_else(|| ReproduceError::Reference {
+        path: workload.to_owned(),
+        problem: format!("no policy {policy}"),
+    })?;
+    let mut options = SimOptions::sia_sosp23(built.batching(), built.information());
+    if policy.starts_with("gavel") {
+        options.rounds = Rounds { period: Some(SimTime::from_secs(GAVEL_ROUND_SECS)), ..options.rounds };
+    }
+    let scenario = Scenario::new(Arc::new(sia_profiles::cluster()), Arc::new(jobs), options, seed);
+    Simulator::new(Arc::new(scenario)).run(&mut *built).map_err(|source| ReproduceError::Run { case: case(), source })
+}
+
+/// Mean completion time, makespan and restarts of a job.
+fn facts(outcome: &Outcome) -> [(&'static str, f64); 3] {
+    let count = outcome.jobs.len().max(1) as f64;
+    let jct: f64 = outcome.jobs.iter().filter_map(|job| job.jct()).map(|jct| jct.as_secs_f64()).sum();
+    let end = outcome.jobs.iter().filter_map(|job| job.finish).max().unwrap_or(SimTime::ZERO);
+    let restarts: f64 = outcome.jobs.iter().map(|job| f64::from(job.restarts)).sum();
+    [("mean_jct_secs", jct / count), ("makespan_secs", end.as_secs_f64()), ("restarts_per_job", restarts / count)]
+}
+
+fn run_small(data: &Path) -> Result<Vec<Figure>, ReproduceError> {
+    let catalog = sia_profiles::catalog(&data.join("data/sia"))?;
+    let path = data.join("reference/sia/summary.json");
+    let problem = |problem: String| ReproduceError::Reference { path: path.clone(), problem };
+    let text = std::fs::read_to_string(&path).map_err(|error| problem(error.to_string()))?;
+    let references: Vec<Reference> = serde_json::from_str(&text).map_err(|error| problem(error.to_string()))?;
+    let workload = data.join("reference/sia/philly1-19noimg.csv");
+    let mut figures = Vec::new();
+    for policy in ["sia@replica", "sia"] {
+        let outcome = run(policy, &workload, &catalog)?;
+        let of_run = |run: &&Reference| run.workload == "philly1-19noimg" && run.policy == "sia";
+        for reference in references.iter().filter(of_run) {
+            let theirs = [reference.avg_jct, reference.makespan, reference.restarts];
+            let case = format!("{policy} against {}", reference.solver);
+            figures.extend(facts(&outcome).into_iter().zip(theirs).map(|((metric, ours), theirs)| Figure {
+                case: case.clone(),
+                metric,
+                theirs,
+                ours,
+            }));
+        }
+    }
+    Ok(figures)
+}
+
+fn run_philly(data: &Path) -> Result<Vec<Figure>, ReproduceError> {
+    let catalog = sia_profiles::catalog(&data.join("data/sia"))?;
+    let known = RIVALS.into_iter().filter(|name| heuristic::by_name(name, 1).is_some());
+    let cases: Vec<_> = known.flat_map(|name| (1..=4).map(move |number| (name, number))).collect();
+    let figures: Result<Vec<_>, ReproduceError> = cases
+        .into_par_iter()
+        .map(|(policy, number)| {
+            let workload = data.join(format!("data/sia/workloads-philly/workload-{number}.csv"));
+            let case = format!("{policy} workload-{number}");
+            let outcome = run(policy, &workload, &catalog)?;
+            let figure = |(metric, ours)| Figure { case: case.clone(), metric, theirs: None, ours };
+            Ok(facts(&outcome).map(figure))
+        })
+        .collect();
+    Ok(figures?.into_iter().flatten().collect())
+}
