@@ -5,8 +5,11 @@ mod shared;
 
 use std::sync::OnceLock;
 
-use goodput_datasets::import::sia_profiles;
+use std::path::Path;
+
+use goodput_datasets::import::{sia_profiles, sia_workloads};
 use goodput_datasets::{Catalog, read_workload};
+use goodput_env::job::JobId;
 use shared::shared;
 
 fn catalog() -> &'static Catalog {
@@ -42,7 +45,7 @@ fn memory_belongs_to_the_type() {
     let pace = |name: &str, kind: &str| catalog().get(name).unwrap().pace(kind).unwrap();
     assert_eq!(pace("cifar10", "aws").limits.max_local, 1024);
     assert_eq!(pace("cifar10", "dgx-ext").limits.max_local, 4096);
-    assert_eq!(pace("cifar10", "dgx-ext").limits_on(&[8, 8]).max_local, 257, "what was measured on two nodes");
+    assert_eq!(pace("cifar10", "dgx-ext").limits_on(&[8, 8]).max_local, 513, "what was measured on two nodes");
     assert_eq!(pace("deepspeech2", "rtx").limits.max_local, 57);
     assert_eq!(pace("yolov3", "aws").limits.max_local, 16, "the exception of Pollux's simulator is not Sia's");
     assert!(catalog().get("cifar10").unwrap().pace("tpu").is_none());
@@ -61,4 +64,20 @@ fn workloads_load_over_these_applications() {
         let path = shared(&format!("data/sia/workloads-philly/workload-{number}.csv"));
         assert_eq!(read_workload(&path, catalog()).unwrap().workload.jobs.len(), 160);
     }
+}
+
+#[test]
+fn categories_say_what_is_up_to_the_scheduler() {
+    let text = "name,time,application,num_replicas,batch_size,category\n\
+        a,0,bert,4,48,adaptive\nb,1,bert,4,48,scale-gpus\nc,2,bert,4,48,rigid\nd,3,bert,2,48,rigid\n";
+    let workload = sia_workloads::parse(Path::new("w"), text.as_bytes(), catalog()).unwrap();
+    let sizes = |at: usize| (workload.jobs[at].request.min_gpus(), workload.jobs[at].request.max_gpus());
+    assert_eq!([0, 1, 2, 3].map(sizes), [(1, 64), (1, 4), (4, 4), (2, 2)]);
+    let fixed = |at: u32| workload.application(JobId(at)).unwrap().fixed_batch;
+    assert_eq!([0, 1, 2, 3].map(fixed), [None, Some(48), Some(48), Some(48)]);
+    assert_eq!(workload.applications.len(), catalog().applications.len() + 1, "one variant for a batch size");
+    assert_eq!(workload.application_name(JobId(1)), "bert");
+    let bad = text.replace("scale-gpus", "elastic");
+    let error = sia_workloads::parse(Path::new("w"), bad.as_bytes(), catalog()).unwrap_err().to_string();
+    assert!(error.contains("category is `elastic`, expected adaptive, scale-gpus or rigid"), "{error}");
 }

@@ -35,3 +35,17 @@ fn the_19_job_run_is_within_5_percent_of_the_artifact() {
         assert!(figure.difference().unwrap().abs() < 0.05, "{figure:?}");
     }
 }
+
+#[test]
+fn sia_is_ahead_of_every_rival_on_each_philly_workload() {
+    let figures = figures("sia-philly");
+    let jct = |case: &str| figures.iter().find(|f| f.case == case && f.metric == "mean_jct_secs").unwrap().ours;
+    for number in 1..=4 {
+        let ours = jct(&format!("sia workload-{number}"));
+        for figure in
+            figures.iter().filter(|f| f.metric == "mean_jct_secs" && f.case.ends_with(&format!("workload-{number}")))
+        {
+            assert!(figure.case.starts_with("sia") || ours < figure.ours, "sia {ours}: {figure:?}");
+        }
+    }
+}

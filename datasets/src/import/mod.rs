@@ -5,6 +5,7 @@ pub mod philly;
 pub mod pollux;
 pub mod pollux_profiles;
 pub mod sia_profiles;
+pub mod sia_workloads;
 pub mod step_times;
 
 use std::collections::BTreeMap;

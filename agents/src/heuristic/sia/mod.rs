@@ -70,21 +70,17 @@ impl Sia {
         columns
     }
 
-    /// Share of its utility that a restart leaves a job: `(age - restarts S) / (age + S)`, at least 0.
+    /// What a restart leaves of the job's utility.
     fn restart_factor(&self, job: &JobView<'_>) -> f64 {
         let age = job.age().as_secs_f64();
-        let name = job.application().map_or("", |app| app.name.as_str());
-        let secs = match self.reading {
-            Reading::Paper => job.restart_secs(),
-            Reading::Artifact => SwitchCost::SiaSimulatedPolicy.cost_millis(name, 1, 1, true) as f64 / 1e3,
-        };
-        if self.reading == Reading::Artifact && age < secs {
-            return 1.0;
+        match self.reading {
+            Reading::Paper => restart_factor(age, job.state.restarts, job.restart_secs()),
+            Reading::Artifact => {
+                let name = job.application().map_or("", |app| app.name.as_str());
+                let secs = SwitchCost::SiaSimulatedPolicy.cost_millis(name, 1, 1, true) as f64 / 1e3;
+                if age < secs { 1.0 } else { restart_factor(age, job.state.restarts, secs) }
+            }
         }
-        if age + secs == 0.0 {
-            return 1.0;
-        }
-        (age - f64::from(job.state.restarts) * secs).max(0.0) / (age + secs)
     }
 
     /// The size and type of each job.
@@ -114,6 +110,12 @@ impl Sia {
         }
         choices
     }
+}
+
+/// Share of its utility that a job of this age, seconds, is credited with where it would have to restart once more, at `secs` each:
+/// `max(age - restarts secs, 0) / (age + secs)` (Sia, section 3.4).
+pub fn restart_factor(age: f64, restarts: u32, secs: f64) -> f64 {
+    if age + secs <= 0.0 { 1.0 } else { (age - f64::from(restarts) * secs).max(0.0) / (age + secs) }
 }
 
 /// A job's size and type from now on.
