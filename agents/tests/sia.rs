@@ -110,7 +110,7 @@ proptest! {
 }
 
 fn of(nodes: u32, size: u32) -> Nodes {
-    Nodes::new((0..nodes).map(|node| (node, size)))
+    Nodes::new((0..nodes).map(|node| (node, size)), size)
 }
 
 fn wanted(rng: &mut ChaCha8Rng, nodes: u32, size: u32) -> Wanted {

@@ -84,8 +84,11 @@ impl Sia {
     }
 
     /// The size and type of each job.
-    fn choose(&self, view: &ClusterView<'_>) -> Vec<Choice> {
-        let mut capacity: Vec<u32> = self.types.iter().map(|sizes| sizes.total).collect();
+    fn choose(&self, view: &ClusterView<'_>, available: &[u32]) -> Vec<Choice> {
+        let mut capacity = vec![0; self.types.len()];
+        for (node, available) in view.cluster().nodes.iter().zip(available) {
+            capacity[usize::from(node.accelerator)] += available;
+        }
         let mut choices = Vec::with_capacity(view.active());
         let mut rows = Vec::with_capacity(view.active());
         let jobs = view.active().max(1) as f64;
@@ -132,14 +135,16 @@ impl Policy for Sia {
         if self.types.is_empty() {
             self.types = configurations::sizes(view.cluster());
         }
-        let choices = self.choose(view);
+        let available = available(view);
+        let choices = self.choose(view, &available);
         let mut plan = Plan::keep();
         for kind in 0..self.types.len() as u16 {
             let here: Vec<&Choice> = choices.iter().filter(|choice| choice.kind == kind && choice.gpus > 0).collect();
             let wanted: Vec<Wanted> = here.iter().map(|choice| wanted(view, choice)).collect();
             let cluster = view.cluster();
-            let of_type = cluster.nodes.iter().enumerate().filter(|(_, node)| node.accelerator == kind);
-            let nodes = Nodes::new(of_type.map(|(id, node)| (id as u32, node.gpus)));
+            let of_type = (0..cluster.nodes.len()).filter(|&id| cluster.nodes[id].accelerator == kind);
+            let size = self.types[usize::from(kind)].per_node;
+            let nodes = Nodes::new(of_type.map(|id| (id as u32, available[id])), size);
             let places = match self.reading {
                 Reading::Paper => nodes.stay(&wanted),
                 Reading::Artifact => nodes.ring(&wanted),
@@ -155,6 +160,17 @@ impl Policy for Sia {
     fn batching(&self) -> Batching {
         Batching::Agent
     }
+}
+
+/// Accelerators by node that are free or held by active jobs; what completed jobs have yet to give back is neither.
+fn available(view: &ClusterView<'_>) -> Vec<u32> {
+    let mut available = view.free().to_vec();
+    for job in view.jobs() {
+        for slice in job.state.placement.slices() {
+            available[slice.node as usize] += slice.gpus;
+        }
+    }
+    available
 }
 
 fn wanted(view: &ClusterView<'_>, choice: &Choice) -> Wanted {

@@ -27,10 +27,10 @@ pub struct Nodes {
 }
 
 impl Nodes {
-    /// `(id, accelerators)` of each node.
-    pub fn new(nodes: impl IntoIterator<Item = (NodeId, u32)>) -> Self {
+    /// `(id, accelerators that may be given out)` of each node, and the accelerators of a whole one.
+    pub fn new(nodes: impl IntoIterator<Item = (NodeId, u32)>, size: u32) -> Self {
         let (ids, free): (Vec<NodeId>, Vec<u32>) = nodes.into_iter().unzip();
-        Self { ids, size: free.iter().copied().max().unwrap_or(1), free }
+        Self { ids, size: size.max(1), free }
     }
 
     /// Places `jobs`, whose sizes must fit in total, with as few moves as these rules need.
