@@ -49,3 +49,13 @@ fn sia_is_ahead_of_every_rival_on_each_philly_workload() {
         }
     }
 }
+
+#[test]
+#[ignore = "half a minute; `goodput reproduce sia-deviations` prints the same"]
+fn the_departures_of_the_artifact_matter_little_but_for_moves() {
+    let figures = figures("sia-deviations");
+    let change = |case: &str| figures.iter().find(|figure| figure.case == case).unwrap().difference().unwrap();
+    assert_eq!(change("paper"), 0.0);
+    assert!(change("artifact").abs() < 0.1);
+    assert!(change("artifact, moves charged") > change("artifact"), "packing anew is only free in its simulator");
+}

@@ -79,7 +79,7 @@ pub enum ReproduceError {
 }
 
 /// All of them.
-pub const REPRODUCTIONS: &[Reproduction] = &[pollux_table::TABLE, sia::SMALL, sia::PHILLY];
+pub const REPRODUCTIONS: &[Reproduction] = &[pollux_table::TABLE, sia::SMALL, sia::PHILLY, sia::DEVIATIONS];
 
 impl Reproduction {
     /// Runs it on the public files below `data`.

@@ -7,20 +7,12 @@ use goodput_env::model::GoodputModel;
 use goodput_env::view::JobView;
 
 use super::configurations::TypeSizes;
+use super::deviations::Deviations;
 use super::program::Column;
 
-/// Which of two readings of the rule applies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reading {
-    /// The paper's.
-    Paper,
-    /// The public artifact's (see the page of the policy for each difference).
-    Artifact,
-}
-
 /// Goodputs of a job by accelerator type and size, in one unit, the least of them 1 for an accelerator; `cost` holds them.
-pub fn utilities(job: &JobView<'_>, types: &[TypeSizes], reading: Reading) -> Vec<Column> {
-    let mut columns = if is_rigid(job) { rigid(job, types) } else { elastic(job, types, reading) };
+pub fn utilities(job: &JobView<'_>, types: &[TypeSizes], deviations: Deviations) -> Vec<Column> {
+    let mut columns = if is_rigid(job) { rigid(job, types) } else { elastic(job, types, deviations) };
     columns.retain(|column| column.cost > 0.0);
     let least = columns.iter().map(|column| column.cost).fold(f64::INFINITY, f64::min);
     // A job that needs several accelerators counts for as many at least.
@@ -48,18 +40,15 @@ fn rigid(job: &JobView<'_>, types: &[TypeSizes]) -> Vec<Column> {
     (0..types.len()).filter_map(|kind| Some(Column { kind: kind as u16, gpus, cost: on(kind)? })).collect()
 }
 
-fn elastic(job: &JobView<'_>, types: &[TypeSizes], reading: Reading) -> Vec<Column> {
-    let models: Vec<Option<GoodputModel>> = (0..types.len()).map(|kind| model(job, kind as u16, reading)).collect();
-    let Some(source) = source(job, &models, reading) else { return unexplored(job, types, reading) };
+fn elastic(job: &JobView<'_>, types: &[TypeSizes], deviations: Deviations) -> Vec<Column> {
+    let models: Vec<Option<GoodputModel>> = (0..types.len()).map(|kind| model(job, kind as u16, deviations)).collect();
+    let Some(source) = source(job, &models, deviations) else { return unexplored(job, types, deviations) };
     let fixed = job.application().and_then(|app| app.fixed_batch);
-    let most = match (reading, fixed) {
-        (Reading::Artifact, Some(_)) => job.request().gpus,
-        _ => job.max_gpus(),
-    };
+    let most = job.max_gpus();
     let mut columns = Vec::new();
     for (at, sizes) in types.iter().enumerate() {
         let kind = at as u16;
-        let (from, ratio) = match (&models[at], ratio(job, kind, source as u16, reading)) {
+        let (from, ratio) = match (&models[at], ratio(job, kind, source as u16, deviations)) {
             (Some(_), _) => (at, 1.0),
             (None, Some(ratio)) => (source, ratio),
             (None, None) => continue,
@@ -75,10 +64,10 @@ fn elastic(job: &JobView<'_>, types: &[TypeSizes], reading: Reading) -> Vec<Colu
 
 /// The fewest accelerators on each type, for a job that has not run yet. The paper profiles one accelerator of each type beforehand;
 /// the artifact's agents start blind, and every type is worth the same.
-fn unexplored(job: &JobView<'_>, types: &[TypeSizes], reading: Reading) -> Vec<Column> {
-    let worth = |kind: u16| match reading {
-        Reading::Paper => job.single_throughput(kind),
-        Reading::Artifact => job.single_throughput(kind).map(|_| 1.0),
+fn unexplored(job: &JobView<'_>, types: &[TypeSizes], deviations: Deviations) -> Vec<Column> {
+    let worth = |kind: u16| {
+        let throughput = job.single_throughput(kind)?;
+        Some(if deviations.blind_start { 1.0 } else { throughput })
     };
     let fewest = |sizes: &TypeSizes| sizes.sizes.iter().copied().find(|&gpus| gpus >= job.min_gpus());
     let column = |(at, sizes): (usize, &TypeSizes)| {
@@ -89,30 +78,28 @@ fn unexplored(job: &JobView<'_>, types: &[TypeSizes], reading: Reading) -> Vec<C
 
 /// The job's model on a type. The artifact's optimiser takes the batch size asked for as the largest allowed one, which the running
 /// job does not.
-fn model(job: &JobView<'_>, kind: u16, reading: Reading) -> Option<GoodputModel> {
+fn model(job: &JobView<'_>, kind: u16, deviations: Deviations) -> Option<GoodputModel> {
     let mut model = job.goodput_model_on(kind)?;
-    if let (Reading::Artifact, Some(batch)) = (reading, job.request().batch_size) {
+    if let Some(batch) = job.request().batch_size.filter(|_| deviations.capped_batch) {
         model.limits.max = batch.clamp(model.limits.init, model.limits.max);
     }
     Some(model)
 }
 
 /// The type whose model speaks for types without one: that with most replicas measured, or in the artifact the first.
-fn source(job: &JobView<'_>, models: &[Option<GoodputModel>], reading: Reading) -> Option<usize> {
+fn source(job: &JobView<'_>, models: &[Option<GoodputModel>], deviations: Deviations) -> Option<usize> {
     let fitted = (0..models.len()).filter(|&kind| models[kind].is_some());
     let measured = |kind: usize| job.state.profile.on(kind as u16).map_or(0, |seen| seen.max_replicas());
-    match reading {
-        Reading::Paper => fitted.reduce(|best, next| if measured(next) > measured(best) { next } else { best }),
-        Reading::Artifact => fitted.min(),
-    }
+    fitted.reduce(|best, next| if !deviations.first_model && measured(next) > measured(best) { next } else { best })
 }
 
 /// How much faster one accelerator of `kind` is than one of `source`.
-fn ratio(job: &JobView<'_>, kind: u16, source: u16, reading: Reading) -> Option<f64> {
-    match reading {
-        Reading::Paper => Some(job.single_throughput(kind)? / job.single_throughput(source)?),
-        Reading::Artifact => Some(job.largest_over_slowest(kind)? / job.largest_over_slowest(source)?),
-    }
+fn ratio(job: &JobView<'_>, kind: u16, source: u16, deviations: Deviations) -> Option<f64> {
+    let speed = |kind: u16| match deviations.first_model {
+        false => job.single_throughput(kind),
+        true => job.largest_over_slowest(kind),
+    };
+    Some(speed(kind)? / speed(source)?)
 }
 
 fn goodput(model: &GoodputModel, nodes: u32, gpus: u32, fixed: Option<u32>) -> Option<f64> {

@@ -5,6 +5,7 @@
 //! costs it. Jobs that are restarting keep what they have. Placement comes last ([`placing`]).
 
 pub mod configurations;
+pub mod deviations;
 pub mod estimate;
 pub mod placing;
 pub mod program;
@@ -19,7 +20,7 @@ use goodput_env::view::{Batching, ClusterView, JobView};
 
 use crate::heuristic::{Listed, Traits};
 use configurations::TypeSizes;
-use estimate::Reading;
+use deviations::Deviations;
 use placing::{Nodes, Wanted};
 use program::Column;
 
@@ -29,8 +30,8 @@ pub const LISTED: &[Listed] = &[Listed {
     about: "goodput on every accelerator type, one 0-1 program a round, batch sizes adapted",
     source: "Jayaram Subramanya et al., SOSP 2023",
     traits: Traits { preemptive: true, elastic: true, heterogeneous: true },
-    build: |_| Box::new(Sia::new(Reading::Paper)),
-    replica: Some(|_| Box::new(Sia::new(Reading::Artifact))),
+    build: |_| Box::new(Sia::default()),
+    replica: Some(|_| Box::new(Sia::new(Deviations::ARTIFACT))),
 }];
 
 /// Fairness: utilities count to this power (`p` of the paper, section 3.4).
@@ -43,28 +44,28 @@ const CLIP: f64 = 3000.0;
 const ORDER: f64 = 1e-6;
 
 /// The policy.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Sia {
-    reading: Reading,
+    deviations: Deviations,
     types: Vec<TypeSizes>,
 }
 
 impl Sia {
-    /// By the paper or as the artifact behaves.
-    pub fn new(reading: Reading) -> Self {
-        Self { reading, types: Vec::new() }
+    /// By the paper, but for `deviations`.
+    pub fn new(deviations: Deviations) -> Self {
+        Self { deviations, types: Vec::new() }
     }
 
     /// Every configuration of a job with its cost: utility, less restarts, to the power of -0.5.
     fn columns(&self, job: &JobView<'_>, rank: f64) -> Vec<Column> {
-        let mut columns = estimate::utilities(job, &self.types, self.reading);
+        let mut columns = estimate::utilities(job, &self.types, self.deviations);
         let (held, kind, factor) = (job.gpus(), job.kind(), self.restart_factor(job));
         for column in &mut columns {
             let stays = held == 0 || (column.kind == kind && column.gpus == held);
             let utility = if stays { column.cost } else { factor * column.cost };
-            column.cost = match self.reading {
-                Reading::Paper => utility.powf(POWER) * (1.0 + ORDER * rank),
-                Reading::Artifact => rounded(utility),
+            column.cost = match self.deviations.rounded {
+                false => utility.powf(POWER) * (1.0 + ORDER * rank),
+                true => rounded(utility),
             };
         }
         columns
@@ -73,14 +74,12 @@ impl Sia {
     /// What a restart leaves of the job's utility.
     fn restart_factor(&self, job: &JobView<'_>) -> f64 {
         let age = job.age().as_secs_f64();
-        match self.reading {
-            Reading::Paper => restart_factor(age, job.state.restarts, job.restart_secs()),
-            Reading::Artifact => {
-                let name = job.application().map_or("", |app| app.name.as_str());
-                let secs = SwitchCost::SiaSimulatedPolicy.cost_millis(name, 1, 1, true) as f64 / 1e3;
-                if age < secs { 1.0 } else { restart_factor(age, job.state.restarts, secs) }
-            }
+        if !self.deviations.own_restart_costs {
+            return restart_factor(age, job.state.restarts, job.restart_secs());
         }
+        let name = job.application().map_or("", |app| app.name.as_str());
+        let secs = SwitchCost::SiaSimulatedPolicy.cost_millis(name, 1, 1, true) as f64 / 1e3;
+        if age < secs { 1.0 } else { restart_factor(age, job.state.restarts, secs) }
     }
 
     /// The size and type of each job.
@@ -103,7 +102,7 @@ impl Sia {
                 rows.push(self.columns(&job, rank as f64 / jobs));
             }
         }
-        let gap = if self.reading == Reading::Artifact { GAP } else { 0.0 };
+        let gap = if self.deviations.rounded { GAP } else { 0.0 };
         let chosen = program::choose(&rows, &capacity, gap);
         let free = choices.iter_mut().filter(|choice| !choice.pinned);
         for ((choice, columns), chosen) in free.zip(&rows).zip(chosen) {
@@ -145,9 +144,9 @@ impl Policy for Sia {
             let of_type = (0..cluster.nodes.len()).filter(|&id| cluster.nodes[id].accelerator == kind);
             let size = self.types[usize::from(kind)].per_node;
             let nodes = Nodes::new(of_type.map(|id| (id as u32, available[id])), size);
-            let places = match self.reading {
-                Reading::Paper => nodes.stay(&wanted),
-                Reading::Artifact => nodes.ring(&wanted),
+            let places = match self.deviations.repacked {
+                false => nodes.stay(&wanted),
+                true => nodes.ring(&wanted),
             };
             here.iter().zip(places).for_each(|(choice, place)| set(&mut plan, view, choice.job, place));
         }
