@@ -33,7 +33,7 @@ fn jobs(value: &Value) -> Vec<JobSpec> {
 }
 
 fn tiresias(limit: u32, service: Service, starvation_knob: f64) -> Tiresias {
-    Tiresias::new(TiresiasConfig { limits: vec![limit], service, starvation_knob, running_first: true })
+    Tiresias::new(TiresiasConfig { starvation_knob, ..TiresiasConfig::queues(&[limit], service) })
 }
 
 #[test]
@@ -55,13 +55,13 @@ fn tiresias_promotes_the_starving() {
 }
 
 #[test]
-fn shortest_remaining_time_and_service() {
+fn smallest_first_and_shortest_remaining_time_and_service() {
     let first = [("J1", 2, 2), ("J2", 1, 8), ("J3", 2, 6)];
     let second = [("J1", 4, 3), ("J2", 1, 4), ("J3", 1, 5), ("J4", 2, 4)];
     for (key, gpus, jobs) in [("tiresias_example", 2, &first[..]), ("tiresias_example2", 4, &second[..])] {
         let jobs: Vec<JobSpec> = jobs.iter().map(|&(name, gpus, secs)| fixed(name, gpus, secs, 0)).collect();
         let expected = oracle(key);
-        for (name, shortest) in [("SRTF", Shortest::Time), ("SRSF", Shortest::Service)] {
+        for (name, shortest) in [("SF", Shortest::Size), ("SRTF", Shortest::Time), ("SRSF", Shortest::Service)] {
             let found = jcts(&mut Srtf::new(shortest), gpus, jobs.clone());
             assert_eq!(found, numbers(&expected[name]["jct"]), "{key} {name}");
         }

@@ -60,6 +60,16 @@ pub enum DataError {
         /// What is wrong.
         problem: RowProblem,
     },
+    /// JSON that is broken, or of another shape than expected.
+    #[error("{}: {at}: {problem}", path.display())]
+    Json {
+        /// The file.
+        path: PathBuf,
+        /// Where in it.
+        at: String,
+        /// What is wrong there.
+        problem: String,
+    },
     /// A profile lacks rows that its neighbours imply.
     #[error("{}:{line}: the profile has a hole: {what}", path.display())]
     Hole {
@@ -154,6 +164,28 @@ pub enum DataError {
         /// What is wrong.
         what: String,
     },
+    /// A list of accelerators that is not valid TOML of the expected shape.
+    #[error("{}:{line}:{column}: {message}", path.display())]
+    AcceleratorFile {
+        /// The file.
+        path: PathBuf,
+        /// Line, from 1.
+        line: u64,
+        /// Column, from 1.
+        column: u64,
+        /// What the parser says.
+        message: String,
+    },
+    /// An accelerator type that contradicts itself.
+    #[error("{}: accelerator `{accelerator}`: {what}", path.display())]
+    Accelerator {
+        /// The file.
+        path: PathBuf,
+        /// Its name.
+        accelerator: String,
+        /// What is wrong.
+        what: String,
+    },
 }
 
 /// What is wrong with one row.
@@ -193,12 +225,28 @@ pub enum RowProblem {
         /// Names that are.
         known: String,
     },
+    /// A class of jobs whose speed was not measured.
+    #[error("jobs of type `{name}` on {gpus} accelerators have no measured speed (known at that size: {known})")]
+    UnknownClass {
+        /// The class.
+        name: String,
+        /// Accelerators.
+        gpus: u32,
+        /// Names that are known.
+        known: String,
+    },
     /// Neither a duration nor an application: there is nothing to simulate.
     #[error("the job has neither an application nor a duration")]
     NoWork,
     /// A range of sizes, but only one duration.
     #[error("the job has a range of sizes but no catalogued application that says how fast it is at each")]
     ElasticWithoutModel,
+    /// A row too many.
+    #[error("one row too many: expected {expected}")]
+    Extra {
+        /// What the file should describe.
+        expected: &'static str,
+    },
     /// Sizes that contradict each other.
     #[error("gpus {gpus} are not within gpu_min {min} and gpu_max {max}")]
     Sizes {
@@ -219,9 +267,11 @@ impl RowProblem {
             Self::Value { column, .. } => column,
             Self::Duplicate { .. } => "duplicate job",
             Self::UnknownApplication { .. } => "unknown application",
+            Self::UnknownClass { .. } => "unknown class",
             Self::NoWork => "nothing to do",
             Self::ElasticWithoutModel => "elastic without a model",
             Self::Sizes { .. } => "sizes",
+            Self::Extra { .. } => "extra row",
         }
     }
 
@@ -232,8 +282,10 @@ impl RowProblem {
             Self::Value { .. } => "correct the value, or drop the row with `goodput data import`",
             Self::Duplicate { .. } => "rename one of the jobs",
             Self::UnknownApplication { .. } => "use a catalogued application, or give its measurements with --profiles",
+            Self::UnknownClass { .. } => "add the type to the file of throughputs, or drop the row",
             Self::NoWork => "give a duration_secs or an application",
             Self::ElasticWithoutModel => "leave gpu_min and gpu_max empty, or name a catalogued application",
+            Self::Extra { .. } => "keep the first row only",
             Self::Sizes { .. } => "keep gpu_min <= gpus <= gpu_max",
         }
     }
@@ -249,6 +301,7 @@ impl DataError {
             | Self::MissingColumn { path, .. }
             | Self::Empty { path }
             | Self::Row { path, .. }
+            | Self::Json { path, .. }
             | Self::Hole { path, .. }
             | Self::NoProfiles { path }
             | Self::Profile { path, .. }
@@ -258,14 +311,19 @@ impl DataError {
             | Self::ColumnType { path, .. }
             | Self::Ragged { path, .. }
             | Self::Catalog { path, .. }
-            | Self::Application { path, .. } => path,
+            | Self::Application { path, .. }
+            | Self::AcceleratorFile { path, .. }
+            | Self::Accelerator { path, .. } => path,
         }
     }
 
     /// Line in the file, from 1, where there is one.
     pub fn line(&self) -> Option<u64> {
         match self {
-            Self::Row { line, .. } | Self::Hole { line, .. } | Self::Catalog { line, .. } => Some(*line),
+            Self::Row { line, .. }
+            | Self::Hole { line, .. }
+            | Self::Catalog { line, .. }
+            | Self::AcceleratorFile { line, .. } => Some(*line),
             Self::Format { .. } | Self::MissingColumn { .. } => Some(1),
             _ => None,
         }
@@ -280,6 +338,7 @@ impl DataError {
             Self::MissingColumn { .. } => "`goodput list formats` shows the columns of each format",
             Self::Empty { .. } => "a workload needs at least one job below its header",
             Self::Row { problem, .. } => problem.remedy(),
+            Self::Json { .. } => "take the file from the original artifact again",
             Self::Hole { .. } => "restore the missing rows or files from the original profile",
             Self::NoProfiles { .. } => "point --profiles at the directory that holds one directory an application",
             Self::Profile { .. } | Self::Limits { .. } | Self::Table { .. } => {
@@ -288,6 +347,9 @@ impl DataError {
             Self::Parquet { .. } => "the file is damaged or not Parquet: import it again",
             Self::ColumnType { .. } => "write the file with `goodput data import`",
             Self::Ragged { .. } => "give every column as many values",
+            Self::AcceleratorFile { .. } | Self::Accelerator { .. } => {
+                "correct the entry; the shipped datasets/catalog/accelerators.toml shows every field"
+            }
             Self::Catalog { .. } | Self::Application { .. } => {
                 "`goodput data fit --profiles DIR -o FILE` writes a valid catalog"
             }

@@ -1,6 +1,7 @@
 //! The one job table that every importer fills and every generator makes, and its way into the environment.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use goodput_env::application::Application;
 use goodput_env::job::{Elasticity, JobRequest, JobSpec, Work, Workload};
@@ -41,12 +42,26 @@ pub struct JobRow {
 /// The line and problem of the first row that cannot be simulated.
 pub fn into_workload(rows: Vec<JobRow>, catalog: &Catalog) -> Result<(Workload, Vec<String>), (u64, RowProblem)> {
     let tenants = tenants(&rows);
+    let models = models(&rows, catalog);
     let mut jobs = Vec::with_capacity(rows.len());
     for row in rows {
         let tenant = tenant_index(&tenants, &row);
         jobs.push(job(row, tenant, catalog)?);
     }
-    Ok((Workload::new(catalog.applications.clone(), jobs), tenants))
+    Ok((Workload { models, ..Workload::new(catalog.applications.clone(), jobs) }, tenants))
+}
+
+/// Models that the trace names and the catalog does not have, by job.
+fn models(rows: &[JobRow], catalog: &Catalog) -> BTreeMap<String, Arc<str>> {
+    let mut names: BTreeMap<&str, Arc<str>> = BTreeMap::new();
+    let mut models = BTreeMap::new();
+    for row in rows {
+        if let Some(name) = row.application.as_deref().filter(|name| catalog.index(name).is_none()) {
+            let name = names.entry(name).or_insert_with(|| name.into());
+            models.insert(row.job_id.clone(), name.clone());
+        }
+    }
+    models
 }
 
 /// What is wrong with a row as a job over `catalog`, if anything.

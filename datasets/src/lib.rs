@@ -6,6 +6,7 @@
 //! - [`jobs`]: that table, and how it becomes a `Workload` of the environment.
 //! - [`store`]: the table as Parquet with units in column names and provenance in the metadata; any table of columns as Parquet or CSV.
 //! - [`catalog`]: the applications that jobs train, as shipped with the product; [`fit`] makes it from public measurements.
+//! - [`accelerators`]: what is known of accelerator types, with sources.
 //! - [`synth`]: workload generators by seed.
 //! - [`inspect`], [`validate`]: what a workload asks of a cluster, and what is wrong with it.
 //!
@@ -13,6 +14,7 @@
 //! Importing is lenient and reports; running is strict: [`read_workload`] refuses a file with a refused row, because a
 //! simulation of 159 of 160 jobs compares with nothing.
 
+pub mod accelerators;
 pub mod catalog;
 mod csv_rows;
 pub mod error;
@@ -25,6 +27,7 @@ pub mod synth;
 pub mod validate;
 pub mod workload;
 
+pub use accelerators::Accelerators;
 pub use catalog::Catalog;
 pub use error::DataError;
 pub use workload::{Loaded, import_table, read_jobs, read_workload};

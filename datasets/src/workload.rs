@@ -21,7 +21,7 @@ pub struct Loaded {
     pub tenants: Vec<String>,
 }
 
-/// Reads the jobs of a canonical Parquet file, a Pollux workload or a Philly trace, recognised by content; refused rows are in the report.
+/// Reads the jobs of a canonical Parquet file or of a published trace, recognised by content; refused rows are in the report.
 ///
 /// # Errors
 /// Where the file cannot be read, is of no known format, lacks a column or has no rows.
@@ -44,6 +44,8 @@ pub fn parse_jobs(path: &Path, bytes: Vec<u8>) -> Result<Imported, DataError> {
         import::pollux::parse(path, &bytes)
     } else if has(import::philly::COLUMNS) >= 3 {
         import::philly::parse(path, &bytes)
+    } else if has(import::tiresias::COLUMNS) >= 3 {
+        import::tiresias::parse(path, &bytes)
     } else if first_line(&bytes).is_empty() {
         Err(DataError::Empty { path: path.to_owned() })
     } else {

@@ -89,6 +89,18 @@ proptest! {
     }
 
     #[test]
+    fn mutated_tiresias_traces_clusters_and_samples(breaks in breaks()) {
+        thread_local!(static TEXT: Vec<u8> = head("reference/tiresias/60_job.csv", 12));
+        TEXT.with(|text| exercise(&mutate(text, &breaks)));
+        let path = Path::new("fuzzed");
+        let cluster = b"num_switch,num_node_p_switch,num_gpu_p_node,num_cpu_p_node,mem_p_node\n5,32,8,128,256\n";
+        if let Ok(found) = import::tiresias_cluster::parse(path, &mutate(cluster, &breaks)) {
+            let _ = found.cluster();
+        }
+        let _ = import::tiresias_samples::parse(path, &mutate(b"duration\n121\n122\n124\n", &breaks));
+    }
+
+    #[test]
     fn mutated_profiles(breaks in breaks()) {
         thread_local!(static TEXTS: [Vec<u8>; 3] = [
             head("data/pollux/traces/bert/placements.csv", 30),

@@ -5,7 +5,7 @@ use thiserror::Error;
 
 use crate::cluster::NodeId;
 use crate::job::JobId;
-use crate::plan::Plan;
+use crate::plan::{Change, Plan};
 use crate::view::ClusterView;
 
 /// A rule that a plan breaks.
@@ -48,6 +48,16 @@ pub enum Violation {
     MixedTypes {
         /// The job.
         job: JobId,
+    },
+    /// Two jobs on the same accelerators are changed together, to the same placement, and were measured together.
+    #[error("job {} cannot share accelerators with job {}: {problem}", .job.0, .partner.0)]
+    Sharing {
+        /// The job.
+        job: JobId,
+        /// The other one.
+        partner: JobId,
+        /// Why not.
+        problem: String,
     },
     /// More accelerators than the node has.
     #[error("node {node} would be short of {missing} accelerators")]
@@ -93,8 +103,18 @@ impl Guard {
                 violations.push(Violation::UnknownJob { job });
                 continue;
             };
-            for held in known.state.placement.slices() {
-                self.balance[held.node as usize] += i64::from(held.gpus);
+            // What two jobs share is free when both have left, and is taken once: it counts for the first of them.
+            let first_of = |partner: Option<JobId>| partner.is_none_or(|partner| job < partner);
+            let left = |partner: JobId| plan.changes.iter().any(|change| change.job == partner);
+            if known.state.partner.is_none_or(|partner| job < partner && left(partner)) {
+                for held in known.state.placement.slices() {
+                    self.balance[held.node as usize] += i64::from(held.gpus);
+                }
+            }
+            if let Some(partner) = change.partner
+                && let Some(problem) = unfit(view, plan, change, partner)
+            {
+                violations.push(Violation::Sharing { job, partner, problem: problem.into() });
             }
             let (min, max, gpus) = (known.min_gpus(), known.request().max_gpus(), change.placement.gpus());
             if gpus > 0 && !(min..=max).contains(&gpus) {
@@ -106,7 +126,9 @@ impl Guard {
                     violations.push(Violation::UnknownNode { job, node: slice.node });
                     continue;
                 };
-                self.balance[slice.node as usize] -= i64::from(slice.gpus);
+                if first_of(change.partner) {
+                    self.balance[slice.node as usize] -= i64::from(slice.gpus);
+                }
                 if *accelerator.get_or_insert(node.accelerator) != node.accelerator {
                     violations.push(Violation::MixedTypes { job });
                 }
@@ -116,5 +138,25 @@ impl Guard {
             violations.push(Violation::Capacity { node: node as NodeId, missing: balance.unsigned_abs() as u32 });
         }
         if violations.is_empty() { Ok(()) } else { Err(violations) }
+    }
+}
+
+/// Why a change to shared accelerators cannot be made.
+fn unfit(view: &ClusterView<'_>, plan: &Plan, change: &Change, partner: JobId) -> Option<&'static str> {
+    if partner == change.job {
+        return Some("it is the same job");
+    }
+    let back = plan.changes.iter().find(|other| other.job == partner && other.partner == Some(change.job));
+    let Some(back) = back else { return Some("that job is not to share with it") };
+    if back.placement != change.placement {
+        return Some("their placements differ");
+    }
+    let node = change.placement.slices().first().and_then(|slice| view.cluster().nodes.get(slice.node as usize));
+    match node {
+        None => Some("they would hold nothing"),
+        Some(node) if view.shared_rates(change.job, partner, node.accelerator).is_none() => {
+            Some("they were not measured together on this type of accelerator")
+        }
+        Some(_) => None,
     }
 }

@@ -107,6 +107,9 @@ pub struct JobClass {
     pub gpus: u32,
     /// Steps per second by name of accelerator type. A type that is absent was not measured or cannot run it.
     pub steps_per_sec: BTreeMap<String, f64>,
+    /// The same beside another job on the same accelerators: by name of accelerator type, then by name of the other's class, which
+    /// runs on as many. A pair that is absent was not measured or does not fit.
+    pub steps_per_sec_beside: BTreeMap<String, BTreeMap<String, f64>>,
 }
 
 /// A job of a workload.
@@ -127,6 +130,9 @@ pub struct Workload {
     pub classes: Vec<Arc<JobClass>>,
     /// Jobs in ascending order of submission.
     pub jobs: Vec<JobSpec>,
+    /// What a job trains by the trace, by the job's name, where that is neither an application nor a class: its duration alone says
+    /// how long it runs, but a policy may still go by the model (placement by tensor sizes does).
+    pub models: BTreeMap<String, Arc<str>>,
 }
 
 impl Workload {
@@ -138,7 +144,7 @@ impl Workload {
     /// The same for jobs counted in steps.
     pub fn of_classes(classes: Vec<Arc<JobClass>>, mut jobs: Vec<JobSpec>) -> Self {
         jobs.sort_by_key(|job| job.request.submit);
-        Self { applications: Vec::new(), classes, jobs }
+        Self { classes, jobs, ..Self::default() }
     }
 
     /// The application a job trains, if any.
@@ -146,6 +152,14 @@ impl Workload {
         match self.jobs[job.index()].work {
             Work::Application { index } => self.applications.get(index as usize),
             Work::Fixed { .. } | Work::Steps { .. } => None,
+        }
+    }
+
+    /// The name of the model a job trains: of its application or class, else what the trace calls it; `""` where nothing is known.
+    pub fn model_name(&self, job: JobId) -> &str {
+        match self.application_name(job) {
+            "" => self.models.get(&self.jobs[job.index()].request.name).map_or("", |model| model),
+            name => name,
         }
     }
 

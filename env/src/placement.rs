@@ -59,6 +59,7 @@ impl Placement {
     }
 
     /// Whether nothing is held.
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -12,6 +12,9 @@ pub struct Change {
     pub job: JobId,
     /// Where it is to run from now on.
     pub placement: Placement,
+    /// Another job that runs on the same accelerators at the same time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub partner: Option<JobId>,
 }
 
 /// The changes of one decision. Jobs that are not named keep what they have. All changes take effect at once: capacity is
@@ -30,6 +33,12 @@ impl Plan {
 
     /// Moves `job` to `placement`.
     pub fn set(&mut self, job: JobId, placement: Placement) {
-        self.changes.push(Change { job, placement });
+        self.changes.push(Change { job, placement, partner: None });
+    }
+
+    /// Lets two jobs share `placement`: both run on all of it at once, which counts once. When one of them leaves, the other stays.
+    pub fn share(&mut self, one: JobId, other: JobId, placement: Placement) {
+        self.changes.push(Change { job: one, placement: placement.clone(), partner: Some(other) });
+        self.changes.push(Change { job: other, placement, partner: Some(one) });
     }
 }

@@ -122,9 +122,17 @@ impl<'a> ClusterView<'a> {
     }
 
     /// One active job.
+    #[inline]
     pub fn job(&self, id: JobId) -> Option<JobView<'a>> {
         let state = self.table.get(id)?;
         Some(JobView { state, view: *self })
+    }
+
+    /// Work per second of two jobs on the same accelerators of type `kind`, as many as each of them asked for; `None` where they were not
+    /// measured together or do not fit.
+    pub fn shared_rates(&self, one: JobId, other: JobId, kind: u16) -> Option<[f64; 2]> {
+        let scenario = self.scenario;
+        Some([scenario.rate_beside(one, other, kind)?, scenario.rate_beside(other, one, kind)?])
     }
 
     /// Number of jobs in the workload so far and to come; ids are below it.
@@ -155,6 +163,11 @@ impl<'a> JobView<'a> {
     /// The application it trains; its name, limits and published constants are no secret.
     pub fn application(&self) -> Option<&'a Application> {
         self.view.scenario.workload.application(self.state.id).map(|application| &**application)
+    }
+
+    /// The name of the model it trains, as submitted; `""` where the trace does not tell.
+    pub fn model_name(&self) -> &'a str {
+        self.view.scenario.workload.model_name(self.state.id)
     }
 
     /// The accelerator type it holds, else the first of the cluster: what a policy that is blind to types goes by.

@@ -89,7 +89,7 @@ fn steps(name: &str, gpus: u32, class: u16, steps: f64) -> JobSpec {
 
 fn class(rates: &[(&str, f64)]) -> Arc<JobClass> {
     let steps_per_sec = rates.iter().map(|&(name, rate)| (name.to_string(), rate)).collect();
-    Arc::new(JobClass { name: "class".into(), gpus: 2, steps_per_sec })
+    Arc::new(JobClass { name: "class".into(), gpus: 2, steps_per_sec, ..JobClass::default() })
 }
 
 #[test]

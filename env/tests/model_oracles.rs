@@ -80,6 +80,9 @@ fn adascale_gain() {
     let oracle = model_data::shared_json("oracles/oracles.json");
     for (scale, gain) in oracle["adascale"].as_object().unwrap() {
         near(stats.gain(scale.parse().unwrap()), number(gain), 5e-7);
+        let rule = goodput_env::model::LearningRateRule::AdaScale;
+        near(rule.factor(scale.parse().unwrap(), stats, 0.0), number(gain), 5e-7);
+        near(rule.adam_factor(scale.parse().unwrap(), stats, 0.0), number(gain).sqrt(), 5e-7);
     }
     assert_eq!(GradientStats { sqr: 0.0, var: 0.0 }.gain(4.0), 1.0, "no statistics, no gain");
     assert_eq!(GradientStats { sqr: -1.0, var: 0.5 }.gain(4.0), 1.0, "a negative estimate is no statistics");

@@ -11,7 +11,7 @@ use goodput_env::cluster::{AcceleratorType, Cluster, Kind, Node};
 use goodput_env::gym::Reward;
 use goodput_env::job::Workload;
 use goodput_env::model::SwitchCost;
-use goodput_env::sim::{Rounds, Scenario, SimOptions};
+use goodput_env::sim::{Resize, Rounds, Scenario, SimOptions};
 use goodput_env::time::SimTime;
 use goodput_env::view::{Batching, Information};
 use schemars::JsonSchema;
@@ -71,6 +71,8 @@ pub struct EnvironmentConfig {
     pub on_churn: bool,
     /// Cost of changing a job's placement, by name: `zero`, `pollux_const`.
     pub switch_cost: String,
+    /// How a running job's change of size is carried out.
+    pub resize: Resize,
     /// Slowdown, in [0, 1), of distributed jobs that share a node.
     pub interference: f64,
     /// How jobs choose their batch size.
@@ -91,6 +93,7 @@ impl Default for EnvironmentConfig {
             round_secs: Some(300.0),
             on_churn: true,
             switch_cost: "pollux_const".into(),
+            resize: Resize::StopRestart,
             interference: 0.0,
             batching: Batching::Catalog,
             information: Information::Estimate { sigma: 0.5 },
@@ -260,6 +263,7 @@ impl EnvironmentConfig {
         Ok(SimOptions {
             rounds: Rounds { period, on_churn: self.on_churn },
             switch_cost,
+            resize: self.resize,
             interference: self.interference,
             batching: self.batching,
             information: self.information,

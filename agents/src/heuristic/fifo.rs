@@ -9,7 +9,7 @@ use goodput_env::policy::Policy;
 use goodput_env::view::ClusterView;
 
 use crate::heuristic::{Listed, Traits};
-use crate::placement::{Free, Packer};
+use crate::placement::{Free, Packer, Yarn};
 
 /// In the list of policies.
 pub const LISTED: &[Listed] = &[
@@ -35,6 +35,7 @@ pub const LISTED: &[Listed] = &[
 #[derive(Clone, Debug, Default)]
 pub struct Fifo {
     backfill: bool,
+    scheme: Option<Yarn>,
     free: Free,
 }
 
@@ -48,6 +49,11 @@ impl Fifo {
     pub fn backfill() -> Self {
         Self { backfill: true, ..Self::default() }
     }
+
+    /// Placed by `scheme` of the Tiresias simulator, so that a job may not fit although enough accelerators are free.
+    pub fn placed_by(self, scheme: Yarn) -> Self {
+        Self { scheme: Some(scheme), ..self }
+    }
 }
 
 impl Policy for Fifo {
@@ -58,7 +64,12 @@ impl Policy for Fifo {
             if self.free.total() == 0 {
                 break;
             }
-            match Packer::FewestNodes.place(view.cluster(), &mut self.free, job.request().gpus) {
+            let gpus = job.request().gpus;
+            let placement = match self.scheme {
+                Some(scheme) => scheme.place(view.cluster(), &mut self.free, gpus),
+                None => Packer::FewestNodes.place(view.cluster(), &mut self.free, gpus),
+            };
+            match placement {
                 Some(placement) => plan.set(job.id(), placement),
                 None if self.backfill => {}
                 None => break,

@@ -1,15 +1,35 @@
 //! Published scheduling policies, one file a paper, named by the paper's name, and the list of them by the names users type.
 
+pub mod afs;
+pub mod allox;
+pub mod drf;
 pub mod fifo;
+pub mod gandiva;
+pub mod gavel;
+pub mod gittins;
 pub mod optimus;
 pub mod pollux;
 mod registry;
 pub mod sia;
 pub mod srtf;
+pub mod themis;
 pub mod tiresias;
 
 pub use registry::{Listed, REPLICA, Traits, by_name, names, policies};
 
 /// Entries of each paper's file.
-const PAPERS: &[&[Listed]] =
-    &[fifo::LISTED, srtf::LISTED, tiresias::LISTED, optimus::LISTED, pollux::LISTED, sia::LISTED];
+const PAPERS: &[&[Listed]] = &[
+    fifo::LISTED,
+    srtf::LISTED,
+    tiresias::LISTED,
+    gittins::LISTED,
+    optimus::LISTED,
+    pollux::LISTED,
+    sia::LISTED,
+    afs::LISTED,
+    themis::LISTED,
+    gandiva::LISTED,
+    drf::LISTED,
+    gavel::LISTED,
+    allox::LISTED,
+];

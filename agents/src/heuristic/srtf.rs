@@ -1,9 +1,9 @@
 //! Shortest remaining time first, preemptive: optimal for one server (Schrage 1968), and the bar for mean completion time here.
 //!
 //! The rigid form runs jobs at the size they asked for. A job that does not fit is passed over, so the narrow may go past the wide.
-//! The two-dimensional form orders by remaining accelerator time instead, so that a wide job must be short to go first (SRSF in
-//! Gu et al., NSDI'19). The elastic form gives the shortest job all that makes it faster before the next one gets anything: the strawman of
-//! Hwang et al. (AFS, NSDI'21), which wastes accelerators on jobs that scale badly.
+//! The two-dimensional form orders by remaining accelerator time instead, so that a wide job must be short to go first, and smallest first
+//! by width alone (SRSF and SF in Gu et al., NSDI'19). The elastic form gives the shortest job all that makes it faster before the
+//! next one gets anything: the strawman of Hwang et al. (AFS, NSDI'21), which wastes accelerators on jobs that scale badly.
 //!
 //! Waiting costs a job nothing and running makes it shorter, so between churn the order changes only among running jobs.
 
@@ -14,25 +14,33 @@ use goodput_env::policy::Policy;
 use goodput_env::view::{ClusterView, Information, JobView};
 
 use crate::heuristic::{Listed, Traits};
-use crate::placement::{Free, Packer};
+use crate::placement::{Free, Packer, Yarn};
 
 /// In the list of policies.
 pub const LISTED: &[Listed] = &[
     Listed {
+        name: "smallest-first",
+        about: "preemptive, fewest accelerators asked for first",
+        source: "SF in Gu et al. (Tiresias), NSDI 2019; `sjf` of its simulator",
+        traits: Traits { preemptive: true, elastic: false, heterogeneous: false },
+        build: |_| Box::new(Srtf::new(Shortest::Size)),
+        replica: None,
+    },
+    Listed {
         name: "srtf",
         about: "preemptive, least remaining time first, at the requested size",
-        source: "Schrage, Operations Research 1968",
+        source: "Schrage, Operations Research 1968; `shortest` of the Tiresias simulator",
         traits: Traits { preemptive: true, elastic: false, heterogeneous: false },
         build: |_| Box::new(Srtf::new(Shortest::Time)),
-        replica: None,
+        replica: Some(|_| Box::new(Srtf::artifact(Shortest::Time))),
     },
     Listed {
         name: "srsf",
         about: "preemptive, least remaining accelerator time first, at the requested size",
-        source: "Gu et al. (Tiresias), NSDI 2019",
+        source: "Gu et al. (Tiresias), NSDI 2019; `shortest-gpu` of its simulator",
         traits: Traits { preemptive: true, elastic: false, heterogeneous: false },
         build: |_| Box::new(Srtf::new(Shortest::Service)),
-        replica: None,
+        replica: Some(|_| Box::new(Srtf::artifact(Shortest::Service))),
     },
     Listed {
         name: "srtf-elastic",
@@ -47,6 +55,8 @@ pub const LISTED: &[Listed] = &[
 /// What is shortest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Shortest {
+    /// Accelerators asked for, whatever the length.
+    Size,
     /// Seconds left at the requested size.
     #[default]
     Time,
@@ -60,19 +70,15 @@ pub enum Shortest {
 #[derive(Clone, Debug, Default)]
 pub struct Srtf {
     shortest: Shortest,
-    free: Free,
-    order: Vec<Entry>,
-    placed: Vec<(JobId, u32)>,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Entry {
-    /// Bits of a non-negative float: they sort like the float and faster.
-    key: u64,
-    job: JobId,
-    min: u32,
-    max: u32,
-    held: u32,
+    /// Ties keep the order of the decision before (Tiresias simulator).
+    keeps_order: bool,
+    /// Everything is placed anew at each decision by this scheme (Tiresias simulator).
+    scheme: Option<Yarn>,
+    admission: Admission,
+    /// Active jobs in the order of the decision before.
+    line: Vec<JobId>,
+    keyed: Vec<(u64, Ask)>,
+    asks: Vec<Ask>,
 }
 
 impl Srtf {
@@ -81,15 +87,30 @@ impl Srtf {
         Self { shortest, ..Self::default() }
     }
 
-    fn entry(&self, job: &JobView<'_>, capacity: u32) -> Entry {
+    /// As the Tiresias simulator does: it sorts one list in place at every event, so that equal jobs keep the order that they got when
+    /// they last differed, instead of going by submission.
+    pub fn artifact(shortest: Shortest) -> Self {
+        Self { keeps_order: true, ..Self::new(shortest) }
+    }
+
+    /// As the Tiresias simulator places jobs under `scheme`: the cluster is emptied and filled again at every event.
+    pub fn placed_anew_by(self, scheme: Yarn) -> Self {
+        Self { scheme: Some(scheme), ..self }
+    }
+
+    fn ask(&self, job: &JobView<'_>, capacity: u32) -> (u64, Ask) {
         let request = job.request();
         let (min, max) = match self.shortest {
-            Shortest::Time | Shortest::Service => (request.gpus, request.gpus),
             Shortest::ElasticTime => (job.min_gpus(), fastest_size(job, capacity)),
+            _ => (request.gpus, request.gpus),
         };
-        let weight = if self.shortest == Shortest::Service { f64::from(min) } else { 1.0 };
-        let key = job.remaining_secs(min).map_or(f64::INFINITY, |secs| secs * weight);
-        Entry { key: key.to_bits(), job: job.id(), min, max, held: job.gpus() }
+        let key = match self.shortest {
+            Shortest::Size => f64::from(min),
+            Shortest::Service => job.remaining_secs(min).map_or(f64::INFINITY, |secs| secs * f64::from(min)),
+            Shortest::Time | Shortest::ElasticTime => job.remaining_secs(min).unwrap_or(f64::INFINITY),
+        };
+        // The bits of a non-negative float sort like the float, and faster.
+        (key.to_bits(), Ask { job: job.id(), min, max, held: job.gpus() })
     }
 }
 
@@ -103,42 +124,110 @@ fn fastest_size(job: &JobView<'_>, capacity: u32) -> u32 {
 impl Policy for Srtf {
     fn decide(&mut self, view: &ClusterView<'_>) -> Plan {
         let capacity = view.cluster().total_gpus();
-        let mut order = std::mem::take(&mut self.order);
-        order.clear();
-        order.extend(view.jobs().map(|job| self.entry(&job, capacity)));
-        order.sort_unstable_by_key(|entry| (entry.key, entry.job));
+        let mut keyed = std::mem::take(&mut self.keyed);
+        keyed.clear();
+        if self.keeps_order {
+            keep_line(&mut self.line, view);
+            keyed.extend(self.line.iter().filter_map(|&job| Some(self.ask(&view.job(job)?, capacity))));
+            keyed.sort_by_key(|(key, _)| *key);
+            self.line.clear();
+            self.line.extend(keyed.iter().map(|(_, ask)| ask.job));
+        } else {
+            keyed.extend(view.jobs().map(|job| self.ask(&job, capacity)));
+            keyed.sort_unstable_by_key(|(key, ask)| (*key, ask.job));
+        }
+        self.asks.clear();
+        self.asks.extend(keyed.iter().map(|(_, ask)| *ask));
+        self.keyed = keyed;
+        match self.scheme {
+            Some(scheme) => self.admission.place_anew(view, &self.asks, scheme),
+            None => self.admission.admit(view, &self.asks, |_, _| {}),
+        }
+    }
 
-        let mut left = view.total_free() + order.iter().map(|entry| entry.held).sum::<u32>();
+    fn information(&self) -> Information {
+        self.needs()
+    }
+
+    fn needs(&self) -> Information {
+        match self.shortest {
+            Shortest::Size => Information::Profiled,
+            _ => Information::Estimate { sigma: 0.0 },
+        }
+    }
+}
+
+/// Forgets completed jobs and appends new ones, by id.
+pub(crate) fn keep_line(line: &mut Vec<JobId>, view: &ClusterView<'_>) {
+    let newest = line.iter().copied().max();
+    line.retain(|&job| view.job(job).is_some());
+    let old = line.len();
+    line.extend(view.jobs().rev().map(|job| job.id()).take_while(|&job| newest.is_none_or(|newest| job > newest)));
+    line[old..].reverse();
+}
+
+/// What a job asks for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ask {
+    pub job: JobId,
+    /// Fewest accelerators it runs on.
+    pub min: u32,
+    /// Most that it is to get.
+    pub max: u32,
+    /// Accelerators it holds.
+    pub held: u32,
+}
+
+/// Grants asks in order of priority, passing over what does not fit; jobs whose size stays keep their nodes.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Admission {
+    free: Free,
+    placed: Vec<(JobId, u32)>,
+}
+
+impl Admission {
+    /// Tells `granted` what each job gets.
+    pub fn admit(&mut self, view: &ClusterView<'_>, asks: &[Ask], mut granted: impl FnMut(JobId, u32)) -> Plan {
+        let mut left = view.total_free() + asks.iter().map(|ask| ask.held).sum::<u32>();
         let mut plan = Plan::keep();
         self.free.reset(view.free());
         self.placed.clear();
-        for entry in &order {
-            let gpus = if entry.min <= left { entry.max.min(left) } else { 0 };
+        for ask in asks {
+            let gpus = if ask.min <= left { ask.max.min(left) } else { 0 };
             left -= gpus;
-            if gpus == entry.held {
+            granted(ask.job, gpus);
+            if gpus == ask.held {
                 continue;
             }
-            if let Some(job) = view.job(entry.job).filter(|_| entry.held > 0) {
+            if let Some(job) = view.job(ask.job).filter(|_| ask.held > 0) {
                 self.free.release(&job.state.placement);
             }
             match gpus {
-                0 => plan.set(entry.job, Placement::none()),
-                _ => self.placed.push((entry.job, gpus)),
+                0 => plan.set(ask.job, Placement::none()),
+                _ => self.placed.push((ask.job, gpus)),
             }
         }
         for &(job, gpus) in &self.placed {
             let placement = Packer::FewestNodes.place(view.cluster(), &mut self.free, gpus);
             plan.set(job, placement.unwrap_or_else(Placement::none));
         }
-        self.order = order;
         plan
     }
 
-    fn information(&self) -> Information {
-        Information::Estimate { sigma: 0.0 }
-    }
-
-    fn needs(&self) -> Information {
-        Information::Estimate { sigma: 0.0 }
+    /// Empties the cluster and fills it again by `scheme`.
+    fn place_anew(&mut self, view: &ClusterView<'_>, asks: &[Ask], scheme: Yarn) -> Plan {
+        self.free.reset(view.free());
+        let held = |ask: &Ask| view.job(ask.job).map(|job| job.state.placement.clone()).unwrap_or_default();
+        for ask in asks.iter().filter(|ask| ask.held > 0) {
+            self.free.release(&held(ask));
+        }
+        let mut plan = Plan::keep();
+        for ask in asks {
+            let placement = scheme.place(view.cluster(), &mut self.free, ask.max).unwrap_or_default();
+            if placement != held(ask) {
+                plan.set(ask.job, placement);
+            }
+        }
+        plan
     }
 }

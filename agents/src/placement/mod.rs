@@ -3,9 +3,16 @@
 //! Published schedulers differ in their packer as much as in their order of jobs, and a profile keyed by placement tells one
 //! from the other. So a policy names its packer, and a comparison can hold it fixed.
 
+mod elastic;
+pub mod fractional;
 mod free;
+mod skew;
+mod yarn;
 
+pub use elastic::resize;
 pub use free::Free;
+pub use skew::{ModelTensors, Skew, TENSORS};
+pub use yarn::Yarn;
 
 use goodput_env::cluster::Cluster;
 use goodput_env::gym::pack;

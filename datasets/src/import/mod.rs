@@ -1,12 +1,18 @@
 //! Importers: one file a public format. Each takes the bytes of a file and gives rows of the job table with a report;
 //! profiles of applications become a catalog.
 
+pub mod gavel;
+pub mod gavel_throughputs;
+pub mod openb;
 pub mod philly;
 pub mod pollux;
 pub mod pollux_profiles;
 pub mod sia_profiles;
 pub mod sia_workloads;
 pub mod step_times;
+pub mod tiresias;
+pub mod tiresias_cluster;
+pub mod tiresias_samples;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -28,6 +34,8 @@ pub enum Format {
     Pollux,
     /// The Philly trace as the Pollux artifact extracted it.
     Philly,
+    /// A trace of the Tiresias simulator.
+    Tiresias,
 }
 
 impl Format {
@@ -37,13 +45,14 @@ impl Format {
             Self::Jobs => "jobs",
             Self::Pollux => "pollux",
             Self::Philly => "philly",
+            Self::Tiresias => "tiresias",
         }
     }
 
     /// Licence of the published files in it; empty where that is up to the file.
     pub fn licence(self) -> &'static str {
         match self {
-            Self::Jobs => "",
+            Self::Jobs | Self::Tiresias => "",
             Self::Pollux => "Apache-2.0",
             Self::Philly => "CC-BY-4.0",
         }

@@ -170,7 +170,7 @@ impl Generator {
             JobSpec { request, work: Work::Application { index: draw.application } }
         });
         let jobs = jobs.collect();
-        Workload { applications: self.applications.catalog.applications.clone(), classes: Vec::new(), jobs }
+        Workload { applications: self.applications.catalog.applications.clone(), jobs, ..Workload::default() }
     }
 
     /// The same jobs as rows of the job table.

@@ -15,12 +15,16 @@
 //! - [`measured`]: step times straight from a profile, which is what the published simulators call the truth.
 //! - [`interference`]: what distributed jobs that share a node cost each other.
 //! - [`switching`]: what a change of allocation costs.
+//! - [`learning_rate`]: how the learning rate follows the batch.
+//! - [`autoscale`]: how many nodes to rent.
 
+pub mod autoscale;
 pub mod batch;
 pub mod efficiency;
 pub mod fit;
 pub mod goodput;
 pub mod interference;
+pub mod learning_rate;
 pub mod measured;
 pub mod switching;
 pub mod throughput;
@@ -30,6 +34,7 @@ pub use efficiency::GradientStats;
 pub use fit::{Sample, fit};
 pub use goodput::{Choice, GoodputModel};
 pub use interference::slowdown;
+pub use learning_rate::LearningRateRule;
 pub use measured::{
     InterpolatedSample, MeasuredStepTimes, OutsideProfile, PlacementSample, ProfileError, ScalabilitySample, StepTime,
 };

@@ -3,16 +3,19 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use super::JobState;
 use crate::job::JobId;
 use crate::time::SimTime;
 
 /// What happens, in the order in which it happens at one instant. Rounds and arrivals are not queued: both are known in
-/// advance, and a round sorts after [`EventKind::Phase`] and before [`EventKind::PhaseAfterRound`].
+/// advance, and a round sorts after [`EventKind::Resize`] and before [`EventKind::PhaseAfterRound`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum EventKind {
     /// A job ends its restart or its epoch.
     Phase,
-    /// The same, for an end that was rounded down onto a scheduling round it really falls after.
+    /// A job's change of size comes to its next step; `generation` is the number of the command.
+    Resize,
+    /// The same as `Phase`, for an end that was rounded down onto a scheduling round it really falls after.
     PhaseAfterRound,
 }
 
@@ -24,6 +27,16 @@ pub(crate) struct Event {
     pub job: JobId,
     /// The job's generation when this was queued; void if it has changed since.
     pub generation: u32,
+}
+
+impl Event {
+    /// Whether it still means something to its job.
+    pub fn is_due(&self, state: &JobState) -> bool {
+        match self.kind {
+            EventKind::Phase | EventKind::PhaseAfterRound => state.generation == self.generation,
+            EventKind::Resize => state.resize.is_some() && state.commands == self.generation,
+        }
+    }
 }
 
 /// Events in ascending order.

@@ -9,6 +9,7 @@ mod events;
 mod options;
 mod profile;
 mod record;
+mod resize;
 mod scenario;
 mod segment;
 mod speeds;
@@ -33,6 +34,7 @@ use events::{Event, EventKind, EventQueue};
 pub use options::{EpochEnd, Release, Rounds, SimOptions};
 pub use profile::{Profile, TypeProfile};
 pub use record::{AllocationChange, JobRecord, Outcome};
+pub use resize::Resize;
 pub use scenario::Scenario;
 pub use speeds::{Best, Speeds};
 pub use state::{JobState, JobTable, Phase};
@@ -115,9 +117,13 @@ pub struct Simulator {
     records: Vec<JobRecord>,
     allocations: Vec<AllocationChange>,
     distributed: Vec<u32>,
+    /// By node: when the last job that was told to leave accelerators there has left them. Empty where changes of size stop a job.
+    drained: Vec<SimTime>,
     in_system: u32,
     job_millis: i64,
     gpu_millis: i64,
+    /// Accelerator time that completed jobs held without use.
+    idle_gpu_millis: i64,
     held: u32,
     idle_decisions: u32,
     decisions: u64,
@@ -129,6 +135,7 @@ impl Simulator {
     /// A run at time zero.
     pub fn new(scenario: Arc<Scenario>) -> Self {
         let free: Vec<u32> = scenario.cluster.nodes.iter().map(|node| node.gpus).collect();
+        let overlaps = scenario.options.resize != Resize::StopRestart;
         let jobs = &scenario.workload.jobs;
         let room = jobs.len().min(state::EXPECTED_ACTIVE);
         let records = jobs
@@ -149,6 +156,7 @@ impl Simulator {
             now: SimTime::ZERO,
             table: JobTable::new(jobs.len()),
             distributed: vec![0; free.len()],
+            drained: vec![SimTime::ZERO; if overlaps { free.len() } else { 0 }],
             free,
             queue: EventQueue::with_capacity(4 * room),
             arrived: 0,
@@ -162,6 +170,7 @@ impl Simulator {
             in_system: 0,
             job_millis: 0,
             gpu_millis: 0,
+            idle_gpu_millis: 0,
             held: 0,
             idle_decisions: 0,
             decisions: 0,
@@ -229,11 +238,13 @@ impl Simulator {
         let now = self.now;
         for &id in self.table.active() {
             self.records[id.index()] = record_of(self.table.state(id), &self.records[id.index()], now, None);
+            self.idle_gpu_millis += self.table.state(id).idle_gpu_millis(now);
         }
         let truncated = self.records.iter().any(|record| record.finish.is_none());
         Outcome {
             end: now,
             truncated,
+            idle_gpu_millis: self.idle_gpu_millis,
             decisions: self.decisions,
             events: self.events,
             allocations: std::mem::take(&mut self.allocations),
@@ -273,9 +284,12 @@ impl Simulator {
             }
             self.advance(next);
             match phase {
-                Some(event) if event.at == next && (event.kind == EventKind::Phase || round > next) => {
+                Some(event) if event.at == next && (event.kind != EventKind::PhaseAfterRound || round > next) => {
                     self.queue.pop();
-                    self.phase_end(event.job)?;
+                    match event.kind {
+                        EventKind::Resize => self.resize_due(event.job)?,
+                        EventKind::Phase | EventKind::PhaseAfterRound => self.phase_end(event.job)?,
+                    }
                 }
                 _ if arrival == next => self.arrive(),
                 _ if round > next => {
@@ -312,18 +326,31 @@ impl Simulator {
         for change in &plan.changes {
             if self.is_free_move(change) {
                 self.relabel(change);
-            } else if self.table.state(change.job).placement != change.placement {
+            } else if self.differs(change) {
                 self.idle_decisions = 0;
-                self.vacate(change.job);
+                if self.overlaps(change) {
+                    let placement = self.table.state(change.job).placement.clone();
+                    self.free_up(&placement);
+                } else {
+                    self.vacate(change.job)?;
+                }
             }
         }
         for change in &plan.changes {
-            if self.table.state(change.job).placement != change.placement {
-                self.occupy(change)?;
+            if self.differs(change) {
+                match self.table.state(change.job).is_allocated() {
+                    true => self.reconfigure(change)?,
+                    false => self.occupy(change)?,
+                }
             }
         }
         self.rechoose_batches()?;
         self.update_interference()
+    }
+
+    fn differs(&self, change: &Change) -> bool {
+        let state = self.table.state(change.job);
+        state.placement != change.placement || state.partner != change.partner
     }
 
     fn decision(&mut self) -> Status {
@@ -350,7 +377,7 @@ impl Simulator {
 
     fn drop_void_events(&mut self) {
         while let Some(event) = self.queue.peek() {
-            if self.table.get(event.job).is_some_and(|state| state.generation == event.generation) {
+            if self.table.get(event.job).is_some_and(|state| event.is_due(state)) {
                 break;
             }
             self.queue.pop();
@@ -429,26 +456,42 @@ impl Simulator {
             None => 1,
         };
         if epoch >= epochs {
-            self.complete(job);
-            return Ok(());
+            return self.complete(job);
         }
         self.choose_batch(job);
         self.run_segment(job)
     }
 
-    fn complete(&mut self, job: JobId) {
+    fn complete(&mut self, job: JobId) -> Result<(), SimError> {
         let state = self.table.state(job);
         let record = record_of(state, &self.records[job.index()], self.now, Some(self.now));
+        self.idle_gpu_millis += state.idle_gpu_millis(self.now);
         self.records[job.index()] = record;
         self.in_system -= 1;
         self.trigger.completion = true;
         let placement = std::mem::take(&mut self.table.state_mut(job).placement);
-        if self.scenario.options.release == Release::NextRound && self.scenario.options.rounds.period.is_some() {
+        if self.leave_partner(job)? {
+            self.log(job, &Placement::none());
+        } else if self.scenario.options.release == Release::NextRound && self.scenario.options.rounds.period.is_some() {
             self.holding.push((job, placement));
         } else {
             self.give_back(job, &placement);
         }
         self.table.remove(job);
+        Ok(())
+    }
+
+    /// Leaves what `job` shares to its partner, which goes on at its own speed; false where it shares nothing.
+    fn leave_partner(&mut self, job: JobId) -> Result<bool, SimError> {
+        let Some(partner) = self.table.state_mut(job).partner.take() else { return Ok(false) };
+        let now = self.now;
+        let state = self.table.state_mut(partner);
+        state.partner = None;
+        if state.phase == Phase::Running {
+            state.settle(now);
+            self.run_segment(partner)?;
+        }
+        Ok(true)
     }
 
     fn release_holding(&mut self) {
@@ -458,17 +501,30 @@ impl Simulator {
     }
 
     fn give_back(&mut self, job: JobId, placement: &Placement) {
+        self.free_up(placement);
+        self.log(job, &Placement::none());
+    }
+
+    fn free_up(&mut self, placement: &Placement) {
         for slice in placement.slices() {
             let node = slice.node as usize;
             self.free[node] = self.free[node].wrapping_add(slice.gpus);
             self.distributed[node] = self.distributed[node].wrapping_sub(u32::from(placement.is_distributed()));
         }
         self.held -= placement.gpus();
-        self.log(job, &Placement::none());
+    }
+
+    fn take(&mut self, placement: &Placement) {
+        let distributed = u32::from(placement.is_distributed());
+        for slice in placement.slices() {
+            self.free[slice.node as usize] -= slice.gpus;
+            self.distributed[slice.node as usize] += distributed;
+        }
+        self.held += placement.gpus();
     }
 
     /// Takes away what a job holds.
-    fn vacate(&mut self, job: JobId) {
+    fn vacate(&mut self, job: JobId) -> Result<(), SimError> {
         let now = self.now;
         let state = self.table.state_mut(job);
         state.settle(now);
@@ -476,17 +532,25 @@ impl Simulator {
         state.changed = now;
         state.rate = 0.0;
         state.generation += 1;
+        state.resize = None;
+        state.commands += 1;
         let placement = std::mem::take(&mut state.placement);
         state.previous_gpus = placement.gpus();
-        if !placement.is_empty() {
+        if self.leave_partner(job)? {
+            self.log(job, &Placement::none());
+        } else if !placement.is_empty() {
             self.give_back(job, &placement);
         }
+        Ok(())
     }
 
     fn is_free_move(&self, change: &Change) -> bool {
-        let held = &self.table.state(change.job).placement;
+        let state = &self.table.state(change.job);
+        let held = &state.placement;
         self.scenario.options.free_moves
             && !held.is_empty()
+            && state.partner.is_none()
+            && change.partner.is_none()
             && held.shape() == change.placement.shape()
             && self.scenario.kind_of(held) == self.scenario.kind_of(&change.placement)
     }
@@ -512,25 +576,25 @@ impl Simulator {
         if change.placement.is_empty() {
             return Ok(());
         }
-        let distributed = u32::from(change.placement.is_distributed());
-        for slice in change.placement.slices() {
-            self.free[slice.node as usize] -= slice.gpus;
-            self.distributed[slice.node as usize] += distributed;
+        // What two jobs share is taken once, by the first of them.
+        if change.partner.is_none_or(|partner| change.job < partner) {
+            self.take(&change.placement);
         }
-        self.held += change.placement.gpus();
+        let there = self.ready_for(&change.placement).max(self.now);
         let (job, now) = (change.job, self.now);
         let application = self.scenario.workload.application_name(job);
         let state = self.table.state_mut(job);
         let from = state.previous_gpus;
         let cost = self.scenario.options.switch_cost.cost_millis(application, from, change.placement.gpus(), true);
         state.placement = change.placement.clone();
+        state.partner = change.partner;
         state.restarts += u32::from(state.started.is_some());
         state.started.get_or_insert(now);
-        let until = now + SimTime::from_millis(cost);
-        state.phase = if cost > 0 { Phase::Starting { until } } else { Phase::Running };
+        let until = there + SimTime::from_millis(cost);
+        state.phase = if until > now { Phase::Starting { until } } else { Phase::Running };
         let event = Event { at: until, kind: EventKind::Phase, job, generation: state.generation };
         self.choose_batch(job);
-        if cost > 0 {
+        if until > now {
             self.queue.push(event)
         } else {
             self.run_segment(job)?

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::resize::Resize;
 use crate::model::SwitchCost;
 use crate::time::SimTime;
 use crate::view::{Batching, Information};
@@ -46,6 +47,8 @@ pub struct SimOptions {
     pub epoch_end: EpochEnd,
     /// Cost of changing a job's placement.
     pub switch_cost: SwitchCost,
+    /// How a running job's change of size is carried out.
+    pub resize: Resize,
     /// Whether a job that keeps its accelerator type and its replicas per node changes nodes for free, as in simulators that do not
     /// tell equal nodes apart (Sia artifact). It is no restart then.
     pub free_moves: bool,
@@ -69,6 +72,7 @@ impl SimOptions {
             release: Release::Immediately,
             epoch_end: EpochEnd::Millisecond,
             switch_cost: SwitchCost::Constant { millis: 30_000 },
+            resize: Resize::StopRestart,
             free_moves: false,
             interference: 0.0,
             batching: Batching::Catalog,

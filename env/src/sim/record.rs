@@ -16,7 +16,7 @@ pub struct JobRecord {
     pub start: Option<SimTime>,
     /// Completion; `None` where the run was truncated first.
     pub finish: Option<SimTime>,
-    /// Changes of its placement after the first.
+    /// Changes of its placement after the first that stopped it.
     pub restarts: u32,
     /// Accelerator time held, GPU-milliseconds.
     pub attained_gpu_millis: i64,
@@ -57,6 +57,8 @@ pub struct Outcome {
     pub end: SimTime,
     /// Whether the horizon cut it off.
     pub truncated: bool,
+    /// Accelerator time held without use because a job restarted or grew, all jobs, GPU-milliseconds.
+    pub idle_gpu_millis: i64,
     /// Decisions taken.
     pub decisions: u64,
     /// Events processed: arrivals, epoch ends, restart ends, completions.

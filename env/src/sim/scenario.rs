@@ -39,6 +39,15 @@ impl Scenario {
         }
     }
 
+    /// Steps per second of `job` beside `partner` on the same accelerators of type `kind`; `None` where nothing is known of it.
+    pub(crate) fn rate_beside(&self, job: JobId, partner: JobId, kind: u16) -> Option<f64> {
+        let class = |job: JobId| match self.workload.jobs.get(job.index())?.work {
+            Work::Steps { class, .. } => Some(class),
+            Work::Fixed { .. } | Work::Application { .. } => None,
+        };
+        self.speeds.steps_per_sec_beside(class(job)?, class(partner)?, kind)
+    }
+
     /// The same cluster and applications with other jobs and seed; the speed tables are shared.
     pub fn with_jobs(&self, workload: Arc<Workload>, seed: u64) -> Self {
         Self { workload, seed, ..self.clone() }

@@ -21,7 +21,7 @@ impl Simulator {
         let pace = scenario.speeds.pace(index, kind);
         let limits = pace.map_or(app.limits, |pace| pace.limits_on(&placement.shape()));
         let state = self.table.state_mut(job);
-        let (nodes, gpus) = (state.placement.nodes(), state.placement.gpus());
+        let (nodes, gpus) = (state.share().nodes(), state.share().gpus());
         state.stale = false;
         let requested = request.batch_size.unwrap_or(app.limits.init);
         let adapted = match (scenario.options.batching, app.fixed_batch) {
@@ -51,19 +51,23 @@ impl Simulator {
             Work::Fixed { duration } => (1.0, duration.as_secs_f64()),
             Work::Steps { class, steps } => {
                 let kind = self.scenario.kind_of(&state.placement);
-                let rate = self.scenario.speeds.steps_per_sec(class, kind).ok_or_else(|| self.no_speed(job, kind))?;
+                let rate = match state.partner {
+                    Some(partner) => self.scenario.rate_beside(job, partner, kind),
+                    None => self.scenario.speeds.steps_per_sec(class, kind),
+                };
+                let rate = rate.ok_or_else(|| self.no_speed(job, kind))?;
                 (rate, steps)
             }
             Work::Application { index } => {
                 let app = self.scenario.workload.applications[index as usize].clone();
-                let (epoch, batch, replicas) = (state.epoch, state.batch, state.placement.gpus());
+                let (epoch, batch, replicas) = (state.epoch, state.batch, state.share().gpus());
                 let kind = self.scenario.kind_of(&state.placement);
                 let step = self.true_step(job, index, kind)?;
                 let total = batch.total(replicas) as f64;
                 let stats = app.gradients.at(total, epoch);
                 if self.scenario.options.batching == Batching::Agent {
                     let state = self.table.state_mut(job);
-                    let nodes = state.placement.nodes();
+                    let nodes = state.share().nodes();
                     if state.profile.observe(kind, nodes, replicas, batch.atomic, step, stats) && !state.stale {
                         state.stale = true;
                         self.stale.push(job);
@@ -76,11 +80,11 @@ impl Simulator {
         Ok(())
     }
 
-    fn true_step(&self, job: JobId, index: u16, kind: u16) -> Result<StepTime, SimError> {
+    pub(super) fn true_step(&self, job: JobId, index: u16, kind: u16) -> Result<StepTime, SimError> {
         let app = &self.scenario.workload.applications[index as usize];
         let state = self.table.state(job);
         let pace = self.scenario.speeds.pace(index, kind).ok_or_else(|| self.no_speed(job, kind))?;
-        pace.step_time(&state.placement.shape(), state.batch.atomic).map_err(|source| SimError::Profile {
+        pace.step_time(&state.share().shape(), state.batch.atomic).map_err(|source| SimError::Profile {
             at: self.now,
             name: self.name(job).into(),
             application: app.name.clone(),
@@ -103,6 +107,7 @@ impl Simulator {
         let state = self.table.state_mut(job);
         state.rate = rate * state.kept_speed;
         state.generation += 1;
+        state.segment = now;
         if state.rate <= 0.0 {
             return;
         }

@@ -27,6 +27,8 @@ pub struct Speeds {
     apps: Vec<AppSpeeds>,
     /// Steps per second by job class, then accelerator type.
     classes: Vec<Option<f64>>,
+    /// The same beside another class: by job class, the other class, then accelerator type.
+    beside: Vec<Option<f64>>,
 }
 
 #[derive(Debug)]
@@ -61,7 +63,15 @@ impl Speeds {
             .iter()
             .flat_map(|class| (0..kinds).map(|kind| class_speed(class, kind)).collect::<Vec<_>>())
             .collect();
-        Self { gpus_per_node, apps, classes }
+        let beside = workload
+            .classes
+            .iter()
+            .flat_map(|class| workload.classes.iter().map(move |other| (class, other)))
+            .flat_map(|(class, other)| {
+                (0..kinds).map(|kind| speed_beside(class, other, name(kind))).collect::<Vec<_>>()
+            })
+            .collect();
+        Self { gpus_per_node, apps, classes, beside }
     }
 
     /// Accelerators of the largest node of type `kind`; 1 where there is none.
@@ -96,6 +106,15 @@ impl Speeds {
         *self.classes.get(class as usize * kinds..)?.get(..kinds)?.get(kind as usize)?
     }
 
+    /// Steps per second of job class `class` beside one of class `other` on the same accelerators of type `kind`; `None` where they
+    /// were not measured together or do not fit.
+    pub fn steps_per_sec_beside(&self, class: u16, other: u16, kind: u16) -> Option<f64> {
+        let kinds = self.gpus_per_node.len();
+        let classes = self.classes.len() / kinds;
+        let row = class as usize * classes + other as usize;
+        *self.beside.get(row * kinds..)?.get(..kinds)?.get(kind as usize)?
+    }
+
     /// Whether anything is known of such work on accelerator type `kind`.
     pub fn runs_on(&self, work: Work, kind: u16) -> bool {
         match work {
@@ -109,6 +128,11 @@ impl Speeds {
         let kinds = self.gpus_per_node.len();
         self.apps.get(index as usize * kinds..)?.get(..kinds)?.get(kind as usize)
     }
+}
+
+fn speed_beside(class: &JobClass, other: &JobClass, kind: &str) -> Option<f64> {
+    let known = (class.gpus == other.gpus).then(|| class.steps_per_sec_beside.get(kind))?;
+    known?.get(&other.name).copied()
 }
 
 impl AppSpeeds {

@@ -5,6 +5,7 @@ use crate::job::JobId;
 use crate::model::BatchConfig;
 use crate::placement::Placement;
 use crate::sim::profile::Profile;
+use crate::sim::resize::Reconfiguration;
 use crate::time::SimTime;
 
 /// What an active job is doing.
@@ -31,11 +32,13 @@ pub struct JobState {
     pub phase: Phase,
     /// Where it is.
     pub placement: Placement,
+    /// The job it shares its accelerators with.
+    pub partner: Option<JobId>,
     /// Current batch size per replica and accumulation steps.
     pub batch: BatchConfig,
     /// Completed epochs.
     pub epoch: u32,
-    /// Changes of placement after the first start.
+    /// Changes of placement after the first start that stopped it.
     pub restarts: u32,
     /// First time it held accelerators.
     pub started: Option<SimTime>,
@@ -53,6 +56,14 @@ pub struct JobState {
     pub(crate) rate: f64,
     /// When the fields above were last settled.
     pub(crate) since: SimTime,
+    /// Since when it runs at one speed.
+    pub(crate) segment: SimTime,
+    /// Accelerator time held before `since` without use, GPU-milliseconds.
+    pub(crate) idle: i64,
+    /// The change of size that is under way.
+    pub(crate) resize: Option<Box<Reconfiguration>>,
+    /// Number of the newest command of a change of size.
+    pub(crate) commands: u32,
     /// Events scheduled under another generation are void.
     pub(crate) generation: u32,
     /// The agent's model may have changed since the batch size was chosen.
@@ -72,6 +83,7 @@ impl JobState {
             id,
             phase: Phase::Pending,
             placement: Placement::none(),
+            partner: None,
             batch: BatchConfig { atomic: 0, accumulation: 0 },
             epoch: 0,
             restarts: 0,
@@ -84,6 +96,10 @@ impl JobState {
             progress: 0.0,
             rate: 0.0,
             since: now,
+            segment: now,
+            idle: 0,
+            resize: None,
+            commands: 0,
             generation: 0,
             stale: false,
             kept_speed: 1.0,
@@ -93,8 +109,25 @@ impl JobState {
     }
 
     /// Whether it holds accelerators.
+    #[inline]
     pub fn is_allocated(&self) -> bool {
         !self.placement.is_empty()
+    }
+
+    /// The part of its placement that makes progress, or will after its restart; during an elastic resize that is what it ran on before.
+    pub fn share(&self) -> &Placement {
+        self.resize.as_ref().map_or(&self.placement, |resize| resize.share())
+    }
+
+    /// Accelerator time held until `now` without use, GPU-milliseconds: by a job that restarts all of its accelerators, by one that grows
+    /// without a pause the new ones.
+    pub fn idle_gpu_millis(&self, now: SimTime) -> i64 {
+        let idle = match self.phase {
+            Phase::Pending => 0,
+            Phase::Starting { .. } => self.placement.gpus(),
+            Phase::Running => self.placement.gpus().saturating_sub(self.share().gpus()),
+        };
+        self.idle + i64::from(idle) * (now - self.since).as_millis()
     }
 
     /// Accelerator time held until `now`, GPU-milliseconds.
@@ -103,6 +136,7 @@ impl JobState {
     }
 
     /// Wall time with accelerators until `now`.
+    #[inline]
     pub fn executed(&self, now: SimTime) -> SimTime {
         if self.is_allocated() { self.executed + (now - self.since) } else { self.executed }
     }
@@ -122,6 +156,7 @@ impl JobState {
 
     /// Brings everything that grows with time up to `now`.
     pub(crate) fn settle(&mut self, now: SimTime) {
+        self.idle = self.idle_gpu_millis(now);
         self.attained = self.attained_gpu_millis(now);
         self.restarting = self.restarting(now);
         self.executed = self.executed(now);
@@ -162,6 +197,7 @@ impl JobTable {
     }
 
     /// One active job.
+    #[inline]
     pub fn get(&self, id: JobId) -> Option<&JobState> {
         let slot = *self.slot_of.get(id.index())?;
         (slot != NONE).then(|| &self.slots[slot as usize])

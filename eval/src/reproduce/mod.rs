@@ -3,8 +3,15 @@
 //! One file a table. Each names the public files it needs below a data directory (`data/` and `reference/` as the originals are
 //! laid out), runs the policies under the conventions of that publication, and gives one row a published figure.
 
+mod afs_direction;
+mod contended;
+pub mod fgd;
+mod gavel_deviations;
+pub mod gavel_medium;
 mod pollux_table;
 pub mod sia;
+mod themis_fairness;
+pub mod tiresias;
 
 use std::path::{Path, PathBuf};
 
@@ -79,7 +86,21 @@ pub enum ReproduceError {
 }
 
 /// All of them.
-pub const REPRODUCTIONS: &[Reproduction] = &[pollux_table::TABLE, sia::SMALL, sia::PHILLY, sia::DEVIATIONS];
+pub const REPRODUCTIONS: &[Reproduction] = &[
+    pollux_table::TABLE,
+    sia::SMALL,
+    sia::PHILLY,
+    sia::DEVIATIONS,
+    tiresias::SMALL,
+    tiresias::LARGE,
+    tiresias::SAMPLED,
+    gavel_medium::TABLE,
+    gavel_deviations::TABLE,
+    afs_direction::TABLE,
+    themis_fairness::TABLE,
+    fgd::TABLE,
+    fgd::TIES,
+];
 
 impl Reproduction {
     /// Runs it on the public files below `data`.

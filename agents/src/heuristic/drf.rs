@@ -1,0 +1,188 @@
+//! Dominant resource fairness (Ghodsi et al., NSDI'11): whoever's largest share of any resource is smallest goes next.
+//!
+//! [`fill`] is the paper's progressive filling over any resources, a task at a time. The policy is its online form on a cluster, where the
+//! resources are the accelerator types: a tenant's dominant share is its largest part of any one type. As in the paper nothing is
+//! preempted: a task is a job at the size it asked for, and it runs to its end. A tenant whose oldest job does not fit is passed
+//! over, so that no accelerator idles for it.
+
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use goodput_env::cluster::Cluster;
+use goodput_env::gym::pack;
+use goodput_env::job::JobId;
+use goodput_env::placement::Placement;
+use goodput_env::plan::Plan;
+use goodput_env::policy::Policy;
+use goodput_env::view::{ClusterView, JobView};
+
+use crate::heuristic::{Listed, Traits};
+
+/// In the list of policies.
+pub const LISTED: &[Listed] = &[Listed {
+    name: "drf",
+    about: "the next grant to the tenant with the smallest dominant share; not preemptive",
+    source: "Ghodsi et al., NSDI 2011",
+    traits: Traits { preemptive: false, elastic: false, heterogeneous: false },
+    build: |_| Box::new(Drf::default()),
+    replica: None,
+}];
+
+/// A part of a whole. Compared exactly, so that no order depends on rounding.
+#[derive(Clone, Copy, Debug)]
+pub struct Share {
+    /// Held.
+    pub part: u64,
+    /// There are; not 0.
+    pub whole: u64,
+}
+
+impl Share {
+    /// As a number.
+    pub fn value(self) -> f64 {
+        self.part as f64 / self.whole as f64
+    }
+}
+
+impl Ord for Share {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let cross = |a: u64, b: u64| u128::from(a) * u128::from(b);
+        cross(self.part, other.whole).cmp(&cross(other.part, self.whole))
+    }
+}
+
+impl PartialOrd for Share {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Share {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Share {}
+
+/// The largest share that `held` is of `capacity`, resource by resource; resources that do not exist count for nothing.
+pub fn dominant_share(held: &[u64], capacity: &[u64]) -> Share {
+    let shares = held.iter().zip(capacity).filter(|(_, whole)| **whole > 0);
+    shares.map(|(&part, &whole)| Share { part, whole }).max().unwrap_or(Share { part: 0, whole: 1 })
+}
+
+/// Result of [`fill`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Filling {
+    /// Tasks by user.
+    pub tasks: Vec<u64>,
+    /// Users in the order they were granted a task.
+    pub order: Vec<usize>,
+    /// Dominant share by user.
+    pub shares: Vec<Share>,
+}
+
+/// Progressive filling (the paper's algorithm 1): tasks are granted one at a time to the user with the smallest dominant share, the
+/// first on ties, until no user's next task fits. `demands[user][resource]` is for one task; a user who asks for
+/// nothing gets nothing.
+pub fn fill(capacity: &[u64], demands: &[Vec<u64>]) -> Filling {
+    let mut used = vec![0; capacity.len()];
+    let mut held: Vec<Vec<u64>> = demands.iter().map(|demand| vec![0; demand.len()]).collect();
+    let (mut tasks, mut order) = (vec![0; demands.len()], Vec::new());
+    let asks = |user: &usize| demands[*user].iter().any(|&amount| amount > 0);
+    let share = |held: &[u64]| dominant_share(held, capacity);
+    let mut queue: BTreeSet<(Share, usize)> =
+        (0..demands.len()).filter(asks).map(|user| (share(&held[user]), user)).collect();
+    while let Some((_, user)) = queue.pop_first() {
+        let demand = &demands[user];
+        if demand.iter().zip(&used).zip(capacity).any(|((amount, used), whole)| used + amount > *whole) {
+            continue;
+        }
+        for ((used, held), amount) in used.iter_mut().zip(&mut held[user]).zip(demand) {
+            *used += amount;
+            *held += amount;
+        }
+        tasks[user] += 1;
+        order.push(user);
+        queue.insert((share(&held[user]), user));
+    }
+    Filling { tasks, order, shares: held.iter().map(|held| share(held)).collect() }
+}
+
+/// The policy. A job gets the type with most free accelerators of those it runs on, on as few nodes as possible; ties go to the
+/// lower tenant, and within a tenant by (submission, id).
+#[derive(Clone, Debug, Default)]
+pub struct Drf {
+    free: Vec<u32>,
+}
+
+/// A tenant at one decision.
+struct Tenant {
+    /// Accelerators held, by type.
+    held: Vec<u64>,
+    waiting: VecDeque<JobId>,
+}
+
+impl Policy for Drf {
+    fn decide(&mut self, view: &ClusterView<'_>) -> Plan {
+        let cluster = view.cluster();
+        let mut plan = Plan::keep();
+        self.free.clear();
+        self.free.extend_from_slice(view.free());
+        let capacity = by_type(cluster, cluster.nodes.iter().map(|node| node.gpus));
+        let mut free = by_type(cluster, self.free.iter().copied());
+        if free.iter().all(|&gpus| gpus == 0) {
+            return plan;
+        }
+
+        let mut tenants: BTreeMap<u32, Tenant> = BTreeMap::new();
+        for job in view.jobs() {
+            let fresh = || Tenant { held: vec![0; capacity.len()], waiting: VecDeque::new() };
+            let tenant = tenants.entry(job.request().tenant).or_insert_with(fresh);
+            if job.state.is_allocated() {
+                for slice in job.state.placement.slices() {
+                    let kind = cluster.nodes[slice.node as usize].accelerator;
+                    tenant.held[usize::from(kind)] += u64::from(slice.gpus);
+                }
+            } else {
+                tenant.waiting.push_back(job.id());
+            }
+        }
+
+        let share = |tenant: &Tenant| dominant_share(&tenant.held, &capacity);
+        let mut queue: BTreeSet<(Share, u32)> = tenants.iter().map(|(&id, tenant)| (share(tenant), id)).collect();
+        while let Some((_, id)) = queue.pop_first() {
+            let Some(tenant) = tenants.get_mut(&id) else { continue };
+            let Some(job) = tenant.waiting.pop_front().and_then(|job| view.job(job)) else { continue };
+            let Some((kind, placement)) = self.grant(cluster, &free, &job) else { continue };
+            let gpus = u64::from(placement.gpus());
+            free[usize::from(kind)] -= gpus;
+            tenant.held[usize::from(kind)] += gpus;
+            plan.set(job.id(), placement);
+            queue.insert((share(tenant), id));
+        }
+        plan
+    }
+}
+
+impl Drf {
+    /// Takes what the job asked for; `None` where no type it runs on has that many free.
+    fn grant(&mut self, cluster: &Cluster, free: &[u64], job: &JobView<'_>) -> Option<(u16, Placement)> {
+        let gpus = job.request().gpus;
+        let kinds = (0..free.len() as u16).filter(|&kind| job.runs_on(kind));
+        let roomiest = kinds.min_by_key(|&kind| std::cmp::Reverse(free[usize::from(kind)]))?;
+        if free[usize::from(roomiest)] < u64::from(gpus) {
+            return None;
+        }
+        Some((roomiest, pack(cluster, &mut self.free, roomiest, gpus)?))
+    }
+}
+
+/// Sums by accelerator type what is counted by node.
+fn by_type(cluster: &Cluster, nodes: impl Iterator<Item = u32>) -> Vec<u64> {
+    let mut sums = vec![0; cluster.types.len()];
+    for (node, gpus) in cluster.nodes.iter().zip(nodes) {
+        sums[usize::from(node.accelerator)] += u64::from(gpus);
+    }
+    sums
+}

@@ -1,0 +1,169 @@
+//! Time slicing in the manner of Gandiva (Xiao et al., OSDI'18): jobs take turns of a quantum on their nodes, at the size they asked for.
+//!
+//! Every job is bound to a set of nodes and suspended and resumed there. While accelerators lie idle a waiting job starts on them, wherever it is bound, and is
+//! bound there from then on; that is Gandiva's migration. A quantum after the last rotation, if jobs wait, those that held accelerators for all of it go to the end
+//! of the queue in their old order, and the queue is walked from the front: who fits on its own nodes runs there, or who never ran, anywhere; then who fits anywhere else. Whoever is passed
+//! over stays where it is in the queue, so that the front one is served next time from all accelerators: nobody starves. Between rotations nobody is suspended.
+//!
+//! This is the time slicing alone. Packing of several jobs on one accelerator, growing and shrinking, and introspection of what was profiled are not
+//! here. Suspending costs what the run says a restart costs, while Gandiva reports under a second; with 30 s of 60 s nothing is left, so choose the quantum by
+//! the cost. The `gandiva` of the public Tiresias simulator shares only the name: on its own trace it never ends, and is not copied.
+
+use goodput_env::job::JobId;
+use goodput_env::placement::Placement;
+use goodput_env::plan::Plan;
+use goodput_env::policy::Policy;
+use goodput_env::time::SimTime;
+use goodput_env::view::ClusterView;
+
+use crate::heuristic::{Listed, Traits};
+use crate::placement::{Free, Packer};
+
+/// In the list of policies.
+pub const LISTED: &[Listed] = &[Listed {
+    name: "gandiva",
+    about: "turns of 60 s on the job's own nodes at the requested size; no packing of jobs, no growing",
+    source: "Xiao et al., OSDI 2018; its time slicing alone",
+    traits: Traits { preemptive: true, elastic: false, heterogeneous: false },
+    build: |_| Box::new(Gandiva::new(SimTime::from_secs(60))),
+    replica: None,
+}];
+
+/// The policy; jobs enter the queue in order of (submission, id).
+#[derive(Clone, Debug)]
+pub struct Gandiva {
+    quantum: SimTime,
+    rotated: SimTime,
+    queue: Vec<Entry>,
+    /// Jobs of this id and above have not been seen.
+    unseen: JobId,
+    wake: Option<SimTime>,
+    free: Free,
+}
+
+#[derive(Clone, Debug)]
+struct Entry {
+    job: JobId,
+    /// Where it ran last; empty before its first start.
+    bound: Placement,
+    running: bool,
+    /// It has run since the last rotation.
+    whole: bool,
+}
+
+impl Gandiva {
+    /// With turns of `quantum`.
+    pub fn new(quantum: SimTime) -> Self {
+        Self { quantum, rotated: SimTime::ZERO, queue: Vec::new(), unseen: JobId(0), wake: None, free: Free::default() }
+    }
+
+    fn update(&mut self, view: &ClusterView<'_>) {
+        self.queue.retain_mut(|entry| {
+            let job = view.job(entry.job);
+            entry.running = job.is_some_and(|job| job.state.is_allocated());
+            entry.whole &= entry.running;
+            job.is_some()
+        });
+        let first = self.queue.len();
+        for job in view.jobs().rev().take_while(|job| job.id() >= self.unseen) {
+            let running = job.state.is_allocated();
+            self.queue.push(Entry { job: job.id(), bound: job.state.placement.clone(), running, whole: false });
+        }
+        self.queue[first..].reverse();
+        self.unseen = self.queue.iter().map(|entry| JobId(entry.job.0 + 1)).fold(self.unseen, JobId::max);
+    }
+
+    /// Ends everybody's turn and walks the queue anew.
+    fn rotate(&mut self, view: &ClusterView<'_>, plan: &mut Plan) {
+        self.rotated = view.now;
+        self.queue.sort_by_key(|entry| entry.whole);
+        self.free.reset(view.free());
+        for entry in self.queue.iter().filter(|entry| entry.running) {
+            self.free.release(&entry.bound);
+        }
+        let mut next: Vec<Option<Placement>> = Vec::with_capacity(self.queue.len());
+        let mut gone = Vec::new();
+        for (at, entry) in self.queue.iter().enumerate() {
+            // Who goes first sees everything free and has to be served, on its own nodes or not; who never ran has none.
+            let own = fits(&self.free, &entry.bound).then(|| entry.bound.clone());
+            let anywhere = at == 0 || entry.bound.is_empty();
+            let gpus = view.job(entry.job).map_or(0, |job| job.request().gpus);
+            let placed = match own {
+                Some(bound) => Some(bound).inspect(|bound| take(&mut self.free, bound)),
+                None if anywhere => Packer::FewestNodes.place(view.cluster(), &mut self.free, gpus),
+                None => None,
+            };
+            if placed.is_none() {
+                gone.push((at, gpus));
+            }
+            next.push(placed);
+        }
+        for (at, gpus) in gone {
+            next[at] = Packer::FewestNodes.place(view.cluster(), &mut self.free, gpus);
+        }
+        for (entry, placed) in self.queue.iter_mut().zip(next) {
+            let held = if entry.running { entry.bound.clone() } else { Placement::none() };
+            let to = placed.unwrap_or_else(Placement::none);
+            if to != held {
+                plan.set(entry.job, to.clone());
+            }
+            entry.running = !to.is_empty();
+            entry.whole = entry.running;
+            if entry.running {
+                entry.bound = to;
+            }
+        }
+    }
+
+    /// Starts who fits on what is idle, its own nodes first.
+    fn fill(&mut self, view: &ClusterView<'_>, plan: &mut Plan) {
+        self.free.reset(view.free());
+        for own in [true, false] {
+            for entry in self.queue.iter_mut().filter(|entry| !entry.running) {
+                if self.free.total() == 0 {
+                    return;
+                }
+                let gpus = view.job(entry.job).map_or(0, |job| job.request().gpus);
+                let placed = match own {
+                    true if !fits(&self.free, &entry.bound) => None,
+                    true => Some(entry.bound.clone()).inspect(|bound| take(&mut self.free, bound)),
+                    false => Packer::FewestNodes.place(view.cluster(), &mut self.free, gpus),
+                };
+                if let Some(placement) = placed {
+                    plan.set(entry.job, placement.clone());
+                    (entry.bound, entry.running) = (placement, true);
+                    entry.whole = view.now == self.rotated;
+                }
+            }
+        }
+    }
+}
+
+impl Policy for Gandiva {
+    fn decide(&mut self, view: &ClusterView<'_>) -> Plan {
+        self.update(view);
+        let mut plan = Plan::keep();
+        let due = view.now >= self.rotated + self.quantum;
+        match due && self.queue.iter().any(|entry| !entry.running) {
+            true => self.rotate(view, &mut plan),
+            false => self.fill(view, &mut plan),
+        }
+        let waits = self.queue.iter().any(|entry| !entry.running);
+        self.wake = waits.then(|| (self.rotated + self.quantum).max(view.now + SimTime::from_millis(1)));
+        plan
+    }
+
+    fn wake_at(&self) -> Option<SimTime> {
+        self.wake
+    }
+}
+
+fn fits(free: &Free, bound: &Placement) -> bool {
+    !bound.is_empty() && bound.slices().iter().all(|slice| free.on(slice.node) >= slice.gpus)
+}
+
+fn take(free: &mut Free, placement: &Placement) {
+    for slice in placement.slices() {
+        free.take(slice.node, slice.gpus);
+    }
+}

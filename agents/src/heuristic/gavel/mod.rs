@@ -1,0 +1,25 @@
+//! Gavel (Narayanan et al., OSDI'20): scheduling policies as optimisation over accelerators that differ.
+//!
+//! A policy is an objective over shares of time: which part of its time each job spends on each type of accelerator. Most published
+//! objectives (fairness, makespan, cost, ...) become convex programs in the shares, with the speeds of jobs on types as coefficients
+//! ([`objectives`], [`water_filling`]). A round-based mechanism that knows nothing of the objective turns shares into placements
+//! ([`rounds`]).
+//!
+//! Each objective is listed twice where that is meaningful: with the speeds of types, and blind to them. Baselines of the paper's
+//! evaluation, first in, first out over types and random packing, run under the same mechanism.
+
+pub mod fifo;
+pub mod gandiva;
+pub mod instance;
+pub mod isolated;
+mod listed;
+pub mod objectives;
+mod policy;
+pub mod program;
+mod python_random;
+pub mod replica;
+pub mod rounds;
+pub mod water_filling;
+
+pub use listed::LISTED;
+pub use policy::{Gavel, GavelConfig, Objective};

@@ -1,0 +1,171 @@
+//! Shares of time as a convex program: the constraints that all of Gavel's objectives have in common, and the solver.
+//!
+//! An interior-point method is not only fast here. Where many allocations are optimal it ends in the middle of them, not at a
+//! corner: jobs that are alike get alike shares, which a simplex method would not give.
+
+use clarabel::algebra::CscMatrix;
+use clarabel::solver::{
+    DefaultSettings, DefaultSolver, IPSolver, NonnegativeConeT, SecondOrderConeT, SolverStatus, SupportedConeT,
+};
+
+use super::instance::{Allocation, Instance};
+
+/// A sum of columns with coefficients.
+pub type Terms = Vec<(usize, f64)>;
+
+/// Minimise a sum of columns under linear and hyperbolic constraints, over the shares of an instance and further columns.
+#[derive(Clone, Debug)]
+pub struct Program<'a> {
+    instance: &'a Instance,
+    /// Column of each share, by row and type; `None` where the row cannot run.
+    shares: Vec<Option<usize>>,
+    cost: Vec<f64>,
+    at_most: Vec<(Terms, f64)>,
+    hyperbolas: Vec<(usize, Terms)>,
+}
+
+impl<'a> Program<'a> {
+    /// The shares of `instance`: none below 0, no job above 1 over all types, no type used beyond its accelerators.
+    pub fn new(instance: &'a Instance) -> Self {
+        let mut program =
+            Self { instance, shares: Vec::new(), cost: Vec::new(), at_most: Vec::new(), hyperbolas: Vec::new() };
+        let kinds = instance.kinds();
+        let mut capacity = vec![Terms::new(); kinds];
+        let mut time = vec![Terms::new(); instance.jobs.len()];
+        for row in &instance.rows {
+            let gpus = instance.jobs[row.first].gpus;
+            for (kind, held) in capacity.iter_mut().enumerate() {
+                let fits = row.rates[kind].is_some() && gpus <= instance.counts[kind];
+                let column = fits.then(|| program.column(0.0));
+                program.shares.push(column);
+                let Some(column) = column else { continue };
+                held.push((column, f64::from(gpus)));
+                time[row.first].push((column, 1.0));
+                if let Some(second) = row.second {
+                    time[second].push((column, 1.0));
+                }
+            }
+        }
+        for column in 0..program.cost.len() {
+            program.at_most(vec![(column, -1.0)], 0.0);
+        }
+        for (terms, &count) in capacity.into_iter().zip(&instance.counts) {
+            program.at_most(terms, f64::from(count));
+        }
+        for terms in time {
+            program.at_most(terms, 1.0);
+        }
+        program
+    }
+
+    /// A further column, of any sign.
+    pub fn column(&mut self, cost: f64) -> usize {
+        self.cost.push(cost);
+        self.cost.len() - 1
+    }
+
+    /// Adds to the cost of a sum.
+    pub fn add_cost(&mut self, terms: &[(usize, f64)]) {
+        for &(column, factor) in terms {
+            self.cost[column] += factor;
+        }
+    }
+
+    /// The sum is at most `bound`.
+    pub fn at_most(&mut self, terms: Terms, bound: f64) {
+        if !terms.is_empty() {
+            self.at_most.push((terms, bound));
+        }
+    }
+
+    /// The column times the sum is at least 1, and both are positive: the column is at least the reciprocal of the sum.
+    pub fn reciprocal(&mut self, column: usize, terms: Terms) {
+        self.hyperbolas.push((column, terms));
+    }
+
+    /// Steps per second of `job`, times `factor`, as a sum of shares.
+    pub fn rate(&self, job: usize, factor: f64) -> Terms {
+        let kinds = self.instance.kinds();
+        let of_row = |at: usize| {
+            (0..kinds).filter_map(move |kind| {
+                let rate = self.instance.rows[at].rate_of(job, kind)?;
+                Some((self.shares[at * kinds + kind]?, rate * factor))
+            })
+        };
+        let pairs = (self.instance.jobs.len()..self.instance.rows.len()).flat_map(of_row);
+        of_row(job).chain(pairs).collect()
+    }
+
+    /// The share of row `row` on accelerator type `kind`.
+    pub fn share(&self, row: usize, kind: usize) -> Option<usize> {
+        self.shares[row * self.instance.kinds() + kind]
+    }
+
+    /// Solves it; `None` where the constraints contradict each other or the solver gives up.
+    pub fn minimise(&self) -> Option<Solution> {
+        let (rows, columns) = (self.at_most.len(), self.cost.len());
+        let height = rows + 3 * self.hyperbolas.len();
+        let mut triplets = (Vec::new(), Vec::new(), Vec::new());
+        let mut put = |row: usize, column: usize, value: f64| {
+            triplets.0.push(row);
+            triplets.1.push(column);
+            triplets.2.push(value);
+        };
+        let mut right = vec![0.0; height];
+        for (row, (terms, bound)) in self.at_most.iter().enumerate() {
+            right[row] = *bound;
+            terms.iter().for_each(|&(column, factor)| put(row, column, factor));
+        }
+        // u v >= 1 with u, v >= 0 is |(u - v, 2)| <= u + v.
+        for (at, (column, terms)) in self.hyperbolas.iter().enumerate() {
+            let row = rows + 3 * at;
+            put(row, *column, -1.0);
+            put(row + 1, *column, -1.0);
+            for &(term, factor) in terms {
+                put(row, term, -factor);
+                put(row + 1, term, factor);
+            }
+            right[row + 2] = 2.0;
+        }
+        let matrix = CscMatrix::new_from_triplets(height, columns, triplets.0, triplets.1, triplets.2);
+        let linear: SupportedConeT<f64> = NonnegativeConeT(rows);
+        let cones: Vec<_> =
+            std::iter::once(linear).chain(self.hyperbolas.iter().map(|_| SecondOrderConeT(3))).collect();
+        let settings = DefaultSettings { verbose: false, ..DefaultSettings::default() };
+        let quadratic = CscMatrix::zeros((columns, columns));
+        let mut solver = DefaultSolver::new(&quadratic, &self.cost, &matrix, &right, &cones, settings).ok()?;
+        solver.solve();
+        let solved = matches!(solver.solution.status, SolverStatus::Solved | SolverStatus::AlmostSolved);
+        solved.then(|| Solution { values: std::mem::take(&mut solver.solution.x) })
+    }
+
+    /// The shares of a solution, clipped into [0, 1].
+    pub fn allocation(&self, solution: &Solution) -> Allocation {
+        let mut allocation = Allocation::zero(self.instance);
+        let kinds = self.instance.kinds();
+        for row in 0..self.instance.rows.len() {
+            for (kind, share) in allocation.row_mut(row).iter_mut().enumerate() {
+                *share = self.shares[row * kinds + kind].map_or(0.0, |column| solution.value(column).clamp(0.0, 1.0));
+            }
+        }
+        allocation
+    }
+}
+
+/// Values of the columns.
+#[derive(Clone, Debug)]
+pub struct Solution {
+    values: Vec<f64>,
+}
+
+impl Solution {
+    /// Value of one column.
+    pub fn value(&self, column: usize) -> f64 {
+        self.values[column]
+    }
+
+    /// Value of a sum.
+    pub fn sum(&self, terms: &[(usize, f64)]) -> f64 {
+        terms.iter().map(|&(column, factor)| self.values[column] * factor).sum()
+    }
+}

@@ -1,0 +1,123 @@
+//! Shortest expected remaining processing time (SERPT), over accelerator time: the mean of what is left of longer jobs decides.
+//!
+//! It looks only at means: with heavy tails an old job looks long for ever, and the order is close to least attained service.
+
+use goodput_env::job::JobId;
+use goodput_env::plan::Plan;
+use goodput_env::policy::Policy;
+use goodput_env::time::SimTime;
+use goodput_env::view::{ClusterView, JobView};
+
+use super::{ArtifactTable, Experience};
+use crate::heuristic::srtf::{Admission, Ask, keep_line};
+
+/// The policy; ties are broken by (submission, id), and jobs older than all samples go last.
+#[derive(Clone, Debug, Default)]
+pub struct Serpt {
+    experience: Experience,
+    admission: Admission,
+    /// Jobs as of the last decision.
+    known: Vec<Known>,
+    decided: SimTime,
+    keyed: Vec<(u64, Ask)>,
+    asks: Vec<Ask>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    job: JobId,
+    /// GPU-milliseconds had at the last decision.
+    attained: i64,
+    /// Accelerators held since.
+    held: u32,
+}
+
+impl Serpt {
+    /// Begins with `experience`, GPU-seconds.
+    pub fn new(experience: Experience) -> Self {
+        Self { experience, ..Self::default() }
+    }
+}
+
+impl Policy for Serpt {
+    fn decide(&mut self, view: &ClusterView<'_>) -> Plan {
+        for known in self.known.iter().filter(|known| view.job(known.job).is_none()) {
+            let since = (view.now - self.decided).as_millis() * i64::from(known.held);
+            self.experience.learn((known.attained + since) as f64 / 1000.0);
+        }
+        self.decided = view.now;
+        let sample = self.experience.sample();
+        self.keyed.clear();
+        self.keyed.extend(view.jobs().map(|job| {
+            let remaining = sample.mean_remaining(job.attained_gpu_millis() as f64 / 1000.0);
+            let key = if remaining > 0.0 || sample.count() == 0.0 { remaining } else { f64::INFINITY };
+            (key.to_bits(), ask(&job))
+        }));
+        self.keyed.sort_unstable_by_key(|(key, ask)| (*key, ask.job));
+        self.asks.clear();
+        self.asks.extend(self.keyed.iter().map(|(_, ask)| *ask));
+        let known = &mut self.known;
+        known.clear();
+        self.admission.admit(view, &self.asks, |job, held| {
+            let attained = view.job(job).map_or(0, |job| job.attained_gpu_millis());
+            known.push(Known { job, attained, held });
+        })
+    }
+}
+
+fn ask(job: &JobView<'_>) -> Ask {
+    Ask { job: job.id(), min: job.request().gpus, max: job.request().gpus, held: job.gpus() }
+}
+
+/// `shortest-expected` of the Tiresias simulator; for reproduction only.
+///
+/// It writes the expectation of every running job to the job that was submitted last, so that job alone changes its place, and the others
+/// keep the one they had on arrival. It also takes the mean of whole lengths, not of what is left of them, and compares GPU-seconds
+/// with seconds.
+#[derive(Clone, Debug)]
+pub struct SerptArtifact {
+    table: ArtifactTable,
+    admission: Admission,
+    line: Vec<JobId>,
+    keyed: Vec<(f64, Ask)>,
+    asks: Vec<Ask>,
+    /// What each job of the workload is believed to take, seconds, by id.
+    expected: Vec<f64>,
+    last: Option<JobId>,
+}
+
+impl SerptArtifact {
+    /// With the simulator's table.
+    pub fn new(table: ArtifactTable) -> Self {
+        Self {
+            table,
+            admission: Admission::default(),
+            line: Vec::new(),
+            keyed: Vec::new(),
+            asks: Vec::new(),
+            expected: Vec::new(),
+            last: None,
+        }
+    }
+}
+
+impl Policy for SerptArtifact {
+    fn decide(&mut self, view: &ClusterView<'_>) -> Plan {
+        keep_line(&mut self.line, view);
+        self.expected.resize(view.workload_len(), self.table.mean_length_above(0));
+        self.last = view.jobs().next_back().map(|job| job.id()).max(self.last);
+        let mut running = self.line.iter().filter_map(|&job| view.job(job)).filter(|job| job.gpus() > 0);
+        if let (Some(job), Some(last)) = (running.next_back(), self.last) {
+            self.expected[last.index()] = self.table.mean_length_above(job.executed().as_millis() / 1000);
+        }
+        self.keyed.clear();
+        let jobs = self.line.iter().filter_map(|&job| view.job(job));
+        self.keyed.extend(jobs.map(|job| (self.expected[job.id().index()], ask(&job))));
+        self.keyed.sort_by(|a, b| a.0.total_cmp(&b.0));
+        self.asks.clear();
+        self.asks.extend(self.keyed.iter().map(|(_, ask)| *ask));
+        self.line.clear();
+        self.line.extend(self.asks.iter().map(|ask| ask.job));
+        self.admission.admit(view, &self.asks, |_, _| {})
+    }
+}

@@ -1,0 +1,69 @@
+//! Ranking jobs of unknown length by what the lengths of other jobs say about them.
+//!
+//! Among jobs of which only the distribution of lengths is known, the Gittins index gives the order with the least mean completion time
+//! on one server; Tiresias (Gu et al., NSDI'19) takes it over accelerator time, for jobs of any width. The distribution is a sample:
+//! given in advance, or the jobs that completed so far, or both.
+
+mod artifact;
+mod expected;
+mod sample;
+
+pub use artifact::ArtifactTable;
+pub(crate) use artifact::rounded;
+pub use expected::{Serpt, SerptArtifact};
+pub use sample::{Horizon, Sample};
+
+use crate::heuristic::{Listed, Traits};
+
+/// In the list of policies.
+pub const LISTED: &[Listed] = &[Listed {
+    name: "serpt",
+    about: "preemptive, least expected remaining accelerator time first, given the completed jobs",
+    source: "`shortest-expected` of the Tiresias simulator; Gu et al., NSDI 2019",
+    traits: Traits { preemptive: true, elastic: false, heterogeneous: false },
+    build: |_| Box::new(Serpt::new(Experience::default())),
+    replica: None,
+}];
+
+/// A sample that grows with each completed job.
+///
+/// The tables over it are made again each time it has grown by a sixteenth, so that learning from n jobs costs O(n) and not O(n^2).
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Experience {
+    lengths: Vec<f64>,
+    sample: Sample,
+    next: usize,
+    closed: bool,
+}
+
+impl Experience {
+    /// Begins with `lengths` and learns from completed jobs.
+    pub fn new(lengths: Vec<f64>) -> Self {
+        let next = lengths.len() + 1;
+        Self { sample: Sample::new(lengths.iter().copied()), lengths, next, closed: false }
+    }
+
+    /// Knows `lengths` and learns nothing.
+    pub fn closed(lengths: Vec<f64>) -> Self {
+        Self { closed: true, ..Self::new(lengths) }
+    }
+
+    /// A job was complete after `length`; true where the sample has changed.
+    pub fn learn(&mut self, length: f64) -> bool {
+        if self.closed {
+            return false;
+        }
+        self.lengths.push(length);
+        if self.lengths.len() < self.next {
+            return false;
+        }
+        self.next = self.lengths.len() + self.lengths.len().div_ceil(16);
+        self.sample = Sample::new(self.lengths.iter().copied());
+        true
+    }
+
+    /// The sample.
+    pub fn sample(&self) -> &Sample {
+        &self.sample
+    }
+}

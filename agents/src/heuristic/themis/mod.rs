@@ -1,0 +1,274 @@
+//! Themis (Mahajan et al., NSDI'20): accelerators are leased in auctions to the jobs that sharing has treated worst.
+//!
+//! A job's finish-time fairness `rho` is its completion time in the shared cluster over the one it would have on its own `1/n` of it; here `n` is the mean
+//! number of jobs in the system since the job came. When accelerators are to be had, at the end of leases and at churn, the `1 - f` of jobs with the
+//! worst `rho` see them, bid `1 / rho` for each number of them, and a partial allocation auction ([`auction`]) decides; what it leaves goes to the others.
+//!
+//! Settled here, because the published text leaves it open or was not at hand: a job without accelerators has an infinite `rho`, and such jobs are ordered by
+//! the `rho` they would reach on their fair share from now on. Of the worst jobs only as many take part as can each have the least they run on, or the product
+//! would be 0 whatever they got. A winner keeps at least that least: with whole accelerators a payment could take all that it
+//! won, and a gang runs on no less. All accelerators of a job are one lease. Where one of the worst jobs needs more than is to be had, leases given now end with
+//! the last of those that run, so that it finds everything free at once and no gang starves. Leftovers go one by one, in turns of
+//! (submission, id), to jobs that did not take part, then to those that did, as long as they make them faster; the paper draws at random.
+
+pub mod auction;
+
+use goodput_env::job::JobId;
+use goodput_env::plan::Plan;
+use goodput_env::policy::Policy;
+use goodput_env::time::SimTime;
+use goodput_env::view::{ClusterView, Information, JobView};
+
+use crate::heuristic::{Listed, Traits};
+use crate::placement::{Free, resize};
+
+/// In the list of policies.
+pub const LISTED: &[Listed] = &[Listed {
+    name: "themis",
+    about: "leases by auction to the fifth of jobs that sharing has treated worst",
+    source: "Mahajan et al., NSDI 2020",
+    traits: Traits { preemptive: true, elastic: true, heterogeneous: false },
+    build: |_| Box::new(Themis::new(ThemisConfig::default())),
+    replica: None,
+}];
+
+/// Settings of [`Themis`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ThemisConfig {
+    /// Part of the jobs, those best treated, that does not see an offer: `f`, in [0, 1].
+    pub fairness_knob: f64,
+    /// Length of a lease.
+    pub lease: SimTime,
+}
+
+impl Default for ThemisConfig {
+    /// `f` = 0.8, leases of 20 minutes.
+    fn default() -> Self {
+        Self { fairness_knob: 0.8, lease: SimTime::from_secs(20 * 60) }
+    }
+}
+
+/// The policy; ties by (submission, id).
+#[derive(Clone, Debug)]
+pub struct Themis {
+    config: ThemisConfig,
+    /// Ends of the leases of jobs that hold accelerators, by job.
+    leases: Vec<(JobId, SimTime)>,
+    /// Free accelerators that nobody wanted at the last decision.
+    unwanted: u32,
+    contention: Contention,
+    free: Free,
+}
+
+/// Mean number of jobs in the system over each job's life.
+#[derive(Clone, Debug, Default)]
+struct Contention {
+    /// Job-milliseconds so far, as of `at`, with `active` jobs since then.
+    area: i64,
+    at: SimTime,
+    active: i64,
+    /// `area` when a job was first seen, by id; and when that was.
+    entered: Vec<Option<(i64, SimTime)>>,
+}
+
+impl Contention {
+    fn update(&mut self, view: &ClusterView<'_>) {
+        self.area += self.active * (view.now - self.at).as_millis();
+        (self.at, self.active) = (view.now, view.active() as i64);
+        self.entered.resize(view.workload_len(), None);
+        for job in view.jobs().rev() {
+            let entered = &mut self.entered[job.id().index()];
+            if entered.is_some() {
+                break;
+            }
+            *entered = Some((self.area, view.now));
+        }
+    }
+
+    /// Mean number of jobs since `job` came, itself included.
+    fn mean(&self, job: &JobView<'_>) -> f64 {
+        let (area, since) = self.entered[job.id().index()].unwrap_or((self.area, self.at));
+        let span = (self.at - since).as_millis();
+        if span > 0 { (self.area - area) as f64 / span as f64 } else { self.active as f64 }
+    }
+}
+
+/// What a job says of itself.
+struct Standing<'a> {
+    job: JobView<'a>,
+    /// Accelerators it has for sure until its lease ends.
+    leased: u32,
+    max: u32,
+    age_secs: f64,
+    /// Seconds it would take alone on its fair share.
+    ideal_secs: f64,
+    /// `rho` with what is leased, infinite without; then `rho` on its fair share from now on.
+    worse: (f64, f64),
+}
+
+impl<'a> Standing<'a> {
+    fn new(job: JobView<'a>, leased: u32, fair_share: f64, capacity: u32) -> Self {
+        let max = job.max_gpus().min(capacity);
+        let age_secs = job.age().as_secs_f64();
+        let speed = speed_on(&job, fair_share, max);
+        let left = job.remaining_work().unwrap_or(f64::INFINITY);
+        let ideal_secs = (job.state.done(job.request().submit + job.age()) + left) / speed;
+        let mut standing = Self { job, leased, max, age_secs, ideal_secs, worse: (f64::INFINITY, 0.0) };
+        standing.worse = (standing.rho(leased), (age_secs + left / speed) / ideal_secs);
+        standing
+    }
+
+    /// Finish-time fairness on `gpus` accelerators from now on.
+    fn rho(&self, gpus: u32) -> f64 {
+        let secs = self.job.remaining_secs(gpus).filter(|secs| secs.is_finite());
+        secs.map_or(f64::INFINITY, |secs| (self.age_secs + secs) / self.ideal_secs)
+    }
+
+    /// Fewest more accelerators that are of use.
+    fn step(&self, held: u32) -> u32 {
+        if held == 0 { self.job.min_gpus() } else { 1 }
+    }
+
+    /// `1 / rho` by number of more accelerators, of which it may leave some alone.
+    fn values(&self, most: u32) -> Vec<f64> {
+        let mut best = 0.0_f64;
+        let values = (0..=most.min(self.max.saturating_sub(self.leased))).map(|more| {
+            let gpus = self.leased + more;
+            if gpus >= self.job.min_gpus() {
+                best = best.max(self.rho(gpus).recip());
+            }
+            best
+        });
+        values.collect()
+    }
+}
+
+/// Work per second on a fractional share: linear between sizes, in proportion below the smallest, constant above `max`.
+fn speed_on(job: &JobView<'_>, share: f64, max: u32) -> f64 {
+    let min = job.min_gpus();
+    let share = share.min(f64::from(max));
+    let rate = |gpus: u32| job.rate(gpus).unwrap_or(0.0);
+    if share <= f64::from(min) {
+        return rate(min) * share / f64::from(min);
+    }
+    let (low, part) = (share.floor(), share.fract());
+    let low_rate = rate(low as u32);
+    if part > 0.0 { low_rate + part * (rate(low as u32 + 1) - low_rate) } else { low_rate }
+}
+
+impl Themis {
+    /// With the given settings.
+    pub fn new(config: ThemisConfig) -> Self {
+        Self { config, leases: Vec::new(), unwanted: 0, contention: Contention::default(), free: Free::default() }
+    }
+
+    /// Starts the leases of jobs that have none.
+    fn grant(&mut self, now: SimTime, jobs: &[Standing<'_>], counts: &[u32], gang_waits: bool) {
+        let last = self.leases.iter().map(|(_, end)| *end).max().filter(|_| gang_waits);
+        let end = last.unwrap_or(now + self.config.lease);
+        let starts = jobs.iter().zip(counts).filter(|(job, count)| job.leased == 0 && **count > 0);
+        self.leases.extend(starts.map(|(job, _)| (job.job.id(), end)));
+        self.leases.sort_unstable();
+    }
+
+    /// Adds what the auction gives to `counts`, which are in the order of `jobs`; gives who took part, and whether somebody among the worst could not because
+    /// it needs more than is available.
+    fn auction(&self, jobs: &[Standing<'_>], counts: &mut [u32], available: u32) -> (Vec<bool>, bool) {
+        let mut takes_part = vec![false; jobs.len()];
+        let mut order: Vec<usize> = (0..jobs.len()).filter(|&at| jobs[at].leased < jobs[at].max).collect();
+        order.sort_by(|&a, &b| {
+            let (a_worse, b_worse) = (jobs[a].worse, jobs[b].worse);
+            b_worse.0.total_cmp(&a_worse.0).then(b_worse.1.total_cmp(&a_worse.1)).then(a.cmp(&b))
+        });
+        let offered = (order.len() as f64 * (1.0 - self.config.fairness_knob)).ceil().max(1.0) as usize;
+        let (mut needed, mut gang_waits) = (0, false);
+        let mut bidders = Vec::new();
+        for at in order {
+            let least = if jobs[at].leased == 0 { jobs[at].job.min_gpus() } else { 0 };
+            if bidders.len() == offered {
+                break;
+            }
+            // Who could not run on what is left, or says nothing of its end, has no bid.
+            if needed + least <= available && jobs[at].rho(jobs[at].leased.max(jobs[at].job.min_gpus())).is_finite() {
+                needed += least;
+                takes_part[at] = true;
+                bidders.push(at);
+            } else {
+                gang_waits |= least > available;
+            }
+        }
+        bidders.sort_unstable();
+        let values: Vec<Vec<f64>> = bidders.iter().map(|&at| jobs[at].values(available)).collect();
+        for (at, win) in bidders.into_iter().zip(auction::partial_allocation(available, &values)) {
+            let least = jobs[at].job.min_gpus();
+            if counts[at] + win.gpus >= least {
+                counts[at] = least.max(counts[at] + win.kept());
+            }
+        }
+        (takes_part, gang_waits)
+    }
+}
+
+/// Gives `left` accelerators in turns to those of `jobs` for which `may`, as long as they make them faster.
+fn hand_out(jobs: &[Standing<'_>], counts: &mut [u32], left: &mut u32, may: impl Fn(usize) -> bool) {
+    let mut turn: Vec<usize> = (0..jobs.len()).filter(|&at| may(at)).collect();
+    while *left > 0 && !turn.is_empty() {
+        turn.retain(|&at| {
+            let (job, held) = (&jobs[at], counts[at]);
+            let step = job.step(held);
+            let faster = || held == 0 || job.job.rate(held + step) > job.job.rate(held);
+            let takes = step <= *left && held + step <= job.max && faster();
+            if takes {
+                counts[at] += step;
+                *left -= step;
+            }
+            takes
+        });
+    }
+}
+
+impl Policy for Themis {
+    fn decide(&mut self, view: &ClusterView<'_>) -> Plan {
+        self.contention.update(view);
+        let mut plan = Plan::keep();
+        let churn = view.trigger.arrival || view.trigger.completion || view.total_free() != self.unwanted;
+        self.leases.retain(|(job, end)| *end > view.now && view.job(*job).is_some_and(|job| job.state.is_allocated()));
+        let leased = |job: &JobView<'_>| self.leases.binary_search_by_key(&job.id(), |lease| lease.0).is_ok();
+        let expired = view.jobs().any(|job| job.state.is_allocated() && !leased(&job));
+        let anything = expired || (churn && view.total_free() > 0);
+        if !anything {
+            return plan;
+        }
+        let capacity = view.total_free() + view.jobs().map(|job| job.gpus()).sum::<u32>();
+        let jobs: Vec<Standing<'_>> = view
+            .jobs()
+            .map(|job| {
+                let fair_share = f64::from(capacity) / self.contention.mean(&job);
+                Standing::new(job, if leased(&job) { job.gpus() } else { 0 }, fair_share, capacity)
+            })
+            .collect();
+        let mut counts: Vec<u32> = jobs.iter().map(|job| job.leased).collect();
+        let available = capacity - counts.iter().sum::<u32>();
+        let (takes_part, gang_waits) = self.auction(&jobs, &mut counts, available);
+        let mut left = capacity - counts.iter().sum::<u32>();
+        hand_out(&jobs, &mut counts, &mut left, |at| !takes_part[at]);
+        hand_out(&jobs, &mut counts, &mut left, |at| takes_part[at]);
+        self.unwanted = left;
+        self.grant(view.now, &jobs, &counts, gang_waits);
+        let sizes: Vec<(JobView<'_>, u32)> = jobs.iter().map(|standing| standing.job).zip(counts).collect();
+        resize(view, &mut self.free, &sizes, &mut plan);
+        plan
+    }
+
+    fn wake_at(&self) -> Option<SimTime> {
+        self.leases.iter().map(|(_, end)| *end).min()
+    }
+
+    fn information(&self) -> Information {
+        Information::Estimate { sigma: 0.0 }
+    }
+
+    fn needs(&self) -> Information {
+        self.information()
+    }
+}

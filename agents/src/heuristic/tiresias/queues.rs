@@ -1,0 +1,296 @@
+//! The queues: who enters, who falls, who is promoted, who runs.
+//!
+//! Few queues instead of a continuous priority keep two long jobs from preempting each other for ever. Queues are walked from first to last
+//! and every job that fits into what is left runs; the rest is preempted or waits. There is no head-of-line blocking, so a wide job may
+//! wait behind narrower ones of a lower queue: that is the published behaviour. Jobs that keep running keep their nodes.
+//!
+//! Attained service is wall time with accelerators, restarts included, as of the decision. A decision that comes late therefore
+//! demotes late. Where the run lets a policy choose its moments ([`Policy::wake_at`]), demotions and promotions are decided
+//! exactly when they fall due; where decisions fall at rounds only, they wait for the next round, as in the Pollux artifact.
+//!
+//! A job that finds no nodes although enough accelerators are free (too scattered for its model, or of several types) is passed over, and the
+//! walk starts again without it: nobody is preempted for a job that cannot start.
+
+use goodput_env::job::JobId;
+use goodput_env::placement::Placement;
+use goodput_env::plan::Plan;
+use goodput_env::policy::Policy;
+use goodput_env::time::SimTime;
+use goodput_env::view::ClusterView;
+
+use super::{Jump, Order, Placing, Service, TiresiasConfig};
+use crate::placement::Free;
+
+/// The policy; ties are broken by order of entry into the queue, and among jobs that enter at once by job id.
+#[derive(Clone, Debug)]
+pub struct Tiresias {
+    config: TiresiasConfig,
+    queues: Vec<Vec<Entry>>,
+    /// Jobs of this id and above have not been seen.
+    unseen: JobId,
+    free: Free,
+    moved: Vec<(Entry, usize)>,
+    /// Accelerators of those who run.
+    held: u32,
+    wake: Option<SimTime>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    job: JobId,
+    gpus: u32,
+    submit: SimTime,
+    /// Its model has to be kept on few nodes.
+    sensitive: bool,
+    /// Held accelerators until now; from [`Tiresias::settle`] on: is to hold them.
+    running: bool,
+    chosen: bool,
+    /// Found no nodes in this decision.
+    barred: bool,
+    /// Wall time with accelerators, as of the last decision.
+    executed: SimTime,
+    /// Part of it from before the last promotion.
+    forgiven: SimTime,
+    /// Time spent waiting after having run, since the last promotion.
+    waited: SimTime,
+    checked: SimTime,
+    /// Index of its service, where the queue is ordered by one; not a number: out of date.
+    rank: f64,
+}
+
+impl Entry {
+    fn counted(&self) -> SimTime {
+        self.executed - self.forgiven
+    }
+}
+
+impl Tiresias {
+    /// With the given settings.
+    pub fn new(config: TiresiasConfig) -> Self {
+        let queues = vec![Vec::new(); config.limits.len() + 1];
+        Self { config, queues, unseen: JobId(0), free: Free::default(), moved: Vec::new(), held: 0, wake: None }
+    }
+
+    /// The settings of the Pollux OSDI'21 artifact: two queues, demotion after 16 GPU-hours, no promotion.
+    pub fn pollux_artifact() -> Self {
+        Self::new(TiresiasConfig { running_first: false, ..TiresiasConfig::queues(&[57_600], Service::GpuTime) })
+    }
+
+    fn admit(&mut self, view: &ClusterView<'_>) {
+        let first = self.queues[0].len();
+        for job in view.jobs().rev().take_while(|job| job.id() >= self.unseen) {
+            self.queues[0].push(Entry {
+                job: job.id(),
+                gpus: job.request().gpus,
+                submit: job.request().submit,
+                sensitive: match &self.config.placing {
+                    Placing::Packer(_) => false,
+                    Placing::Skew(skew) => skew.is_sensitive(job.model_name()),
+                },
+                running: job.state.is_allocated(),
+                chosen: false,
+                barred: false,
+                executed: job.state.executed(view.now),
+                forgiven: SimTime::ZERO,
+                waited: SimTime::ZERO,
+                checked: view.now,
+                rank: f64::NAN,
+            });
+        }
+        self.queues[0][first..].reverse();
+        self.unseen = self.queues[0].last().map_or(self.unseen, |last| self.unseen.max(JobId(last.job.0 + 1)));
+    }
+
+    /// Forgets completed jobs, brings service up to date, and moves jobs between queues.
+    fn requeue(&mut self, view: &ClusterView<'_>) {
+        let TiresiasConfig { limits, service, starvation_knob: knob, order, .. } = &mut self.config;
+        self.moved.clear();
+        let mut learnt = false;
+        let held = &mut self.held;
+        *held = 0;
+        for (at, queue) in self.queues.iter_mut().enumerate() {
+            let limit = limits.get(at).map(|&limit| i64::from(limit) * 1000);
+            let moved = &mut self.moved;
+            queue.retain_mut(|entry| {
+                let Some(job) = view.job(entry.job) else {
+                    if let Order::Gittins(experience, _) = order {
+                        let run = if entry.running { view.now - entry.checked } else { SimTime::ZERO };
+                        learnt |= experience.learn(weighted(*service, entry, entry.executed + run) as f64 / 1000.0);
+                    }
+                    return false;
+                };
+                if entry.running {
+                    entry.rank = f64::NAN;
+                    entry.executed = job.state.executed(view.now);
+                    entry.running = job.state.is_allocated();
+                    *held += if entry.running { entry.gpus } else { 0 };
+                    if limit.is_some_and(|limit| attained(*service, entry) >= limit) {
+                        moved.push((*entry, at + 1));
+                        return false;
+                    }
+                } else if *knob > 0.0 && entry.counted() > SimTime::ZERO {
+                    entry.waited += view.now - entry.checked;
+                    if at > 0 && entry.waited >= patience(*knob, entry) {
+                        (entry.forgiven, entry.waited, entry.rank) = (entry.executed, SimTime::ZERO, f64::NAN);
+                        moved.push((*entry, 0));
+                        return false;
+                    }
+                }
+                true
+            });
+        }
+        self.moved.sort_unstable_by_key(|(entry, _)| entry.job);
+        for (entry, to) in self.moved.drain(..) {
+            self.queues[to].push(entry);
+        }
+        self.reorder(learnt);
+    }
+
+    /// Sorts each queue by index, where it goes by one; `all` indices are out of date, or those marked.
+    fn reorder(&mut self, all: bool) {
+        let service = self.config.service;
+        let index = |entry: &Entry| match &self.config.order {
+            Order::Entry => 0.0,
+            Order::Gittins(experience, horizon) => {
+                let secs = weighted(service, entry, entry.executed) as f64 / 1000.0;
+                experience.sample().index(secs, *horizon)
+            }
+            Order::Artifact(table) => table.index(attained(service, entry) / 1000),
+        };
+        let in_order = match &self.config.order {
+            Order::Entry => return,
+            Order::Gittins(..) => |a: &Entry, b: &Entry| b.rank.total_cmp(&a.rank).then(a.job.cmp(&b.job)),
+            Order::Artifact(_) => |a: &Entry, b: &Entry| b.rank.total_cmp(&a.rank).then(a.submit.cmp(&b.submit)),
+        };
+        for queue in &mut self.queues {
+            for entry in queue.iter_mut().filter(|entry| all || entry.rank.is_nan()) {
+                entry.rank = index(entry);
+            }
+            queue.sort_by(in_order);
+        }
+    }
+
+    /// Chooses who runs and finds nodes for those who start.
+    fn schedule(&mut self, view: &ClusterView<'_>) -> Plan {
+        let mut plan = Plan::keep();
+        let mut again = false;
+        while self.choose(view, &mut plan, again) && !self.start(view, &mut plan) {
+            plan.changes.clear();
+            again = true;
+        }
+        plan
+    }
+
+    /// Lets every job run that fits into what those before it leave, and takes from the others what they hold; true where some job starts.
+    fn choose(&mut self, view: &ClusterView<'_>, plan: &mut Plan, again: bool) -> bool {
+        let mut left = view.total_free() + self.held;
+        let mut starts = false;
+        for queue in &mut self.queues {
+            for entry in queue {
+                entry.checked = view.now;
+                entry.barred &= again;
+                entry.chosen = entry.gpus <= left && !entry.barred;
+                if entry.chosen {
+                    left -= entry.gpus;
+                    starts |= !entry.running;
+                } else if entry.running {
+                    plan.set(entry.job, Placement::none());
+                }
+            }
+        }
+        starts
+    }
+
+    /// Places those who start where preempted and idle jobs leave room; false where some found no nodes and are barred.
+    fn start(&mut self, view: &ClusterView<'_>, plan: &mut Plan) -> bool {
+        self.free.reset(view.free());
+        for change in &plan.changes {
+            if let Some(job) = view.job(change.job) {
+                self.free.release(&job.state.placement);
+            }
+        }
+        let mut all = true;
+        for entry in self.queues.iter_mut().flatten().filter(|entry| entry.chosen && !entry.running) {
+            let placement = match &self.config.placing {
+                Placing::Packer(packer) => packer.place(view.cluster(), &mut self.free, entry.gpus),
+                Placing::Skew(skew) => skew.place(view.cluster(), &mut self.free, entry.gpus, entry.sensitive),
+            };
+            match placement {
+                Some(placement) => plan.set(entry.job, placement),
+                None => (entry.barred, all) = (true, false),
+            }
+        }
+        all
+    }
+
+    /// Writes down who runs from now on and when the next job is to change its queue.
+    fn settle(&mut self, now: SimTime) {
+        let TiresiasConfig { limits, service, starvation_knob: knob, jump, running_first, .. } = &self.config;
+        let mut next = SimTime::NEVER;
+        self.held = 0;
+        for (at, queue) in self.queues.iter_mut().enumerate() {
+            let limit = limits.get(at).map(|&limit| i64::from(limit) * 1000);
+            let waits = at > 0 && *knob > 0.0;
+            let (mut waiting, mut unsorted) = (false, false);
+            for entry in queue.iter_mut() {
+                entry.running = entry.chosen;
+                unsorted |= waiting && entry.running;
+                waiting |= !entry.running;
+                if entry.running {
+                    self.held += entry.gpus;
+                    if let Some(limit) = limit {
+                        next = next.min(until(limit, *service, *jump, entry));
+                    }
+                } else if waits && entry.counted() > SimTime::ZERO {
+                    next = next.min(patience(*knob, entry) - entry.waited);
+                }
+            }
+            if *running_first && unsorted {
+                queue.sort_by_key(|entry| !entry.running);
+            }
+        }
+        self.wake = (next < SimTime::NEVER).then(|| now.saturating_add(next));
+    }
+}
+
+impl Policy for Tiresias {
+    fn decide(&mut self, view: &ClusterView<'_>) -> Plan {
+        self.admit(view);
+        self.requeue(view);
+        let plan = self.schedule(view);
+        self.settle(view.now);
+        plan
+    }
+
+    fn wake_at(&self) -> Option<SimTime> {
+        self.wake
+    }
+}
+
+/// Service of a time on the accelerators of a job, GPU-milliseconds (or milliseconds).
+fn weighted(service: Service, entry: &Entry, time: SimTime) -> i64 {
+    match service {
+        Service::GpuTime => time.as_millis() * i64::from(entry.gpus),
+        Service::Time => time.as_millis(),
+    }
+}
+
+fn attained(service: Service, entry: &Entry) -> i64 {
+    weighted(service, entry, entry.counted())
+}
+
+/// Time until a running job is looked at for its demotion.
+fn until(limit: i64, service: Service, jump: Jump, entry: &Entry) -> SimTime {
+    let width = match service {
+        Service::GpuTime => i64::from(entry.gpus),
+        Service::Time => 1,
+    };
+    SimTime::from_millis(match jump {
+        Jump::Due => (limit - attained(service, entry) + width - 1) / width,
+        Jump::Artifact => (limit - entry.counted().as_millis()) / 1000 / width * 1000,
+    })
+}
+
+fn patience(knob: f64, entry: &Entry) -> SimTime {
+    SimTime::from_secs_f64(knob * entry.counted().as_secs_f64())
+}

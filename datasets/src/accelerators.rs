@@ -1,0 +1,337 @@
+//! What is known of accelerator types, and who says so.
+//!
+//! A policy for unlike accelerators needs rates by type and model, and published ones are few and uneven. So each figure keeps its source and
+//! whether it was measured, derived or promised by the maker; and a figure that nobody published is `None`, never zero and never
+//! interpolated: a scheduler that wants more must profile.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+use std::sync::OnceLock;
+
+use goodput_env::cluster::{AcceleratorType, Kind};
+use serde::Deserialize;
+
+use crate::error::DataError;
+
+/// Name of the shipped file in messages.
+const SHIPPED: &str = "accelerators.toml (shipped)";
+
+/// How a figure came about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Evidence {
+    /// A log or a meter.
+    Measured,
+    /// Computed from measured figures.
+    Derived,
+    /// The maker's word.
+    Nameplate,
+}
+
+/// Device memory.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Memory {
+    /// MiB of one accelerator.
+    pub mib: u32,
+    /// How it is known.
+    pub kind: Evidence,
+    /// Who says so, by its key among the sources.
+    pub source: String,
+}
+
+/// Which power.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PowerOf {
+    /// Doing nothing.
+    Idle,
+    /// On average under load.
+    Mean,
+    /// At most under load.
+    Peak,
+    /// What it is allowed.
+    Limit,
+}
+
+/// Where power is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PowerAt {
+    /// The chip alone.
+    Chip,
+    /// The board.
+    Board,
+    /// The wall: an accelerator's part of the whole machine.
+    Wall,
+}
+
+/// Power of one accelerator.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Power {
+    /// Watts.
+    pub watts: f64,
+    /// Which power.
+    pub of: PowerOf,
+    /// Measured where.
+    pub at: PowerAt,
+    /// How it is known.
+    pub kind: Evidence,
+    /// Who says so.
+    pub source: String,
+}
+
+/// Unit of a throughput figure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Unit {
+    /// Minutes of training to the benchmark's target: less is better.
+    MinutesToTarget,
+    /// Samples a second.
+    SamplesPerSecond,
+    /// Steps a second at the batch size that the model's name states.
+    StepsPerSecond,
+}
+
+/// How fast a system of equal accelerators was.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Throughput {
+    /// Compare only within one.
+    pub benchmark: String,
+    /// The model.
+    pub model: String,
+    /// Unit of the value.
+    pub unit: Unit,
+    /// Of the whole system.
+    pub value: f64,
+    /// Accelerators in it.
+    pub devices: u32,
+    /// How it is known.
+    pub kind: Evidence,
+    /// Who says so.
+    pub source: String,
+    /// Latency at this rate, milliseconds, where stated.
+    #[serde(default)]
+    pub latency_ms: Option<f64>,
+    /// Percentile of that latency.
+    #[serde(default)]
+    pub percentile: Option<u32>,
+}
+
+impl Throughput {
+    /// Rate of one accelerator, the higher the better: trainings a minute, samples a second or steps a second.
+    pub fn per_device(&self) -> f64 {
+        let devices = f64::from(self.devices);
+        match self.unit {
+            Unit::MinutesToTarget => 1.0 / (self.value * devices),
+            Unit::SamplesPerSecond | Unit::StepsPerSecond => self.value / devices,
+        }
+    }
+
+    /// The rate of one accelerator by the second.
+    fn per_device_second(&self) -> f64 {
+        match self.unit {
+            Unit::MinutesToTarget => self.per_device() / 60.0,
+            Unit::SamplesPerSecond | Unit::StepsPerSecond => self.per_device(),
+        }
+    }
+}
+
+/// One accelerator type.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Accelerator {
+    /// Free name.
+    pub name: String,
+    /// Kind of device.
+    pub kind: Kind,
+    /// Device memory, where known.
+    #[serde(default)]
+    pub memory: Option<Memory>,
+    /// Powers known.
+    #[serde(default)]
+    pub power: Vec<Power>,
+    /// Rates known.
+    #[serde(default)]
+    pub throughput: Vec<Throughput>,
+}
+
+impl Accelerator {
+    /// The type for a cluster.
+    pub fn accelerator_type(&self) -> AcceleratorType {
+        let memory_mib = self.memory.as_ref().map(|memory| memory.mib);
+        AcceleratorType { name: self.name.clone(), kind: self.kind, memory_mib }
+    }
+
+    /// The fastest row for a model in a benchmark; `None` where nobody measured it.
+    pub fn fastest(&self, benchmark: &str, model: &str) -> Option<&Throughput> {
+        let rows = self.throughput.iter().filter(|row| row.benchmark == benchmark && row.model == model);
+        rows.max_by(|a, b| a.per_device().total_cmp(&b.per_device()))
+    }
+
+    /// Rate of one accelerator as [`Throughput::per_device`]; `None` where nobody measured it.
+    pub fn rate(&self, benchmark: &str, model: &str) -> Option<f64> {
+        self.fastest(benchmark, model).map(Throughput::per_device)
+    }
+
+    /// Watts of one accelerator; `None` where nobody said.
+    pub fn watts(&self, of: PowerOf, at: PowerAt) -> Option<f64> {
+        self.power.iter().find(|power| (power.of, power.at) == (of, at)).map(|power| power.watts)
+    }
+
+    /// Joules for one sample, step or training on one accelerator; `None` where rate or power is missing. Powers of another sort
+    /// or measured elsewhere do not stand in.
+    pub fn joules(&self, benchmark: &str, model: &str, of: PowerOf, at: PowerAt) -> Option<f64> {
+        Some(self.watts(of, at)? / self.fastest(benchmark, model)?.per_device_second())
+    }
+}
+
+/// Accelerator types in the order of the file.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Accelerators {
+    /// Citations by key.
+    pub sources: BTreeMap<String, String>,
+    /// The types.
+    #[serde(rename = "accelerator")]
+    pub types: Vec<Accelerator>,
+}
+
+/// A line of a listing: one figure, or a type without any.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AcceleratorRow<'a> {
+    /// The type.
+    pub accelerator: &'a Accelerator,
+    /// Benchmarks it is known in, ascending.
+    pub benchmarks: Vec<&'a str>,
+    /// Models it is known for, in any benchmark.
+    pub models: usize,
+    /// Citations, ascending.
+    pub sources: Vec<&'a str>,
+}
+
+impl Accelerators {
+    /// The catalog shipped with the product.
+    pub fn shipped() -> &'static Self {
+        static CATALOG: OnceLock<Accelerators> = OnceLock::new();
+        CATALOG.get_or_init(|| {
+            let parsed = Self::parse(Path::new(SHIPPED), include_str!("../catalog/accelerators.toml"));
+            parsed.expect("the shipped catalog is valid: a test reads it")
+        })
+    }
+
+    /// Reads a catalog file.
+    ///
+    /// # Errors
+    /// Where it cannot be read, is not TOML of the right shape, or contradicts itself.
+    pub fn read(path: &Path) -> Result<Self, DataError> {
+        Self::parse(path, &fs::read_to_string(path).map_err(DataError::read(path))?)
+    }
+
+    /// As [`Self::read`] from the text of a file; `path` is for messages.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub fn parse(path: &Path, text: &str) -> Result<Self, DataError> {
+        let parsed: Self = toml::from_str(text).map_err(|error| {
+            let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
+            let line = before.matches('\n').count() as u64 + 1;
+            let column = before.chars().rev().take_while(|&c| c != '\n').count() as u64 + 1;
+            DataError::AcceleratorFile { path: path.to_owned(), line, column, message: error.message().to_owned() }
+        })?;
+        parsed.checked(path)
+    }
+
+    /// A type by its name.
+    pub fn get(&self, name: &str) -> Option<&Accelerator> {
+        self.types.iter().find(|accelerator| accelerator.name == name)
+    }
+
+    /// The fastest type for a model in a benchmark with its rate, the first on ties; `None` where nobody measured any.
+    pub fn best(&self, benchmark: &str, model: &str) -> Option<(&Accelerator, f64)> {
+        let rated =
+            self.types.iter().filter_map(|accelerator| Some((accelerator, accelerator.rate(benchmark, model)?)));
+        rated.reduce(|best, next| if next.1 > best.1 { next } else { best })
+    }
+
+    /// The type that spends least energy on a model, with its joules, the first on ties; types whose rate or power is unknown
+    /// are not candidates, nor those whose stated latency is missing or above `most_latency_ms` where that is given.
+    pub fn most_frugal(
+        &self,
+        (benchmark, model): (&str, &str),
+        (of, at): (PowerOf, PowerAt),
+        most_latency_ms: Option<f64>,
+    ) -> Option<(&Accelerator, f64)> {
+        let prompt = |accelerator: &&Accelerator| match most_latency_ms {
+            None => true,
+            Some(most) => accelerator
+                .fastest(benchmark, model)
+                .and_then(|row| row.latency_ms)
+                .is_some_and(|latency| latency <= most),
+        };
+        let known = self.types.iter().filter(prompt);
+        let spent = known.filter_map(|accelerator| Some((accelerator, accelerator.joules(benchmark, model, of, at)?)));
+        spent.reduce(|best, next| if next.1 < best.1 { next } else { best })
+    }
+
+    /// One line a type, for a listing.
+    pub fn rows(&self) -> Vec<AcceleratorRow<'_>> {
+        self.types.iter().map(|accelerator| self.row(accelerator)).collect()
+    }
+
+    fn row<'a>(&'a self, accelerator: &'a Accelerator) -> AcceleratorRow<'a> {
+        let benchmarks: BTreeSet<&str> = accelerator.throughput.iter().map(|row| row.benchmark.as_str()).collect();
+        let models: BTreeSet<&str> = accelerator.throughput.iter().map(|row| row.model.as_str()).collect();
+        let keys: BTreeSet<&str> = keys(accelerator).collect();
+        AcceleratorRow {
+            accelerator,
+            benchmarks: benchmarks.into_iter().collect(),
+            models: models.len(),
+            sources: keys.into_iter().filter_map(|key| self.sources.get(key)).map(String::as_str).collect(),
+        }
+    }
+
+    fn checked(self, path: &Path) -> Result<Self, DataError> {
+        let mut names = BTreeSet::new();
+        for accelerator in &self.types {
+            let refuse = |what: String| DataError::Accelerator {
+                path: path.to_owned(),
+                accelerator: accelerator.name.clone(),
+                what,
+            };
+            if !names.insert(&accelerator.name) {
+                return Err(refuse("is described twice".into()));
+            }
+            if let Some(key) = keys(accelerator).find(|key| !self.sources.contains_key(*key)) {
+                return Err(refuse(format!("source {key:?} is not among [sources]")));
+            }
+            let positive = |value: f64| value.is_finite() && value > 0.0;
+            if let Some(power) = accelerator.power.iter().find(|power| !positive(power.watts)) {
+                return Err(refuse(format!("watts are {}, expected a number above 0", power.watts)));
+            }
+            for row in &accelerator.throughput {
+                let about = format!("{} {}", row.benchmark, row.model);
+                if !positive(row.value) || row.devices == 0 {
+                    let found = format!("{} by {} devices", row.value, row.devices);
+                    return Err(refuse(format!(
+                        "{about}: {found}, expected both above 0; leave out what was not measured"
+                    )));
+                }
+                if row.latency_ms.is_some_and(|latency| !positive(latency)) || row.percentile.is_some_and(|p| p > 100) {
+                    return Err(refuse(format!("{about}: latency_ms must be above 0 and percentile at most 100")));
+                }
+            }
+        }
+        Ok(self)
+    }
+}
+
+/// Keys of all citations of a type.
+fn keys(accelerator: &Accelerator) -> impl Iterator<Item = &str> {
+    let memory = accelerator.memory.iter().map(|memory| memory.source.as_str());
+    let power = accelerator.power.iter().map(|power| power.source.as_str());
+    memory.chain(power).chain(accelerator.throughput.iter().map(|row| row.source.as_str()))
+}

@@ -1,0 +1,104 @@
+//! Gavel's traces: tab-separated, ten fields, no header, jobs counted in steps.
+//!
+//! Job type, command, working directory, argument for steps, whether data are needed, steps, accelerators, weight, deadline as a multiple
+//! of the duration (-1: none), arrival in seconds. How fast a job is stands in another file ([`super::gavel_throughputs`]), so the
+//! two are read together.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use goodput_env::job::{Elasticity, JobClass, JobRequest, JobSpec, Work, Workload};
+use goodput_env::time::SimTime;
+
+use super::ImportReport;
+use crate::csv_rows::excerpt;
+use crate::error::{DataError, RowProblem};
+
+/// Fields of a row.
+const FIELDS: usize = 10;
+
+/// A trace ready to simulate.
+#[derive(Clone, Debug, Default)]
+pub struct GavelTrace {
+    /// Jobs in order of arrival over the classes that occur.
+    pub workload: Workload,
+    /// What happened to each row.
+    pub report: ImportReport,
+}
+
+/// Reads the bytes of a trace over `classes`; `path` is for messages. A job is named after its line. Weights other than 1 and deadlines
+/// are not kept, because jobs have none here; each is reported as a repair.
+///
+/// # Errors
+/// Where there is no row at all.
+pub fn parse(path: &Path, text: &[u8], classes: &[JobClass]) -> Result<GavelTrace, DataError> {
+    let mut trace = GavelTrace::default();
+    let mut used: Vec<usize> = Vec::new();
+    let mut jobs = Vec::new();
+    for (at, line) in text.split(|&byte| byte == b'\n').enumerate() {
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        if line.trim_ascii().is_empty() {
+            continue;
+        }
+        match job(line, at as u64 + 1, classes, &mut used, &mut trace.report) {
+            Ok(job) => jobs.push(job),
+            Err(problem) => trace.report.refuse(at as u64 + 1, problem),
+        }
+    }
+    if jobs.is_empty() && trace.report.refused.count == 0 {
+        return Err(DataError::Empty { path: path.to_owned() });
+    }
+    trace.report.kept = jobs.len() as u64;
+    let classes = used.into_iter().map(|class| Arc::new(classes[class].clone())).collect();
+    trace.workload = Workload::of_classes(classes, jobs);
+    Ok(trace)
+}
+
+fn job(
+    line: &[u8],
+    number: u64,
+    classes: &[JobClass],
+    used: &mut Vec<usize>,
+    report: &mut ImportReport,
+) -> Result<JobSpec, RowProblem> {
+    let fields: Vec<&[u8]> = line.split(|&byte| byte == b'\t').map(<[u8]>::trim_ascii).collect();
+    if fields.len() != FIELDS {
+        return Err(RowProblem::Fields { found: fields.len(), expected: FIELDS });
+    }
+    let value = |at: usize, column: &'static str, expected: &'static str, fits: fn(f64) -> bool| {
+        let number = std::str::from_utf8(fields[at]).ok().and_then(|text| text.parse().ok());
+        let wrong = || RowProblem::Value { column, value: excerpt(fields[at]), expected };
+        number.filter(|&number: &f64| number.is_finite() && fits(number)).ok_or_else(wrong)
+    };
+    let steps = value(5, "total_steps", "a whole number of at least 1", |n| n >= 1.0 && n.fract() == 0.0)?;
+    let gpus = value(6, "scale_factor", "accelerators, at least 1", |n| (1.0..=1e6).contains(&n) && n.fract() == 0.0)?;
+    let weight = value(7, "priority_weight", "a weight above 0", |n| n > 0.0)?;
+    let slo = value(8, "SLO", "a multiple of the duration, or -1", |_| true)?;
+    let arrival = value(9, "arrival_time", "seconds of at least 0", |n| (0.0..1e12).contains(&n))?;
+    let gpus = gpus as u32;
+    let known = |class: &JobClass| class.name.as_bytes() == fields[0] && class.gpus == gpus;
+    let Some(class) = classes.iter().position(known) else {
+        let of_size = classes.iter().filter(|class| class.gpus == gpus).map(|class| class.name.as_str());
+        let known = of_size.collect::<Vec<_>>().join(", ");
+        return Err(RowProblem::UnknownClass { name: excerpt(fields[0]), gpus, known });
+    };
+    let index = used.iter().position(|&other| other == class).unwrap_or_else(|| {
+        used.push(class);
+        used.len() - 1
+    });
+    if weight != 1.0 {
+        report.repair("priority_weight", number, format!("weight {weight} is not kept: all jobs weigh the same"));
+    }
+    if slo >= 0.0 {
+        report.repair("SLO", number, format!("deadline of {slo} x the duration is not kept"));
+    }
+    let request = JobRequest {
+        name: format!("gavel-{number}"),
+        tenant: 0,
+        submit: SimTime::from_secs_f64(arrival),
+        gpus,
+        batch_size: None,
+        elasticity: Elasticity::Rigid,
+    };
+    Ok(JobSpec { request, work: Work::Steps { class: index as u16, steps } })
+}

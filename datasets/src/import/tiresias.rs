@@ -1,0 +1,55 @@
+//! Traces of the public Tiresias simulator (SymbioticLab/Tiresias, `simulator/60_job.csv`):
+//! `job_id,num_gpu,submit_time,iterations,model_name,duration,interval`, whole seconds.
+//!
+//! A job lasts `duration` on all of its `num_gpu` accelerators wherever they are. The model decides only where a job wants to be
+//! (placement by tensor sizes), so its name is kept beside the duration. `iterations` and `interval` are redundant and ignored, as the
+//! simulator does.
+
+use std::path::Path;
+
+use goodput_env::time::SimTime;
+
+use super::{Format, Imported};
+use crate::csv_rows::{CsvRows, Row};
+use crate::error::{DataError, RowProblem};
+use crate::jobs::{JobRow, Names};
+
+/// Columns that make a file a trace of this kind.
+pub const COLUMNS: &[&str] = &["job_id", "num_gpu", "submit_time", "model_name", "duration"];
+
+/// Reads the bytes of a trace; `path` is for messages.
+///
+/// # Errors
+/// Where the header lacks a column, or there is no row at all.
+pub fn parse(path: &Path, text: &[u8]) -> Result<Imported, DataError> {
+    let mut rows = CsvRows::new(path, text, COLUMNS)?;
+    let mut imported = Imported { format: Format::Tiresias, ..Imported::default() };
+    let mut names = Names::default();
+    while let Some(row) = rows.next(COLUMNS) {
+        let job = row.and_then(|row| {
+            let line = row.line;
+            job(&row).and_then(|job| names.insert(&job.job_id, line).map(|()| job)).map_err(|problem| (line, problem))
+        });
+        match job {
+            Ok(job) => imported.jobs.push(job),
+            Err((line, problem)) => imported.report.refuse(line, problem),
+        }
+    }
+    imported.finish(path)
+}
+
+fn job(row: &Row<'_, '_>) -> Result<JobRow, RowProblem> {
+    let model = row.bytes(3);
+    Ok(JobRow {
+        line: row.line,
+        job_id: row.text(0)?.to_owned(),
+        submit: SimTime::from_secs_f64(row.at_least(2, 0.0, "a time in seconds of at least 0")?),
+        duration: Some(SimTime::from_secs_f64(row.at_least(4, 0.001, "a duration in seconds above 0")?)),
+        gpus: row.count(1)?,
+        gpu_min: None,
+        gpu_max: None,
+        batch_size: None,
+        application: if model.is_empty() { None } else { Some(row.text(3)?.to_owned()) },
+        tenant: None,
+    })
+}

@@ -1,0 +1,273 @@
+//! Elastic resizing without a pause (CoDDL, the executor of AFS: Hwang et al., NSDI'21).
+//!
+//! A job that gets more accelerators goes on with its old share while workers start on the new ones; when they are up it takes them in at
+//! the end of an iteration. A job that loses accelerators leaves them at the end of its iteration and does not stop. New accelerators are held, and idle, for
+//! as long as the run's switch cost says a restart takes. A change that keeps nothing of the share that is running, or too little for the
+//! job to run on, is a restart as ever; so are first starts.
+//!
+//! **A plan's books are exact and at once.** A job's placement is what the plan says from the decision on, new accelerators counted as its own and
+//! accelerators taken away as free. Its *share*, the part that makes progress, follows. Until the old owner's iteration ends, whoever is given
+//! accelerators of that node waits: start-up begins then. So no accelerator works for two jobs; the rest of one iteration counts for the
+//! new owner, or for nobody.
+//!
+//! **Commands.** Each change is a command with a number that only grows. What a job scheduled for an earlier number is void, so a worker that
+//! becomes ready late changes nothing.
+
+use smallvec::SmallVec;
+
+use serde::{Deserialize, Serialize};
+
+use super::events::{Event, EventKind};
+use super::{Phase, Scenario, SimError, Simulator};
+use crate::job::{JobId, Work};
+use crate::placement::{Placement, Slice};
+use crate::plan::Change;
+use crate::time::SimTime;
+
+/// How a running job's change of size is carried out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Resize {
+    /// It stops, saves, and starts again on the new accelerators.
+    #[default]
+    StopRestart,
+    /// It goes on with what it keeps until the new accelerators are ready. A command that comes in between cancels the one under way.
+    Overlapped,
+    /// The same, but a command waits for all before it; each takes a whole start-up.
+    OverlappedSerial,
+    /// The same, but a command waits for the one under way and replaces any other that waits.
+    OverlappedMerge,
+}
+
+/// A job between two sizes.
+#[derive(Clone, Debug)]
+pub(crate) struct Reconfiguration {
+    /// What makes progress meanwhile.
+    share: Placement,
+    /// The end of the iteration at which the share leaves what was taken from it; never where nothing was.
+    leave_at: SimTime,
+    /// Targets of commands not yet carried out; the first is under way.
+    targets: SmallVec<[Placement; 1]>,
+    /// When the workers of the first command are up, then the end of the iteration after that.
+    ready_at: SimTime,
+    /// Whether `ready_at` is the end of an iteration.
+    aligned: bool,
+}
+
+impl Reconfiguration {
+    pub(super) fn share(&self) -> &Placement {
+        &self.share
+    }
+}
+
+impl Simulator {
+    /// Whether the change goes on without a pause: a part of the running share stays, and the job can run on it.
+    pub(super) fn overlaps(&self, change: &Change) -> bool {
+        if self.scenario.options.resize == Resize::StopRestart {
+            return false;
+        }
+        let state = self.table.state(change.job);
+        // Rigid jobs that share accelerators come and go together.
+        if change.partner.is_some() || state.partner.is_some() {
+            return false;
+        }
+        let kept = common(state.share(), &change.placement).gpus();
+        let request = &self.scenario.workload.jobs[change.job.index()].request;
+        state.phase == Phase::Running && kept > 0 && request.accepts(kept)
+    }
+
+    /// Gives a running job, whose old placement is accounted as free, its new one without stopping it.
+    pub(super) fn reconfigure(&mut self, change: &Change) -> Result<(), SimError> {
+        let (job, now) = (change.job, self.now);
+        let end = self.end_of_iteration(job)?;
+        self.table.state_mut(job).settle(now);
+        let share = self.table.state(job).share().clone();
+        let kept = common(&share, &change.placement);
+        let leaves = kept.gpus() < share.gpus();
+        // Accelerators of its own that it gets back are there already.
+        let there = self.ready_for(&without(&change.placement, &share));
+        for slice in without(&share, &change.placement).slices() {
+            let drained = &mut self.drained[slice.node as usize];
+            *drained = end.max(*drained);
+        }
+        self.take(&change.placement);
+        self.log(job, &change.placement);
+
+        let boot = boot_time(&self.scenario, job, kept.gpus(), change.placement.gpus());
+        let mode = self.scenario.options.resize;
+        let state = self.table.state_mut(job);
+        let mut resize = state.resize.take().unwrap_or_else(|| {
+            let (never, targets) = (SimTime::NEVER, SmallVec::new());
+            Box::new(Reconfiguration { share, leave_at: never, targets, ready_at: never, aligned: false })
+        });
+        state.placement = change.placement.clone();
+        state.changed = now;
+        state.commands += 1;
+        resize.leave_at = if leaves { end } else { SimTime::NEVER };
+        match mode {
+            Resize::StopRestart | Resize::Overlapped => resize.targets.clear(),
+            Resize::OverlappedMerge => resize.targets.truncate(1),
+            Resize::OverlappedSerial => {}
+        }
+        if !resize.targets.is_empty() {
+            resize.targets.push(change.placement.clone());
+        } else if kept.gpus() < change.placement.gpus() {
+            resize.targets.push(change.placement.clone());
+            (resize.ready_at, resize.aligned) = (there.max(now).saturating_add(boot), false);
+        } else {
+            resize.ready_at = SimTime::NEVER;
+        }
+        let settled = !leaves && resize.targets.is_empty();
+        let reordered = settled && resize.share != change.placement;
+        state.resize = Some(resize);
+        if settled {
+            // Back to what is running: nothing happens, unless the order of its nodes changed.
+            self.table.state_mut(job).resize = None;
+            if reordered {
+                self.choose_batch(job);
+                self.run_segment(job)?;
+            }
+            return Ok(());
+        }
+        self.queue_next(job);
+        Ok(())
+    }
+
+    /// A share is to be left, or new workers are up.
+    pub(super) fn resize_due(&mut self, job: JobId) -> Result<(), SimError> {
+        self.events += 1;
+        let now = self.now;
+        let end = self.end_of_iteration(job)?;
+        let scenario = self.scenario.clone();
+        let state = self.table.state_mut(job);
+        state.settle(now);
+        let Some(mut resize) = state.resize.take() else {
+            return Ok(());
+        };
+        let before = resize.share.clone();
+        if resize.leave_at <= now {
+            resize.share = common(&resize.share, &state.placement);
+            resize.leave_at = SimTime::NEVER;
+        }
+        if resize.ready_at <= now && !resize.aligned && end > now {
+            (resize.ready_at, resize.aligned) = (end, true);
+        } else if resize.ready_at <= now {
+            // A target that waited may have lost accelerators since; the last one never has.
+            let target = common(&resize.targets[0], &state.placement);
+            let there = last_left(&self.drained, &without(&target, &resize.share));
+            if there > now {
+                // It lost them and got them back, and the owner in between has not left them yet.
+                (resize.ready_at, resize.aligned) = (there, false);
+            } else {
+                if scenario.workload.jobs[job.index()].request.accepts(target.gpus()) {
+                    (resize.share, resize.leave_at) = (target, SimTime::NEVER);
+                }
+                resize.targets.remove(0);
+                let next = resize.targets.first().map(|next| next.gpus());
+                let boot = next.map(|gpus| boot_time(&scenario, job, resize.share.gpus(), gpus));
+                resize.ready_at = boot.map_or(SimTime::NEVER, |boot| now.saturating_add(boot));
+                resize.aligned = false;
+            }
+        }
+        let changed = resize.share != before;
+        let done = resize.leave_at == SimTime::NEVER && resize.targets.is_empty();
+        state.resize = if done { None } else { Some(resize) };
+        if changed {
+            self.choose_batch(job);
+            self.run_segment(job)?;
+        }
+        if !done {
+            self.queue_next(job);
+        }
+        Ok(())
+    }
+
+    /// When all accelerators of `placement` are there: their last owners have ended their iterations.
+    pub(super) fn ready_for(&self, placement: &Placement) -> SimTime {
+        last_left(&self.drained, placement)
+    }
+
+    fn queue_next(&mut self, job: JobId) {
+        let state = self.table.state(job);
+        let Some(resize) = &state.resize else { return };
+        let at = resize.leave_at.min(resize.ready_at).max(self.now);
+        self.queue.push(Event { at, kind: EventKind::Resize, job, generation: state.commands });
+    }
+
+    /// The first end of an iteration of a running job that is not before now. Jobs without a model have no iterations and can leave at any
+    /// time.
+    fn end_of_iteration(&self, job: JobId) -> Result<SimTime, SimError> {
+        let state = self.table.state(job);
+        let secs = match self.scenario.workload.jobs[job.index()].work {
+            Work::Fixed { .. } => 0.0,
+            Work::Steps { .. } => state.rate.recip(),
+            Work::Application { index } => {
+                let kind = self.scenario.kind_of(&state.placement);
+                let step = self.true_step(job, index, kind)?;
+                let pass_secs = step.step_secs - step.sync_secs;
+                (step.step_secs + f64::from(state.batch.accumulation) * pass_secs) / state.kept_speed
+            }
+        };
+        let run = (self.now - state.segment).as_secs_f64();
+        // Within a millisecond of an end, this is the end.
+        let iterations = ((run - 1e-3) / secs).ceil().max(0.0);
+        let end = state.segment.saturating_add(SimTime::from_secs_f64(iterations * secs));
+        Ok(if secs > 0.0 && iterations.is_finite() { end.max(self.now) } else { self.now })
+    }
+}
+
+/// How long workers take that bring a job from `from` to `to` accelerators.
+fn boot_time(scenario: &Scenario, job: JobId, from: u32, to: u32) -> SimTime {
+    let app = scenario.workload.application_name(job);
+    SimTime::from_millis(scenario.options.switch_cost.cost_millis(app, from, to, true))
+}
+
+fn last_left(drained: &[SimTime], placement: &Placement) -> SimTime {
+    let drained = placement.slices().iter().filter_map(|slice| drained.get(slice.node as usize));
+    drained.copied().max().unwrap_or(SimTime::ZERO)
+}
+
+/// What `first` and `second` have in common, in the order of `first`.
+fn common(first: &Placement, second: &Placement) -> Placement {
+    let mut left: SmallVec<[Slice; 16]> = second.slices().iter().copied().collect();
+    let slices = first.slices().iter().map(|slice| {
+        let mut here = 0;
+        for other in left.iter_mut().filter(|other| other.node == slice.node) {
+            let gpus = other.gpus.min(slice.gpus - here);
+            other.gpus -= gpus;
+            here += gpus;
+        }
+        (slice.node, here)
+    });
+    slices.collect()
+}
+
+/// What `first` has beyond `second`.
+fn without(first: &Placement, second: &Placement) -> Placement {
+    let mut left: SmallVec<[Slice; 16]> = second.slices().iter().copied().collect();
+    let slices = first.slices().iter().map(|slice| {
+        let mut here = slice.gpus;
+        for other in left.iter_mut().filter(|other| other.node == slice.node) {
+            let gpus = other.gpus.min(here);
+            other.gpus -= gpus;
+            here -= gpus;
+        }
+        (slice.node, here)
+    });
+    slices.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn common_parts_and_differences() {
+        let first = Placement::from_iter([(0, 2), (3, 4), (0, 1)]);
+        let second = Placement::from_iter([(3, 1), (0, 2), (5, 4)]);
+        assert_eq!(common(&first, &second), Placement::from_iter([(0, 2), (3, 1)]));
+        assert_eq!(without(&first, &second), Placement::from_iter([(3, 3), (0, 1)]));
+        assert_eq!(without(&second, &first), Placement::on(5, 4));
+        assert!(common(&Placement::on(1, 4), &Placement::on(2, 4)).is_empty());
+    }
+}
