@@ -107,9 +107,10 @@ impl Row<'_, '_> {
         if (least..1e12).contains(&value) { Ok(value) } else { Err(self.problem(index, expected)) }
     }
 
-    /// A whole number of at least 1.
+    /// A whole number of at least 1, also as pandas writes it: `20.0`.
     pub(crate) fn count(&self, index: usize) -> Result<u32, RowProblem> {
-        let value = std::str::from_utf8(self.bytes(index)).ok().and_then(|text| text.parse::<u32>().ok());
+        let text = std::str::from_utf8(self.bytes(index)).ok();
+        let value = text.and_then(|text| text.strip_suffix(".0").unwrap_or(text).parse::<u32>().ok());
         value.filter(|&value| value > 0).ok_or_else(|| self.problem(index, "a whole number of at least 1"))
     }
 

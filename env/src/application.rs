@@ -37,6 +37,8 @@ pub struct Application {
 /// How fast an application is on one type of accelerator.
 #[derive(Clone, Debug)]
 pub struct Pace {
+    /// Limits of the batch size; a replica's are those of this type's memory where they were measured.
+    pub limits: BatchLimits,
     /// Fitted parameters: what is believed.
     pub params: ThroughputParams,
     /// Measured step times: what really happens; `None`: as believed.
@@ -44,6 +46,31 @@ pub struct Pace {
 }
 
 impl Pace {
+    /// Limits on a placement with `shape` replicas per node: the profile may hold smaller batches there than elsewhere.
+    pub fn limits_on(&self, shape: &[u32]) -> BatchLimits {
+        let most = self.measured.as_ref().and_then(|measured| measured.max_local_on(shape)).unwrap_or(u32::MAX);
+        let most = most.max(self.limits.min_local);
+        BatchLimits { max_local: self.limits.max_local.min(most), ..self.limits }
+    }
+
+    /// Samples per second of one accelerator at the largest batch that fits it.
+    pub fn single_throughput(&self) -> f64 {
+        let measured = self.measured.as_ref().and_then(|measured| measured.points(&[1]).last());
+        match measured {
+            Some((batch, time)) => f64::from(batch) / time.step_secs,
+            None => f64::from(self.limits.max_local) / self.params.optim_time(1, 1, self.limits.max_local),
+        }
+    }
+
+    /// The largest batch measured on one accelerator over the longest step, which need not be of that batch: how the Sia artifact
+    /// compares types.
+    pub fn largest_over_slowest(&self) -> f64 {
+        let points = self.measured.iter().flat_map(|measured| measured.points(&[1]));
+        let most =
+            points.fold((0, 0.0_f64), |(most, slowest), (batch, time)| (most.max(batch), slowest.max(time.step_secs)));
+        if most.0 == 0 { self.single_throughput() } else { f64::from(most.0) / most.1 }
+    }
+
     /// Step and synchronisation time with `shape` replicas per node and `atomic` samples per replica: measured if there
     /// are measurements, otherwise by the fitted parameters.
     ///
@@ -72,7 +99,10 @@ impl Application {
     pub fn pace(&self, accelerator: &str) -> Option<Pace> {
         let known = self.params.get_key_value(accelerator);
         let (name, params) = known.or_else(|| self.params.iter().next().filter(|_| accelerator == "gpu"))?;
-        Some(Pace { params: *params, measured: self.measured.get(name).cloned() })
+        let measured = self.measured.get(name).cloned();
+        let most = measured.as_ref().map_or(u32::MAX, |measured| measured.max_local()).max(self.limits.min_local);
+        let limits = BatchLimits { max_local: self.limits.max_local.min(most), ..self.limits };
+        Some(Pace { limits, params: *params, measured })
     }
 
     /// Scale-invariant iterations per second at total batch `batch` in `epoch`, given what one step takes.

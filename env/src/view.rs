@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::application::Application;
+use crate::application::{Application, Pace};
 use crate::cluster::{Cluster, NodeId};
 use crate::job::{JobId, JobRequest, Work};
 use crate::model::{BatchLimits, GoodputModel};
@@ -262,14 +262,15 @@ impl<'a> JobView<'a> {
             Work::Application { index } => match self.view.batching {
                 Batching::Agent if self.view.information == Information::Profiled => {
                     let nodes = gpus.div_ceil(self.view.scenario.speeds.gpus_per_node(kind));
-                    let model = self.state.profile.model(kind, self.application()?.limits)?;
+                    let limits = self.view.scenario.speeds.pace(index, kind)?.limits;
+                    let model = self.state.profile.model(kind, limits)?;
                     Some(model.best(nodes, gpus)?.goodput / f64::from(model.limits.init))
                 }
                 Batching::Agent | Batching::Catalog => {
                     self.view.scenario.speeds.best(index, kind, self.state.epoch, gpus).map(|best| best.rate)
                 }
                 Batching::Requested => {
-                    let (app, batch) = self.requested_split(gpus)?;
+                    let (app, batch) = self.requested_split(kind, gpus)?;
                     let step = self.packed_step(index, kind, gpus, batch.atomic)?;
                     Some(app.progress_rate(step, gpus, batch, self.state.epoch))
                 }
@@ -288,9 +289,50 @@ impl<'a> JobView<'a> {
         }
     }
 
-    fn requested_split(&self, gpus: u32) -> Option<(&'a Application, crate::model::BatchConfig)> {
+    fn requested_split(&self, kind: u16, gpus: u32) -> Option<(&'a Application, crate::model::BatchConfig)> {
         let app = self.application()?;
-        Some((app, app.limits.split(self.requested_batch(app), gpus)))
+        let limits = self.limits_on(kind)?;
+        Some((app, limits.split(self.requested_batch(app), gpus)))
+    }
+
+    fn pace(&self, kind: u16) -> Option<&'a Pace> {
+        match self.view.scenario.workload.jobs[self.state.id.index()].work {
+            Work::Application { index } => self.view.scenario.speeds.pace(index, kind),
+            _ => None,
+        }
+    }
+
+    /// Limits of the application's batch size on accelerator type `kind`, whose memory bounds a replica's.
+    pub fn limits_on(&self, kind: u16) -> Option<BatchLimits> {
+        self.pace(kind).map(|pace| pace.limits)
+    }
+
+    /// What a job measures in the seconds before it is first placed: samples per second of one accelerator of type `kind` at the
+    /// largest batch that fits it (Sia, SOSP'23, section 3.3).
+    pub fn single_throughput(&self, kind: u16) -> Option<f64> {
+        self.pace(kind).map(Pace::single_throughput)
+    }
+
+    /// The largest batch measured on one accelerator of type `kind` over the longest step: how the Sia artifact compares types.
+    pub fn largest_over_slowest(&self, kind: u16) -> Option<f64> {
+        self.pace(kind).map(Pace::largest_over_slowest)
+    }
+
+    /// Samples per second at total batch size `batch` on `gpus` packed accelerators of type `kind`, as a job with a fixed size and
+    /// batch is profiled before it is submitted.
+    pub fn fixed_throughput(&self, kind: u16, gpus: u32, batch: u32) -> Option<f64> {
+        let pace = self.pace(kind)?;
+        let shape = packed_shape(gpus, self.view.scenario.speeds.gpus_per_node(kind));
+        let split = pace.limits_on(&shape).split(batch, gpus);
+        let step = pace.step_time(&shape, split.atomic).ok()?;
+        let iteration = step.step_secs + f64::from(split.accumulation) * (step.step_secs - step.sync_secs);
+        Some(f64::from(batch) / iteration)
+    }
+
+    /// Seconds a change of its accelerators stops the job for, as measured at its checkpoints.
+    pub fn restart_secs(&self) -> f64 {
+        let name = self.view.scenario.workload.application_name(self.state.id);
+        self.view.scenario.options.switch_cost.cost_millis(name, 1, 1, true) as f64 / 1e3
     }
 
     fn packed_step(&self, index: u16, kind: u16, gpus: u32, atomic: u32) -> Option<crate::model::StepTime> {
@@ -308,7 +350,7 @@ impl<'a> JobView<'a> {
     pub fn iteration_secs(&self, gpus: u32) -> Option<f64> {
         match (self.view.batching, self.view.scenario.workload.jobs[self.state.id.index()].work) {
             (Batching::Requested, Work::Application { index }) => {
-                let (_, batch) = self.requested_split(gpus)?;
+                let (_, batch) = self.requested_split(self.kind(), gpus)?;
                 let step = self.packed_step(index, self.kind(), gpus, batch.atomic)?;
                 Some(step.step_secs + f64::from(batch.accumulation) * (step.step_secs - step.sync_secs))
             }
@@ -323,7 +365,8 @@ impl<'a> JobView<'a> {
             (Batching::Requested, Work::Application { index }) => {
                 let app = self.application()?;
                 let batch = self.requested_batch(app);
-                let split = BatchLimits { init: batch.saturating_sub(1), ..app.limits }.split(batch, 1);
+                let split =
+                    BatchLimits { init: batch.saturating_sub(1), ..self.limits_on(self.kind())? }.split(batch, 1);
                 let step = self.packed_step(index, self.kind(), 1, split.atomic)?;
                 Some(step.step_secs + f64::from(split.accumulation) * (step.step_secs - step.sync_secs))
             }
@@ -361,12 +404,14 @@ impl<'a> JobView<'a> {
             return None;
         };
         match self.view.batching {
-            Batching::Agent => self.state.profile.model(kind, app.limits),
-            _ if self.view.information == Information::Profiled => self.state.profile.model(kind, app.limits),
+            Batching::Agent => self.state.profile.model(kind, self.limits_on(kind)?),
+            _ if self.view.information == Information::Profiled => {
+                self.state.profile.model(kind, self.limits_on(kind)?)
+            }
             _ => {
-                let params = *self.view.scenario.speeds.params(index, kind)?;
+                let pace = self.view.scenario.speeds.pace(index, kind)?;
                 let stats = app.gradients.at(f64::from(app.limits.init), self.state.epoch);
-                Some(GoodputModel { params, stats, limits: app.limits })
+                Some(GoodputModel { params: pace.params, stats, limits: pace.limits })
             }
         }
     }

@@ -10,6 +10,7 @@ pub mod gittins;
 pub mod optimus;
 pub mod pollux;
 mod registry;
+pub mod sia;
 pub mod srtf;
 pub mod themis;
 pub mod tiresias;
@@ -24,6 +25,7 @@ const PAPERS: &[&[Listed]] = &[
     gittins::LISTED,
     optimus::LISTED,
     pollux::LISTED,
+    sia::LISTED,
     afs::LISTED,
     themis::LISTED,
     gandiva::LISTED,

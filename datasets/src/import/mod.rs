@@ -7,6 +7,8 @@ pub mod openb;
 pub mod philly;
 pub mod pollux;
 pub mod pollux_profiles;
+pub mod sia_profiles;
+pub mod sia_workloads;
 pub mod step_times;
 pub mod tiresias;
 pub mod tiresias_cluster;

@@ -127,10 +127,15 @@ impl Profile {
     /// # Errors
     /// Where they contradict each other.
     pub fn limits(&self) -> Result<BatchLimits, DataError> {
-        let total = |run: Option<&Run>| run.map_or(0, |run| run.batch_size);
         let local = self.placements.iter().map(|row| row.local_bsz);
         let (min_local, max_local) = (local.clone().min().unwrap_or(0), local.max().unwrap_or(0));
         let max_local = self.exception().and_then(|exception| exception.max_local).unwrap_or(max_local);
+        self.limits_of(min_local, max_local)
+    }
+
+    /// Limits with the given sizes of a replica's batch.
+    pub(super) fn limits_of(&self, min_local: u32, max_local: u32) -> Result<BatchLimits, DataError> {
+        let total = |run: Option<&Run>| run.map_or(0, |run| run.batch_size);
         BatchLimits::new(total(self.runs.first()), total(self.runs.last()), min_local, max_local)
             .map_err(|source| DataError::Limits { path: self.path.clone(), source })
     }
@@ -172,6 +177,20 @@ impl Profile {
         let limits = self.limits()?;
         let measured = MeasuredStepTimes::new(&self.placements, &self.scalability, interpolated)
             .map_err(|source| DataError::Profile { path: self.path.clone(), source })?;
+        let params = BTreeMap::from([(ACCELERATOR.to_owned(), params)]);
+        self.application_on(limits, params, BTreeMap::from([(ACCELERATOR.to_owned(), Arc::new(measured))]))
+    }
+
+    /// The application with fitted parameters and measured step times by accelerator type.
+    ///
+    /// # Errors
+    /// Where the runs contradict themselves.
+    pub(super) fn application_on(
+        self,
+        limits: BatchLimits,
+        params: BTreeMap<String, ThroughputParams>,
+        measured: BTreeMap<String, Arc<MeasuredStepTimes>>,
+    ) -> Result<Application, DataError> {
         let fixed = self.exception().and_then(|exception| exception.fixed);
         Ok(Application {
             limits,
@@ -180,8 +199,8 @@ impl Profile {
             epochs: self.epochs(),
             gradients: GradientTable { sqr: self.table(|run| &run.grad_sqr)?, var: self.table(|run| &run.grad_var)? },
             iterations: Some(IterationTable(self.table(|run| &run.iterations)?)),
-            params: BTreeMap::from([(ACCELERATOR.to_owned(), params)]),
-            measured: BTreeMap::from([(ACCELERATOR.to_owned(), Arc::new(measured))]),
+            params,
+            measured,
             name: self.name,
         })
     }
@@ -200,6 +219,18 @@ impl Profile {
 }
 
 fn profile(dir: &Path) -> Result<Profile, DataError> {
+    let scalability = dir.join("scalability.csv");
+    Ok(Profile {
+        path: dir.to_owned(),
+        name: dir.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default(),
+        placements: load(&dir.join("placements.csv"), placements)?,
+        scalability: if scalability.is_file() { load(&scalability, spreads)? } else { Vec::new() },
+        runs: runs(dir)?,
+    })
+}
+
+/// Runs to the end of one application, ascending in batch size.
+pub(super) fn runs(dir: &Path) -> Result<Vec<Run>, DataError> {
     let mut runs = Vec::new();
     for entry in fs::read_dir(dir).map_err(DataError::read(dir))? {
         let name = entry.map_err(DataError::read(dir))?.file_name();
@@ -211,17 +242,10 @@ fn profile(dir: &Path) -> Result<Profile, DataError> {
     }
     runs.sort_by_key(|run| run.batch_size);
     check_runs(dir, &runs)?;
-    let scalability = dir.join("scalability.csv");
-    Ok(Profile {
-        path: dir.to_owned(),
-        name: dir.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default(),
-        placements: load(&dir.join("placements.csv"), placements)?,
-        scalability: if scalability.is_file() { load(&scalability, spreads)? } else { Vec::new() },
-        runs,
-    })
+    Ok(runs)
 }
 
-fn load<T>(path: &Path, parse: impl FnOnce(&Path, &[u8]) -> Result<T, DataError>) -> Result<T, DataError> {
+pub(super) fn load<T>(path: &Path, parse: impl FnOnce(&Path, &[u8]) -> Result<T, DataError>) -> Result<T, DataError> {
     parse(path, &fs::read(path).map_err(DataError::read(path))?)
 }
 
@@ -230,6 +254,13 @@ fn load<T>(path: &Path, parse: impl FnOnce(&Path, &[u8]) -> Result<T, DataError>
 /// # Errors
 /// At the first row that is no measurement, or where a placement lacks a local batch size between two others.
 pub fn placements(path: &Path, text: &[u8]) -> Result<Vec<PlacementSample>, DataError> {
+    let (samples, lines) = placement_rows(path, text)?;
+    check_grid(path, &samples, &lines)?;
+    Ok(samples)
+}
+
+/// The rows of a table of placements whose grids of batch sizes may differ, and their lines.
+pub(super) fn placement_rows(path: &Path, text: &[u8]) -> Result<(Vec<PlacementSample>, Vec<u64>), DataError> {
     const TIME: &str = "seconds above 0";
     let at = |(line, problem)| DataError::Row { path: path.to_owned(), line, problem };
     let mut rows = CsvRows::new(path, text, PLACEMENTS)?;
@@ -257,8 +288,7 @@ pub fn placements(path: &Path, text: &[u8]) -> Result<Vec<PlacementSample>, Data
     if samples.is_empty() {
         return Err(DataError::Empty { path: path.to_owned() });
     }
-    check_grid(path, &samples, &lines)?;
-    Ok(samples)
+    Ok((samples, lines))
 }
 
 /// Each placement must have the smallest local batch sizes of all placements, without a gap.

@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use self::curve::{Curves, Point};
+use self::curve::{Curve, Curves, Point};
 use self::surface::Surface;
 
 /// Nodes beyond which the published profiles assume that nothing changes any more (Pollux artifact `applications.py`).
@@ -132,6 +132,8 @@ pub struct MeasuredStepTimes {
     placements: Curves<u64>,
     /// By nodes and replicas.
     spreads: Curves<(u32, u32)>,
+    /// Most samples per replica of any placement.
+    max_local: u32,
 }
 
 impl MeasuredStepTimes {
@@ -166,7 +168,31 @@ impl MeasuredStepTimes {
             spreads(interpolated)?.into_iter().map(|(key, rows)| (key, rows.into_iter().map(Point::from).collect())),
         );
         let placed = placed.into_iter().map(|(key, rows)| (key, rows.into_iter().map(Point::from).collect()));
-        Ok(Self { placements: Curves::new(placed), spreads: Curves::new(covered) })
+        let local = placements.iter().map(|row| row.local_bsz).max();
+        let max_local = local.or(scalability.iter().map(|row| row.local_bsz).max()).unwrap_or(u32::MAX);
+        Ok(Self { placements: Curves::new(placed), spreads: Curves::new(covered), max_local })
+    }
+
+    /// The same for a job whose owner allows at most `max_local` samples per replica.
+    #[must_use]
+    pub fn limited_to(self, max_local: u32) -> Self {
+        Self { max_local: max_local.min(self.max_local), ..self }
+    }
+
+    /// Most samples per replica in one pass on any placement: what the accelerator's memory holds.
+    pub fn max_local(&self) -> u32 {
+        self.max_local
+    }
+
+    /// Most samples per replica that were measured on `shape`; `None` where no measurements surround it.
+    pub fn max_local_on(&self, shape: &[u32]) -> Option<u32> {
+        self.curve(shape).map(|curve| curve.range().1)
+    }
+
+    /// Measured batch sizes and step times on exactly `shape`, ascending in batch size; empty where it was not measured.
+    pub fn points(&self, shape: &[u32]) -> impl Iterator<Item = (u32, StepTime)> + '_ {
+        let curve = placement_key(shape).and_then(|key| self.placements.get(key));
+        curve.into_iter().flat_map(|curve| curve.0.iter().map(|point| (point.local_bsz, point.time)))
     }
 
     /// Time of a step with `shape` replicas on consecutive nodes of the allocation and `local_bsz` samples per replica
@@ -179,17 +205,20 @@ impl MeasuredStepTimes {
     /// # Errors
     /// If no measurements surround the placement, or not at this batch size.
     pub fn step_time(&self, shape: &[u32], local_bsz: u32) -> Result<StepTime, OutsideProfile> {
-        let placed = placement_key(shape).and_then(|key| self.placements.get(key));
-        let curve = placed.or_else(|| {
-            let (nodes, replicas) = count(shape);
-            self.spreads.get((nodes.min(MOST_NODES), replicas))
-        });
-        let Some(curve) = curve else {
+        let Some(curve) = self.curve(shape) else {
             return Err(OutsideProfile::Shape { shape: shape.to_vec() });
         };
         curve.at(local_bsz).ok_or_else(|| {
             let (min, max) = curve.range();
             OutsideProfile::LocalBatch { shape: shape.to_vec(), local_bsz, min, max }
+        })
+    }
+
+    fn curve(&self, shape: &[u32]) -> Option<Curve<'_>> {
+        let placed = placement_key(shape).and_then(|key| self.placements.get(key));
+        placed.or_else(|| {
+            let (nodes, replicas) = count(shape);
+            self.spreads.get((nodes.min(MOST_NODES), replicas))
         })
     }
 }

@@ -324,7 +324,9 @@ impl Simulator {
         checked.map_err(|violations| SimError::Refused { at: self.now, violations })?;
         // Every release comes before every allocation, so that the order within a plan does not matter.
         for change in &plan.changes {
-            if self.differs(change) {
+            if self.is_free_move(change) {
+                self.relabel(change);
+            } else if self.differs(change) {
                 self.idle_decisions = 0;
                 if self.overlaps(change) {
                     self.prepare(change)?;
@@ -504,8 +506,9 @@ impl Simulator {
 
     fn free_up(&mut self, placement: &Placement) {
         for slice in placement.slices() {
-            self.free[slice.node as usize] += slice.gpus;
-            self.distributed[slice.node as usize] -= u32::from(placement.is_distributed());
+            let node = slice.node as usize;
+            self.free[node] = self.free[node].wrapping_add(slice.gpus);
+            self.distributed[node] = self.distributed[node].wrapping_sub(u32::from(placement.is_distributed()));
         }
         self.held -= placement.gpus();
     }
@@ -538,6 +541,34 @@ impl Simulator {
             self.give_back(job, &placement);
         }
         Ok(())
+    }
+
+    fn is_free_move(&self, change: &Change) -> bool {
+        let state = &self.table.state(change.job);
+        let held = &state.placement;
+        self.scenario.options.free_moves
+            && !held.is_empty()
+            && state.partner.is_none()
+            && change.partner.is_none()
+            && held.shape() == change.placement.shape()
+            && self.scenario.kind_of(held) == self.scenario.kind_of(&change.placement)
+    }
+
+    /// Puts a job on other nodes as if they were the same. Between two of these the books may be short of what others still hold, so
+    /// they are kept in wrapping numbers; the guard has seen that the whole plan fits.
+    fn relabel(&mut self, change: &Change) {
+        let held = std::mem::replace(&mut self.table.state_mut(change.job).placement, change.placement.clone());
+        let distributed = u32::from(held.is_distributed());
+        for slice in held.slices() {
+            let node = slice.node as usize;
+            self.free[node] = self.free[node].wrapping_add(slice.gpus);
+            self.distributed[node] = self.distributed[node].wrapping_sub(distributed);
+        }
+        for slice in change.placement.slices() {
+            let node = slice.node as usize;
+            self.free[node] = self.free[node].wrapping_sub(slice.gpus);
+            self.distributed[node] = self.distributed[node].wrapping_add(distributed);
+        }
     }
 
     fn occupy(&mut self, change: &Change) -> Result<(), SimError> {

@@ -49,6 +49,9 @@ pub struct SimOptions {
     pub switch_cost: SwitchCost,
     /// How a running job's change of size is carried out.
     pub resize: Resize,
+    /// Whether a job that keeps its accelerator type and its replicas per node changes nodes for free, as in simulators that do not
+    /// tell equal nodes apart (Sia artifact). It is no restart then.
+    pub free_moves: bool,
     /// Slowdown, in [0, 1), of distributed jobs that share a node with another one.
     pub interference: f64,
     /// How jobs choose their batch size.
@@ -70,12 +73,19 @@ impl SimOptions {
             epoch_end: EpochEnd::Millisecond,
             switch_cost: SwitchCost::Constant { millis: 30_000 },
             resize: Resize::StopRestart,
+            free_moves: false,
             interference: 0.0,
             batching: Batching::Catalog,
             information: Information::Estimate { sigma: 0.5 },
             horizon: None,
             log_allocations: false,
         }
+    }
+
+    /// The conventions of the Sia SOSP'23 artifact: those of Pollux's with restarts by application and free moves between equal
+    /// nodes. Gavel's rounds in it take 360 s.
+    pub fn sia_sosp23(batching: Batching, information: Information) -> Self {
+        Self { switch_cost: SwitchCost::SiaFull, free_moves: true, ..Self::pollux_osdi21(batching, information) }
     }
 
     /// The conventions of the Pollux OSDI'21 artifact: rounds of 60 s, accelerators released at round ends, epoch ends at

@@ -57,9 +57,10 @@ impl Scenario {
     pub(crate) fn best_batch(&self, index: u16, kind: u16, epoch: u32, nodes: u32, gpus: u32) -> Option<BatchConfig> {
         let app = &self.workload.applications[index as usize];
         let stats = app.gradients.at(f64::from(app.limits.init), epoch);
-        GoodputModel { params: *self.speeds.params(index, kind)?, stats, limits: app.limits }
+        let pace = self.speeds.pace(index, kind)?;
+        GoodputModel { params: pace.params, stats, limits: pace.limits }
             .best(nodes, gpus)
-            .map(|best| app.limits.capped(best.batch, gpus))
+            .map(|best| pace.limits.capped(best.batch, gpus))
     }
 
     /// All work of a job in its unit: scale-invariant iterations, steps, or seconds at the requested size.

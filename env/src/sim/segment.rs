@@ -16,17 +16,20 @@ impl Simulator {
         let scenario = &self.scenario;
         let app = &scenario.workload.applications[index as usize];
         let request = &scenario.workload.jobs[job.index()].request;
-        let kind = scenario.kind_of(&self.table.state(job).placement);
+        let placement = &self.table.state(job).placement;
+        let kind = scenario.kind_of(placement);
+        let pace = scenario.speeds.pace(index, kind);
+        let limits = pace.map_or(app.limits, |pace| pace.limits_on(&placement.shape()));
         let state = self.table.state_mut(job);
         let (nodes, gpus) = (state.share().nodes(), state.share().gpus());
         state.stale = false;
         let requested = request.batch_size.unwrap_or(app.limits.init);
         let adapted = match (scenario.options.batching, app.fixed_batch) {
-            (Batching::Requested, _) => Some(app.limits.split(requested, gpus)),
-            (_, Some(total)) => Some(app.limits.split(total, gpus)),
+            (Batching::Requested, _) => Some(limits.split(requested, gpus)),
+            (_, Some(total)) => Some(limits.split(total, gpus)),
             (Batching::Agent, None) => {
-                let best = state.profile.model(kind, app.limits).and_then(|model| model.best(nodes, gpus));
-                best.map(|best| app.limits.capped(best.batch, gpus))
+                let best = state.profile.model(kind, limits).and_then(|model| model.best(nodes, gpus));
+                best.map(|best| limits.capped(best.batch, gpus))
             }
             (Batching::Catalog, None) => {
                 let packed = nodes == gpus.div_ceil(scenario.speeds.gpus_per_node(kind));
@@ -36,8 +39,8 @@ impl Simulator {
             }
         };
         // Without a model yet, or where no batch size fits the limits: the smallest total the replicas allow.
-        let smallest = app.limits.smallest_total(gpus).min(u64::from(app.limits.max)) as u32;
-        state.batch = adapted.unwrap_or_else(|| app.limits.split(smallest, gpus));
+        let smallest = limits.smallest_total(gpus).min(u64::from(limits.max)) as u32;
+        state.batch = adapted.unwrap_or_else(|| limits.split(smallest, gpus));
     }
 
     /// Starts to run at the current batch size: measures it, sets the rate and queues the end of the epoch.

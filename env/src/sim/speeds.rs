@@ -143,11 +143,11 @@ impl AppSpeeds {
     fn compute(&self, epoch: u32, gpus: u32) -> Option<Best> {
         let pace = self.pace.as_ref()?;
         let batch = match self.app.fixed_batch {
-            Some(total) => self.app.limits.split(total, gpus),
+            Some(total) => pace.limits.split(total, gpus),
             None => {
                 let stats = self.app.gradients.at(f64::from(self.app.limits.init), epoch);
                 let nodes = gpus.div_ceil(self.gpus_per_node);
-                let model = GoodputModel { params: pace.params, stats, limits: self.app.limits };
+                let model = GoodputModel { params: pace.params, stats, limits: pace.limits };
                 model.best(nodes, gpus)?.batch
             }
         };

@@ -9,6 +9,7 @@ pub mod fgd;
 mod gavel_deviations;
 pub mod gavel_medium;
 mod pollux_table;
+pub mod sia;
 mod themis_fairness;
 pub mod tiresias;
 
@@ -87,6 +88,9 @@ pub enum ReproduceError {
 /// All of them.
 pub const REPRODUCTIONS: &[Reproduction] = &[
     pollux_table::TABLE,
+    sia::SMALL,
+    sia::PHILLY,
+    sia::DEVIATIONS,
     tiresias::SMALL,
     tiresias::LARGE,
     tiresias::SAMPLED,

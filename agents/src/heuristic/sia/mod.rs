@@ -1,0 +1,191 @@
+//! Sia (Jayaram Subramanya et al., SOSP'23): goodput-optimised, heterogeneity-aware scheduling.
+//!
+//! Every minute each job gets one of few configurations, a size on a type of accelerator, so that the sum of utilities to the power
+//! of -0.5 is least ([`program`]). A utility is the job's goodput there relative to its worst ([`estimate`]), less what a restart
+//! costs it. Jobs that are restarting keep what they have. Placement comes last ([`placing`]).
+
+pub mod configurations;
+pub mod deviations;
+pub mod estimate;
+pub mod placing;
+pub mod program;
+
+use goodput_env::job::JobId;
+use goodput_env::model::SwitchCost;
+use goodput_env::placement::Placement;
+use goodput_env::plan::Plan;
+use goodput_env::policy::Policy;
+use goodput_env::sim::Phase;
+use goodput_env::view::{Batching, ClusterView, JobView};
+
+use crate::heuristic::{Listed, Traits};
+use configurations::TypeSizes;
+use deviations::Deviations;
+use placing::{Nodes, Wanted};
+use program::Column;
+
+/// In the list of policies.
+pub const LISTED: &[Listed] = &[Listed {
+    name: "sia",
+    about: "goodput on every accelerator type, one 0-1 program a round, batch sizes adapted",
+    source: "Jayaram Subramanya et al., SOSP 2023",
+    traits: Traits { preemptive: true, elastic: true, heterogeneous: true },
+    build: |_| Box::new(Sia::default()),
+    replica: Some(|_| Box::new(Sia::new(Deviations::ARTIFACT))),
+}];
+
+/// Fairness: utilities count to this power (`p` of the paper, section 3.4).
+const POWER: f64 = -0.5;
+/// Distance from the optimum, relative, at which the artifact's solver stops.
+const GAP: f64 = 1e-4;
+/// The largest cost that the artifact's program knows.
+const CLIP: f64 = 3000.0;
+/// Relative weight of being first in line, so that equal jobs are served in order of submission; too small to outweigh utility.
+const ORDER: f64 = 1e-6;
+
+/// The policy.
+#[derive(Clone, Debug, Default)]
+pub struct Sia {
+    deviations: Deviations,
+    types: Vec<TypeSizes>,
+}
+
+impl Sia {
+    /// By the paper, but for `deviations`.
+    pub fn new(deviations: Deviations) -> Self {
+        Self { deviations, types: Vec::new() }
+    }
+
+    /// Every configuration of a job with its cost: utility, less restarts, to the power of -0.5.
+    fn columns(&self, job: &JobView<'_>, rank: f64) -> Vec<Column> {
+        let mut columns = estimate::utilities(job, &self.types, self.deviations);
+        let (held, kind, factor) = (job.gpus(), job.kind(), self.restart_factor(job));
+        for column in &mut columns {
+            let stays = held == 0 || (column.kind == kind && column.gpus == held);
+            let utility = if stays { column.cost } else { factor * column.cost };
+            column.cost = match self.deviations.rounded {
+                false => utility.powf(POWER) * (1.0 + ORDER * rank),
+                true => rounded(utility),
+            };
+        }
+        columns
+    }
+
+    /// What a restart leaves of the job's utility.
+    fn restart_factor(&self, job: &JobView<'_>) -> f64 {
+        let age = job.age().as_secs_f64();
+        if !self.deviations.own_restart_costs {
+            return restart_factor(age, job.state.restarts, job.restart_secs());
+        }
+        let name = job.application().map_or("", |app| app.name.as_str());
+        let secs = SwitchCost::SiaSimulatedPolicy.cost_millis(name, 1, 1, true) as f64 / 1e3;
+        if age < secs { 1.0 } else { restart_factor(age, job.state.restarts, secs) }
+    }
+
+    /// The size and type of each job.
+    fn choose(&self, view: &ClusterView<'_>, available: &[u32]) -> Vec<Choice> {
+        let mut capacity = vec![0; self.types.len()];
+        for (node, available) in view.cluster().nodes.iter().zip(available) {
+            capacity[usize::from(node.accelerator)] += available;
+        }
+        let mut choices = Vec::with_capacity(view.active());
+        let mut rows = Vec::with_capacity(view.active());
+        let jobs = view.active().max(1) as f64;
+        for (rank, job) in view.jobs().enumerate() {
+            let pinned = matches!(job.state.phase, Phase::Starting { .. });
+            let (kind, gpus) = (job.kind(), job.gpus());
+            choices.push(Choice { job: job.id(), kind, gpus, pinned });
+            if pinned {
+                let left = &mut capacity[usize::from(kind)];
+                *left = left.saturating_sub(gpus);
+            } else {
+                rows.push(self.columns(&job, rank as f64 / jobs));
+            }
+        }
+        let gap = if self.deviations.rounded { GAP } else { 0.0 };
+        let chosen = program::choose(&rows, &capacity, gap);
+        let free = choices.iter_mut().filter(|choice| !choice.pinned);
+        for ((choice, columns), chosen) in free.zip(&rows).zip(chosen) {
+            let column = chosen.map(|at| columns[at]);
+            choice.gpus = column.map_or(0, |column| column.gpus);
+            choice.kind = column.map_or(choice.kind, |column| column.kind);
+        }
+        choices
+    }
+}
+
+/// Share of its utility that a job of this age, seconds, is credited with where it would have to restart once more, at `secs` each:
+/// `max(age - restarts secs, 0) / (age + secs)` (Sia, section 3.4).
+pub fn restart_factor(age: f64, restarts: u32, secs: f64) -> f64 {
+    if age + secs <= 0.0 { 1.0 } else { (age - f64::from(restarts) * secs).max(0.0) / (age + secs) }
+}
+
+/// A job's size and type from now on.
+#[derive(Clone, Copy, Debug)]
+struct Choice {
+    job: JobId,
+    kind: u16,
+    gpus: u32,
+    pinned: bool,
+}
+
+impl Policy for Sia {
+    fn decide(&mut self, view: &ClusterView<'_>) -> Plan {
+        if self.types.is_empty() {
+            self.types = configurations::sizes(view.cluster());
+        }
+        let available = available(view);
+        let choices = self.choose(view, &available);
+        let mut plan = Plan::keep();
+        for kind in 0..self.types.len() as u16 {
+            let here: Vec<&Choice> = choices.iter().filter(|choice| choice.kind == kind && choice.gpus > 0).collect();
+            let wanted: Vec<Wanted> = here.iter().map(|choice| wanted(view, choice)).collect();
+            let cluster = view.cluster();
+            let of_type = (0..cluster.nodes.len()).filter(|&id| cluster.nodes[id].accelerator == kind);
+            let size = self.types[usize::from(kind)].per_node;
+            let nodes = Nodes::new(of_type.map(|id| (id as u32, available[id])), size);
+            let places = match self.deviations.repacked {
+                false => nodes.stay(&wanted),
+                true => nodes.ring(&wanted),
+            };
+            here.iter().zip(places).for_each(|(choice, place)| set(&mut plan, view, choice.job, place));
+        }
+        for choice in choices.iter().filter(|choice| choice.gpus == 0) {
+            set(&mut plan, view, choice.job, Placement::none());
+        }
+        plan
+    }
+
+    fn batching(&self) -> Batching {
+        Batching::Agent
+    }
+}
+
+/// Accelerators by node that are free or held by active jobs; what completed jobs have yet to give back is neither.
+fn available(view: &ClusterView<'_>) -> Vec<u32> {
+    let mut available = view.free().to_vec();
+    for job in view.jobs() {
+        for slice in job.state.placement.slices() {
+            available[slice.node as usize] += slice.gpus;
+        }
+    }
+    available
+}
+
+fn wanted(view: &ClusterView<'_>, choice: &Choice) -> Wanted {
+    let held = view.job(choice.job).filter(|job| job.kind() == choice.kind && job.gpus() == choice.gpus);
+    let held = held.map_or_else(Placement::none, |job| job.state.placement.clone());
+    Wanted { gpus: choice.gpus, held, pinned: choice.pinned }
+}
+
+fn set(plan: &mut Plan, view: &ClusterView<'_>, job: JobId, place: Placement) {
+    if view.job(job).is_some_and(|known| known.state.placement != place) {
+        plan.set(job, place);
+    }
+}
+
+/// The artifact computes in single precision and rounds to two decimals, so that many configurations cost the same.
+fn rounded(utility: f64) -> f64 {
+    let cost = f64::from((utility as f32).powf(POWER as f32));
+    ((cost * 100.0).round_ties_even() / 100.0).min(CLIP)
+}

@@ -1,0 +1,112 @@
+//! The choice of a configuration for each job: a 0-1 program with one row a job and one a type of accelerator.
+//!
+//! Minimise `sum cost x + lambda (jobs - sum x)` subject to at most one configuration a job and the accelerators of each type
+//! (Sia, equation 3). A configuration that costs `lambda` or more is never better than none and is left out; so is one that costs
+//! as much as another of its job and type with fewer accelerators. Neither changes the optimum.
+
+use microlp::{ComparisonOp, OptimizationDirection, Problem, SolveOptions};
+
+/// What leaving a job without accelerators costs (`lambda_n` of the artifact).
+pub const WITHOUT: f64 = 1.1;
+/// Branches after which the best choice found so far stands: a bound on time that does not depend on the machine.
+const MOST_NODES: u64 = 5_000;
+
+/// One way to run one job.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Column {
+    /// Accelerator type.
+    pub kind: u16,
+    /// Accelerators of it.
+    pub gpus: u32,
+    /// What it costs: a utility to the power of -0.5.
+    pub cost: f64,
+}
+
+/// The column chosen for each of `jobs`, by index; `None`: no accelerators. `capacity` is by accelerator type, `gap` the relative
+/// distance from the optimum at which the search may stop.
+pub fn choose(jobs: &[Vec<Column>], capacity: &[u32], gap: f64) -> Vec<Option<usize>> {
+    let useful: Vec<Vec<usize>> = jobs.iter().map(|columns| useful(columns, capacity)).collect();
+    let greedy = greedy(jobs, &useful, capacity);
+    solve(jobs, &useful, capacity, gap).filter(|found| worth(jobs, found) <= worth(jobs, &greedy)).unwrap_or(greedy)
+}
+
+/// What a choice costs, jobs without accelerators included.
+pub fn worth(jobs: &[Vec<Column>], choice: &[Option<usize>]) -> f64 {
+    jobs.iter().zip(choice).map(|(columns, chosen)| chosen.map_or(WITHOUT, |at| columns[at].cost)).sum()
+}
+
+/// Columns of a job that can be part of an optimum.
+fn useful(columns: &[Column], capacity: &[u32]) -> Vec<usize> {
+    let fits = |column: &Column| column.cost < WITHOUT && column.gpus <= capacity[usize::from(column.kind)];
+    let beaten = |at: usize, column: &Column| {
+        columns.iter().enumerate().any(|(other_at, other)| {
+            let no_worse = other.kind == column.kind && other.gpus <= column.gpus && other.cost <= column.cost;
+            let same = other.gpus == column.gpus && other.cost == column.cost;
+            no_worse && fits(other) && (!same || other_at < at)
+        })
+    };
+    let candidates = columns.iter().enumerate().filter(|(at, column)| fits(column) && !beaten(*at, column));
+    candidates.map(|(at, _)| at).collect()
+}
+
+fn solve(jobs: &[Vec<Column>], useful: &[Vec<usize>], capacity: &[u32], gap: f64) -> Option<Vec<Option<usize>>> {
+    let mut problem = Problem::new(OptimizationDirection::Minimize);
+    let mut used: Vec<Vec<(microlp::Variable, f64)>> = vec![Vec::new(); capacity.len()];
+    let mut variables = Vec::with_capacity(jobs.len());
+    for (columns, useful) in jobs.iter().zip(useful) {
+        let of_job: Vec<_> = useful.iter().map(|&at| problem.add_binary_var(columns[at].cost - WITHOUT)).collect();
+        for (&at, &variable) in useful.iter().zip(&of_job) {
+            used[usize::from(columns[at].kind)].push((variable, f64::from(columns[at].gpus)));
+        }
+        if of_job.len() > 1 {
+            let one: Vec<_> = of_job.iter().map(|&variable| (variable, 1.0)).collect();
+            problem.add_constraint(&one[..], ComparisonOp::Le, 1.0);
+        }
+        variables.push(of_job);
+    }
+    for (terms, &gpus) in used.iter().zip(capacity).filter(|(terms, _)| !terms.is_empty()) {
+        problem.add_constraint(&terms[..], ComparisonOp::Le, f64::from(gpus));
+    }
+    let mut options = SolveOptions::default();
+    options.mip_gap = gap;
+    options.node_limit = Some(MOST_NODES);
+    let outcome = problem.solve_with(options).ok()?;
+    let solution = outcome.solution()?;
+    let chosen = |useful: &[usize], of_job: &[microlp::Variable]| {
+        let at = of_job.iter().position(|&variable| solution.var_value(variable) > 0.5)?;
+        Some(useful[at])
+    };
+    let choice: Vec<_> = useful.iter().zip(&variables).map(|(useful, of_job)| chosen(useful, of_job)).collect();
+    is_feasible(jobs, &choice, capacity).then_some(choice)
+}
+
+/// Repeatedly the cheapest configuration per accelerator saved, in order of jobs on ties: what stands if the solver fails.
+fn greedy(jobs: &[Vec<Column>], useful: &[Vec<usize>], capacity: &[u32]) -> Vec<Option<usize>> {
+    let mut left = capacity.to_vec();
+    let mut order: Vec<(f64, usize, usize)> = Vec::new();
+    for (job, (columns, useful)) in jobs.iter().zip(useful).enumerate() {
+        order.extend(useful.iter().map(|&at| ((columns[at].cost - WITHOUT) / f64::from(columns[at].gpus), job, at)));
+    }
+    order.sort_by(|a, b| a.0.total_cmp(&b.0).then((a.1, a.2).cmp(&(b.1, b.2))));
+    let mut choice = vec![None; jobs.len()];
+    for (_, job, at) in order {
+        let column = jobs[job][at];
+        let left = &mut left[usize::from(column.kind)];
+        if choice[job].is_none() && column.gpus <= *left {
+            *left -= column.gpus;
+            choice[job] = Some(at);
+        }
+    }
+    choice
+}
+
+fn is_feasible(jobs: &[Vec<Column>], choice: &[Option<usize>], capacity: &[u32]) -> bool {
+    let mut left = capacity.to_vec();
+    jobs.iter().zip(choice).all(|(columns, chosen)| {
+        let Some(column) = chosen.map(|at| columns[at]) else { return true };
+        let left = &mut left[usize::from(column.kind)];
+        let fits = column.gpus <= *left;
+        *left = left.saturating_sub(column.gpus);
+        fits
+    })
+}

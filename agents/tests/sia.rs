@@ -1,0 +1,198 @@
+//! Sia: its program against exhaustive search, its placement rules, figures of the public artifact, and whole runs.
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
+mod support;
+
+use std::sync::Arc;
+
+use goodput_agents::heuristic::by_name;
+use goodput_agents::heuristic::sia::placing::{Nodes, Wanted};
+use goodput_agents::heuristic::sia::program::{Column, WITHOUT, choose, worth};
+use goodput_agents::heuristic::sia::restart_factor;
+use goodput_env::cluster::{AcceleratorType, Cluster, Node};
+use goodput_env::placement::Placement;
+use goodput_env::seed::{Stream, rng};
+use goodput_env::sim::{Outcome, Phase, Scenario, SimOptions, Simulator, Status};
+use proptest::prelude::*;
+use rand::RngExt;
+use rand_chacha::ChaCha8Rng;
+use support::random_workload;
+
+/// The least cost of any feasible choice.
+fn exhaustive(jobs: &[Vec<Column>], capacity: &[u32]) -> f64 {
+    let Some((first, rest)) = jobs.split_first() else { return 0.0 };
+    let mut best = WITHOUT + exhaustive(rest, capacity);
+    for column in first {
+        let kind = usize::from(column.kind);
+        if column.gpus <= capacity[kind] {
+            let mut left = capacity.to_vec();
+            left[kind] -= column.gpus;
+            best = best.min(column.cost + exhaustive(rest, &left));
+        }
+    }
+    best
+}
+
+fn random_columns(rng: &mut ChaCha8Rng, kinds: u16, rounded: bool) -> Vec<Column> {
+    let count = rng.random_range(0..=6);
+    let cost = |rng: &mut ChaCha8Rng| {
+        let cost: f64 = rng.random_range(0.1..1.5);
+        if rounded { (cost * 10.0).round() / 10.0 } else { cost }
+    };
+    (0..count)
+        .map(|_| Column { kind: rng.random_range(0..kinds), gpus: rng.random_range(1..=5), cost: cost(rng) })
+        .collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn the_program_finds_the_optimum_within_capacity(seed in any::<u64>(), jobs in 1_usize..7, kinds in 1_u16..4, rounded in any::<bool>()) {
+        let mut rng = rng(seed, Stream::Policy);
+        let rows: Vec<_> = (0..jobs).map(|_| random_columns(&mut rng, kinds, rounded)).collect();
+        let capacity: Vec<u32> = (0..kinds).map(|_| rng.random_range(0..8)).collect();
+        let choice = choose(&rows, &capacity, 0.0);
+        let mut used = vec![0; capacity.len()];
+        for (columns, chosen) in rows.iter().zip(&choice) {
+            if let Some(column) = chosen.map(|at| columns[at]) {
+                used[usize::from(column.kind)] += column.gpus;
+            }
+        }
+        prop_assert!(used.iter().zip(&capacity).all(|(used, all)| used <= all));
+        let best = exhaustive(&rows, &capacity);
+        prop_assert!((worth(&rows, &choice) - best).abs() < 1e-9, "{} {best}", worth(&rows, &choice));
+        prop_assert_eq!(&choice, &choose(&rows, &capacity, 0.0));
+    }
+
+    #[test]
+    fn sizes_that_fit_in_total_fit_their_nodes(seed in any::<u64>(), nodes in 1_u32..6, rounds in 1_usize..6) {
+        let mut rng = rng(seed, Stream::Policy);
+        let size = 8;
+        let mut held: Vec<Wanted> = Vec::new();
+        for _ in 0..rounds {
+            // Some jobs leave, some change their size, some stay, some arrive.
+            held.retain(|_| rng.random_bool(0.8));
+            for job in &mut held {
+                job.pinned = rng.random_bool(0.2);
+                if !job.pinned && rng.random_bool(0.4) {
+                    *job = wanted(&mut rng, nodes, size);
+                }
+            }
+            held.extend((0..4).map(|_| wanted(&mut rng, nodes, size)));
+            held.sort_by_key(|job| !job.pinned);
+            let mut left = nodes * size;
+            held.retain(|job| {
+                let fits = job.gpus <= left;
+                left -= if fits { job.gpus } else { 0 };
+                fits
+            });
+            for (places, stays) in [(of(nodes, size).ring(&held), false), (of(nodes, size).stay(&held), true)] {
+                let mut used = vec![0; nodes as usize];
+                for (job, place) in held.iter().zip(&places) {
+                    prop_assert_eq!(place.gpus(), job.gpus);
+                    place.slices().iter().for_each(|slice| used[slice.node as usize] += slice.gpus);
+                    prop_assert!(!stays || !job.pinned || *place == job.held, "who must stay stays");
+                    let packed = place.nodes() == job.gpus.div_ceil(size);
+                    prop_assert!(packed || held.iter().any(|job| job.pinned), "{place:?} is split");
+                }
+                prop_assert!(used.iter().all(|used| *used <= size));
+            }
+            let places = of(nodes, size).stay(&held);
+            held.iter_mut().zip(places).for_each(|(job, place)| job.held = place);
+            prop_assert_eq!(
+                of(nodes, size).stay(&held),
+                held.iter().map(|job| job.held.clone()).collect::<Vec<_>>(),
+                "nobody moves where nothing changes"
+            );
+        }
+    }
+}
+
+fn of(nodes: u32, size: u32) -> Nodes {
+    Nodes::new((0..nodes).map(|node| (node, size)), size)
+}
+
+fn wanted(rng: &mut ChaCha8Rng, nodes: u32, size: u32) -> Wanted {
+    let gpus = match rng.random_range(0..5) {
+        4 => size * rng.random_range(1..=nodes),
+        power => 1 << power,
+    };
+    Wanted { gpus, held: Placement::none(), pinned: false }
+}
+
+#[test]
+fn whole_nodes_make_small_jobs_move() {
+    let held = |node, gpus| Wanted { gpus, held: Placement::on(node, gpus), pinned: false };
+    let new = |gpus| Wanted { gpus, held: Placement::none(), pinned: false };
+    let places = of(2, 4).stay(&[held(0, 1), held(1, 2), new(4)]);
+    assert_eq!(
+        places,
+        [Placement::on(1, 1), Placement::on(1, 2), Placement::on(0, 4)],
+        "the one that moves is the smallest"
+    );
+    let places = of(2, 4).ring(&[held(0, 1), held(1, 2), new(4)]);
+    assert_eq!(places, [Placement::on(1, 1), Placement::on(1, 2), Placement::on(0, 4)], "packed anew, by size");
+}
+
+#[test]
+fn the_restart_factor_is_the_artifacts() {
+    // A line of its log: age 5176, restart penalty 250, 3 restarts (reference/sia/summary.json).
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared/reference/sia/summary.json");
+    let log = std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{path}: {error}"));
+    let factor = restart_factor(5176.0, 3, 250.0);
+    assert!(log.contains(&format!("Realloc factor: imagenet-11 --> {factor}, age: 5176")), "{factor}");
+    // Moving a job at its least useful size would then cost 1.107, more than leaving it without.
+    assert!(factor.powf(-0.5) > WITHOUT);
+    assert_eq!(restart_factor(100.0, 4, 30.0), 0.0);
+}
+
+fn mixed() -> Cluster {
+    let kind = |name: &str| AcceleratorType { name: name.into(), kind: Default::default(), memory_mib: None };
+    let nodes = [(0, 4), (0, 4), (1, 8), (1, 8)].map(|(accelerator, gpus)| Node { accelerator, gpus });
+    Cluster { types: vec![kind("slow"), kind("fast")], nodes: nodes.into() }
+}
+
+fn run_mixed(name: &str, seed: u64) -> Outcome {
+    let mut workload = random_workload(&mut rng(seed, Stream::Workload), 20, 8);
+    for app in &mut workload.applications {
+        let app = Arc::get_mut(app).unwrap();
+        let params = app.params["gpu"];
+        let fast = goodput_env::model::ThroughputParams {
+            alpha_c: params.alpha_c / 3.0,
+            beta_c: params.beta_c / 3.0,
+            ..params
+        };
+        app.params = [("slow".to_owned(), params), ("fast".to_owned(), fast)].into();
+    }
+    let mut policy = by_name(name, seed).unwrap();
+    let options = SimOptions::sia_sosp23(policy.batching(), policy.information());
+    let scenario = Arc::new(Scenario::new(Arc::new(mixed()), Arc::new(workload), options, seed));
+    let mut simulator = Simulator::new(scenario);
+    while simulator.run_until_decision().unwrap() == Status::Decision {
+        let view = simulator.view();
+        let pinned: Vec<_> = view.jobs().filter(|job| matches!(job.state.phase, Phase::Starting { .. })).collect();
+        let pinned: Vec<_> = pinned.iter().map(|job| (job.id(), job.kind(), job.gpus())).collect();
+        let plan = policy.decide(&view);
+        simulator.apply(&plan).unwrap();
+        let view = simulator.view();
+        for (id, kind, gpus) in pinned {
+            let job = view.job(id).unwrap();
+            assert_eq!((job.kind(), job.gpus()), (kind, gpus), "a job that restarts is left alone");
+        }
+        let held: u32 = view.jobs().map(|job| job.gpus()).sum();
+        assert_eq!(held + view.total_free(), view.cluster().total_gpus());
+    }
+    simulator.outcome()
+}
+
+#[test]
+fn both_readings_finish_everything_and_decide_the_same_twice() {
+    for seed in 0..6 {
+        for name in ["sia", "sia@replica"] {
+            let outcome = run_mixed(name, seed);
+            assert!(!outcome.truncated, "{name} {seed}");
+            assert_eq!(outcome, run_mixed(name, seed), "{name} {seed}");
+        }
+    }
+}
