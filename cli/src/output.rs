@@ -50,10 +50,11 @@ impl Cell {
             Self::Missing => String::new(),
             Self::Number(value, decimals) => {
                 let text = format!("{value:.decimals$}");
-                match text.contains('.') {
+                let text = match text.contains('.') {
                     true => text.trim_end_matches('0').trim_end_matches('.').to_string(),
                     false => text,
-                }
+                };
+                if text == "-0" { "0".into() } else { text }
             }
         }
     }

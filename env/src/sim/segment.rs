@@ -16,10 +16,10 @@ impl Simulator {
         let scenario = &self.scenario;
         let app = &scenario.workload.applications[index as usize];
         let request = &scenario.workload.jobs[job.index()].request;
-        let placement = &self.table.state(job).placement;
-        let kind = scenario.kind_of(placement);
+        let share = self.table.state(job).share();
+        let kind = scenario.kind_of(share);
         let pace = scenario.speeds.pace(index, kind);
-        let limits = pace.map_or(app.limits, |pace| pace.limits_on(&placement.shape()));
+        let limits = pace.map_or(app.limits, |pace| pace.limits_on(&share.shape()));
         let state = self.table.state_mut(job);
         let (nodes, gpus) = (state.share().nodes(), state.share().gpus());
         state.stale = false;
