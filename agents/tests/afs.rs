@@ -103,6 +103,8 @@ fn application(name: &str, iterations: f64, speeds: &[f64]) -> Arc<Application> 
         epochs: vec![iterations],
         gradients: GradientTable { sqr: table(), var: table() },
         iterations: None,
+        reference: "gpu".into(),
+        local_limits: Default::default(),
         params: BTreeMap::from([("gpu".into(), random_model(&mut rng(0, Stream::Workload)).params)]),
         measured: BTreeMap::from([("gpu".into(), Arc::new(MeasuredStepTimes::new(&samples, &[], &[]).unwrap()))]),
     })

@@ -250,6 +250,9 @@ pub enum Data {
         /// A directory per application.
         #[arg(long, value_name = "DIR")]
         profiles: PathBuf,
+        /// Measurements on more accelerator types, as the Sia artifact keeps them.
+        #[arg(long, value_name = "DIR")]
+        by_type: Option<PathBuf>,
         /// Where to write the catalog.
         #[arg(short = 'o', long, value_name = "FILE")]
         out: PathBuf,

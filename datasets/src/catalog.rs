@@ -72,6 +72,11 @@ pub struct ApplicationEntry {
     pub pgns: Vec<Vec<f64>>,
     /// Tuned configurations.
     pub tuned: Vec<Tuned>,
+    /// The accelerator type that `limits` and `tuned` are of, and whose speed stands for an unknown one.
+    pub reference: String,
+    /// Most samples per replica in one pass on other types.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub local_limits: BTreeMap<String, u32>,
     /// Fitted throughput by accelerator type.
     pub params: BTreeMap<String, ThroughputParams>,
 }
@@ -165,15 +170,18 @@ impl CatalogFile {
 
 /// First lines of the file.
 const HEADER: &str = "\
-# The applications shipped with goodput. Made by `goodput data fit --profiles DIR -o FILE`; do not edit the shipped copy.
+# The applications shipped with goodput. Made by `goodput data fit --profiles DIR --by-type DIR -o FILE`; do not edit the
+# shipped copy.
 #
 # Every figure is fitted to or aggregated from public measurements of the Pollux artifact (petuum/adaptdl, branch
-# osdi21-artifact, simulator/traces; Apache-2.0), made on nodes with four T4 GPUs each. None of its files is included.
+# osdi21-artifact, simulator/traces; Apache-2.0), made on nodes with four T4 GPUs each; throughput and memory of other types
+# to those of the Sia artifact (siasosp23/artifacts, sia-simulator/traces). None of their files is included.
 #
 # limits: total batch size tuned by the user and largest valid one; smallest and largest batch of one replica; samples.
 # phases: epochs complete at the end of each phase of training; progress: scale-invariant iterations complete by then.
 # pgns: gradient noise scale in samples, a list by phase for each total batch size of batch_sizes.
 # tuned: sizes and total batch sizes a careful user would submit, with the undisturbed run time in seconds.
+# reference: the accelerator type that limits and tuned are of; local_limits: largest batch of one replica on other types.
 # params: throughput model (Pollux, OSDI'21, section 3.2) in seconds, by accelerator type.
 ";
 
@@ -205,6 +213,12 @@ impl ApplicationEntry {
         if let Some((kind, _)) = self.params.iter().find(|(_, params)| !usable(params)) {
             return Err(format!("params.{kind} must be finite and positive, with gamma of at least 1"));
         }
+        if !self.params.contains_key(&self.reference) {
+            return Err(format!("params.{} is missing: it is the reference type", self.reference));
+        }
+        if let Some((kind, _)) = self.local_limits.iter().find(|(_, most)| **most < self.limits.min_local) {
+            return Err(format!("local_limits.{kind} is below limits.min_local"));
+        }
         let epochs = self.epochs();
         let batch_sizes: Vec<f64> = self.batch_sizes.iter().map(|&size| f64::from(size)).collect();
         let table = |value: &dyn Fn(usize, usize) -> f64| {
@@ -224,6 +238,8 @@ impl ApplicationEntry {
             epochs,
             gradients,
             iterations: Some(iterations),
+            reference: self.reference.clone(),
+            local_limits: self.local_limits.clone(),
             params: self.params.clone(),
             measured: BTreeMap::new(),
         })
@@ -255,6 +271,12 @@ impl ApplicationEntry {
             out,
             "limits = {{ init = {init}, max = {max}, min_local = {min_local}, max_local = {max_local} }}"
         );
+        let _ = writeln!(out, "reference = {:?}", self.reference);
+        if !self.local_limits.is_empty() {
+            let pairs: Vec<String> =
+                self.local_limits.iter().map(|(kind, most)| format!("{kind:?} = {most}")).collect();
+            let _ = writeln!(out, "local_limits = {{ {} }}", pairs.join(", "));
+        }
         let _ = writeln!(out, "max_replicas = {}", self.max_replicas);
         if let Some(batch) = self.fixed_batch {
             let _ = writeln!(out, "fixed_batch = {batch}");

@@ -21,6 +21,7 @@ use goodput_env::view::packed_shape;
 use crate::catalog::{ACCELERATOR, ApplicationEntry, CatalogFile, Tuned};
 use crate::error::DataError;
 use crate::import::pollux_profiles::{self, Profile};
+use crate::import::sia_profiles;
 
 /// Phases of a training run at most.
 pub const MOST_PHASES: usize = 20;
@@ -64,6 +65,29 @@ impl Fidelity {
 pub fn fit_catalog(profiles: &Path) -> Result<CatalogFile, DataError> {
     let applications = pollux_profiles::read(profiles)?.into_iter().map(application).collect::<Result<_, _>>()?;
     Ok(CatalogFile { application: applications })
+}
+
+/// Names of accelerator types in the Sia artifact, and what they are.
+const TYPES: [(&str, &str); 4] = [("rtx", "rtx-2080-ti"), ("quad", "rtx-6000"), ("azure", "v100"), ("dgx-ext", "a100")];
+
+/// Adds throughput and memory of the applications in `file` on more accelerator types, from measurements as the Sia artifact keeps
+/// them below `profiles`. The parameters are those an agent would fit to all of them.
+///
+/// # Errors
+/// Where a profile is not usable.
+pub fn add_types(file: &mut CatalogFile, profiles: &Path) -> Result<(), DataError> {
+    let measured = sia_profiles::catalog(profiles)?;
+    for entry in &mut file.application {
+        let Some(application) = measured.get(&entry.name) else { continue };
+        for (from, name) in TYPES {
+            let (Some(params), Some(times)) = (application.params.get(from), application.measured.get(from)) else {
+                continue;
+            };
+            entry.params.insert(name.into(), rounded(*params));
+            entry.local_limits.insert(name.into(), times.max_local().max(entry.limits.min_local));
+        }
+    }
+    Ok(())
 }
 
 /// Compares completion times by `fitted` with those by the measurements of `truth`, at every size and validated batch
@@ -112,6 +136,8 @@ fn application(profile: Profile) -> Result<ApplicationEntry, DataError> {
         .map(|&batch| phases.iter().map(|phase| noise(&application, batch, phase.clone())).collect())
         .collect();
     Ok(ApplicationEntry {
+        reference: ACCELERATOR.into(),
+        local_limits: Default::default(),
         name: application.name.clone(),
         limits: application.limits,
         max_replicas: application.max_replicas,

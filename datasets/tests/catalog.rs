@@ -6,13 +6,15 @@ mod shared;
 use std::path::Path;
 
 use goodput_datasets::catalog::Catalog;
-use goodput_datasets::fit::{fidelity, fit_catalog};
+use goodput_datasets::fit::{add_types, fidelity, fit_catalog};
 use goodput_datasets::import::pollux_profiles;
 use shared::profiles;
 
 #[test]
 fn the_shipped_file_is_what_the_measurements_give() {
-    let made = fit_catalog(&profiles()).unwrap().to_toml();
+    let mut made = fit_catalog(&profiles()).unwrap();
+    add_types(&mut made, &shared::shared("data/sia")).unwrap();
+    let made = made.to_toml();
     let shipped = include_str!("../catalog/applications.toml");
     if made != shipped {
         let path = std::env::temp_dir().join("applications.toml");

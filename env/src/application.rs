@@ -28,8 +28,12 @@ pub struct Application {
     pub gradients: GradientTable,
     /// True iterations by epoch and batch size, where they were measured.
     pub iterations: Option<IterationTable>,
+    /// The accelerator type whose speed stands for one of which nothing is said.
+    pub reference: String,
     /// Fitted parameters by accelerator type.
     pub params: BTreeMap<String, ThroughputParams>,
+    /// Most samples per replica in one pass by accelerator type, where it is not that of `limits`.
+    pub local_limits: BTreeMap<String, u32>,
     /// Measured step times by accelerator type; where present they are what really happens and `params` only what is believed.
     pub measured: BTreeMap<String, Arc<MeasuredStepTimes>>,
 }
@@ -95,13 +99,15 @@ impl Application {
     }
 
     /// How fast it is on an accelerator type; `None` where nothing is known of it. A type called `gpu` says nothing about
-    /// its speed and takes the first that is known.
+    /// its speed and takes that of the reference type.
     pub fn pace(&self, accelerator: &str) -> Option<Pace> {
         let known = self.params.get_key_value(accelerator);
-        let (name, params) = known.or_else(|| self.params.iter().next().filter(|_| accelerator == "gpu"))?;
+        let reference = || self.params.get_key_value(&self.reference).filter(|_| accelerator == "gpu");
+        let (name, params) = known.or_else(reference)?;
         let measured = self.measured.get(name).cloned();
-        let most = measured.as_ref().map_or(u32::MAX, |measured| measured.max_local()).max(self.limits.min_local);
-        let limits = BatchLimits { max_local: self.limits.max_local.min(most), ..self.limits };
+        let stated = self.local_limits.get(name).copied().unwrap_or(self.limits.max_local);
+        let most = measured.as_ref().map_or(u32::MAX, |measured| measured.max_local());
+        let limits = BatchLimits { max_local: stated.min(most).max(self.limits.min_local), ..self.limits };
         Some(Pace { limits, params: *params, measured })
     }
 

@@ -206,10 +206,11 @@ impl<'a> JobView<'a> {
         self.request().min_gpus()
     }
 
-    /// Most accelerators the job can use now. For an elastic job whose model is being learnt, exploration by doubling:
-    /// twice the most replicas profiled so far (Pollux, PolluxAgent).
+    /// Most accelerators the job can use now, all of one type. For an elastic job whose model is being learnt, exploration by
+    /// doubling: twice the most replicas profiled so far (Pollux, PolluxAgent).
     pub fn max_gpus(&self) -> u32 {
-        let max = self.request().max_gpus();
+        let request = self.request();
+        let max = request.max_gpus().min(self.view.scenario.speeds.most_of_one_type().max(request.gpus));
         match (self.view.batching, self.application()) {
             (Batching::Requested, Some(app)) if self.request().gpus != max => {
                 let batch = self.requested_batch(app);

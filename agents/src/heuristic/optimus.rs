@@ -118,7 +118,11 @@ impl Policy for Optimus {
         for &at in &self.order {
             let placement = match counts[at as usize] {
                 0 => None,
-                count => Packer::MostFreeFirst.place(view.cluster(), &mut self.free, count),
+                count => {
+                    let job = &jobs[at as usize];
+                    let (held, least) = (&job.state.placement, job.min_gpus());
+                    Packer::MostFreeFirst.place_most(view.cluster(), &mut self.free, held, count, least)
+                }
             };
             plan.set(jobs[at as usize].id(), placement.unwrap_or_else(Placement::none));
         }

@@ -182,7 +182,8 @@ pub(crate) struct Ask {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Admission {
     free: Free,
-    placed: Vec<(JobId, u32)>,
+    /// Job, accelerators it is to get, and fewest it runs on.
+    placed: Vec<(JobId, u32, u32)>,
 }
 
 impl Admission {
@@ -204,11 +205,12 @@ impl Admission {
             }
             match gpus {
                 0 => plan.set(ask.job, Placement::none()),
-                _ => self.placed.push((ask.job, gpus)),
+                _ => self.placed.push((ask.job, gpus, ask.min)),
             }
         }
-        for &(job, gpus) in &self.placed {
-            let placement = Packer::FewestNodes.place(view.cluster(), &mut self.free, gpus);
+        for &(job, gpus, least) in &self.placed {
+            let held = view.job(job).map_or_else(Placement::none, |job| job.state.placement.clone());
+            let placement = Packer::FewestNodes.place_most(view.cluster(), &mut self.free, &held, gpus, least);
             plan.set(job, placement.unwrap_or_else(Placement::none));
         }
         plan

@@ -13,8 +13,8 @@ use goodput_env::view::{ClusterView, JobView};
 use super::{Free, Packer};
 
 /// Writes into `plan` what takes every job of `sizes` to its number of accelerators, 0 for none; who keeps its size keeps its
-/// nodes. Stops and shrinks come first, then growing and starting jobs in ascending order of size, then of `sizes`. A job that finds no room
-/// on one type of accelerator is stopped.
+/// nodes. Stops and shrinks come first, then growing and starting jobs in ascending order of size, then of `sizes`. A job that finds less room
+/// on one type of accelerator gets that, or is stopped where it cannot run on it.
 pub fn resize(view: &ClusterView<'_>, free: &mut Free, sizes: &[(JobView<'_>, u32)], plan: &mut Plan) {
     free.reset(view.free());
     let mut larger: Vec<&(JobView<'_>, u32)> = Vec::new();
@@ -34,7 +34,7 @@ pub fn resize(view: &ClusterView<'_>, free: &mut Free, sizes: &[(JobView<'_>, u3
         let held = &job.state.placement;
         let placement = grown(view, free, held, *gpus).or_else(|| {
             free.release(held);
-            Packer::FewestNodes.place(view.cluster(), free, *gpus)
+            Packer::FewestNodes.place_most(view.cluster(), free, held, *gpus, job.min_gpus())
         });
         plan.set(job.id(), placement.unwrap_or_else(Placement::none));
     }

@@ -33,6 +33,11 @@ impl Free {
         &self.nodes
     }
 
+    /// Whether all of `placement` is free; it names each node once.
+    pub fn holds(&self, placement: &Placement) -> bool {
+        placement.slices().iter().all(|slice| self.on(slice.node) >= slice.gpus)
+    }
+
     /// Takes `gpus` of the free accelerators of `node`.
     pub fn take(&mut self, node: NodeId, gpus: u32) {
         self.nodes[node as usize] -= gpus;
@@ -49,15 +54,25 @@ impl Free {
 
     /// The type with most free accelerators, the first of those on ties; `None` if it has fewer than `gpus`.
     pub(super) fn roomiest_type(&self, cluster: &Cluster, gpus: u32) -> Option<u16> {
+        let (free, kind) = self.roomiest(cluster);
+        (gpus <= free).then_some(kind)
+    }
+
+    /// Free accelerators of the type that has most of them.
+    pub fn most_of_one_type(&self, cluster: &Cluster) -> u32 {
+        self.roomiest(cluster).0
+    }
+
+    fn roomiest(&self, cluster: &Cluster) -> (u32, u16) {
         if cluster.types.len() <= 1 {
-            return (gpus <= self.total).then_some(0);
+            return (self.total, 0);
         }
         let free_of = |kind: u16| -> u32 {
             let nodes = cluster.nodes.iter().zip(&self.nodes);
             nodes.filter(|(node, _)| node.accelerator == kind).map(|(_, free)| free).sum()
         };
-        let (free, kind) = (0..cluster.types.len() as u16).map(|kind| (free_of(kind), kind)).reduce(first_largest)?;
-        (gpus <= free).then_some(kind)
+        let types = (0..cluster.types.len() as u16).map(|kind| (free_of(kind), kind));
+        types.reduce(first_largest).unwrap_or((0, 0))
     }
 
     /// The node of type `kind` with most free accelerators, the lowest id of those.

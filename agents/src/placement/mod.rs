@@ -42,6 +42,26 @@ impl Packer {
     }
 }
 
+impl Packer {
+    /// Takes `most` accelerators, or as many of one type as there are; `None`, and nothing taken, where those are fewer than `least`.
+    /// A job that can get no more than the `held` accelerators it had stays on them, where they are free: moving would gain nothing.
+    pub fn place_most(
+        self,
+        cluster: &Cluster,
+        free: &mut Free,
+        held: &Placement,
+        most: u32,
+        least: u32,
+    ) -> Option<Placement> {
+        let gpus = most.min(free.most_of_one_type(cluster));
+        if gpus < most && gpus <= held.gpus() && held.gpus() <= most && free.holds(held) {
+            held.slices().iter().for_each(|slice| free.take(slice.node, slice.gpus));
+            return Some(held.clone());
+        }
+        (gpus >= least.max(1)).then(|| self.place(cluster, free, gpus)).flatten()
+    }
+}
+
 /// `gpus` must fit.
 fn most_free_first(cluster: &Cluster, free: &mut Free, kind: u16, gpus: u32) -> Placement {
     let mut placement = Placement::none();

@@ -99,6 +99,8 @@ pub fn applications(rng: &mut ChaCha8Rng) -> Vec<Arc<Application>> {
                 var: table([0.5, 1.0, 3.0].map(|scale| scale * model.stats.var).into()),
             },
             iterations: None,
+            reference: "gpu".into(),
+            local_limits: Default::default(),
             params: BTreeMap::from([("gpu".into(), model.params)]),
             measured: Default::default(),
         })

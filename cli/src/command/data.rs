@@ -24,8 +24,11 @@ pub fn run(verb: &Data) -> Result<ExitCode, Fault> {
         Data::Synth { experiment, seed, out } => synth(experiment, *seed, out),
         Data::Inspect { file, cluster, output } => inspect(file, cluster, *output),
         Data::Validate { file } => check(file),
-        Data::Fit { profiles, out } => {
-            let catalog = fit::fit_catalog(profiles).map_err(data_fault)?;
+        Data::Fit { profiles, by_type, out } => {
+            let mut catalog = fit::fit_catalog(profiles).map_err(data_fault)?;
+            if let Some(more) = by_type {
+                fit::add_types(&mut catalog, more).map_err(data_fault)?;
+            }
             fs::write(out, catalog.to_toml())
                 .map_err(|error| Fault::input(format!("cannot write {}: {error}", out.display())))?;
             say(&format!("wrote {}", out.display()));

@@ -199,7 +199,9 @@ impl Profile {
             epochs: self.epochs(),
             gradients: GradientTable { sqr: self.table(|run| &run.grad_sqr)?, var: self.table(|run| &run.grad_var)? },
             iterations: Some(IterationTable(self.table(|run| &run.iterations)?)),
+            reference: params.keys().next().cloned().unwrap_or_default(),
             params,
+            local_limits: BTreeMap::new(),
             measured,
             name: self.name,
         })

@@ -23,6 +23,8 @@ pub struct Best {
 pub struct Speeds {
     /// Accelerators of the largest node of each type.
     gpus_per_node: Vec<u32>,
+    /// Accelerators of the type with most of them, where there are several types; no limit otherwise.
+    most_of_one_type: u32,
     /// By application, then accelerator type.
     apps: Vec<AppSpeeds>,
     /// Steps per second by job class, then accelerator type.
@@ -71,12 +73,22 @@ impl Speeds {
                 (0..kinds).map(|kind| speed_beside(class, other, name(kind))).collect::<Vec<_>>()
             })
             .collect();
-        Self { gpus_per_node, apps, classes, beside }
+        let of_type = |kind: usize| -> u32 {
+            let nodes = cluster.nodes.iter().filter(|node| usize::from(node.accelerator) == kind);
+            nodes.map(|node| node.gpus).sum()
+        };
+        let most_of_one_type = if kinds > 1 { (0..kinds).map(of_type).max().unwrap_or(0) } else { u32::MAX };
+        Self { gpus_per_node, most_of_one_type, apps, classes, beside }
     }
 
     /// Accelerators of the largest node of type `kind`; 1 where there is none.
     pub fn gpus_per_node(&self, kind: u16) -> u32 {
         self.gpus_per_node.get(kind as usize).copied().unwrap_or(1)
+    }
+
+    /// Most accelerators that a job can hold where types differ, for it holds one type only; no limit on a cluster of one type.
+    pub fn most_of_one_type(&self) -> u32 {
+        self.most_of_one_type
     }
 
     /// How fast application `index` is on accelerator type `kind`; `None` where nothing is known of it.

@@ -61,6 +61,8 @@ pub fn application() -> Arc<Application> {
         epochs: vec![400.0, 800.0, 1200.0, 1600.0],
         gradients: GradientTable { sqr: table(&[1.0, 1.0, 1.0, 1.0]), var: table(&[1.0, 4.0, 8.0, 16.0]) },
         iterations: None,
+        reference: "gpu".into(),
+        local_limits: Default::default(),
         params: BTreeMap::from([("gpu".to_string(), params)]),
         measured: Default::default(),
     })

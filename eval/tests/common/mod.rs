@@ -167,6 +167,8 @@ pub fn application(name: &str, secs_per_iter: f64, iterations: f64, epochs: usiz
             var: EpochTable::new(sizes, grow(2.0, 12.0)).unwrap(),
         },
         iterations: None,
+        reference: "gpu".into(),
+        local_limits: Default::default(),
         params: BTreeMap::from([("gpu".to_owned(), params)]),
         measured: Default::default(),
     })
