@@ -1,0 +1,139 @@
+//! Who holds what: jobs take accelerators and give them back, and the books of free ones follow.
+
+use super::events::{Event, EventKind};
+use super::{AllocationChange, Phase, SimError, Simulator};
+use crate::job::JobId;
+use crate::placement::Placement;
+use crate::plan::Change;
+use crate::time::SimTime;
+
+impl Simulator {
+    /// Leaves what `job` shares to its partner, which goes on at its own speed; false where it shares nothing.
+    pub(super) fn leave_partner(&mut self, job: JobId) -> Result<bool, SimError> {
+        let Some(partner) = self.table.state_mut(job).partner.take() else { return Ok(false) };
+        let now = self.now;
+        let state = self.table.state_mut(partner);
+        state.partner = None;
+        if state.phase == Phase::Running {
+            state.settle(now);
+            self.run_segment(partner)?;
+        }
+        Ok(true)
+    }
+
+    pub(super) fn release_holding(&mut self) {
+        while let Some((job, placement)) = self.holding.pop() {
+            self.give_back(job, &placement);
+        }
+    }
+
+    pub(super) fn give_back(&mut self, job: JobId, placement: &Placement) {
+        self.free_up(placement);
+        self.log(job, &Placement::none());
+    }
+
+    pub(super) fn free_up(&mut self, placement: &Placement) {
+        for slice in placement.slices() {
+            let node = slice.node as usize;
+            self.free[node] = self.free[node].wrapping_add(slice.gpus);
+            self.distributed[node] = self.distributed[node].wrapping_sub(u32::from(placement.is_distributed()));
+        }
+        self.held -= placement.gpus();
+    }
+
+    pub(super) fn take(&mut self, placement: &Placement) {
+        let distributed = u32::from(placement.is_distributed());
+        for slice in placement.slices() {
+            self.free[slice.node as usize] -= slice.gpus;
+            self.distributed[slice.node as usize] += distributed;
+        }
+        self.held += placement.gpus();
+    }
+
+    /// Takes away what a job holds.
+    pub(super) fn vacate(&mut self, job: JobId) -> Result<(), SimError> {
+        let now = self.now;
+        let state = self.table.state_mut(job);
+        state.settle(now);
+        state.phase = Phase::Pending;
+        state.changed = now;
+        state.rate = 0.0;
+        state.generation += 1;
+        state.resize = None;
+        state.commands += 1;
+        let placement = std::mem::take(&mut state.placement);
+        state.previous_gpus = placement.gpus();
+        if self.leave_partner(job)? {
+            self.log(job, &Placement::none());
+        } else if !placement.is_empty() {
+            self.give_back(job, &placement);
+        }
+        Ok(())
+    }
+
+    pub(super) fn is_free_move(&self, change: &Change) -> bool {
+        let state = &self.table.state(change.job);
+        let held = &state.placement;
+        self.scenario.options.free_moves
+            && !held.is_empty()
+            && state.partner.is_none()
+            && change.partner.is_none()
+            && held.shape() == change.placement.shape()
+            && self.scenario.kind_of(held) == self.scenario.kind_of(&change.placement)
+    }
+
+    /// Puts a job on other nodes as if they were the same. Between two of these the books may be short of what others still hold, so
+    /// they are kept in wrapping numbers; the guard has seen that the whole plan fits.
+    pub(super) fn relabel(&mut self, change: &Change) {
+        let held = std::mem::replace(&mut self.table.state_mut(change.job).placement, change.placement.clone());
+        let distributed = u32::from(held.is_distributed());
+        for slice in held.slices() {
+            let node = slice.node as usize;
+            self.free[node] = self.free[node].wrapping_add(slice.gpus);
+            self.distributed[node] = self.distributed[node].wrapping_sub(distributed);
+        }
+        for slice in change.placement.slices() {
+            let node = slice.node as usize;
+            self.free[node] = self.free[node].wrapping_sub(slice.gpus);
+            self.distributed[node] = self.distributed[node].wrapping_add(distributed);
+        }
+    }
+
+    pub(super) fn occupy(&mut self, change: &Change) -> Result<(), SimError> {
+        if change.placement.is_empty() {
+            return Ok(());
+        }
+        // What two jobs share is taken once, by the first of them.
+        if change.partner.is_none_or(|partner| change.job < partner) {
+            self.take(&change.placement);
+        }
+        let there = self.ready_for(&change.placement).max(self.now);
+        let (job, now) = (change.job, self.now);
+        let application = self.scenario.workload.application_name(job);
+        let state = self.table.state_mut(job);
+        let from = state.previous_gpus;
+        let cost = self.scenario.options.switch_cost.cost_millis(application, from, change.placement.gpus(), true);
+        state.placement = change.placement.clone();
+        state.partner = change.partner;
+        state.restarts += u32::from(state.started.is_some());
+        state.started.get_or_insert(now);
+        let until = there + SimTime::from_millis(cost);
+        state.phase = if until > now { Phase::Starting { until } } else { Phase::Running };
+        let event = Event { at: until, kind: EventKind::Phase, job, generation: state.generation };
+        self.choose_batch(job);
+        if until > now {
+            self.queue.push(event)
+        } else {
+            self.run_segment(job)?
+        }
+        self.log(job, &change.placement);
+        Ok(())
+    }
+
+    pub(super) fn log(&mut self, job: JobId, placement: &Placement) {
+        if self.scenario.options.log_allocations {
+            let change = AllocationChange { at: self.now, job, gpus: placement.gpus(), nodes: placement.nodes() };
+            self.allocations.push(change);
+        }
+    }
+}
