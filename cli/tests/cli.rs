@@ -53,7 +53,7 @@ fn help() {
 #[test]
 fn listings() {
     let dir = tempfile::tempdir().unwrap();
-    for what in ["policies", "metrics", "formats"] {
+    for what in ["policies", "metrics", "formats", "reproductions", "accelerators", "placements"] {
         insta::assert_snapshot!(format!("list_{what}"), run(dir.path(), &["list", what]));
     }
 }
@@ -65,12 +65,39 @@ fn a_job_alone() {
 
 #[test]
 fn the_shipped_experiments_are_valid() {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../configs/experiment");
-    for entry in fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        let text = run(Path::new(folder), &["config", "check", path.to_str().unwrap()]);
-        assert!(text.starts_with("exit: 0"), "{text}");
+    for folder in ["experiment", "leaderboard"] {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../configs").join(folder);
+        for entry in fs::read_dir(&folder).unwrap() {
+            let path = entry.unwrap().path();
+            let text = run(&folder, &["config", "check", path.to_str().unwrap()]);
+            assert!(text.starts_with("exit: 0"), "{text}");
+        }
     }
+}
+
+#[test]
+fn published_tables_say_what_they_need() {
+    let dir = tempfile::tempdir().unwrap();
+    insta::assert_snapshot!("reproduce_unknown", run(dir.path(), &["reproduce", "nope", "--data", "."]));
+    insta::assert_snapshot!("reproduce_absent", run(dir.path(), &["reproduce", "sia-19", "--data", "nowhere"]));
+}
+
+#[test]
+fn clusters_with_types() {
+    let dir = with("w.csv", format!("{HEADER}cifar10-0,53,cifar10,4,512\n"));
+    let on = |cluster| run(dir.path(), &["sim", "--workload", "w.csv", "--policy", "fifo", "--cluster", cluster]);
+    insta::assert_snapshot!("cluster_types", on("t4:1x4,a100:1x8"));
+    insta::assert_snapshot!("cluster_malformed", on("t4:4"));
+    insta::assert_snapshot!("cluster_unknown_type", on("abacus:1x4"));
+}
+
+#[test]
+fn nothing_to_train() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../configs/leaderboard");
+    insta::assert_snapshot!("train_no_agent", run(Path::new(folder), &["train", "pollux.toml", "--run-dir", "x"]));
+    let replica = quickstart().replace("teacher = \"pollux-fast\"", "teacher = \"srtf@replica\"");
+    let dir = with("x.toml", replica);
+    insta::assert_snapshot!("train_replica", run(dir.path(), &["train", "x.toml", "--run-dir", "run"]));
 }
 
 #[test]
