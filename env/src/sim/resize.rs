@@ -145,6 +145,10 @@ impl Simulator {
             }
             return Ok(());
         }
+        if leaves && end <= now {
+            // The iteration ends at this very moment, so whoever is next may start at it too.
+            return self.resize_due(job);
+        }
         self.queue_next(job);
         Ok(())
     }
