@@ -184,6 +184,48 @@ fn the_order_within_a_plan_does_not_matter() {
     assert_eq!(outcome.jobs[1].finish, Some(SimTime::from_secs(105 + 10)));
 }
 
+/// A (2 accelerators) is told to leave one, which B gets; before A's iteration ends it is given another in its place, which C, whose
+/// iteration ends later, is told to leave. A counts on C then, not on what it promised to B.
+#[test]
+fn what_was_promised_to_another_is_not_taken_back() {
+    struct Three;
+    impl Policy for Three {
+        fn decide(&mut self, view: &ClusterView<'_>) -> Plan {
+            let mut plan = Plan::keep();
+            let mut set = |job: u32, gpus: u32| plan.set(JobId(job), Placement::on(0, gpus));
+            match view.now.as_millis() {
+                0 => set(0, 2),
+                3_000 => set(1, 6),
+                9_000 => [(0, 1), (2, 1)].into_iter().for_each(|(job, gpus)| set(job, gpus)),
+                9_500 => [(1, 5), (0, 2)].into_iter().for_each(|(job, gpus)| set(job, gpus)),
+                _ => {}
+            }
+            plan
+        }
+
+        fn wake_at(&self) -> Option<SimTime> {
+            Some(SimTime::from_millis(9_500))
+        }
+    }
+    let jobs = vec![elastic("a", 0, 8), elastic("c", 3, 8), elastic("b", 9, 8)];
+    let workload = Workload::new(vec![steady(5.0)], jobs);
+    let options = options(Resize::Overlapped, 0, 40);
+    let scenario = Scenario::new(Arc::new(Cluster::homogeneous(1, 8)), Arc::new(workload), options, 0);
+    let (mut simulator, mut policy) = (Simulator::new(Arc::new(scenario)), Three);
+    let mut both = Vec::new();
+    let mut second = 9_500;
+    while simulator.run_until_decision().unwrap() == Status::Decision {
+        let plan = policy.decide(&simulator.view());
+        simulator.apply(&plan).unwrap();
+        let busy = at_work(&simulator.view())[0];
+        assert!(busy <= 8, "{busy} accelerators of 8 are at work at {}", simulator.now());
+        both.push((simulator.now().as_millis(), busy));
+        second += if simulator.now().as_millis() >= second { 500 } else { 0 };
+        simulator.wake_at(Some(SimTime::from_millis(second)));
+    }
+    assert!(both.iter().any(|&(at, busy)| at > 13_000 && busy == 8), "all are at work in the end: {both:?}");
+}
+
 /// By node: accelerators that make progress.
 fn at_work(view: &ClusterView<'_>) -> Vec<u32> {
     let mut nodes = vec![0; view.cluster().nodes.len()];

@@ -18,7 +18,7 @@ use smallvec::SmallVec;
 use serde::{Deserialize, Serialize};
 
 use super::events::{Event, EventKind};
-use super::{Phase, Scenario, SimError, Simulator};
+use super::{JobState, Phase, Scenario, SimError, Simulator};
 use crate::job::{JobId, Work};
 use crate::placement::{Placement, Slice};
 use crate::plan::Change;
@@ -46,6 +46,8 @@ pub(crate) struct Reconfiguration {
     share: Placement,
     /// The end of the iteration at which the share leaves what was taken from it; never where nothing was.
     leave_at: SimTime,
+    /// What the share is after that. Whoever was given the rest counts on it, so a later command cannot take a leave back.
+    stay: Placement,
     /// Targets of commands not yet carried out; the first is under way.
     targets: SmallVec<[Placement; 1]>,
     /// When the workers of the first command are up, then the end of the iteration after that.
@@ -60,6 +62,14 @@ impl Reconfiguration {
     }
 }
 
+/// The part of the share that no command has taken away yet.
+fn lasting(state: &JobState) -> &Placement {
+    match &state.resize {
+        Some(resize) if resize.leave_at < SimTime::NEVER => &resize.stay,
+        _ => state.share(),
+    }
+}
+
 impl Simulator {
     /// Whether the change goes on without a pause: a part of the running share stays, and the job can run on it.
     pub(super) fn overlaps(&self, change: &Change) -> bool {
@@ -71,7 +81,7 @@ impl Simulator {
         if change.partner.is_some() || state.partner.is_some() {
             return false;
         }
-        let kept = common(state.share(), &change.placement).gpus();
+        let kept = common(lasting(state), &change.placement).gpus();
         let request = &self.scenario.workload.jobs[change.job.index()].request;
         state.phase == Phase::Running && kept > 0 && request.accepts(kept)
     }
@@ -80,7 +90,7 @@ impl Simulator {
     pub(super) fn prepare(&mut self, change: &Change) -> Result<(), SimError> {
         let end = self.leaves_at(change.job)?;
         let state = self.table.state(change.job);
-        let leaving = without(state.share(), &change.placement);
+        let leaving = without(lasting(state), &change.placement);
         let placement = state.placement.clone();
         for slice in leaving.slices() {
             let drained = &mut self.drained[slice.node as usize];
@@ -102,10 +112,10 @@ impl Simulator {
         let end = self.leaves_at(job)?;
         self.table.state_mut(job).settle(now);
         let share = self.table.state(job).share().clone();
-        let kept = common(&share, &change.placement);
+        let kept = common(lasting(self.table.state(job)), &change.placement);
         let leaves = kept.gpus() < share.gpus();
-        // Accelerators of its own that it gets back are there already.
-        let there = self.ready_for(&without(&change.placement, &share));
+        // What it keeps is there already.
+        let there = self.ready_for(&without(&change.placement, &kept));
         self.take(&change.placement);
         self.log(job, &change.placement);
 
@@ -114,12 +124,14 @@ impl Simulator {
         let state = self.table.state_mut(job);
         let mut resize = state.resize.take().unwrap_or_else(|| {
             let (never, targets) = (SimTime::NEVER, SmallVec::new());
-            Box::new(Reconfiguration { share, leave_at: never, targets, ready_at: never, aligned: false })
+            let stay = share.clone();
+            Box::new(Reconfiguration { share, leave_at: never, stay, targets, ready_at: never, aligned: false })
         });
         state.placement = change.placement.clone();
         state.changed = now;
         state.commands += 1;
         resize.leave_at = if leaves { end } else { SimTime::NEVER };
+        resize.stay = kept.clone();
         match mode {
             Resize::StopRestart | Resize::Overlapped => resize.targets.clear(),
             Resize::OverlappedMerge => resize.targets.truncate(1),
@@ -166,7 +178,7 @@ impl Simulator {
         };
         let before = resize.share.clone();
         if resize.leave_at <= now {
-            resize.share = common(&resize.share, &state.placement);
+            resize.share = common(&resize.share, &resize.stay);
             resize.leave_at = SimTime::NEVER;
         }
         if resize.ready_at <= now && !resize.aligned && end > now {
@@ -174,7 +186,8 @@ impl Simulator {
         } else if resize.ready_at <= now {
             // A target that waited may have lost accelerators since; the last one never has.
             let target = common(&resize.targets[0], &state.placement);
-            let there = last_left(&self.drained, &without(&target, &resize.share));
+            let leaving = resize.leave_at < SimTime::NEVER;
+            let there = last_left(&self.drained, &without(&target, if leaving { &resize.stay } else { &resize.share }));
             if there > now {
                 // It lost them and got them back, and the owner in between has not left them yet.
                 (resize.ready_at, resize.aligned) = (there, false);
