@@ -2,7 +2,7 @@
 //!
 //! Layout, from the ground up:
 //!
-//! - [`time`], [`seed`]: integer milliseconds and named random streams.
+//! - [`time`], [`seed`], [`tie_break`]: integer milliseconds, named random streams, who goes first among equals.
 //! - [`model`]: the physics; pure functions over plain structs.
 //! - [`cluster`], [`application`], [`job`], [`placement`], [`plan`], [`guard`], [`view`], [`policy`]: the domain.
 //! - [`sim`]: a discrete-event simulator that hands out views and takes plans.
@@ -22,5 +22,6 @@ pub mod plan;
 pub mod policy;
 pub mod seed;
 pub mod sim;
+pub mod tie_break;
 pub mod time;
 pub mod view;

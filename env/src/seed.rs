@@ -24,6 +24,8 @@ pub enum Stream {
     Initialisation = 6,
     /// Resampling in statistics.
     Bootstrap = 7,
+    /// Order among jobs submitted at once.
+    Ties = 20,
 }
 
 /// The generator of `stream` under `master`.

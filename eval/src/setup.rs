@@ -12,6 +12,7 @@ use goodput_env::gym::Reward;
 use goodput_env::job::Workload;
 use goodput_env::model::SwitchCost;
 use goodput_env::sim::{Resize, Rounds, Scenario, SimOptions};
+use goodput_env::tie_break::TieBreak;
 use goodput_env::time::SimTime;
 use goodput_env::view::{Batching, Information};
 use schemars::JsonSchema;
@@ -79,6 +80,8 @@ pub struct EnvironmentConfig {
     pub batching: Batching,
     /// What policies know.
     pub information: Information,
+    /// Who goes first among jobs submitted at the same instant, and with it the last tie-break of every policy.
+    pub tie_break: TieBreak,
     /// Episodes and runs are cut off here, seconds; absent: never.
     pub horizon_secs: Option<f64>,
     /// Job slots in an observation.
@@ -97,6 +100,7 @@ impl Default for EnvironmentConfig {
             interference: 0.0,
             batching: Batching::Catalog,
             information: Information::Estimate { sigma: 0.5 },
+            tie_break: TieBreak::Trace,
             horizon_secs: None,
             slots: 64,
             reward: Reward::default(),
@@ -130,6 +134,7 @@ pub enum SetupError {
 pub struct Setup {
     template: Scenario,
     source: Source,
+    tie_break: TieBreak,
 }
 
 #[derive(Clone, Debug)]
@@ -161,7 +166,8 @@ impl Setup {
             }
         };
         let empty = Arc::new(Workload::new(applications, Vec::new()));
-        Ok(Self { template: Scenario::new(cluster, empty, options, 0), source })
+        let template = Scenario::new(cluster, empty, options, 0);
+        Ok(Self { template, source, tie_break: environment.tie_break })
     }
 
     /// The scenario of `seed`.
@@ -169,6 +175,14 @@ impl Setup {
         let workload = match &self.source {
             Source::Synthetic(generator) => Arc::new(generator.generate(seed)),
             Source::Fixed(workload) => workload.clone(),
+        };
+        let workload = match self.tie_break {
+            TieBreak::Trace => workload,
+            other => {
+                let mut workload = Workload::clone(&workload);
+                other.arrange(&mut workload.jobs, seed);
+                Arc::new(workload)
+            }
         };
         Arc::new(self.template.with_jobs(workload, seed))
     }
