@@ -22,5 +22,6 @@ pub mod plan;
 pub mod policy;
 pub mod seed;
 pub mod sim;
+pub mod tenant;
 pub mod time;
 pub mod view;
