@@ -78,6 +78,7 @@ fn job(row: JobRow, tenant: u32, catalog: &Catalog) -> Result<JobSpec, (u64, Row
         gpus: row.gpus,
         batch_size: row.batch_size,
         elasticity,
+        ..JobRequest::default()
     };
     Ok(JobSpec { request, work })
 }

@@ -22,6 +22,7 @@ pub mod plan;
 pub mod policy;
 pub mod seed;
 pub mod sim;
+pub mod tenant;
 pub mod tie_break;
 pub mod time;
 pub mod view;

@@ -8,6 +8,7 @@ use crate::cluster::{Cluster, NodeId};
 use crate::job::{JobId, JobRequest, Work};
 use crate::model::{BatchLimits, GoodputModel};
 use crate::sim::{Best, JobState, JobTable, Scenario};
+use crate::tenant::{QuotaTree, Tenants};
 use crate::time::SimTime;
 
 /// What policies of a run may know about jobs, beyond what they asked for and how they ran so far.
@@ -133,6 +134,16 @@ impl<'a> ClusterView<'a> {
     pub fn shared_rates(&self, one: JobId, other: JobId, kind: u16) -> Option<[f64; 2]> {
         let scenario = self.scenario;
         Some([scenario.rate_beside(one, other, kind)?, scenario.rate_beside(other, one, kind)?])
+    }
+
+    /// Who shares the cluster.
+    pub fn tenants(&self) -> &'a Tenants {
+        &self.scenario.workload.tenants
+    }
+
+    /// The quotas that hold now; `None` where nobody has any.
+    pub fn quotas(&self) -> Option<&'a QuotaTree> {
+        self.scenario.workload.tenants.quotas(self.now)
     }
 
     /// Number of jobs in the workload so far and to come; ids are below it.

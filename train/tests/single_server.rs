@@ -44,6 +44,7 @@ fn scenario(seed: u64) -> Arc<Scenario> {
             gpus: 1,
             batch_size: None,
             elasticity: Elasticity::Rigid,
+            ..JobRequest::default()
         };
         JobSpec { request, work: Work::Fixed { duration: SimTime::from_secs_f64(exponential(MEAN_SECS).max(1.0)) } }
     });

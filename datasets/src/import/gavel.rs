@@ -99,6 +99,7 @@ fn job(
         gpus,
         batch_size: None,
         elasticity: Elasticity::Rigid,
+        ..JobRequest::default()
     };
     Ok(JobSpec { request, work: Work::Steps { class: index as u16, steps } })
 }

@@ -166,6 +166,7 @@ impl Generator {
                 gpus: draw.gpus,
                 batch_size: Some(draw.batch_size),
                 elasticity: application_elasticity(application, draw.gpus),
+                ..JobRequest::default()
             };
             JobSpec { request, work: Work::Application { index: draw.application } }
         });

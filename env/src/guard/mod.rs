@@ -1,5 +1,7 @@
 //! Every plan passes here, in simulation and live: no policy can break the cluster.
 
+mod quotas;
+
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -7,6 +9,7 @@ use crate::cluster::NodeId;
 use crate::job::JobId;
 use crate::plan::{Change, Plan};
 use crate::view::ClusterView;
+use quotas::QuotaCheck;
 
 /// A rule that a plan breaks.
 #[derive(Clone, Debug, PartialEq, Eq, Error, Serialize, Deserialize)]
@@ -59,6 +62,17 @@ pub enum Violation {
         /// Why not.
         problem: String,
     },
+    /// A tenant would come to hold more than its quota and what it may borrow; a policy that does not know quotas cannot be used in
+    /// a run that has them.
+    #[error("tenant {tenant} would hold {excess} accelerators of type {accelerator} more than its quota allows")]
+    Quota {
+        /// The tenant.
+        tenant: u32,
+        /// The type.
+        accelerator: String,
+        /// How many too many.
+        excess: u64,
+    },
     /// More accelerators than the node has.
     #[error("node {node} would be short of {missing} accelerators")]
     Capacity {
@@ -74,19 +88,20 @@ pub enum Violation {
 pub struct Guard {
     balance: Vec<i64>,
     seen: Vec<JobId>,
+    quotas: QuotaCheck,
 }
 
 impl Guard {
     /// A guard with room for plans of `changes` changes on `nodes` nodes.
     pub fn with_capacity(nodes: usize, changes: usize) -> Self {
-        Self { balance: Vec::with_capacity(nodes), seen: Vec::with_capacity(changes) }
+        Self { balance: Vec::with_capacity(nodes), seen: Vec::with_capacity(changes), quotas: QuotaCheck::default() }
     }
 
-    /// Checks `plan` against `view`: known jobs, each once; known nodes; gangs; one accelerator type a job; capacity after
-    /// all releases.
+    /// Checks `plan` against `view`: known jobs, each once; known nodes; gangs; one accelerator type a job; capacity and quotas
+    /// after all releases.
     ///
     /// # Errors
-    /// Every [`Violation`], in the order of the plan, capacity last.
+    /// Every [`Violation`], in the order of the plan, capacity last; quotas are looked at where all else is in order.
     pub fn check(&mut self, view: &ClusterView<'_>, plan: &Plan) -> Result<(), Vec<Violation>> {
         let mut violations = Vec::new();
         self.balance.clear();
@@ -136,6 +151,9 @@ impl Guard {
         }
         for (node, &balance) in self.balance.iter().enumerate().filter(|(_, balance)| **balance < 0) {
             violations.push(Violation::Capacity { node: node as NodeId, missing: balance.unsigned_abs() as u32 });
+        }
+        if let Some(tree) = view.quotas().filter(|_| violations.is_empty()) {
+            self.quotas.check(view, plan, tree, &mut violations);
         }
         if violations.is_empty() { Ok(()) } else { Err(violations) }
     }
