@@ -190,6 +190,7 @@ impl Generator {
                 application: Some(application.clone()),
                 // Zero-padded so that names sort as indices do.
                 tenant: Some(format!("tenant-{:03}", draw.tenant)),
+                ..JobRow::default()
             }
         };
         self.draws(seed).into_iter().enumerate().map(row).collect()
