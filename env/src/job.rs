@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::application::Application;
+use crate::service::Service;
 use crate::tenant::{Tenants, UNIT_WEIGHT};
 use crate::time::SimTime;
 
@@ -152,7 +153,7 @@ pub struct JobSpec {
     pub work: Work,
 }
 
-/// The jobs of one run and the applications they train.
+/// The jobs of one run, the applications they train, and the services beside them.
 #[derive(Clone, Debug, Default)]
 pub struct Workload {
     /// Applications that jobs refer to.
@@ -166,6 +167,8 @@ pub struct Workload {
     pub models: BTreeMap<String, Arc<str>>,
     /// Who submits the jobs, where anything is known of them.
     pub tenants: Arc<Tenants>,
+    /// Inference services that run beside the jobs.
+    pub services: Vec<Arc<Service>>,
 }
 
 impl Workload {
