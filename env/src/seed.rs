@@ -24,6 +24,8 @@ pub enum Stream {
     Initialisation = 6,
     /// Resampling in statistics.
     Bootstrap = 7,
+    /// Costs of restarts that are drawn.
+    Switching = 12,
 }
 
 /// The generator of `stream` under `master`.
