@@ -6,6 +6,7 @@ use thiserror::Error;
 use crate::cluster::NodeId;
 use crate::job::JobId;
 use crate::plan::{Change, Plan};
+use crate::request::{Assign, RequestId, Target};
 use crate::view::ClusterView;
 
 /// A rule that a plan breaks.
@@ -56,6 +57,14 @@ pub enum Violation {
         job: JobId,
         /// The other one.
         partner: JobId,
+        /// Why not.
+        problem: String,
+    },
+    /// A request cannot be answered so.
+    #[error("request {} cannot be answered so: {problem}", .request.0)]
+    Assignment {
+        /// The request.
+        request: RequestId,
         /// Why not.
         problem: String,
     },
@@ -134,10 +143,41 @@ impl Guard {
                 }
             }
         }
+        self.check_assignments(view, &plan.assign, &mut violations);
         for (node, &balance) in self.balance.iter().enumerate().filter(|(_, balance)| **balance < 0) {
             violations.push(Violation::Capacity { node: node as NodeId, missing: balance.unsigned_abs() as u32 });
         }
         if violations.is_empty() { Ok(()) } else { Err(violations) }
+    }
+}
+
+impl Guard {
+    /// Requests that wait, each once, on idle instances of their model, each once, or on known nodes. What is not held yet is taken.
+    fn check_assignments(&mut self, view: &ClusterView<'_>, assign: &[Assign], violations: &mut Vec<Violation>) {
+        for (at, &Assign { request, target }) in assign.iter().enumerate() {
+            let twice = assign[..at].iter().any(|other| match target {
+                Target::Instance(_) => other.request == request || other.target == target,
+                Target::Node(_) => other.request == request,
+            });
+            let waits = view.waiting_requests().binary_search(&request).is_ok();
+            let model = view.request(request).map(|request| request.model);
+            let (problem, node) = match target {
+                _ if twice => (Some("it, or its instance, is named twice"), None),
+                _ if !waits => (Some("it does not wait"), None),
+                Target::Node(node) if (node as usize) < self.balance.len() => (None, Some(node)),
+                Target::Node(_) => (Some("there is no such node"), None),
+                Target::Instance(id) => match view.instances().get(id) {
+                    None => (Some("there is no such instance"), None),
+                    Some(instance) if Some(instance.model) != model => (Some("the instance is of another model"), None),
+                    Some(instance) if !instance.is_idle() => (Some("the instance is busy"), None),
+                    Some(instance) => (None, instance.is_free().then_some(instance.node)),
+                },
+            };
+            violations.extend(problem.map(|problem| Violation::Assignment { request, problem: problem.into() }));
+            if let Some(node) = node {
+                self.balance[node as usize] -= 1;
+            }
+        }
     }
 }
 

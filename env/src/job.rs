@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::application::Application;
+use crate::request::{InferenceRequest, ServedModel};
 use crate::time::SimTime;
 
 /// Index of a job in its workload, which is sorted by submission: ids ascend with time.
@@ -133,6 +134,10 @@ pub struct Workload {
     /// What a job trains by the trace, by the job's name, where that is neither an application nor a class: its duration alone says
     /// how long it runs, but a policy may still go by the model (placement by tensor sizes does).
     pub models: BTreeMap<String, Arc<str>>,
+    /// Inference requests in ascending order of submission.
+    pub requests: Vec<InferenceRequest>,
+    /// Models that requests ask for.
+    pub served: Vec<ServedModel>,
 }
 
 impl Workload {

@@ -4,7 +4,7 @@
 //!
 //! - [`time`], [`seed`]: integer milliseconds and named random streams.
 //! - [`model`]: the physics; pure functions over plain structs.
-//! - [`cluster`], [`application`], [`job`], [`placement`], [`plan`], [`guard`], [`view`], [`policy`]: the domain.
+//! - [`cluster`], [`application`], [`job`], [`request`], [`placement`], [`plan`], [`guard`], [`view`], [`policy`]: the domain.
 //! - [`sim`]: a discrete-event simulator that hands out views and takes plans.
 //! - [`gym`]: observations, actions, masks and rewards on top of the simulator.
 //!
@@ -20,6 +20,7 @@ pub mod model;
 pub mod placement;
 pub mod plan;
 pub mod policy;
+pub mod request;
 pub mod seed;
 pub mod sim;
 pub mod time;

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::job::JobId;
 use crate::placement::Placement;
+use crate::request::Assign;
 
 /// A job's new placement; an empty one takes its accelerators away.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -23,6 +24,9 @@ pub struct Change {
 pub struct Plan {
     /// At most one per job.
     pub changes: Vec<Change>,
+    /// Inference requests that are answered from now on; each once.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub assign: Vec<Assign>,
 }
 
 impl Plan {

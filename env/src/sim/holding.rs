@@ -40,6 +40,7 @@ impl Simulator {
             self.distributed[node] = self.distributed[node].wrapping_sub(u32::from(placement.is_distributed()));
         }
         self.held -= placement.gpus();
+        self.wake_requests();
     }
 
     pub(super) fn take(&mut self, placement: &Placement) {
