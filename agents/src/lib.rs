@@ -2,10 +2,12 @@
 //!
 //! - [`heuristic`]: published policies, one file a paper, and the list of them.
 //! - [`placement`]: which nodes, once it is decided how many accelerators.
+//! - [`knapsack`]: of each job one of several sizes, for the largest sum of values.
 //! - [`learned`]: nets and update rules (behind the feature `learn`), the plain forward pass, the policy that plays rounds.
 //! - [`bundle`]: what training writes and everything else reads.
 
 pub mod bundle;
 pub mod heuristic;
+pub mod knapsack;
 pub mod learned;
 pub mod placement;

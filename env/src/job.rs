@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::application::Application;
+use crate::request::{InferenceRequest, ServedModel};
 use crate::service::Service;
 use crate::tenant::{Tenants, UNIT_WEIGHT};
 use crate::time::SimTime;
@@ -169,6 +170,10 @@ pub struct Workload {
     pub tenants: Arc<Tenants>,
     /// Inference services that run beside the jobs.
     pub services: Vec<Arc<Service>>,
+    /// Inference requests in ascending order of submission.
+    pub requests: Vec<InferenceRequest>,
+    /// Models that requests ask for.
+    pub served: Vec<ServedModel>,
 }
 
 impl Workload {

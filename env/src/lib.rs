@@ -4,7 +4,8 @@
 //!
 //! - [`time`], [`seed`], [`tie_break`]: integer milliseconds, named random streams, who goes first among equals.
 //! - [`model`]: the physics; pure functions over plain structs.
-//! - [`cluster`], [`application`], [`job`], [`service`], [`placement`], [`plan`], [`guard`], [`view`], [`policy`]: the domain.
+//! - [`cluster`], [`application`], [`job`], [`service`], [`request`], [`tenant`], [`placement`], [`plan`], [`guard`], [`view`], [`policy`]: the
+//!   domain.
 //! - [`sim`]: a discrete-event simulator that hands out views and takes plans.
 //! - [`gym`]: observations, actions, masks and rewards on top of the simulator.
 //!
@@ -20,6 +21,7 @@ pub mod model;
 pub mod placement;
 pub mod plan;
 pub mod policy;
+pub mod request;
 pub mod seed;
 pub mod service;
 pub mod sim;

@@ -26,6 +26,8 @@ pub enum Stream {
     Bootstrap = 7,
     /// Order among jobs submitted at once.
     Ties = 20,
+    /// Costs of restarts that are drawn.
+    Switching = 12,
 }
 
 /// The generator of `stream` under `master`.

@@ -9,7 +9,8 @@ use crate::application::{Application, Pace};
 use crate::cluster::{Cluster, NodeId};
 use crate::job::{JobId, JobRequest, Work};
 use crate::model::{BatchLimits, GoodputModel};
-use crate::sim::{Best, JobState, JobTable, Loans, Scenario, ServiceState};
+use crate::request::{InferenceRequest, RequestId, ServedModel};
+use crate::sim::{Best, InstanceTable, JobState, JobTable, Loans, Scenario, ServiceState};
 use crate::tenant::{QuotaTree, Tenants};
 use crate::time::SimTime;
 
@@ -78,6 +79,8 @@ pub struct Trigger {
     pub wake: bool,
     /// The rate of a service changed, a replica became ready or went, or a lent server came home.
     pub load: bool,
+    /// An inference request came, or something became free that a request or, where decisions fall on churn, a job may want.
+    pub request: bool,
 }
 
 /// The state of the cluster at a decision point.
@@ -101,6 +104,8 @@ pub struct ClusterView<'a> {
     pub(crate) served: &'a [u32],
     pub(crate) services: &'a [ServiceState],
     pub(crate) loans: &'a Loans,
+    pub(crate) instances: &'a InstanceTable,
+    pub(crate) waiting: &'a [RequestId],
 }
 
 impl<'a> ClusterView<'a> {
@@ -109,7 +114,8 @@ impl<'a> ClusterView<'a> {
         &self.scenario.cluster
     }
 
-    /// Free accelerators by node that training may take: none on servers of the inference pool that are not lent.
+    /// Free accelerators by node that training may take: none on servers of the inference pool that are not lent; those of free inference
+    /// instances are among them, those of instances that run or are protected are not.
     pub fn free(&self) -> &'a [u32] {
         self.free
     }
@@ -122,6 +128,31 @@ impl<'a> ClusterView<'a> {
     /// Free accelerators in the cluster.
     pub fn total_free(&self) -> u32 {
         self.free.iter().sum()
+    }
+
+    /// Inference instances.
+    pub fn instances(&self) -> &'a InstanceTable {
+        self.instances
+    }
+
+    /// Inference requests that nobody answers yet, in order of (submission, id).
+    pub fn waiting_requests(&self) -> &'a [RequestId] {
+        self.waiting
+    }
+
+    /// An inference request; its duration is known when it is over.
+    pub fn request(&self, id: RequestId) -> Option<&'a InferenceRequest> {
+        self.scenario.workload.requests.get(id.index())
+    }
+
+    /// A model that requests ask for.
+    pub fn served_model(&self, model: u16) -> Option<&'a ServedModel> {
+        self.scenario.workload.served.get(model as usize)
+    }
+
+    /// Whether the run has inference requests at all, past or to come.
+    pub fn has_requests(&self) -> bool {
+        !self.scenario.workload.requests.is_empty()
     }
 
     /// Number of active jobs: submitted and not complete.

@@ -1,6 +1,7 @@
 //! Importers: one file a public format. Each takes the bytes of a file and gives rows of the job table with a report;
 //! profiles of applications become a catalog.
 
+pub mod deepboot;
 pub mod gavel;
 pub mod gavel_throughputs;
 pub mod openb;
@@ -21,6 +22,7 @@ use std::path::Path;
 use crate::csv_rows::{CsvRows, Row};
 use crate::error::{DataError, RowProblem};
 use crate::jobs::{JobRow, Names};
+use crate::requests::RequestRow;
 
 /// Examples kept for each kind of problem; counts are exact.
 const MOST_EXAMPLES: usize = 5;
@@ -33,6 +35,8 @@ pub enum Format {
     Jobs,
     /// A workload of the Pollux artifact.
     Pollux,
+    /// A workload of DeepBoot: Pollux's jobs and inference requests.
+    DeepBoot,
     /// The Philly trace as the Pollux artifact extracted it.
     Philly,
     /// A trace of the Tiresias simulator.
@@ -45,6 +49,7 @@ impl Format {
         match self {
             Self::Jobs => "jobs",
             Self::Pollux => "pollux",
+            Self::DeepBoot => "deepboot",
             Self::Philly => "philly",
             Self::Tiresias => "tiresias",
         }
@@ -53,7 +58,7 @@ impl Format {
     /// Licence of the published files in it; empty where that is up to the file.
     pub fn licence(self) -> &'static str {
         match self {
-            Self::Jobs | Self::Tiresias => "",
+            Self::Jobs | Self::DeepBoot | Self::Tiresias => "",
             Self::Pollux => "Apache-2.0",
             Self::Philly => "CC-BY-4.0",
         }
@@ -65,6 +70,8 @@ impl Format {
 pub struct Imported {
     /// The jobs, in the order of the file.
     pub jobs: Vec<JobRow>,
+    /// Inference requests, in the order of the file.
+    pub requests: Vec<RequestRow>,
     /// What happened to each row.
     pub report: ImportReport,
     /// Format of the file.
@@ -103,10 +110,10 @@ impl Imported {
 
     /// Counts what was kept; a file without a single row is an error, one with only refused rows is a report.
     pub(crate) fn finish(mut self, path: &Path) -> Result<Self, DataError> {
-        if self.jobs.is_empty() && self.report.refused.count == 0 {
+        if self.jobs.is_empty() && self.requests.is_empty() && self.report.refused.count == 0 {
             return Err(DataError::Empty { path: path.to_owned() });
         }
-        self.report.kept = self.jobs.len() as u64;
+        self.report.kept = (self.jobs.len() + self.requests.len()) as u64;
         Ok(self)
     }
 }

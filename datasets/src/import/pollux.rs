@@ -1,6 +1,6 @@
-//! Workloads of the Pollux artifact (petuum/adaptdl, branch osdi21-artifact, `simulator/workloads*`), also those of DeepBoot.
+//! Workloads of the Pollux artifact (petuum/adaptdl, branch osdi21-artifact, `simulator/workloads*`).
 //!
-//! Columns `name,time,application,num_replicas,batch_size`; others are ignored, DeepBoot's unused `duration` among them.
+//! Columns `name,time,application,num_replicas,batch_size`; others are ignored.
 //! A row with a bad value or a name used before is refused; a missing column is an error.
 
 use std::path::Path;
@@ -23,7 +23,7 @@ pub fn parse(path: &Path, text: &[u8]) -> Result<Imported, DataError> {
     Imported::one_job_a_row(path, text, Format::Pollux, COLUMNS, job)
 }
 
-fn job(row: &Row<'_, '_>) -> Result<JobRow, RowProblem> {
+pub(super) fn job(row: &Row<'_, '_>) -> Result<JobRow, RowProblem> {
     Ok(JobRow {
         line: row.line,
         job_id: row.text(0)?.to_owned(),

@@ -9,6 +9,7 @@ use thiserror::Error;
 use crate::cluster::NodeId;
 use crate::job::JobId;
 use crate::plan::{Change, Plan};
+use crate::request::{Assign, RequestId, Target};
 use crate::service::ServiceId;
 use crate::view::ClusterView;
 use quotas::QuotaCheck;
@@ -113,6 +114,14 @@ pub enum Violation {
         /// Most.
         max: u32,
     },
+    /// A request cannot be answered so.
+    #[error("request {} cannot be answered so: {problem}", .request.0)]
+    Assignment {
+        /// The request.
+        request: RequestId,
+        /// Why not.
+        problem: String,
+    },
     /// More accelerators than the node has.
     #[error("node {node} would be short of {missing} accelerators")]
     Capacity {
@@ -192,6 +201,7 @@ impl Guard {
         pools::check_training(view, plan, &mut violations);
         pools::check_loans(view, plan, &mut violations);
         pools::check_services(view, plan, &mut self.balance, &mut violations);
+        self.check_assignments(view, &plan.assign, &mut violations);
         for (node, &balance) in self.balance.iter().enumerate().filter(|(_, balance)| **balance < 0) {
             violations.push(Violation::Capacity { node: node as NodeId, missing: balance.unsigned_abs() as u32 });
         }
@@ -199,6 +209,36 @@ impl Guard {
             self.quotas.check(view, plan, tree, &mut violations);
         }
         if violations.is_empty() { Ok(()) } else { Err(violations) }
+    }
+}
+
+impl Guard {
+    /// Requests that wait, each once, on idle instances of their model, each once, or on known nodes. What is not held yet is taken.
+    fn check_assignments(&mut self, view: &ClusterView<'_>, assign: &[Assign], violations: &mut Vec<Violation>) {
+        for (at, &Assign { request, target }) in assign.iter().enumerate() {
+            let twice = assign[..at].iter().any(|other| match target {
+                Target::Instance(_) => other.request == request || other.target == target,
+                Target::Node(_) => other.request == request,
+            });
+            let waits = view.waiting_requests().binary_search(&request).is_ok();
+            let model = view.request(request).map(|request| request.model);
+            let (problem, node) = match target {
+                _ if twice => (Some("it, or its instance, is named twice"), None),
+                _ if !waits => (Some("it does not wait"), None),
+                Target::Node(node) if (node as usize) < self.balance.len() => (None, Some(node)),
+                Target::Node(_) => (Some("there is no such node"), None),
+                Target::Instance(id) => match view.instances().get(id) {
+                    None => (Some("there is no such instance"), None),
+                    Some(instance) if Some(instance.model) != model => (Some("the instance is of another model"), None),
+                    Some(instance) if !instance.is_idle() => (Some("the instance is busy"), None),
+                    Some(instance) => (None, instance.is_free().then_some(instance.node)),
+                },
+            };
+            violations.extend(problem.map(|problem| Violation::Assignment { request, problem: problem.into() }));
+            if let Some(node) = node {
+                self.balance[node as usize] -= 1;
+            }
+        }
     }
 }
 

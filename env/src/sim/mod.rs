@@ -7,10 +7,12 @@
 
 mod events;
 mod holding;
+mod instances;
 mod loans;
 mod options;
 mod profile;
 mod record;
+mod requests;
 mod resize;
 mod scenario;
 mod segment;
@@ -34,11 +36,14 @@ use crate::time::SimTime;
 use crate::view::{ClusterView, Information, Trigger};
 
 use events::{EventKind, EventQueue};
+pub use instances::{Instance, InstanceState, InstanceTable};
 pub(crate) use loans::Loans;
 pub use loans::{Loan, LoanRecord};
 pub use options::{EpochEnd, Release, Rounds, SimOptions};
 pub use profile::{Profile, TypeProfile};
-pub use record::{AllocationChange, JobRecord, Outcome};
+pub use record::{AllocationChange, InstanceUsage, JobRecord, Outcome, RequestRecord, Served};
+pub use requests::InstanceOptions;
+use requests::Requests;
 pub use resize::Resize;
 pub use scenario::Scenario;
 use services::Services;
@@ -90,6 +95,18 @@ pub enum SimError {
         /// Name of the first.
         first: String,
     },
+    /// Requests wait and the policy answers none.
+    #[error(
+        "stalled at {at}: {waiting} requests for inference wait, first for {model}, and the policy answers none; NAME+ats-i does beside training policy NAME"
+    )]
+    Unserved {
+        /// When.
+        at: SimTime,
+        /// Requests waiting.
+        waiting: usize,
+        /// The model that the first asks for.
+        model: String,
+    },
 }
 
 /// Where a run stands.
@@ -109,7 +126,9 @@ pub struct Simulator {
     scenario: Arc<Scenario>,
     now: SimTime,
     table: JobTable,
+    /// Accelerators by node that neither jobs nor instances which run or are protected hold.
     free: Vec<u32>,
+    requests: Requests,
     queue: EventQueue,
     /// Jobs that have arrived are those below.
     arrived: usize,
@@ -163,7 +182,14 @@ impl Simulator {
                 restarting: SimTime::ZERO,
             })
             .collect();
+        let workload = &scenario.workload;
+        let requests = Requests {
+            instances: InstanceTable::new(workload.served.len(), free.len()),
+            records: workload.requests.iter().map(|request| RequestRecord::new(request.submit)).collect(),
+            ..Requests::default()
+        };
         Self {
+            requests,
             now: SimTime::ZERO,
             table: JobTable::new(jobs.len()),
             distributed: vec![0; free.len()],
@@ -219,7 +245,7 @@ impl Simulator {
     pub fn view(&self) -> ClusterView<'_> {
         ClusterView {
             now: self.now,
-            trigger: self.trigger,
+            trigger: Trigger { request: self.requests.due, ..self.trigger },
             information: self.scenario.options.information,
             batching: self.scenario.options.batching,
             scenario: &self.scenario,
@@ -229,6 +255,8 @@ impl Simulator {
             served: &self.served,
             services: &self.services.states,
             loans: &self.loans,
+            instances: &self.requests.instances,
+            waiting: &self.requests.waiting,
         }
     }
 
@@ -258,7 +286,8 @@ impl Simulator {
             self.records[id.index()] = record_of(self.table.state(id), &self.records[id.index()], now, None);
             self.idle_gpu_millis += self.table.state(id).idle_gpu_millis(now);
         }
-        let truncated = self.records.iter().any(|record| record.finish.is_none());
+        let unanswered = self.requests.records.iter().any(|record| record.finish.is_none());
+        let truncated = unanswered || self.records.iter().any(|record| record.finish.is_none());
         Outcome {
             services: self.service_records(),
             loans: self.loan_record(),
@@ -268,6 +297,11 @@ impl Simulator {
             decisions: self.decisions,
             events: self.events,
             allocations: std::mem::take(&mut self.allocations),
+            requests: self.requests.records,
+            instance_usage: self.requests.usage,
+            instance_run_millis: self.requests.run_millis,
+            instance_cold_millis: self.requests.cold_millis,
+            instance_protect_millis: self.requests.protect_millis,
             jobs: self.records,
         }
     }
@@ -283,6 +317,7 @@ impl Simulator {
     /// [`SimError`] where a job leaves its profile or the run stalls.
     pub fn run_until_decision(&mut self) -> Result<Status, SimError> {
         self.trigger = Trigger::default();
+        self.requests.due = false;
         let horizon = self.scenario.options.horizon.unwrap_or(SimTime::NEVER);
         loop {
             self.drop_void_events();
@@ -292,10 +327,16 @@ impl Simulator {
             let wake = self.next_wake(arrival);
             let load = self.next_service_event();
             let load_at = load.map_or(SimTime::NEVER, |event| event.at);
-            let next = arrival.min(round).min(wake).min(phase.map_or(SimTime::NEVER, |event| event.at)).min(load_at);
+            let request = self.next_request();
+            let lifecycle = self.next_lifecycle(request, arrival);
+            let jobs = arrival.min(round).min(wake).min(phase.map_or(SimTime::NEVER, |event| event.at));
+            let next = jobs.min(load_at).min(request).min(lifecycle);
             let churned = self.trigger.arrival || self.trigger.completion || self.trigger.load;
             if churned && self.scenario.options.rounds.on_churn && next > self.now {
                 return Ok(self.decision());
+            }
+            if self.requests.due && next > self.now {
+                return Ok(self.request_decision());
             }
             if next == SimTime::NEVER {
                 return self.at_rest();
@@ -307,6 +348,14 @@ impl Simulator {
             self.advance(next);
             if let Some(event) = load.filter(|event| event.at == next) {
                 self.service_event(event)?;
+                continue;
+            }
+            if lifecycle == next {
+                self.instance_due();
+                continue;
+            }
+            if request == next {
+                self.request_arrives();
                 continue;
             }
             match phase {
@@ -363,6 +412,7 @@ impl Simulator {
                 }
             }
         }
+        self.assign(&plan.assign);
         for change in &plan.changes {
             if self.differs(change) {
                 match self.table.state(change.job).is_allocated() {
@@ -373,6 +423,7 @@ impl Simulator {
         }
         self.bring_home();
         plan.scale.iter().for_each(|scale| self.scale_out(scale));
+        self.evict_instances(plan);
         self.rechoose_batches()?;
         self.update_interference()?;
         self.refresh_open();
@@ -399,7 +450,7 @@ impl Simulator {
 
     fn at_rest(&self) -> Result<Status, SimError> {
         match self.table.active().first() {
-            None => Ok(Status::Complete),
+            None => self.unserved().map_or(Ok(Status::Complete), Err),
             Some(&first) => Err(self.stalled(first)),
         }
     }
@@ -456,6 +507,7 @@ impl Simulator {
         let span = (to - self.now).as_millis();
         self.job_millis += i64::from(self.in_system) * span;
         self.gpu_millis += i64::from(self.held) * span;
+        self.advance_instances(span);
         self.now = to;
     }
 
