@@ -31,6 +31,14 @@ pub enum Violation {
         /// The node.
         node: NodeId,
     },
+    /// The node has failed.
+    #[error("job {} is placed on node {node}, which has failed", .job.0)]
+    Unhealthy {
+        /// The job.
+        job: JobId,
+        /// The node.
+        node: NodeId,
+    },
     /// All or nothing: the job cannot run on that many accelerators.
     #[error("job {} runs on {min} to {max} accelerators, not on {gpus}", .job.0)]
     Gang {
@@ -82,7 +90,7 @@ impl Guard {
         Self { balance: Vec::with_capacity(nodes), seen: Vec::with_capacity(changes) }
     }
 
-    /// Checks `plan` against `view`: known jobs, each once; known nodes; gangs; one accelerator type a job; capacity after
+    /// Checks `plan` against `view`: known jobs, each once; known nodes that have not failed; gangs; one accelerator type a job; capacity after
     /// all releases.
     ///
     /// # Errors
@@ -126,6 +134,9 @@ impl Guard {
                     violations.push(Violation::UnknownNode { job, node: slice.node });
                     continue;
                 };
+                if !view.healthy(slice.node) {
+                    violations.push(Violation::Unhealthy { job, node: slice.node });
+                }
                 if first_of(change.partner) {
                     self.balance[slice.node as usize] -= i64::from(slice.gpus);
                 }

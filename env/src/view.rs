@@ -71,6 +71,19 @@ pub struct Trigger {
     pub round: bool,
     /// The policy asked to be woken now.
     pub wake: bool,
+    /// Something broke or came back, a job failed, or the scheduler itself was away.
+    pub fault: bool,
+}
+
+/// A part of a cluster and of its jobs: what one of several policies that share a cluster is shown, by [`ClusterView::within`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct Restriction {
+    /// The machines; as many nodes as the cluster has, with accelerators taken out of them.
+    pub cluster: Cluster,
+    /// Free accelerators by node.
+    pub free: Vec<u32>,
+    /// Active jobs, ascending.
+    pub jobs: Vec<JobId>,
 }
 
 /// The state of the cluster at a decision point.
@@ -86,13 +99,32 @@ pub struct ClusterView<'a> {
     pub batching: Batching,
     pub(crate) scenario: &'a Scenario,
     pub(crate) table: &'a JobTable,
+    pub(crate) cluster: &'a Cluster,
     pub(crate) free: &'a [u32],
+    /// By node: failures that are not repaired yet. Empty: no node ever fails.
+    pub(crate) down: &'a [u32],
+    /// Jobs on show, ascending.
+    pub(crate) ids: &'a [JobId],
 }
 
 impl<'a> ClusterView<'a> {
-    /// The machines.
+    /// The machines as they are now: what has failed is missing from its node until it is repaired, and a failed node has no
+    /// accelerators.
     pub fn cluster(&self) -> &'a Cluster {
-        &self.scenario.cluster
+        self.cluster
+    }
+
+    /// Whether `node` exists and has not failed; one that lacks some accelerators has not.
+    pub fn healthy(&self, node: NodeId) -> bool {
+        (node as usize) < self.cluster.nodes.len() && self.down.get(node as usize).is_none_or(|&down| down == 0)
+    }
+
+    /// The same moment with other machines and fewer jobs.
+    pub fn within<'b>(&self, part: &'b Restriction) -> ClusterView<'b>
+    where
+        'a: 'b,
+    {
+        ClusterView { cluster: &part.cluster, free: &part.free, ids: &part.jobs, ..*self }
     }
 
     /// Free accelerators by node.
@@ -112,19 +144,22 @@ impl<'a> ClusterView<'a> {
 
     /// Number of active jobs: submitted and not complete.
     pub fn active(&self) -> usize {
-        self.table.active().len()
+        self.ids.len()
     }
 
     /// Active jobs in ascending order of (submission, id).
     pub fn jobs(&self) -> impl ExactSizeIterator<Item = JobView<'a>> + DoubleEndedIterator + use<'a> {
         let view = *self;
-        view.table.active().iter().map(move |&id| JobView { state: view.table.state(id), view })
+        view.ids.iter().map(move |&id| JobView { state: view.table.state(id), view })
     }
 
     /// One active job.
     #[inline]
     pub fn job(&self, id: JobId) -> Option<JobView<'a>> {
         let state = self.table.get(id)?;
+        if self.ids.len() != self.table.active().len() {
+            self.ids.binary_search(&id).ok()?;
+        }
         Some(JobView { state, view: *self })
     }
 

@@ -6,11 +6,14 @@
 //! path.
 
 mod events;
+mod faults;
+mod health;
 mod holding;
 mod options;
 mod profile;
 mod record;
 mod resize;
+mod saving;
 mod scenario;
 mod segment;
 mod speeds;
@@ -27,14 +30,15 @@ use crate::model::OutsideProfile;
 use crate::placement::Placement;
 use crate::plan::{Change, Plan};
 use crate::policy::Policy;
-use crate::seed::{Stream, keyed};
+use crate::seed::{Stream, keyed, standard_normal};
 use crate::time::SimTime;
 use crate::view::{ClusterView, Information, Trigger};
 
 use events::{EventKind, EventQueue};
+use health::Health;
 pub use options::{EpochEnd, Release, Rounds, SimOptions};
 pub use profile::{Profile, TypeProfile};
-pub use record::{AllocationChange, JobRecord, Outcome};
+pub use record::{AllocationChange, FaultRecord, HardwareRecord, JobRecord, Outcome};
 pub use resize::Resize;
 pub use scenario::Scenario;
 pub use speeds::{Best, Speeds};
@@ -126,6 +130,8 @@ pub struct Simulator {
     /// Accelerator time that completed jobs held without use.
     idle_gpu_millis: i64,
     held: u32,
+    /// What is broken; `None` where nothing ever is.
+    health: Option<Box<Health>>,
     idle_decisions: u32,
     decisions: u64,
     events: u64,
@@ -151,6 +157,7 @@ impl Simulator {
                 attained_gpu_millis: 0,
                 executed: SimTime::ZERO,
                 restarting: SimTime::ZERO,
+                faults: FaultRecord::default(),
             })
             .collect();
         Self {
@@ -173,6 +180,7 @@ impl Simulator {
             gpu_millis: 0,
             idle_gpu_millis: 0,
             held: 0,
+            health: scenario.options.faults.as_ref().map(|model| Box::new(Health::new(model, &scenario))),
             idle_decisions: 0,
             decisions: 0,
             events: 0,
@@ -204,6 +212,7 @@ impl Simulator {
 
     /// What a policy sees now.
     pub fn view(&self) -> ClusterView<'_> {
+        let health = self.health.as_deref();
         ClusterView {
             now: self.now,
             trigger: self.trigger,
@@ -211,7 +220,10 @@ impl Simulator {
             batching: self.scenario.options.batching,
             scenario: &self.scenario,
             table: &self.table,
+            cluster: health.map_or(&self.scenario.cluster, |health| &health.cluster),
             free: &self.free,
+            down: health.map_or(&[], |health| &health.down),
+            ids: self.table.active(),
         }
     }
 
@@ -241,11 +253,12 @@ impl Simulator {
             self.records[id.index()] = record_of(self.table.state(id), &self.records[id.index()], now, None);
             self.idle_gpu_millis += self.table.state(id).idle_gpu_millis(now);
         }
-        let truncated = self.records.iter().any(|record| record.finish.is_none());
+        let truncated = self.records.iter().any(|record| record.left().is_none());
         Outcome {
             end: now,
             truncated,
             idle_gpu_millis: self.idle_gpu_millis,
+            hardware: self.health.as_ref().map(|health| health.record).unwrap_or_default(),
             decisions: self.decisions,
             events: self.events,
             allocations: std::mem::take(&mut self.allocations),
@@ -271,9 +284,10 @@ impl Simulator {
             let phase = self.queue.peek();
             let round = self.next_round(arrival);
             let wake = self.next_wake(arrival);
-            let next = arrival.min(round).min(wake).min(phase.map_or(SimTime::NEVER, |event| event.at));
-            let churned = self.trigger.arrival || self.trigger.completion;
-            if churned && self.scenario.options.rounds.on_churn && next > self.now {
+            let fault = self.next_fault(arrival);
+            let next = arrival.min(round).min(wake).min(fault).min(phase.map_or(SimTime::NEVER, |event| event.at));
+            let churned = self.trigger.arrival || self.trigger.completion || self.trigger.fault;
+            if churned && self.scenario.options.rounds.on_churn && next > self.now && !self.is_headless() {
                 return Ok(self.decision());
             }
             if next == SimTime::NEVER {
@@ -290,13 +304,18 @@ impl Simulator {
                     match event.kind {
                         EventKind::Resize => self.resize_due(event.job)?,
                         EventKind::Phase | EventKind::PhaseAfterRound => self.phase_end(event.job)?,
+                        EventKind::Bug => {
+                            self.events += 1;
+                            self.fail(event.job)?;
+                        }
                     }
                 }
+                _ if fault == next => self.hardware_due()?,
                 _ if arrival == next => self.arrive(),
                 _ if round > next => {
                     self.wake = SimTime::NEVER;
                     self.trigger.wake = true;
-                    if !self.table.active().is_empty() {
+                    if self.is_asked() {
                         return Ok(self.decision());
                     }
                 }
@@ -305,7 +324,7 @@ impl Simulator {
                     self.last_round = self.now;
                     self.trigger.round = true;
                     self.release_holding();
-                    if !self.table.active().is_empty() {
+                    if self.is_asked() {
                         return Ok(self.decision());
                     }
                 }
@@ -351,6 +370,10 @@ impl Simulator {
     fn differs(&self, change: &Change) -> bool {
         let state = self.table.state(change.job);
         state.placement != change.placement || state.partner != change.partner
+    }
+
+    fn is_asked(&self) -> bool {
+        !self.table.active().is_empty() && !self.is_headless()
     }
 
     fn decision(&mut self) -> Status {
@@ -409,13 +432,17 @@ impl Simulator {
 
     /// Whether only the policy could still change anything, and has not for long.
     fn has_stalled(&self, arrival: SimTime) -> bool {
-        self.idle_decisions > STALL_LIMIT && arrival == SimTime::NEVER && self.queue.peek().is_none()
+        let nothing_due = arrival == SimTime::NEVER && self.queue.peek().is_none() && !self.awaits_repair();
+        self.idle_decisions > STALL_LIMIT && nothing_due
     }
 
     fn advance(&mut self, to: SimTime) {
         let span = (to - self.now).as_millis();
         self.job_millis += i64::from(self.in_system) * span;
         self.gpu_millis += i64::from(self.held) * span;
+        if let Some(health) = &mut self.health {
+            health.record.out_gpu_millis += i64::from(health.out) * span;
+        }
         self.now = to;
     }
 
@@ -428,7 +455,10 @@ impl Simulator {
             }
             Information::Oracle | Information::Profiled => 1.0,
         };
-        self.table.insert(JobState::new(id, self.now, factor));
+        let mut state = JobState::new(id, self.now, factor);
+        let faults = self.scenario.options.faults.as_ref();
+        state.saving.buggy = faults.is_some_and(|model| model.is_buggy(self.scenario.seed, id));
+        self.table.insert(state);
         self.arrived += 1;
         self.in_system += 1;
         self.events += 1;
@@ -442,8 +472,7 @@ impl Simulator {
         let state = self.table.state_mut(job);
         state.settle(now);
         if let Phase::Starting { .. } = state.phase {
-            state.phase = Phase::Running;
-            return self.run_segment(job);
+            return self.begin(job);
         }
         state.epoch += 1;
         let epoch = state.epoch;
@@ -456,15 +485,17 @@ impl Simulator {
             None => 1,
         };
         if epoch >= epochs {
-            return self.complete(job);
+            return if self.table.state(job).saving.buggy { self.fail(job) } else { self.leave(job, Some(now)) };
         }
         self.choose_batch(job);
         self.run_segment(job)
     }
 
-    fn complete(&mut self, job: JobId) -> Result<(), SimError> {
+    /// A job leaves the system: complete, or given up where there is no `finish`.
+    fn leave(&mut self, job: JobId, finish: Option<SimTime>) -> Result<(), SimError> {
         let state = self.table.state(job);
-        let record = record_of(state, &self.records[job.index()], self.now, Some(self.now));
+        let mut record = record_of(state, &self.records[job.index()], self.now, finish);
+        record.faults.failed = finish.is_none().then_some(self.now);
         self.idle_gpu_millis += state.idle_gpu_millis(self.now);
         self.records[job.index()] = record;
         self.in_system -= 1;
@@ -490,11 +521,14 @@ fn record_of(state: &JobState, blank: &JobRecord, now: SimTime, finish: Option<S
         attained_gpu_millis: state.attained_gpu_millis(now),
         executed: state.executed(now),
         restarting: state.restarting(now),
+        faults: FaultRecord {
+            hits: state.saving.hits,
+            failures: state.saving.failures,
+            failed: None,
+            idle_gpu_millis: state.idle_gpu_millis(now),
+            writing_gpu_millis: state.writing_gpu_millis(now),
+            lost_gpu_millis: state.saving.lost,
+        },
         ..*blank
     }
-}
-
-/// Box-Muller transform of two uniform draws in [0, 1).
-fn standard_normal(first: f64, second: f64) -> f64 {
-    (-2.0 * (1.0 - first).ln()).sqrt() * (std::f64::consts::TAU * second).cos()
 }
