@@ -3,9 +3,11 @@
 //! - [`heuristic`]: published policies, one file a paper, and the list of them.
 //! - [`placement`]: which nodes, once it is decided how many accelerators.
 //! - [`learned`]: nets and update rules (behind the feature `learn`), the plain forward pass, the policy that plays rounds.
+//! - [`resilience`]: policies around policies: reserved capacity, bad nodes left alone, crash loops slowed down.
 //! - [`bundle`]: what training writes and everything else reads.
 
 pub mod bundle;
 pub mod heuristic;
 pub mod learned;
 pub mod placement;
+pub mod resilience;

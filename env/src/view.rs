@@ -236,6 +236,11 @@ impl<'a> JobView<'a> {
         self.state.executed(self.view.now)
     }
 
+    /// Times it failed by itself; it has been tried again as often.
+    pub fn failures(&self) -> u32 {
+        self.state.saving.failures
+    }
+
     /// Fewest accelerators the job runs on.
     pub fn min_gpus(&self) -> u32 {
         self.request().min_gpus()

@@ -114,6 +114,8 @@ pub struct Lemons {
 pub struct Bugs {
     /// Share of jobs that never succeed.
     pub share: f64,
+    /// Only jobs of this tenant; absent: anybody's.
+    pub tenant: Option<u32>,
     /// Times a job is tried again before it is given up.
     pub retries: u32,
     /// Running time of an attempt until it fails, if it is not at its end before.
@@ -122,7 +124,7 @@ pub struct Bugs {
 
 impl Default for Bugs {
     fn default() -> Self {
-        Self { share: 0.172, retries: 3, after: LogNormal { median_secs: 300.0, sigma: 1.5 } }
+        Self { share: 0.172, tenant: None, retries: 3, after: LogNormal { median_secs: 300.0, sigma: 1.5 } }
     }
 }
 
@@ -146,8 +148,8 @@ pub struct Scripted {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct FaultModel {
-    /// Mean hours between faults of a node with eight accelerators, in proportion for others; absent: only what is scripted.
-    pub mtbf_hours: Option<f64>,
+    /// Mean hours between faults of a node with eight accelerators, in proportion for others; infinite: only what is scripted.
+    pub mtbf_hours: f64,
     /// What they take.
     pub causes: Causes,
     /// Time of repair of an accelerator or a node.
@@ -165,7 +167,7 @@ pub struct FaultModel {
 impl Default for FaultModel {
     fn default() -> Self {
         Self {
-            mtbf_hours: Some(PUBLISHED_MTBF_HOURS),
+            mtbf_hours: PUBLISHED_MTBF_HOURS,
             causes: Causes::default(),
             repair: LogNormal { median_secs: 3600.0, sigma: 1.0 },
             degradation: Degradation::default(),
@@ -192,12 +194,15 @@ pub struct Strike {
 impl FaultModel {
     /// Nothing but `script`.
     pub fn scripted(script: Vec<Scripted>) -> Self {
-        Self { mtbf_hours: None, script, ..Self::default() }
+        Self { mtbf_hours: f64::INFINITY, script, ..Self::default() }
     }
 
     /// Fault `number` of `node`, which has `gpus` accelerators; `None` where nothing breaks by chance.
     pub fn strike(&self, seed: u64, node: NodeId, number: u32, gpus: u32) -> Option<Strike> {
-        let mean = 3600.0 * self.mtbf_hours? * ACCELERATORS / (f64::from(gpus) * self.frailty(seed, node));
+        if self.mtbf_hours == f64::INFINITY {
+            return None;
+        }
+        let mean = 3600.0 * self.mtbf_hours * ACCELERATORS / (f64::from(gpus) * self.frailty(seed, node));
         let mut rng = keyed(seed, Stream::Faults, u64::from(node) << 32 | u64::from(number));
         let [gap, cause, victim, first, second]: [f64; 5] = std::array::from_fn(|_| rng.random());
         let gap = SimTime::from_secs_f64(-mean * (1.0 - gap).ln());
@@ -221,10 +226,10 @@ impl FaultModel {
         if draw < lemons.share { lemons.factor } else { 1.0 }
     }
 
-    /// Whether `job` will never succeed.
-    pub fn is_buggy(&self, seed: u64, job: JobId) -> bool {
-        let draw = |bugs: Bugs| keyed(seed, Stream::Faults, BUG | u64::from(job.0)).random::<f64>() < bugs.share;
-        self.bugs.is_some_and(draw)
+    /// Whether `job` of `tenant` will never succeed.
+    pub fn is_buggy(&self, seed: u64, job: JobId, tenant: u32) -> bool {
+        let Some(bugs) = self.bugs.filter(|bugs| bugs.tenant.is_none_or(|only| only == tenant)) else { return false };
+        keyed(seed, Stream::Faults, BUG | u64::from(job.0)).random::<f64>() < bugs.share
     }
 
     /// Running time after which attempt number `attempt` of a buggy job fails.
@@ -237,13 +242,12 @@ impl FaultModel {
     /// Seconds between faults that stop a job on `placement`, by the rates of nodes that are no lemons; infinite where nothing breaks by
     /// chance. `gpus_of` tells how many accelerators a node has.
     pub fn job_mtbf_secs(&self, placement: &Placement, gpus_of: impl Fn(NodeId) -> u32) -> f64 {
-        let Some(hours) = self.mtbf_hours else { return f64::INFINITY };
         let [accelerator, node, _] = self.causes.shares();
         let slices = placement.slices().iter().map(|slice| {
             let gpus = f64::from(gpus_of(slice.node).max(slice.gpus));
             gpus / ACCELERATORS * (node + accelerator * f64::from(slice.gpus) / gpus)
         });
-        3600.0 * hours / slices.sum::<f64>()
+        3600.0 * self.mtbf_hours / slices.sum::<f64>()
     }
 }
 

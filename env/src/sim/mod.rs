@@ -12,6 +12,7 @@ mod holding;
 mod options;
 mod profile;
 mod record;
+mod replay;
 mod resize;
 mod saving;
 mod scenario;
@@ -457,7 +458,8 @@ impl Simulator {
         };
         let mut state = JobState::new(id, self.now, factor);
         let faults = self.scenario.options.faults.as_ref();
-        state.saving.buggy = faults.is_some_and(|model| model.is_buggy(self.scenario.seed, id));
+        let tenant = self.scenario.workload.jobs[id.index()].request.tenant;
+        state.saving.buggy = faults.is_some_and(|model| model.is_buggy(self.scenario.seed, id, tenant));
         self.table.insert(state);
         self.arrived += 1;
         self.in_system += 1;
