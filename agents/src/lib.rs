@@ -4,6 +4,7 @@
 //! - [`placement`]: which nodes, once it is decided how many accelerators.
 //! - [`knapsack`]: of each job one of several sizes, for the largest sum of values.
 //! - [`learned`]: nets and update rules (behind the feature `learn`), the plain forward pass, the policy that plays rounds.
+//! - [`resilience`]: policies around policies: reserved capacity, bad nodes left alone, crash loops slowed down.
 //! - [`bundle`]: what training writes and everything else reads.
 
 pub mod bundle;
@@ -11,3 +12,4 @@ pub mod heuristic;
 pub mod knapsack;
 pub mod learned;
 pub mod placement;
+pub mod resilience;

@@ -81,6 +81,26 @@ pub struct Trigger {
     pub load: bool,
     /// An inference request came, or something became free that a request or, where decisions fall on churn, a job may want.
     pub request: bool,
+    /// Something broke or came back, a job failed, or the scheduler itself was away.
+    pub fault: bool,
+}
+
+impl Trigger {
+    /// Whether what there is to decide about has changed, rather than that it is time to.
+    pub fn is_churn(self) -> bool {
+        self.arrival || self.completion || self.load || self.fault
+    }
+}
+
+/// A part of a cluster and of its jobs: what one of several policies that share a cluster is shown, by [`ClusterView::within`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct Restriction {
+    /// The machines; as many nodes as the cluster has, with accelerators taken out of them.
+    pub cluster: Cluster,
+    /// Free accelerators by node.
+    pub free: Vec<u32>,
+    /// Active jobs, ascending.
+    pub jobs: Vec<JobId>,
 }
 
 /// The state of the cluster at a decision point.
@@ -106,12 +126,31 @@ pub struct ClusterView<'a> {
     pub(crate) loans: &'a Loans,
     pub(crate) instances: &'a InstanceTable,
     pub(crate) waiting: &'a [RequestId],
+    pub(crate) cluster: &'a Cluster,
+    /// By node: failures that are not repaired yet. Empty: no node ever fails.
+    pub(crate) down: &'a [u32],
+    /// Jobs on show, ascending.
+    pub(crate) ids: &'a [JobId],
 }
 
 impl<'a> ClusterView<'a> {
-    /// The machines.
+    /// The machines as they are now: what has failed is missing from its node until it is repaired, and a failed node has no
+    /// accelerators.
     pub fn cluster(&self) -> &'a Cluster {
-        &self.scenario.cluster
+        self.cluster
+    }
+
+    /// Whether `node` exists and has not failed; one that lacks some accelerators has not.
+    pub fn healthy(&self, node: NodeId) -> bool {
+        (node as usize) < self.cluster.nodes.len() && self.down.get(node as usize).is_none_or(|&down| down == 0)
+    }
+
+    /// The same moment with other machines and fewer jobs.
+    pub fn within<'b>(&self, part: &'b Restriction) -> ClusterView<'b>
+    where
+        'a: 'b,
+    {
+        ClusterView { cluster: &part.cluster, free: &part.free, ids: &part.jobs, ..*self }
     }
 
     /// Free accelerators by node that training may take: none on servers of the inference pool that are not lent; those of free inference
@@ -157,19 +196,22 @@ impl<'a> ClusterView<'a> {
 
     /// Number of active jobs: submitted and not complete.
     pub fn active(&self) -> usize {
-        self.table.active().len()
+        self.ids.len()
     }
 
     /// Active jobs in ascending order of (submission, id).
     pub fn jobs(&self) -> impl ExactSizeIterator<Item = JobView<'a>> + DoubleEndedIterator + use<'a> {
         let view = *self;
-        view.table.active().iter().map(move |&id| JobView { state: view.table.state(id), view })
+        view.ids.iter().map(move |&id| JobView { state: view.table.state(id), view })
     }
 
     /// One active job.
     #[inline]
     pub fn job(&self, id: JobId) -> Option<JobView<'a>> {
         let state = self.table.get(id)?;
+        if self.ids.len() != self.table.active().len() {
+            self.ids.binary_search(&id).ok()?;
+        }
         Some(JobView { state, view: *self })
     }
 
@@ -254,6 +296,11 @@ impl<'a> JobView<'a> {
     /// Wall time during which accelerators were held.
     pub fn executed(&self) -> SimTime {
         self.state.executed(self.view.now)
+    }
+
+    /// Times it failed by itself; it has been tried again as often.
+    pub fn failures(&self) -> u32 {
+        self.state.saving.failures
     }
 
     /// Fewest accelerators the job runs on.

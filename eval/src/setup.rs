@@ -2,6 +2,8 @@
 //!
 //! `sim`, `train` and `eval` share these tables, so one file describes a run whatever is done with it.
 
+mod faults;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -10,7 +12,7 @@ use goodput_datasets::{Catalog, DataError, read_workload};
 use goodput_env::cluster::Cluster;
 use goodput_env::gym::Reward;
 use goodput_env::job::Workload;
-use goodput_env::model::SwitchCost;
+use goodput_env::model::{Checkpointing, FaultModel, SwitchCost};
 use goodput_env::sim::{Resize, Rounds, Scenario, SimOptions};
 use goodput_env::tie_break::TieBreak;
 use goodput_env::time::SimTime;
@@ -76,6 +78,10 @@ pub struct EnvironmentConfig {
     pub resize: Resize,
     /// Slowdown, in [0, 1), of distributed jobs that share a node.
     pub interference: f64,
+    /// What breaks; absent: nothing.
+    pub faults: Option<FaultModel>,
+    /// How jobs write checkpoints; absent: only jobs that are stopped by plan save their work.
+    pub checkpoint: Option<Checkpointing>,
     /// How jobs choose their batch size.
     pub batching: Batching,
     /// What policies know.
@@ -98,6 +104,8 @@ impl Default for EnvironmentConfig {
             switch_cost: "pollux_const".into(),
             resize: Resize::StopRestart,
             interference: 0.0,
+            faults: None,
+            checkpoint: None,
             batching: Batching::Catalog,
             information: Information::Estimate { sigma: 0.5 },
             tie_break: TieBreak::Trace,
@@ -156,6 +164,7 @@ impl Setup {
         let catalog = Catalog::shipped();
         let cluster = Arc::new(cluster.build()?);
         let options = environment.options()?;
+        options.faults.as_ref().map_or(Ok(()), |model| faults::check_script(model, &cluster))?;
         let (source, applications) = match workload {
             WorkloadConfig::Synthetic(config) => {
                 (Source::Synthetic(Box::new(config.build(catalog)?)), catalog.applications.clone())
@@ -261,6 +270,8 @@ impl EnvironmentConfig {
                 "a positive number of seconds",
             ));
         }
+        self.faults.as_ref().map_or(Ok(()), faults::check_faults)?;
+        self.checkpoint.as_ref().map_or(Ok(()), faults::check_checkpoint)?;
         let switch_cost = SwitchCost::by_name(&self.switch_cost).ok_or_else(|| {
             value("environment.switch_cost", self.switch_cost.clone(), &SwitchCost::names().join(" or "))
         })?;
@@ -274,6 +285,8 @@ impl EnvironmentConfig {
             switch_cost,
             resize,
             interference: self.interference,
+            faults: self.faults.clone(),
+            checkpoint: self.checkpoint,
             batching: self.batching,
             information: self.information,
             horizon: span("environment.horizon_secs", self.horizon_secs)?,

@@ -37,6 +37,14 @@ pub enum Violation {
         /// The node.
         node: NodeId,
     },
+    /// The node has failed.
+    #[error("job {} is placed on node {node}, which has failed", .job.0)]
+    Unhealthy {
+        /// The job.
+        job: JobId,
+        /// The node.
+        node: NodeId,
+    },
     /// All or nothing: the job cannot run on that many accelerators.
     #[error("job {} runs on {min} to {max} accelerators, not on {gpus}", .job.0)]
     Gang {
@@ -146,8 +154,8 @@ impl Guard {
         Self { balance: Vec::with_capacity(nodes), seen: Vec::with_capacity(changes), quotas: QuotaCheck::default() }
     }
 
-    /// Checks `plan` against `view`: known jobs, each once; known nodes; gangs; one accelerator type a job; pools, loans
-    /// and replicas; capacity and quotas after all releases.
+    /// Checks `plan` against `view`: known jobs, each once; known nodes that have not failed; gangs; one accelerator type a job; pools, loans,
+    /// replicas and requests; capacity and quotas after all releases.
     ///
     /// # Errors
     /// Every [`Violation`], in the order of the plan, capacity last; quotas are looked at where all else is in order.
@@ -190,6 +198,9 @@ impl Guard {
                     violations.push(Violation::UnknownNode { job, node: slice.node });
                     continue;
                 };
+                if !view.healthy(slice.node) {
+                    violations.push(Violation::Unhealthy { job, node: slice.node });
+                }
                 if first_of(change.partner) {
                     self.balance[slice.node as usize] -= i64::from(slice.gpus);
                 }

@@ -61,6 +61,7 @@ impl Simulator {
         let now = self.now;
         let state = self.table.state_mut(job);
         state.settle(now);
+        state.save_all();
         state.phase = Phase::Pending;
         state.changed = now;
         state.rate = 0.0;
@@ -132,13 +133,13 @@ impl Simulator {
         state.restarts += u32::from(state.started.is_some());
         state.started.get_or_insert(now);
         let until = there + SimTime::from_millis(cost);
-        state.phase = if until > now { Phase::Starting { until } } else { Phase::Running };
+        state.phase = Phase::Starting { until };
         let event = Event { at: until, kind: EventKind::Phase, job, generation: state.generation };
         self.choose_batch(job);
         if until > now {
             self.queue.push(event)
         } else {
-            self.run_segment(job)?
+            self.begin(job)?
         }
         self.log(job, &change.placement);
         Ok(())

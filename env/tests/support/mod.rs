@@ -1,6 +1,8 @@
 //! Small workloads and policies for tests.
 #![allow(dead_code, missing_docs, clippy::unwrap_used, reason = "shared by tests that each use a part of it")]
 
+pub mod soak;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
