@@ -2,6 +2,7 @@
 //!
 //! - [`heuristic`]: published policies, one file a paper, and the list of them.
 //! - [`placement`]: which nodes, once it is decided how many accelerators.
+//! - [`quotas`]: what tenants may hold, for policies that go by it.
 //! - [`learned`]: nets and update rules (behind the feature `learn`), the plain forward pass, the policy that plays rounds.
 //! - [`bundle`]: what training writes and everything else reads.
 
@@ -9,3 +10,4 @@ pub mod bundle;
 pub mod heuristic;
 pub mod learned;
 pub mod placement;
+pub mod quotas;
