@@ -7,6 +7,7 @@ pub mod fifo;
 pub mod gandiva;
 pub mod gavel;
 pub mod gittins;
+pub mod kueue;
 pub mod optimus;
 pub mod pollux;
 mod registry;
@@ -30,6 +31,7 @@ const PAPERS: &[&[Listed]] = &[
     themis::LISTED,
     gandiva::LISTED,
     drf::LISTED,
+    kueue::LISTED,
     gavel::LISTED,
     allox::LISTED,
 ];
