@@ -4,10 +4,12 @@
 //! - [`placement`]: which nodes, once it is decided how many accelerators.
 //! - [`knapsack`]: of each job one of several sizes, for the largest sum of values.
 //! - [`learned`]: nets and update rules (behind the feature `learn`), the plain forward pass, the policy that plays rounds.
+//! - [`loaning`]: servers of the inference pool that training borrows.
 //! - [`bundle`]: what training writes and everything else reads.
 
 pub mod bundle;
 pub mod heuristic;
 pub mod knapsack;
 pub mod learned;
+pub mod loaning;
 pub mod placement;
