@@ -2,6 +2,7 @@
 
 pub mod afs;
 pub mod allox;
+pub mod aryl;
 pub mod drf;
 pub mod fifo;
 pub mod gandiva;
