@@ -255,7 +255,7 @@ impl<'a> JobView<'a> {
             return None;
         }
         match self.view.scenario.workload.jobs[self.state.id.index()].work {
-            Work::Fixed { .. } => (gpus == self.request().gpus).then_some(1.0),
+            Work::Fixed { .. } => self.request().linear_rate(gpus),
             Work::Steps { class, .. } if gpus == self.request().gpus => {
                 self.view.scenario.speeds.steps_per_sec(class, kind)
             }
