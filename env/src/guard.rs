@@ -1,11 +1,14 @@
 //! Every plan passes here, in simulation and live: no policy can break the cluster.
 
+mod pools;
+
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::cluster::NodeId;
 use crate::job::JobId;
 use crate::plan::{Change, Plan};
+use crate::service::ServiceId;
 use crate::view::ClusterView;
 
 /// A rule that a plan breaks.
@@ -59,6 +62,44 @@ pub enum Violation {
         /// Why not.
         problem: String,
     },
+    /// Training runs on nodes for training, and on servers of the inference pool while they are lent.
+    #[error("job {} is placed on node {node}, where training may not run: it belongs to inference and is not lent", .job.0)]
+    NotForTraining {
+        /// The job.
+        job: JobId,
+        /// The node.
+        node: NodeId,
+    },
+    /// A server cannot be lent or called back.
+    #[error("node {node}: {problem}")]
+    Loan {
+        /// The node.
+        node: NodeId,
+        /// Why not.
+        problem: String,
+    },
+    /// A service cannot be scaled like this.
+    #[error("service {} on node {node}: {problem}", .service.0)]
+    Service {
+        /// The service.
+        service: ServiceId,
+        /// The node.
+        node: NodeId,
+        /// Why not.
+        problem: String,
+    },
+    /// Fewer or more replicas than the service allows.
+    #[error("service {} has {min} to {max} replicas, not {replicas}", .service.0)]
+    Replicas {
+        /// The service.
+        service: ServiceId,
+        /// After the plan.
+        replicas: u32,
+        /// Fewest.
+        min: u32,
+        /// Most.
+        max: u32,
+    },
     /// More accelerators than the node has.
     #[error("node {node} would be short of {missing} accelerators")]
     Capacity {
@@ -82,15 +123,15 @@ impl Guard {
         Self { balance: Vec::with_capacity(nodes), seen: Vec::with_capacity(changes) }
     }
 
-    /// Checks `plan` against `view`: known jobs, each once; known nodes; gangs; one accelerator type a job; capacity after
-    /// all releases.
+    /// Checks `plan` against `view`: known jobs, each once; known nodes; gangs; one accelerator type a job; pools, loans
+    /// and replicas; capacity after all releases.
     ///
     /// # Errors
     /// Every [`Violation`], in the order of the plan, capacity last.
     pub fn check(&mut self, view: &ClusterView<'_>, plan: &Plan) -> Result<(), Vec<Violation>> {
         let mut violations = Vec::new();
         self.balance.clear();
-        self.balance.extend(view.free().iter().map(|&free| i64::from(free)));
+        self.balance.extend(view.idle.iter().map(|&free| i64::from(free)));
         self.seen.clear();
         self.seen.extend(plan.changes.iter().map(|change| change.job));
         self.seen.sort_unstable();
@@ -134,6 +175,9 @@ impl Guard {
                 }
             }
         }
+        pools::check_training(view, plan, &mut violations);
+        pools::check_loans(view, plan, &mut violations);
+        pools::check_services(view, plan, &mut self.balance, &mut violations);
         for (node, &balance) in self.balance.iter().enumerate().filter(|(_, balance)| **balance < 0) {
             violations.push(Violation::Capacity { node: node as NodeId, missing: balance.unsigned_abs() as u32 });
         }

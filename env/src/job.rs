@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::application::Application;
+use crate::service::Service;
 use crate::time::SimTime;
 
 /// Index of a job in its workload, which is sorted by submission: ids ascend with time.
@@ -127,7 +128,7 @@ pub struct JobSpec {
     pub work: Work,
 }
 
-/// The jobs of one run and the applications they train.
+/// The jobs of one run, the applications they train, and the services beside them.
 #[derive(Clone, Debug, Default)]
 pub struct Workload {
     /// Applications that jobs refer to.
@@ -139,6 +140,8 @@ pub struct Workload {
     /// What a job trains by the trace, by the job's name, where that is neither an application nor a class: its duration alone says
     /// how long it runs, but a policy may still go by the model (placement by tensor sizes does).
     pub models: BTreeMap<String, Arc<str>>,
+    /// Inference services that run beside the jobs.
+    pub services: Vec<Arc<Service>>,
 }
 
 impl Workload {

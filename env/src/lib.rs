@@ -4,7 +4,7 @@
 //!
 //! - [`time`], [`seed`]: integer milliseconds and named random streams.
 //! - [`model`]: the physics; pure functions over plain structs.
-//! - [`cluster`], [`application`], [`job`], [`placement`], [`plan`], [`guard`], [`view`], [`policy`]: the domain.
+//! - [`cluster`], [`application`], [`job`], [`service`], [`placement`], [`plan`], [`guard`], [`view`], [`policy`]: the domain.
 //! - [`sim`]: a discrete-event simulator that hands out views and takes plans.
 //! - [`gym`]: observations, actions, masks and rewards on top of the simulator.
 //!
@@ -21,6 +21,7 @@ pub mod placement;
 pub mod plan;
 pub mod policy;
 pub mod seed;
+pub mod service;
 pub mod sim;
 pub mod time;
 pub mod view;

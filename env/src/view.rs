@@ -1,5 +1,7 @@
 //! All that a policy knows: the cluster, the active jobs, and what the run's information level lets it see of them.
 
+mod services;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -7,8 +9,10 @@ use crate::application::{Application, Pace};
 use crate::cluster::{Cluster, NodeId};
 use crate::job::{JobId, JobRequest, Work};
 use crate::model::{BatchLimits, GoodputModel};
-use crate::sim::{Best, JobState, JobTable, Scenario};
+use crate::sim::{Best, JobState, JobTable, Loans, Scenario, ServiceState};
 use crate::time::SimTime;
+
+pub use services::ServiceView;
 
 /// What policies of a run may know about jobs, beyond what they asked for and how they ran so far.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd, Serialize, Deserialize, JsonSchema)]
@@ -71,6 +75,8 @@ pub struct Trigger {
     pub round: bool,
     /// The policy asked to be woken now.
     pub wake: bool,
+    /// The rate of a service changed, a replica became ready or went, or a lent server came home.
+    pub load: bool,
 }
 
 /// The state of the cluster at a decision point.
@@ -86,7 +92,14 @@ pub struct ClusterView<'a> {
     pub batching: Batching,
     pub(crate) scenario: &'a Scenario,
     pub(crate) table: &'a JobTable,
+    /// By node: free accelerators that training may take.
     pub(crate) free: &'a [u32],
+    /// By node: accelerators that nobody holds.
+    pub(crate) idle: &'a [u32],
+    /// By node: accelerators that replicas hold; empty where there are no services.
+    pub(crate) served: &'a [u32],
+    pub(crate) services: &'a [ServiceState],
+    pub(crate) loans: &'a Loans,
 }
 
 impl<'a> ClusterView<'a> {
@@ -95,7 +108,7 @@ impl<'a> ClusterView<'a> {
         &self.scenario.cluster
     }
 
-    /// Free accelerators by node.
+    /// Free accelerators by node that training may take: none on servers of the inference pool that are not lent.
     pub fn free(&self) -> &'a [u32] {
         self.free
     }

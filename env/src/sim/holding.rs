@@ -25,6 +25,7 @@ impl Simulator {
         while let Some((job, placement)) = self.holding.pop() {
             self.give_back(job, &placement);
         }
+        self.bring_home();
     }
 
     pub(super) fn give_back(&mut self, job: JobId, placement: &Placement) {
@@ -37,6 +38,7 @@ impl Simulator {
             let node = slice.node as usize;
             self.free[node] = self.free[node].wrapping_add(slice.gpus);
             self.distributed[node] = self.distributed[node].wrapping_sub(u32::from(placement.is_distributed()));
+            self.loans.trained_on[node] = self.loans.trained_on[node].wrapping_sub(slice.gpus);
         }
         self.held -= placement.gpus();
     }
@@ -46,6 +48,8 @@ impl Simulator {
         for slice in placement.slices() {
             self.free[slice.node as usize] -= slice.gpus;
             self.distributed[slice.node as usize] += distributed;
+            let trained = &mut self.loans.trained_on[slice.node as usize];
+            *trained = trained.wrapping_add(slice.gpus);
         }
         self.held += placement.gpus();
     }
@@ -91,11 +95,13 @@ impl Simulator {
             let node = slice.node as usize;
             self.free[node] = self.free[node].wrapping_add(slice.gpus);
             self.distributed[node] = self.distributed[node].wrapping_sub(distributed);
+            self.loans.trained_on[node] = self.loans.trained_on[node].wrapping_sub(slice.gpus);
         }
         for slice in change.placement.slices() {
             let node = slice.node as usize;
             self.free[node] = self.free[node].wrapping_sub(slice.gpus);
             self.distributed[node] = self.distributed[node].wrapping_add(distributed);
+            self.loans.trained_on[node] = self.loans.trained_on[node].wrapping_add(slice.gpus);
         }
     }
 

@@ -7,12 +7,14 @@
 
 mod events;
 mod holding;
+mod loans;
 mod options;
 mod profile;
 mod record;
 mod resize;
 mod scenario;
 mod segment;
+mod services;
 mod speeds;
 mod state;
 
@@ -32,11 +34,15 @@ use crate::time::SimTime;
 use crate::view::{ClusterView, Information, Trigger};
 
 use events::{EventKind, EventQueue};
+pub(crate) use loans::Loans;
+pub use loans::{Loan, LoanRecord};
 pub use options::{EpochEnd, Release, Rounds, SimOptions};
 pub use profile::{Profile, TypeProfile};
 pub use record::{AllocationChange, JobRecord, Outcome};
 pub use resize::Resize;
 pub use scenario::Scenario;
+use services::Services;
+pub use services::{LatencyCounts, Replica, ReplicaPhase, ServiceOnNode, ServiceRecord, ServiceState};
 pub use speeds::{Best, Speeds};
 pub use state::{JobState, JobTable, Phase};
 
@@ -120,6 +126,10 @@ pub struct Simulator {
     distributed: Vec<u32>,
     /// By node: when the last job that was told to leave accelerators there has left them. Empty where changes of size stop a job.
     drained: Vec<SimTime>,
+    services: Services,
+    /// By node: accelerators that replicas hold; empty where there are no services.
+    served: Vec<u32>,
+    loans: Loans,
     in_system: u32,
     job_millis: i64,
     gpu_millis: i64,
@@ -158,6 +168,9 @@ impl Simulator {
             table: JobTable::new(jobs.len()),
             distributed: vec![0; free.len()],
             drained: vec![SimTime::ZERO; if overlaps { free.len() } else { 0 }],
+            services: Services::new(&scenario),
+            served: vec![0; if scenario.workload.services.is_empty() { 0 } else { free.len() }],
+            loans: Loans::new(&scenario.cluster),
             free,
             queue: EventQueue::with_capacity(4 * room),
             arrived: 0,
@@ -211,7 +224,11 @@ impl Simulator {
             batching: self.scenario.options.batching,
             scenario: &self.scenario,
             table: &self.table,
-            free: &self.free,
+            free: if self.loans.open.is_empty() { &self.free } else { &self.loans.open },
+            idle: &self.free,
+            served: &self.served,
+            services: &self.services.states,
+            loans: &self.loans,
         }
     }
 
@@ -243,6 +260,8 @@ impl Simulator {
         }
         let truncated = self.records.iter().any(|record| record.finish.is_none());
         Outcome {
+            services: self.service_records(),
+            loans: self.loan_record(),
             end: now,
             truncated,
             idle_gpu_millis: self.idle_gpu_millis,
@@ -271,8 +290,10 @@ impl Simulator {
             let phase = self.queue.peek();
             let round = self.next_round(arrival);
             let wake = self.next_wake(arrival);
-            let next = arrival.min(round).min(wake).min(phase.map_or(SimTime::NEVER, |event| event.at));
-            let churned = self.trigger.arrival || self.trigger.completion;
+            let load = self.next_service_event();
+            let load_at = load.map_or(SimTime::NEVER, |event| event.at);
+            let next = arrival.min(round).min(wake).min(phase.map_or(SimTime::NEVER, |event| event.at)).min(load_at);
+            let churned = self.trigger.arrival || self.trigger.completion || self.trigger.load;
             if churned && self.scenario.options.rounds.on_churn && next > self.now {
                 return Ok(self.decision());
             }
@@ -284,6 +305,10 @@ impl Simulator {
                 return Ok(Status::Truncated);
             }
             self.advance(next);
+            if let Some(event) = load.filter(|event| event.at == next) {
+                self.service_event(event)?;
+                continue;
+            }
             match phase {
                 Some(event) if event.at == next && (event.kind != EventKind::PhaseAfterRound || round > next) => {
                     self.queue.pop();
@@ -296,7 +321,7 @@ impl Simulator {
                 _ if round > next => {
                     self.wake = SimTime::NEVER;
                     self.trigger.wake = true;
-                    if !self.table.active().is_empty() {
+                    if self.has_active() {
                         return Ok(self.decision());
                     }
                 }
@@ -305,7 +330,7 @@ impl Simulator {
                     self.last_round = self.now;
                     self.trigger.round = true;
                     self.release_holding();
-                    if !self.table.active().is_empty() {
+                    if self.has_active() {
                         return Ok(self.decision());
                     }
                 }
@@ -324,6 +349,8 @@ impl Simulator {
         self.guard = guard;
         checked.map_err(|violations| SimError::Refused { at: self.now, violations })?;
         // Every release comes before every allocation, so that the order within a plan does not matter.
+        plan.scale.iter().for_each(|scale| self.scale_in(scale));
+        self.lend_and_call_back(plan);
         for change in &plan.changes {
             if self.is_free_move(change) {
                 self.relabel(change);
@@ -344,8 +371,12 @@ impl Simulator {
                 }
             }
         }
+        self.bring_home();
+        plan.scale.iter().for_each(|scale| self.scale_out(scale));
         self.rechoose_batches()?;
-        self.update_interference()
+        self.update_interference()?;
+        self.refresh_open();
+        Ok(())
     }
 
     fn differs(&self, change: &Change) -> bool {
@@ -353,7 +384,13 @@ impl Simulator {
         state.placement != change.placement || state.partner != change.partner
     }
 
+    /// Whether there is anything to decide about.
+    fn has_active(&self) -> bool {
+        !self.table.active().is_empty() || self.services.are_live()
+    }
+
     fn decision(&mut self) -> Status {
+        self.refresh_open();
         self.decisions += 1;
         self.idle_decisions += 1;
         self.wake = SimTime::NEVER;
@@ -394,7 +431,7 @@ impl Simulator {
             return SimTime::NEVER;
         };
         let after = self.last_round + period;
-        let idle = self.table.active().is_empty() && self.holding.is_empty();
+        let idle = !self.has_active() && self.holding.is_empty();
         let from = match idle {
             false => after.max(self.now),
             true if arrival == SimTime::NEVER => return SimTime::NEVER,
@@ -409,7 +446,10 @@ impl Simulator {
 
     /// Whether only the policy could still change anything, and has not for long.
     fn has_stalled(&self, arrival: SimTime) -> bool {
-        self.idle_decisions > STALL_LIMIT && arrival == SimTime::NEVER && self.queue.peek().is_none()
+        self.idle_decisions > STALL_LIMIT
+            && arrival == SimTime::NEVER
+            && self.queue.peek().is_none()
+            && self.services.peek().is_none()
     }
 
     fn advance(&mut self, to: SimTime) {
@@ -478,6 +518,7 @@ impl Simulator {
             self.give_back(job, &placement);
         }
         self.table.remove(job);
+        self.bring_home();
         Ok(())
     }
 }

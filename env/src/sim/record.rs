@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::{LoanRecord, ServiceRecord};
 use crate::job::JobId;
 use crate::time::SimTime;
 
@@ -53,6 +54,10 @@ pub struct Outcome {
     pub jobs: Vec<JobRecord>,
     /// Allocation changes in time order, where they were logged.
     pub allocations: Vec<AllocationChange>,
+    /// One record per service, by id.
+    pub services: Vec<ServiceRecord>,
+    /// What lending came to.
+    pub loans: LoanRecord,
     /// When the run ended.
     pub end: SimTime,
     /// Whether the horizon cut it off.
