@@ -5,6 +5,7 @@
 //! - [`knapsack`]: of each job one of several sizes, for the largest sum of values.
 //! - [`learned`]: nets and update rules (behind the feature `learn`), the plain forward pass, the policy that plays rounds.
 //! - [`loaning`]: servers of the inference pool that training borrows.
+//! - [`serving`]: how many replicas of inference services, and where.
 //! - [`bundle`]: what training writes and everything else reads.
 
 pub mod bundle;
@@ -13,3 +14,4 @@ pub mod knapsack;
 pub mod learned;
 pub mod loaning;
 pub mod placement;
+pub mod serving;

@@ -1,5 +1,6 @@
 //! All that a policy knows: the cluster, the active jobs, and what the run's information level lets it see of them.
 
+mod after;
 mod services;
 
 use schemars::JsonSchema;
@@ -12,6 +13,7 @@ use crate::model::{BatchLimits, GoodputModel};
 use crate::sim::{Best, JobState, JobTable, Loans, Scenario, ServiceState};
 use crate::time::SimTime;
 
+pub use after::Afterwards;
 pub use services::ServiceView;
 
 /// What policies of a run may know about jobs, beyond what they asked for and how they ran so far.

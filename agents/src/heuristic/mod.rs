@@ -33,4 +33,5 @@ const PAPERS: &[&[Listed]] = &[
     drf::LISTED,
     gavel::LISTED,
     allox::LISTED,
+    aryl::LISTED,
 ];
