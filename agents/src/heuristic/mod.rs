@@ -16,7 +16,7 @@ pub mod srtf;
 pub mod themis;
 pub mod tiresias;
 
-pub use registry::{Listed, REPLICA, Traits, by_name, names, policies};
+pub use registry::{Listed, REPLICA, Traits, VARIANT, by_name, names, policies};
 
 /// Entries of each paper's file.
 const PAPERS: &[&[Listed]] = &[

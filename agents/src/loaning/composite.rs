@@ -4,7 +4,7 @@
 //! without an orchestrator services scale on the servers they have, and training runs on those it was left with.
 
 use goodput_env::plan::Plan;
-use goodput_env::policy::Policy;
+use goodput_env::policy::{Policy, Scope};
 use goodput_env::time::SimTime;
 use goodput_env::view::{Afterwards, Batching, ClusterView, Information};
 
@@ -120,6 +120,10 @@ impl Policy for Composite {
 
     fn batching(&self) -> Batching {
         self.training.batching()
+    }
+
+    fn scope(&self) -> Scope {
+        Scope::Everything
     }
 
     fn information(&self) -> Information {

@@ -4,13 +4,16 @@
 //! - [`cheapest`]: which servers to call back.
 //! - [`Orchestrator`]: applies both every few minutes, reactive or ahead of time as its outlook is.
 //! - [`Composite`]: inference scheduler, orchestrator and any training scheduler as one policy.
+//! - [`Variant`]: the same by name.
 
 mod composite;
 mod message;
 mod orchestrator;
 mod reclaim;
+mod variant;
 
 pub use composite::Composite;
 pub use message::{Body, Message, Party};
 pub use orchestrator::{Orchestrator, Terms, lendable};
 pub use reclaim::{Occupant, Returned, cheapest};
+pub use variant::{Variant, complete};

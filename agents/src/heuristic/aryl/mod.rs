@@ -14,7 +14,7 @@ pub use placing::{Role, Server, Servers, fragmentation, workers};
 
 use goodput_env::placement::Placement;
 use goodput_env::plan::Plan;
-use goodput_env::policy::Policy;
+use goodput_env::policy::{Policy, Scope};
 use goodput_env::view::{ClusterView, Information, JobView};
 
 use crate::heuristic::{Listed, Traits};
@@ -46,6 +46,10 @@ impl Policy for Aryl {
         let granted =
             self.phases.allocate(&self.demands, view.total_free() + held, |at, gpus| jobs[at].remaining_secs(gpus));
         self.place(view, &jobs, &granted)
+    }
+
+    fn scope(&self) -> Scope {
+        Scope::Borrowing
     }
 
     fn information(&self) -> Information {
