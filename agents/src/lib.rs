@@ -6,12 +6,16 @@
 //! - [`quotas`]: what tenants may hold, for policies that go by it.
 //! - [`learned`]: nets and update rules (behind the feature `learn`), the plain forward pass, the policy that plays rounds.
 //! - [`resilience`]: policies around policies: reserved capacity, bad nodes left alone, crash loops slowed down.
+//! - [`loaning`]: servers of the inference pool that training borrows.
+//! - [`serving`]: how many replicas of inference services, and where.
 //! - [`bundle`]: what training writes and everything else reads.
 
 pub mod bundle;
 pub mod heuristic;
 pub mod knapsack;
 pub mod learned;
+pub mod loaning;
 pub mod placement;
 pub mod quotas;
 pub mod resilience;
+pub mod serving;
