@@ -12,6 +12,7 @@ mod holding;
 mod instances;
 mod loans;
 mod options;
+mod outages;
 mod profile;
 mod record;
 mod replay;

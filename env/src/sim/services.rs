@@ -192,7 +192,7 @@ impl ServiceState {
     }
 
     /// Counts what happened since the last time.
-    fn settle(&mut self, scenario: &Scenario, now: SimTime) {
+    pub(super) fn settle(&mut self, scenario: &Scenario, now: SimTime) {
         let millis = (now - self.since).as_millis();
         if millis <= 0 {
             return;
@@ -242,7 +242,7 @@ impl ServiceState {
         Fleet(groups.collect())
     }
 
-    fn set_ready(&mut self, scenario: &Scenario, node: NodeId, up: bool) {
+    pub(super) fn set_ready(&mut self, scenario: &Scenario, node: NodeId, up: bool) {
         let at = self.node_at(node);
         let kind = scenario.cluster.nodes[node as usize].accelerator;
         let change = |count: &mut u32| if up { *count += 1 } else { *count -= 1 };
@@ -346,9 +346,9 @@ impl Simulator {
     fn replicas_due(&mut self, index: usize) {
         let (now, scenario) = (self.now, self.scenario.clone());
         let gpus = scenario.workload.services[index].gpus_per_replica;
-        let state = &mut self.services.states[index];
-        state.settle(&scenario, now);
-        for at in (0..state.replicas.len()).rev() {
+        self.services.states[index].settle(&scenario, now);
+        for at in (0..self.services.states[index].replicas.len()).rev() {
+            let state = &mut self.services.states[index];
             let replica = state.replicas[at];
             match replica.phase {
                 ReplicaPhase::Starting { until } if until <= now => {
@@ -357,16 +357,22 @@ impl Simulator {
                     self.trigger.load = true;
                 }
                 ReplicaPhase::Draining { until } if until <= now => {
-                    state.replicas.remove(at);
-                    let on = state.node_at(replica.node);
-                    state.held[on] -= gpus;
-                    self.free[replica.node as usize] += gpus;
-                    self.served[replica.node as usize] -= gpus;
+                    self.drop_replica(index, at, gpus);
                     self.trigger.load = true;
                 }
                 _ => {}
             }
         }
+    }
+
+    /// A replica's accelerators are free.
+    pub(super) fn drop_replica(&mut self, service: usize, at: usize, gpus: u32) {
+        let state = &mut self.services.states[service];
+        let node = state.replicas.remove(at).node;
+        let on = state.node_at(node);
+        state.held[on] -= gpus;
+        self.free[node as usize] += gpus;
+        self.served[node as usize] -= gpus;
     }
 
     /// Lets go of replicas that are too many, before anything new takes accelerators.
@@ -380,6 +386,7 @@ impl Simulator {
         }
         state.settle(&scenario, now);
         for at in (0..state.replicas.len()).rev() {
+            let state = &mut self.services.states[scale.service.index()];
             let replica = state.replicas[at];
             let draining = matches!(replica.phase, ReplicaPhase::Draining { .. });
             if surplus == 0 || replica.node != scale.node || draining {
@@ -396,11 +403,7 @@ impl Simulator {
                 let event = ServiceEvent { at: until, kind: ServiceEventKind::Replica, id: scale.service.0 };
                 self.services.queue.push(Reverse(event));
             } else {
-                state.replicas.remove(at);
-                let on = state.node_at(replica.node);
-                state.held[on] -= service.gpus_per_replica;
-                self.free[replica.node as usize] += service.gpus_per_replica;
-                self.served[replica.node as usize] -= service.gpus_per_replica;
+                self.drop_replica(scale.service.index(), at, service.gpus_per_replica);
             }
         }
     }
