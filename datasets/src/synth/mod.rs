@@ -5,6 +5,7 @@
 //! policy. Arrival curves use plain arithmetic rather than the platform's sine, so they are the same bits everywhere.
 
 pub mod diurnal;
+pub mod load;
 pub mod pollux;
 
 use std::path::{Path, PathBuf};
@@ -24,6 +25,7 @@ use crate::error::DataError;
 use crate::jobs::{JobRow, application_elasticity};
 
 pub use diurnal::DiurnalSynth;
+pub use load::LoadSynth;
 pub use pollux::PolluxSynth;
 
 /// Most jobs of a generated workload.
