@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::cluster::NodeId;
 use crate::job::JobId;
 use crate::placement::Placement;
+use crate::request::Assign;
 use crate::service::ServiceId;
 use crate::time::SimTime;
 
@@ -57,6 +58,9 @@ pub struct Plan {
     /// At most one per service and node.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub scale: Vec<Scale>,
+    /// Inference requests that are answered from now on; each once.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub assign: Vec<Assign>,
 }
 
 impl Plan {

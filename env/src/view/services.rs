@@ -54,7 +54,7 @@ impl<'a> ClusterView<'a> {
         if !self.may_train(node) {
             return 0;
         }
-        self.cluster().nodes[node as usize].gpus - self.served_on(node)
+        self.cluster().nodes[node as usize].gpus.saturating_sub(self.served_on(node))
     }
 
     /// Accelerators of `node` that training jobs hold.
@@ -142,6 +142,12 @@ impl<'a> ServiceView<'a> {
         let rates = &self.service().rates;
         let upto = (rates.index_at(self.view.now) + 1).min(rates.values().len());
         &rates.values()[..upto]
+    }
+
+    /// The same for the steps to come, to policies that are told everything.
+    pub fn future(&self) -> Option<&'a [u32]> {
+        let told = self.view.information == super::Information::Oracle;
+        told.then(|| &self.service().rates.values()[self.history().len()..])
     }
 
     /// Length of a step of [`Self::history`].

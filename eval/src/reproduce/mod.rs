@@ -12,6 +12,7 @@ mod pipeswitch;
 mod pollux_table;
 pub mod sia;
 mod themis_fairness;
+mod ties;
 pub mod tiresias;
 
 use std::path::{Path, PathBuf};
@@ -102,6 +103,7 @@ pub const REPRODUCTIONS: &[Reproduction] = &[
     fgd::TABLE,
     fgd::TIES,
     pipeswitch::TABLE,
+    ties::TABLE,
 ];
 
 impl Reproduction {
