@@ -197,9 +197,10 @@ impl Simulator {
             if here > 0 {
                 left -= here;
                 let rest = without(&self.holding[at].1, node, here);
+                let job = self.holding[at].0;
                 let held = std::mem::replace(&mut self.holding[at].1, rest.clone());
-                self.free_up(&held);
-                self.take(&rest);
+                self.free_up(job, &held);
+                self.take(job, &rest);
             }
         }
     }

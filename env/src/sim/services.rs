@@ -102,6 +102,51 @@ pub struct ServiceState {
     serving: Vec<u32>,
 }
 
+/// A change of what replicas hold on a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ServingChange {
+    /// When.
+    pub at: SimTime,
+    /// Where.
+    pub node: NodeId,
+    /// Accelerators that replicas hold there from now on.
+    pub gpus: u32,
+}
+
+/// The books of what replicas hold.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ReplicasHeld {
+    /// By node; empty where there are no services.
+    pub by_node: Vec<u32>,
+    /// Changes in order of time, where the run logs them.
+    pub log: Option<Vec<ServingChange>>,
+}
+
+impl ReplicasHeld {
+    pub fn new(scenario: &Scenario) -> Self {
+        let nodes = if scenario.workload.services.is_empty() { 0 } else { scenario.cluster.nodes.len() };
+        Self { by_node: vec![0; nodes], log: scenario.options.log_allocations.then(Vec::new) }
+    }
+
+    fn enter(&mut self, free: &mut [u32], at: SimTime, node: NodeId, gpus: u32) {
+        free[node as usize] -= gpus;
+        self.by_node[node as usize] += gpus;
+        self.note(at, node);
+    }
+
+    fn leave(&mut self, free: &mut [u32], at: SimTime, node: NodeId, gpus: u32) {
+        free[node as usize] += gpus;
+        self.by_node[node as usize] -= gpus;
+        self.note(at, node);
+    }
+
+    fn note(&mut self, at: SimTime, node: NodeId) {
+        if let Some(log) = &mut self.log {
+            log.push(ServingChange { at, node, gpus: self.by_node[node as usize] });
+        }
+    }
+}
+
 /// What happens to services and servers, in the order in which it happens at one instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum ServiceEventKind {
@@ -371,8 +416,7 @@ impl Simulator {
         let node = state.replicas.remove(at).node;
         let on = state.node_at(node);
         state.held[on] -= gpus;
-        self.free[node as usize] += gpus;
-        self.served[node as usize] -= gpus;
+        self.served.leave(&mut self.free, self.now, node, gpus);
     }
 
     /// Lets go of replicas that are too many, before anything new takes accelerators.
@@ -423,8 +467,7 @@ impl Simulator {
         let on = state.node_at(scale.node);
         state.held[on] += missing * service.gpus_per_replica;
         state.record.starts += u64::from(missing);
-        self.free[scale.node as usize] -= missing * service.gpus_per_replica;
-        self.served[scale.node as usize] += missing * service.gpus_per_replica;
+        self.served.enter(&mut self.free, now, scale.node, missing * service.gpus_per_replica);
         for _ in 0..missing {
             let phase = if until > now { ReplicaPhase::Starting { until } } else { ReplicaPhase::Ready };
             state.replicas.push(Replica { node: scale.node, phase });
