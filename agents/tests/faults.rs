@@ -8,7 +8,7 @@ use std::sync::Arc;
 use goodput_agents::heuristic::pollux::Pollux;
 use goodput_agents::heuristic::pollux::genetic::GeneticConfig;
 use goodput_agents::heuristic::{by_name, names};
-use goodput_env::cluster::{AcceleratorType, Cluster, Node};
+use goodput_env::cluster::{AcceleratorType, Cluster, Node, Pool};
 use goodput_env::model::fault::{Bugs, Cause, Causes, LogNormal, Scripted};
 use goodput_env::model::{Checkpointing, FaultModel};
 use goodput_env::plan::Plan;
@@ -50,7 +50,7 @@ fn scenario(name: &str, seed: u64, jobs: usize, shape: u32, flavour: u32) -> Arc
         1 => Cluster::homogeneous(5, 4),
         2 => Cluster::homogeneous(20, 2),
         _ => Cluster {
-            nodes: [8, 2, 4, 1, 8].map(|gpus| Node { accelerator: 0, gpus }).into(),
+            nodes: [8, 2, 4, 1, 8].map(|gpus| Node { accelerator: 0, gpus, pool: Pool::default() }).into(),
             ..Cluster::homogeneous(1, 1)
         },
     };
@@ -97,7 +97,11 @@ proptest! {
 fn no_policy_trips_over_what_breaks_where_types_differ() {
     let types =
         ["a", "b"].map(|name| AcceleratorType { name: name.into(), kind: Default::default(), memory_mib: None });
-    let nodes = [(0, 4), (1, 4), (0, 4), (1, 4), (1, 4)].map(|(accelerator, gpus)| Node { accelerator, gpus });
+    let nodes = [(0, 4), (1, 4), (0, 4), (1, 4), (1, 4)].map(|(accelerator, gpus)| Node {
+        accelerator,
+        gpus,
+        pool: Pool::default(),
+    });
     let cluster = Arc::new(Cluster { types: types.into(), nodes: nodes.into() });
     for seed in 0..8 {
         let mut workload = random_workload(&mut rng(seed, Stream::Workload), 15, 8);

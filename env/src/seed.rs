@@ -24,6 +24,10 @@ pub enum Stream {
     Initialisation = 6,
     /// Resampling in statistics.
     Bootstrap = 7,
+    /// Order among jobs submitted at once.
+    Ties = 20,
+    /// Costs of restarts that are drawn.
+    Switching = 12,
 }
 
 /// The generator of `stream` under `master`.

@@ -1,5 +1,8 @@
 //! All that a policy knows: the cluster, the active jobs, and what the run's information level lets it see of them.
 
+mod after;
+mod services;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -7,8 +10,13 @@ use crate::application::{Application, Pace};
 use crate::cluster::{Cluster, NodeId};
 use crate::job::{JobId, JobRequest, Work};
 use crate::model::{BatchLimits, GoodputModel};
-use crate::sim::{Best, JobState, JobTable, Scenario};
+use crate::request::{InferenceRequest, RequestId, ServedModel};
+use crate::sim::{Best, InstanceTable, JobState, JobTable, Loans, Scenario, ServiceState};
+use crate::tenant::{QuotaTree, Tenants};
 use crate::time::SimTime;
+
+pub use after::Afterwards;
+pub use services::ServiceView;
 
 /// What policies of a run may know about jobs, beyond what they asked for and how they ran so far.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd, Serialize, Deserialize, JsonSchema)]
@@ -71,8 +79,19 @@ pub struct Trigger {
     pub round: bool,
     /// The policy asked to be woken now.
     pub wake: bool,
+    /// The rate of a service changed, a replica became ready or went, or a lent server came home.
+    pub load: bool,
+    /// An inference request came, or something became free that a request or, where decisions fall on churn, a job may want.
+    pub request: bool,
     /// Something broke or came back, a job failed, or the scheduler itself was away.
     pub fault: bool,
+}
+
+impl Trigger {
+    /// Whether what there is to decide about has changed, rather than that it is time to.
+    pub fn is_churn(self) -> bool {
+        self.arrival || self.completion || self.load || self.fault
+    }
 }
 
 /// A part of a cluster and of its jobs: what one of several policies that share a cluster is shown, by [`ClusterView::within`].
@@ -99,8 +118,17 @@ pub struct ClusterView<'a> {
     pub batching: Batching,
     pub(crate) scenario: &'a Scenario,
     pub(crate) table: &'a JobTable,
-    pub(crate) cluster: &'a Cluster,
+    /// By node: free accelerators that training may take.
     pub(crate) free: &'a [u32],
+    /// By node: accelerators that nobody holds.
+    pub(crate) idle: &'a [u32],
+    /// By node: accelerators that replicas hold; empty where there are no services.
+    pub(crate) served: &'a [u32],
+    pub(crate) services: &'a [ServiceState],
+    pub(crate) loans: &'a Loans,
+    pub(crate) instances: &'a InstanceTable,
+    pub(crate) waiting: &'a [RequestId],
+    pub(crate) cluster: &'a Cluster,
     /// By node: failures that are not repaired yet. Empty: no node ever fails.
     pub(crate) down: &'a [u32],
     /// Jobs on show, ascending.
@@ -127,7 +155,8 @@ impl<'a> ClusterView<'a> {
         ClusterView { cluster: &part.cluster, free: &part.free, ids: &part.jobs, ..*self }
     }
 
-    /// Free accelerators by node.
+    /// Free accelerators by node that training may take: none on servers of the inference pool that are not lent; those of free inference
+    /// instances are among them, those of instances that run or are protected are not.
     pub fn free(&self) -> &'a [u32] {
         self.free
     }
@@ -140,6 +169,31 @@ impl<'a> ClusterView<'a> {
     /// Free accelerators in the cluster.
     pub fn total_free(&self) -> u32 {
         self.free.iter().sum()
+    }
+
+    /// Inference instances.
+    pub fn instances(&self) -> &'a InstanceTable {
+        self.instances
+    }
+
+    /// Inference requests that nobody answers yet, in order of (submission, id).
+    pub fn waiting_requests(&self) -> &'a [RequestId] {
+        self.waiting
+    }
+
+    /// An inference request; its duration is known when it is over.
+    pub fn request(&self, id: RequestId) -> Option<&'a InferenceRequest> {
+        self.scenario.workload.requests.get(id.index())
+    }
+
+    /// A model that requests ask for.
+    pub fn served_model(&self, model: u16) -> Option<&'a ServedModel> {
+        self.scenario.workload.served.get(model as usize)
+    }
+
+    /// Whether the run has inference requests at all, past or to come.
+    pub fn has_requests(&self) -> bool {
+        !self.scenario.workload.requests.is_empty()
     }
 
     /// Number of active jobs: submitted and not complete.
@@ -168,6 +222,16 @@ impl<'a> ClusterView<'a> {
     pub fn shared_rates(&self, one: JobId, other: JobId, kind: u16) -> Option<[f64; 2]> {
         let scenario = self.scenario;
         Some([scenario.rate_beside(one, other, kind)?, scenario.rate_beside(other, one, kind)?])
+    }
+
+    /// Who shares the cluster.
+    pub fn tenants(&self) -> &'a Tenants {
+        &self.scenario.workload.tenants
+    }
+
+    /// The quotas that hold now; `None` where nobody has any.
+    pub fn quotas(&self) -> Option<&'a QuotaTree> {
+        self.scenario.workload.tenants.quotas(self.now)
     }
 
     /// Number of jobs in the workload so far and to come; ids are below it.
@@ -295,7 +359,7 @@ impl<'a> JobView<'a> {
             return None;
         }
         match self.view.scenario.workload.jobs[self.state.id.index()].work {
-            Work::Fixed { .. } => (gpus == self.request().gpus).then_some(1.0),
+            Work::Fixed { .. } => self.request().linear_rate(gpus),
             Work::Steps { class, .. } if gpus == self.request().gpus => {
                 self.view.scenario.speeds.steps_per_sec(class, kind)
             }

@@ -14,6 +14,7 @@ use goodput_env::gym::Reward;
 use goodput_env::job::Workload;
 use goodput_env::model::{Checkpointing, FaultModel, SwitchCost};
 use goodput_env::sim::{Resize, Rounds, Scenario, SimOptions};
+use goodput_env::tie_break::TieBreak;
 use goodput_env::time::SimTime;
 use goodput_env::view::{Batching, Information};
 use schemars::JsonSchema;
@@ -71,7 +72,7 @@ pub struct EnvironmentConfig {
     pub round_secs: Option<f64>,
     /// Whether policies are also asked on each arrival and completion.
     pub on_churn: bool,
-    /// Cost of changing a job's placement, by name: `zero`, `pollux_const`.
+    /// Cost of changing a job's placement, by name: `zero`, `pollux_const`, `deepboot_afe`, ... as `goodput list switch-costs` names them.
     pub switch_cost: String,
     /// How a running job's change of size is carried out.
     pub resize: Resize,
@@ -85,6 +86,8 @@ pub struct EnvironmentConfig {
     pub batching: Batching,
     /// What policies know.
     pub information: Information,
+    /// Who goes first among jobs submitted at the same instant, and with it the last tie-break of every policy.
+    pub tie_break: TieBreak,
     /// Episodes and runs are cut off here, seconds; absent: never.
     pub horizon_secs: Option<f64>,
     /// Job slots in an observation.
@@ -105,6 +108,7 @@ impl Default for EnvironmentConfig {
             checkpoint: None,
             batching: Batching::Catalog,
             information: Information::Estimate { sigma: 0.5 },
+            tie_break: TieBreak::Trace,
             horizon_secs: None,
             slots: 64,
             reward: Reward::default(),
@@ -138,6 +142,7 @@ pub enum SetupError {
 pub struct Setup {
     template: Scenario,
     source: Source,
+    tie_break: TieBreak,
 }
 
 #[derive(Clone, Debug)]
@@ -170,7 +175,8 @@ impl Setup {
             }
         };
         let empty = Arc::new(Workload::new(applications, Vec::new()));
-        Ok(Self { template: Scenario::new(cluster, empty, options, 0), source })
+        let template = Scenario::new(cluster, empty, options, 0);
+        Ok(Self { template, source, tie_break: environment.tie_break })
     }
 
     /// The scenario of `seed`.
@@ -178,6 +184,14 @@ impl Setup {
         let workload = match &self.source {
             Source::Synthetic(generator) => Arc::new(generator.generate(seed)),
             Source::Fixed(workload) => workload.clone(),
+        };
+        let workload = match self.tie_break {
+            TieBreak::Trace => workload,
+            other => {
+                let mut workload = Workload::clone(&workload);
+                other.arrange(&mut workload.jobs, seed);
+                Arc::new(workload)
+            }
         };
         Arc::new(self.template.with_jobs(workload, seed))
     }
@@ -259,12 +273,17 @@ impl EnvironmentConfig {
         self.faults.as_ref().map_or(Ok(()), faults::check_faults)?;
         self.checkpoint.as_ref().map_or(Ok(()), faults::check_checkpoint)?;
         let switch_cost = SwitchCost::by_name(&self.switch_cost).ok_or_else(|| {
-            value("environment.switch_cost", self.switch_cost.clone(), &SwitchCost::NAMES.join(" or "))
+            value("environment.switch_cost", self.switch_cost.clone(), &SwitchCost::names().join(" or "))
         })?;
+        // Some models are of systems in which a job goes on while its size changes.
+        let resize = match self.resize {
+            Resize::StopRestart if switch_cost.overlaps() => Resize::Overlapped,
+            resize => resize,
+        };
         Ok(SimOptions {
             rounds: Rounds { period, on_churn: self.on_churn },
             switch_cost,
-            resize: self.resize,
+            resize,
             interference: self.interference,
             faults: self.faults.clone(),
             checkpoint: self.checkpoint,

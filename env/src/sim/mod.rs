@@ -9,14 +9,18 @@ mod events;
 mod faults;
 mod health;
 mod holding;
+mod instances;
+mod loans;
 mod options;
 mod profile;
 mod record;
 mod replay;
+mod requests;
 mod resize;
 mod saving;
 mod scenario;
 mod segment;
+mod services;
 mod speeds;
 mod state;
 
@@ -37,11 +41,20 @@ use crate::view::{ClusterView, Information, Trigger};
 
 use events::{EventKind, EventQueue};
 use health::Health;
+pub use instances::{Instance, InstanceState, InstanceTable};
+pub(crate) use loans::Loans;
+pub use loans::{Loan, LoanRecord};
 pub use options::{EpochEnd, Release, Rounds, SimOptions};
 pub use profile::{Profile, TypeProfile};
-pub use record::{AllocationChange, FaultRecord, HardwareRecord, JobRecord, Outcome};
+pub use record::{
+    AllocationChange, FaultRecord, HardwareRecord, InstanceUsage, JobRecord, Outcome, RequestRecord, Served,
+};
+pub use requests::InstanceOptions;
+use requests::Requests;
 pub use resize::Resize;
 pub use scenario::Scenario;
+use services::Services;
+pub use services::{LatencyCounts, Replica, ReplicaPhase, ServiceOnNode, ServiceRecord, ServiceState};
 pub use speeds::{Best, Speeds};
 pub use state::{JobState, JobTable, Phase};
 
@@ -89,6 +102,18 @@ pub enum SimError {
         /// Name of the first.
         first: String,
     },
+    /// Requests wait and the policy answers none.
+    #[error(
+        "stalled at {at}: {waiting} requests for inference wait, first for {model}, and the policy answers none; NAME+ats-i does beside training policy NAME"
+    )]
+    Unserved {
+        /// When.
+        at: SimTime,
+        /// Requests waiting.
+        waiting: usize,
+        /// The model that the first asks for.
+        model: String,
+    },
 }
 
 /// Where a run stands.
@@ -108,7 +133,9 @@ pub struct Simulator {
     scenario: Arc<Scenario>,
     now: SimTime,
     table: JobTable,
+    /// Accelerators by node that neither jobs nor instances which run or are protected hold.
     free: Vec<u32>,
+    requests: Requests,
     queue: EventQueue,
     /// Jobs that have arrived are those below.
     arrived: usize,
@@ -125,6 +152,10 @@ pub struct Simulator {
     distributed: Vec<u32>,
     /// By node: when the last job that was told to leave accelerators there has left them. Empty where changes of size stop a job.
     drained: Vec<SimTime>,
+    services: Services,
+    /// By node: accelerators that replicas hold; empty where there are no services.
+    served: Vec<u32>,
+    loans: Loans,
     in_system: u32,
     job_millis: i64,
     gpu_millis: i64,
@@ -161,11 +192,21 @@ impl Simulator {
                 faults: FaultRecord::default(),
             })
             .collect();
+        let workload = &scenario.workload;
+        let requests = Requests {
+            instances: InstanceTable::new(workload.served.len(), free.len()),
+            records: workload.requests.iter().map(|request| RequestRecord::new(request.submit)).collect(),
+            ..Requests::default()
+        };
         Self {
+            requests,
             now: SimTime::ZERO,
             table: JobTable::new(jobs.len()),
             distributed: vec![0; free.len()],
             drained: vec![SimTime::ZERO; if overlaps { free.len() } else { 0 }],
+            services: Services::new(&scenario),
+            served: vec![0; if scenario.workload.services.is_empty() { 0 } else { free.len() }],
+            loans: Loans::new(&scenario.cluster),
             free,
             queue: EventQueue::with_capacity(4 * room),
             arrived: 0,
@@ -216,13 +257,19 @@ impl Simulator {
         let health = self.health.as_deref();
         ClusterView {
             now: self.now,
-            trigger: self.trigger,
+            trigger: Trigger { request: self.requests.due, ..self.trigger },
             information: self.scenario.options.information,
             batching: self.scenario.options.batching,
             scenario: &self.scenario,
             table: &self.table,
+            free: if self.loans.open.is_empty() { &self.free } else { &self.loans.open },
+            idle: &self.free,
+            served: &self.served,
+            services: &self.services.states,
+            loans: &self.loans,
+            instances: &self.requests.instances,
+            waiting: &self.requests.waiting,
             cluster: health.map_or(&self.scenario.cluster, |health| &health.cluster),
-            free: &self.free,
             down: health.map_or(&[], |health| &health.down),
             ids: self.table.active(),
         }
@@ -254,8 +301,11 @@ impl Simulator {
             self.records[id.index()] = record_of(self.table.state(id), &self.records[id.index()], now, None);
             self.idle_gpu_millis += self.table.state(id).idle_gpu_millis(now);
         }
-        let truncated = self.records.iter().any(|record| record.left().is_none());
+        let unanswered = self.requests.records.iter().any(|record| record.finish.is_none());
+        let truncated = unanswered || self.records.iter().any(|record| record.left().is_none());
         Outcome {
+            services: self.service_records(),
+            loans: self.loan_record(),
             end: now,
             truncated,
             idle_gpu_millis: self.idle_gpu_millis,
@@ -263,6 +313,11 @@ impl Simulator {
             decisions: self.decisions,
             events: self.events,
             allocations: std::mem::take(&mut self.allocations),
+            requests: self.requests.records,
+            instance_usage: self.requests.usage,
+            instance_run_millis: self.requests.run_millis,
+            instance_cold_millis: self.requests.cold_millis,
+            instance_protect_millis: self.requests.protect_millis,
             jobs: self.records,
         }
     }
@@ -278,6 +333,7 @@ impl Simulator {
     /// [`SimError`] where a job leaves its profile or the run stalls.
     pub fn run_until_decision(&mut self) -> Result<Status, SimError> {
         self.trigger = Trigger::default();
+        self.requests.due = false;
         let horizon = self.scenario.options.horizon.unwrap_or(SimTime::NEVER);
         loop {
             self.drop_void_events();
@@ -285,11 +341,19 @@ impl Simulator {
             let phase = self.queue.peek();
             let round = self.next_round(arrival);
             let wake = self.next_wake(arrival);
+            let load = self.next_service_event();
+            let load_at = load.map_or(SimTime::NEVER, |event| event.at);
+            let request = self.next_request();
+            let lifecycle = self.next_lifecycle(request, arrival);
             let fault = self.next_fault(arrival);
-            let next = arrival.min(round).min(wake).min(fault).min(phase.map_or(SimTime::NEVER, |event| event.at));
-            let churned = self.trigger.arrival || self.trigger.completion || self.trigger.fault;
-            if churned && self.scenario.options.rounds.on_churn && next > self.now && !self.is_headless() {
+            let jobs = arrival.min(round).min(wake).min(phase.map_or(SimTime::NEVER, |event| event.at));
+            let next = jobs.min(fault).min(load_at).min(request).min(lifecycle);
+            let headless = self.is_headless();
+            if self.trigger.is_churn() && self.scenario.options.rounds.on_churn && next > self.now && !headless {
                 return Ok(self.decision());
+            }
+            if self.requests.due && next > self.now && !headless {
+                return Ok(self.request_decision());
             }
             if next == SimTime::NEVER {
                 return self.at_rest();
@@ -299,6 +363,18 @@ impl Simulator {
                 return Ok(Status::Truncated);
             }
             self.advance(next);
+            if let Some(event) = load.filter(|event| event.at == next) {
+                self.service_event(event)?;
+                continue;
+            }
+            if lifecycle == next {
+                self.instance_due();
+                continue;
+            }
+            if request == next {
+                self.request_arrives();
+                continue;
+            }
             match phase {
                 Some(event) if event.at == next && (event.kind != EventKind::PhaseAfterRound || round > next) => {
                     self.queue.pop();
@@ -344,6 +420,8 @@ impl Simulator {
         self.guard = guard;
         checked.map_err(|violations| SimError::Refused { at: self.now, violations })?;
         // Every release comes before every allocation, so that the order within a plan does not matter.
+        plan.scale.iter().for_each(|scale| self.scale_in(scale));
+        self.lend_and_call_back(plan);
         for change in &plan.changes {
             if self.is_free_move(change) {
                 self.relabel(change);
@@ -356,6 +434,7 @@ impl Simulator {
                 }
             }
         }
+        self.assign(&plan.assign);
         for change in &plan.changes {
             if self.differs(change) {
                 match self.table.state(change.job).is_allocated() {
@@ -364,8 +443,13 @@ impl Simulator {
                 }
             }
         }
+        self.bring_home();
+        plan.scale.iter().for_each(|scale| self.scale_out(scale));
+        self.evict_instances(plan);
         self.rechoose_batches()?;
-        self.update_interference()
+        self.update_interference()?;
+        self.refresh_open();
+        Ok(())
     }
 
     fn differs(&self, change: &Change) -> bool {
@@ -373,11 +457,18 @@ impl Simulator {
         state.placement != change.placement || state.partner != change.partner
     }
 
+    /// Whether there is anything to decide about.
+    fn has_active(&self) -> bool {
+        !self.table.active().is_empty() || self.services.are_live()
+    }
+
+    /// Whether the policy is there to decide about it.
     fn is_asked(&self) -> bool {
-        !self.table.active().is_empty() && !self.is_headless()
+        self.has_active() && !self.is_headless()
     }
 
     fn decision(&mut self) -> Status {
+        self.refresh_open();
         self.decisions += 1;
         self.idle_decisions += 1;
         self.wake = SimTime::NEVER;
@@ -386,7 +477,7 @@ impl Simulator {
 
     fn at_rest(&self) -> Result<Status, SimError> {
         match self.table.active().first() {
-            None => Ok(Status::Complete),
+            None => self.unserved().map_or(Ok(Status::Complete), Err),
             Some(&first) => Err(self.stalled(first)),
         }
     }
@@ -418,7 +509,7 @@ impl Simulator {
             return SimTime::NEVER;
         };
         let after = self.last_round + period;
-        let idle = self.table.active().is_empty() && self.holding.is_empty();
+        let idle = !self.has_active() && self.holding.is_empty();
         let from = match idle {
             false => after.max(self.now),
             true if arrival == SimTime::NEVER => return SimTime::NEVER,
@@ -433,14 +524,15 @@ impl Simulator {
 
     /// Whether only the policy could still change anything, and has not for long.
     fn has_stalled(&self, arrival: SimTime) -> bool {
-        let nothing_due = arrival == SimTime::NEVER && self.queue.peek().is_none() && !self.awaits_repair();
-        self.idle_decisions > STALL_LIMIT && nothing_due
+        let nothing_due = arrival == SimTime::NEVER && self.queue.peek().is_none() && self.services.peek().is_none();
+        self.idle_decisions > STALL_LIMIT && nothing_due && !self.awaits_repair()
     }
 
     fn advance(&mut self, to: SimTime) {
         let span = (to - self.now).as_millis();
         self.job_millis += i64::from(self.in_system) * span;
         self.gpu_millis += i64::from(self.held) * span;
+        self.advance_instances(span);
         if let Some(health) = &mut self.health {
             health.record.out_gpu_millis += i64::from(health.out) * span;
         }
@@ -511,6 +603,7 @@ impl Simulator {
             self.give_back(job, &placement);
         }
         self.table.remove(job);
+        self.bring_home();
         Ok(())
     }
 }

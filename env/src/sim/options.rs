@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::requests::InstanceOptions;
 use super::resize::Resize;
 use crate::model::{Checkpointing, FaultModel, SwitchCost};
 use crate::time::SimTime;
@@ -52,6 +53,8 @@ pub struct SimOptions {
     /// Whether a job that keeps its accelerator type and its replicas per node changes nodes for free, as in simulators that do not
     /// tell equal nodes apart (Sia artifact). It is no restart then.
     pub free_moves: bool,
+    /// How inference instances live, in workloads with requests.
+    pub instances: InstanceOptions,
     /// Slowdown, in [0, 1), of distributed jobs that share a node with another one.
     pub interference: f64,
     /// How jobs choose their batch size.
@@ -78,6 +81,7 @@ impl SimOptions {
             switch_cost: SwitchCost::Constant { millis: 30_000 },
             resize: Resize::StopRestart,
             free_moves: false,
+            instances: InstanceOptions::DEEPBOOT,
             interference: 0.0,
             batching: Batching::Catalog,
             information: Information::Estimate { sigma: 0.5 },

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::{LoanRecord, ServiceRecord};
 use crate::job::JobId;
 use crate::time::SimTime;
 
@@ -79,6 +80,53 @@ pub struct AllocationChange {
     pub nodes: u32,
 }
 
+/// How a request found its instance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Served {
+    /// Protected, so warm.
+    Hit,
+    /// Free, and still warm.
+    Reused,
+    /// It was started for it.
+    Cold,
+}
+
+/// The outcome of one inference request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RequestRecord {
+    /// When it came.
+    pub submit: SimTime,
+    /// When an instance took it; a cold start follows that.
+    pub start: Option<SimTime>,
+    /// When it was answered.
+    pub finish: Option<SimTime>,
+    /// How it found its instance.
+    pub served: Option<Served>,
+}
+
+impl RequestRecord {
+    pub(super) fn new(submit: SimTime) -> Self {
+        Self { submit, start: None, finish: None, served: None }
+    }
+
+    /// From submission to answer.
+    pub fn latency(&self) -> Option<SimTime> {
+        Some(self.finish? - self.submit)
+    }
+}
+
+/// Instances from a moment on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InstanceUsage {
+    /// When.
+    pub at: SimTime,
+    /// Instances that start or answer from now on.
+    pub running: u32,
+    /// Instances that are protected.
+    pub protected: u32,
+}
+
 /// Everything a finished run tells.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
@@ -86,12 +134,26 @@ pub struct Outcome {
     pub jobs: Vec<JobRecord>,
     /// Allocation changes in time order, where they were logged.
     pub allocations: Vec<AllocationChange>,
+    /// One record per service, by id.
+    pub services: Vec<ServiceRecord>,
+    /// What lending came to.
+    pub loans: LoanRecord,
     /// When the run ended.
     pub end: SimTime,
     /// Whether the horizon cut it off.
     pub truncated: bool,
     /// Accelerator time held without use because a job restarted or grew, all jobs, GPU-milliseconds.
     pub idle_gpu_millis: i64,
+    /// One record per inference request of the workload, by id.
+    pub requests: Vec<RequestRecord>,
+    /// Instances over time, where allocations were logged.
+    pub instance_usage: Vec<InstanceUsage>,
+    /// Accelerator time of instances that ran, cold starts included, milliseconds.
+    pub instance_run_millis: i64,
+    /// Accelerator time of cold starts, milliseconds.
+    pub instance_cold_millis: i64,
+    /// Accelerator time of instances that were protected, milliseconds.
+    pub instance_protect_millis: i64,
     /// What broke.
     pub hardware: HardwareRecord,
     /// Decisions taken.

@@ -27,6 +27,7 @@ pub fn fixed(name: &str, submit: i64, gpus: u32, secs: i64) -> JobSpec {
         gpus,
         batch_size: None,
         elasticity: Elasticity::Rigid,
+        ..JobRequest::default()
     };
     JobSpec { request, work: Work::Fixed { duration: SimTime::from_secs(secs) } }
 }
@@ -39,6 +40,7 @@ pub fn elastic(name: &str, submit: i64, max: u32) -> JobSpec {
         gpus: 1,
         batch_size: None,
         elasticity: Elasticity::Elastic { min: 1, max },
+        ..JobRequest::default()
     };
     JobSpec { request, work: Work::Application { index: 0 } }
 }
