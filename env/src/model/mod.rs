@@ -14,6 +14,7 @@
 //! - [`fit`](mod@fit): throughput parameters from profiled step times.
 //! - [`measured`]: step times straight from a profile, which is what the published simulators call the truth.
 //! - [`interference`]: what distributed jobs that share a node cost each other.
+//! - [`sharing`]: one accelerator for several jobs.
 //! - [`switching`]: what a change of allocation costs.
 //! - [`learning_rate`]: how the learning rate follows the batch.
 //! - [`autoscale`]: how many nodes to rent.
@@ -26,6 +27,7 @@ pub mod goodput;
 pub mod interference;
 pub mod learning_rate;
 pub mod measured;
+pub mod sharing;
 pub mod switching;
 pub mod throughput;
 
