@@ -4,12 +4,16 @@
 //! - [`framework`]: the extension points of kube-scheduler, and plugins.
 //! - [`placement`]: which nodes, once it is decided how many accelerators.
 //! - [`quotas`]: what tenants may hold, for policies that go by it.
+//! - [`knapsack`]: of each job one of several sizes, for the largest sum of values.
 //! - [`learned`]: nets and update rules (behind the feature `learn`), the plain forward pass, the policy that plays rounds.
+//! - [`resilience`]: policies around policies: reserved capacity, bad nodes left alone, crash loops slowed down.
 //! - [`bundle`]: what training writes and everything else reads.
 
 pub mod bundle;
 pub mod framework;
 pub mod heuristic;
+pub mod knapsack;
 pub mod learned;
 pub mod placement;
 pub mod quotas;
+pub mod resilience;

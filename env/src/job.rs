@@ -6,7 +6,9 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::application::Application;
-use crate::tenant::Tenants;
+use crate::request::{InferenceRequest, ServedModel};
+use crate::service::Service;
+use crate::tenant::{Tenants, UNIT_WEIGHT};
 use crate::time::SimTime;
 
 /// Index of a job in its workload, which is sorted by submission: ids ascend with time.
@@ -54,6 +56,33 @@ pub struct JobRequest {
     /// The higher the earlier, where a policy goes by it.
     #[serde(default)]
     pub priority: i32,
+    /// Its part of what is shared fairly among jobs, in thousandths.
+    #[serde(default = "unit_weight")]
+    pub weight_milli: u32,
+    /// When it is to be done.
+    #[serde(default)]
+    pub deadline: Option<SimTime>,
+}
+
+fn unit_weight() -> u32 {
+    UNIT_WEIGHT
+}
+
+impl Default for JobRequest {
+    /// One accelerator at time zero.
+    fn default() -> Self {
+        Self {
+            name: String::new(),
+            tenant: 0,
+            submit: SimTime::ZERO,
+            gpus: 1,
+            batch_size: None,
+            elasticity: Elasticity::Rigid,
+            priority: 0,
+            weight_milli: UNIT_WEIGHT,
+            deadline: None,
+        }
+    }
 }
 
 impl JobRequest {
@@ -125,7 +154,7 @@ pub struct JobSpec {
     pub work: Work,
 }
 
-/// The jobs of one run and the applications they train.
+/// The jobs of one run, the applications they train, and the services beside them.
 #[derive(Clone, Debug, Default)]
 pub struct Workload {
     /// Applications that jobs refer to.
@@ -139,6 +168,12 @@ pub struct Workload {
     pub models: BTreeMap<String, Arc<str>>,
     /// Who submits the jobs, where anything is known of them.
     pub tenants: Arc<Tenants>,
+    /// Inference services that run beside the jobs.
+    pub services: Vec<Arc<Service>>,
+    /// Inference requests in ascending order of submission.
+    pub requests: Vec<InferenceRequest>,
+    /// Models that requests ask for.
+    pub served: Vec<ServedModel>,
 }
 
 impl Workload {

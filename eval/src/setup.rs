@@ -2,6 +2,10 @@
 //!
 //! `sim`, `train` and `eval` share these tables, so one file describes a run whatever is done with it.
 
+mod faults;
+
+mod tenants;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -10,13 +14,16 @@ use goodput_datasets::{Catalog, DataError, read_workload};
 use goodput_env::cluster::Cluster;
 use goodput_env::gym::Reward;
 use goodput_env::job::Workload;
-use goodput_env::model::SwitchCost;
+use goodput_env::model::{Checkpointing, FaultModel, SwitchCost};
 use goodput_env::sim::{Resize, Rounds, Scenario, SimOptions};
+use goodput_env::tie_break::TieBreak;
 use goodput_env::time::SimTime;
 use goodput_env::view::{Batching, Information};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
+
+pub use tenants::{Burst, CohortConfig, QuotaChangeConfig, QuotaConfig, TenantConfig};
 
 /// The machines: `[[cluster.groups]]`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -43,7 +50,7 @@ fn any_accelerator() -> String {
     "gpu".into()
 }
 
-/// The jobs: `[workload.synthetic.diurnal]`, `[workload.synthetic.pollux]` or `[workload.file]`.
+/// The jobs: `[workload.synthetic.diurnal]`, `[workload.synthetic.pollux]`, `[workload.file]` or `[[workload.bursts]]`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum WorkloadConfig {
@@ -51,6 +58,8 @@ pub enum WorkloadConfig {
     Synthetic(SynthConfig),
     /// Read from a file, the same for each seed.
     File(FileWorkload),
+    /// Written down, the same for each seed.
+    Bursts(Vec<Burst>),
 }
 
 /// A workload in a file.
@@ -69,16 +78,22 @@ pub struct EnvironmentConfig {
     pub round_secs: Option<f64>,
     /// Whether policies are also asked on each arrival and completion.
     pub on_churn: bool,
-    /// Cost of changing a job's placement, by name: `zero`, `pollux_const`.
+    /// Cost of changing a job's placement, by name: `zero`, `pollux_const`, `deepboot_afe`, ... as `goodput list switch-costs` names them.
     pub switch_cost: String,
     /// How a running job's change of size is carried out.
     pub resize: Resize,
     /// Slowdown, in [0, 1), of distributed jobs that share a node.
     pub interference: f64,
+    /// What breaks; absent: nothing.
+    pub faults: Option<FaultModel>,
+    /// How jobs write checkpoints; absent: only jobs that are stopped by plan save their work.
+    pub checkpoint: Option<Checkpointing>,
     /// How jobs choose their batch size.
     pub batching: Batching,
     /// What policies know.
     pub information: Information,
+    /// Who goes first among jobs submitted at the same instant, and with it the last tie-break of every policy.
+    pub tie_break: TieBreak,
     /// Episodes and runs are cut off here, seconds; absent: never.
     pub horizon_secs: Option<f64>,
     /// Job slots in an observation.
@@ -95,8 +110,11 @@ impl Default for EnvironmentConfig {
             switch_cost: "pollux_const".into(),
             resize: Resize::StopRestart,
             interference: 0.0,
+            faults: None,
+            checkpoint: None,
             batching: Batching::Catalog,
             information: Information::Estimate { sigma: 0.5 },
+            tie_break: TieBreak::Trace,
             horizon_secs: None,
             slots: 64,
             reward: Reward::default(),
@@ -123,6 +141,9 @@ pub enum SetupError {
     /// The generator's settings make no workload.
     #[error("workload.synthetic: {0}")]
     Synthetic(#[from] SynthError),
+    /// Tenants contradict each other or the cluster.
+    #[error("tenants: {0}")]
+    Tenants(goodput_env::tenant::TenantError),
 }
 
 /// Scenarios by seed.
@@ -130,12 +151,15 @@ pub enum SetupError {
 pub struct Setup {
     template: Scenario,
     source: Source,
+    tenants: Vec<TenantConfig>,
+    tie_break: TieBreak,
 }
 
 #[derive(Clone, Debug)]
 enum Source {
     Synthetic(Box<Generator>),
     Fixed(Arc<Workload>),
+    Bursts(Vec<Burst>, Arc<Workload>),
 }
 
 impl Setup {
@@ -151,6 +175,7 @@ impl Setup {
         let catalog = Catalog::shipped();
         let cluster = Arc::new(cluster.build()?);
         let options = environment.options()?;
+        options.faults.as_ref().map_or(Ok(()), |model| faults::check_script(model, &cluster))?;
         let (source, applications) = match workload {
             WorkloadConfig::Synthetic(config) => {
                 (Source::Synthetic(Box::new(config.build(catalog)?)), catalog.applications.clone())
@@ -159,16 +184,77 @@ impl Setup {
                 let loaded = Arc::new(read_workload(&file.path, catalog)?.workload);
                 (Source::Fixed(loaded.clone()), loaded.applications.clone())
             }
+            WorkloadConfig::Bursts(bursts) => {
+                let workload = tenants::scripted(bursts, &[])?;
+                (Source::Bursts(bursts.clone(), Arc::new(workload)), Vec::new())
+            }
         };
         let empty = Arc::new(Workload::new(applications, Vec::new()));
-        Ok(Self { template: Scenario::new(cluster, empty, options, 0), source })
+        let template = Scenario::new(cluster, empty, options, 0);
+        let tenants = Vec::new();
+        Ok(Self { template, source, tenants, tie_break: environment.tie_break })
+    }
+
+    /// With declared tenants, those of the workload in their order.
+    ///
+    /// # Errors
+    /// [`SetupError`] naming the key, the tenant or the cohort, or a tenant of the workload that is not declared.
+    pub fn with_tenants(mut self, tenants: &[TenantConfig], cohorts: &[CohortConfig]) -> Result<Self, SetupError> {
+        if tenants.is_empty() && cohorts.is_empty() {
+            return Ok(self);
+        }
+        let types: Vec<&str> = self.template.cluster.types.iter().map(|of| &*of.name).collect();
+        let built = Arc::new(tenants::build(tenants, cohorts, &types)?);
+        match &mut self.source {
+            Source::Synthetic(generator) => {
+                let found = generator.tenants().len();
+                if found > tenants.len() {
+                    return Err(SetupError::Value {
+                        key: "tenants",
+                        value: format!("{} declared", tenants.len()),
+                        expected: format!("one [[tenants]] for each of the {found} tenants of the workload"),
+                    });
+                }
+            }
+            Source::Fixed(workload) => {
+                let workload = Arc::make_mut(workload);
+                tenants::assign(workload, tenants)?;
+                workload.tenants = built.clone();
+            }
+            Source::Bursts(bursts, workload) => {
+                let mut scripted = tenants::scripted(bursts, tenants)?;
+                tenants::assign(&mut scripted, tenants)?;
+                scripted.tenants = built.clone();
+                *workload = Arc::new(scripted);
+            }
+        }
+        let mut empty = Workload::clone(&self.template.workload);
+        empty.tenants = built;
+        self.template.workload = Arc::new(empty);
+        self.tenants = tenants.to_vec();
+        Ok(self)
     }
 
     /// The scenario of `seed`.
     pub fn scenario(&self, seed: u64) -> Arc<Scenario> {
         let workload = match &self.source {
-            Source::Synthetic(generator) => Arc::new(generator.generate(seed)),
-            Source::Fixed(workload) => workload.clone(),
+            Source::Synthetic(generator) => {
+                let mut workload = generator.generate(seed);
+                // The declared tenants are no fewer than the generator's.
+                if tenants::assign(&mut workload, &self.tenants).is_ok() {
+                    workload.tenants = self.template.workload.tenants.clone();
+                }
+                Arc::new(workload)
+            }
+            Source::Fixed(workload) | Source::Bursts(_, workload) => workload.clone(),
+        };
+        let workload = match self.tie_break {
+            TieBreak::Trace => workload,
+            other => {
+                let mut workload = Workload::clone(&workload);
+                other.arrange(&mut workload.jobs, seed);
+                Arc::new(workload)
+            }
         };
         Arc::new(self.template.with_jobs(workload, seed))
     }
@@ -247,14 +333,23 @@ impl EnvironmentConfig {
                 "a positive number of seconds",
             ));
         }
+        self.faults.as_ref().map_or(Ok(()), faults::check_faults)?;
+        self.checkpoint.as_ref().map_or(Ok(()), faults::check_checkpoint)?;
         let switch_cost = SwitchCost::by_name(&self.switch_cost).ok_or_else(|| {
-            value("environment.switch_cost", self.switch_cost.clone(), &SwitchCost::NAMES.join(" or "))
+            value("environment.switch_cost", self.switch_cost.clone(), &SwitchCost::names().join(" or "))
         })?;
+        // Some models are of systems in which a job goes on while its size changes.
+        let resize = match self.resize {
+            Resize::StopRestart if switch_cost.overlaps() => Resize::Overlapped,
+            resize => resize,
+        };
         Ok(SimOptions {
             rounds: Rounds { period, on_churn: self.on_churn },
             switch_cost,
-            resize: self.resize,
+            resize,
             interference: self.interference,
+            faults: self.faults.clone(),
+            checkpoint: self.checkpoint,
             batching: self.batching,
             information: self.information,
             horizon: span("environment.horizon_secs", self.horizon_secs)?,

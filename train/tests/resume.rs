@@ -21,6 +21,8 @@ fn experiment() -> Experiment {
         seed: 3,
         cluster: ClusterConfig { groups: vec![NodeGroup { accelerator: "t4".into(), nodes: 4, gpus_per_node: 4 }] },
         workload: WorkloadConfig::Synthetic(goodput_datasets::synth::SynthConfig::Diurnal(synthetic)),
+        tenants: Vec::new(),
+        cohorts: Vec::new(),
         environment: EnvironmentConfig { slots: 16, ..Default::default() },
         agent: Some(AgentConfig::Ppo(PpoAgent {
             envs: 6,

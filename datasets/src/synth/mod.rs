@@ -166,7 +166,7 @@ impl Generator {
                 gpus: draw.gpus,
                 batch_size: Some(draw.batch_size),
                 elasticity: application_elasticity(application, draw.gpus),
-                priority: 0,
+                ..JobRequest::default()
             };
             JobSpec { request, work: Work::Application { index: draw.application } }
         });
@@ -190,6 +190,7 @@ impl Generator {
                 application: Some(application.clone()),
                 // Zero-padded so that names sort as indices do.
                 tenant: Some(format!("tenant-{:03}", draw.tenant)),
+                ..JobRow::default()
             }
         };
         self.draws(seed).into_iter().enumerate().map(row).collect()

@@ -1,10 +1,10 @@
 //! The numbers of a run that metrics are made of, collected in one pass.
 
-use goodput_env::sim::{Outcome, Scenario};
+use goodput_env::sim::{JobRecord, Outcome, Scenario};
 
 use super::{
-    Reference, bounded_slowdown, finish_time_fairness, isolated_secs, jct_secs, productive_gpu_millis,
-    queueing_delay_secs, reference_gpu_secs,
+    Reference, Reliability, TenantFacts, bounded_slowdown, finish_time_fairness, isolated_secs, jct_secs,
+    productive_gpu_millis, queueing_delay_secs, reference_gpu_secs, tenant_facts,
 };
 
 /// A run, ready to be measured. Lists over jobs hold completed jobs in order of their ids, unless said otherwise.
@@ -36,6 +36,10 @@ pub struct RunFacts<'a> {
     pub unfinished: usize,
     /// Decisions taken.
     pub decisions: u64,
+    /// What faults and checkpoints cost; `None` where there are neither.
+    pub reliability: Option<Reliability>,
+    /// What each tenant got; empty where the tenants are not known.
+    pub tenants: Vec<TenantFacts>,
 }
 
 impl<'a> RunFacts<'a> {
@@ -45,7 +49,10 @@ impl<'a> RunFacts<'a> {
         let isolated = isolated_secs(scenario, &reference, outcome);
         let work = outcome.jobs.iter().filter(|job| job.finish.is_some());
         let work = work.map(|job| reference_gpu_secs(scenario, &reference, job.job)).sum();
-        Self::with_isolated(outcome, scenario.cluster.total_gpus(), &isolated, work)
+        let options = &scenario.options;
+        let reliability = (options.faults.is_some() || options.checkpoint.is_some()).then(|| Reliability::new(outcome));
+        let facts = Self::with_isolated(outcome, scenario.cluster.total_gpus(), &isolated, work);
+        Self { reliability, tenants: tenant_facts(scenario, outcome), ..facts }
     }
 
     /// As [`Self::new`] with given isolated times by job, seconds, and given work of the completed jobs, GPU-seconds.
@@ -69,10 +76,18 @@ impl<'a> RunFacts<'a> {
             reference_gpu_secs,
             makespan_secs: makespan_secs(outcome),
             capacity_gpus,
-            unfinished: jobs.iter().filter(|job| job.finish.is_none()).count(),
+            unfinished: jobs.iter().filter(|job| job.left().is_none()).count(),
             decisions: outcome.decisions,
+            reliability: None,
+            tenants: Vec::new(),
             outcome,
         }
+    }
+
+    /// Jobs submitted before the run ended.
+    pub fn arrived(&self) -> impl Iterator<Item = &'a JobRecord> + use<'a> {
+        let outcome = self.outcome;
+        outcome.jobs.iter().filter(|job| job.submit <= outcome.end)
     }
 
     /// `gpu_secs` over capacity times makespan; `None` for a run without extent.

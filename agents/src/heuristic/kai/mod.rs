@@ -181,7 +181,7 @@ impl<'a, 'v> Cycle<'a, 'v> {
             }
         }
         running.sort_by_key(|of| (of.priority, Reverse(of.since), of.job));
-        let capacity = view.cluster().total_gpus();
+        let capacity = crate::quotas::capacity(view).iter().sum::<u64>() as u32;
         let queues: Vec<Queue> = tenants
             .keys()
             .map(|&tenant| {
