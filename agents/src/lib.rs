@@ -7,6 +7,8 @@
 //! - [`knapsack`]: of each job one of several sizes, for the largest sum of values.
 //! - [`learned`]: nets and update rules (behind the feature `learn`), the plain forward pass, the policy that plays rounds.
 //! - [`resilience`]: policies around policies: reserved capacity, bad nodes left alone, crash loops slowed down.
+//! - [`loaning`]: servers of the inference pool that training borrows.
+//! - [`serving`]: how many replicas of inference services, and where.
 //! - [`bundle`]: what training writes and everything else reads.
 
 pub mod bundle;
@@ -14,6 +16,8 @@ pub mod framework;
 pub mod heuristic;
 pub mod knapsack;
 pub mod learned;
+pub mod loaning;
 pub mod placement;
 pub mod quotas;
 pub mod resilience;
+pub mod serving;

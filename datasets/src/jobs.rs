@@ -107,13 +107,8 @@ fn resolve(row: &JobRow, catalog: &Catalog) -> Result<(Work, Elasticity), RowPro
             Ok((Work::Application { index }, elasticity))
         }
         (None, _, Some(duration)) => {
-            // Without a model nobody knows how long it takes at another size.
             let elasticity = elasticity(row, row.gpu_min.unwrap_or(row.gpus), row.gpu_max.unwrap_or(row.gpus))?;
-            if elasticity == Elasticity::Rigid {
-                Ok((Work::Fixed { duration }, elasticity))
-            } else {
-                Err(RowProblem::ElasticWithoutModel)
-            }
+            Ok((Work::Fixed { duration }, elasticity))
         }
         (None, Some(name), None) => {
             Err(RowProblem::UnknownApplication { name: name.to_owned(), known: catalog.names().join(", ") })

@@ -102,6 +102,12 @@ impl JobRequest {
         }
     }
 
+    /// Speed on `gpus` accelerators relative to that on the requested number, of a job of which only its duration is known: in proportion, as
+    /// published simulations of elastic jobs assume (Lyra, EuroSys'23). `None` where it does not run on that many.
+    pub fn linear_rate(&self, gpus: u32) -> Option<f64> {
+        self.accepts(gpus).then(|| f64::from(gpus) / f64::from(self.gpus))
+    }
+
     /// Whether the job can run on `gpus` accelerators.
     pub fn accepts(&self, gpus: u32) -> bool {
         (self.min_gpus()..=self.max_gpus()).contains(&gpus)
@@ -112,9 +118,9 @@ impl JobRequest {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Work {
-    /// Runs for this long on exactly the accelerators it asked for, as in traces without a model.
+    /// Runs for this long on the accelerators it asked for, as in traces without a model; where it is elastic, it scales linearly.
     Fixed {
-        /// Run time.
+        /// Run time on the requested number.
         duration: SimTime,
     },
     /// Trains an application of the catalog to its end.

@@ -223,6 +223,24 @@ impl ServingProfile {
     }
 }
 
+impl ServingProfile {
+    /// Seconds a request takes on a replica that answers `rate` requests per second: at the concurrency that, by Little's law, makes this rate.
+    /// A request that finds others is one more than they are.
+    pub fn latency_at_rate(&self, rate: f64) -> f64 {
+        let first = self.latency_secs(1.0);
+        let mut low = ServingPoint { concurrency: 1, latency_secs: first };
+        for &high in &self.0 {
+            if f64::from(high.concurrency) / high.latency_secs >= rate && high.concurrency > low.concurrency {
+                let slope = (high.latency_secs - low.latency_secs) / f64::from(high.concurrency - low.concurrency);
+                let at = rate * (low.latency_secs - slope * f64::from(low.concurrency)) / (1.0 - rate * slope);
+                return self.latency_secs(at.max(1.0));
+            }
+            low = high;
+        }
+        low.latency_secs
+    }
+}
+
 impl Service {
     /// The profile on the accelerator type called `accelerator`; `None` where it cannot run there.
     pub fn profile(&self, accelerator: &str) -> Option<&ServingProfile> {

@@ -1,5 +1,6 @@
 //! All that a policy knows: the cluster, the active jobs, and what the run's information level lets it see of them.
 
+mod after;
 mod services;
 
 use schemars::JsonSchema;
@@ -14,6 +15,7 @@ use crate::sim::{Best, InstanceTable, JobState, JobTable, Loans, Scenario, Servi
 use crate::tenant::{QuotaTree, Tenants};
 use crate::time::SimTime;
 
+pub use after::Afterwards;
 pub use services::ServiceView;
 
 /// What policies of a run may know about jobs, beyond what they asked for and how they ran so far.
@@ -357,7 +359,7 @@ impl<'a> JobView<'a> {
             return None;
         }
         match self.view.scenario.workload.jobs[self.state.id.index()].work {
-            Work::Fixed { .. } => (gpus == self.request().gpus).then_some(1.0),
+            Work::Fixed { .. } => self.request().linear_rate(gpus),
             Work::Steps { class, .. } if gpus == self.request().gpus => {
                 self.view.scenario.speeds.steps_per_sec(class, kind)
             }

@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use goodput_agents::heuristic::by_name;
+use goodput_env::sim::{Scenario, Simulator, Status};
+use goodput_env::view::{Batching, Information};
 use goodput_eval::metrics::{
     Measures, RunFacts, TenantFacts, envious, isolation_index, jain_index, measure, tenant_facts,
 };
 use goodput_eval::setup::{
     Burst, ClusterConfig, CohortConfig, EnvironmentConfig, NodeGroup, QuotaConfig, Setup, TenantConfig, WorkloadConfig,
 };
-use goodput_env::sim::{Scenario, Simulator, Status};
-use goodput_env::view::{Batching, Information};
 
 const HOUR: f64 = 3600.0;
 
@@ -111,7 +111,8 @@ fn isolation_from_a_flood() {
 #[test]
 fn exaggeration_does_not_pay() {
     let utility = |policy: &str, claim: u32| {
-        let bursts = vec![burst("alice", 0.0, 16, 100.0), burst("bob", 0.0, claim, 100.0), burst("alice", 0.5, 400, 100.0)];
+        let bursts =
+            vec![burst("alice", 0.0, 16, 100.0), burst("bob", 0.0, claim, 100.0), burst("alice", 0.5, 400, 100.0)];
         run(policy, &scenario(&two(), bursts, Some(2.0 * HOUR))).1[1].gpu_secs
     };
     for fair in ["kueue", "kai", "drf"] {
@@ -125,7 +126,8 @@ fn exaggeration_does_not_pay() {
 #[test]
 fn no_envy_and_no_waste() {
     let weights = [1.0, 2.0, 1.0];
-    let tenants: Vec<TenantConfig> = ["a", "b", "c"].iter().zip(weights).map(|(name, weight)| tenant(name, weight)).collect();
+    let tenants: Vec<TenantConfig> =
+        ["a", "b", "c"].iter().zip(weights).map(|(name, weight)| tenant(name, weight)).collect();
     let bursts = vec![
         burst("a", 0.0, 9, 1000.0),
         burst("b", 100.0, 9, 1000.0),
@@ -175,7 +177,9 @@ fn errors_name_the_remedy() {
         "tenants: `bob` has a quota of accelerator type `a100`; the cluster has: gpu"
     );
     assert!(error(&[tenant("bob", -1.0)], &[], bursts()).starts_with("tenants.weight is -1"));
-    assert!(error(&[tenant("bob", 1.0)], &[], vec![burst("bob", 0.0, 0, 1.0)]).starts_with("workload.bursts.jobs is 0"));
+    assert!(
+        error(&[tenant("bob", 1.0)], &[], vec![burst("bob", 0.0, 0, 1.0)]).starts_with("workload.bursts.jobs is 0")
+    );
 }
 
 /// A policy that does not know quotas is refused where there are some, and says so.

@@ -2,6 +2,7 @@
 
 pub mod afs;
 pub mod allox;
+pub mod aryl;
 pub mod drf;
 pub mod fifo;
 pub mod gandiva;
@@ -18,7 +19,7 @@ pub mod srtf;
 pub mod themis;
 pub mod tiresias;
 
-pub use registry::{Listed, REPLICA, Traits, by_name, names, policies};
+pub use registry::{Listed, REPLICA, Traits, VARIANT, by_name, names, policies};
 
 /// Entries of each paper's file.
 const PAPERS: &[&[Listed]] = &[
@@ -38,4 +39,5 @@ const PAPERS: &[&[Listed]] = &[
     kai::LISTED,
     gavel::LISTED,
     allox::LISTED,
+    aryl::LISTED,
 ];

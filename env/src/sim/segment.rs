@@ -48,7 +48,9 @@ impl Simulator {
         let spec = &self.scenario.workload.jobs[job.index()];
         let state = self.table.state(job);
         let (rate, goal) = match spec.work {
-            Work::Fixed { duration } => (1.0, duration.as_secs_f64()),
+            Work::Fixed { duration } => {
+                (spec.request.linear_rate(state.share().gpus()).unwrap_or(1.0), duration.as_secs_f64())
+            }
             Work::Steps { class, steps } => {
                 let kind = self.scenario.kind_of(&state.placement);
                 let rate = match state.partner {

@@ -144,6 +144,12 @@ impl<'a> ServiceView<'a> {
         &rates.values()[..upto]
     }
 
+    /// The same for the steps to come, to policies that are told everything.
+    pub fn future(&self) -> Option<&'a [u32]> {
+        let told = self.view.information == super::Information::Oracle;
+        told.then(|| &self.service().rates.values()[self.history().len()..])
+    }
+
     /// Length of a step of [`Self::history`].
     pub fn history_step(&self) -> SimTime {
         self.service().rates.step()
