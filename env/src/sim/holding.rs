@@ -41,6 +41,7 @@ impl Simulator {
             self.distributed[node] = self.distributed[node].wrapping_sub(u32::from(placement.is_distributed()));
             self.loans.trained_on[node] = self.loans.trained_on[node].wrapping_sub(slice.gpus);
         }
+        self.node_use.change(placement, -1, self.now);
         self.held -= placement.gpus();
         self.wake_requests();
     }
@@ -53,6 +54,7 @@ impl Simulator {
             let trained = &mut self.loans.trained_on[slice.node as usize];
             *trained = trained.wrapping_add(slice.gpus);
         }
+        self.node_use.change(placement, 1, self.now);
         self.held += placement.gpus();
     }
 

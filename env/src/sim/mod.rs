@@ -11,6 +11,7 @@ mod health;
 mod holding;
 mod instances;
 mod loans;
+mod node_use;
 mod options;
 mod profile;
 mod record;
@@ -162,6 +163,8 @@ pub struct Simulator {
     /// Accelerator time that completed jobs held without use.
     idle_gpu_millis: i64,
     held: u32,
+    /// Accelerator time that jobs held, by node.
+    node_use: node_use::NodeUse,
     /// What is broken; `None` where nothing ever is.
     health: Option<Box<Health>>,
     idle_decisions: u32,
@@ -203,6 +206,7 @@ impl Simulator {
             now: SimTime::ZERO,
             table: JobTable::new(jobs.len()),
             distributed: vec![0; free.len()],
+            node_use: node_use::NodeUse::new(free.len()),
             drained: vec![SimTime::ZERO; if overlaps { free.len() } else { 0 }],
             services: Services::new(&scenario),
             served: vec![0; if scenario.workload.services.is_empty() { 0 } else { free.len() }],
@@ -309,6 +313,8 @@ impl Simulator {
             end: now,
             truncated,
             idle_gpu_millis: self.idle_gpu_millis,
+            gpu_millis: self.gpu_millis,
+            node_gpu_millis: self.node_use.gpu_millis(now),
             hardware: self.health.as_ref().map(|health| health.record).unwrap_or_default(),
             decisions: self.decisions,
             events: self.events,

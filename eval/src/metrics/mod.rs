@@ -5,6 +5,7 @@
 
 mod fairness;
 mod isolated;
+mod levels;
 mod reliability;
 mod run_facts;
 mod tenants;
@@ -15,6 +16,7 @@ use serde::{Deserialize, Serialize};
 
 pub use fairness::{finish_time_fairness, jain_index};
 pub use isolated::{Reference, isolated_secs, jobs_in_system};
+pub use levels::Levels;
 pub use reliability::Reliability;
 pub use run_facts::RunFacts;
 pub use tenants::{STARVATION, TenantFacts, envious, isolation_index, starves, tenant_facts, wait_secs};
