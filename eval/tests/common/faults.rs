@@ -24,6 +24,7 @@ fn job(index: usize, submit: SimTime, gpus: u32, duration: SimTime) -> JobSpec {
         gpus,
         batch_size: None,
         elasticity: Elasticity::Rigid,
+        ..JobRequest::default()
     };
     JobSpec { request, work: Work::Fixed { duration } }
 }
