@@ -3,6 +3,7 @@
 //! `sim`, `train` and `eval` share these tables, so one file describes a run whatever is done with it.
 
 mod faults;
+mod services;
 
 mod tenants;
 
@@ -11,7 +12,7 @@ use std::sync::Arc;
 
 use goodput_datasets::synth::{Generator, SynthConfig, SynthError};
 use goodput_datasets::{Catalog, DataError, read_workload};
-use goodput_env::cluster::Cluster;
+use goodput_env::cluster::{Cluster, Pool};
 use goodput_env::gym::Reward;
 use goodput_env::job::Workload;
 use goodput_env::model::{Checkpointing, FaultModel, SwitchCost};
@@ -23,6 +24,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+pub use services::{LoadConfig, LoadFile, LoadUnit, ServiceConfig, SloConfig};
 pub use tenants::{Burst, CohortConfig, QuotaChangeConfig, QuotaConfig, TenantConfig};
 
 /// The machines: `[[cluster.groups]]`.
@@ -44,6 +46,13 @@ pub struct NodeGroup {
     pub nodes: u32,
     /// Accelerators per node.
     pub gpus_per_node: u32,
+    /// What the nodes are for.
+    #[serde(default, skip_serializing_if = "is_shared")]
+    pub pool: Pool,
+}
+
+fn is_shared(pool: &Pool) -> bool {
+    *pool == Pool::Shared
 }
 
 fn any_accelerator() -> String {
@@ -144,6 +153,14 @@ pub enum SetupError {
     /// Tenants contradict each other or the cluster.
     #[error("tenants: {0}")]
     Tenants(goodput_env::tenant::TenantError),
+    /// A service's settings make no service.
+    #[error("services, {service}: {source}")]
+    Service {
+        /// Its name.
+        service: String,
+        /// What is wrong.
+        source: Box<SetupError>,
+    },
 }
 
 /// Scenarios by seed.
@@ -152,6 +169,7 @@ pub struct Setup {
     template: Scenario,
     source: Source,
     tenants: Vec<TenantConfig>,
+    services: services::Services,
     tie_break: TieBreak,
 }
 
@@ -192,7 +210,7 @@ impl Setup {
         let empty = Arc::new(Workload::new(applications, Vec::new()));
         let template = Scenario::new(cluster, empty, options, 0);
         let tenants = Vec::new();
-        Ok(Self { template, source, tenants, tie_break: environment.tie_break })
+        Ok(Self { template, source, tenants, services: Default::default(), tie_break: environment.tie_break })
     }
 
     /// With declared tenants, those of the workload in their order.
@@ -235,6 +253,15 @@ impl Setup {
         Ok(self)
     }
 
+    /// The same with services beside the jobs.
+    ///
+    /// # Errors
+    /// [`SetupError`] naming the service and the key or the file.
+    pub fn with_services(mut self, services: &[ServiceConfig]) -> Result<Self, SetupError> {
+        self.services = services::Services::new(services, &self.template.cluster)?;
+        Ok(self)
+    }
+
     /// The scenario of `seed`.
     pub fn scenario(&self, seed: u64) -> Arc<Scenario> {
         let workload = match &self.source {
@@ -255,6 +282,10 @@ impl Setup {
                 other.arrange(&mut workload.jobs, seed);
                 Arc::new(workload)
             }
+        };
+        let workload = match self.services.is_empty() {
+            true => workload,
+            false => Arc::new(Workload { services: self.services.of_seed(seed), ..(*workload).clone() }),
         };
         Arc::new(self.template.with_jobs(workload, seed))
     }
@@ -288,7 +319,7 @@ impl ClusterConfig {
             if group.gpus_per_node == 0 || group.gpus_per_node > 1024 {
                 return Err(value("cluster.groups.gpus_per_node", group.gpus_per_node.to_string(), "1 to 1024"));
             }
-            cluster.add(&group.accelerator, group.nodes, group.gpus_per_node);
+            cluster.add_to(group.pool, &group.accelerator, group.nodes, group.gpus_per_node);
         }
         Ok(cluster)
     }
