@@ -149,6 +149,9 @@ pub enum SetupError {
     /// The generator's settings make no workload.
     #[error("workload.synthetic: {0}")]
     Synthetic(#[from] SynthError),
+    /// Tenants contradict each other or the cluster.
+    #[error("tenants: {0}")]
+    Tenants(goodput_env::tenant::TenantError),
     /// A service's settings make no service.
     #[error("services, {service}: {source}")]
     Service {
@@ -157,9 +160,6 @@ pub enum SetupError {
         /// What is wrong.
         source: Box<SetupError>,
     },
-    /// Tenants contradict each other or the cluster.
-    #[error("tenants: {0}")]
-    Tenants(goodput_env::tenant::TenantError),
 }
 
 /// Scenarios by seed.
@@ -167,8 +167,8 @@ pub enum SetupError {
 pub struct Setup {
     template: Scenario,
     source: Source,
-    services: services::Services,
     tenants: Vec<TenantConfig>,
+    services: services::Services,
     tie_break: TieBreak,
 }
 
@@ -208,17 +208,8 @@ impl Setup {
         };
         let empty = Arc::new(Workload::new(applications, Vec::new()));
         let template = Scenario::new(cluster, empty, options, 0);
-        let (services, tenants) = (services::Services::default(), Vec::new());
-        Ok(Self { template, source, services, tenants, tie_break: environment.tie_break })
-    }
-
-    /// The same with services beside the jobs.
-    ///
-    /// # Errors
-    /// [`SetupError`] naming the service and the key or the file.
-    pub fn with_services(mut self, services: &[ServiceConfig]) -> Result<Self, SetupError> {
-        self.services = services::Services::new(services, &self.template.cluster)?;
-        Ok(self)
+        let tenants = Vec::new();
+        Ok(Self { template, source, tenants, services: Default::default(), tie_break: environment.tie_break })
     }
 
     /// With declared tenants, those of the workload in their order.
@@ -258,6 +249,15 @@ impl Setup {
         empty.tenants = built;
         self.template.workload = Arc::new(empty);
         self.tenants = tenants.to_vec();
+        Ok(self)
+    }
+
+    /// The same with services beside the jobs.
+    ///
+    /// # Errors
+    /// [`SetupError`] naming the service and the key or the file.
+    pub fn with_services(mut self, services: &[ServiceConfig]) -> Result<Self, SetupError> {
+        self.services = services::Services::new(services, &self.template.cluster)?;
         Ok(self)
     }
 
