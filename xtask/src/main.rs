@@ -11,7 +11,7 @@ cargo xtask schema         writes the JSON schemas of the configuration files to
 ";
 
 /// Benchmarks: package and target.
-const BENCHES: [(&str, &str); 11] = [
+const BENCHES: [(&str, &str); 12] = [
     ("goodput-env", "gym"),
     ("goodput-env", "fit"),
     ("goodput-datasets", "datasets"),
@@ -22,6 +22,7 @@ const BENCHES: [(&str, &str); 11] = [
     ("goodput-eval", "tiresias"),
     ("goodput-eval", "gavel"),
     ("goodput-eval", "sia"),
+    ("goodput-eval", "loaning"),
     ("goodput-train", "training_loop"),
 ];
 

@@ -102,7 +102,10 @@ impl Policy for Composite {
         if view.services().len() == 0 && !view.cluster().has_pools() {
             return self.training.decide(view);
         }
-        let mut plan = self.share(view);
+        // Nothing that services or loans go by changes when a job comes or goes.
+        let trigger = view.trigger;
+        let due = trigger.load || trigger.round || trigger.wake || self.wanted.is_empty();
+        let mut plan = if due { self.share(view) } else { Plan::keep() };
         if self.concerns_training(view, &plan) {
             let seen = view.for_training(&plan, &mut self.after);
             let answer = self.training.decide(&seen);
