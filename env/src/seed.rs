@@ -24,6 +24,8 @@ pub enum Stream {
     Initialisation = 6,
     /// Resampling in statistics.
     Bootstrap = 7,
+    /// Load of inference services.
+    Load = 20,
 }
 
 /// The generator of `stream` under `master`.

@@ -2,12 +2,14 @@
 //!
 //! `sim`, `train` and `eval` share these tables, so one file describes a run whatever is done with it.
 
+mod services;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use goodput_datasets::synth::{Generator, SynthConfig, SynthError};
 use goodput_datasets::{Catalog, DataError, read_workload};
-use goodput_env::cluster::Cluster;
+use goodput_env::cluster::{Cluster, Pool};
 use goodput_env::gym::Reward;
 use goodput_env::job::Workload;
 use goodput_env::model::SwitchCost;
@@ -17,6 +19,8 @@ use goodput_env::view::{Batching, Information};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
+
+pub use services::{LoadConfig, LoadFile, LoadUnit, ServiceConfig, SloConfig};
 
 /// The machines: `[[cluster.groups]]`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -37,6 +41,13 @@ pub struct NodeGroup {
     pub nodes: u32,
     /// Accelerators per node.
     pub gpus_per_node: u32,
+    /// What the nodes are for.
+    #[serde(default, skip_serializing_if = "is_shared")]
+    pub pool: Pool,
+}
+
+fn is_shared(pool: &Pool) -> bool {
+    *pool == Pool::Shared
 }
 
 fn any_accelerator() -> String {
@@ -123,6 +134,14 @@ pub enum SetupError {
     /// The generator's settings make no workload.
     #[error("workload.synthetic: {0}")]
     Synthetic(#[from] SynthError),
+    /// A service's settings make no service.
+    #[error("services, {service}: {source}")]
+    Service {
+        /// Its name.
+        service: String,
+        /// What is wrong.
+        source: Box<SetupError>,
+    },
 }
 
 /// Scenarios by seed.
@@ -130,6 +149,7 @@ pub enum SetupError {
 pub struct Setup {
     template: Scenario,
     source: Source,
+    services: services::Services,
 }
 
 #[derive(Clone, Debug)]
@@ -161,7 +181,16 @@ impl Setup {
             }
         };
         let empty = Arc::new(Workload::new(applications, Vec::new()));
-        Ok(Self { template: Scenario::new(cluster, empty, options, 0), source })
+        Ok(Self { template: Scenario::new(cluster, empty, options, 0), source, services: Default::default() })
+    }
+
+    /// The same with services beside the jobs.
+    ///
+    /// # Errors
+    /// [`SetupError`] naming the service and the key or the file.
+    pub fn with_services(mut self, services: &[ServiceConfig]) -> Result<Self, SetupError> {
+        self.services = services::Services::new(services, &self.template.cluster)?;
+        Ok(self)
     }
 
     /// The scenario of `seed`.
@@ -169,6 +198,10 @@ impl Setup {
         let workload = match &self.source {
             Source::Synthetic(generator) => Arc::new(generator.generate(seed)),
             Source::Fixed(workload) => workload.clone(),
+        };
+        let workload = match self.services.is_empty() {
+            true => workload,
+            false => Arc::new(Workload { services: self.services.of_seed(seed), ..(*workload).clone() }),
         };
         Arc::new(self.template.with_jobs(workload, seed))
     }
@@ -202,7 +235,7 @@ impl ClusterConfig {
             if group.gpus_per_node == 0 || group.gpus_per_node > 1024 {
                 return Err(value("cluster.groups.gpus_per_node", group.gpus_per_node.to_string(), "1 to 1024"));
             }
-            cluster.add(&group.accelerator, group.nodes, group.gpus_per_node);
+            cluster.add_to(group.pool, &group.accelerator, group.nodes, group.gpus_per_node);
         }
         Ok(cluster)
     }

@@ -7,6 +7,7 @@
 
 mod events;
 mod holding;
+mod ledger;
 mod loans;
 mod options;
 mod profile;
@@ -34,6 +35,8 @@ use crate::time::SimTime;
 use crate::view::{ClusterView, Information, Trigger};
 
 use events::{EventKind, EventQueue};
+use ledger::Ledger;
+pub use ledger::TrainingOnNode;
 pub(crate) use loans::Loans;
 pub use loans::{Loan, LoanRecord};
 pub use options::{EpochEnd, Release, Rounds, SimOptions};
@@ -130,6 +133,7 @@ pub struct Simulator {
     /// By node: accelerators that replicas hold; empty where there are no services.
     served: Vec<u32>,
     loans: Loans,
+    ledger: Ledger,
     in_system: u32,
     job_millis: i64,
     gpu_millis: i64,
@@ -171,6 +175,7 @@ impl Simulator {
             services: Services::new(&scenario),
             served: vec![0; if scenario.workload.services.is_empty() { 0 } else { free.len() }],
             loans: Loans::new(&scenario.cluster),
+            ledger: Ledger::new(free.len()),
             free,
             queue: EventQueue::with_capacity(4 * room),
             arrived: 0,
@@ -262,6 +267,7 @@ impl Simulator {
         Outcome {
             services: self.service_records(),
             loans: self.loan_record(),
+            training: self.training_by_node(),
             end: now,
             truncated,
             idle_gpu_millis: self.idle_gpu_millis,

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{LoanRecord, ServiceRecord};
+use super::{LoanRecord, ServiceRecord, TrainingOnNode};
 use crate::job::JobId;
 use crate::time::SimTime;
 
@@ -56,6 +56,8 @@ pub struct Outcome {
     pub allocations: Vec<AllocationChange>,
     /// One record per service, by id.
     pub services: Vec<ServiceRecord>,
+    /// Accelerator time of training by node, then application.
+    pub training: Vec<TrainingOnNode>,
     /// What lending came to.
     pub loans: LoanRecord,
     /// When the run ended.

@@ -5,7 +5,9 @@
 
 mod fairness;
 mod isolated;
+mod levels;
 mod run_facts;
+mod services;
 mod usage;
 mod waiting;
 
@@ -13,7 +15,9 @@ use serde::{Deserialize, Serialize};
 
 pub use fairness::{finish_time_fairness, jain_index};
 pub use isolated::{Reference, isolated_secs, jobs_in_system};
+pub use levels::{Level, LevelRow, levels, levels_table};
 pub use run_facts::RunFacts;
+pub use services::{SloClass, latency_over_slo, slo_classes};
 pub use usage::{productive_gpu_millis, reference_gpu_secs};
 pub use waiting::{bounded_slowdown, jct_secs, queueing_delay_secs};
 
@@ -218,6 +222,81 @@ pub static METRICS: &[Metric] = &[
         better: Better::Lower,
         description: "Jobs that were not complete when the run was cut off",
         of: |run| Some(run.unfinished as f64),
+    },
+    Metric {
+        key: "slo_attainment",
+        name: "SLO attainment",
+        unit: Unit::Share,
+        better: Better::Higher,
+        description: "Share of all requests to services that were answered within their service's latency objective",
+        of: |run| services::attainment(&run.outcome.services),
+    },
+    Metric {
+        key: "slo_attainment_worst",
+        name: "worst SLO attainment",
+        unit: Unit::Share,
+        better: Better::Higher,
+        description: "The same of the service where it is lowest",
+        of: |run| services::worst_attainment(&run.outcome.services),
+    },
+    Metric {
+        key: "violated_requests",
+        name: "violated requests",
+        unit: Unit::Count,
+        better: Better::Lower,
+        description: "Requests that took longer than their service's latency objective",
+        of: |run| services::violated(&run.outcome.services),
+    },
+    Metric {
+        key: "latency_p99_over_slo",
+        name: "p99 latency over SLO",
+        unit: Unit::Ratio,
+        better: Better::Lower,
+        description: "99th percentile over all requests of latency divided by the service's objective, from quarter-octave classes",
+        of: |run| services::p99_over_slo(&run.outcome.services),
+    },
+    Metric {
+        key: "replica_gpu_secs",
+        name: "GPU time of replicas",
+        unit: Unit::Secs,
+        better: Better::Lower,
+        description: "Accelerator time held by replicas of services, cold starts and drains included, GPU-seconds",
+        of: |run| services::replica_gpu_secs(&run.outcome.services),
+    },
+    Metric {
+        key: "inference_pool_utilization",
+        name: "utilisation of the inference pool",
+        unit: Unit::Share,
+        better: Better::Higher,
+        description: "Accelerator time held on servers of the inference pool, by replicas or by training on loan, over the pool's capacity until the end of the run",
+        of: services::pool_utilization,
+    },
+    Metric {
+        key: "lent_gpu_secs",
+        name: "GPU time lent",
+        unit: Unit::Secs,
+        better: Better::Higher,
+        description: "Accelerators of lent servers times the time they were away from the inference pool, GPU-seconds",
+        of: |run| services::of_pool(run, |loans| loans.lent_gpu_millis as f64 / 1e3),
+    },
+    Metric {
+        key: "reclaim_mean_secs",
+        name: "reclaim latency",
+        unit: Unit::Secs,
+        better: Better::Lower,
+        description: "Mean time from calling a lent server back to its return",
+        of: |run| {
+            (run.outcome.loans.returned > 0)
+                .then(|| run.outcome.loans.reclaim_millis as f64 / 1e3 / run.outcome.loans.returned as f64)
+        },
+    },
+    Metric {
+        key: "reclaim_evictions",
+        name: "evictions at reclaim",
+        unit: Unit::Count,
+        better: Better::Lower,
+        description: "Training jobs that were still on a server when its deadline came",
+        of: |run| services::of_pool(run, |loans| loans.evictions as f64),
     },
     Metric {
         key: "decisions",
