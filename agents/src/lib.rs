@@ -6,9 +6,11 @@
 //! - [`learned`]: nets and update rules (behind the feature `learn`), the plain forward pass, the policy that plays rounds.
 //! - [`loaning`]: servers of the inference pool that training borrows.
 //! - [`serving`]: how many replicas of inference services, and where.
+//! - [`coordinator`]: servers that move between clusters.
 //! - [`bundle`]: what training writes and everything else reads.
 
 pub mod bundle;
+pub mod coordinator;
 pub mod heuristic;
 pub mod knapsack;
 pub mod learned;

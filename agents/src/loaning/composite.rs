@@ -44,6 +44,11 @@ impl Composite {
         &self.log
     }
 
+    /// The orchestrator, while there is one.
+    pub fn orchestrator(&mut self) -> Option<&mut Orchestrator> {
+        self.orchestrator.as_mut()
+    }
+
     /// Ends the orchestrator, as a crash would.
     pub fn kill_orchestrator(&mut self) {
         self.orchestrator = None;
