@@ -75,7 +75,7 @@ fn scenario() -> Arc<Scenario> {
         daily_swing: 0.5,
         start_hour: Some(0.0),
         burst_factor: 3.0,
-        lengths: Some(Lengths { median_secs: 2900.0, ..Lengths::default() }),
+        lengths: Some(Lengths { median_secs: 2200.0, ..Lengths::default() }),
         ..DiurnalSynth::default()
     };
     let jobs = SynthConfig::Diurnal(jobs).generate(Catalog::shipped(), 1).expect("settings in range");
