@@ -238,6 +238,9 @@ pub enum RowProblem {
     /// Neither a duration nor an application: there is nothing to simulate.
     #[error("the job has neither an application nor a duration")]
     NoWork,
+    /// An inference request where only jobs go.
+    #[error("the row is an inference request: the job table holds jobs only")]
+    Request,
     /// A row too many.
     #[error("one row too many: expected {expected}")]
     Extra {
@@ -267,6 +270,7 @@ impl RowProblem {
             Self::UnknownClass { .. } => "unknown class",
             Self::NoWork => "nothing to do",
             Self::Sizes { .. } => "sizes",
+            Self::Request => "inference request",
             Self::Extra { .. } => "extra row",
         }
     }
@@ -280,6 +284,7 @@ impl RowProblem {
             Self::UnknownApplication { .. } => "use a catalogued application, or give its measurements with --profiles",
             Self::UnknownClass { .. } => "add the type to the file of throughputs, or drop the row",
             Self::NoWork => "give a duration_secs or an application",
+            Self::Request => "name the original file as the workload instead of importing it",
             Self::Extra { .. } => "keep the first row only",
             Self::Sizes { .. } => "keep gpu_min <= gpus <= gpu_max",
         }

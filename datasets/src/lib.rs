@@ -23,6 +23,7 @@ pub mod fit;
 pub mod import;
 pub mod inspect;
 pub mod jobs;
+pub mod requests;
 pub mod serving;
 pub mod store;
 pub mod synth;

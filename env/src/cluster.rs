@@ -148,11 +148,12 @@ impl Cluster {
 
     /// Accelerators of the largest node of type `kind`; 1 where there is none.
     pub fn gpus_per_node_of(&self, kind: u16) -> u32 {
-        self.nodes.iter().filter(|node| node.accelerator == kind).map(|node| node.gpus).max().unwrap_or(1)
+        let of_kind = self.nodes.iter().filter(|node| node.accelerator == kind);
+        of_kind.map(|node| node.gpus).max().unwrap_or(1).max(1)
     }
 
-    /// Accelerators of the largest node; 1 for an empty cluster.
+    /// Accelerators of the largest node; 1 for a cluster without any.
     pub fn gpus_per_node(&self) -> u32 {
-        self.nodes.iter().map(|node| node.gpus).max().unwrap_or(1)
+        self.nodes.iter().map(|node| node.gpus).max().unwrap_or(1).max(1)
     }
 }

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::cluster::NodeId;
 use crate::job::JobId;
 use crate::placement::Placement;
+use crate::request::Assign;
 use crate::service::ServiceId;
 use crate::time::SimTime;
 
@@ -57,12 +58,25 @@ pub struct Plan {
     /// At most one per service and node.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub scale: Vec<Scale>,
+    /// Inference requests that are answered from now on; each once.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub assign: Vec<Assign>,
 }
 
 impl Plan {
     /// Nothing changes.
     pub fn keep() -> Self {
         Self::default()
+    }
+
+    /// Forgets all of it, and keeps the room.
+    pub fn clear(&mut self) {
+        let Self { changes, lend, reclaim, scale, assign } = self;
+        changes.clear();
+        lend.clear();
+        reclaim.clear();
+        scale.clear();
+        assign.clear();
     }
 
     /// Moves `job` to `placement`.

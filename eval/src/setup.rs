@@ -2,6 +2,7 @@
 //!
 //! `sim`, `train` and `eval` share these tables, so one file describes a run whatever is done with it.
 
+mod faults;
 mod services;
 
 use std::path::PathBuf;
@@ -12,8 +13,9 @@ use goodput_datasets::{Catalog, DataError, read_workload};
 use goodput_env::cluster::{Cluster, Pool};
 use goodput_env::gym::Reward;
 use goodput_env::job::Workload;
-use goodput_env::model::SwitchCost;
+use goodput_env::model::{Checkpointing, FaultModel, SwitchCost};
 use goodput_env::sim::{Resize, Rounds, Scenario, SimOptions};
+use goodput_env::tie_break::TieBreak;
 use goodput_env::time::SimTime;
 use goodput_env::view::{Batching, Information};
 use schemars::JsonSchema;
@@ -80,16 +82,22 @@ pub struct EnvironmentConfig {
     pub round_secs: Option<f64>,
     /// Whether policies are also asked on each arrival and completion.
     pub on_churn: bool,
-    /// Cost of changing a job's placement, by name: `zero`, `pollux_const`.
+    /// Cost of changing a job's placement, by name: `zero`, `pollux_const`, `deepboot_afe`, ... as `goodput list switch-costs` names them.
     pub switch_cost: String,
     /// How a running job's change of size is carried out.
     pub resize: Resize,
     /// Slowdown, in [0, 1), of distributed jobs that share a node.
     pub interference: f64,
+    /// What breaks; absent: nothing.
+    pub faults: Option<FaultModel>,
+    /// How jobs write checkpoints; absent: only jobs that are stopped by plan save their work.
+    pub checkpoint: Option<Checkpointing>,
     /// How jobs choose their batch size.
     pub batching: Batching,
     /// What policies know.
     pub information: Information,
+    /// Who goes first among jobs submitted at the same instant, and with it the last tie-break of every policy.
+    pub tie_break: TieBreak,
     /// Episodes and runs are cut off here, seconds; absent: never.
     pub horizon_secs: Option<f64>,
     /// Job slots in an observation.
@@ -106,8 +114,11 @@ impl Default for EnvironmentConfig {
             switch_cost: "pollux_const".into(),
             resize: Resize::StopRestart,
             interference: 0.0,
+            faults: None,
+            checkpoint: None,
             batching: Batching::Catalog,
             information: Information::Estimate { sigma: 0.5 },
+            tie_break: TieBreak::Trace,
             horizon_secs: None,
             slots: 64,
             reward: Reward::default(),
@@ -150,6 +161,7 @@ pub struct Setup {
     template: Scenario,
     source: Source,
     services: services::Services,
+    tie_break: TieBreak,
 }
 
 #[derive(Clone, Debug)]
@@ -171,6 +183,7 @@ impl Setup {
         let catalog = Catalog::shipped();
         let cluster = Arc::new(cluster.build()?);
         let options = environment.options()?;
+        options.faults.as_ref().map_or(Ok(()), |model| faults::check_script(model, &cluster))?;
         let (source, applications) = match workload {
             WorkloadConfig::Synthetic(config) => {
                 (Source::Synthetic(Box::new(config.build(catalog)?)), catalog.applications.clone())
@@ -181,7 +194,8 @@ impl Setup {
             }
         };
         let empty = Arc::new(Workload::new(applications, Vec::new()));
-        Ok(Self { template: Scenario::new(cluster, empty, options, 0), source, services: Default::default() })
+        let template = Scenario::new(cluster, empty, options, 0);
+        Ok(Self { template, source, services: Default::default(), tie_break: environment.tie_break })
     }
 
     /// The same with services beside the jobs.
@@ -198,6 +212,14 @@ impl Setup {
         let workload = match &self.source {
             Source::Synthetic(generator) => Arc::new(generator.generate(seed)),
             Source::Fixed(workload) => workload.clone(),
+        };
+        let workload = match self.tie_break {
+            TieBreak::Trace => workload,
+            other => {
+                let mut workload = Workload::clone(&workload);
+                other.arrange(&mut workload.jobs, seed);
+                Arc::new(workload)
+            }
         };
         let workload = match self.services.is_empty() {
             true => workload,
@@ -280,14 +302,23 @@ impl EnvironmentConfig {
                 "a positive number of seconds",
             ));
         }
+        self.faults.as_ref().map_or(Ok(()), faults::check_faults)?;
+        self.checkpoint.as_ref().map_or(Ok(()), faults::check_checkpoint)?;
         let switch_cost = SwitchCost::by_name(&self.switch_cost).ok_or_else(|| {
-            value("environment.switch_cost", self.switch_cost.clone(), &SwitchCost::NAMES.join(" or "))
+            value("environment.switch_cost", self.switch_cost.clone(), &SwitchCost::names().join(" or "))
         })?;
+        // Some models are of systems in which a job goes on while its size changes.
+        let resize = match self.resize {
+            Resize::StopRestart if switch_cost.overlaps() => Resize::Overlapped,
+            resize => resize,
+        };
         Ok(SimOptions {
             rounds: Rounds { period, on_churn: self.on_churn },
             switch_cost,
-            resize: self.resize,
+            resize,
             interference: self.interference,
+            faults: self.faults.clone(),
+            checkpoint: self.checkpoint,
             batching: self.batching,
             information: self.information,
             horizon: span("environment.horizon_secs", self.horizon_secs)?,

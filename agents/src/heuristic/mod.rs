@@ -8,6 +8,7 @@ pub mod fifo;
 pub mod gandiva;
 pub mod gavel;
 pub mod gittins;
+pub mod kueue;
 pub mod optimus;
 pub mod pollux;
 mod registry;
@@ -31,6 +32,7 @@ const PAPERS: &[&[Listed]] = &[
     themis::LISTED,
     gandiva::LISTED,
     drf::LISTED,
+    kueue::LISTED,
     gavel::LISTED,
     allox::LISTED,
     aryl::LISTED,

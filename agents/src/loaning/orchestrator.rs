@@ -132,7 +132,7 @@ impl Servers {
     fn of(view: &ClusterView<'_>) -> Self {
         let mut pool = Self { gpus: 0, per_server: 1, lent: Vec::new(), empty: Vec::new() };
         for (node, id) in view.cluster().nodes.iter().zip(0..) {
-            if node.pool != Pool::Inference || !view.owned(id) {
+            if node.pool != Pool::Inference || !view.owned(id) || node.gpus == 0 {
                 continue;
             }
             pool.gpus += node.gpus;

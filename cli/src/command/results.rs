@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use goodput_datasets::store::table::Table;
+use goodput_eval::metrics::levels_table;
 use goodput_eval::plots::{CurvePoint, LearningCurve};
 use goodput_eval::report::Report;
 use goodput_eval::run::Evaluation;
@@ -27,7 +28,7 @@ pub struct About<'a> {
     pub trained: bool,
 }
 
-/// Writes `summary.json`, `jobs.{parquet,csv}`, `runs.parquet`, `events.parquet`, `timeseries.parquet` and `report.html`.
+/// Writes `summary.json`, `jobs.{parquet,csv}`, `runs.parquet`, `events.parquet`, `timeseries.parquet`, `usage.parquet` and `report.html`.
 pub fn write(dir: &RunDir, evaluation: &Evaluation, about: &About<'_>) -> Result<(), Fault> {
     dir.write("summary.json", evaluation.summary.to_json().as_bytes()).map_err(Fault::input)?;
     let jobs = tables::job_table(evaluation);
@@ -39,6 +40,7 @@ pub fn write(dir: &RunDir, evaluation: &Evaluation, about: &About<'_>) -> Result
     parquet("runs.parquet", &tables::run_table(evaluation))?;
     parquet("events.parquet", &tables::allocation_table(evaluation))?;
     parquet("timeseries.parquet", &timeseries_table(evaluation))?;
+    parquet("usage.parquet", &levels_table(evaluation))?;
     let report = Report {
         title: about.title.clone(),
         lead: String::new(),

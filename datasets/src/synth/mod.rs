@@ -181,7 +181,8 @@ impl Generator {
                 }
             };
             let (name, tenant, submit) = (self.name(&draw, index), draw.tenant, draw.submit);
-            JobSpec { request: JobRequest { name, tenant, submit, gpus, batch_size, elasticity }, work }
+            let request = JobRequest { name, tenant, submit, gpus, batch_size, elasticity, ..JobRequest::default() };
+            JobSpec { request, work }
         });
         let jobs = jobs.collect();
         Workload { applications: self.applications.catalog.applications.clone(), jobs, ..Workload::default() }
@@ -194,14 +195,9 @@ impl Generator {
                 line: index as u64 + 1,
                 job_id: self.name(&draw, index),
                 submit: draw.submit,
-                duration: None,
-                gpus: 0,
-                gpu_min: None,
-                gpu_max: None,
-                batch_size: None,
-                application: None,
                 // Zero-padded so that names sort as indices do.
                 tenant: Some(format!("tenant-{:03}", draw.tenant)),
+                ..JobRow::default()
             };
             match draw.task {
                 Task::Application { index, gpus, batch_size } => {

@@ -59,7 +59,7 @@ impl<'a> ClusterView<'a> {
         if !self.may_train(node) {
             return 0;
         }
-        self.cluster().nodes[node as usize].gpus - self.served_on(node)
+        self.cluster().nodes[node as usize].gpus.saturating_sub(self.served_on(node))
     }
 
     /// Accelerators of `node` that training jobs hold.

@@ -8,9 +8,11 @@ mod contended;
 pub mod fgd;
 mod gavel_deviations;
 pub mod gavel_medium;
+mod pipeswitch;
 mod pollux_table;
 pub mod sia;
 mod themis_fairness;
+mod ties;
 pub mod tiresias;
 
 use std::path::{Path, PathBuf};
@@ -100,6 +102,8 @@ pub const REPRODUCTIONS: &[Reproduction] = &[
     themis_fairness::TABLE,
     fgd::TABLE,
     fgd::TIES,
+    pipeswitch::TABLE,
+    ties::TABLE,
 ];
 
 impl Reproduction {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use goodput_datasets::DataError;
 use goodput_datasets::import::load;
 use goodput_datasets::serving::{ServingCatalog, profile};
-use goodput_datasets::synth::LoadSynth;
+use goodput_datasets::synth::{LoadSynth, SynthError};
 use goodput_env::cluster::{Cluster, Pool};
 use goodput_env::service::{RateSeries, Service, Slo};
 use goodput_env::time::SimTime;
@@ -198,7 +198,7 @@ impl ServiceConfig {
         let reference = reference.or_else(|| profiles.keys().next().cloned()).unwrap_or_default();
         let cold_start = self.cold_start_secs.or(model.map(|model| model.cold_start_secs)).unwrap_or(0.0);
         let (rates, synthetic) = match &self.load {
-            LoadConfig::Synthetic(load) => (load.series(0, 0)?, Some(load.clone())),
+            LoadConfig::Synthetic(load) => (first_series(load)?, Some(load.clone())),
             LoadConfig::File(file) => (file.read()?, None),
         };
         let service = Service {
@@ -246,6 +246,16 @@ impl ServiceConfig {
         let most = f64::from(self.max_replicas);
         within("services.min_replicas", f64::from(self.min_replicas), 0.0..=most, "0 to max_replicas")
     }
+}
+
+/// The series of seed 0; what is wrong with the settings is found here.
+fn first_series(load: &LoadSynth) -> Result<RateSeries, SetupError> {
+    load.series(0, 0).map_err(|error| match error {
+        SynthError::Setting { setting, value: found, expected } => {
+            value("services.load.synthetic", format!("{setting} = {found}"), expected)
+        }
+        other => SetupError::Synthetic(other),
+    })
 }
 
 impl LoadFile {
