@@ -11,7 +11,7 @@ cargo xtask schema         writes the JSON schemas of the configuration files to
 ";
 
 /// Benchmarks: package and target.
-const BENCHES: [(&str, &str); 13] = [
+const BENCHES: [(&str, &str); 14] = [
     ("goodput-env", "gym"),
     ("goodput-env", "fit"),
     ("goodput-env", "soak"),
@@ -24,6 +24,7 @@ const BENCHES: [(&str, &str); 13] = [
     ("goodput-eval", "tiresias"),
     ("goodput-eval", "gavel"),
     ("goodput-eval", "sia"),
+    ("goodput-eval", "loaning"),
     ("goodput-train", "training_loop"),
 ];
 
