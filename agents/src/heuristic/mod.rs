@@ -2,6 +2,7 @@
 
 pub mod afs;
 pub mod allox;
+pub mod deepboot;
 pub mod drf;
 pub mod fifo;
 pub mod gandiva;
@@ -15,6 +16,7 @@ pub mod srtf;
 pub mod themis;
 pub mod tiresias;
 
+pub use deepboot::SUFFIX as BESIDE_REQUESTS;
 pub use registry::{Listed, REPLICA, Traits, by_name, names, policies};
 
 /// Entries of each paper's file.
@@ -32,4 +34,5 @@ const PAPERS: &[&[Listed]] = &[
     drf::LISTED,
     gavel::LISTED,
     allox::LISTED,
+    deepboot::LISTED,
 ];

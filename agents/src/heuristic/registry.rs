@@ -3,6 +3,9 @@
 use goodput_env::policy::Policy;
 use goodput_env::view::{Batching, Information};
 
+use super::deepboot::requests::{RequestScheduler, Taking};
+use super::deepboot::{self, Beside};
+
 /// What kind of scheduler a policy is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traits {
@@ -69,7 +72,16 @@ pub fn names() -> Vec<&'static str> {
 
 /// The policy that users call `name`: by the paper's rule, or with `@replica` as its artifact behaves. `None` where there is
 /// no such policy, or no artifact that differs.
+///
+/// `NAME+ats-i` is policy `NAME` beside DeepBoot's scheduler of inference requests.
 pub fn by_name(name: &str, seed: u64) -> Option<Box<dyn Policy>> {
+    if let Some(training) = name.strip_suffix(deepboot::SUFFIX) {
+        let plain = training.strip_suffix(REPLICA).unwrap_or(training);
+        let elastic = policies().find(|entry| entry.name == plain)?.traits.elastic;
+        let taking = if elastic { Taking::One } else { Taking::All };
+        let requests = RequestScheduler::default().taking(taking);
+        return Some(Box::new(Beside::new(by_name(training, seed)?, requests)));
+    }
     let (name, replica) = match name.strip_suffix(REPLICA) {
         Some(name) => (name, true),
         None => (name, false),

@@ -5,6 +5,7 @@
 
 mod fairness;
 mod isolated;
+pub mod requests;
 mod run_facts;
 mod usage;
 mod waiting;
@@ -210,6 +211,30 @@ pub static METRICS: &[Metric] = &[
         better: Better::Higher,
         description: "Jain's index of the bounded slowdowns: 1 where all jobs are slowed alike, 1/n where one bears it all",
         of: |run| (!run.slowdowns.is_empty()).then(|| jain_index(&run.slowdowns)),
+    },
+    Metric {
+        key: "request_latency_mean_secs",
+        name: "request latency",
+        unit: Unit::Secs,
+        better: Better::Lower,
+        description: "Mean time from an inference request to its answer, cold starts included",
+        of: |run| requests::latency_mean_secs(run.outcome),
+    },
+    Metric {
+        key: "request_protect_hits",
+        name: "protect hits",
+        unit: Unit::Share,
+        better: Better::Higher,
+        description: "Share of answered inference requests that found a protected instance of their model",
+        of: |run| requests::protect_hits(run.outcome),
+    },
+    Metric {
+        key: "request_cold_starts",
+        name: "cold requests",
+        unit: Unit::Share,
+        better: Better::Lower,
+        description: "Share of answered inference requests for which an instance was started",
+        of: |run| requests::cold_starts(run.outcome),
     },
     Metric {
         key: "unfinished_jobs",
