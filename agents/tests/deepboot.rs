@@ -16,7 +16,6 @@ use goodput_env::job::{Elasticity, JobRequest, JobSpec, Work, Workload};
 use goodput_env::model::{BatchLimits, SwitchCost, ThroughputParams};
 use goodput_env::placement::Placement;
 use goodput_env::plan::Plan;
-use goodput_env::policy::Policy;
 use goodput_env::request::{InferenceRequest, ServedModel, Target};
 use goodput_env::sim::{InstanceState, Outcome, Rounds, Scenario, Served, SimOptions, Simulator, Status};
 use goodput_env::time::SimTime;
@@ -111,6 +110,9 @@ fn elastic(name: &str, submit: i64, gpus: u32) -> JobSpec {
         gpus,
         batch_size: None,
         elasticity: Elasticity::Elastic { min: 1, max: 16 },
+        priority: 0,
+        weight_milli: 1000,
+        deadline: None,
     };
     JobSpec { request, work: Work::Application { index: 0 } }
 }
@@ -123,8 +125,7 @@ fn scenario(jobs: Vec<JobSpec>, requests: Vec<InferenceRequest>, nodes: u32) -> 
     let served = (0..6)
         .map(|at| ServedModel { name: format!("infer-cifar10-{at}").into(), application: "cifar10".into() })
         .collect();
-    let workload =
-        Workload { requests, served, ..Workload::new(vec![Arc::new(application())], jobs) };
+    let workload = Workload { requests, served, ..Workload::new(vec![Arc::new(application())], jobs) };
     let options = SimOptions {
         rounds: Rounds { period: Some(secs(60)), on_churn: false },
         switch_cost: SwitchCost::DeepbootAfe,
@@ -172,7 +173,13 @@ fn training_grows_at_most_once_a_minute() {
 }
 
 /// What ATS-I did with the first request that came at `at`.
-fn assigned(jobs: Vec<JobSpec>, requests: Vec<InferenceRequest>, nodes: u32, at: i64, lay: &[(u32, Placement)]) -> Plan {
+fn assigned(
+    jobs: Vec<JobSpec>,
+    requests: Vec<InferenceRequest>,
+    nodes: u32,
+    at: i64,
+    lay: &[(u32, Placement)],
+) -> Plan {
     let mut simulator = Simulator::new(Arc::new(scenario(jobs, requests, nodes)));
     let mut scheduler = RequestScheduler::default();
     loop {

@@ -29,11 +29,14 @@ fn requests_and_jobs_are_told_apart_and_bad_rows_named_by_line() {
     let request = &read.requests[0];
     assert_eq!((request.model.as_str(), request.application.as_str()), ("infer-bert-2", "bert"));
     assert_eq!((request.submit, request.duration), (SimTime::from_secs(5), SimTime::from_secs(7)));
-    let mut refused: Vec<_> = read.report.refused.examples.iter().map(|(line, what)| (*line, what.to_string())).collect();
+    let mut refused: Vec<_> =
+        read.report.refused.examples.iter().map(|(line, what)| (*line, what.to_string())).collect();
     refused.sort();
     let lines: Vec<u64> = refused.iter().map(|(line, _)| *line).collect();
     assert_eq!(lines, [4, 5, 6, 7]);
-    for (at, says) in ["infer-APPLICATION-VARIANT", "holds one accelerator", "positive number", "also on line 3"].iter().enumerate() {
+    for (at, says) in
+        ["infer-APPLICATION-VARIANT", "holds one accelerator", "positive number", "also on line 3"].iter().enumerate()
+    {
         assert!(refused[at].1.contains(says), "{refused:?}");
     }
 }

@@ -38,6 +38,7 @@ fn fixed_job(submit: i64, gpus: u32, duration: i64) -> JobSpec {
         gpus,
         batch_size: None,
         elasticity,
+        ..JobRequest::default()
     };
     JobSpec { request, work: Work::Fixed { duration: secs(duration) } }
 }

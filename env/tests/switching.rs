@@ -197,6 +197,7 @@ fn switched_every(period: i64, name: &str) -> Outcome {
         gpus: 1,
         batch_size: None,
         elasticity: Elasticity::Rigid,
+        ..JobRequest::default()
     };
     let work = Work::Fixed { duration: SimTime::from_secs(1_000_000) };
     let options = SimOptions {

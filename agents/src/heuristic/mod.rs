@@ -2,12 +2,14 @@
 
 pub mod afs;
 pub mod allox;
+pub mod aryl;
 pub mod deepboot;
 pub mod drf;
 pub mod fifo;
 pub mod gandiva;
 pub mod gavel;
 pub mod gittins;
+pub mod kueue;
 pub mod optimus;
 pub mod pollux;
 mod registry;
@@ -17,7 +19,7 @@ pub mod themis;
 pub mod tiresias;
 
 pub use deepboot::SUFFIX as BESIDE_REQUESTS;
-pub use registry::{Listed, REPLICA, Traits, by_name, names, policies};
+pub use registry::{Listed, REPLICA, Traits, VARIANT, by_name, names, policies};
 
 /// Entries of each paper's file.
 const PAPERS: &[&[Listed]] = &[
@@ -32,7 +34,9 @@ const PAPERS: &[&[Listed]] = &[
     themis::LISTED,
     gandiva::LISTED,
     drf::LISTED,
+    kueue::LISTED,
     gavel::LISTED,
     allox::LISTED,
     deepboot::LISTED,
+    aryl::LISTED,
 ];

@@ -3,6 +3,8 @@
 use goodput_env::policy::Policy;
 use goodput_env::view::{Batching, Information};
 
+use crate::loaning::Variant;
+
 use super::deepboot::requests::{RequestScheduler, Taking};
 use super::deepboot::{self, Beside};
 
@@ -60,6 +62,9 @@ impl Listed {
 /// Ends the name of a policy that behaves as its public artifact does.
 pub const REPLICA: &str = "@replica";
 
+/// Between a policy and the way it shares a cluster with services.
+pub const VARIANT: char = '+';
+
 /// All policies, paper by paper.
 pub fn policies() -> impl Iterator<Item = &'static Listed> {
     super::PAPERS.iter().copied().flatten()
@@ -71,16 +76,18 @@ pub fn names() -> Vec<&'static str> {
 }
 
 /// The policy that users call `name`: by the paper's rule, or with `@replica` as its artifact behaves. `None` where there is
-/// no such policy, or no artifact that differs.
-///
-/// `NAME+ats-i` is policy `NAME` beside DeepBoot's scheduler of inference requests.
+/// no such policy, or no artifact that differs. `NAME+VARIANT` shares the cluster with services in that way ([`Variant`]); `NAME+ats-i` runs beside DeepBoot's
+/// scheduler of inference requests.
 pub fn by_name(name: &str, seed: u64) -> Option<Box<dyn Policy>> {
     if let Some(training) = name.strip_suffix(deepboot::SUFFIX) {
-        let plain = training.strip_suffix(REPLICA).unwrap_or(training);
+        let plain = training.split([VARIANT, '@']).next().unwrap_or_default();
         let elastic = policies().find(|entry| entry.name == plain)?.traits.elastic;
         let taking = if elastic { Taking::One } else { Taking::All };
         let requests = RequestScheduler::default().taking(taking);
         return Some(Box::new(Beside::new(by_name(training, seed)?, requests)));
+    }
+    if let Some((training, variant)) = name.split_once(VARIANT) {
+        return Some(Box::new(Variant::by_name(variant)?.around(by_name(training, seed)?)));
     }
     let (name, replica) = match name.strip_suffix(REPLICA) {
         Some(name) => (name, true),

@@ -6,15 +6,21 @@
 //! path.
 
 mod events;
+mod faults;
+mod health;
 mod holding;
 mod instances;
+mod loans;
 mod options;
 mod profile;
 mod record;
+mod replay;
 mod requests;
 mod resize;
+mod saving;
 mod scenario;
 mod segment;
+mod services;
 mod speeds;
 mod state;
 
@@ -29,19 +35,26 @@ use crate::model::OutsideProfile;
 use crate::placement::Placement;
 use crate::plan::{Change, Plan};
 use crate::policy::Policy;
-use crate::seed::{Stream, keyed};
+use crate::seed::{Stream, keyed, standard_normal};
 use crate::time::SimTime;
 use crate::view::{ClusterView, Information, Trigger};
 
 use events::{EventKind, EventQueue};
+use health::Health;
 pub use instances::{Instance, InstanceState, InstanceTable};
+pub(crate) use loans::Loans;
+pub use loans::{Loan, LoanRecord};
 pub use options::{EpochEnd, Release, Rounds, SimOptions};
 pub use profile::{Profile, TypeProfile};
-pub use record::{AllocationChange, InstanceUsage, JobRecord, Outcome, RequestRecord, Served};
+pub use record::{
+    AllocationChange, FaultRecord, HardwareRecord, InstanceUsage, JobRecord, Outcome, RequestRecord, Served,
+};
 pub use requests::InstanceOptions;
 use requests::Requests;
 pub use resize::Resize;
 pub use scenario::Scenario;
+use services::Services;
+pub use services::{LatencyCounts, Replica, ReplicaPhase, ServiceOnNode, ServiceRecord, ServiceState};
 pub use speeds::{Best, Speeds};
 pub use state::{JobState, JobTable, Phase};
 
@@ -139,12 +152,18 @@ pub struct Simulator {
     distributed: Vec<u32>,
     /// By node: when the last job that was told to leave accelerators there has left them. Empty where changes of size stop a job.
     drained: Vec<SimTime>,
+    services: Services,
+    /// By node: accelerators that replicas hold; empty where there are no services.
+    served: Vec<u32>,
+    loans: Loans,
     in_system: u32,
     job_millis: i64,
     gpu_millis: i64,
     /// Accelerator time that completed jobs held without use.
     idle_gpu_millis: i64,
     held: u32,
+    /// What is broken; `None` where nothing ever is.
+    health: Option<Box<Health>>,
     idle_decisions: u32,
     decisions: u64,
     events: u64,
@@ -170,6 +189,7 @@ impl Simulator {
                 attained_gpu_millis: 0,
                 executed: SimTime::ZERO,
                 restarting: SimTime::ZERO,
+                faults: FaultRecord::default(),
             })
             .collect();
         let workload = &scenario.workload;
@@ -184,6 +204,9 @@ impl Simulator {
             table: JobTable::new(jobs.len()),
             distributed: vec![0; free.len()],
             drained: vec![SimTime::ZERO; if overlaps { free.len() } else { 0 }],
+            services: Services::new(&scenario),
+            served: vec![0; if scenario.workload.services.is_empty() { 0 } else { free.len() }],
+            loans: Loans::new(&scenario.cluster),
             free,
             queue: EventQueue::with_capacity(4 * room),
             arrived: 0,
@@ -199,6 +222,7 @@ impl Simulator {
             gpu_millis: 0,
             idle_gpu_millis: 0,
             held: 0,
+            health: scenario.options.faults.as_ref().map(|model| Box::new(Health::new(model, &scenario))),
             idle_decisions: 0,
             decisions: 0,
             events: 0,
@@ -230,6 +254,7 @@ impl Simulator {
 
     /// What a policy sees now.
     pub fn view(&self) -> ClusterView<'_> {
+        let health = self.health.as_deref();
         ClusterView {
             now: self.now,
             trigger: self.current_trigger(),
@@ -237,9 +262,16 @@ impl Simulator {
             batching: self.scenario.options.batching,
             scenario: &self.scenario,
             table: &self.table,
-            free: &self.free,
+            free: if self.loans.open.is_empty() { &self.free } else { &self.loans.open },
+            idle: &self.free,
+            served: &self.served,
+            services: &self.services.states,
+            loans: &self.loans,
             instances: &self.requests.instances,
             waiting: &self.requests.waiting,
+            cluster: health.map_or(&self.scenario.cluster, |health| &health.cluster),
+            down: health.map_or(&[], |health| &health.down),
+            ids: self.table.active(),
         }
     }
 
@@ -270,11 +302,14 @@ impl Simulator {
             self.idle_gpu_millis += self.table.state(id).idle_gpu_millis(now);
         }
         let unanswered = self.requests.records.iter().any(|record| record.finish.is_none());
-        let truncated = unanswered || self.records.iter().any(|record| record.finish.is_none());
+        let truncated = unanswered || self.records.iter().any(|record| record.left().is_none());
         Outcome {
+            services: self.service_records(),
+            loans: self.loan_record(),
             end: now,
             truncated,
             idle_gpu_millis: self.idle_gpu_millis,
+            hardware: self.health.as_ref().map(|health| health.record).unwrap_or_default(),
             decisions: self.decisions,
             events: self.events,
             allocations: std::mem::take(&mut self.allocations),
@@ -305,15 +340,18 @@ impl Simulator {
             let phase = self.queue.peek();
             let round = self.next_round(arrival);
             let wake = self.next_wake(arrival);
+            let load = self.next_service_event();
+            let load_at = load.map_or(SimTime::NEVER, |event| event.at);
             let request = self.next_request();
             let lifecycle = self.next_lifecycle(request, arrival);
+            let fault = self.next_fault(arrival);
             let jobs = arrival.min(round).min(wake).min(phase.map_or(SimTime::NEVER, |event| event.at));
-            let next = jobs.min(request).min(lifecycle);
-            let churned = self.trigger.arrival || self.trigger.completion;
-            if churned && self.scenario.options.rounds.on_churn && next > self.now {
+            let next = jobs.min(fault).min(load_at).min(request).min(lifecycle);
+            let headless = self.is_headless();
+            if self.trigger.is_churn() && self.scenario.options.rounds.on_churn && next > self.now && !headless {
                 return Ok(self.decision());
             }
-            if self.requests.due && next > self.now {
+            if self.requests.due && next > self.now && !headless {
                 return Ok(self.request_decision());
             }
             if next == SimTime::NEVER {
@@ -324,6 +362,10 @@ impl Simulator {
                 return Ok(Status::Truncated);
             }
             self.advance(next);
+            if let Some(event) = load.filter(|event| event.at == next) {
+                self.service_event(event)?;
+                continue;
+            }
             if lifecycle == next {
                 self.instance_due();
                 continue;
@@ -338,13 +380,18 @@ impl Simulator {
                     match event.kind {
                         EventKind::Resize => self.resize_due(event.job)?,
                         EventKind::Phase | EventKind::PhaseAfterRound => self.phase_end(event.job)?,
+                        EventKind::Bug => {
+                            self.events += 1;
+                            self.fail(event.job)?;
+                        }
                     }
                 }
+                _ if fault == next => self.hardware_due()?,
                 _ if arrival == next => self.arrive(),
                 _ if round > next => {
                     self.wake = SimTime::NEVER;
                     self.trigger.wake = true;
-                    if !self.table.active().is_empty() {
+                    if self.is_asked() {
                         return Ok(self.decision());
                     }
                 }
@@ -353,7 +400,7 @@ impl Simulator {
                     self.last_round = self.now;
                     self.trigger.round = true;
                     self.release_holding();
-                    if !self.table.active().is_empty() {
+                    if self.is_asked() {
                         return Ok(self.decision());
                     }
                 }
@@ -372,6 +419,8 @@ impl Simulator {
         self.guard = guard;
         checked.map_err(|violations| SimError::Refused { at: self.now, violations })?;
         // Every release comes before every allocation, so that the order within a plan does not matter.
+        plan.scale.iter().for_each(|scale| self.scale_in(scale));
+        self.lend_and_call_back(plan);
         for change in &plan.changes {
             if self.is_free_move(change) {
                 self.relabel(change);
@@ -393,9 +442,13 @@ impl Simulator {
                 }
             }
         }
-        self.evict(plan);
+        self.bring_home();
+        plan.scale.iter().for_each(|scale| self.scale_out(scale));
+        self.evict_instances(plan);
         self.rechoose_batches()?;
-        self.update_interference()
+        self.update_interference()?;
+        self.refresh_open();
+        Ok(())
     }
 
     fn differs(&self, change: &Change) -> bool {
@@ -403,7 +456,18 @@ impl Simulator {
         state.placement != change.placement || state.partner != change.partner
     }
 
+    /// Whether there is anything to decide about.
+    fn has_active(&self) -> bool {
+        !self.table.active().is_empty() || self.services.are_live()
+    }
+
+    /// Whether the policy is there to decide about it.
+    fn is_asked(&self) -> bool {
+        self.has_active() && !self.is_headless()
+    }
+
     fn decision(&mut self) -> Status {
+        self.refresh_open();
         self.decisions += 1;
         self.idle_decisions += 1;
         self.wake = SimTime::NEVER;
@@ -444,7 +508,7 @@ impl Simulator {
             return SimTime::NEVER;
         };
         let after = self.last_round + period;
-        let idle = self.table.active().is_empty() && self.holding.is_empty();
+        let idle = !self.has_active() && self.holding.is_empty();
         let from = match idle {
             false => after.max(self.now),
             true if arrival == SimTime::NEVER => return SimTime::NEVER,
@@ -459,7 +523,8 @@ impl Simulator {
 
     /// Whether only the policy could still change anything, and has not for long.
     fn has_stalled(&self, arrival: SimTime) -> bool {
-        self.idle_decisions > STALL_LIMIT && arrival == SimTime::NEVER && self.queue.peek().is_none()
+        let nothing_due = arrival == SimTime::NEVER && self.queue.peek().is_none() && self.services.peek().is_none();
+        self.idle_decisions > STALL_LIMIT && nothing_due && !self.awaits_repair()
     }
 
     fn advance(&mut self, to: SimTime) {
@@ -467,6 +532,9 @@ impl Simulator {
         self.job_millis += i64::from(self.in_system) * span;
         self.gpu_millis += i64::from(self.held) * span;
         self.advance_instances(span);
+        if let Some(health) = &mut self.health {
+            health.record.out_gpu_millis += i64::from(health.out) * span;
+        }
         self.now = to;
     }
 
@@ -479,7 +547,11 @@ impl Simulator {
             }
             Information::Oracle | Information::Profiled => 1.0,
         };
-        self.table.insert(JobState::new(id, self.now, factor));
+        let mut state = JobState::new(id, self.now, factor);
+        let faults = self.scenario.options.faults.as_ref();
+        let tenant = self.scenario.workload.jobs[id.index()].request.tenant;
+        state.saving.buggy = faults.is_some_and(|model| model.is_buggy(self.scenario.seed, id, tenant));
+        self.table.insert(state);
         self.arrived += 1;
         self.in_system += 1;
         self.events += 1;
@@ -493,8 +565,7 @@ impl Simulator {
         let state = self.table.state_mut(job);
         state.settle(now);
         if let Phase::Starting { .. } = state.phase {
-            state.phase = Phase::Running;
-            return self.run_segment(job);
+            return self.begin(job);
         }
         state.epoch += 1;
         let epoch = state.epoch;
@@ -507,15 +578,17 @@ impl Simulator {
             None => 1,
         };
         if epoch >= epochs {
-            return self.complete(job);
+            return if self.table.state(job).saving.buggy { self.fail(job) } else { self.leave(job, Some(now)) };
         }
         self.choose_batch(job);
         self.run_segment(job)
     }
 
-    fn complete(&mut self, job: JobId) -> Result<(), SimError> {
+    /// A job leaves the system: complete, or given up where there is no `finish`.
+    fn leave(&mut self, job: JobId, finish: Option<SimTime>) -> Result<(), SimError> {
         let state = self.table.state(job);
-        let record = record_of(state, &self.records[job.index()], self.now, Some(self.now));
+        let mut record = record_of(state, &self.records[job.index()], self.now, finish);
+        record.faults.failed = finish.is_none().then_some(self.now);
         self.idle_gpu_millis += state.idle_gpu_millis(self.now);
         self.records[job.index()] = record;
         self.in_system -= 1;
@@ -529,6 +602,7 @@ impl Simulator {
             self.give_back(job, &placement);
         }
         self.table.remove(job);
+        self.bring_home();
         Ok(())
     }
 }
@@ -541,11 +615,14 @@ fn record_of(state: &JobState, blank: &JobRecord, now: SimTime, finish: Option<S
         attained_gpu_millis: state.attained_gpu_millis(now),
         executed: state.executed(now),
         restarting: state.restarting(now),
+        faults: FaultRecord {
+            hits: state.saving.hits,
+            failures: state.saving.failures,
+            failed: None,
+            idle_gpu_millis: state.idle_gpu_millis(now),
+            writing_gpu_millis: state.writing_gpu_millis(now),
+            lost_gpu_millis: state.saving.lost,
+        },
         ..*blank
     }
-}
-
-/// Box-Muller transform of two uniform draws in [0, 1).
-fn standard_normal(first: f64, second: f64) -> f64 {
-    (-2.0 * (1.0 - first).ln()).sqrt() * (std::f64::consts::TAU * second).cos()
 }

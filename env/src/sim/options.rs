@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::requests::InstanceOptions;
 use super::resize::Resize;
-use crate::model::SwitchCost;
+use crate::model::{Checkpointing, FaultModel, SwitchCost};
 use crate::time::SimTime;
 use crate::view::{Batching, Information};
 
@@ -61,6 +61,10 @@ pub struct SimOptions {
     pub batching: Batching,
     /// What policies know.
     pub information: Information,
+    /// What breaks; nothing where `None`.
+    pub faults: Option<FaultModel>,
+    /// How jobs write checkpoints; where `None`, only a job that is stopped by plan saves its work.
+    pub checkpoint: Option<Checkpointing>,
     /// The run is truncated here.
     pub horizon: Option<SimTime>,
     /// Whether each change of an allocation is logged, for timelines and Gantt charts.
@@ -81,6 +85,8 @@ impl SimOptions {
             interference: 0.0,
             batching: Batching::Catalog,
             information: Information::Estimate { sigma: 0.5 },
+            faults: None,
+            checkpoint: None,
             horizon: None,
             log_allocations: false,
         }

@@ -174,7 +174,7 @@ impl Simulator {
     }
 
     /// Ends free instances whose accelerators the plan has given away.
-    pub(super) fn evict(&mut self, plan: &Plan) {
+    pub(super) fn evict_instances(&mut self, plan: &Plan) {
         if self.scenario.workload.requests.is_empty() {
             return;
         }

@@ -33,7 +33,7 @@ impl Beside {
 impl Policy for Beside {
     fn decide(&mut self, view: &ClusterView<'_>) -> Plan {
         let trigger = view.trigger;
-        let asked = trigger.arrival || trigger.completion || trigger.round || trigger.wake;
+        let asked = trigger.is_churn() || trigger.round || trigger.wake;
         let mut plan = if asked { self.training.decide(view) } else { Plan::keep() };
         self.requests.place(view, &mut plan);
         plan
