@@ -11,7 +11,7 @@ cargo xtask schema         writes the JSON schemas of the configuration files to
 ";
 
 /// Benchmarks: package and target.
-const BENCHES: [(&str, &str); 12] = [
+const BENCHES: [(&str, &str); 13] = [
     ("goodput-env", "gym"),
     ("goodput-env", "fit"),
     ("goodput-env", "soak"),
@@ -19,6 +19,7 @@ const BENCHES: [(&str, &str); 12] = [
     ("goodput-eval", "replay"),
     ("goodput-eval", "fidelity"),
     ("goodput-eval", "decisions"),
+    ("goodput-eval", "request_decisions"),
     ("goodput-eval", "placement"),
     ("goodput-eval", "tiresias"),
     ("goodput-eval", "gavel"),

@@ -55,6 +55,12 @@ impl DeepBoot {
     pub fn new(start: StartValue) -> Self {
         Self { sizes: Sizes::new(start), requests: RequestScheduler::default(), now: SimTime::ZERO }
     }
+
+    /// The same with requests answered by `requests`, for example on an inference cluster's own nodes only.
+    #[must_use]
+    pub fn answering(self, requests: RequestScheduler) -> Self {
+        Self { requests, ..self }
+    }
 }
 
 impl Policy for DeepBoot {

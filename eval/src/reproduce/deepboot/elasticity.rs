@@ -2,16 +2,14 @@
 //! inference load.
 
 use std::path::Path;
-use std::sync::Arc;
 
-use goodput_env::job::Workload;
 use goodput_env::sim::Outcome;
 use goodput_env::time::SimTime;
 use goodput_env::view::{Batching, Information};
 use rayon::prelude::*;
 
 use super::loads::{self, loads};
-use super::{SHAPE, cost, fair_options, mean_jct_secs, simulate};
+use super::{SHAPE, cost, fair_options, mean_jct_secs, with_lending, without_lending};
 use crate::reproduce::{Figure, ReproduceError, Reproduction};
 use crate::stats::quantiles;
 
@@ -27,12 +25,11 @@ pub const ELASTICITY: Reproduction = Reproduction {
 fn run(data: &Path) -> Result<Vec<Figure>, ReproduceError> {
     let load = loads(data)?.pop().map(|load| load.workload).unwrap_or_default();
     let options = |name| fair_options(Batching::Agent, Information::Profiled, cost(name));
-    let alone = Arc::new(Workload { requests: Vec::new(), served: Vec::new(), ..(*load).clone() });
-    let without = simulate("deepboot", SHAPE.0 / 2, &alone, options("deepboot_full"), "without idle inference GPUs")?;
+    let without = without_lending(&load, options("deepboot_full"), "without idle inference GPUs")?;
     let figures: Result<Vec<Vec<Figure>>, ReproduceError> = [("AFE on", "deepboot_afe"), ("AFE off", "deepboot_full")]
         .into_par_iter()
         .map(|(case, costs)| {
-            let outcome = simulate("deepboot", SHAPE.0, &load, options(costs), case)?;
+            let outcome = with_lending(&load, options(costs), case)?;
             let figure = |(metric, ours)| Figure { case: case.into(), metric, theirs: None, ours };
             Ok(facts(&outcome, &without).into_iter().map(figure).collect())
         })

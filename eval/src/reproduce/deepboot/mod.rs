@@ -10,11 +10,15 @@ use std::path::Path;
 use std::sync::Arc;
 
 use goodput_agents::heuristic;
+use goodput_agents::heuristic::deepboot::DeepBoot;
+use goodput_agents::heuristic::deepboot::requests::RequestScheduler;
+use goodput_agents::heuristic::deepboot::sizes::StartValue;
 use goodput_datasets::import::pollux_profiles;
 use goodput_datasets::{Catalog, DataError};
 use goodput_env::cluster::Cluster;
 use goodput_env::job::Workload;
 use goodput_env::model::{PlacementSample, SwitchCost};
+use goodput_env::policy::Policy;
 use goodput_env::sim::{EpochEnd, InstanceOptions, Outcome, Release, Rounds, Scenario, SimOptions, Simulator};
 use goodput_env::time::SimTime;
 use goodput_env::view::{Batching, Information};
@@ -89,12 +93,35 @@ fn simulate(
     options: SimOptions,
     case: &str,
 ) -> Result<Outcome, ReproduceError> {
-    let mut policy = heuristic::by_name(name, SEED).expect("policies of the table are in the list");
+    let policy = heuristic::by_name(name, SEED).expect("policies of the table are in the list");
+    simulate_policy(policy, nodes, workload, options, case)
+}
+
+fn simulate_policy(
+    mut policy: Box<dyn Policy>,
+    nodes: u32,
+    workload: &Arc<Workload>,
+    options: SimOptions,
+    case: &str,
+) -> Result<Outcome, ReproduceError> {
     let cluster = Arc::new(Cluster::homogeneous(nodes, SHAPE.1));
     let scenario = Scenario::new(cluster, workload.clone(), options, SEED);
     Simulator::new(Arc::new(scenario))
         .run(&mut *policy)
         .map_err(|source| ReproduceError::Run { case: case.into(), source })
+}
+
+/// DeepBoot on half of the nodes, with no requests: what training has where inference keeps its nodes to itself.
+fn without_lending(load: &Arc<Workload>, options: SimOptions, case: &str) -> Result<Outcome, ReproduceError> {
+    let alone = Arc::new(Workload { requests: Vec::new(), served: Vec::new(), ..(**load).clone() });
+    simulate("deepboot", SHAPE.0 / 2, &alone, options, case)
+}
+
+/// DeepBoot on all nodes, with requests on the second half: training may use whatever is idle there.
+fn with_lending(load: &Arc<Workload>, options: SimOptions, case: &str) -> Result<Outcome, ReproduceError> {
+    let inference = (0..SHAPE.0).map(|node| node >= SHAPE.0 / 2).collect();
+    let policy = DeepBoot::new(StartValue::Full).answering(RequestScheduler::default().on(inference));
+    simulate_policy(Box::new(policy), SHAPE.0, load, options, case)
 }
 
 fn mean_secs(times: impl Iterator<Item = SimTime>) -> f64 {
