@@ -3,6 +3,7 @@
 //! `sim`, `train` and `eval` share these tables, so one file describes a run whatever is done with it.
 
 mod faults;
+mod instances;
 mod services;
 mod tenants;
 
@@ -23,6 +24,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+pub use instances::InstancesConfig;
 pub use services::{LoadConfig, LoadFile, LoadUnit, ServiceConfig, SloConfig};
 pub use tenants::{Burst, CohortConfig, QuotaChangeConfig, QuotaConfig, TenantConfig};
 
@@ -90,6 +92,8 @@ pub struct EnvironmentConfig {
     pub switch_cost: String,
     /// How a running job's change of size is carried out.
     pub resize: Resize,
+    /// Inference instances, for workloads with requests.
+    pub instances: InstancesConfig,
     /// Slowdown, in [0, 1), of distributed jobs that share a node.
     pub interference: f64,
     /// What breaks; absent: nothing.
@@ -117,6 +121,7 @@ impl Default for EnvironmentConfig {
             on_churn: true,
             switch_cost: "pollux_const".into(),
             resize: Resize::StopRestart,
+            instances: InstancesConfig::default(),
             interference: 0.0,
             faults: None,
             checkpoint: None,
@@ -377,6 +382,7 @@ impl EnvironmentConfig {
             rounds: Rounds { period, on_churn: self.on_churn },
             switch_cost,
             resize,
+            instances: self.instances.options()?,
             interference: self.interference,
             faults: self.faults.clone(),
             checkpoint: self.checkpoint,
