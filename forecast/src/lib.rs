@@ -36,7 +36,13 @@ pub mod metrics;
 mod backtest;
 mod forecast;
 mod gaps;
+#[doc(hidden)]
+pub mod history;
+mod linalg;
 mod model;
+#[doc(hidden)]
+pub mod models;
+mod nelder_mead;
 mod quantile;
 mod resample;
 mod scores;

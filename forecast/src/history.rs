@@ -1,0 +1,73 @@
+//! What a model knows: the values so far, with their gaps filled from before.
+
+use serde::{Deserialize, Serialize};
+
+/// Values so far, gaps filled causally: by the value one season before, else by the one just before. It forgets what is older than it was told to keep.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct History {
+    values: Vec<f64>,
+    /// Index of `values[0]` in the whole series.
+    first: usize,
+    season: usize,
+    week: usize,
+    keep: usize,
+}
+
+impl History {
+    /// An empty history that keeps at least `keep` values.
+    pub fn new(season: usize, week: usize, keep: usize) -> Self {
+        Self { values: Vec::new(), first: 0, season: season.max(1), week: week.max(1), keep: keep.max(week + season + 1) }
+    }
+
+    /// Steps in the short season, a day as a rule.
+    pub fn season(&self) -> usize {
+        self.season
+    }
+
+    /// Steps in the long season, a week as a rule.
+    pub fn week(&self) -> usize {
+        self.week
+    }
+
+    /// Steps seen so far, the forgotten ones included.
+    pub fn len(&self) -> usize {
+        self.first + self.values.len()
+    }
+
+    /// Index of the oldest value still known.
+    pub fn first(&self) -> usize {
+        self.first
+    }
+
+    /// The values still known, oldest first.
+    pub fn values(&self) -> &[f64] {
+        &self.values
+    }
+
+    /// Takes in the next value, a gap if it is not finite, and gives what is now known of it.
+    pub fn push(&mut self, value: f64) -> f64 {
+        let value = if value.is_finite() { value } else { self.filling() };
+        if self.values.len() >= 2 * self.keep {
+            self.first += self.values.len() - self.keep;
+            self.values.drain(..self.values.len() - self.keep);
+        }
+        self.values.push(value);
+        value
+    }
+
+    /// The value `lag` steps before the next one, at least 1; the oldest known where that is forgotten, 0 where there is none.
+    pub fn lag(&self, lag: usize) -> f64 {
+        let known = self.values.len();
+        known.checked_sub(lag).and_then(|index| self.values.get(index)).or(self.values.first()).copied().unwrap_or(0.0)
+    }
+
+    /// The same past in other units.
+    pub fn map(&self, change: impl Fn(f64) -> f64) -> Self {
+        Self { values: self.values.iter().map(|&value| change(value)).collect(), ..*self }
+    }
+
+    fn filling(&self) -> f64 {
+        let season_before = self.values.len().checked_sub(self.season).map(|index| self.values[index]);
+        season_before.or(self.values.last().copied()).unwrap_or(0.0)
+    }
+}
