@@ -33,15 +33,14 @@
 pub mod calendar;
 pub mod metrics;
 
+mod adaptive;
 mod backtest;
 mod forecast;
 mod gaps;
-#[doc(hidden)]
-pub mod history;
+mod history;
 mod linalg;
 mod model;
-#[doc(hidden)]
-pub mod models;
+mod models;
 mod nelder_mead;
 mod quantile;
 mod resample;
@@ -49,9 +48,11 @@ mod scores;
 mod seasonal_naive;
 mod series;
 
+pub use adaptive::{Adaptive, FittedAdaptive};
 pub use backtest::{Backtest, BacktestError, BacktestReport, OriginReport, Refit};
 pub use forecast::{Forecast, ForecastError, Horizon, check_levels};
 pub use model::{Fit, FitError, Predict};
+pub use models::Model;
 pub use resample::Aggregate;
 pub use scores::{LevelScore, Scores};
 pub use seasonal_naive::{FittedSeasonalNaive, SeasonalNaive};

@@ -13,10 +13,11 @@ use crate::linalg;
 
 const LAGS: usize = 12;
 const AROUND: usize = 5;
+const WEEK_MEAN: usize = LAGS + AROUND + 7;
 
 /// Direct ridge regressions for each step of the horizon.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct DirectRidge {
+pub(crate) struct DirectRidge {
     horizon: usize,
     ridge: f64,
     /// Weight of a row one step older than another.
@@ -46,13 +47,15 @@ impl DirectRidge {
     }
 
     /// Features of all horizons alike; `y` ends at the origin.
-    fn common(&self, y: &[f64], season: usize, row: &mut [f64]) {
+    fn common(&self, y: &[f64], past: &History, row: &mut [f64]) {
         let last = y[y.len() - 1];
         for lag in 1..LAGS {
             row[lag - 1] = y[y.len() - 1 - lag] - last;
         }
-        let day = &y[y.len().saturating_sub(season)..];
-        row[LAGS - 1] = day.iter().sum::<f64>() / day.len() as f64 - last;
+        row[LAGS - 1] = past.mean_before(y.len(), past.season()) - last;
+        if self.weekly {
+            row[WEEK_MEAN] = past.mean_before(y.len(), past.week()) - last;
+        }
     }
 
     /// Features of step `h`, counted from 1.
@@ -73,8 +76,6 @@ impl DirectRidge {
             for (slot, around) in row[base + 3..base + 6].iter_mut().enumerate() {
                 *around = at(w + 1, h + slot);
             }
-            let week = &y[n - w..];
-            row[base + 6] = if h == 1 { week.iter().sum::<f64>() / w as f64 - last } else { row[base + 6] };
         }
     }
 }
@@ -102,7 +103,7 @@ impl Path for DirectRidge {
         let mut row = vec![0.0; p];
         for origin in begin.saturating_sub(self.horizon).max(needs)..y.len() {
             let known = &y[..origin];
-            self.common(known, past.season(), &mut row);
+            self.common(known, past, &mut row);
             for h in 1..=self.horizon {
                 let target = origin + h - 1;
                 if target >= y.len() {
@@ -148,7 +149,7 @@ impl Path for DirectRidge {
         }
         let p = self.width();
         let mut row = vec![0.0; p];
-        self.common(y, past.season(), &mut row);
+        self.common(y, past, &mut row);
         for (index, out) in out.iter_mut().enumerate() {
             let h = (index + 1).min(self.horizon);
             self.specific(y, past.len(), h, past, &mut row);

@@ -16,7 +16,7 @@ const LAGS: usize = 12;
 
 /// Harmonic regression on one season with AR errors.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct FourierAr {
+pub(crate) struct FourierAr {
     season: usize,
     pairs: usize,
     forget: f64,

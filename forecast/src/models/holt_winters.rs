@@ -12,7 +12,7 @@ use crate::nelder_mead;
 
 /// Damped Holt-Winters over one season.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct HoltWinters {
+pub(crate) struct HoltWinters {
     season: usize,
     parameters: [f64; 4],
     state: Option<State>,

@@ -9,7 +9,7 @@ use crate::history::History;
 
 /// Level-corrected seasonal naive over a season of `period` steps.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct LevelNaive {
+pub(crate) struct LevelNaive {
     period: usize,
     /// Steps whose mean is the level.
     window: usize,

@@ -7,7 +7,7 @@ use crate::history::History;
 
 /// A model that sees the logarithm of the load.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Logged<P> {
+pub(crate) struct Logged<P> {
     inner: P,
     /// The logarithms, once the scale is known.
     logs: Option<History>,

@@ -1,17 +1,32 @@
 //! Models of the path: given what is known, one value a step ahead.
+//!
+//! One file a model. They know nothing of quantiles: the conformal layer of [`Adaptive`](crate::Adaptive) makes those from any model's errors.
 
-pub mod direct_ridge;
-pub mod fourier_ar;
-pub mod holt_winters;
-pub mod level_naive;
-pub mod logged;
-pub mod nlinear;
-pub mod profile;
+mod direct_ridge;
+mod fourier_ar;
+mod holt_winters;
+mod level_naive;
+mod logged;
+mod member;
+mod nlinear;
+mod profile;
+mod repeat;
+
+pub use member::Model;
+pub(crate) use member::Member;
 
 use crate::history::History;
 
+/// Steps of the seasons and of the farthest forecast, each at least 1.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Seasons {
+    pub day: usize,
+    pub week: usize,
+    pub horizon: usize,
+}
+
 /// A model of the path.
-pub trait Path {
+pub(crate) trait Path {
     /// Estimates parameters anew on what is known, keeping what it has learnt online.
     fn refit(&mut self, past: &History);
     /// The newest value of `past` has just come.

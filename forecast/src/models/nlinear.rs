@@ -15,7 +15,7 @@ const RIDGES: [f64; 5] = [1e-4, 1e-3, 1e-2, 1e-1, 1.0];
 
 /// Closed-form NLinear.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct NLinear {
+pub(crate) struct NLinear {
     lookback: usize,
     horizon: usize,
     /// Penalty relative to the mean square of the inputs; chosen at the first fit.

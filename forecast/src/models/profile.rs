@@ -9,7 +9,7 @@ use crate::history::History;
 
 /// Median profile over one season.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Profile {
+pub(crate) struct Profile {
     season: usize,
     /// Seasons looked back.
     seasons: usize,
@@ -26,12 +26,6 @@ impl Profile {
         Self { season: season.max(1), seasons, radius, ratios: vec![], carry }
     }
 
-    /// Mean of the season before `end`.
-    fn level(y: &[f64], end: usize, season: usize) -> f64 {
-        let window = &y[end.saturating_sub(season)..end];
-        if window.is_empty() { 0.0 } else { window.iter().sum::<f64>() / window.len() as f64 }
-    }
-
     /// Median ratio at a lag of `back` steps and whole seasons before it.
     fn ratio(&self, past: &History, back: usize, scratch: &mut Vec<f64>) -> f64 {
         let y = past.values();
@@ -43,7 +37,7 @@ impl Profile {
             }
             let middle = y.len() - centre;
             let end = (middle + self.season / 2).min(y.len());
-            let level = Self::level(y, end, self.season);
+            let level = past.mean_before(end, self.season);
             if level > 0.0 {
                 let from = middle.saturating_sub(self.radius);
                 let to = (middle + self.radius + 1).min(y.len());
@@ -81,8 +75,7 @@ impl Path for Profile {
         if self.ratios.is_empty() {
             return out.fill(past.lag(1));
         }
-        let y = past.values();
-        let level = Self::level(y, y.len(), self.season);
+        let level = past.mean_before(past.values().len(), self.season);
         let at = |index: usize| level * self.ratios[index % self.season];
         let last = past.len().saturating_sub(1);
         let mut deviation = past.lag(1) - at(last);
