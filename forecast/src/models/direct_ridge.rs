@@ -29,11 +29,13 @@ pub(crate) struct DirectRidge {
     gram: Vec<f64>,
     moment: Vec<f64>,
     coefficients: Vec<f64>,
+    /// Sine and cosine of the time of day.
+    clock: Vec<(f64, f64)>,
 }
 
 impl DirectRidge {
     pub fn new(horizon: usize, ridge: f64, forget: f64) -> Self {
-        Self { horizon, ridge, forget, weekly: false, seen: 0, gram: vec![], moment: vec![], coefficients: vec![] }
+        Self { horizon, ridge, forget, weekly: false, seen: 0, gram: vec![], moment: vec![], coefficients: vec![], clock: vec![] }
     }
 
     fn width(&self) -> usize {
@@ -68,8 +70,7 @@ impl DirectRidge {
             *around = at(days + 2, h + slot);
         }
         row[LAGS + AROUND] = at(days + m, h);
-        let angle = std::f64::consts::TAU * ((origin + h - 1) % m) as f64 / m as f64;
-        let (sin, cos) = angle.sin_cos();
+        let (sin, cos) = self.clock[(origin + h - 1) % m];
         let base = LAGS + AROUND + 1;
         (row[base], row[base + 1], row[base + 2]) = (sin, cos, 1.0);
         if self.weekly {
@@ -86,6 +87,8 @@ impl Path for DirectRidge {
         if self.gram.is_empty() {
             self.weekly = y.len() >= 2 * past.week() && past.week() > past.season();
             let p = self.width();
+            let m = past.season();
+            self.clock = (0..m).map(|phase| (std::f64::consts::TAU * phase as f64 / m as f64).sin_cos()).collect();
             self.seen = past.first();
             self.gram = vec![0.0; self.horizon * p * p];
             self.moment = vec![0.0; self.horizon * p];

@@ -25,6 +25,8 @@ pub(crate) struct FourierAr {
     /// Autoregression of the residuals.
     ar: Vec<f64>,
     seen: usize,
+    /// Sine and cosine of the time of day.
+    clock: Vec<(f64, f64)>,
 }
 
 impl FourierAr {
@@ -32,13 +34,14 @@ impl FourierAr {
     pub fn new(season: usize, pairs: usize, half_life: f64) -> Self {
         let pairs = pairs.min(season / 2);
         let p = 2 * pairs + 1;
+        let clock = (0..season).map(|phase| (TAU * phase as f64 / season as f64).sin_cos()).collect();
         let forget = 0.5_f64.powf(1.0 / half_life);
-        Self { season, pairs, forget, gram: vec![0.0; p * p], moment: vec![0.0; p], ar: vec![], seen: 0 }
+        Self { season, pairs, forget, gram: vec![0.0; p * p], moment: vec![0.0; p], ar: vec![], seen: 0, clock }
     }
 
     fn row(&self, index: usize, row: &mut [f64]) {
         row[0] = 1.0;
-        let (sin, cos) = (TAU * (index % self.season) as f64 / self.season as f64).sin_cos();
+        let (sin, cos) = self.clock[index % self.season];
         let (mut s, mut c) = (0.0, 1.0);
         for pair in 0..self.pairs {
             (s, c) = (s * cos + c * sin, c * cos - s * sin);

@@ -30,6 +30,7 @@ impl LevelNaive {
 impl Path for LevelNaive {
     fn refit(&mut self, past: &History) {
         let y = past.values();
+        let y = &y[y.len().saturating_sub(4 * past.week())..];
         let first = self.period + WINDOWS[4];
         let Some(last) = y.len().checked_sub(self.horizon) else { return };
         let stride = (self.horizon / 24).max(1);

@@ -67,6 +67,17 @@ impl Split {
         self.y.iter().zip(&self.observed).map(|(&y, &seen)| if seen { y } else { f64::NAN }).collect()
     }
 
+    /// Steps in so many hours.
+    pub fn hours(&self, hours: usize) -> usize {
+        hours * self.season / 24
+    }
+
+    /// What repeating the last `period` steps says at each origin.
+    pub fn repeat(&self, period: usize) -> Vec<Issue> {
+        let path = |origin: usize| (0..self.horizon).map(|step| self.filled[origin - period + step % period]).collect();
+        self.origins().into_iter().map(|origin| Issue { origin, point: path(origin), quantiles: None }).collect()
+    }
+
     pub fn origins(&self) -> Vec<usize> {
         (self.cal_start..=self.y.len() - self.horizon).step_by(self.stride).collect()
     }
