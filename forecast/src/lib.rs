@@ -31,6 +31,7 @@
 //! ```
 
 pub mod calendar;
+pub mod lending;
 pub mod metrics;
 
 mod adaptive;
@@ -52,7 +53,7 @@ pub use adaptive::{Adaptive, FittedAdaptive};
 pub use backtest::{Backtest, BacktestError, BacktestReport, OriginReport, Refit};
 pub use forecast::{Forecast, ForecastError, Horizon, check_levels};
 pub use model::{Fit, FitError, Predict};
-pub use models::Model;
+pub use models::{LinearMap, Model};
 pub use resample::Aggregate;
 pub use scores::{LevelScore, Scores};
 pub use seasonal_naive::{FittedSeasonalNaive, SeasonalNaive};

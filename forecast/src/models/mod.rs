@@ -13,6 +13,7 @@ mod profile;
 mod repeat;
 
 pub use member::Model;
+pub use nlinear::LinearMap;
 pub(crate) use member::Member;
 
 use crate::history::History;

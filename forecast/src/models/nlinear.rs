@@ -20,67 +20,16 @@ pub(crate) struct NLinear {
     horizon: usize,
     /// Penalty relative to the mean square of the inputs; chosen at the first fit.
     ridge: Option<f64>,
-    /// `lookback + 1` rows (the last one is the constant) of `horizon`.
-    weights: Vec<f64>,
+    map: Option<LinearMap>,
 }
 
 impl NLinear {
     pub fn new(lookback: usize, horizon: usize) -> Self {
-        Self { lookback, horizon, ridge: None, weights: vec![] }
+        Self { lookback, horizon, ridge: None, map: None }
     }
 
-    /// Weights from windows that lie in `y`.
-    fn solve(&self, y: &[f64], ridges: &[f64]) -> Vec<Vec<f64>> {
-        let (l, h) = (self.lookback, self.horizon);
-        let Some(gram) = WindowGram::new(y, l + h) else { return vec![] };
-        let n = gram.windows as f64;
-        // Inputs are lags 0..l-1 minus the last one, which is itself no input; then the constant.
-        let last = l - 1;
-        let p = l;
-        let centred = |i: usize, j: usize| {
-            gram.at(i, j) - gram.at(i, last) - gram.at(last, j) + gram.at(last, last)
-        };
-        let mut a = vec![0.0; p * p];
-        for i in 0..last {
-            for j in 0..=i {
-                a[i * p + j] = centred(i, j);
-            }
-            a[last * p + i] = gram.sum(i) - gram.sum(last);
-        }
-        a[last * p + last] = n;
-        let mut b = vec![0.0; p * h];
-        for step in 0..h {
-            for i in 0..last {
-                b[i * h + step] = centred(i, l + step);
-            }
-            b[last * h + step] = gram.sum(l + step) - gram.sum(last);
-        }
-        let scale = (0..last).map(|i| a[i * p + i]).sum::<f64>() / last.max(1) as f64;
-        let solve = |ridge: &f64| {
-            let mut a = a.clone();
-            let mut b = b.clone();
-            for i in 0..last {
-                a[i * p + i] += ridge * scale;
-            }
-            linalg::solve_spd(&mut a, p, &mut b, h);
-            b
-        };
-        ridges.iter().map(solve).collect()
-    }
-
-    fn apply(&self, weights: &[f64], x: &[f64], out: &mut [f64]) {
-        let last = x[x.len() - 1];
-        let h = self.horizon;
-        let constant = &weights[(self.lookback - 1) * h..];
-        for (out, c) in out.iter_mut().zip(constant) {
-            *out = last + c;
-        }
-        for (x, row) in x[..x.len() - 1].iter().zip(weights.chunks_exact(h)) {
-            let x = x - last;
-            for (out, w) in out.iter_mut().zip(row) {
-                *out += w * x;
-            }
-        }
+    fn solve(&self, y: &[f64], ridges: &[f64]) -> Vec<LinearMap> {
+        LinearMap::fit(&[y], self.lookback, self.horizon, |scale| ridges.iter().map(|ridge| ridge * scale).collect())
     }
 
     fn choose(&self, y: &[f64]) -> f64 {
@@ -88,10 +37,10 @@ impl NLinear {
         let candidates = self.solve(&y[..train], &RIDGES);
         let mut out = vec![0.0; self.horizon];
         let mut best = (f64::INFINITY, RIDGES[3]);
-        for (weights, ridge) in candidates.iter().zip(RIDGES) {
+        for (map, ridge) in candidates.iter().zip(RIDGES) {
             let mut error = 0.0;
             for origin in (train..(y.len() + 1).saturating_sub(self.horizon)).step_by((self.horizon / 24).max(1)) {
-                self.apply(weights, &y[origin - self.lookback..origin], &mut out);
+                map.apply(&y[origin - self.lookback..origin], &mut out);
                 error += out.iter().zip(&y[origin..]).map(|(f, y)| (y - f).abs()).sum::<f64>();
             }
             if error < best.0 {
@@ -110,8 +59,8 @@ impl Path for NLinear {
         }
         let ridge = self.ridge.unwrap_or_else(|| self.choose(y));
         self.ridge = Some(ridge);
-        if let Some(weights) = self.solve(y, &[ridge]).pop() {
-            self.weights = weights;
+        if let Some(map) = self.solve(y, &[ridge]).pop() {
+            self.map = Some(map);
         }
     }
 
@@ -119,10 +68,85 @@ impl Path for NLinear {
 
     fn path(&self, past: &History, out: &mut [f64]) {
         let y = past.values();
-        if self.weights.is_empty() || y.len() < self.lookback {
-            return out.fill(past.lag(1));
+        match &self.map {
+            Some(map) if y.len() >= self.lookback => map.apply(&y[y.len() - self.lookback..], out),
+            _ => out.fill(past.lag(1)),
         }
-        self.apply(&self.weights, &y[y.len() - self.lookback..], out);
+    }
+}
+
+/// A linear map from the last values to the next ones, both relative to the last value.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LinearMap {
+    lookback: usize,
+    horizon: usize,
+    /// One row of `horizon` an input; the row of the last value, which is 0 relative to itself, holds the constants.
+    weights: Vec<f64>,
+}
+
+impl LinearMap {
+    /// Maps shared by all `channels`, one for each penalty that `penalties` makes of the mean square of an input summed over windows; none where no window fits.
+    pub fn fit(
+        channels: &[&[f64]],
+        lookback: usize,
+        horizon: usize,
+        penalties: impl FnOnce(f64) -> Vec<f64>,
+    ) -> Vec<Self> {
+        let (l, h) = (lookback.max(1), horizon);
+        let mut sums: Option<WindowGram> = None;
+        for gram in channels.iter().filter_map(|y| WindowGram::new(y, l + h)) {
+            match &mut sums {
+                Some(sums) => sums.add(&gram),
+                None => sums = Some(gram),
+            }
+        }
+        let Some(gram) = sums else { return vec![] };
+        let last = l - 1;
+        let centred = |i: usize, j: usize| gram.at(i, j) - gram.at(i, last) - gram.at(last, j) + gram.at(last, last);
+        let mut a = vec![0.0; l * l];
+        let mut b = vec![0.0; l * h];
+        for i in 0..last {
+            for j in 0..=i {
+                a[i * l + j] = centred(i, j);
+            }
+            a[last * l + i] = gram.sums[i] - gram.sums[last];
+            for step in 0..h {
+                b[i * h + step] = centred(i, l + step);
+            }
+        }
+        a[last * l + last] = gram.windows as f64;
+        for step in 0..h {
+            b[last * h + step] = gram.sums[l + step] - gram.sums[last];
+        }
+        let scale = (0..last).map(|i| a[i * l + i]).sum::<f64>() / last.max(1) as f64;
+        let solve = |penalty: f64| {
+            let (mut a, mut weights) = (a.clone(), b.clone());
+            for i in 0..l {
+                a[i * l + i] += penalty;
+            }
+            linalg::solve_spd(&mut a, l, &mut weights, h);
+            Self { lookback: l, horizon: h, weights }
+        };
+        penalties(scale).into_iter().map(solve).collect()
+    }
+
+    /// The values after `x`, which is `lookback` long.
+    ///
+    /// # Panics
+    /// When `x` has another length.
+    pub fn apply(&self, x: &[f64], out: &mut [f64]) {
+        assert_eq!(x.len(), self.lookback, "a map of {} values", self.lookback);
+        let last = x[x.len() - 1];
+        let (rows, constants) = self.weights.split_at((self.lookback - 1) * self.horizon);
+        for (out, constant) in out.iter_mut().zip(constants) {
+            *out = last + constant;
+        }
+        for (x, row) in x.iter().zip(rows.chunks_exact(self.horizon)) {
+            let x = x - last;
+            for (out, weight) in out.iter_mut().zip(row) {
+                *out += weight * x;
+            }
+        }
     }
 }
 
@@ -162,7 +186,13 @@ impl WindowGram {
         self.products[high * self.width + low]
     }
 
-    fn sum(&self, i: usize) -> f64 {
-        self.sums[i]
+    fn add(&mut self, other: &Self) {
+        self.windows += other.windows;
+        for (sum, other) in self.products.iter_mut().zip(&other.products) {
+            *sum += other;
+        }
+        for (sum, other) in self.sums.iter_mut().zip(&other.sums) {
+            *sum += other;
+        }
     }
 }
