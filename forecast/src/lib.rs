@@ -9,6 +9,8 @@
 //! - [`Series`]: an evenly spaced load series in which a missing measurement is a gap, not a zero ([`calendar`], [`Aggregate`]).
 //! - [`Fit`] and [`Predict`]: a model that was not fitted has no `predict`, because fitting gives another type.
 //! - [`SeasonalNaive`]: "as it was one season ago", the bar that every other model has to beat.
+//! - [`Adaptive`]: the default, many [`Model`]s weighed online with conformal quantiles; a model alone is a list of one.
+//! - [`lending`] and [`Lender`]: how many accelerators can be lent, and what a forecast is worth for that.
 //! - [`Forecast`]: one row a step ahead, one column a quantile level, never crossing.
 //! - [`metrics`] and [`Scores`]: how far off, relative to what, and how honest the quantiles were.
 //! - [`Backtest`]: rolling origin.
@@ -39,6 +41,7 @@ mod backtest;
 mod forecast;
 mod gaps;
 mod history;
+mod lender;
 mod linalg;
 mod model;
 mod models;
@@ -52,6 +55,7 @@ mod series;
 pub use adaptive::{Adaptive, FittedAdaptive};
 pub use backtest::{Backtest, BacktestError, BacktestReport, OriginReport, Refit};
 pub use forecast::{Forecast, ForecastError, Horizon, check_levels};
+pub use lender::Lender;
 pub use model::{Fit, FitError, Predict};
 pub use models::{LinearMap, Model};
 pub use resample::Aggregate;

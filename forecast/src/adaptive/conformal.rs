@@ -34,7 +34,21 @@ pub(crate) struct Scale {
     up: f64,
 }
 
+/// A forecast whose error has come.
+pub(crate) struct Made<'a> {
+    pub point: f64,
+    /// How much larger its errors are for its size alone.
+    pub size: f64,
+    /// How large errors were when it was made.
+    pub scale: Scale,
+    /// The scaled quantiles it gave.
+    pub given: &'a [f64; GRID.len()],
+}
+
 impl Scale {
+    /// Errors as they are.
+    pub const ONE: Scale = Scale { down: 1.0, up: 1.0 };
+
     fn of(self, error: f64) -> f64 {
         if error > 0.0 { self.up } else { self.down }
     }
@@ -107,16 +121,15 @@ impl Conformal {
         given
     }
 
-    /// The error of a forecast of `point` made at `scale` with scaled quantiles `given`; gives how large it was relative to what is usual there.
-    pub fn learn(&mut self, track: usize, now: usize, keep: bool, made: (f64, Scale, &[f64; GRID.len()]), y: f64) -> Option<f64> {
-        let (point, scale, given) = made;
-        let error = (y - point) / self.size(point);
-        let scaled = error / scale.of(error);
+    /// Learns that `y` came, and keeps the error if told to; gives how large it was relative to what is usual there.
+    pub fn learn(&mut self, track: usize, now: usize, keep: bool, made: &Made, y: f64) -> Option<f64> {
+        let error = (y - made.point) / made.size;
+        let scaled = error / made.scale.of(error);
         let track = &mut self.tracks[track];
         let [sum, weight] = track.usual;
         let usual = if weight > 0.0 { sum / weight } else { 0.0 };
         track.usual = [sum + error.abs(), weight + 1.0];
-        for ((shift, level), given) in track.shift.iter_mut().zip(GRID).zip(given) {
+        for ((shift, level), given) in track.shift.iter_mut().zip(GRID).zip(made.given) {
             let rate = RATE * ((level - 0.5).abs() / 0.4).powi(4);
             let covered = if scaled <= *given { 1.0 } else { 0.0 };
             *shift += rate * usual * (level - covered);
@@ -180,7 +193,7 @@ impl Conformal {
         }
     }
 
-    /// A point with scaled quantile `quantile` at `scale`, in the unit of the series.
+    /// A forecast with scaled quantile `quantile`, in the unit of the series.
     pub fn restore(&self, point: f64, quantile: f64, scale: Scale) -> f64 {
         point + quantile * scale.of(quantile) * self.size(point)
     }

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-use super::conformal::{Conformal, GRID, Scale};
+use super::conformal::{Conformal, GRID, Made, Scale};
 use super::weights::{Weights, distance, weighted_median};
 use super::window::{self, Peak};
 use crate::history::History;
@@ -81,9 +81,8 @@ impl FittedAdaptive {
         let point = window::largest(&self.point(self.horizon), range);
         let mut quantiles = vec![0.0; levels.len()];
         self.conformal.quantiles(self.distances() + window, levels, &mut quantiles);
-        let scale = self.conformal.scale();
         for quantile in &mut quantiles {
-            *quantile = self.floor(self.conformal.restore(point, *quantile, scale));
+            *quantile = self.floor(point + *quantile);
         }
         quantiles.sort_by(f64::total_cmp);
         Some(quantiles)
@@ -173,7 +172,9 @@ impl FittedAdaptive {
                 if let Some(largest) = peak.watch(window, step, y) {
                     let track = distances + number;
                     let point = window::largest(&pending.point, window);
-                    self.conformal.learn(track, now, true, (point, pending.scale, &pending.given[track]), largest);
+                    // Bursts do not announce themselves: for the maximum, errors as they are serve better than scaled ones.
+                    let made = Made { point, size: 1.0, scale: Scale::ONE, given: &pending.given[track] };
+                    self.conformal.learn(track, now, true, &made, largest);
                 }
             }
             let Some(y) = y else { continue };
@@ -183,8 +184,10 @@ impl FittedAdaptive {
             let number = of_distance[track];
             of_distance[track] += 1;
             let keep = track < 3 || (number + now).is_multiple_of(THIN);
-            let made = (pending.point[step], pending.scale, &pending.given[track]);
-            if let Some(relative) = self.conformal.learn(track, now, keep, made, y) {
+            let point = pending.point[step];
+            let size = self.conformal.size(point);
+            let made = Made { point, size, scale: pending.scale, given: &pending.given[track] };
+            if let Some(relative) = self.conformal.learn(track, now, keep, &made, y) {
                 recent[usize::from(relative > 0.0)] += relative.abs();
                 recent[2] += 1.0;
             }

@@ -1,6 +1,7 @@
 //! The measured bar: our default forecaster on the fixed splits on which published packages were measured.
 #![expect(clippy::unwrap_used, reason = "the helpers of a test are tests too")]
 
+mod lend;
 mod ours;
 mod protocol;
 
