@@ -2,10 +2,20 @@
 //!
 //! - [`heuristic`]: published policies, one file a paper, and the list of them.
 //! - [`placement`]: which nodes, once it is decided how many accelerators.
+//! - [`knapsack`]: of each job one of several sizes, for the largest sum of values.
+//! - [`quotas`]: what tenants may hold, for policies that go by it.
 //! - [`learned`]: nets and update rules (behind the feature `learn`), the plain forward pass, the policy that plays rounds.
+//! - [`resilience`]: policies around policies: reserved capacity, bad nodes left alone, crash loops slowed down.
+//! - [`loaning`]: servers of the inference pool that training borrows.
+//! - [`serving`]: how many replicas of inference services, and where.
 //! - [`bundle`]: what training writes and everything else reads.
 
 pub mod bundle;
 pub mod heuristic;
+pub mod knapsack;
 pub mod learned;
+pub mod loaning;
 pub mod placement;
+pub mod quotas;
+pub mod resilience;
+pub mod serving;

@@ -342,4 +342,6 @@ pub enum What {
     Accelerators,
     /// Placement strategies for whole and shared accelerators.
     Placements,
+    /// Switch cost models: what a change of accelerators costs a job, event by event.
+    SwitchCosts,
 }

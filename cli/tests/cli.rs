@@ -53,7 +53,7 @@ fn help() {
 #[test]
 fn listings() {
     let dir = tempfile::tempdir().unwrap();
-    for what in ["policies", "metrics", "formats", "reproductions", "accelerators", "placements"] {
+    for what in ["policies", "metrics", "formats", "reproductions", "accelerators", "placements", "switch-costs"] {
         insta::assert_snapshot!(format!("list_{what}"), run(dir.path(), &["list", what]));
     }
 }

@@ -238,9 +238,9 @@ pub enum RowProblem {
     /// Neither a duration nor an application: there is nothing to simulate.
     #[error("the job has neither an application nor a duration")]
     NoWork,
-    /// A range of sizes, but only one duration.
-    #[error("the job has a range of sizes but no catalogued application that says how fast it is at each")]
-    ElasticWithoutModel,
+    /// An inference request where only jobs go.
+    #[error("the row is an inference request: the job table holds jobs only")]
+    Request,
     /// A row too many.
     #[error("one row too many: expected {expected}")]
     Extra {
@@ -269,8 +269,8 @@ impl RowProblem {
             Self::UnknownApplication { .. } => "unknown application",
             Self::UnknownClass { .. } => "unknown class",
             Self::NoWork => "nothing to do",
-            Self::ElasticWithoutModel => "elastic without a model",
             Self::Sizes { .. } => "sizes",
+            Self::Request => "inference request",
             Self::Extra { .. } => "extra row",
         }
     }
@@ -284,7 +284,7 @@ impl RowProblem {
             Self::UnknownApplication { .. } => "use a catalogued application, or give its measurements with --profiles",
             Self::UnknownClass { .. } => "add the type to the file of throughputs, or drop the row",
             Self::NoWork => "give a duration_secs or an application",
-            Self::ElasticWithoutModel => "leave gpu_min and gpu_max empty, or name a catalogued application",
+            Self::Request => "name the original file as the workload instead of importing it",
             Self::Extra { .. } => "keep the first row only",
             Self::Sizes { .. } => "keep gpu_min <= gpus <= gpu_max",
         }

@@ -5,13 +5,14 @@ use std::sync::Arc;
 
 use goodput_env::application::Application;
 use goodput_env::job::{Elasticity, JobRequest, JobSpec, Work, Workload};
+use goodput_env::tenant::UNIT_WEIGHT;
 use goodput_env::time::SimTime;
 
 use crate::catalog::Catalog;
 use crate::error::RowProblem;
 
 /// One job as a trace tells it. Missing values stay missing: what they default to depends on the application.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct JobRow {
     /// Line in the file it came from, from 1 (row number for Parquet); for messages only.
     pub line: u64,
@@ -33,6 +34,12 @@ pub struct JobRow {
     pub application: Option<String>,
     /// Who submitted it.
     pub tenant: Option<String>,
+    /// The higher the earlier; missing: 0.
+    pub priority: Option<i32>,
+    /// Its part of what is shared fairly among jobs, in thousandths; missing: 1000.
+    pub weight_milli: Option<u32>,
+    /// When it is to be done, since the start of the trace.
+    pub deadline: Option<SimTime>,
 }
 
 /// Turns rows into a workload over the applications of `catalog`; also gives the names of the tenants, sorted, that the
@@ -78,6 +85,9 @@ fn job(row: JobRow, tenant: u32, catalog: &Catalog) -> Result<JobSpec, (u64, Row
         gpus: row.gpus,
         batch_size: row.batch_size,
         elasticity,
+        priority: row.priority.unwrap_or_default(),
+        weight_milli: row.weight_milli.unwrap_or(UNIT_WEIGHT),
+        deadline: row.deadline,
     };
     Ok(JobSpec { request, work })
 }
@@ -97,13 +107,8 @@ fn resolve(row: &JobRow, catalog: &Catalog) -> Result<(Work, Elasticity), RowPro
             Ok((Work::Application { index }, elasticity))
         }
         (None, _, Some(duration)) => {
-            // Without a model nobody knows how long it takes at another size.
             let elasticity = elasticity(row, row.gpu_min.unwrap_or(row.gpus), row.gpu_max.unwrap_or(row.gpus))?;
-            if elasticity == Elasticity::Rigid {
-                Ok((Work::Fixed { duration }, elasticity))
-            } else {
-                Err(RowProblem::ElasticWithoutModel)
-            }
+            Ok((Work::Fixed { duration }, elasticity))
         }
         (None, Some(name), None) => {
             Err(RowProblem::UnknownApplication { name: name.to_owned(), known: catalog.names().join(", ") })

@@ -22,6 +22,7 @@ pub mod fit;
 pub mod import;
 pub mod inspect;
 pub mod jobs;
+pub mod requests;
 pub mod store;
 pub mod synth;
 pub mod validate;

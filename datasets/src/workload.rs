@@ -7,9 +7,10 @@ use goodput_env::job::Workload;
 
 use crate::catalog::Catalog;
 use crate::csv_rows::{excerpt, first_line, header_has};
-use crate::error::DataError;
+use crate::error::{DataError, RowProblem};
 use crate::import::{self, ImportReport, Imported};
 use crate::jobs::into_workload;
+use crate::requests;
 use crate::store::{self, Provenance, Table};
 
 /// A workload ready to simulate.
@@ -40,7 +41,9 @@ pub fn parse_jobs(path: &Path, bytes: Vec<u8>) -> Result<Imported, DataError> {
     }
     let has = |columns: &[&str]| columns.iter().filter(|column| header_has(&bytes, &[column])).count();
     // Most of a format's columns make it that format, so that a missing one is named rather than the whole header.
-    if has(import::pollux::COLUMNS) >= 3 {
+    if has(import::pollux::COLUMNS) >= 3 && has(&[import::deepboot::OWN_COLUMN]) == 1 {
+        import::deepboot::parse(path, &bytes)
+    } else if has(import::pollux::COLUMNS) >= 3 {
         import::pollux::parse(path, &bytes)
     } else if has(import::philly::COLUMNS) >= 3 {
         import::philly::parse(path, &bytes)
@@ -63,17 +66,23 @@ pub fn read_workload(path: &Path, catalog: &Catalog) -> Result<Loaded, DataError
     if let Some(first) = imported.report.refused.examples.into_iter().min_by_key(|(line, _)| *line) {
         return Err(at(first));
     }
-    let (workload, tenants) = into_workload(imported.jobs, catalog).map_err(at)?;
+    let (mut workload, tenants) = into_workload(imported.jobs, catalog).map_err(at)?;
+    requests::add(&mut workload, &imported.requests);
     Ok(Loaded { workload, tenants })
 }
 
-/// Imports a file of any format into the job table with its provenance; refused rows are left out and in the report.
+/// Imports a file of any format into the job table with its provenance; refused rows are left out and in the report, inference requests
+/// among them.
 ///
 /// # Errors
 /// As [`read_jobs`].
 pub fn import_table(path: &Path) -> Result<(Table, ImportReport), DataError> {
     let bytes = fs::read(path).map_err(DataError::read(path))?;
-    let imported = parse_jobs(path, bytes.clone())?;
+    let mut imported = parse_jobs(path, bytes.clone())?;
+    for request in &imported.requests {
+        imported.report.refuse(request.line, RowProblem::Request);
+        imported.report.kept -= 1;
+    }
     let format = imported.format;
     let provenance = Provenance::imported(path, &bytes, format.name(), format.licence(), &imported.report);
     Ok((provenance.on(store::jobs::table(&imported.jobs)), imported.report))

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use goodput_datasets::catalog::Catalog;
 use goodput_datasets::store::{jobs, provenance::sha256};
-use goodput_datasets::synth::{DiurnalSynth, Generator, PolluxSynth, Sizes, SynthConfig, SynthError};
+use goodput_datasets::synth::{DiurnalSynth, Generator, Lengths, PolluxSynth, Sizes, SynthConfig, SynthError};
 use goodput_env::job::Workload;
 use shared::shared;
 
@@ -192,4 +192,34 @@ fn settings_out_of_range_are_named() {
     let SynthConfig::Diurnal(settings) = &parsed["synth"] else { panic!("not diurnal") };
     assert_eq!((settings.jobs, settings.mix.len()), (10, 1));
     assert!(parse("[synth.diurnal]\njob = 10\n").unwrap_err().to_string().contains("unknown field `job`"));
+}
+
+#[test]
+fn jobs_of_known_length_are_what_the_settings_say_and_survive_their_table() {
+    let lengths = Lengths { elastic_share: 0.25, elastic_range: 3, ..Lengths::default() };
+    let expected: f64 = lengths.widths.iter().map(|(gpus, share)| f64::from(*gpus) * share).sum();
+    let generator =
+        diurnal(DiurnalSynth { jobs: 20_000, lengths: Some(lengths), tenants: 3, ..DiurnalSynth::default() });
+    let workload = generator.generate(5);
+    let mut secs: Vec<f64> = Vec::new();
+    let (mut gpus, mut elastic) = (0.0, 0.0);
+    for job in &workload.jobs {
+        let goodput_env::job::Work::Fixed { duration } = job.work else { panic!("{job:?} has no duration") };
+        secs.push(duration.as_secs_f64());
+        gpus += f64::from(job.request.gpus) / 20_000.0;
+        let range = (job.request.min_gpus(), job.request.max_gpus());
+        assert!(range == (job.request.gpus, job.request.gpus) || range == (job.request.gpus, 3 * job.request.gpus));
+        elastic += f64::from(u8::from(range.0 < range.1)) / 20_000.0;
+    }
+    secs.sort_by(f64::total_cmp);
+    assert!((secs[10_000] / 1800.0 - 1.0).abs() < 0.05, "median {}", secs[10_000]);
+    // The standard normal distribution has 84.13 % below one standard deviation.
+    assert!((secs[16_827] / (1800.0 * 1.95_f64.exp()) - 1.0).abs() < 0.1, "{}", secs[16_827]);
+    assert!((gpus / expected - 1.0).abs() < 0.03, "{gpus} accelerators a job, expected {expected}");
+    assert!((elastic - 0.25).abs() < 0.01, "{elastic} are elastic");
+    let (again, _) = goodput_datasets::jobs::into_workload(generator.rows(5), Catalog::shipped()).unwrap();
+    assert_eq!(again.jobs, workload.jobs);
+    let wrong = Lengths { widths: Vec::new(), ..Lengths::default() };
+    let refused = SynthConfig::Diurnal(DiurnalSynth { lengths: Some(wrong), ..DiurnalSynth::default() });
+    assert!(matches!(refused.build(Catalog::shipped()), Err(SynthError::Setting { setting: "lengths.widths", .. })));
 }

@@ -90,6 +90,24 @@ impl Pace {
             }
         }
     }
+
+    /// The same where synchronising between nodes takes `factor` times as long. Measurements do not tell how much of it hides behind
+    /// compute; there what shows of it grows.
+    ///
+    /// # Errors
+    /// [`OutsideProfile`] where the measurements do not reach.
+    pub fn step_time_slowed(&self, shape: &[u32], atomic: u32, factor: f64) -> Result<StepTime, OutsideProfile> {
+        if factor == 1.0 {
+            return self.step_time(shape, atomic);
+        }
+        if self.measured.is_some() {
+            let StepTime { step_secs, sync_secs } = self.step_time(shape, atomic)?;
+            return Ok(StepTime { step_secs: step_secs + (factor - 1.0) * sync_secs, sync_secs: factor * sync_secs });
+        }
+        let (alpha_n, beta_n) = (factor * self.params.alpha_n, factor * self.params.beta_n);
+        let params = ThroughputParams { alpha_n, beta_n, ..self.params };
+        Self { params, measured: None, limits: self.limits }.step_time(shape, atomic)
+    }
 }
 
 impl Application {

@@ -1,5 +1,6 @@
 //! The machines: nodes of accelerators. Types are data from a configuration file; nothing in code knows "v100".
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -33,6 +34,19 @@ pub struct AcceleratorType {
     pub memory_mib: Option<u32>,
 }
 
+/// What a machine is for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Pool {
+    /// Training jobs and replicas of services side by side.
+    #[default]
+    Shared,
+    /// Training jobs only.
+    Training,
+    /// Replicas of services; training jobs while the machine is lent.
+    Inference,
+}
+
 /// One machine: accelerators of one type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Node {
@@ -40,6 +54,21 @@ pub struct Node {
     pub accelerator: u16,
     /// Number of accelerators.
     pub gpus: u32,
+    /// What it is for.
+    #[serde(default)]
+    pub pool: Pool,
+}
+
+impl Node {
+    /// A machine for everything.
+    pub const fn new(accelerator: u16, gpus: u32) -> Self {
+        Self { accelerator, gpus, pool: Pool::Shared }
+    }
+
+    /// The same machine in `pool`.
+    pub const fn of(self, pool: Pool) -> Self {
+        Self { pool, ..self }
+    }
 }
 
 /// All machines.
@@ -68,7 +97,7 @@ impl Cluster {
     /// `nodes` equal machines with `gpus` accelerators each.
     pub fn homogeneous(nodes: u32, gpus: u32) -> Self {
         let gpu = AcceleratorType { name: "gpu".into(), kind: Kind::Gpu, memory_mib: None };
-        Self { types: vec![gpu], nodes: vec![Node { accelerator: 0, gpus }; nodes as usize] }
+        Self { types: vec![gpu], nodes: vec![Node::new(0, gpus); nodes as usize] }
     }
 
     /// Parses `16x4`: 16 nodes with 4 accelerators each, of a type called `gpu`; or groups of nodes with their types:
@@ -92,14 +121,19 @@ impl Cluster {
         Ok(cluster)
     }
 
-    /// Adds `nodes` machines with `gpus` accelerators of the type called `name` each.
+    /// Adds `nodes` machines for everything with `gpus` accelerators of the type called `name` each.
     pub fn add(&mut self, name: &str, nodes: u32, gpus: u32) {
+        self.add_to(Pool::Shared, name, nodes, gpus);
+    }
+
+    /// Adds `nodes` machines to `pool`.
+    pub fn add_to(&mut self, pool: Pool, name: &str, nodes: u32, gpus: u32) {
         let known = self.types.iter().position(|kind| kind.name == name);
         let index = known.unwrap_or_else(|| {
             self.types.push(AcceleratorType { name: name.into(), kind: Kind::Gpu, memory_mib: None });
             self.types.len() - 1
         });
-        self.nodes.extend(std::iter::repeat_n(Node { accelerator: index as u16, gpus }, nodes as usize));
+        self.nodes.extend(std::iter::repeat_n(Node::new(index as u16, gpus).of(pool), nodes as usize));
     }
 
     /// Accelerators in all nodes.
@@ -107,13 +141,19 @@ impl Cluster {
         self.nodes.iter().map(|node| node.gpus).sum()
     }
 
-    /// Accelerators of the largest node of type `kind`; 1 where there is none.
-    pub fn gpus_per_node_of(&self, kind: u16) -> u32 {
-        self.nodes.iter().filter(|node| node.accelerator == kind).map(|node| node.gpus).max().unwrap_or(1)
+    /// Whether any machine is set aside, for training or for inference.
+    pub fn has_pools(&self) -> bool {
+        self.nodes.iter().any(|node| node.pool != Pool::Shared)
     }
 
-    /// Accelerators of the largest node; 1 for an empty cluster.
+    /// Accelerators of the largest node of type `kind`; 1 where there is none.
+    pub fn gpus_per_node_of(&self, kind: u16) -> u32 {
+        let of_kind = self.nodes.iter().filter(|node| node.accelerator == kind);
+        of_kind.map(|node| node.gpus).max().unwrap_or(1).max(1)
+    }
+
+    /// Accelerators of the largest node; 1 for a cluster without any.
     pub fn gpus_per_node(&self) -> u32 {
-        self.nodes.iter().map(|node| node.gpus).max().unwrap_or(1)
+        self.nodes.iter().map(|node| node.gpus).max().unwrap_or(1).max(1)
     }
 }

@@ -6,6 +6,9 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::application::Application;
+use crate::request::{InferenceRequest, ServedModel};
+use crate::service::Service;
+use crate::tenant::{Tenants, UNIT_WEIGHT};
 use crate::time::SimTime;
 
 /// Index of a job in its workload, which is sorted by submission: ids ascend with time.
@@ -50,6 +53,36 @@ pub struct JobRequest {
     pub batch_size: Option<u32>,
     /// Sizes the job can run at.
     pub elasticity: Elasticity,
+    /// The higher the earlier, where a policy goes by it.
+    #[serde(default)]
+    pub priority: i32,
+    /// Its part of what is shared fairly among jobs, in thousandths.
+    #[serde(default = "unit_weight")]
+    pub weight_milli: u32,
+    /// When it is to be done.
+    #[serde(default)]
+    pub deadline: Option<SimTime>,
+}
+
+fn unit_weight() -> u32 {
+    UNIT_WEIGHT
+}
+
+impl Default for JobRequest {
+    /// One accelerator at time zero.
+    fn default() -> Self {
+        Self {
+            name: String::new(),
+            tenant: 0,
+            submit: SimTime::ZERO,
+            gpus: 1,
+            batch_size: None,
+            elasticity: Elasticity::Rigid,
+            priority: 0,
+            weight_milli: UNIT_WEIGHT,
+            deadline: None,
+        }
+    }
 }
 
 impl JobRequest {
@@ -69,6 +102,12 @@ impl JobRequest {
         }
     }
 
+    /// Speed on `gpus` accelerators relative to that on the requested number, of a job of which only its duration is known: in proportion, as
+    /// published simulations of elastic jobs assume (Lyra, EuroSys'23). `None` where it does not run on that many.
+    pub fn linear_rate(&self, gpus: u32) -> Option<f64> {
+        self.accepts(gpus).then(|| f64::from(gpus) / f64::from(self.gpus))
+    }
+
     /// Whether the job can run on `gpus` accelerators.
     pub fn accepts(&self, gpus: u32) -> bool {
         (self.min_gpus()..=self.max_gpus()).contains(&gpus)
@@ -79,9 +118,9 @@ impl JobRequest {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Work {
-    /// Runs for this long on exactly the accelerators it asked for, as in traces without a model.
+    /// Runs for this long on the accelerators it asked for, as in traces without a model; where it is elastic, it scales linearly.
     Fixed {
-        /// Run time.
+        /// Run time on the requested number.
         duration: SimTime,
     },
     /// Trains an application of the catalog to its end.
@@ -121,7 +160,7 @@ pub struct JobSpec {
     pub work: Work,
 }
 
-/// The jobs of one run and the applications they train.
+/// The jobs of one run, the applications they train, and the services beside them.
 #[derive(Clone, Debug, Default)]
 pub struct Workload {
     /// Applications that jobs refer to.
@@ -133,6 +172,14 @@ pub struct Workload {
     /// What a job trains by the trace, by the job's name, where that is neither an application nor a class: its duration alone says
     /// how long it runs, but a policy may still go by the model (placement by tensor sizes does).
     pub models: BTreeMap<String, Arc<str>>,
+    /// Who submits the jobs, where anything is known of them.
+    pub tenants: Arc<Tenants>,
+    /// Inference services that run beside the jobs.
+    pub services: Vec<Arc<Service>>,
+    /// Inference requests in ascending order of submission.
+    pub requests: Vec<InferenceRequest>,
+    /// Models that requests ask for.
+    pub served: Vec<ServedModel>,
 }
 
 impl Workload {

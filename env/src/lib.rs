@@ -2,9 +2,10 @@
 //!
 //! Layout, from the ground up:
 //!
-//! - [`time`], [`seed`]: integer milliseconds and named random streams.
+//! - [`time`], [`seed`], [`tie_break`]: integer milliseconds, named random streams, who goes first among equals.
 //! - [`model`]: the physics; pure functions over plain structs.
-//! - [`cluster`], [`application`], [`job`], [`placement`], [`plan`], [`guard`], [`view`], [`policy`]: the domain.
+//! - [`cluster`], [`application`], [`job`], [`service`], [`request`], [`tenant`], [`placement`], [`plan`], [`guard`], [`view`], [`policy`]: the
+//!   domain.
 //! - [`sim`]: a discrete-event simulator that hands out views and takes plans.
 //! - [`gym`]: observations, actions, masks and rewards on top of the simulator.
 //!
@@ -20,7 +21,11 @@ pub mod model;
 pub mod placement;
 pub mod plan;
 pub mod policy;
+pub mod request;
 pub mod seed;
+pub mod service;
 pub mod sim;
+pub mod tenant;
+pub mod tie_break;
 pub mod time;
 pub mod view;

@@ -2,8 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::cluster::NodeId;
 use crate::job::JobId;
 use crate::placement::Placement;
+use crate::request::Assign;
+use crate::service::ServiceId;
+use crate::time::SimTime;
 
 /// A job's new placement; an empty one takes its accelerators away.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -17,12 +21,46 @@ pub struct Change {
     pub partner: Option<JobId>,
 }
 
-/// The changes of one decision. Jobs that are not named keep what they have. All changes take effect at once: capacity is
-/// counted after every release.
+/// How many replicas a service has on one node from now on. New ones start cold; of those that are too many, the newest finish what
+/// they work on and go. A replica that has begun to go does not count and does not come back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Scale {
+    /// The service.
+    pub service: ServiceId,
+    /// The node.
+    pub node: NodeId,
+    /// Replicas there.
+    pub replicas: u32,
+}
+
+/// A lent server is to come back to inference: at once where no training job is left on it after the plan, else as soon as the last one
+/// leaves. Until then no job starts there; what still runs there at the deadline is evicted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reclaim {
+    /// The server.
+    pub node: NodeId,
+    /// When training jobs have to be gone.
+    pub deadline: SimTime,
+}
+
+/// The changes of one decision. Jobs, servers and services that are not named keep what they have. All changes take effect at once:
+/// capacity is counted after every release, and a server lent or given back by a plan is used by the same plan.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {
     /// At most one per job.
     pub changes: Vec<Change>,
+    /// Whole servers of the inference pool that training may use from now on. No replica may be left on them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lend: Vec<NodeId>,
+    /// Lent servers that are to come back.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reclaim: Vec<Reclaim>,
+    /// At most one per service and node.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub scale: Vec<Scale>,
+    /// Inference requests that are answered from now on; each once.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub assign: Vec<Assign>,
 }
 
 impl Plan {
@@ -34,6 +72,21 @@ impl Plan {
     /// Moves `job` to `placement`.
     pub fn set(&mut self, job: JobId, placement: Placement) {
         self.changes.push(Change { job, placement, partner: None });
+    }
+
+    /// Gives `service` `replicas` replicas on `node`.
+    pub fn scale(&mut self, service: ServiceId, node: NodeId, replicas: u32) {
+        self.scale.push(Scale { service, node, replicas });
+    }
+
+    /// Lends `node` to training.
+    pub fn lend(&mut self, node: NodeId) {
+        self.lend.push(node);
+    }
+
+    /// Calls `node` back, at the latest by `deadline`.
+    pub fn reclaim(&mut self, node: NodeId, deadline: SimTime) {
+        self.reclaim.push(Reclaim { node, deadline });
     }
 
     /// Lets two jobs share `placement`: both run on all of it at once, which counts once. When one of them leaves, the other stays.

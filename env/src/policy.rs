@@ -4,6 +4,18 @@ use crate::plan::Plan;
 use crate::time::SimTime;
 use crate::view::{Batching, ClusterView, Information};
 
+/// What a policy decides about on a cluster with services or pools.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Scope {
+    /// Training jobs only.
+    #[default]
+    Training,
+    /// Training jobs only, and it was published with servers lent by inference.
+    Borrowing,
+    /// Services and loans too.
+    Everything,
+}
+
 /// A scheduling policy, heuristic or learned.
 pub trait Policy: Send {
     /// Decides what changes now. Called on every decision point of a run; may keep state between calls.
@@ -18,6 +30,11 @@ pub trait Policy: Send {
     /// How jobs choose their batch size under this policy as published.
     fn batching(&self) -> Batching {
         Batching::Requested
+    }
+
+    /// What it decides about.
+    fn scope(&self) -> Scope {
+        Scope::Training
     }
 
     /// What the policy is told in its publication.

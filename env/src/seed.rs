@@ -24,6 +24,10 @@ pub enum Stream {
     Initialisation = 6,
     /// Resampling in statistics.
     Bootstrap = 7,
+    /// Order among jobs submitted at once.
+    Ties = 20,
+    /// Costs of restarts that are drawn.
+    Switching = 12,
 }
 
 /// The generator of `stream` under `master`.
@@ -37,4 +41,9 @@ pub fn rng(master: u64, stream: Stream) -> ChaCha8Rng {
 pub fn keyed(master: u64, stream: Stream, key: u64) -> ChaCha8Rng {
     // SplitMix64's increment spreads consecutive keys over the seed space.
     rng(master ^ key.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15), stream)
+}
+
+/// Box-Muller transform of two uniform draws in [0, 1).
+pub(crate) fn standard_normal(first: f64, second: f64) -> f64 {
+    (-2.0 * (1.0 - first).ln()).sqrt() * (std::f64::consts::TAU * second).cos()
 }

@@ -1,5 +1,8 @@
 //! All that a policy knows: the cluster, the active jobs, and what the run's information level lets it see of them.
 
+mod after;
+mod services;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -7,8 +10,13 @@ use crate::application::{Application, Pace};
 use crate::cluster::{Cluster, NodeId};
 use crate::job::{JobId, JobRequest, Work};
 use crate::model::{BatchLimits, GoodputModel};
-use crate::sim::{Best, JobState, JobTable, Scenario};
+use crate::request::{InferenceRequest, RequestId, ServedModel};
+use crate::sim::{Best, InstanceTable, JobState, JobTable, Loans, Scenario, ServiceState};
+use crate::tenant::{QuotaTree, Tenants};
 use crate::time::SimTime;
+
+pub use after::Afterwards;
+pub use services::ServiceView;
 
 /// What policies of a run may know about jobs, beyond what they asked for and how they ran so far.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd, Serialize, Deserialize, JsonSchema)]
@@ -71,6 +79,30 @@ pub struct Trigger {
     pub round: bool,
     /// The policy asked to be woken now.
     pub wake: bool,
+    /// The rate of a service changed, a replica became ready or went, or a lent server came home.
+    pub load: bool,
+    /// An inference request came, or something became free that a request or, where decisions fall on churn, a job may want.
+    pub request: bool,
+    /// Something broke or came back, a job failed, or the scheduler itself was away.
+    pub fault: bool,
+}
+
+impl Trigger {
+    /// Whether what there is to decide about has changed, rather than that it is time to.
+    pub fn is_churn(self) -> bool {
+        self.arrival || self.completion || self.load || self.fault
+    }
+}
+
+/// A part of a cluster and of its jobs: what one of several policies that share a cluster is shown, by [`ClusterView::within`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct Restriction {
+    /// The machines; as many nodes as the cluster has, with accelerators taken out of them.
+    pub cluster: Cluster,
+    /// Free accelerators by node.
+    pub free: Vec<u32>,
+    /// Active jobs, ascending.
+    pub jobs: Vec<JobId>,
 }
 
 /// The state of the cluster at a decision point.
@@ -86,16 +118,45 @@ pub struct ClusterView<'a> {
     pub batching: Batching,
     pub(crate) scenario: &'a Scenario,
     pub(crate) table: &'a JobTable,
+    /// By node: free accelerators that training may take.
     pub(crate) free: &'a [u32],
+    /// By node: accelerators that nobody holds.
+    pub(crate) idle: &'a [u32],
+    /// By node: accelerators that replicas hold; empty where there are no services.
+    pub(crate) served: &'a [u32],
+    pub(crate) services: &'a [ServiceState],
+    pub(crate) loans: &'a Loans,
+    pub(crate) instances: &'a InstanceTable,
+    pub(crate) waiting: &'a [RequestId],
+    pub(crate) cluster: &'a Cluster,
+    /// By node: failures that are not repaired yet. Empty: no node ever fails.
+    pub(crate) down: &'a [u32],
+    /// Jobs on show, ascending.
+    pub(crate) ids: &'a [JobId],
 }
 
 impl<'a> ClusterView<'a> {
-    /// The machines.
+    /// The machines as they are now: what has failed is missing from its node until it is repaired, and a failed node has no
+    /// accelerators.
     pub fn cluster(&self) -> &'a Cluster {
-        &self.scenario.cluster
+        self.cluster
     }
 
-    /// Free accelerators by node.
+    /// Whether `node` exists and has not failed; one that lacks some accelerators has not.
+    pub fn healthy(&self, node: NodeId) -> bool {
+        (node as usize) < self.cluster.nodes.len() && self.down.get(node as usize).is_none_or(|&down| down == 0)
+    }
+
+    /// The same moment with other machines and fewer jobs.
+    pub fn within<'b>(&self, part: &'b Restriction) -> ClusterView<'b>
+    where
+        'a: 'b,
+    {
+        ClusterView { cluster: &part.cluster, free: &part.free, ids: &part.jobs, ..*self }
+    }
+
+    /// Free accelerators by node that training may take: none on servers of the inference pool that are not lent; those of free inference
+    /// instances are among them, those of instances that run or are protected are not.
     pub fn free(&self) -> &'a [u32] {
         self.free
     }
@@ -110,21 +171,49 @@ impl<'a> ClusterView<'a> {
         self.free.iter().sum()
     }
 
+    /// Inference instances.
+    pub fn instances(&self) -> &'a InstanceTable {
+        self.instances
+    }
+
+    /// Inference requests that nobody answers yet, in order of (submission, id).
+    pub fn waiting_requests(&self) -> &'a [RequestId] {
+        self.waiting
+    }
+
+    /// An inference request; its duration is known when it is over.
+    pub fn request(&self, id: RequestId) -> Option<&'a InferenceRequest> {
+        self.scenario.workload.requests.get(id.index())
+    }
+
+    /// A model that requests ask for.
+    pub fn served_model(&self, model: u16) -> Option<&'a ServedModel> {
+        self.scenario.workload.served.get(model as usize)
+    }
+
+    /// Whether the run has inference requests at all, past or to come.
+    pub fn has_requests(&self) -> bool {
+        !self.scenario.workload.requests.is_empty()
+    }
+
     /// Number of active jobs: submitted and not complete.
     pub fn active(&self) -> usize {
-        self.table.active().len()
+        self.ids.len()
     }
 
     /// Active jobs in ascending order of (submission, id).
     pub fn jobs(&self) -> impl ExactSizeIterator<Item = JobView<'a>> + DoubleEndedIterator + use<'a> {
         let view = *self;
-        view.table.active().iter().map(move |&id| JobView { state: view.table.state(id), view })
+        view.ids.iter().map(move |&id| JobView { state: view.table.state(id), view })
     }
 
     /// One active job.
     #[inline]
     pub fn job(&self, id: JobId) -> Option<JobView<'a>> {
         let state = self.table.get(id)?;
+        if self.ids.len() != self.table.active().len() {
+            self.ids.binary_search(&id).ok()?;
+        }
         Some(JobView { state, view: *self })
     }
 
@@ -133,6 +222,16 @@ impl<'a> ClusterView<'a> {
     pub fn shared_rates(&self, one: JobId, other: JobId, kind: u16) -> Option<[f64; 2]> {
         let scenario = self.scenario;
         Some([scenario.rate_beside(one, other, kind)?, scenario.rate_beside(other, one, kind)?])
+    }
+
+    /// Who shares the cluster.
+    pub fn tenants(&self) -> &'a Tenants {
+        &self.scenario.workload.tenants
+    }
+
+    /// The quotas that hold now; `None` where nobody has any.
+    pub fn quotas(&self) -> Option<&'a QuotaTree> {
+        self.scenario.workload.tenants.quotas(self.now)
     }
 
     /// Number of jobs in the workload so far and to come; ids are below it.
@@ -201,6 +300,11 @@ impl<'a> JobView<'a> {
         self.state.executed(self.view.now)
     }
 
+    /// Times it failed by itself; it has been tried again as often.
+    pub fn failures(&self) -> u32 {
+        self.state.saving.failures
+    }
+
     /// Fewest accelerators the job runs on.
     pub fn min_gpus(&self) -> u32 {
         self.request().min_gpus()
@@ -255,7 +359,7 @@ impl<'a> JobView<'a> {
             return None;
         }
         match self.view.scenario.workload.jobs[self.state.id.index()].work {
-            Work::Fixed { .. } => (gpus == self.request().gpus).then_some(1.0),
+            Work::Fixed { .. } => self.request().linear_rate(gpus),
             Work::Steps { class, .. } if gpus == self.request().gpus => {
                 self.view.scenario.speeds.steps_per_sec(class, kind)
             }

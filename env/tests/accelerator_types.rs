@@ -20,7 +20,7 @@ use support::{application, elastic, fixed};
 /// One node of each type, with 4 and 8 accelerators.
 fn cluster() -> Cluster {
     let kind = |name: &str| AcceleratorType { name: name.into(), kind: Default::default(), memory_mib: None };
-    let node = |accelerator, gpus| Node { accelerator, gpus };
+    let node = |accelerator, gpus| Node::new(accelerator, gpus);
     Cluster { types: vec![kind("slow"), kind("fast")], nodes: vec![node(0, 4), node(1, 8)] }
 }
 

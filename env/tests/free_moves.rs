@@ -68,5 +68,5 @@ fn restarts_cost_what_was_published() {
         assert!(secs("zero", application) < secs("deepboot_full", application));
         assert!(secs("deepboot_full", application) < secs("sia_full", application));
     }
-    assert!(SwitchCost::NAMES.iter().all(|name| SwitchCost::by_name(name).is_some()));
+    assert!(SwitchCost::names().iter().all(|name| SwitchCost::by_name(name).is_some()));
 }

@@ -154,5 +154,5 @@ fn switching_costs_by_name() {
     assert_eq!(pollux.cost_millis("bert", 2, 0, true), 0, "leaving is free");
     assert_eq!(SwitchCost::by_name("zero").unwrap().cost_millis("bert", 0, 2, true), 0);
     assert_eq!(SwitchCost::by_name("free"), None);
-    assert!(SwitchCost::NAMES.iter().all(|name| SwitchCost::by_name(name).is_some()));
+    assert!(SwitchCost::names().iter().all(|name| SwitchCost::by_name(name).is_some()));
 }

@@ -23,6 +23,7 @@ impl Shown {
         let (per, unit) = match unit {
             Unit::Share => (0.01, "%"),
             Unit::PerJob => (1.0, "per job"),
+            Unit::GpuHours => (1.0, "GPU h"),
             Unit::Ratio | Unit::Count => (1.0, ""),
             Unit::Secs if largest >= 144.0 * 3600.0 => (86_400.0, "d"),
             Unit::Secs if largest >= 2.0 * 3600.0 => (3600.0, "h"),

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use goodput_agents::loaning::complete;
 use goodput_env::policy::Policy;
 use goodput_env::sim::{Outcome, Scenario, SimError, Simulator};
 use goodput_env::view::{Batching, Information};
@@ -234,7 +235,7 @@ impl Comparison {
     fn run_one(&self, policy: usize, scenario: usize, workloads: &[String]) -> Result<Run, RunError> {
         let (entry, named) = (&self.policies[policy], &self.scenarios[scenario]);
         let inputs = entry.scenario(&named.scenario, scenario == 0);
-        let mut instance = (entry.make)(named.seed);
+        let mut instance = complete((entry.make)(named.seed), &inputs);
         let (needs, given) = (instance.needs(), inputs.options.information);
         if !given.allows(needs) {
             let (policy, workload) = (entry.name.clone(), named.name.clone());

@@ -2,6 +2,8 @@
 //!
 //! `sim`, `train` and `eval` share these tables, so one file describes a run whatever is done with it.
 
+mod faults;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -10,8 +12,9 @@ use goodput_datasets::{Catalog, DataError, read_workload};
 use goodput_env::cluster::Cluster;
 use goodput_env::gym::Reward;
 use goodput_env::job::Workload;
-use goodput_env::model::SwitchCost;
+use goodput_env::model::{Checkpointing, FaultModel, SwitchCost};
 use goodput_env::sim::{Resize, Rounds, Scenario, SimOptions};
+use goodput_env::tie_break::TieBreak;
 use goodput_env::time::SimTime;
 use goodput_env::view::{Batching, Information};
 use schemars::JsonSchema;
@@ -69,16 +72,22 @@ pub struct EnvironmentConfig {
     pub round_secs: Option<f64>,
     /// Whether policies are also asked on each arrival and completion.
     pub on_churn: bool,
-    /// Cost of changing a job's placement, by name: `zero`, `pollux_const`.
+    /// Cost of changing a job's placement, by name: `zero`, `pollux_const`, `deepboot_afe`, ... as `goodput list switch-costs` names them.
     pub switch_cost: String,
     /// How a running job's change of size is carried out.
     pub resize: Resize,
     /// Slowdown, in [0, 1), of distributed jobs that share a node.
     pub interference: f64,
+    /// What breaks; absent: nothing.
+    pub faults: Option<FaultModel>,
+    /// How jobs write checkpoints; absent: only jobs that are stopped by plan save their work.
+    pub checkpoint: Option<Checkpointing>,
     /// How jobs choose their batch size.
     pub batching: Batching,
     /// What policies know.
     pub information: Information,
+    /// Who goes first among jobs submitted at the same instant, and with it the last tie-break of every policy.
+    pub tie_break: TieBreak,
     /// Episodes and runs are cut off here, seconds; absent: never.
     pub horizon_secs: Option<f64>,
     /// Job slots in an observation.
@@ -95,8 +104,11 @@ impl Default for EnvironmentConfig {
             switch_cost: "pollux_const".into(),
             resize: Resize::StopRestart,
             interference: 0.0,
+            faults: None,
+            checkpoint: None,
             batching: Batching::Catalog,
             information: Information::Estimate { sigma: 0.5 },
+            tie_break: TieBreak::Trace,
             horizon_secs: None,
             slots: 64,
             reward: Reward::default(),
@@ -130,6 +142,7 @@ pub enum SetupError {
 pub struct Setup {
     template: Scenario,
     source: Source,
+    tie_break: TieBreak,
 }
 
 #[derive(Clone, Debug)]
@@ -151,6 +164,7 @@ impl Setup {
         let catalog = Catalog::shipped();
         let cluster = Arc::new(cluster.build()?);
         let options = environment.options()?;
+        options.faults.as_ref().map_or(Ok(()), |model| faults::check_script(model, &cluster))?;
         let (source, applications) = match workload {
             WorkloadConfig::Synthetic(config) => {
                 (Source::Synthetic(Box::new(config.build(catalog)?)), catalog.applications.clone())
@@ -161,7 +175,8 @@ impl Setup {
             }
         };
         let empty = Arc::new(Workload::new(applications, Vec::new()));
-        Ok(Self { template: Scenario::new(cluster, empty, options, 0), source })
+        let template = Scenario::new(cluster, empty, options, 0);
+        Ok(Self { template, source, tie_break: environment.tie_break })
     }
 
     /// The scenario of `seed`.
@@ -169,6 +184,14 @@ impl Setup {
         let workload = match &self.source {
             Source::Synthetic(generator) => Arc::new(generator.generate(seed)),
             Source::Fixed(workload) => workload.clone(),
+        };
+        let workload = match self.tie_break {
+            TieBreak::Trace => workload,
+            other => {
+                let mut workload = Workload::clone(&workload);
+                other.arrange(&mut workload.jobs, seed);
+                Arc::new(workload)
+            }
         };
         Arc::new(self.template.with_jobs(workload, seed))
     }
@@ -247,14 +270,23 @@ impl EnvironmentConfig {
                 "a positive number of seconds",
             ));
         }
+        self.faults.as_ref().map_or(Ok(()), faults::check_faults)?;
+        self.checkpoint.as_ref().map_or(Ok(()), faults::check_checkpoint)?;
         let switch_cost = SwitchCost::by_name(&self.switch_cost).ok_or_else(|| {
-            value("environment.switch_cost", self.switch_cost.clone(), &SwitchCost::NAMES.join(" or "))
+            value("environment.switch_cost", self.switch_cost.clone(), &SwitchCost::names().join(" or "))
         })?;
+        // Some models are of systems in which a job goes on while its size changes.
+        let resize = match self.resize {
+            Resize::StopRestart if switch_cost.overlaps() => Resize::Overlapped,
+            resize => resize,
+        };
         Ok(SimOptions {
             rounds: Rounds { period, on_churn: self.on_churn },
             switch_cost,
-            resize: self.resize,
+            resize,
             interference: self.interference,
+            faults: self.faults.clone(),
+            checkpoint: self.checkpoint,
             batching: self.batching,
             information: self.information,
             horizon: span("environment.horizon_secs", self.horizon_secs)?,

@@ -43,6 +43,7 @@ fn job_rows<'a>(runs: impl Iterator<Item = (&'a Run, &'a str, &'a str)>) -> Tabl
     let turnaround = |job: &JobRecord| Some(job.jct()?.as_secs_f64());
     let state = |_: &Run, job: &JobRecord| match (job.finish, job.start) {
         (Some(_), _) => "COMPLETED_SUCCESSFULLY".to_owned(),
+        (None, _) if job.faults.failed.is_some() => "COMPLETED_FAILED".to_owned(),
         (None, Some(_)) => "RUNNING".to_owned(),
         (None, None) => "SUBMITTED".to_owned(),
     };
@@ -99,7 +100,7 @@ pub fn allocation_table(evaluation: &Evaluation) -> Table {
     ])
 }
 
-/// One row per run with all metrics.
+/// One row per run with all metrics that mean something in some run.
 pub fn run_table(evaluation: &Evaluation) -> Table {
     let runs = &evaluation.runs;
     let mut columns = vec![
@@ -115,10 +116,10 @@ pub fn run_table(evaluation: &Evaluation) -> Table {
         ),
     ];
     for metric in METRICS {
-        columns.push(Column::new(
-            metric.key,
-            runs.iter().map(|run| run.measures.get(metric.key)).collect::<Vec<Option<f64>>>(),
-        ));
+        let values: Vec<Option<f64>> = runs.iter().map(|run| run.measures.get(metric.key)).collect();
+        if values.iter().any(Option::is_some) {
+            columns.push(Column::new(metric.key, values));
+        }
     }
     Table::new(columns)
 }

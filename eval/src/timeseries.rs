@@ -24,7 +24,7 @@ pub fn moments(outcome: &Outcome) -> Vec<Moment> {
     let mut changes: Vec<(SimTime, [i64; 3])> = Vec::new();
     for job in outcome.jobs.iter().filter(|job| job.submit <= outcome.end) {
         changes.push((job.submit, [1, 0, 0]));
-        changes.extend(job.finish.map(|finish| (finish, [-1, 0, 0])));
+        changes.extend(job.left().map(|left| (left, [-1, 0, 0])));
     }
     let mut held = vec![0_i64; outcome.jobs.len()];
     for change in &outcome.allocations {
@@ -85,6 +85,7 @@ mod tests {
             attained_gpu_millis: 0,
             executed: SimTime::ZERO,
             restarting: SimTime::ZERO,
+            faults: Default::default(),
         };
         let change = |at, id: u32, gpus| AllocationChange { at: secs(at), job: JobId(id), gpus, nodes: 1 };
         let outcome = Outcome {

@@ -4,6 +4,9 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use goodput_env::job::Work;
+use goodput_env::sim::Outcome;
+use goodput_env::time::SimTime;
 use goodput_eval::reproduce::gavel_medium::{POLICIES, published, simulate, workload};
 
 fn data() -> PathBuf {
@@ -78,4 +81,39 @@ fn allocations_by_the_papers_rule_beat_the_baselines() {
     assert!(latest(&makespan) < latest(&fair), "makespan is what it minimises");
     assert!(mean(&fair) < mean(&blind) && latest(&fair) < latest(&blind), "knowing speeds helps");
     assert!(mean(&jct) < mean(&blind) && mean(&allox) < mean(&blind), "so do completion times as the objective");
+}
+
+fn mean_jct(outcome: &Outcome) -> f64 {
+    let times = outcome.jobs.iter().map(|job| job.jct().unwrap().as_secs_f64());
+    times.sum::<f64>() / outcome.jobs.len() as f64
+}
+
+/// Section 3.1 of the paper: pairs are used where they are faster together than in turns.
+#[test]
+fn sharing_accelerators_shortens_completion_times() {
+    let jobs = Arc::new(workload(&data()).unwrap());
+    let mean = |policy: &str| mean_jct(&simulate(policy, &jobs, 0).unwrap());
+    let (packed, alone) = (mean("gavel-max-min-packed"), mean("gavel-max-min"));
+    assert!(packed < 0.95 * alone, "{packed} s packed, {alone} s alone");
+}
+
+/// Deadlines at 1.2 times each job's time on the fastest type: the programs with their rows keep more of them.
+#[test]
+fn deadlines_are_kept_where_the_program_has_them() {
+    let mut workload = workload(&data()).unwrap();
+    let classes = workload.classes.clone();
+    for (at, job) in workload.jobs.iter_mut().enumerate() {
+        let Work::Steps { class, steps } = job.work else { panic!("jobs of Gavel are counted in steps") };
+        let fastest = classes[class as usize].steps_per_sec.values().copied().fold(0.0, f64::max);
+        job.request.deadline = (at % 5 == 0).then(|| SimTime::from_secs_f64(1.2 * steps / fastest + 720.0));
+    }
+    let jobs = Arc::new(workload);
+    let kept = |policy: &str| {
+        let outcome = simulate(policy, &jobs, 0).unwrap();
+        let due =
+            jobs.jobs.iter().zip(&outcome.jobs).filter_map(|(job, done)| Some((job.request.deadline?, done.finish?)));
+        due.filter(|(deadline, finish)| finish <= deadline).count()
+    };
+    let (with, without) = (kept("gavel-cost-slo"), kept("gavel-cost"));
+    assert!(with > without, "{with} deadlines kept with their rows, {without} without");
 }

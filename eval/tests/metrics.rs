@@ -27,6 +27,7 @@ fn job(id: u32, submit: i64, start: i64, finish: i64, gpus: i64) -> JobRecord {
         attained_gpu_millis: gpus * (finish - start) * 1000,
         executed: SimTime::from_secs(finish - start),
         restarting: SimTime::ZERO,
+        faults: Default::default(),
     }
 }
 

@@ -9,7 +9,7 @@ use goodput_agents::learned::adam::AdamConfig;
 use goodput_agents::learned::fused::Fused;
 use goodput_agents::learned::gae::{GaeConfig, Trace};
 use goodput_agents::learned::learner::Learner;
-use goodput_agents::learned::ppo::{PpoBatch, PpoConfig, PpoRates};
+use goodput_agents::learned::ppo::{PpoConfig, PpoRates};
 use goodput_env::gym::{ClusterEnv, EnvOptions, Environment, ResetOptions, VecBuffers, VecEnv};
 use goodput_env::seed::{Stream, rng};
 use goodput_train::config::{AgentConfig, Experiment, training_seed};
@@ -69,16 +69,7 @@ fn main() {
         let config =
             PpoConfig { epochs: agent.epochs, minibatch: agent.minibatch, target_kl: 0.0, ..PpoConfig::default() };
         let rates = PpoRates { learning_rate: 3e-4, entropy: 0.003, reference_kl: 0.0 };
-        let e = &experience;
-        let batch = PpoBatch {
-            observations: &e.observations,
-            masks: &e.masks,
-            actions: &e.actions,
-            log_probs: &e.log_probs,
-            values: &e.values,
-            advantages: &e.advantages,
-            returns: &e.returns,
-        };
+        let batch = experience.batch();
         let mut shuffle = rng(iteration, Stream::Exploration);
         update += timed(|| {
             pool.install(|| learner.ppo(&config, rates, &batch, None, &mut shuffle)).expect("finite gradients");

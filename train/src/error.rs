@@ -57,6 +57,14 @@ pub enum TrainError {
         /// What there is.
         known: String,
     },
+    /// There is no such way to share a cluster with services.
+    #[error("there is no policy {name:?}; there are: {known}")]
+    UnknownVariant {
+        /// What was asked for.
+        name: String,
+        /// What there is.
+        known: String,
+    },
     /// A bundle does not say how it is to be run.
     #[error("the bundle's decoder options: {0}; export the policy again with this version")]
     Decoder(serde_json::Error),

@@ -7,7 +7,7 @@ use goodput_agents::learned::adam::AdamConfig;
 use goodput_agents::learned::fused::Fused;
 use goodput_agents::learned::gae::{GaeConfig, Trace};
 use goodput_agents::learned::learner::Learner;
-use goodput_agents::learned::ppo::{PpoBatch, PpoConfig, PpoRates, PpoStats};
+use goodput_agents::learned::ppo::{PpoConfig, PpoRates, PpoStats};
 use goodput_agents::learned::weights::Weights;
 use goodput_env::gym::{ClusterEnv, EnvOptions, Environment};
 use goodput_env::seed::{Stream, keyed};
@@ -186,15 +186,7 @@ impl<'a> Run<'a> {
             // Without advantages the surrogate has no gradient: the policy stays, the critic learns.
             e.advantages.fill(0.0);
         }
-        let batch = PpoBatch {
-            observations: &e.observations,
-            masks: &e.masks,
-            actions: &e.actions,
-            log_probs: &e.log_probs,
-            values: &e.values,
-            advantages: &e.advantages,
-            returns: &e.returns,
-        };
+        let batch = e.batch();
         let reference = self.reference.as_ref().filter(|_| penalty > 0.0).map(Fused::new);
         let mut shuffle = keyed(seed, Stream::Exploration, iteration.wrapping_mul(65_537).wrapping_add(65_536));
         let rates = if critic_only { PpoRates { entropy: 0.0, ..rates } } else { rates };

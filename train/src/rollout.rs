@@ -5,6 +5,7 @@
 
 use goodput_agents::learned::fused::{Fused, Scratch};
 use goodput_agents::learned::gae::{GaeConfig, Transitions, gae};
+use goodput_agents::learned::ppo::PpoBatch;
 use goodput_agents::learned::teacher::Teacher;
 use goodput_agents::learned::weights::Weights;
 use goodput_env::gym::{ClusterEnv, Cursor, EnvError, Environment, Layout, ResetOptions, VecBuffers, VecEnv};
@@ -43,6 +44,21 @@ pub struct Experience {
     pub returns: Vec<f32>,
     /// Mean completion times of the episodes that ended, seconds, shard by shard.
     pub episode_jct_secs: Vec<f64>,
+}
+
+impl Experience {
+    /// What an update of PPO learns from.
+    pub fn batch(&self) -> PpoBatch<'_> {
+        PpoBatch {
+            observations: &self.observations,
+            masks: &self.masks,
+            actions: &self.actions,
+            log_probs: &self.log_probs,
+            values: &self.values,
+            advantages: &self.advantages,
+            returns: &self.returns,
+        }
+    }
 }
 
 /// How an iteration is collected.

@@ -3,6 +3,7 @@
 use goodput_agents::bundle::{Card, Model, PolicyBundle, Provenance};
 use goodput_agents::heuristic;
 use goodput_agents::learned::policy::{Decoder, LearnedPolicy};
+use goodput_agents::loaning::Variant;
 use goodput_env::gym::schema_hash;
 use goodput_eval::run::{Comparison, NamedScenario, PolicyEntry};
 use goodput_eval::setup::Setup;
@@ -83,13 +84,22 @@ pub fn published(name: &str) -> Result<&'static heuristic::Listed, TrainError> {
     heuristic::policies().find(|entry| entry.name == name).ok_or_else(known)
 }
 
-/// A heuristic under the scenario's own information level and batching.
+/// A heuristic under the scenario's own information level and batching; `NAME+VARIANT` shares the cluster with services in that way.
 ///
 /// # Errors
-/// [`TrainError::UnknownPolicy`].
+/// [`TrainError::UnknownPolicy`], [`TrainError::UnknownVariant`].
 pub fn heuristic_entry(name: &str) -> Result<PolicyEntry, TrainError> {
-    let entry = published(name)?;
-    Ok(PolicyEntry::new(name, |seed| entry.build(seed)))
+    let (plain, shares) = name.split_once(heuristic::VARIANT).unwrap_or((name, ""));
+    let entry = published(plain)?;
+    if shares.is_empty() {
+        return Ok(PolicyEntry::new(name, |seed| entry.build(seed)));
+    }
+    let unknown = || TrainError::UnknownVariant {
+        name: name.into(),
+        known: Variant::ALL.map(|(known, _)| format!("{plain}+{known}")).join(", "),
+    };
+    let variant = Variant::by_name(shares).ok_or_else(unknown)?;
+    Ok(PolicyEntry::new(name, move |seed| Box::new(variant.around(entry.build(seed)))))
 }
 
 /// A trained policy.

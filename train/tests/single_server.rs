@@ -10,7 +10,7 @@ use goodput_agents::learned::adam::AdamConfig;
 use goodput_agents::learned::gae::{GaeConfig, Trace};
 use goodput_agents::learned::learner::Learner;
 use goodput_agents::learned::policy::{Decoder, LearnedPolicy};
-use goodput_agents::learned::ppo::{PpoBatch, PpoConfig, PpoRates};
+use goodput_agents::learned::ppo::{PpoConfig, PpoRates};
 use goodput_agents::learned::weights::NetConfig;
 use goodput_env::cluster::Cluster;
 use goodput_env::gym::{ClusterEnv, EnvOptions, Environment};
@@ -44,6 +44,7 @@ fn scenario(seed: u64) -> Arc<Scenario> {
             gpus: 1,
             batch_size: None,
             elasticity: Elasticity::Rigid,
+            ..JobRequest::default()
         };
         JobSpec { request, work: Work::Fixed { duration: SimTime::from_secs_f64(exponential(MEAN_SECS).max(1.0)) } }
     });
@@ -76,15 +77,7 @@ fn a_learned_policy_comes_close_to_the_optimum() {
     for update in 0..updates {
         let how = Collect { iteration: update, seed: 5, gae, teacher_share: 0.0 };
         rollout.collect(learner.weights(), how, None, &mut scale, &mut e).unwrap();
-        let batch = PpoBatch {
-            observations: &e.observations,
-            masks: &e.masks,
-            actions: &e.actions,
-            log_probs: &e.log_probs,
-            values: &e.values,
-            advantages: &e.advantages,
-            returns: &e.returns,
-        };
+        let batch = e.batch();
         let left = 1.0 - update as f32 / updates as f32;
         let rates = PpoRates { learning_rate: 2e-3 * left, entropy: 0.01 * left, reference_kl: 0.0 };
         learner.ppo(&config, rates, &batch, None, &mut keyed(5, Stream::Exploration, 1 << 40 | update)).unwrap();

@@ -11,9 +11,10 @@ cargo xtask schema         writes the JSON schemas of the configuration files to
 ";
 
 /// Benchmarks: package and target.
-const BENCHES: [(&str, &str); 11] = [
+const BENCHES: [(&str, &str); 12] = [
     ("goodput-env", "gym"),
     ("goodput-env", "fit"),
+    ("goodput-env", "soak"),
     ("goodput-datasets", "datasets"),
     ("goodput-eval", "replay"),
     ("goodput-eval", "fidelity"),

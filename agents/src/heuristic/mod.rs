@@ -2,11 +2,13 @@
 
 pub mod afs;
 pub mod allox;
+pub mod aryl;
 pub mod drf;
 pub mod fifo;
 pub mod gandiva;
 pub mod gavel;
 pub mod gittins;
+pub mod kueue;
 pub mod optimus;
 pub mod pollux;
 mod registry;
@@ -15,7 +17,7 @@ pub mod srtf;
 pub mod themis;
 pub mod tiresias;
 
-pub use registry::{Listed, REPLICA, Traits, by_name, names, policies};
+pub use registry::{Listed, REPLICA, Traits, VARIANT, by_name, names, policies};
 
 /// Entries of each paper's file.
 const PAPERS: &[&[Listed]] = &[
@@ -30,6 +32,8 @@ const PAPERS: &[&[Listed]] = &[
     themis::LISTED,
     gandiva::LISTED,
     drf::LISTED,
+    kueue::LISTED,
     gavel::LISTED,
     allox::LISTED,
+    aryl::LISTED,
 ];

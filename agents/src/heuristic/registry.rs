@@ -3,6 +3,8 @@
 use goodput_env::policy::Policy;
 use goodput_env::view::{Batching, Information};
 
+use crate::loaning::Variant;
+
 /// What kind of scheduler a policy is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traits {
@@ -57,6 +59,9 @@ impl Listed {
 /// Ends the name of a policy that behaves as its public artifact does.
 pub const REPLICA: &str = "@replica";
 
+/// Between a policy and the way it shares a cluster with services.
+pub const VARIANT: char = '+';
+
 /// All policies, paper by paper.
 pub fn policies() -> impl Iterator<Item = &'static Listed> {
     super::PAPERS.iter().copied().flatten()
@@ -68,8 +73,11 @@ pub fn names() -> Vec<&'static str> {
 }
 
 /// The policy that users call `name`: by the paper's rule, or with `@replica` as its artifact behaves. `None` where there is
-/// no such policy, or no artifact that differs.
+/// no such policy, or no artifact that differs. `NAME+VARIANT` shares the cluster with services in that way ([`Variant`]).
 pub fn by_name(name: &str, seed: u64) -> Option<Box<dyn Policy>> {
+    if let Some((training, variant)) = name.split_once(VARIANT) {
+        return Some(Box::new(Variant::by_name(variant)?.around(by_name(training, seed)?)));
+    }
     let (name, replica) = match name.strip_suffix(REPLICA) {
         Some(name) => (name, true),
         None => (name, false),

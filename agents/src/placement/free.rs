@@ -1,6 +1,7 @@
 //! A working copy of the free accelerators, which a policy spends while it plans.
 
 use goodput_env::cluster::{Cluster, NodeId};
+use goodput_env::gym::pack;
 use goodput_env::placement::Placement;
 
 /// Free accelerators by node. Kept by a policy across decisions, so that planning allocates nothing.
@@ -52,6 +53,20 @@ impl Free {
         }
     }
 
+    /// Free accelerators of type `kind`.
+    pub fn of_type(&self, cluster: &Cluster, kind: u16) -> u32 {
+        if cluster.types.len() <= 1 {
+            return self.total;
+        }
+        let nodes = cluster.nodes.iter().zip(&self.nodes);
+        nodes.filter(|(node, _)| node.accelerator == kind).map(|(_, free)| free).sum()
+    }
+
+    /// Takes `gpus` of type `kind` on as few nodes as possible; `None`, and nothing taken, where there are not so many.
+    pub fn pack(&mut self, cluster: &Cluster, kind: u16, gpus: u32) -> Option<Placement> {
+        self.with_nodes(gpus, |nodes| pack(cluster, nodes, kind, gpus))
+    }
+
     /// The type with most free accelerators, the first of those on ties; `None` if it has fewer than `gpus`.
     pub(super) fn roomiest_type(&self, cluster: &Cluster, gpus: u32) -> Option<u16> {
         let (free, kind) = self.roomiest(cluster);
@@ -67,11 +82,7 @@ impl Free {
         if cluster.types.len() <= 1 {
             return (self.total, 0);
         }
-        let free_of = |kind: u16| -> u32 {
-            let nodes = cluster.nodes.iter().zip(&self.nodes);
-            nodes.filter(|(node, _)| node.accelerator == kind).map(|(_, free)| free).sum()
-        };
-        let types = (0..cluster.types.len() as u16).map(|kind| (free_of(kind), kind));
+        let types = (0..cluster.types.len() as u16).map(|kind| (self.of_type(cluster, kind), kind));
         types.reduce(first_largest).unwrap_or((0, 0))
     }
 

@@ -34,6 +34,7 @@ pub fn fixed(name: &str, gpus: u32, secs: i64, submit: i64) -> JobSpec {
             gpus,
             batch_size: None,
             elasticity: Elasticity::Rigid,
+            ..JobRequest::default()
         },
         work: Work::Fixed { duration: SimTime::from_secs(secs) },
     }

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use goodput_agents::heuristic;
 use goodput_agents::placement::fractional::strategy;
 use goodput_datasets::accelerators::Accelerators;
+use goodput_env::model::switching::{NAMED, Switch};
 use goodput_eval::METRICS;
 use goodput_eval::reproduce::REPRODUCTIONS;
 
@@ -134,6 +135,7 @@ pub fn run(args: &List) -> Result<ExitCode, Fault> {
             }
             rows
         }
+        What::SwitchCosts => switch_costs(),
         What::Formats => {
             let mut rows = Rows::new(&["format", "recognised_by", "origin"]);
             for (format, header, origin) in FORMATS {
@@ -144,4 +146,29 @@ pub fn run(args: &List) -> Result<ExitCode, Fault> {
     };
     rows.print(args.output)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Seconds that BERT and ResNet-50 stand still for, by event; 4 accelerators to 2 or 8, or as many elsewhere.
+fn switch_costs() -> Rows {
+    let mut rows = Rows::new(&["model", "application", "cold", "grow", "shrink", "move", "resume", "about", "source"]);
+    for named in NAMED {
+        for application in ["bert", "imagenet"] {
+            let secs = |from, to, started| {
+                let switch = Switch { application, from, to, moved: true, started };
+                Cell::Number(named.cost.components(&switch).total() as f64 / 1e3, 3)
+            };
+            rows.push(vec![
+                named.name.into(),
+                application.into(),
+                secs(0, 4, false),
+                secs(4, 8, true),
+                secs(4, 2, true),
+                secs(4, 4, true),
+                secs(0, 4, true),
+                named.about.into(),
+                named.source.into(),
+            ]);
+        }
+    }
+    rows
 }

@@ -26,8 +26,8 @@ pub struct GavelTrace {
     pub report: ImportReport,
 }
 
-/// Reads the bytes of a trace over `classes`; `path` is for messages. A job is named after its line. Weights other than 1 and deadlines
-/// are not kept, because jobs have none here; each is reported as a repair.
+/// Reads the bytes of a trace over `classes`; `path` is for messages. A job is named after its line. A deadline is a multiple of the time that
+/// the job takes alone on the class's fastest type, after its arrival.
 ///
 /// # Errors
 /// Where there is no row at all.
@@ -40,7 +40,7 @@ pub fn parse(path: &Path, text: &[u8], classes: &[JobClass]) -> Result<GavelTrac
         if line.trim_ascii().is_empty() {
             continue;
         }
-        match job(line, at as u64 + 1, classes, &mut used, &mut trace.report) {
+        match job(line, at as u64 + 1, classes, &mut used) {
             Ok(job) => jobs.push(job),
             Err(problem) => trace.report.refuse(at as u64 + 1, problem),
         }
@@ -54,13 +54,7 @@ pub fn parse(path: &Path, text: &[u8], classes: &[JobClass]) -> Result<GavelTrac
     Ok(trace)
 }
 
-fn job(
-    line: &[u8],
-    number: u64,
-    classes: &[JobClass],
-    used: &mut Vec<usize>,
-    report: &mut ImportReport,
-) -> Result<JobSpec, RowProblem> {
+fn job(line: &[u8], number: u64, classes: &[JobClass], used: &mut Vec<usize>) -> Result<JobSpec, RowProblem> {
     let fields: Vec<&[u8]> = line.split(|&byte| byte == b'\t').map(<[u8]>::trim_ascii).collect();
     if fields.len() != FIELDS {
         return Err(RowProblem::Fields { found: fields.len(), expected: FIELDS });
@@ -72,8 +66,8 @@ fn job(
     };
     let steps = value(5, "total_steps", "a whole number of at least 1", |n| n >= 1.0 && n.fract() == 0.0)?;
     let gpus = value(6, "scale_factor", "accelerators, at least 1", |n| (1.0..=1e6).contains(&n) && n.fract() == 0.0)?;
-    let weight = value(7, "priority_weight", "a weight above 0", |n| n > 0.0)?;
-    let slo = value(8, "SLO", "a multiple of the duration, or -1", |_| true)?;
+    let weight = value(7, "priority_weight", "a weight from 0.001 to 1e6", |n| (0.001..=1e6).contains(&n))?;
+    let slo = value(8, "SLO", "a multiple of the duration, or -1", |n| n < 1e6)?;
     let arrival = value(9, "arrival_time", "seconds of at least 0", |n| (0.0..1e12).contains(&n))?;
     let gpus = gpus as u32;
     let known = |class: &JobClass| class.name.as_bytes() == fields[0] && class.gpus == gpus;
@@ -86,12 +80,8 @@ fn job(
         used.push(class);
         used.len() - 1
     });
-    if weight != 1.0 {
-        report.repair("priority_weight", number, format!("weight {weight} is not kept: all jobs weigh the same"));
-    }
-    if slo >= 0.0 {
-        report.repair("SLO", number, format!("deadline of {slo} x the duration is not kept"));
-    }
+    let fastest = classes[class].steps_per_sec.values().copied().fold(0.0, f64::max);
+    let deadline = (slo >= 0.0 && fastest > 0.0).then(|| SimTime::from_secs_f64(arrival + slo * steps / fastest));
     let request = JobRequest {
         name: format!("gavel-{number}"),
         tenant: 0,
@@ -99,6 +89,9 @@ fn job(
         gpus,
         batch_size: None,
         elasticity: Elasticity::Rigid,
+        weight_milli: (weight * 1000.0).round().max(1.0) as u32,
+        deadline,
+        ..JobRequest::default()
     };
     Ok(JobSpec { request, work: Work::Steps { class: index as u16, steps } })
 }

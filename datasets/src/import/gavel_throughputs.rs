@@ -8,13 +8,17 @@
 //! means that it does not fit, so zero stays what it is here: missing. The types called `..._unconsolidated` are jobs spread
 //! over nodes; they are read as types of that name.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use goodput_env::job::JobClass;
-use serde_json::Value;
+use serde::de::{Deserialize, Deserializer, SeqAccess, Visitor};
 
 use crate::error::DataError;
+
+/// Speeds by type, then class, then the class beside it; keys are borrowed from the text, of which there is a megabyte.
+type Types<'a> = BTreeMap<Key<'a>, BTreeMap<Key<'a>, BTreeMap<Key<'a>, Speed>>>;
 
 /// Reads the bytes of a file; `path` is for messages. Classes are in ascending order of name and accelerators.
 ///
@@ -22,41 +26,42 @@ use crate::error::DataError;
 /// Where it is not JSON of this shape: the place and what is wrong there.
 pub fn parse(path: &Path, text: &[u8]) -> Result<Vec<JobClass>, DataError> {
     let wrong = |at: String, problem: &str| DataError::Json { path: path.to_owned(), at, problem: problem.into() };
-    let root: BTreeMap<String, BTreeMap<String, BTreeMap<String, Value>>> =
-        serde_json::from_slice(text).map_err(|error| {
-            let at = format!("line {} column {}", error.line(), error.column());
-            DataError::Json { path: path.to_owned(), at, problem: error.to_string() }
-        })?;
+    let root: Types<'_> = serde_json::from_slice(text).map_err(|error| {
+        let at = format!("line {} column {}", error.line(), error.column());
+        DataError::Json { path: path.to_owned(), at, problem: error.to_string() }
+    })?;
     let mut classes: BTreeMap<(String, u32), JobClass> = BTreeMap::new();
     for (kind, of_kind) in root {
         for (key, speeds) in of_kind {
-            let at = || format!("{kind}, {key}");
-            let (name, gpus) = class_key(&key).ok_or_else(|| wrong(at(), "expected a key as ('CycleGAN', 1)"))?;
+            let at = || format!("{}, {}", kind.0, key.0);
+            let (name, gpus) = class_key(&key.0).ok_or_else(|| wrong(at(), "expected a key as ('CycleGAN', 1)"))?;
             let class = classes.entry((name.to_string(), gpus)).or_insert_with(|| JobClass {
                 name: name.to_string(),
                 gpus,
                 ..JobClass::default()
             });
             let mut beside = BTreeMap::new();
-            for (other, value) in &speeds {
-                let at = || format!("{kind}, {key}, {other}");
-                if other == "null" {
-                    let speed = speed(value).ok_or_else(|| wrong(at(), "expected steps per second"))?;
-                    if speed > 0.0 {
-                        class.steps_per_sec.insert(kind.clone(), speed);
+            for (other, speed) in speeds {
+                let at = || format!("{}, {}, {}", kind.0, key.0, other.0);
+                match (&*other.0, speed) {
+                    ("null", Speed::Alone(own)) if own.is_finite() && own >= 0.0 => {
+                        if own > 0.0 {
+                            class.steps_per_sec.insert(kind.0.to_string(), own);
+                        }
                     }
-                    continue;
-                }
-                let (other, others) =
-                    class_key(other).ok_or_else(|| wrong(at(), "expected a key as ('CycleGAN', 1)"))?;
-                let own = value.as_array().filter(|pair| pair.len() == 2).and_then(|pair| speed(&pair[0]));
-                let own = own.ok_or_else(|| wrong(at(), "expected two speeds in steps per second"))?;
-                if own > 0.0 && others == gpus {
-                    beside.insert(other.to_string(), own);
+                    ("null", _) => return Err(wrong(at(), "expected steps per second")),
+                    (_, Speed::Beside(own)) if own.is_finite() && own >= 0.0 => {
+                        let (other, others) =
+                            class_key(&other.0).ok_or_else(|| wrong(at(), "expected a key as ('CycleGAN', 1)"))?;
+                        if own > 0.0 && others == gpus {
+                            beside.insert(other.to_string(), own);
+                        }
+                    }
+                    _ => return Err(wrong(at(), "expected two speeds in steps per second")),
                 }
             }
             if !beside.is_empty() {
-                class.steps_per_sec_beside.insert(kind.clone(), beside);
+                class.steps_per_sec_beside.insert(kind.0.to_string(), beside);
             }
         }
     }
@@ -72,6 +77,50 @@ fn class_key(key: &str) -> Option<(&str, u32)> {
     Some((name, gpus.parse().ok().filter(|&gpus| gpus > 0)?))
 }
 
-fn speed(value: &Value) -> Option<f64> {
-    value.as_f64().filter(|speed| speed.is_finite() && *speed >= 0.0)
+#[derive(serde::Deserialize, PartialEq, Eq, PartialOrd, Ord)]
+struct Key<'a>(#[serde(borrow)] Cow<'a, str>);
+
+/// Steps per second; none where there is something else.
+#[derive(Clone, Copy)]
+enum Speed {
+    Alone(f64),
+    /// Its own beside the other; the other's own stands elsewhere.
+    Beside(f64),
+    Unknown,
+}
+
+impl<'de> Deserialize<'de> for Speed {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct OneOrTwo;
+        impl<'de> Visitor<'de> for OneOrTwo {
+            type Value = Speed;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("steps per second, or two of them")
+            }
+
+            fn visit_f64<E>(self, speed: f64) -> Result<Speed, E> {
+                Ok(Speed::Alone(speed))
+            }
+
+            fn visit_u64<E>(self, speed: u64) -> Result<Speed, E> {
+                Ok(Speed::Alone(speed as f64))
+            }
+
+            fn visit_i64<E>(self, speed: i64) -> Result<Speed, E> {
+                Ok(Speed::Alone(speed as f64))
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut pair: A) -> Result<Speed, A::Error> {
+                let two = (pair.next_element()?, pair.next_element::<f64>()?);
+                let more = pair.next_element::<f64>()?.is_some();
+                while more && pair.next_element::<f64>()?.is_some() {}
+                Ok(match two {
+                    (Some(own), Some(_)) if !more => Speed::Beside(own),
+                    _ => Speed::Unknown,
+                })
+            }
+        }
+        deserializer.deserialize_any(OneOrTwo)
+    }
 }

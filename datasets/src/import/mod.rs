@@ -1,6 +1,7 @@
 //! Importers: one file a public format. Each takes the bytes of a file and gives rows of the job table with a report;
 //! profiles of applications become a catalog.
 
+pub mod deepboot;
 pub mod gavel;
 pub mod gavel_throughputs;
 pub mod openb;
@@ -18,8 +19,10 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 
+use crate::csv_rows::{CsvRows, Row};
 use crate::error::{DataError, RowProblem};
-use crate::jobs::JobRow;
+use crate::jobs::{JobRow, Names};
+use crate::requests::RequestRow;
 
 /// Examples kept for each kind of problem; counts are exact.
 const MOST_EXAMPLES: usize = 5;
@@ -32,6 +35,8 @@ pub enum Format {
     Jobs,
     /// A workload of the Pollux artifact.
     Pollux,
+    /// A workload of DeepBoot: Pollux's jobs and inference requests.
+    DeepBoot,
     /// The Philly trace as the Pollux artifact extracted it.
     Philly,
     /// A trace of the Tiresias simulator.
@@ -44,6 +49,7 @@ impl Format {
         match self {
             Self::Jobs => "jobs",
             Self::Pollux => "pollux",
+            Self::DeepBoot => "deepboot",
             Self::Philly => "philly",
             Self::Tiresias => "tiresias",
         }
@@ -52,7 +58,7 @@ impl Format {
     /// Licence of the published files in it; empty where that is up to the file.
     pub fn licence(self) -> &'static str {
         match self {
-            Self::Jobs | Self::Tiresias => "",
+            Self::Jobs | Self::DeepBoot | Self::Tiresias => "",
             Self::Pollux => "Apache-2.0",
             Self::Philly => "CC-BY-4.0",
         }
@@ -64,6 +70,8 @@ impl Format {
 pub struct Imported {
     /// The jobs, in the order of the file.
     pub jobs: Vec<JobRow>,
+    /// Inference requests, in the order of the file.
+    pub requests: Vec<RequestRow>,
     /// What happened to each row.
     pub report: ImportReport,
     /// Format of the file.
@@ -73,12 +81,39 @@ pub struct Imported {
 }
 
 impl Imported {
+    /// Reads a file of one job a row; `job` makes it from the values of `columns`. A row that it refuses, or that repeats a name, is in
+    /// the report.
+    fn one_job_a_row(
+        path: &Path,
+        text: &[u8],
+        format: Format,
+        columns: &'static [&'static str],
+        job: fn(&Row<'_, '_>) -> Result<JobRow, RowProblem>,
+    ) -> Result<Self, DataError> {
+        let mut rows = CsvRows::new(path, text, columns)?;
+        let mut imported = Self { format, ..Self::default() };
+        let mut names = Names::default();
+        while let Some(row) = rows.next(columns) {
+            let job = row.and_then(|row| {
+                let line = row.line;
+                job(&row)
+                    .and_then(|job| names.insert(&job.job_id, line).map(|()| job))
+                    .map_err(|problem| (line, problem))
+            });
+            match job {
+                Ok(job) => imported.jobs.push(job),
+                Err((line, problem)) => imported.report.refuse(line, problem),
+            }
+        }
+        imported.finish(path)
+    }
+
     /// Counts what was kept; a file without a single row is an error, one with only refused rows is a report.
     pub(crate) fn finish(mut self, path: &Path) -> Result<Self, DataError> {
-        if self.jobs.is_empty() && self.report.refused.count == 0 {
+        if self.jobs.is_empty() && self.requests.is_empty() && self.report.refused.count == 0 {
             return Err(DataError::Empty { path: path.to_owned() });
         }
-        self.report.kept = self.jobs.len() as u64;
+        self.report.kept = (self.jobs.len() + self.requests.len()) as u64;
         Ok(self)
     }
 }

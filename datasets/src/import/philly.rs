@@ -70,11 +70,8 @@ fn entry(row: &Row<'_, '_>, imported: &mut Imported) -> Result<Entry, RowProblem
         submit: SimTime::ZERO,
         duration: Some(SimTime::from_secs_f64(duration_secs)),
         gpus,
-        gpu_min: None,
-        gpu_max: None,
-        batch_size: None,
-        application: None,
         tenant: Some(tenant),
+        ..JobRow::default()
     };
     Ok(Entry { job, timestamp })
 }

@@ -1,6 +1,6 @@
-//! Workloads of the Pollux artifact (petuum/adaptdl, branch osdi21-artifact, `simulator/workloads*`), also those of DeepBoot.
+//! Workloads of the Pollux artifact (petuum/adaptdl, branch osdi21-artifact, `simulator/workloads*`).
 //!
-//! Columns `name,time,application,num_replicas,batch_size`; others are ignored, DeepBoot's unused `duration` among them.
+//! Columns `name,time,application,num_replicas,batch_size`; others are ignored.
 //! A row with a bad value or a name used before is refused; a missing column is an error.
 
 use std::path::Path;
@@ -8,9 +8,9 @@ use std::path::Path;
 use goodput_env::time::SimTime;
 
 use super::{Format, Imported};
-use crate::csv_rows::{CsvRows, Row};
+use crate::csv_rows::Row;
 use crate::error::{DataError, RowProblem};
-use crate::jobs::{JobRow, Names};
+use crate::jobs::JobRow;
 
 /// Columns that make a file a workload of this kind.
 pub const COLUMNS: &[&str] = &["name", "time", "application", "num_replicas", "batch_size"];
@@ -20,33 +20,17 @@ pub const COLUMNS: &[&str] = &["name", "time", "application", "num_replicas", "b
 /// # Errors
 /// Where the header lacks a column, or there is no row at all.
 pub fn parse(path: &Path, text: &[u8]) -> Result<Imported, DataError> {
-    let mut rows = CsvRows::new(path, text, COLUMNS)?;
-    let mut imported = Imported { format: Format::Pollux, ..Imported::default() };
-    let mut names = Names::default();
-    while let Some(row) = rows.next(COLUMNS) {
-        let job = row.and_then(|row| {
-            let line = row.line;
-            job(&row).and_then(|job| names.insert(&job.job_id, line).map(|()| job)).map_err(|problem| (line, problem))
-        });
-        match job {
-            Ok(job) => imported.jobs.push(job),
-            Err((line, problem)) => imported.report.refuse(line, problem),
-        }
-    }
-    imported.finish(path)
+    Imported::one_job_a_row(path, text, Format::Pollux, COLUMNS, job)
 }
 
-fn job(row: &Row<'_, '_>) -> Result<JobRow, RowProblem> {
+pub(super) fn job(row: &Row<'_, '_>) -> Result<JobRow, RowProblem> {
     Ok(JobRow {
         line: row.line,
         job_id: row.text(0)?.to_owned(),
         submit: SimTime::from_secs_f64(row.at_least(1, 0.0, "a time in seconds of at least 0")?),
-        duration: None,
         gpus: row.count(3)?,
-        gpu_min: None,
-        gpu_max: None,
         batch_size: Some(row.count(4)?),
         application: Some(row.text(2)?.to_owned()),
-        tenant: None,
+        ..JobRow::default()
     })
 }

@@ -43,7 +43,7 @@ pub fn cluster_of(nodes: &[(&str, u32)]) -> Cluster {
         let Some(&(_, gpus)) = TYPES.iter().find(|(known, _)| *known == name) else { continue };
         let accelerator = cluster.types.len() as u16;
         cluster.types.push(AcceleratorType { name: name.into(), kind: Default::default(), memory_mib: None });
-        cluster.nodes.extend(std::iter::repeat_n(Node { accelerator, gpus }, count as usize));
+        cluster.nodes.extend(std::iter::repeat_n(Node::new(accelerator, gpus), count as usize));
     }
     cluster
 }

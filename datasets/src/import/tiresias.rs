@@ -10,9 +10,9 @@ use std::path::Path;
 use goodput_env::time::SimTime;
 
 use super::{Format, Imported};
-use crate::csv_rows::{CsvRows, Row};
+use crate::csv_rows::Row;
 use crate::error::{DataError, RowProblem};
-use crate::jobs::{JobRow, Names};
+use crate::jobs::JobRow;
 
 /// Columns that make a file a trace of this kind.
 pub const COLUMNS: &[&str] = &["job_id", "num_gpu", "submit_time", "model_name", "duration"];
@@ -22,20 +22,7 @@ pub const COLUMNS: &[&str] = &["job_id", "num_gpu", "submit_time", "model_name",
 /// # Errors
 /// Where the header lacks a column, or there is no row at all.
 pub fn parse(path: &Path, text: &[u8]) -> Result<Imported, DataError> {
-    let mut rows = CsvRows::new(path, text, COLUMNS)?;
-    let mut imported = Imported { format: Format::Tiresias, ..Imported::default() };
-    let mut names = Names::default();
-    while let Some(row) = rows.next(COLUMNS) {
-        let job = row.and_then(|row| {
-            let line = row.line;
-            job(&row).and_then(|job| names.insert(&job.job_id, line).map(|()| job)).map_err(|problem| (line, problem))
-        });
-        match job {
-            Ok(job) => imported.jobs.push(job),
-            Err((line, problem)) => imported.report.refuse(line, problem),
-        }
-    }
-    imported.finish(path)
+    Imported::one_job_a_row(path, text, Format::Tiresias, COLUMNS, job)
 }
 
 fn job(row: &Row<'_, '_>) -> Result<JobRow, RowProblem> {
@@ -46,10 +33,7 @@ fn job(row: &Row<'_, '_>) -> Result<JobRow, RowProblem> {
         submit: SimTime::from_secs_f64(row.at_least(2, 0.0, "a time in seconds of at least 0")?),
         duration: Some(SimTime::from_secs_f64(row.at_least(4, 0.001, "a duration in seconds above 0")?)),
         gpus: row.count(1)?,
-        gpu_min: None,
-        gpu_max: None,
-        batch_size: None,
         application: if model.is_empty() { None } else { Some(row.text(3)?.to_owned()) },
-        tenant: None,
+        ..JobRow::default()
     })
 }

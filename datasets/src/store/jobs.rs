@@ -1,4 +1,5 @@
-//! The job table as Parquet: `job_id, submit_secs, duration_secs, gpus, gpu_min, gpu_max, batch_size, application, tenant`.
+//! The job table as Parquet: `job_id, submit_secs, duration_secs, gpus, gpu_min, gpu_max, batch_size, application, tenant,
+//! priority, weight, deadline_secs`.
 
 use std::path::Path;
 
@@ -29,6 +30,9 @@ pub fn table(jobs: &[JobRow]) -> Table {
         Column::new("batch_size", int(&|job| job.batch_size)),
         Column::new("application", text(&|job| job.application.clone())),
         Column::new("tenant", text(&|job| job.tenant.clone())),
+        Column::new("priority", Values::Int64(jobs.iter().map(|job| job.priority.map(i64::from)).collect())),
+        Column::new("weight", float(&|job| job.weight_milli.map(|weight| f64::from(weight) / 1000.0))),
+        Column::new("deadline_secs", float(&|job| job.deadline.map(secs))),
     ])
 }
 
@@ -53,6 +57,9 @@ pub fn from_bytes(path: &Path, bytes: Vec<u8>) -> Result<Imported, DataError> {
         batch_size: numbers(path, &table, "batch_size")?,
         application: texts(path, &table, "application")?,
         tenant: texts(path, &table, "tenant")?,
+        priority: numbers(path, &table, "priority")?,
+        weight: numbers(path, &table, "weight")?,
+        deadline: numbers(path, &table, "deadline_secs")?,
     };
     let mut imported = Imported::default();
     let mut names = Names::default();
@@ -78,6 +85,9 @@ struct Columns {
     batch_size: Vec<Option<f64>>,
     application: Vec<Option<String>>,
     tenant: Vec<Option<String>>,
+    priority: Vec<Option<f64>>,
+    weight: Vec<Option<f64>>,
+    deadline: Vec<Option<f64>>,
 }
 
 impl Columns {
@@ -93,6 +103,9 @@ impl Columns {
             batch_size: count(&self.batch_size, row, "batch_size")?,
             application: text(&self.application, row),
             tenant: text(&self.tenant, row),
+            priority: priority(&self.priority, row)?,
+            weight_milli: weight_milli(&self.weight, row)?,
+            deadline: secs(&self.deadline, row, "deadline_secs", 0.0)?,
         })
     }
 }
@@ -123,6 +136,27 @@ fn count(column: &[Option<f64>], row: usize, name: &'static str) -> Result<Optio
         Some(value) => {
             Err(RowProblem::Value { column: name, value: value.to_string(), expected: "a whole number of at least 1" })
         }
+    }
+}
+
+fn priority(column: &[Option<f64>], row: usize) -> Result<Option<i32>, RowProblem> {
+    let whole = |value: f64| value.fract() == 0.0 && (f64::from(i32::MIN)..=f64::from(i32::MAX)).contains(&value);
+    match column.get(row).copied().flatten() {
+        Some(value) if !whole(value) => {
+            Err(RowProblem::Value { column: "priority", value: value.to_string(), expected: "a whole number" })
+        }
+        value => Ok(value.map(|value| value as i32)),
+    }
+}
+
+fn weight_milli(column: &[Option<f64>], row: usize) -> Result<Option<u32>, RowProblem> {
+    match column.get(row).copied().flatten() {
+        Some(value) if !(0.001..=1e6).contains(&value) => Err(RowProblem::Value {
+            column: "weight",
+            value: value.to_string(),
+            expected: "a weight from 0.001 to 1e6",
+        }),
+        value => Ok(value.map(|value| (value * 1000.0).round() as u32)),
     }
 }
 

@@ -16,7 +16,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::pollux::JOBS_BY_SIZE;
-use super::{Choices, Draw, Sizes, SynthError, check, check_jobs, cumulative, pick};
+use super::{Choices, Draw, Lengths, Sizes, SynthError, Task, check, check_jobs, cumulative, pick};
 use crate::catalog::Catalog;
 
 const HOURS_PER_DAY: f64 = 24.0;
@@ -49,6 +49,8 @@ pub struct DiurnalSynth {
     pub mix: BTreeMap<String, f64>,
     /// What jobs ask for.
     pub sizes: Sizes,
+    /// Jobs of which only a duration is known, instead of the mix of applications.
+    pub lengths: Option<Lengths>,
     /// Number of tenants; tenant `k` submits in proportion to `1 / (k + 1)`.
     pub tenants: u32,
 }
@@ -75,6 +77,7 @@ impl Default for DiurnalSynth {
             burst_share: 0.1,
             mix: mix.map(|(name, share)| (name.to_owned(), share)).into(),
             sizes: Sizes::Tuned,
+            lengths: None,
             tenants: 1,
         }
     }
@@ -108,6 +111,7 @@ impl DiurnalSynth {
         check("burst_minutes", self.burst_minutes, 0.01..=1e6, "0.01 to 1000000")?;
         check("burst_share", self.burst_share, 0.0..=0.99, "0 to 0.99")?;
         check("tenants", f64::from(self.tenants), 1.0..=1000.0, "1 to 1000")?;
+        self.lengths.as_ref().map_or(Ok(()), Lengths::check)?;
         for share in self.mix.values() {
             check("mix", *share, 0.0..=1e9, "shares of at least 0")?;
         }
@@ -185,10 +189,16 @@ impl Process {
     }
 
     fn job(&self, rng: &mut ChaCha8Rng, hour: f64) -> Draw {
-        let choices = &self.choices[pick(rng, &self.mix)];
-        let (gpus, batch_size) = choices.draw(rng);
+        let task = match &self.settings.lengths {
+            Some(lengths) => Task::Timed(lengths.draw(rng)),
+            None => {
+                let choices = &self.choices[pick(rng, &self.mix)];
+                let (gpus, batch_size) = choices.draw(rng);
+                Task::Application { index: choices.index, gpus, batch_size }
+            }
+        };
         let tenant = pick(rng, &self.shares) as u32;
-        Draw { submit: SimTime::from_secs_f64(hour * 3600.0), application: choices.index, gpus, batch_size, tenant }
+        Draw { submit: SimTime::from_secs_f64(hour * 3600.0), tenant, task }
     }
 }
 

@@ -5,11 +5,13 @@
 //! policy. Arrival curves use plain arithmetic rather than the platform's sine, so they are the same bits everywhere.
 
 pub mod diurnal;
+pub mod lengths;
 pub mod pollux;
 
 use std::path::{Path, PathBuf};
 
-use goodput_env::job::{JobRequest, JobSpec, Work, Workload};
+use goodput_env::application::Application;
+use goodput_env::job::{Elasticity, JobRequest, JobSpec, Work, Workload};
 use goodput_env::model::BatchLimits;
 use goodput_env::seed::{Stream, rng};
 use goodput_env::time::SimTime;
@@ -24,6 +26,8 @@ use crate::error::DataError;
 use crate::jobs::{JobRow, application_elasticity};
 
 pub use diurnal::DiurnalSynth;
+use lengths::Length;
+pub use lengths::Lengths;
 pub use pollux::PolluxSynth;
 
 /// Most jobs of a generated workload.
@@ -109,10 +113,17 @@ enum Draws {
 #[derive(Clone, Copy, Debug)]
 struct Draw {
     submit: SimTime,
-    application: u16,
-    gpus: u32,
-    batch_size: u32,
     tenant: u32,
+    task: Task,
+}
+
+/// What a job is.
+#[derive(Clone, Copy, Debug)]
+enum Task {
+    /// Trains an application of the catalog.
+    Application { index: u16, gpus: u32, batch_size: u32 },
+    /// Only its duration is known.
+    Timed(lengths::Length),
 }
 
 impl SynthConfig {
@@ -155,19 +166,21 @@ impl SynthConfig {
 }
 
 impl Generator {
-    /// The workload of `seed`: elastic jobs in order of submission, named `application-index`.
+    /// The workload of `seed`: jobs in order of submission, named `application-index`.
     pub fn generate(&self, seed: u64) -> Workload {
         let jobs = self.draws(seed).into_iter().enumerate().map(|(index, draw)| {
-            let application = &self.applications.catalog.applications[usize::from(draw.application)];
-            let request = JobRequest {
-                name: format!("{}-{index}", application.name),
-                tenant: draw.tenant,
-                submit: draw.submit,
-                gpus: draw.gpus,
-                batch_size: Some(draw.batch_size),
-                elasticity: application_elasticity(application, draw.gpus),
+            let (work, gpus, batch_size, elasticity) = match draw.task {
+                Task::Application { index, gpus, batch_size } => {
+                    let elasticity = application_elasticity(self.application(index), gpus);
+                    (Work::Application { index }, gpus, Some(batch_size), elasticity)
+                }
+                Task::Timed(length) => {
+                    (Work::Fixed { duration: length.duration }, length.gpus, None, length.elasticity)
+                }
             };
-            JobSpec { request, work: Work::Application { index: draw.application } }
+            let (name, tenant, submit) = (self.name(&draw, index), draw.tenant, draw.submit);
+            let request = JobRequest { name, tenant, submit, gpus, batch_size, elasticity, ..JobRequest::default() };
+            JobSpec { request, work }
         });
         let jobs = jobs.collect();
         Workload { applications: self.applications.catalog.applications.clone(), jobs, ..Workload::default() }
@@ -176,22 +189,40 @@ impl Generator {
     /// The same jobs as rows of the job table.
     pub fn rows(&self, seed: u64) -> Vec<JobRow> {
         let row = |(index, draw): (usize, Draw)| {
-            let application = &self.applications.catalog.applications[usize::from(draw.application)].name;
-            JobRow {
+            let blank = JobRow {
                 line: index as u64 + 1,
-                job_id: format!("{application}-{index}"),
+                job_id: self.name(&draw, index),
                 submit: draw.submit,
-                duration: None,
-                gpus: draw.gpus,
-                gpu_min: None,
-                gpu_max: None,
-                batch_size: Some(draw.batch_size),
-                application: Some(application.clone()),
                 // Zero-padded so that names sort as indices do.
                 tenant: Some(format!("tenant-{:03}", draw.tenant)),
+                ..JobRow::default()
+            };
+            match draw.task {
+                Task::Application { index, gpus, batch_size } => {
+                    let application = Some(self.application(index).name.clone());
+                    JobRow { gpus, batch_size: Some(batch_size), application, ..blank }
+                }
+                Task::Timed(Length { duration, gpus, elasticity }) => {
+                    let (gpu_min, gpu_max) = match elasticity {
+                        Elasticity::Rigid => (None, None),
+                        Elasticity::Elastic { min, max } => (Some(min), Some(max)),
+                    };
+                    JobRow { duration: Some(duration), gpus, gpu_min, gpu_max, ..blank }
+                }
             }
         };
         self.draws(seed).into_iter().enumerate().map(row).collect()
+    }
+
+    fn application(&self, index: u16) -> &Application {
+        &self.applications.catalog.applications[usize::from(index)]
+    }
+
+    fn name(&self, draw: &Draw, index: usize) -> String {
+        match draw.task {
+            Task::Application { index: application, .. } => format!("{}-{index}", self.application(application).name),
+            Task::Timed(_) => format!("job-{index}"),
+        }
     }
 
     /// Names of the tenants that the jobs of [`Self::generate`] index.

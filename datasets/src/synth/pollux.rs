@@ -16,7 +16,7 @@ use rand_chacha::ChaCha8Rng;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Choices, Draw, Sizes, SynthError, check, check_jobs, cumulative, pick, realistic_batch};
+use super::{Choices, Draw, Sizes, SynthError, Task, check, check_jobs, cumulative, pick, realistic_batch};
 use crate::catalog::Catalog;
 use crate::error::DataError;
 use crate::import;
@@ -168,8 +168,9 @@ impl Sampler {
     }
 }
 
-fn job(second: u32, application: u16, gpus: u32, batch_size: u32) -> Draw {
-    Draw { submit: SimTime::from_secs(i64::from(second)), application, gpus, batch_size, tenant: 0 }
+fn job(second: u32, index: u16, gpus: u32, batch_size: u32) -> Draw {
+    let task = Task::Application { index, gpus, batch_size };
+    Draw { submit: SimTime::from_secs(i64::from(second)), tenant: 0, task }
 }
 
 /// Second of the day, class and GPUs of the jobs that the procedure keeps.

@@ -13,24 +13,31 @@
 //! - [`goodput`]: throughput times efficiency, and the batch that maximises it.
 //! - [`fit`](mod@fit): throughput parameters from profiled step times.
 //! - [`measured`]: step times straight from a profile, which is what the published simulators call the truth.
+//! - [`fault`]: what breaks, and [`checkpoint`]: what is written against it.
 //! - [`interference`]: what distributed jobs that share a node cost each other.
+//! - [`serving`]: how long requests to a service take, waiting included.
 //! - [`switching`]: what a change of allocation costs.
 //! - [`learning_rate`]: how the learning rate follows the batch.
 //! - [`autoscale`]: how many nodes to rent.
 
 pub mod autoscale;
 pub mod batch;
+pub mod checkpoint;
 pub mod efficiency;
+pub mod fault;
 pub mod fit;
 pub mod goodput;
 pub mod interference;
 pub mod learning_rate;
 pub mod measured;
+pub mod serving;
 pub mod switching;
 pub mod throughput;
 
 pub use batch::{BatchConfig, BatchLimits, BatchLimitsError};
+pub use checkpoint::{Checkpointing, Interval, Store};
 pub use efficiency::GradientStats;
+pub use fault::FaultModel;
 pub use fit::{Sample, fit};
 pub use goodput::{Choice, GoodputModel};
 pub use interference::slowdown;

@@ -15,6 +15,8 @@ pub(crate) enum EventKind {
     Phase,
     /// A job's change of size comes to its next step; `generation` is the number of the command.
     Resize,
+    /// A job fails by itself; `generation` is the number of its restarts.
+    Bug,
     /// The same as `Phase`, for an end that was rounded down onto a scheduling round it really falls after.
     PhaseAfterRound,
 }
@@ -34,6 +36,7 @@ impl Event {
     pub fn is_due(&self, state: &JobState) -> bool {
         match self.kind {
             EventKind::Phase | EventKind::PhaseAfterRound => state.generation == self.generation,
+            EventKind::Bug => state.is_allocated() && state.restarts == self.generation,
             EventKind::Resize => state.resize.is_some() && state.commands == self.generation,
         }
     }

@@ -3,6 +3,7 @@
 use super::events::{Event, EventKind};
 use super::{AllocationChange, Phase, SimError, Simulator};
 use crate::job::JobId;
+use crate::model::switching::Switch;
 use crate::placement::Placement;
 use crate::plan::Change;
 use crate::time::SimTime;
@@ -25,6 +26,7 @@ impl Simulator {
         while let Some((job, placement)) = self.holding.pop() {
             self.give_back(job, &placement);
         }
+        self.bring_home();
     }
 
     pub(super) fn give_back(&mut self, job: JobId, placement: &Placement) {
@@ -37,8 +39,10 @@ impl Simulator {
             let node = slice.node as usize;
             self.free[node] = self.free[node].wrapping_add(slice.gpus);
             self.distributed[node] = self.distributed[node].wrapping_sub(u32::from(placement.is_distributed()));
+            self.loans.trained_on[node] = self.loans.trained_on[node].wrapping_sub(slice.gpus);
         }
         self.held -= placement.gpus();
+        self.wake_requests();
     }
 
     pub(super) fn take(&mut self, placement: &Placement) {
@@ -46,6 +50,8 @@ impl Simulator {
         for slice in placement.slices() {
             self.free[slice.node as usize] -= slice.gpus;
             self.distributed[slice.node as usize] += distributed;
+            let trained = &mut self.loans.trained_on[slice.node as usize];
+            *trained = trained.wrapping_add(slice.gpus);
         }
         self.held += placement.gpus();
     }
@@ -55,6 +61,7 @@ impl Simulator {
         let now = self.now;
         let state = self.table.state_mut(job);
         state.settle(now);
+        state.save_all();
         state.phase = Phase::Pending;
         state.changed = now;
         state.rate = 0.0;
@@ -91,11 +98,13 @@ impl Simulator {
             let node = slice.node as usize;
             self.free[node] = self.free[node].wrapping_add(slice.gpus);
             self.distributed[node] = self.distributed[node].wrapping_sub(distributed);
+            self.loans.trained_on[node] = self.loans.trained_on[node].wrapping_sub(slice.gpus);
         }
         for slice in change.placement.slices() {
             let node = slice.node as usize;
             self.free[node] = self.free[node].wrapping_sub(slice.gpus);
             self.distributed[node] = self.distributed[node].wrapping_add(distributed);
+            self.loans.trained_on[node] = self.loans.trained_on[node].wrapping_add(slice.gpus);
         }
     }
 
@@ -109,22 +118,28 @@ impl Simulator {
         }
         let there = self.ready_for(&change.placement).max(self.now);
         let (job, now) = (change.job, self.now);
-        let application = self.scenario.workload.application_name(job);
+        let state = self.table.state(job);
+        let switch = Switch {
+            application: self.scenario.workload.application_name(job),
+            from: state.previous_gpus,
+            to: change.placement.gpus(),
+            moved: true,
+            started: state.started.is_some(),
+        };
+        let cost = self.scenario.options.switch_cost.drawn_millis(&switch, self.scenario.seed, job.0, state.restarts);
         let state = self.table.state_mut(job);
-        let from = state.previous_gpus;
-        let cost = self.scenario.options.switch_cost.cost_millis(application, from, change.placement.gpus(), true);
         state.placement = change.placement.clone();
         state.partner = change.partner;
         state.restarts += u32::from(state.started.is_some());
         state.started.get_or_insert(now);
         let until = there + SimTime::from_millis(cost);
-        state.phase = if until > now { Phase::Starting { until } } else { Phase::Running };
+        state.phase = Phase::Starting { until };
         let event = Event { at: until, kind: EventKind::Phase, job, generation: state.generation };
         self.choose_batch(job);
         if until > now {
             self.queue.push(event)
         } else {
-            self.run_segment(job)?
+            self.begin(job)?
         }
         self.log(job, &change.placement);
         Ok(())

@@ -6,13 +6,21 @@
 //! path.
 
 mod events;
+mod faults;
+mod health;
 mod holding;
+mod instances;
+mod loans;
 mod options;
 mod profile;
 mod record;
+mod replay;
+mod requests;
 mod resize;
+mod saving;
 mod scenario;
 mod segment;
+mod services;
 mod speeds;
 mod state;
 
@@ -27,16 +35,26 @@ use crate::model::OutsideProfile;
 use crate::placement::Placement;
 use crate::plan::{Change, Plan};
 use crate::policy::Policy;
-use crate::seed::{Stream, keyed};
+use crate::seed::{Stream, keyed, standard_normal};
 use crate::time::SimTime;
 use crate::view::{ClusterView, Information, Trigger};
 
 use events::{EventKind, EventQueue};
+use health::Health;
+pub use instances::{Instance, InstanceState, InstanceTable};
+pub(crate) use loans::Loans;
+pub use loans::{Loan, LoanRecord};
 pub use options::{EpochEnd, Release, Rounds, SimOptions};
 pub use profile::{Profile, TypeProfile};
-pub use record::{AllocationChange, JobRecord, Outcome};
+pub use record::{
+    AllocationChange, FaultRecord, HardwareRecord, InstanceUsage, JobRecord, Outcome, RequestRecord, Served,
+};
+pub use requests::InstanceOptions;
+use requests::Requests;
 pub use resize::Resize;
 pub use scenario::Scenario;
+use services::Services;
+pub use services::{LatencyCounts, Replica, ReplicaPhase, ServiceOnNode, ServiceRecord, ServiceState};
 pub use speeds::{Best, Speeds};
 pub use state::{JobState, JobTable, Phase};
 
@@ -84,6 +102,18 @@ pub enum SimError {
         /// Name of the first.
         first: String,
     },
+    /// Requests wait and the policy answers none.
+    #[error(
+        "stalled at {at}: {waiting} requests for inference wait, first for {model}, and the policy answers none; NAME+ats-i does beside training policy NAME"
+    )]
+    Unserved {
+        /// When.
+        at: SimTime,
+        /// Requests waiting.
+        waiting: usize,
+        /// The model that the first asks for.
+        model: String,
+    },
 }
 
 /// Where a run stands.
@@ -103,7 +133,9 @@ pub struct Simulator {
     scenario: Arc<Scenario>,
     now: SimTime,
     table: JobTable,
+    /// Accelerators by node that neither jobs nor instances which run or are protected hold.
     free: Vec<u32>,
+    requests: Requests,
     queue: EventQueue,
     /// Jobs that have arrived are those below.
     arrived: usize,
@@ -120,12 +152,18 @@ pub struct Simulator {
     distributed: Vec<u32>,
     /// By node: when the last job that was told to leave accelerators there has left them. Empty where changes of size stop a job.
     drained: Vec<SimTime>,
+    services: Services,
+    /// By node: accelerators that replicas hold; empty where there are no services.
+    served: Vec<u32>,
+    loans: Loans,
     in_system: u32,
     job_millis: i64,
     gpu_millis: i64,
     /// Accelerator time that completed jobs held without use.
     idle_gpu_millis: i64,
     held: u32,
+    /// What is broken; `None` where nothing ever is.
+    health: Option<Box<Health>>,
     idle_decisions: u32,
     decisions: u64,
     events: u64,
@@ -151,13 +189,24 @@ impl Simulator {
                 attained_gpu_millis: 0,
                 executed: SimTime::ZERO,
                 restarting: SimTime::ZERO,
+                faults: FaultRecord::default(),
             })
             .collect();
+        let workload = &scenario.workload;
+        let requests = Requests {
+            instances: InstanceTable::new(workload.served.len(), free.len()),
+            records: workload.requests.iter().map(|request| RequestRecord::new(request.submit)).collect(),
+            ..Requests::default()
+        };
         Self {
+            requests,
             now: SimTime::ZERO,
             table: JobTable::new(jobs.len()),
             distributed: vec![0; free.len()],
             drained: vec![SimTime::ZERO; if overlaps { free.len() } else { 0 }],
+            services: Services::new(&scenario),
+            served: vec![0; if scenario.workload.services.is_empty() { 0 } else { free.len() }],
+            loans: Loans::new(&scenario.cluster),
             free,
             queue: EventQueue::with_capacity(4 * room),
             arrived: 0,
@@ -173,6 +222,7 @@ impl Simulator {
             gpu_millis: 0,
             idle_gpu_millis: 0,
             held: 0,
+            health: scenario.options.faults.as_ref().map(|model| Box::new(Health::new(model, &scenario))),
             idle_decisions: 0,
             decisions: 0,
             events: 0,
@@ -204,14 +254,24 @@ impl Simulator {
 
     /// What a policy sees now.
     pub fn view(&self) -> ClusterView<'_> {
+        let health = self.health.as_deref();
         ClusterView {
             now: self.now,
-            trigger: self.trigger,
+            trigger: Trigger { request: self.requests.due, ..self.trigger },
             information: self.scenario.options.information,
             batching: self.scenario.options.batching,
             scenario: &self.scenario,
             table: &self.table,
-            free: &self.free,
+            free: if self.loans.open.is_empty() { &self.free } else { &self.loans.open },
+            idle: &self.free,
+            served: &self.served,
+            services: &self.services.states,
+            loans: &self.loans,
+            instances: &self.requests.instances,
+            waiting: &self.requests.waiting,
+            cluster: health.map_or(&self.scenario.cluster, |health| &health.cluster),
+            down: health.map_or(&[], |health| &health.down),
+            ids: self.table.active(),
         }
     }
 
@@ -241,14 +301,23 @@ impl Simulator {
             self.records[id.index()] = record_of(self.table.state(id), &self.records[id.index()], now, None);
             self.idle_gpu_millis += self.table.state(id).idle_gpu_millis(now);
         }
-        let truncated = self.records.iter().any(|record| record.finish.is_none());
+        let unanswered = self.requests.records.iter().any(|record| record.finish.is_none());
+        let truncated = unanswered || self.records.iter().any(|record| record.left().is_none());
         Outcome {
+            services: self.service_records(),
+            loans: self.loan_record(),
             end: now,
             truncated,
             idle_gpu_millis: self.idle_gpu_millis,
+            hardware: self.health.as_ref().map(|health| health.record).unwrap_or_default(),
             decisions: self.decisions,
             events: self.events,
             allocations: std::mem::take(&mut self.allocations),
+            requests: self.requests.records,
+            instance_usage: self.requests.usage,
+            instance_run_millis: self.requests.run_millis,
+            instance_cold_millis: self.requests.cold_millis,
+            instance_protect_millis: self.requests.protect_millis,
             jobs: self.records,
         }
     }
@@ -264,6 +333,7 @@ impl Simulator {
     /// [`SimError`] where a job leaves its profile or the run stalls.
     pub fn run_until_decision(&mut self) -> Result<Status, SimError> {
         self.trigger = Trigger::default();
+        self.requests.due = false;
         let horizon = self.scenario.options.horizon.unwrap_or(SimTime::NEVER);
         loop {
             self.drop_void_events();
@@ -271,10 +341,19 @@ impl Simulator {
             let phase = self.queue.peek();
             let round = self.next_round(arrival);
             let wake = self.next_wake(arrival);
-            let next = arrival.min(round).min(wake).min(phase.map_or(SimTime::NEVER, |event| event.at));
-            let churned = self.trigger.arrival || self.trigger.completion;
-            if churned && self.scenario.options.rounds.on_churn && next > self.now {
+            let load = self.next_service_event();
+            let load_at = load.map_or(SimTime::NEVER, |event| event.at);
+            let request = self.next_request();
+            let lifecycle = self.next_lifecycle(request, arrival);
+            let fault = self.next_fault(arrival);
+            let jobs = arrival.min(round).min(wake).min(phase.map_or(SimTime::NEVER, |event| event.at));
+            let next = jobs.min(fault).min(load_at).min(request).min(lifecycle);
+            let headless = self.is_headless();
+            if self.trigger.is_churn() && self.scenario.options.rounds.on_churn && next > self.now && !headless {
                 return Ok(self.decision());
+            }
+            if self.requests.due && next > self.now && !headless {
+                return Ok(self.request_decision());
             }
             if next == SimTime::NEVER {
                 return self.at_rest();
@@ -284,19 +363,36 @@ impl Simulator {
                 return Ok(Status::Truncated);
             }
             self.advance(next);
+            if let Some(event) = load.filter(|event| event.at == next) {
+                self.service_event(event)?;
+                continue;
+            }
+            if lifecycle == next {
+                self.instance_due();
+                continue;
+            }
+            if request == next {
+                self.request_arrives();
+                continue;
+            }
             match phase {
                 Some(event) if event.at == next && (event.kind != EventKind::PhaseAfterRound || round > next) => {
                     self.queue.pop();
                     match event.kind {
                         EventKind::Resize => self.resize_due(event.job)?,
                         EventKind::Phase | EventKind::PhaseAfterRound => self.phase_end(event.job)?,
+                        EventKind::Bug => {
+                            self.events += 1;
+                            self.fail(event.job)?;
+                        }
                     }
                 }
+                _ if fault == next => self.hardware_due()?,
                 _ if arrival == next => self.arrive(),
                 _ if round > next => {
                     self.wake = SimTime::NEVER;
                     self.trigger.wake = true;
-                    if !self.table.active().is_empty() {
+                    if self.is_asked() {
                         return Ok(self.decision());
                     }
                 }
@@ -305,7 +401,7 @@ impl Simulator {
                     self.last_round = self.now;
                     self.trigger.round = true;
                     self.release_holding();
-                    if !self.table.active().is_empty() {
+                    if self.is_asked() {
                         return Ok(self.decision());
                     }
                 }
@@ -324,6 +420,8 @@ impl Simulator {
         self.guard = guard;
         checked.map_err(|violations| SimError::Refused { at: self.now, violations })?;
         // Every release comes before every allocation, so that the order within a plan does not matter.
+        plan.scale.iter().for_each(|scale| self.scale_in(scale));
+        self.lend_and_call_back(plan);
         for change in &plan.changes {
             if self.is_free_move(change) {
                 self.relabel(change);
@@ -336,6 +434,7 @@ impl Simulator {
                 }
             }
         }
+        self.assign(&plan.assign);
         for change in &plan.changes {
             if self.differs(change) {
                 match self.table.state(change.job).is_allocated() {
@@ -344,8 +443,13 @@ impl Simulator {
                 }
             }
         }
+        self.bring_home();
+        plan.scale.iter().for_each(|scale| self.scale_out(scale));
+        self.evict_instances(plan);
         self.rechoose_batches()?;
-        self.update_interference()
+        self.update_interference()?;
+        self.refresh_open();
+        Ok(())
     }
 
     fn differs(&self, change: &Change) -> bool {
@@ -353,7 +457,18 @@ impl Simulator {
         state.placement != change.placement || state.partner != change.partner
     }
 
+    /// Whether there is anything to decide about.
+    fn has_active(&self) -> bool {
+        !self.table.active().is_empty() || self.services.are_live()
+    }
+
+    /// Whether the policy is there to decide about it.
+    fn is_asked(&self) -> bool {
+        self.has_active() && !self.is_headless()
+    }
+
     fn decision(&mut self) -> Status {
+        self.refresh_open();
         self.decisions += 1;
         self.idle_decisions += 1;
         self.wake = SimTime::NEVER;
@@ -362,7 +477,7 @@ impl Simulator {
 
     fn at_rest(&self) -> Result<Status, SimError> {
         match self.table.active().first() {
-            None => Ok(Status::Complete),
+            None => self.unserved().map_or(Ok(Status::Complete), Err),
             Some(&first) => Err(self.stalled(first)),
         }
     }
@@ -394,7 +509,7 @@ impl Simulator {
             return SimTime::NEVER;
         };
         let after = self.last_round + period;
-        let idle = self.table.active().is_empty() && self.holding.is_empty();
+        let idle = !self.has_active() && self.holding.is_empty();
         let from = match idle {
             false => after.max(self.now),
             true if arrival == SimTime::NEVER => return SimTime::NEVER,
@@ -409,13 +524,18 @@ impl Simulator {
 
     /// Whether only the policy could still change anything, and has not for long.
     fn has_stalled(&self, arrival: SimTime) -> bool {
-        self.idle_decisions > STALL_LIMIT && arrival == SimTime::NEVER && self.queue.peek().is_none()
+        let nothing_due = arrival == SimTime::NEVER && self.queue.peek().is_none() && self.services.peek().is_none();
+        self.idle_decisions > STALL_LIMIT && nothing_due && !self.awaits_repair()
     }
 
     fn advance(&mut self, to: SimTime) {
         let span = (to - self.now).as_millis();
         self.job_millis += i64::from(self.in_system) * span;
         self.gpu_millis += i64::from(self.held) * span;
+        self.advance_instances(span);
+        if let Some(health) = &mut self.health {
+            health.record.out_gpu_millis += i64::from(health.out) * span;
+        }
         self.now = to;
     }
 
@@ -428,7 +548,11 @@ impl Simulator {
             }
             Information::Oracle | Information::Profiled => 1.0,
         };
-        self.table.insert(JobState::new(id, self.now, factor));
+        let mut state = JobState::new(id, self.now, factor);
+        let faults = self.scenario.options.faults.as_ref();
+        let tenant = self.scenario.workload.jobs[id.index()].request.tenant;
+        state.saving.buggy = faults.is_some_and(|model| model.is_buggy(self.scenario.seed, id, tenant));
+        self.table.insert(state);
         self.arrived += 1;
         self.in_system += 1;
         self.events += 1;
@@ -442,8 +566,7 @@ impl Simulator {
         let state = self.table.state_mut(job);
         state.settle(now);
         if let Phase::Starting { .. } = state.phase {
-            state.phase = Phase::Running;
-            return self.run_segment(job);
+            return self.begin(job);
         }
         state.epoch += 1;
         let epoch = state.epoch;
@@ -456,15 +579,17 @@ impl Simulator {
             None => 1,
         };
         if epoch >= epochs {
-            return self.complete(job);
+            return if self.table.state(job).saving.buggy { self.fail(job) } else { self.leave(job, Some(now)) };
         }
         self.choose_batch(job);
         self.run_segment(job)
     }
 
-    fn complete(&mut self, job: JobId) -> Result<(), SimError> {
+    /// A job leaves the system: complete, or given up where there is no `finish`.
+    fn leave(&mut self, job: JobId, finish: Option<SimTime>) -> Result<(), SimError> {
         let state = self.table.state(job);
-        let record = record_of(state, &self.records[job.index()], self.now, Some(self.now));
+        let mut record = record_of(state, &self.records[job.index()], self.now, finish);
+        record.faults.failed = finish.is_none().then_some(self.now);
         self.idle_gpu_millis += state.idle_gpu_millis(self.now);
         self.records[job.index()] = record;
         self.in_system -= 1;
@@ -478,6 +603,7 @@ impl Simulator {
             self.give_back(job, &placement);
         }
         self.table.remove(job);
+        self.bring_home();
         Ok(())
     }
 }
@@ -490,11 +616,14 @@ fn record_of(state: &JobState, blank: &JobRecord, now: SimTime, finish: Option<S
         attained_gpu_millis: state.attained_gpu_millis(now),
         executed: state.executed(now),
         restarting: state.restarting(now),
+        faults: FaultRecord {
+            hits: state.saving.hits,
+            failures: state.saving.failures,
+            failed: None,
+            idle_gpu_millis: state.idle_gpu_millis(now),
+            writing_gpu_millis: state.writing_gpu_millis(now),
+            lost_gpu_millis: state.saving.lost,
+        },
         ..*blank
     }
-}
-
-/// Box-Muller transform of two uniform draws in [0, 1).
-fn standard_normal(first: f64, second: f64) -> f64 {
-    (-2.0 * (1.0 - first).ln()).sqrt() * (std::f64::consts::TAU * second).cos()
 }

@@ -2,8 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::requests::InstanceOptions;
 use super::resize::Resize;
-use crate::model::SwitchCost;
+use crate::model::{Checkpointing, FaultModel, SwitchCost};
 use crate::time::SimTime;
 use crate::view::{Batching, Information};
 
@@ -52,12 +53,18 @@ pub struct SimOptions {
     /// Whether a job that keeps its accelerator type and its replicas per node changes nodes for free, as in simulators that do not
     /// tell equal nodes apart (Sia artifact). It is no restart then.
     pub free_moves: bool,
+    /// How inference instances live, in workloads with requests.
+    pub instances: InstanceOptions,
     /// Slowdown, in [0, 1), of distributed jobs that share a node with another one.
     pub interference: f64,
     /// How jobs choose their batch size.
     pub batching: Batching,
     /// What policies know.
     pub information: Information,
+    /// What breaks; nothing where `None`.
+    pub faults: Option<FaultModel>,
+    /// How jobs write checkpoints; where `None`, only a job that is stopped by plan saves its work.
+    pub checkpoint: Option<Checkpointing>,
     /// The run is truncated here.
     pub horizon: Option<SimTime>,
     /// Whether each change of an allocation is logged, for timelines and Gantt charts.
@@ -74,9 +81,12 @@ impl SimOptions {
             switch_cost: SwitchCost::Constant { millis: 30_000 },
             resize: Resize::StopRestart,
             free_moves: false,
+            instances: InstanceOptions::DEEPBOOT,
             interference: 0.0,
             batching: Batching::Catalog,
             information: Information::Estimate { sigma: 0.5 },
+            faults: None,
+            checkpoint: None,
             horizon: None,
             log_allocations: false,
         }

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::{LoanRecord, ServiceRecord};
 use crate::job::JobId;
 use crate::time::SimTime;
 
@@ -24,12 +25,45 @@ pub struct JobRecord {
     pub executed: SimTime,
     /// Wall time spent restarting while accelerators were held.
     pub restarting: SimTime,
+    /// What faults and checkpoints did to it.
+    #[serde(default)]
+    pub faults: FaultRecord,
+}
+
+/// What faults and checkpoints did to one job. Accelerator time held divides without rest into idle (restarting, growing), writing, lost
+/// and kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct FaultRecord {
+    /// Faults of the hardware under it.
+    pub hits: u32,
+    /// Attempts that failed by themselves.
+    pub failures: u32,
+    /// When it was given up after too many of them; it has no finish then.
+    pub failed: Option<SimTime>,
+    /// Accelerator time held without use while it restarted or grew, GPU-milliseconds.
+    pub idle_gpu_millis: i64,
+    /// Accelerator time spent on checkpoints, GPU-milliseconds.
+    pub writing_gpu_millis: i64,
+    /// Accelerator time whose work a fault undid, GPU-milliseconds; all of it where the job failed for good.
+    pub lost_gpu_millis: i64,
 }
 
 impl JobRecord {
     /// Job completion time: from submission to completion.
     pub fn jct(&self) -> Option<SimTime> {
         Some(self.finish? - self.submit)
+    }
+
+    /// When it left the system: complete, or given up.
+    pub fn left(&self) -> Option<SimTime> {
+        self.finish.or(self.faults.failed)
+    }
+
+    /// Accelerator time held that made progress and was not undone, GPU-milliseconds.
+    pub fn kept_gpu_millis(&self) -> i64 {
+        let FaultRecord { idle_gpu_millis, writing_gpu_millis, lost_gpu_millis, .. } = self.faults;
+        self.attained_gpu_millis - idle_gpu_millis - writing_gpu_millis - lost_gpu_millis
     }
 }
 
@@ -46,6 +80,53 @@ pub struct AllocationChange {
     pub nodes: u32,
 }
 
+/// How a request found its instance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Served {
+    /// Protected, so warm.
+    Hit,
+    /// Free, and still warm.
+    Reused,
+    /// It was started for it.
+    Cold,
+}
+
+/// The outcome of one inference request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RequestRecord {
+    /// When it came.
+    pub submit: SimTime,
+    /// When an instance took it; a cold start follows that.
+    pub start: Option<SimTime>,
+    /// When it was answered.
+    pub finish: Option<SimTime>,
+    /// How it found its instance.
+    pub served: Option<Served>,
+}
+
+impl RequestRecord {
+    pub(super) fn new(submit: SimTime) -> Self {
+        Self { submit, start: None, finish: None, served: None }
+    }
+
+    /// From submission to answer.
+    pub fn latency(&self) -> Option<SimTime> {
+        Some(self.finish? - self.submit)
+    }
+}
+
+/// Instances from a moment on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InstanceUsage {
+    /// When.
+    pub at: SimTime,
+    /// Instances that start or answer from now on.
+    pub running: u32,
+    /// Instances that are protected.
+    pub protected: u32,
+}
+
 /// Everything a finished run tells.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
@@ -53,14 +134,45 @@ pub struct Outcome {
     pub jobs: Vec<JobRecord>,
     /// Allocation changes in time order, where they were logged.
     pub allocations: Vec<AllocationChange>,
+    /// One record per service, by id.
+    pub services: Vec<ServiceRecord>,
+    /// What lending came to.
+    pub loans: LoanRecord,
     /// When the run ended.
     pub end: SimTime,
     /// Whether the horizon cut it off.
     pub truncated: bool,
     /// Accelerator time held without use because a job restarted or grew, all jobs, GPU-milliseconds.
     pub idle_gpu_millis: i64,
+    /// One record per inference request of the workload, by id.
+    pub requests: Vec<RequestRecord>,
+    /// Instances over time, where allocations were logged.
+    pub instance_usage: Vec<InstanceUsage>,
+    /// Accelerator time of instances that ran, cold starts included, milliseconds.
+    pub instance_run_millis: i64,
+    /// Accelerator time of cold starts, milliseconds.
+    pub instance_cold_millis: i64,
+    /// Accelerator time of instances that were protected, milliseconds.
+    pub instance_protect_millis: i64,
+    /// What broke.
+    pub hardware: HardwareRecord,
     /// Decisions taken.
     pub decisions: u64,
     /// Events processed: arrivals, epoch ends, restart ends, completions.
     pub events: u64,
+}
+
+/// What broke during a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HardwareRecord {
+    /// Faults that took an accelerator.
+    pub accelerators: u32,
+    /// Faults that took a node.
+    pub nodes: u32,
+    /// Times a node's network was bad.
+    pub networks: u32,
+    /// Times the scheduler was away.
+    pub schedulers: u32,
+    /// Accelerator time out of service, GPU-milliseconds.
+    pub out_gpu_millis: i64,
 }

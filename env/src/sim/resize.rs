@@ -20,6 +20,7 @@ use serde::{Deserialize, Serialize};
 use super::events::{Event, EventKind};
 use super::{JobState, Phase, Scenario, SimError, Simulator};
 use crate::job::{JobId, Work};
+use crate::model::switching::Switch;
 use crate::placement::{Placement, Slice};
 use crate::plan::Change;
 use crate::time::SimTime;
@@ -119,7 +120,7 @@ impl Simulator {
         self.take(&change.placement);
         self.log(job, &change.placement);
 
-        let boot = boot_time(&self.scenario, job, kept.gpus(), change.placement.gpus());
+        let boot = boot_time(&self.scenario, job, self.table.state(job).commands, kept.gpus(), change.placement.gpus());
         let mode = self.scenario.options.resize;
         let state = self.table.state_mut(job);
         let mut resize = state.resize.take().unwrap_or_else(|| {
@@ -197,7 +198,7 @@ impl Simulator {
                 }
                 resize.targets.remove(0);
                 let next = resize.targets.first().map(|next| next.gpus());
-                let boot = next.map(|gpus| boot_time(&scenario, job, resize.share.gpus(), gpus));
+                let boot = next.map(|gpus| boot_time(&scenario, job, state.commands, resize.share.gpus(), gpus));
                 resize.ready_at = boot.map_or(SimTime::NEVER, |boot| now.saturating_add(boot));
                 resize.aligned = false;
             }
@@ -250,9 +251,10 @@ impl Simulator {
 }
 
 /// How long workers take that bring a job from `from` to `to` accelerators.
-fn boot_time(scenario: &Scenario, job: JobId, from: u32, to: u32) -> SimTime {
-    let app = scenario.workload.application_name(job);
-    SimTime::from_millis(scenario.options.switch_cost.cost_millis(app, from, to, true))
+fn boot_time(scenario: &Scenario, job: JobId, command: u32, from: u32, to: u32) -> SimTime {
+    let application = scenario.workload.application_name(job);
+    let switch = Switch { application, from, to, moved: true, started: true };
+    SimTime::from_millis(scenario.options.switch_cost.drawn_millis(&switch, scenario.seed, job.0, command))
 }
 
 fn last_left(drained: &[SimTime], placement: &Placement) -> SimTime {

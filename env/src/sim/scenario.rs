@@ -6,6 +6,7 @@ use crate::cluster::Cluster;
 use crate::job::{JobId, Work, Workload};
 use crate::model::{BatchConfig, GoodputModel};
 use crate::placement::Placement;
+use crate::service::{Service, ServiceId, ServingProfile};
 use crate::sim::options::SimOptions;
 use crate::sim::speeds::Speeds;
 
@@ -18,6 +19,8 @@ pub struct Scenario {
     pub workload: Arc<Workload>,
     /// Precomputed speeds of the workload's applications on the cluster.
     pub speeds: Arc<Speeds>,
+    /// Serving profiles by service, then accelerator type.
+    pub profiles: Arc<[Option<ServingProfile>]>,
     /// Options.
     pub options: SimOptions,
     /// Master seed.
@@ -28,7 +31,14 @@ impl Scenario {
     /// Puts the inputs together and prepares the speed tables.
     pub fn new(cluster: Arc<Cluster>, workload: Arc<Workload>, options: SimOptions, seed: u64) -> Self {
         let speeds = Arc::new(Speeds::new(&cluster, &workload));
-        Self { cluster, workload, speeds, options, seed }
+        let profiles = profiles(&cluster, &workload);
+        Self { cluster, workload, speeds, profiles, options, seed }
+    }
+
+    /// Speed of a replica of `service` on accelerator type `kind`; `None` where it cannot run there.
+    pub fn profile(&self, service: ServiceId, kind: u16) -> Option<&ServingProfile> {
+        let kinds = self.cluster.types.len();
+        self.profiles.get(service.index() * kinds..)?.get(..kinds)?.get(kind as usize)?.as_ref()
     }
 
     /// The accelerator type of `placement`; the first type where it is empty.
@@ -50,7 +60,8 @@ impl Scenario {
 
     /// The same cluster and applications with other jobs and seed; the speed tables are shared.
     pub fn with_jobs(&self, workload: Arc<Workload>, seed: u64) -> Self {
-        Self { workload, seed, ..self.clone() }
+        let profiles = profiles(&self.cluster, &workload);
+        Self { workload, seed, profiles, ..self.clone() }
     }
 
     /// The goodput-optimal batch size by the catalogued model on `gpus` accelerators of type `kind` on `nodes` nodes.
@@ -71,4 +82,11 @@ impl Scenario {
             Work::Steps { steps, .. } => steps,
         }
     }
+}
+
+fn profiles(cluster: &Cluster, workload: &Workload) -> Arc<[Option<ServingProfile>]> {
+    let by_type = |service: &Arc<Service>| -> Vec<_> {
+        cluster.types.iter().map(|kind| service.profile(&kind.name).cloned()).collect()
+    };
+    workload.services.iter().flat_map(by_type).collect()
 }

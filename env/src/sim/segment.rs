@@ -48,7 +48,9 @@ impl Simulator {
         let spec = &self.scenario.workload.jobs[job.index()];
         let state = self.table.state(job);
         let (rate, goal) = match spec.work {
-            Work::Fixed { duration } => (1.0, duration.as_secs_f64()),
+            Work::Fixed { duration } => {
+                (spec.request.linear_rate(state.share().gpus()).unwrap_or(1.0), duration.as_secs_f64())
+            }
             Work::Steps { class, steps } => {
                 let kind = self.scenario.kind_of(&state.placement);
                 let rate = match state.partner {
@@ -84,7 +86,8 @@ impl Simulator {
         let app = &self.scenario.workload.applications[index as usize];
         let state = self.table.state(job);
         let pace = self.scenario.speeds.pace(index, kind).ok_or_else(|| self.no_speed(job, kind))?;
-        pace.step_time(&state.share().shape(), state.batch.atomic).map_err(|source| SimError::Profile {
+        let factor = self.sync_factor(state.share());
+        pace.step_time_slowed(&state.share().shape(), state.batch.atomic, factor).map_err(|source| SimError::Profile {
             at: self.now,
             name: self.name(job).into(),
             application: app.name.clone(),
@@ -112,14 +115,15 @@ impl Simulator {
             return;
         }
         let left = ((goal - state.progress) / state.rate).max(0.0);
+        let done = |left: f64| state.saving.when_done(now, SimTime::from_secs_f64(left));
         let (at, kind) = if whole_seconds {
-            let at = now.saturating_add(SimTime::from_secs_f64(left.round_ties_even()));
+            let at = done(left.round_ties_even());
             // An end that really falls after a round but is rounded onto it happens after the round.
             let on_round = period.is_some_and(|period| at.next_multiple_of(period) == at);
-            let after = on_round && left > (at - now).as_secs_f64();
+            let after = on_round && left > left.round_ties_even();
             (at, if after { EventKind::PhaseAfterRound } else { EventKind::Phase })
         } else {
-            (now.saturating_add(SimTime::from_secs_f64(left)), EventKind::Phase)
+            (done(left), EventKind::Phase)
         };
         self.queue.push(Event { at, kind, job, generation: state.generation });
     }

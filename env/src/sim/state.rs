@@ -6,6 +6,7 @@ use crate::model::BatchConfig;
 use crate::placement::Placement;
 use crate::sim::profile::Profile;
 use crate::sim::resize::Reconfiguration;
+use crate::sim::saving::Saving;
 use crate::time::SimTime;
 
 /// What an active job is doing.
@@ -74,6 +75,8 @@ pub struct JobState {
     pub(crate) previous_gpus: u32,
     /// Error of estimates of remaining work; 1 is exact.
     pub(crate) estimate_factor: f64,
+    /// Its checkpoints.
+    pub(crate) saving: Saving,
 }
 
 impl JobState {
@@ -105,6 +108,7 @@ impl JobState {
             kept_speed: 1.0,
             previous_gpus: 0,
             estimate_factor,
+            saving: Saving::default(),
         }
     }
 
@@ -151,11 +155,16 @@ impl JobState {
 
     /// Work done until `now`, in the job's unit.
     pub fn done(&self, now: SimTime) -> f64 {
-        self.progress + self.rate * (now - self.since).as_secs_f64()
+        self.progress + self.rate * self.worked_secs(now)
     }
 
     /// Brings everything that grows with time up to `now`.
     pub(crate) fn settle(&mut self, now: SimTime) {
+        self.save_until(now);
+        self.settle_books(now);
+    }
+
+    fn settle_books(&mut self, now: SimTime) {
         self.idle = self.idle_gpu_millis(now);
         self.attained = self.attained_gpu_millis(now);
         self.restarting = self.restarting(now);

@@ -1,6 +1,8 @@
 //! Small workloads and policies for tests.
 #![allow(dead_code, missing_docs, clippy::unwrap_used, reason = "shared by tests that each use a part of it")]
 
+pub mod soak;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -25,6 +27,7 @@ pub fn fixed(name: &str, submit: i64, gpus: u32, secs: i64) -> JobSpec {
         gpus,
         batch_size: None,
         elasticity: Elasticity::Rigid,
+        ..JobRequest::default()
     };
     JobSpec { request, work: Work::Fixed { duration: SimTime::from_secs(secs) } }
 }
@@ -37,6 +40,7 @@ pub fn elastic(name: &str, submit: i64, max: u32) -> JobSpec {
         gpus: 1,
         batch_size: None,
         elasticity: Elasticity::Elastic { min: 1, max },
+        ..JobRequest::default()
     };
     JobSpec { request, work: Work::Application { index: 0 } }
 }

@@ -55,7 +55,7 @@ pub fn jobs_in_system(outcome: &Outcome) -> Vec<Option<f64>> {
     let mut changes: Vec<(i64, i64)> = Vec::with_capacity(2 * outcome.jobs.len());
     for job in &outcome.jobs {
         changes.push((job.submit.as_millis(), 1));
-        changes.push((job.finish.map_or(end.max(job.submit.as_millis()), |finish| finish.as_millis()), -1));
+        changes.push((job.left().map_or(end.max(job.submit.as_millis()), |left| left.as_millis()), -1));
     }
     changes.sort_unstable();
     // Integral of the number of jobs up to each change, job-milliseconds.
@@ -156,6 +156,7 @@ mod tests {
             attained_gpu_millis: 0,
             executed: SimTime::ZERO,
             restarting: SimTime::ZERO,
+            faults: Default::default(),
         }
     }
 

@@ -5,6 +5,7 @@
 
 mod fairness;
 mod isolated;
+mod reliability;
 mod run_facts;
 mod usage;
 mod waiting;
@@ -13,6 +14,7 @@ use serde::{Deserialize, Serialize};
 
 pub use fairness::{finish_time_fairness, jain_index};
 pub use isolated::{Reference, isolated_secs, jobs_in_system};
+pub use reliability::Reliability;
 pub use run_facts::RunFacts;
 pub use usage::{productive_gpu_millis, reference_gpu_secs};
 pub use waiting::{bounded_slowdown, jct_secs, queueing_delay_secs};
@@ -43,6 +45,8 @@ pub enum Unit {
     Count,
     /// A count per job.
     PerJob,
+    /// Accelerator time, hours.
+    GpuHours,
 }
 
 impl std::fmt::Display for Unit {
@@ -53,6 +57,7 @@ impl std::fmt::Display for Unit {
             Self::Ratio => "ratio",
             Self::Count => "count",
             Self::PerJob => "per job",
+            Self::GpuHours => "GPU h",
         })
     }
 }
@@ -218,6 +223,46 @@ pub static METRICS: &[Metric] = &[
         better: Better::Lower,
         description: "Jobs that were not complete when the run was cut off",
         of: |run| Some(run.unfinished as f64),
+    },
+    Metric {
+        key: "faults",
+        name: "faults",
+        unit: Unit::Count,
+        better: Better::Lower,
+        description: "Faults of accelerators, nodes and networks; only of runs with faults or checkpoints, as all that follow",
+        of: |run| Some(f64::from(run.reliability?.faults)),
+    },
+    Metric {
+        key: "failed_jobs",
+        name: "failed jobs",
+        unit: Unit::Count,
+        better: Better::Lower,
+        description: "Jobs given up because they failed by themselves more often than they are tried again",
+        of: |run| Some(run.reliability?.failed_jobs as f64),
+    },
+    Metric {
+        key: "lost_gpu_hours",
+        name: "lost GPU time",
+        unit: Unit::GpuHours,
+        better: Better::Lower,
+        description: "GPU time whose work was undone: since the last checkpoint before a fault, and all of jobs that failed for good",
+        of: |run| Some(run.reliability?.lost_gpu_hours),
+    },
+    Metric {
+        key: "checkpoint_share",
+        name: "checkpoints",
+        unit: Unit::Share,
+        better: Better::Lower,
+        description: "GPU time of writing checkpoints over GPU time held",
+        of: |run| run.reliability?.writing_share,
+    },
+    Metric {
+        key: "ettr",
+        name: "effective training time",
+        unit: Unit::Share,
+        better: Better::Higher,
+        description: "Effective training time ratio: GPU time that made lasting progress over the time from each job's first start to its end at its mean size, waiting for repairs included",
+        of: |run| run.reliability?.ettr,
     },
     Metric {
         key: "decisions",

@@ -3,7 +3,7 @@
 use goodput_env::sim::{Outcome, Scenario};
 
 use super::{
-    Reference, bounded_slowdown, finish_time_fairness, isolated_secs, jct_secs, productive_gpu_millis,
+    Reference, Reliability, bounded_slowdown, finish_time_fairness, isolated_secs, jct_secs, productive_gpu_millis,
     queueing_delay_secs, reference_gpu_secs,
 };
 
@@ -36,6 +36,8 @@ pub struct RunFacts<'a> {
     pub unfinished: usize,
     /// Decisions taken.
     pub decisions: u64,
+    /// What faults and checkpoints cost; `None` where there are neither.
+    pub reliability: Option<Reliability>,
 }
 
 impl<'a> RunFacts<'a> {
@@ -45,7 +47,10 @@ impl<'a> RunFacts<'a> {
         let isolated = isolated_secs(scenario, &reference, outcome);
         let work = outcome.jobs.iter().filter(|job| job.finish.is_some());
         let work = work.map(|job| reference_gpu_secs(scenario, &reference, job.job)).sum();
-        Self::with_isolated(outcome, scenario.cluster.total_gpus(), &isolated, work)
+        let options = &scenario.options;
+        let reliability = (options.faults.is_some() || options.checkpoint.is_some()).then(|| Reliability::new(outcome));
+        let facts = Self::with_isolated(outcome, scenario.cluster.total_gpus(), &isolated, work);
+        Self { reliability, ..facts }
     }
 
     /// As [`Self::new`] with given isolated times by job, seconds, and given work of the completed jobs, GPU-seconds.
@@ -69,8 +74,9 @@ impl<'a> RunFacts<'a> {
             reference_gpu_secs,
             makespan_secs: makespan_secs(outcome),
             capacity_gpus,
-            unfinished: jobs.iter().filter(|job| job.finish.is_none()).count(),
+            unfinished: jobs.iter().filter(|job| job.left().is_none()).count(),
             decisions: outcome.decisions,
+            reliability: None,
             outcome,
         }
     }

@@ -152,7 +152,9 @@ pub(super) fn details(evaluation: &Evaluation) -> Vec<MetricDetail> {
             values: values.collect(),
         }
     };
-    METRICS.iter().map(of).collect()
+    let known =
+        |metric: &&'static Metric| summary.policies.iter().any(|policy| policy.metrics.contains_key(metric.key));
+    METRICS.iter().filter(known).map(of).collect()
 }
 
 #[derive(Serialize)]

@@ -64,7 +64,7 @@ pub fn cluster() -> Cluster {
     let kinds = [("v100", 2), ("p100", 4), ("k80", 6)];
     let types =
         kinds.map(|(name, _)| AcceleratorType { name: name.into(), kind: Default::default(), memory_mib: None });
-    let of_kind = |(at, (_, count)): (usize, (&str, usize))| vec![Node { accelerator: at as u16, gpus: 1 }; count];
+    let of_kind = |(at, (_, count)): (usize, (&str, usize))| vec![Node::new(at as u16, 1); count];
     Cluster { types: types.into(), nodes: kinds.into_iter().enumerate().flat_map(of_kind).collect() }
 }
 

@@ -11,6 +11,7 @@ pub mod gavel_medium;
 mod pollux_table;
 pub mod sia;
 mod themis_fairness;
+mod ties;
 pub mod tiresias;
 
 use std::path::{Path, PathBuf};
@@ -100,6 +101,7 @@ pub const REPRODUCTIONS: &[Reproduction] = &[
     themis_fairness::TABLE,
     fgd::TABLE,
     fgd::TIES,
+    ties::TABLE,
 ];
 
 impl Reproduction {

@@ -72,6 +72,23 @@ pub const LISTED: &[Listed] = &[
     listed!("gavel-cost", "most steps per dollar over all jobs", AWARE, |_seed, _artifact| {
         Objective::Cost(PRICES.to_vec())
     }),
+    listed!(
+        "gavel-cost-slo",
+        "most steps per dollar while jobs with a deadline are done by it",
+        AWARE,
+        |_seed, _artifact| { Objective::CostWithDeadlines(PRICES.to_vec()) }
+    ),
+    Listed {
+        name: "gavel-max-min-packed",
+        about: "max-min fairness over speeds on types, pairs of jobs sharing accelerators where that is faster",
+        source: SOURCE,
+        traits: AWARE,
+        build: |seed| {
+            let published = GavelConfig::published(Objective::MaxMin, true, seed);
+            Box::new(Gavel::new(GavelConfig { sharing: true, ..published }))
+        },
+        replica: None,
+    },
     listed!("gavel-fifo", "oldest first, on a type drawn at random", BLIND, |seed, artifact| {
         Objective::Fifo(Fifo::new(match artifact {
             true => Pick::LastOfAll(Box::new(PythonRandom::new(seed))),

@@ -1,5 +1,6 @@
 //! Gavel as a policy: an objective gives shares of time, the ledger turns them into rounds.
 
+use goodput_env::cluster::AcceleratorType;
 use goodput_env::job::JobId;
 use goodput_env::placement::Placement;
 use goodput_env::plan::Plan;
@@ -27,7 +28,7 @@ pub enum Objective {
     MaxMin,
     /// Max-min fairness by water-filling, each job on its own.
     WaterFilling,
-    /// Water-filling over tenants of equal weight.
+    /// Water-filling over tenants by their weights.
     Hierarchical(Inside),
     /// Finish-time fairness.
     FinishTime,
@@ -40,6 +41,8 @@ pub enum Objective {
     /// Sum of throughputs over the price of their types; prices an hour by name. Where a type of the cluster has none, prices do not
     /// count.
     Cost(Vec<(&'static str, f64)>),
+    /// The same with jobs' deadlines kept, where all of them can be.
+    CostWithDeadlines(Vec<(&'static str, f64)>),
     /// First in, first out.
     Fifo(Fifo),
     /// Random pairs.
@@ -275,6 +278,7 @@ impl Gavel {
             let left = if self.config.artifact { Some(self.jobs[at].steps_left) } else { job.remaining_work() };
             Job {
                 age_secs: self.start_secs - job.request().submit.as_secs_f64(),
+                weight: f64::from(job.request().weight_milli) / 1000.0,
                 ..Job::new(job.request().gpus, left.unwrap_or(1.0).max(1e-9))
             }
         });
@@ -320,6 +324,7 @@ impl Gavel {
             return Some(Allocation::zero(instance));
         }
         let types = &view.cluster().types;
+        let now = self.start_secs;
         match &mut self.config.objective {
             Objective::Isolated => Some(isolated(instance)),
             Objective::MaxMin => objectives::max_min(instance),
@@ -331,10 +336,14 @@ impl Gavel {
             Objective::MinJct => objectives::min_jct(instance),
             Objective::MaxThroughput => objectives::max_throughput(instance),
             Objective::Cost(prices) => {
-                let price = |name: &str| prices.iter().find(|(known, _)| *known == name).map(|(_, price)| *price);
-                let prices: Option<Vec<f64>> = types.iter().map(|kind| price(&kind.name)).collect();
-                let prices = prices.unwrap_or_else(|| vec![1.0; types.len()]);
-                objectives::max_throughput_per_cost(instance, &prices, &[])
+                objectives::max_throughput_per_cost(instance, &prices_of(&view.cluster().types, prices), &[])
+            }
+            Objective::CostWithDeadlines(prices) => {
+                let deadline = |&id: &JobId| Some(view.job(id)?.request().deadline?.as_secs_f64() - now);
+                let deadlines = ids.iter().enumerate().filter_map(|(job, id)| Some((job, deadline(id)?)));
+                // One that is past cannot be kept any more, and must not make the others void.
+                let open: Vec<(usize, f64)> = deadlines.filter(|&(_, secs)| secs > 0.0).collect();
+                objectives::max_throughput_per_cost(instance, &prices_of(&view.cluster().types, prices), &open)
             }
             Objective::Fifo(fifo) => {
                 let mut by_name: Vec<usize> = (0..types.len()).collect();
@@ -465,7 +474,9 @@ impl Policy for Gavel {
 
     fn information(&self) -> Information {
         match self.config.objective {
-            Objective::FinishTime | Objective::Makespan | Objective::MinJct => Information::Oracle,
+            Objective::FinishTime | Objective::Makespan | Objective::MinJct | Objective::CostWithDeadlines(_) => {
+                Information::Oracle
+            }
             _ if self.config.artifact => Information::Oracle,
             _ => Information::Profiled,
         }
@@ -501,13 +512,23 @@ fn of_types(view: &ClusterView<'_>, by_node: &[u32]) -> Vec<u32> {
     sums
 }
 
-/// Tenants with active jobs, of weight 1.
+/// Prices by accelerator type; all 1 where one of them has none.
+fn prices_of(types: &[AcceleratorType], prices: &[(&'static str, f64)]) -> Vec<f64> {
+    let price = |name: &str| prices.iter().find(|(known, _)| *known == name).map(|(_, price)| *price);
+    let known: Option<Vec<f64>> = types.iter().map(|kind| price(&kind.name)).collect();
+    known.unwrap_or_else(|| vec![1.0; types.len()])
+}
+
+/// Tenants with active jobs, and their weights.
 fn entities(view: &ClusterView<'_>, ids: &[JobId], inside: Inside) -> Vec<Entity> {
     let mut tenants: Vec<(u32, usize)> =
         ids.iter().enumerate().filter_map(|(at, &id)| Some((view.job(id)?.request().tenant, at))).collect();
     tenants.sort_unstable();
-    let of_tenant =
-        |jobs: &[(u32, usize)]| Entity { weight: 1.0, inside, jobs: jobs.iter().map(|(_, at)| *at).collect() };
+    let of_tenant = |jobs: &[(u32, usize)]| {
+        // A tenant of weight zero still gets what is left over in the end.
+        let weight = f64::from(view.tenants().weight_milli(jobs[0].0).max(1)) / 1000.0;
+        Entity { weight, inside, jobs: jobs.iter().map(|(_, at)| *at).collect() }
+    };
     tenants.chunk_by(|one, other| one.0 == other.0).map(of_tenant).collect()
 }
 

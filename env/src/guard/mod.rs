@@ -1,12 +1,18 @@
 //! Every plan passes here, in simulation and live: no policy can break the cluster.
 
+mod pools;
+mod quotas;
+
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::cluster::NodeId;
 use crate::job::JobId;
 use crate::plan::{Change, Plan};
+use crate::request::{Assign, RequestId, Target};
+use crate::service::ServiceId;
 use crate::view::ClusterView;
+use quotas::QuotaCheck;
 
 /// A rule that a plan breaks.
 #[derive(Clone, Debug, PartialEq, Eq, Error, Serialize, Deserialize)]
@@ -26,6 +32,14 @@ pub enum Violation {
     /// The node does not exist.
     #[error("job {} is placed on node {node}, which does not exist", .job.0)]
     UnknownNode {
+        /// The job.
+        job: JobId,
+        /// The node.
+        node: NodeId,
+    },
+    /// The node has failed.
+    #[error("job {} is placed on node {node}, which has failed", .job.0)]
+    Unhealthy {
         /// The job.
         job: JobId,
         /// The node.
@@ -59,6 +73,63 @@ pub enum Violation {
         /// Why not.
         problem: String,
     },
+    /// A tenant would come to hold more than its quota and what it may borrow; a policy that does not know quotas cannot be used in
+    /// a run that has them.
+    #[error("tenant {tenant} would hold {excess} accelerators of type {accelerator} more than its quota allows")]
+    Quota {
+        /// The tenant.
+        tenant: u32,
+        /// The type.
+        accelerator: String,
+        /// How many too many.
+        excess: u64,
+    },
+    /// Training runs on nodes for training, and on servers of the inference pool while they are lent.
+    #[error("job {} is placed on node {node}, where training may not run: it belongs to inference and is not lent", .job.0)]
+    NotForTraining {
+        /// The job.
+        job: JobId,
+        /// The node.
+        node: NodeId,
+    },
+    /// A server cannot be lent or called back.
+    #[error("node {node}: {problem}")]
+    Loan {
+        /// The node.
+        node: NodeId,
+        /// Why not.
+        problem: String,
+    },
+    /// A service cannot be scaled like this.
+    #[error("service {} on node {node}: {problem}", .service.0)]
+    Service {
+        /// The service.
+        service: ServiceId,
+        /// The node.
+        node: NodeId,
+        /// Why not.
+        problem: String,
+    },
+    /// Fewer or more replicas than the service allows.
+    #[error("service {} has {min} to {max} replicas, not {replicas}", .service.0)]
+    Replicas {
+        /// The service.
+        service: ServiceId,
+        /// After the plan.
+        replicas: u32,
+        /// Fewest.
+        min: u32,
+        /// Most.
+        max: u32,
+    },
+    /// A request cannot be answered so.
+    #[error("request {} cannot be answered so: {problem}", .request.0)]
+    Assignment {
+        /// The request.
+        request: RequestId,
+        /// Why not.
+        problem: String,
+    },
     /// More accelerators than the node has.
     #[error("node {node} would be short of {missing} accelerators")]
     Capacity {
@@ -74,23 +145,24 @@ pub enum Violation {
 pub struct Guard {
     balance: Vec<i64>,
     seen: Vec<JobId>,
+    quotas: QuotaCheck,
 }
 
 impl Guard {
     /// A guard with room for plans of `changes` changes on `nodes` nodes.
     pub fn with_capacity(nodes: usize, changes: usize) -> Self {
-        Self { balance: Vec::with_capacity(nodes), seen: Vec::with_capacity(changes) }
+        Self { balance: Vec::with_capacity(nodes), seen: Vec::with_capacity(changes), quotas: QuotaCheck::default() }
     }
 
-    /// Checks `plan` against `view`: known jobs, each once; known nodes; gangs; one accelerator type a job; capacity after
-    /// all releases.
+    /// Checks `plan` against `view`: known jobs, each once; known nodes that have not failed; gangs; one accelerator type a job; pools, loans,
+    /// replicas and requests; capacity and quotas after all releases.
     ///
     /// # Errors
-    /// Every [`Violation`], in the order of the plan, capacity last.
+    /// Every [`Violation`], in the order of the plan, capacity last; quotas are looked at where all else is in order.
     pub fn check(&mut self, view: &ClusterView<'_>, plan: &Plan) -> Result<(), Vec<Violation>> {
         let mut violations = Vec::new();
         self.balance.clear();
-        self.balance.extend(view.free().iter().map(|&free| i64::from(free)));
+        self.balance.extend(view.idle.iter().map(|&free| i64::from(free)));
         self.seen.clear();
         self.seen.extend(plan.changes.iter().map(|change| change.job));
         self.seen.sort_unstable();
@@ -126,6 +198,9 @@ impl Guard {
                     violations.push(Violation::UnknownNode { job, node: slice.node });
                     continue;
                 };
+                if !view.healthy(slice.node) {
+                    violations.push(Violation::Unhealthy { job, node: slice.node });
+                }
                 if first_of(change.partner) {
                     self.balance[slice.node as usize] -= i64::from(slice.gpus);
                 }
@@ -134,10 +209,47 @@ impl Guard {
                 }
             }
         }
+        pools::check_training(view, plan, &mut violations);
+        pools::check_loans(view, plan, &mut violations);
+        pools::check_services(view, plan, &mut self.balance, &mut violations);
+        self.check_assignments(view, &plan.assign, &mut violations);
         for (node, &balance) in self.balance.iter().enumerate().filter(|(_, balance)| **balance < 0) {
             violations.push(Violation::Capacity { node: node as NodeId, missing: balance.unsigned_abs() as u32 });
         }
+        if let Some(tree) = view.quotas().filter(|_| violations.is_empty()) {
+            self.quotas.check(view, plan, tree, &mut violations);
+        }
         if violations.is_empty() { Ok(()) } else { Err(violations) }
+    }
+}
+
+impl Guard {
+    /// Requests that wait, each once, on idle instances of their model, each once, or on known nodes. What is not held yet is taken.
+    fn check_assignments(&mut self, view: &ClusterView<'_>, assign: &[Assign], violations: &mut Vec<Violation>) {
+        for (at, &Assign { request, target }) in assign.iter().enumerate() {
+            let twice = assign[..at].iter().any(|other| match target {
+                Target::Instance(_) => other.request == request || other.target == target,
+                Target::Node(_) => other.request == request,
+            });
+            let waits = view.waiting_requests().binary_search(&request).is_ok();
+            let model = view.request(request).map(|request| request.model);
+            let (problem, node) = match target {
+                _ if twice => (Some("it, or its instance, is named twice"), None),
+                _ if !waits => (Some("it does not wait"), None),
+                Target::Node(node) if (node as usize) < self.balance.len() => (None, Some(node)),
+                Target::Node(_) => (Some("there is no such node"), None),
+                Target::Instance(id) => match view.instances().get(id) {
+                    None => (Some("there is no such instance"), None),
+                    Some(instance) if Some(instance.model) != model => (Some("the instance is of another model"), None),
+                    Some(instance) if !instance.is_idle() => (Some("the instance is busy"), None),
+                    Some(instance) => (None, instance.is_free().then_some(instance.node)),
+                },
+            };
+            violations.extend(problem.map(|problem| Violation::Assignment { request, problem: problem.into() }));
+            if let Some(node) = node {
+                self.balance[node as usize] -= 1;
+            }
+        }
     }
 }
 

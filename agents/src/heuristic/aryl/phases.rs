@@ -1,0 +1,94 @@
+//! How many accelerators each job gets, in two phases (Aryl, arXiv:2202.07896, section 5): first as many jobs as possible at what they need at
+//! least, then what is left to the elastic ones whose remaining time it cuts most.
+
+use goodput_env::job::JobId;
+
+use crate::knapsack::{Item, Knapsack, Ladder, concave};
+
+/// What a job could use.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Demand {
+    /// The job.
+    pub job: JobId,
+    /// What it runs on at least: its base demand, or all of an inelastic job's.
+    pub base: u32,
+    /// Most it could use.
+    pub most: u32,
+    /// Seconds left on its base demand, as estimated; infinite where nobody knows.
+    pub secs: f64,
+    /// Whether it runs. Who runs keeps its base demand: only a return of lent servers preempts.
+    pub running: bool,
+}
+
+/// The two phases, with their buffers.
+#[derive(Clone, Debug, Default)]
+pub struct Phases {
+    order: Vec<usize>,
+    gains: Vec<f64>,
+    knapsack: Knapsack,
+}
+
+impl Phases {
+    /// Accelerators for each of `demands`, which are in order of submission, out of `capacity`. `secs(index, gpus)` are the seconds that are
+    /// left on more than the base demand; `None` where nobody knows, and the job then stays at its base.
+    pub fn allocate(
+        &mut self,
+        demands: &[Demand],
+        capacity: u32,
+        secs: impl Fn(usize, u32) -> Option<f64>,
+    ) -> Vec<u32> {
+        let mut granted = vec![0; demands.len()];
+        let mut left = capacity;
+        self.order.clear();
+        self.order.extend(0..demands.len());
+        // Running jobs, then the shortest; equal ones in order of submission.
+        self.order.sort_by(|&one, &other| {
+            let (one, other) = (&demands[one], &demands[other]);
+            other.running.cmp(&one.running).then(one.secs.total_cmp(&other.secs))
+        });
+        for &at in &self.order {
+            if demands[at].base <= left {
+                granted[at] = demands[at].base;
+                left -= demands[at].base;
+            }
+        }
+        if left > 0 {
+            self.grow(demands, left, secs, &mut granted);
+        }
+        granted
+    }
+
+    /// The second phase: a knapsack of seconds saved by each number of further accelerators.
+    fn grow(&mut self, demands: &[Demand], left: u32, secs: impl Fn(usize, u32) -> Option<f64>, granted: &mut [u32]) {
+        self.gains.clear();
+        let mut ends = Vec::new();
+        let elastic: Vec<usize> =
+            (0..demands.len()).filter(|&at| granted[at] > 0 && demands[at].most > demands[at].base).collect();
+        for &at in &elastic {
+            let Demand { base, most, secs: mut now, .. } = demands[at];
+            for gpus in base + 1..=most.min(base.saturating_add(left)) {
+                let Some(then) = secs(at, gpus).filter(|then| then.is_finite() && now.is_finite()) else { break };
+                self.gains.push(now - then);
+                now = then;
+            }
+            ends.push(self.gains.len());
+        }
+        let starts = std::iter::once(0).chain(ends.iter().copied());
+        let ladders: Vec<Ladder<'_>> =
+            starts.zip(&ends).map(|(start, &end)| Ladder { unit: 1, gains: &self.gains[start..end] }).collect();
+        if let Some(steps) = concave(&ladders, left) {
+            elastic.iter().zip(steps).for_each(|(&at, steps)| granted[at] += steps);
+            return;
+        }
+        self.knapsack.clear();
+        for ladder in &ladders {
+            let mut value = 0.0;
+            self.knapsack.group(ladder.gains.iter().zip(1..).map(|(gain, weight)| {
+                value += gain;
+                Item { weight, value }
+            }));
+        }
+        let chosen = self.knapsack.solve(left);
+        elastic.iter().zip(chosen).for_each(|(&at, chosen)| granted[at] += chosen.map_or(0, |index| index as u32 + 1));
+    }
+}

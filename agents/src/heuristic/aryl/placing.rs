@@ -1,0 +1,157 @@
+//! Which servers the workers of a job go to: best-fit decreasing within groups of servers (Aryl, arXiv:2202.07896, section 5).
+//!
+//! A worker is what has to be on one server: up to a whole server for an inelastic job, one accelerator of an elastic one. Workers that need
+//! most are placed first, each on the fullest server that still has room, so that large holes stay whole. Inelastic jobs prefer training's own
+//! servers, because a return would preempt them; elastic ones prefer lent servers, their flexible workers on others than any base workers, so
+//! that those can return without preempting anybody.
+
+use goodput_env::cluster::{Cluster, NodeId};
+use goodput_env::placement::Placement;
+
+/// What a worker is to its job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// Of a job that runs on all it asked for or not at all.
+    Inelastic,
+    /// Of an elastic job's least.
+    Base,
+    /// Of an elastic job, which goes on without it.
+    Flexible,
+}
+
+/// One server as placing sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Server {
+    /// Accelerators free.
+    pub free: u32,
+    /// Accelerators it has.
+    pub gpus: u32,
+    /// Type of accelerator.
+    pub kind: u16,
+    /// Whether it is borrowed.
+    pub lent: bool,
+    /// Accelerators of workers that cannot go without a preemption.
+    pub base: u32,
+    /// Accelerators of flexible workers.
+    pub flexible: u32,
+}
+
+/// The servers, filled while a plan is made.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Servers(pub Vec<Server>);
+
+impl Servers {
+    /// Starts from `free` accelerators by node, and who is borrowed.
+    pub fn reset(&mut self, cluster: &Cluster, free: &[u32], lent: impl Fn(NodeId) -> bool) {
+        self.0.clear();
+        self.0.extend(cluster.nodes.iter().zip(free).zip(0..).map(|((node, &free), id)| {
+            let (gpus, kind) = (node.gpus, node.accelerator);
+            Server { free, gpus, kind, lent: lent(id), base: 0, flexible: 0 }
+        }));
+    }
+
+    /// Counts what a job holds: the first `base` accelerators of its placement are its base, what follows is flexible.
+    pub fn occupy(&mut self, placement: &Placement, base: u32) {
+        let mut left = base;
+        for slice in placement.slices() {
+            let firm = left.min(slice.gpus);
+            left -= firm;
+            let server = &mut self.0[slice.node as usize];
+            server.base += firm;
+            server.flexible += slice.gpus - firm;
+        }
+    }
+
+    /// Frees the flexible accelerators of a job from the `keep`-th on; gives what is left of its placement.
+    pub fn scale_in(&mut self, placement: &Placement, keep: u32) -> Placement {
+        let mut left = keep;
+        let kept = placement.slices().iter().map(|slice| {
+            let here = left.min(slice.gpus);
+            left -= here;
+            let server = &mut self.0[slice.node as usize];
+            server.free += slice.gpus - here;
+            server.flexible -= (slice.gpus - here).min(server.flexible);
+            (slice.node, here)
+        });
+        kept.collect()
+    }
+
+    /// Places workers of the given sizes on servers of type `kind` behind what the job has in `placement`; `false`, and nothing changed, where one
+    /// of them finds no place.
+    pub fn place(&mut self, placement: &mut Placement, kind: u16, role: Role, workers: &[u32]) -> bool {
+        let mut added: Vec<(NodeId, u32)> = Vec::with_capacity(workers.len());
+        for &gpus in workers {
+            match self.best_fit(kind, role, gpus) {
+                Some(node) => {
+                    self.put(node, role, gpus);
+                    added.push((node, gpus));
+                }
+                None => {
+                    added.into_iter().for_each(|(node, gpus)| self.take_off(node, role, gpus));
+                    return false;
+                }
+            }
+        }
+        *placement = merged(placement, &added);
+        true
+    }
+
+    /// The server for one worker: by group, then started before idle, then the fullest, then the lowest id.
+    fn best_fit(&self, kind: u16, role: Role, gpus: u32) -> Option<NodeId> {
+        let fits = self.0.iter().enumerate().filter(|(_, server)| server.kind == kind && server.free >= gpus);
+        let rank = |server: &Server| (server.group_for(role), server.free == server.gpus, server.free);
+        fits.min_by_key(|(_, server)| rank(server)).map(|(node, _)| node as NodeId)
+    }
+
+    fn put(&mut self, node: NodeId, role: Role, gpus: u32) {
+        let server = &mut self.0[node as usize];
+        server.free -= gpus;
+        *if role == Role::Flexible { &mut server.flexible } else { &mut server.base } += gpus;
+    }
+
+    fn take_off(&mut self, node: NodeId, role: Role, gpus: u32) {
+        let server = &mut self.0[node as usize];
+        server.free += gpus;
+        *if role == Role::Flexible { &mut server.flexible } else { &mut server.base } -= gpus;
+    }
+}
+
+impl Server {
+    /// Lower is better.
+    fn group_for(&self, role: Role) -> u8 {
+        match (role, self.lent) {
+            (Role::Inelastic, false) => 0,
+            (Role::Inelastic, true) | (Role::Base, true) => u8::from(self.flexible > 0) + 1,
+            (Role::Flexible, true) => u8::from(self.base > 0) + 1,
+            (Role::Base | Role::Flexible, false) => 3,
+        }
+    }
+}
+
+/// The workers of `gpus` accelerators that have to be on one server each, largest first.
+pub fn workers(gpus: u32, per_server: u32) -> Vec<u32> {
+    let per_server = per_server.max(1);
+    let mut sizes = vec![per_server; (gpus / per_server) as usize];
+    sizes.extend(Some(gpus % per_server).filter(|rest| *rest > 0));
+    sizes
+}
+
+/// Share of the free accelerators that lie on servers with fewer free than the largest worker that waits needs: free, but of no use to it.
+/// 0 where nothing is free.
+pub fn fragmentation(free: &[u32], largest_worker: u32) -> f64 {
+    let total: u32 = free.iter().sum();
+    let stranded: u32 = free.iter().filter(|&&free| free < largest_worker).sum();
+    if total == 0 { 0.0 } else { f64::from(stranded) / f64::from(total) }
+}
+
+/// `placement` with `added` behind it, each server once.
+fn merged(placement: &Placement, added: &[(NodeId, u32)]) -> Placement {
+    let mut slices: Vec<(NodeId, u32)> = placement.slices().iter().map(|slice| (slice.node, slice.gpus)).collect();
+    for &(node, gpus) in added {
+        match slices.iter_mut().find(|(known, _)| *known == node) {
+            Some((_, held)) => *held += gpus,
+            None => slices.push((node, gpus)),
+        }
+    }
+    slices.into_iter().collect()
+}

@@ -1,0 +1,268 @@
+//! Kueue (github.com/kubernetes-sigs/kueue): quotas in cohorts, fair sharing of what is idle, and preemption that keeps shares in order.
+//!
+//! A job is admitted whole, at the size it asked for, once its tenant's quota, or what the tenant may borrow, covers it. Who is admitted next is
+//! decided by a [`tournament`]; whose jobs go when nothing is left, by [`preemption`]. A job that cannot be admitted does not block
+//! those behind it (`BestEffortFIFO`). A job that was evicted may run again where there is room, but evicts nobody until a job has come or gone:
+//! with mixed sizes and priorities the published rules alone can go in circles, and a cluster has Kueue's requeuing backoff against it.
+//! Where a run has no quotas, all tenants borrow from one cohort that owns the cluster, by their weights.
+//!
+//! Flavours are accelerator types, tried in the cluster's order: the first that fits, else the first on which preemption would help
+//! (`whenCanBorrow: Borrow`, `whenCanPreempt: TryNextFlavor`). Types count as different resources in shares.
+
+pub mod preemption;
+pub mod tournament;
+mod victims;
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use goodput_env::job::JobId;
+use goodput_env::placement::Placement;
+use goodput_env::plan::Plan;
+use goodput_env::policy::Policy;
+use goodput_env::tenant::{QuotaTree, Usage};
+use goodput_env::time::SimTime;
+use goodput_env::view::{ClusterView, JobView};
+
+use crate::heuristic::{Listed, Traits};
+use crate::placement::Free;
+use crate::quotas::Quotas;
+use preemption::{Claim, Evict, Rules, Strategy, fair_preemption};
+
+const SOURCE: &str = "Kueue, KEP-79 and KEP-1714";
+
+/// In the list of policies.
+pub const LISTED: &[Listed] = &[
+    Listed {
+        name: "kueue",
+        about: "fair sharing between tenants: idle quota is lent, and taken back by preemption",
+        source: SOURCE,
+        traits: Traits { preemptive: true, elastic: false, heterogeneous: false },
+        build: |_| Box::new(Kueue::default()),
+        replica: None,
+    },
+    Listed {
+        name: "kueue-lend",
+        about: "fair sharing between tenants: idle quota is lent, and given back only as jobs end",
+        source: SOURCE,
+        traits: Traits { preemptive: false, elastic: false, heterogeneous: false },
+        build: |_| Box::new(Kueue::lending()),
+        replica: None,
+    },
+    Listed {
+        name: "kueue-static",
+        about: "every tenant keeps to what it owns, or to its weighted part of the cluster; nothing is lent",
+        source: SOURCE,
+        traits: Traits { preemptive: false, elastic: false, heterogeneous: false },
+        build: |_| Box::new(Kueue::partitioned()),
+        replica: None,
+    },
+];
+
+/// The policy.
+#[derive(Clone, Debug)]
+pub struct Kueue {
+    rules: Rules,
+    lends: bool,
+    quotas: Quotas,
+    usage: Usage,
+    free: Free,
+    wake: Option<SimTime>,
+    /// Jobs evicted since a job last came or went, and when that was looked at.
+    evicted: BTreeSet<JobId>,
+    decided: SimTime,
+}
+
+impl Default for Kueue {
+    /// Lends, and preempts: lower priorities within a tenant, anybody who borrows within a cohort.
+    fn default() -> Self {
+        Self::new(Rules {
+            within_tenant: Evict::LowerPriority,
+            within_cohort: Evict::Any,
+            strategies: vec![Strategy::FinalShare, Strategy::InitialShare],
+        })
+    }
+}
+
+impl Kueue {
+    /// Lends, and preempts by `rules`.
+    pub fn new(rules: Rules) -> Self {
+        Self {
+            rules,
+            lends: true,
+            quotas: Quotas::shared(),
+            usage: Usage::default(),
+            free: Free::default(),
+            wake: None,
+            evicted: BTreeSet::new(),
+            decided: SimTime::ZERO,
+        }
+    }
+
+    /// Lends and never preempts.
+    pub fn lending() -> Self {
+        let never = Rules { within_tenant: Evict::Never, within_cohort: Evict::Never, strategies: Vec::new() };
+        Self::new(never)
+    }
+
+    /// Neither lends nor preempts.
+    pub fn partitioned() -> Self {
+        Self { lends: false, quotas: Quotas::partitioned(), ..Self::lending() }
+    }
+}
+
+impl Policy for Kueue {
+    fn decide(&mut self, view: &ClusterView<'_>) -> Plan {
+        let trigger = view.trigger;
+        if view.now > self.decided && (trigger.arrival || trigger.completion || self.wake == Some(view.now)) {
+            self.evicted.clear();
+        }
+        self.decided = view.now;
+        self.wake = view.tenants().next_change(view.now);
+        self.free.reset(view.free());
+        let mut quotas = std::mem::take(&mut self.quotas);
+        let mut cycle = Cycle::new(view, quotas.tree(view), self);
+        cycle.run();
+        let plan = cycle.plan;
+        self.quotas = quotas;
+        plan
+    }
+
+    fn wake_at(&self) -> Option<SimTime> {
+        self.wake
+    }
+}
+
+/// One decision.
+struct Cycle<'a, 'v> {
+    view: &'a ClusterView<'v>,
+    tree: &'a QuotaTree,
+    rules: &'a Rules,
+    lends: bool,
+    usage: &'a mut Usage,
+    free: &'a mut Free,
+    evicted: &'a mut BTreeSet<JobId>,
+    /// Jobs that ran before and were not evicted.
+    running: Vec<Claim>,
+    /// By tenant, most important first.
+    waiting: BTreeMap<usize, VecDeque<JobId>>,
+    /// (Tenant, resource, amount, priority) of claims that fit in no way.
+    hopeless: BTreeSet<(usize, usize, u64, i32)>,
+    plan: Plan,
+}
+
+impl<'a, 'v> Cycle<'a, 'v> {
+    fn new(view: &'a ClusterView<'v>, tree: &'a QuotaTree, policy: &'a mut Kueue) -> Self {
+        let Kueue { rules, lends, usage, free, evicted, .. } = policy;
+        usage.reset(tree);
+        let (mut running, mut waiting) = (Vec::new(), BTreeMap::<usize, VecDeque<JobId>>::new());
+        for job in view.jobs().filter(|job| (job.request().tenant as usize) < tree.tenants()) {
+            match job.state.placement.slices().first() {
+                None => waiting.entry(job.request().tenant as usize).or_default().push_back(job.id()),
+                Some(first) => {
+                    let kind = view.cluster().nodes[first.node as usize].accelerator;
+                    let claim = claim(&job, kind, job.gpus(), job.state.changed);
+                    tree.add(usage, claim.tenant, claim.resource, claim.amount);
+                    running.push(claim);
+                }
+            }
+        }
+        for jobs in waiting.values_mut() {
+            let priority = |job: &JobId| view.job(*job).map(|job| Reverse(job.request().priority));
+            jobs.make_contiguous().sort_by_key(priority);
+        }
+        let (plan, hopeless) = (Plan::keep(), BTreeSet::new());
+        Self { view, tree, rules, lends: *lends, usage, free, evicted, running, waiting, hopeless, plan }
+    }
+
+    fn run(&mut self) {
+        let preempts = (self.rules.within_tenant, self.rules.within_cohort) != (Evict::Never, Evict::Never);
+        let mut nominees = Vec::new();
+        while preempts || self.free.total() > 0 {
+            nominees.clear();
+            for tenant in 0..self.tree.tenants() {
+                nominees.extend(self.nominee(tenant));
+            }
+            let Some(next) = tournament::winner(self.tree, self.usage, &nominees) else { return };
+            if !self.admit(&next) {
+                self.hopeless.insert(shape(&next));
+            }
+        }
+    }
+
+    /// The tenant's most important job that may still be admitted; those before it that may not are passed over.
+    fn nominee(&mut self, tenant: usize) -> Option<Claim> {
+        loop {
+            let job = self.view.job(*self.waiting.get(&tenant)?.front()?)?;
+            let kinds = (0..self.tree.resources() as u16).filter(|&kind| job.runs_on(kind));
+            let claims = kinds.map(|kind| claim(&job, kind, job.request().gpus, job.request().submit));
+            let calm = self.evicted.contains(&job.id());
+            let hopeful = claims.filter(|claim| !self.hopeless.contains(&shape(claim)) && (!calm || self.fits(claim)));
+            // Fit before preemption, then the cluster's order of types.
+            match hopeful.min_by_key(|claim| !self.fits(claim)) {
+                Some(claim) => return Some(claim),
+                None => self.waiting.get_mut(&tenant)?.pop_front(),
+            };
+        }
+    }
+
+    fn fits(&self, claim: &Claim) -> bool {
+        let amount = claim.amount;
+        let own = self.tree.subtree(claim.tenant, claim.resource);
+        let within = self.lends || self.tree.used(self.usage, claim.tenant, claim.resource) + amount <= own;
+        within
+            && self.tree.available(self.usage, claim.tenant, claim.resource) >= amount as i64
+            && self.free.of_type(self.view.cluster(), claim.resource as u16) >= amount as u32
+    }
+
+    /// Starts the job, evicting others where that is needed and allowed.
+    fn admit(&mut self, claim: &Claim) -> bool {
+        if !self.fits(claim) {
+            let evicted = fair_preemption(self.tree, self.usage, &self.running, claim, self.rules);
+            let gone: BTreeSet<JobId> = evicted.iter().map(|(job, _)| *job).collect();
+            let freed: u64 = self.running.iter().filter(|of| gone.contains(&of.job)).map(|of| of.amount).sum();
+            let free = u64::from(self.free.of_type(self.view.cluster(), claim.resource as u16));
+            if gone.is_empty() || free + freed < claim.amount {
+                return false;
+            }
+            self.evict(&gone);
+        }
+        let (cluster, kind) = (self.view.cluster(), claim.resource as u16);
+        let Some(placement) = self.free.pack(cluster, kind, claim.amount as u32) else { return false };
+        self.tree.add(self.usage, claim.tenant, claim.resource, claim.amount);
+        self.plan.set(claim.job, placement);
+        if let Some(jobs) = self.waiting.get_mut(&claim.tenant) {
+            jobs.pop_front();
+        }
+        true
+    }
+
+    fn evict(&mut self, gone: &BTreeSet<JobId>) {
+        let (view, tree) = (self.view, self.tree);
+        for claim in self.running.iter().filter(|claim| gone.contains(&claim.job)) {
+            tree.remove(self.usage, claim.tenant, claim.resource, claim.amount);
+            if let Some(job) = view.job(claim.job) {
+                self.free.release(&job.state.placement);
+            }
+            self.plan.set(claim.job, Placement::none());
+        }
+        self.evicted.extend(gone);
+        self.running.retain(|claim| !gone.contains(&claim.job));
+        self.hopeless.clear();
+    }
+}
+
+fn claim(job: &JobView<'_>, kind: u16, gpus: u32, since: SimTime) -> Claim {
+    Claim {
+        job: job.id(),
+        tenant: job.request().tenant as usize,
+        resource: usize::from(kind),
+        amount: u64::from(gpus),
+        priority: job.request().priority,
+        since,
+    }
+}
+
+fn shape(claim: &Claim) -> (usize, usize, u64, i32) {
+    (claim.tenant, claim.resource, claim.amount, claim.priority)
+}

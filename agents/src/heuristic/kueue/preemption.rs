@@ -1,0 +1,242 @@
+//! Fair preemption (Kueue, KEP-1714, section "Preemption"; `pkg/scheduler/preemption`): which admitted jobs have to go for another to fit.
+//!
+//! Victims are taken from the tenant that borrows the largest part, tree level by tree level, and a tenant with less may take from one with more only
+//! if the order of their shares stays right: by rule S2-a the taker's new share is at most the other's share afterwards; failing all of
+//! those, by S2-b, it is below the other's share before. A tenant that stays within what it owns takes back what was lent. In the end victims
+//! that turn out not to be needed are spared, and if the job does not fit after all, nobody goes.
+
+use std::cmp::Reverse;
+
+use goodput_env::job::JobId;
+use goodput_env::tenant::{DominantShare, GroupId, QuotaTree, Usage};
+use goodput_env::time::SimTime;
+
+use super::victims::Victims;
+
+/// An admitted or incoming job as quotas see it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Claim {
+    /// The job.
+    pub job: JobId,
+    /// Whose it is.
+    pub tenant: GroupId,
+    /// What it uses.
+    pub resource: usize,
+    /// How much of it.
+    pub amount: u64,
+    /// The higher the more important.
+    pub priority: i32,
+    /// When it was submitted, for one that waits, or admitted, for one that runs.
+    pub since: SimTime,
+}
+
+/// Whom an incoming job may evict.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Evict {
+    /// Nobody.
+    Never,
+    /// Jobs of lower priority.
+    LowerPriority,
+    /// Any job.
+    Any,
+}
+
+impl Evict {
+    fn allows(self, incoming: &Claim, victim: &Claim) -> bool {
+        match self {
+            Self::Never => false,
+            Self::LowerPriority => victim.priority < incoming.priority,
+            Self::Any => true,
+        }
+    }
+}
+
+/// A rule by which a tenant may take from another one that it shares a cohort with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Strategy {
+    /// S2-a, `LessThanOrEqualToFinalShare`: its new share is at most the other's after the eviction.
+    FinalShare,
+    /// S2-b, `LessThanInitialShare`: its new share is below the other's before the eviction.
+    InitialShare,
+}
+
+/// Why a job was evicted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Reason {
+    /// For a more important one of the same tenant.
+    InClusterQueue,
+    /// It ran on what another tenant owns.
+    InCohortReclamation,
+    /// Its tenant borrowed more than the other one.
+    InCohortFairSharing,
+}
+
+/// Who may evict whom.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rules {
+    /// Within a tenant.
+    pub within_tenant: Evict,
+    /// Of other tenants in the cohort that borrow.
+    pub within_cohort: Evict,
+    /// Rules of fair sharing in the order they are tried.
+    pub strategies: Vec<Strategy>,
+}
+
+/// Jobs to evict so that `incoming` fits, with why; empty where it fits in no allowed way. `admitted` are all jobs that `usage` counts; it is the same
+/// afterwards.
+pub fn fair_preemption(
+    tree: &QuotaTree,
+    usage: &mut Usage,
+    admitted: &[Claim],
+    incoming: &Claim,
+    rules: &Rules,
+) -> Vec<(JobId, Reason)> {
+    let (own, resource) = (incoming.tenant, incoming.resource);
+    let root = tree.root(own);
+    let candidate = |claim: &&Claim| match claim.tenant == own {
+        true => claim.resource == resource && rules.within_tenant.allows(incoming, claim),
+        false => {
+            claim.resource == resource
+                && tree.root(claim.tenant) == root
+                && tree.borrows(usage, claim.tenant, resource)
+                && rules.within_cohort.allows(incoming, claim)
+        }
+    };
+    let mut candidates: Vec<Claim> = admitted.iter().filter(candidate).copied().collect();
+    if candidates.is_empty() {
+        return Vec::new();
+    }
+    candidates.sort_by_key(|claim| (claim.tenant == own, claim.priority, Reverse(claim.since), claim.job));
+
+    let mut search = Search { tree, usage, incoming, victims: Vec::new() };
+    search.add(incoming);
+    let fits = search.run(candidates, rules);
+    search.remove(incoming);
+    if fits {
+        search.spare();
+    } else {
+        search.restore();
+        return Vec::new();
+    }
+    let victims = search.victims.iter().map(|(claim, reason)| (claim.job, *reason)).collect();
+    search.restore();
+    victims
+}
+
+struct Search<'a> {
+    tree: &'a QuotaTree,
+    usage: &'a mut Usage,
+    incoming: &'a Claim,
+    victims: Vec<(Claim, Reason)>,
+}
+
+impl Search<'_> {
+    fn add(&mut self, claim: &Claim) {
+        self.tree.add(self.usage, claim.tenant, claim.resource, claim.amount);
+    }
+
+    fn remove(&mut self, claim: &Claim) {
+        self.tree.remove(self.usage, claim.tenant, claim.resource, claim.amount);
+    }
+
+    fn share(&self, group: GroupId) -> DominantShare {
+        self.tree.share(self.usage, group, None)
+    }
+
+    /// Whether the incoming job, which counts as used, is within what was available to it.
+    fn fits(&self) -> bool {
+        self.tree.available(self.usage, self.incoming.tenant, self.incoming.resource) >= 0
+    }
+
+    fn evict(&mut self, victim: Claim, reason: Reason) -> bool {
+        self.victims.push((victim, reason));
+        self.fits()
+    }
+
+    fn run(&mut self, candidates: Vec<Claim>, rules: &Rules) -> bool {
+        let own = self.incoming.tenant;
+        let reclaims = !self.tree.borrows(self.usage, own, self.incoming.resource);
+        let mut retry = Vec::new();
+        let first = rules.strategies.first().copied();
+        let mut order = Victims::new(self.tree, own, candidates);
+        while let Some(tenant) = order.next(self.usage) {
+            if tenant == own || reclaims {
+                let reason = if tenant == own { Reason::InClusterQueue } else { Reason::InCohortReclamation };
+                let Some(victim) = order.pop(tenant) else { continue };
+                self.remove(&victim);
+                if self.evict(victim, reason) {
+                    return true;
+                }
+                continue;
+            }
+            let (taker, giver) = below_common_ancestor(self.tree, own, tenant);
+            let (new, before) = (self.share(taker), self.share(giver));
+            while let Some(victim) = order.pop(tenant) {
+                self.remove(&victim);
+                let allowed = match first {
+                    Some(Strategy::FinalShare) => new <= self.share(giver),
+                    Some(Strategy::InitialShare) => new < before,
+                    None => false,
+                };
+                if allowed {
+                    if self.evict(victim, Reason::InCohortFairSharing) {
+                        return true;
+                    }
+                    break;
+                }
+                self.add(&victim);
+                retry.push(victim);
+            }
+        }
+        rules.strategies.len() > 1 && self.retry(retry)
+    }
+
+    /// Rule S2-b for those who failed the first: one victim a tenant.
+    fn retry(&mut self, candidates: Vec<Claim>) -> bool {
+        let own = self.incoming.tenant;
+        let mut order = Victims::new(self.tree, own, candidates);
+        while let Some(tenant) = order.next(self.usage) {
+            let (taker, giver) = below_common_ancestor(self.tree, own, tenant);
+            let allowed = self.share(taker) < self.share(giver);
+            if let Some(victim) = order.pop(tenant).filter(|_| allowed) {
+                self.remove(&victim);
+                if self.evict(victim, Reason::InCohortFairSharing) {
+                    return true;
+                }
+            }
+            order.drop_tenant(tenant);
+        }
+        false
+    }
+
+    /// Puts back whoever need not go, the last but one first: the last one made it fit.
+    fn spare(&mut self) {
+        let incoming = *self.incoming;
+        for at in (0..self.victims.len().saturating_sub(1)).rev() {
+            let victim = self.victims[at].0;
+            self.add(&victim);
+            if self.tree.available(self.usage, incoming.tenant, incoming.resource) >= incoming.amount as i64 {
+                self.victims.swap_remove(at);
+            } else {
+                self.remove(&victim);
+            }
+        }
+    }
+
+    fn restore(&mut self) {
+        for at in 0..self.victims.len() {
+            let victim = self.victims[at].0;
+            self.add(&victim);
+        }
+    }
+}
+
+/// The ancestors of two tenants, or they themselves, just below the innermost cohort that both are in.
+fn below_common_ancestor(tree: &QuotaTree, one: GroupId, other: GroupId) -> (GroupId, GroupId) {
+    let common = tree.ancestors(other).find(|above| tree.ancestors(one).any(|of_one| of_one == *above));
+    let below = |group: GroupId| {
+        let path = std::iter::once(group).chain(tree.ancestors(group));
+        path.take_while(|at| Some(*at) != common).last().unwrap_or(group)
+    };
+    (below(one), below(other))
+}

@@ -1,0 +1,53 @@
+//! The admission tournament of fair sharing (KEP-1714): which tenant's next job is admitted first.
+//!
+//! Each tenant nominates its next job; in every cohort the nominees of its members play against each other, and the winner goes
+//! one level up. Whoever borrows nothing wins; among borrowers the member whose dominant share *including* the nominee would be smaller;
+//! then the higher priority, then who came first.
+
+use std::cmp::Reverse;
+
+use goodput_env::job::JobId;
+use goodput_env::tenant::{DominantShare, GroupId, QuotaTree, Usage};
+use goodput_env::time::SimTime;
+
+use super::preemption::Claim;
+
+/// What decides between two members of a cohort; the smaller wins.
+type Key = (bool, DominantShare, Reverse<i32>, SimTime, JobId);
+
+/// The winner among `nominees`, at most one a tenant. Groups without cohort share nothing, so between them priority and age decide.
+pub fn winner(tree: &QuotaTree, usage: &mut Usage, nominees: &[Claim]) -> Option<Claim> {
+    let order = |claim: &Claim| (Reverse(claim.priority), claim.since, claim.job);
+    let mut best: Option<Claim> = None;
+    for nominee in nominees.iter().filter(|nominee| tree.parent(nominee.tenant).is_none()) {
+        best = best.into_iter().chain([*nominee]).min_by_key(order);
+    }
+    let mut roots: Vec<GroupId> = nominees.iter().map(|nominee| tree.root(nominee.tenant)).collect();
+    roots.sort_unstable();
+    roots.dedup();
+    for root in roots.into_iter().filter(|&root| !tree.is_tenant(root)) {
+        best = best.into_iter().chain(play(tree, usage, nominees, root)).min_by_key(order);
+    }
+    best
+}
+
+/// The winner among the members of `cohort`.
+fn play(tree: &QuotaTree, usage: &mut Usage, nominees: &[Claim], cohort: GroupId) -> Option<Claim> {
+    let mut best: Option<(Key, Claim)> = None;
+    for &child in tree.children(cohort) {
+        let entrant = match tree.is_tenant(child) {
+            true => nominees.iter().find(|nominee| nominee.tenant == child).copied(),
+            false => play(tree, usage, nominees, child),
+        };
+        let Some(claim) = entrant else { continue };
+        tree.add(usage, claim.tenant, claim.resource, claim.amount);
+        let borrows = tree.borrows(usage, claim.tenant, claim.resource);
+        let share = tree.share(usage, child, None);
+        tree.remove(usage, claim.tenant, claim.resource, claim.amount);
+        let key = (borrows, share, Reverse(claim.priority), claim.since, claim.job);
+        if best.as_ref().is_none_or(|(smallest, _)| key < *smallest) {
+            best = Some((key, claim));
+        }
+    }
+    best.map(|(_, claim)| claim)
+}

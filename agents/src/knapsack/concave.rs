@@ -1,0 +1,77 @@
+//! Knapsack groups whose every further step gains no more than the one before, in steps of one unit a group.
+//!
+//! Where all units are equal, taking the largest gains first is exact. Units of 1, 2, 4 and 8 accelerators are not equal but divide one another,
+//! and then it stays exact to settle the smallest unit first: what the larger units cannot use of the capacity goes to the best small steps,
+//! and the other small steps are tied, best first, into bundles as large as the next unit (sequential knapsack; Hartmann and Olmstead 1993).
+
+use std::cmp::Ordering;
+
+/// One group: a job that can grow by steps of `unit` accelerators.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Ladder<'a> {
+    /// Weight of each step, at least 1.
+    pub unit: u32,
+    /// What each step gains, none more than the one before. Steps that gain nothing are not taken.
+    pub gains: &'a [f64],
+}
+
+/// How many steps each group climbs for the largest sum of gains within `capacity`; `None` where units do not divide one another, or a gain grows.
+///
+/// Of equal gains the later group's comes first, as in [`super::Knapsack::solve`].
+pub fn concave(groups: &[Ladder<'_>], capacity: u32) -> Option<Vec<u32>> {
+    let grows = |gains: &[f64]| gains.windows(2).any(|pair| pair[1] > pair[0]);
+    let mut units: Vec<u32> = groups.iter().map(|group| group.unit).collect();
+    units.sort_unstable();
+    units.dedup();
+    let nested = units.first().is_none_or(|&unit| unit > 0) && units.windows(2).all(|pair| pair[1] % pair[0] == 0);
+    if !nested || groups.iter().any(|group| grows(group.gains)) {
+        return None;
+    }
+    let mut steps = vec![0; groups.len()];
+    let mut left = capacity;
+    let mut bundles: Vec<Bundle> = Vec::new();
+    for (at, &unit) in units.iter().enumerate() {
+        bundles.extend(groups.iter().enumerate().rev().filter(|(_, group)| group.unit == unit).flat_map(
+            |(index, group)| {
+                let gains = group.gains.iter().take_while(|gain| **gain > 0.0);
+                gains.map(move |&gain| Bundle { gain, groups: vec![index] })
+            },
+        ));
+        // Stable, so that the steps of one group and equal gains keep their order.
+        bundles.sort_by(|one, other| other.gain.partial_cmp(&one.gain).unwrap_or(Ordering::Equal));
+        let Some(&next) = units.get(at + 1) else {
+            take(&mut bundles, left / unit, &mut steps);
+            break;
+        };
+        let spare = left % next / unit;
+        left -= left % next;
+        take(&mut bundles, spare, &mut steps);
+        bundles = bundles.chunks(next.div_euclid(unit) as usize).map(Bundle::tie).collect();
+    }
+    Some(steps)
+}
+
+/// Steps of one or more groups that are taken together.
+#[derive(Clone, Debug)]
+struct Bundle {
+    gain: f64,
+    groups: Vec<usize>,
+}
+
+impl Bundle {
+    fn tie(parts: &[Self]) -> Self {
+        Self {
+            gain: parts.iter().map(|part| part.gain).sum(),
+            groups: parts.iter().flat_map(|part| part.groups.iter().copied()).collect(),
+        }
+    }
+}
+
+fn take(bundles: &mut Vec<Bundle>, count: u32, steps: &mut [u32]) {
+    let count = bundles.len().min(count as usize);
+    for bundle in bundles.drain(..count) {
+        for group in bundle.groups {
+            steps[group] += 1;
+        }
+    }
+}

@@ -1,0 +1,19 @@
+//! Capacity loaning: how many servers of the inference pool training may borrow, and which come back (Aryl, arXiv:2202.07896; Lyra, EuroSys'23).
+//!
+//! - [`lendable`]: the rule, from what services need.
+//! - [`cheapest`]: which servers to call back.
+//! - [`Orchestrator`]: applies both every few minutes, reactive or ahead of time as its outlook is.
+//! - [`Composite`]: inference scheduler, orchestrator and any training scheduler as one policy.
+//! - [`Variant`]: the same by name.
+
+mod composite;
+mod message;
+mod orchestrator;
+mod reclaim;
+mod variant;
+
+pub use composite::Composite;
+pub use message::{Body, Message, Party};
+pub use orchestrator::{Orchestrator, Terms, lendable};
+pub use reclaim::{Occupant, Returned, cheapest};
+pub use variant::{Variant, complete};

@@ -1,0 +1,94 @@
+//! Jobs that fail again and again wait longer each time, as Kubernetes restarts containers (`CrashLoopBackOff`): 10 s, twice as long
+//! after each failure, at most 5 min. A crash loop then costs others a bounded share of the queue's head.
+
+use goodput_env::job::JobId;
+use goodput_env::plan::Plan;
+use goodput_env::policy::Policy;
+use goodput_env::time::SimTime;
+use goodput_env::view::{Batching, ClusterView, Information, Restriction};
+
+use super::earlier;
+
+const FIRST: SimTime = SimTime::from_secs(10);
+const LONGEST: SimTime = SimTime::from_secs(300);
+
+/// A policy that does not see jobs that have just failed.
+pub struct BackOff {
+    inner: Box<dyn Policy>,
+    /// Jobs that failed: how often, and until when they wait. Ascending.
+    waiting: Vec<(JobId, u32, SimTime)>,
+    wake: Option<SimTime>,
+}
+
+impl std::fmt::Debug for BackOff {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("BackOff").field("waiting", &self.waiting).finish_non_exhaustive()
+    }
+}
+
+impl BackOff {
+    /// Around `inner`.
+    pub fn new(inner: Box<dyn Policy>) -> Self {
+        Self { inner, waiting: Vec::new(), wake: None }
+    }
+}
+
+/// How long a job waits after this many failures, at least one.
+fn delay(failures: u32) -> SimTime {
+    SimTime::from_millis((FIRST.as_millis() << (failures - 1).min(10)).min(LONGEST.as_millis()))
+}
+
+impl Policy for BackOff {
+    fn decide(&mut self, view: &ClusterView<'_>) -> Plan {
+        let now = view.now;
+        self.waiting.retain(|(job, ..)| view.job(*job).is_some());
+        for job in view.jobs().filter(|job| job.failures() > 0) {
+            let (id, failures) = (job.id(), job.failures());
+            let entry = (id, failures, now + delay(failures));
+            match self.waiting.binary_search_by_key(&id, |known| known.0) {
+                Ok(at) if self.waiting[at].1 < failures => self.waiting[at] = entry,
+                Ok(_) => {}
+                Err(at) => self.waiting.insert(at, entry),
+            }
+        }
+        let waits = |id: JobId| {
+            let known = self.waiting.binary_search_by_key(&id, |known| known.0);
+            known.is_ok_and(|at| self.waiting[at].2 > now)
+        };
+        let shown: Vec<JobId> =
+            view.jobs().filter(|job| job.gpus() > 0 || !waits(job.id())).map(|job| job.id()).collect();
+        self.wake = self.waiting.iter().map(|known| known.2).filter(|&until| until > now).min();
+        if shown.is_empty() {
+            return Plan::keep();
+        }
+        let part = Restriction { cluster: view.cluster().clone(), free: view.free().to_vec(), jobs: shown };
+        self.inner.decide(&view.within(&part))
+    }
+
+    fn wake_at(&self) -> Option<SimTime> {
+        earlier(self.wake, self.inner.wake_at())
+    }
+
+    fn batching(&self) -> Batching {
+        self.inner.batching()
+    }
+
+    fn information(&self) -> Information {
+        self.inner.information()
+    }
+
+    fn needs(&self) -> Information {
+        self.inner.needs()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn delays_double_up_to_five_minutes() {
+        let secs = |failures| delay(failures).as_millis() / 1000;
+        assert_eq!([1, 2, 3, 4, 5, 6, 60].map(secs), [10, 20, 40, 80, 160, 300, 300]);
+    }
+}

@@ -1,0 +1,21 @@
+//! Policies around policies that keep faults in bounds. Each shows the policy inside it a part of the cluster
+//! ([`goodput_env::view::Restriction`]), so any scheduler gains them without knowing, and they nest.
+//!
+//! - [`Reserve`]: key jobs have machines of their own, replaced at once when they fail.
+//! - [`Quarantine`]: nodes that fail again and again are left alone for a while.
+//! - [`BackOff`]: jobs that fail again and again wait longer each time.
+
+mod backoff;
+mod quarantine;
+mod reserve;
+
+pub use backoff::BackOff;
+pub use quarantine::Quarantine;
+pub use reserve::Reserve;
+
+use goodput_env::time::SimTime;
+
+/// The earlier of two times at which somebody wants to be asked.
+fn earlier(one: Option<SimTime>, other: Option<SimTime>) -> Option<SimTime> {
+    one.into_iter().chain(other).min()
+}

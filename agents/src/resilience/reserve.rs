@@ -1,0 +1,128 @@
+//! Reserved capacity for key jobs.
+//!
+//! Some nodes are for key jobs alone. When one of them fails, another node takes its place in the same decision and the jobs on it make
+//! way; so key jobs always find the capacity they were promised, as long as that much is in service at all, and whatever other jobs do
+//! (crash in loops, flood the queue) does not reach them. The price is capacity that idles when no key job wants it.
+
+use goodput_env::cluster::Cluster;
+use goodput_env::job::{JobId, JobRequest};
+use goodput_env::placement::Placement;
+use goodput_env::plan::Plan;
+use goodput_env::policy::Policy;
+use goodput_env::time::SimTime;
+use goodput_env::view::{Batching, ClusterView, Information, Restriction};
+
+use super::earlier;
+
+/// Two policies that share a cluster: one for key jobs on reserved nodes, one for all others on the rest.
+pub struct Reserve {
+    key: Box<dyn Policy>,
+    rest: Box<dyn Policy>,
+    gpus: u32,
+    is_key: fn(&JobRequest) -> bool,
+    /// By node.
+    reserved: Vec<bool>,
+    /// When jobs that had to make way are shown to their policy again.
+    again: Option<SimTime>,
+}
+
+impl std::fmt::Debug for Reserve {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Reserve").field("gpus", &self.gpus).finish_non_exhaustive()
+    }
+}
+
+impl Reserve {
+    /// Keeps whole nodes with at least `gpus` accelerators in service for the jobs that `is_key` names. A key job that wants more than
+    /// that never runs.
+    pub fn new(key: Box<dyn Policy>, rest: Box<dyn Policy>, gpus: u32, is_key: fn(&JobRequest) -> bool) -> Self {
+        Self { key, rest, gpus, is_key, reserved: Vec::new(), again: None }
+    }
+
+    /// Drafts nodes until enough is reserved, the ones with most free first; lets go of those that are not needed and have no key job.
+    fn draft(&mut self, view: &ClusterView<'_>) {
+        let nodes = &view.cluster().nodes;
+        self.reserved.resize(nodes.len(), false);
+        for (reserved, node) in self.reserved.iter_mut().zip(nodes) {
+            *reserved &= node.gpus > 0;
+        }
+        let mut busy = vec![false; nodes.len()];
+        for job in view.jobs().filter(|job| (self.is_key)(job.request())) {
+            job.state.placement.slices().iter().for_each(|slice| busy[slice.node as usize] = true);
+        }
+        let mut have: u32 =
+            nodes.iter().zip(&self.reserved).filter(|(_, held)| **held).map(|(node, _)| node.gpus).sum();
+        while have < self.gpus {
+            let candidates = (0..nodes.len()).filter(|&at| !self.reserved[at] && nodes[at].gpus > 0);
+            let Some(at) = candidates.max_by_key(|&at| (view.free()[at], std::cmp::Reverse(at))) else { break };
+            self.reserved[at] = true;
+            have += nodes[at].gpus;
+        }
+        for at in (0..nodes.len()).rev() {
+            if self.reserved[at] && !busy[at] && have - nodes[at].gpus >= self.gpus {
+                self.reserved[at] = false;
+                have -= nodes[at].gpus;
+            }
+        }
+    }
+}
+
+impl Policy for Reserve {
+    fn decide(&mut self, view: &ClusterView<'_>) -> Plan {
+        self.draft(view);
+        let mut plan = Plan::keep();
+        let mut free = view.free().to_vec();
+        let (mut key, mut rest) = (Vec::new(), Vec::new());
+        self.again = None;
+        for job in view.jobs() {
+            if (self.is_key)(job.request()) {
+                key.push(job.id());
+            } else if job.state.placement.slices().iter().any(|slice| self.reserved[slice.node as usize]) {
+                job.state.placement.slices().iter().for_each(|slice| free[slice.node as usize] += slice.gpus);
+                plan.set(job.id(), Placement::none());
+                self.again = Some(view.now + SimTime::from_secs(1));
+            } else {
+                rest.push(job.id());
+            }
+        }
+        let part = |jobs: Vec<JobId>, mine: bool| Restriction {
+            cluster: only(view.cluster(), |at| self.reserved[at] == mine),
+            free: free.iter().zip(&self.reserved).map(|(&free, &held)| if held == mine { free } else { 0 }).collect(),
+            jobs,
+        };
+        let (key, rest) = (part(key, true), part(rest, false));
+        if !key.jobs.is_empty() {
+            plan.changes.extend(self.key.decide(&view.within(&key)).changes);
+        }
+        if !rest.jobs.is_empty() {
+            plan.changes.extend(self.rest.decide(&view.within(&rest)).changes);
+        }
+        plan
+    }
+
+    fn wake_at(&self) -> Option<SimTime> {
+        earlier(self.again, earlier(self.key.wake_at(), self.rest.wake_at()))
+    }
+
+    fn batching(&self) -> Batching {
+        self.rest.batching()
+    }
+
+    fn information(&self) -> Information {
+        self.rest.information()
+    }
+
+    fn needs(&self) -> Information {
+        let (key, rest) = (self.key.needs(), self.rest.needs());
+        if key.allows(rest) { key } else { rest }
+    }
+}
+
+/// `cluster` with the accelerators of the nodes that `stays` names.
+fn only(cluster: &Cluster, stays: impl Fn(usize) -> bool) -> Cluster {
+    let mut part = cluster.clone();
+    for (at, node) in part.nodes.iter_mut().enumerate() {
+        node.gpus *= u32::from(stays(at));
+    }
+    part
+}

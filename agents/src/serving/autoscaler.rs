@@ -1,0 +1,120 @@
+//! How many replicas a service should have.
+//!
+//! The rule is that of the Kubernetes horizontal autoscaler, whose defaults are ours: replicas in proportion to utilisation over its target, no change
+//! within 10 % of the target, and down only to the most that was wanted in the last five minutes. On top of it comes the objective: as many
+//! replicas as the queueing model asks for to keep it.
+
+use std::collections::VecDeque;
+
+use goodput_env::model::serving::Fleet;
+use goodput_env::time::SimTime;
+use goodput_env::view::{ClusterView, Information, ServiceView};
+
+use super::{Now, Outlook};
+
+/// Settings.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Scaling {
+    /// Share of a replica's throughput that is to be used, in (0, 1].
+    pub utilisation: f64,
+    /// No change while utilisation is within this of its target, relative.
+    pub tolerance: f64,
+    /// Down only to the most that was wanted within this time.
+    pub calm: SimTime,
+}
+
+impl Default for Scaling {
+    fn default() -> Self {
+        Self { utilisation: 0.7, tolerance: 0.1, calm: SimTime::from_secs(300) }
+    }
+}
+
+/// Replicas on accelerators of type `kind` that `rate` requests per second need: to stay at `utilisation` and to keep the objective.
+pub fn needed(service: &ServiceView<'_>, kind: u16, rate: f64, utilisation: f64) -> u32 {
+    let (min, max) = service.replica_limits();
+    let Some(profile) = service.profile(kind) else { return min };
+    let throughput = profile.throughput() * utilisation;
+    if rate <= 0.0 || throughput <= 0.0 {
+        return min;
+    }
+    let mut count = ((rate / throughput).ceil() as u32).clamp(min.max(1), max.max(1));
+    let demand = service.demand(rate);
+    // One minute at that rate; requests are counted in millionths.
+    let requests = (rate * 60.0 * 1e6) as u64;
+    let allowed = (requests as f64 * (1.0 - service.slo().target)) as u64;
+    while count < max {
+        let fleet = Fleet(std::iter::once((profile, count)).collect());
+        if fleet.interval(&demand, 0, requests, 60.0).violated <= allowed {
+            break;
+        }
+        count += 1;
+    }
+    count.clamp(min, max)
+}
+
+/// Replicas of each service over time.
+pub struct Autoscaler {
+    outlook: Box<dyn Outlook>,
+    scaling: Scaling,
+    /// By service: what was wanted when, ascending in time and descending in number.
+    wanted: Vec<VecDeque<(SimTime, u32)>>,
+}
+
+impl Default for Autoscaler {
+    fn default() -> Self {
+        Self::new(Box::new(Now), Scaling::default())
+    }
+}
+
+impl Autoscaler {
+    /// Scales to the highest rate that `outlook` expects until a replica started now would be warm.
+    pub fn new(outlook: Box<dyn Outlook>, scaling: Scaling) -> Self {
+        Self { outlook, scaling, wanted: Vec::new() }
+    }
+
+    /// The least that has to be known.
+    pub fn needs(&self) -> Information {
+        self.outlook.needs()
+    }
+
+    /// Utilisation that it aims for.
+    pub fn utilisation(&self) -> f64 {
+        self.scaling.utilisation
+    }
+
+    /// Replicas that `service` should have now.
+    pub fn desired(&mut self, view: &ClusterView<'_>, service: &ServiceView<'_>) -> u32 {
+        let Some(kind) = kind_for(view, service) else { return service.replica_limits().0 };
+        let warm = view.now + service.cold_start() + service.history_step();
+        let rate = self.outlook.peak(service, warm).max(service.rate());
+        let now = service.state.lasting().count() as u32;
+        let target = needed(service, kind, rate, self.scaling.utilisation);
+        let capacity = service.profile(kind).map_or(0.0, |profile| profile.throughput()) * f64::from(now);
+        let off = rate / (capacity * self.scaling.utilisation) - 1.0;
+        // A little too much is left alone; too little for the objective never is.
+        let target = if target < now && off.abs() <= self.scaling.tolerance { now } else { target };
+        self.calm_down(service.id().index(), view.now, target)
+    }
+
+    fn calm_down(&mut self, service: usize, now: SimTime, target: u32) -> u32 {
+        if self.wanted.len() <= service {
+            self.wanted.resize_with(service + 1, VecDeque::new);
+        }
+        let wanted = &mut self.wanted[service];
+        while wanted.back().is_some_and(|(_, count)| *count <= target) {
+            wanted.pop_back();
+        }
+        wanted.push_back((now, target));
+        while wanted.front().is_some_and(|(at, _)| *at + self.scaling.calm < now) {
+            wanted.pop_front();
+        }
+        wanted.front().map_or(target, |(_, count)| *count)
+    }
+}
+
+/// The accelerator type to count with: of those it can run on the one of the first server that serves.
+pub(crate) fn kind_for(view: &ClusterView<'_>, service: &ServiceView<'_>) -> Option<u16> {
+    use goodput_env::cluster::Pool;
+    let nodes = view.cluster().nodes.iter().filter(|node| node.pool != Pool::Training && node.gpus > 0);
+    nodes.map(|node| node.accelerator).find(|&kind| service.profile(kind).is_some())
+}

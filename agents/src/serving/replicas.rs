@@ -1,0 +1,86 @@
+//! Which servers gain or lose replicas: packed on few, the lowest ids first, so that whole servers stay empty and can be lent.
+
+use goodput_env::cluster::NodeId;
+use goodput_env::plan::Plan;
+use goodput_env::view::{ClusterView, ServiceView};
+
+/// Free room for replicas, spent while a plan is made.
+#[derive(Clone, Debug, Default)]
+pub struct Replicas {
+    free: Vec<u32>,
+}
+
+impl Replicas {
+    /// Starts from what is free now and after `plan`'s loans: nothing on servers it lends, all of those in `home`, which it calls back and
+    /// empties.
+    pub fn reset(&mut self, view: &ClusterView<'_>, plan: &Plan, home: &[NodeId]) {
+        let nodes = 0..view.cluster().nodes.len() as NodeId;
+        self.free.clear();
+        self.free.extend(nodes.map(|node| view.free_for_service(node)));
+        plan.lend.iter().for_each(|&node| self.free[node as usize] = 0);
+        home.iter().for_each(|&node| self.free[node as usize] = view.cluster().nodes[node as usize].gpus);
+    }
+
+    /// Takes `service` to `target` replicas, or as near as there is room.
+    pub fn scale(&mut self, view: &ClusterView<'_>, service: &ServiceView<'_>, target: u32, plan: &mut Plan) {
+        let mut by_node: Vec<(NodeId, u32)> = Vec::new();
+        for replica in service.state.lasting() {
+            match by_node.iter_mut().find(|(node, _)| *node == replica.node) {
+                Some((_, count)) => *count += 1,
+                None => by_node.push((replica.node, 1)),
+            }
+        }
+        let now: u32 = by_node.iter().map(|(_, count)| count).sum();
+        if target < now {
+            shrink(view, service, &mut by_node, now - target, plan);
+        } else if target > now {
+            self.grow(view, service, &by_node, target - now, plan);
+        }
+    }
+
+    fn grow(
+        &mut self,
+        view: &ClusterView<'_>,
+        service: &ServiceView<'_>,
+        by_node: &[(NodeId, u32)],
+        more: u32,
+        plan: &mut Plan,
+    ) {
+        let gpus = service.gpus_per_replica().max(1);
+        let nodes = &view.cluster().nodes;
+        let mut left = more;
+        while left > 0 {
+            // Started servers before empty ones, the fullest first, then the lowest id.
+            let fits = (0..nodes.len()).filter(|&node| self.free[node] >= gpus);
+            let fits = fits.filter(|&node| service.profile(nodes[node].accelerator).is_some());
+            let Some(node) = fits.min_by_key(|&node| (self.free[node] == nodes[node].gpus, self.free[node], node))
+            else {
+                return;
+            };
+            let count = (self.free[node] / gpus).min(left);
+            self.free[node] -= count * gpus;
+            left -= count;
+            let before = by_node.iter().find(|(known, _)| *known == node as NodeId).map_or(0, |(_, count)| *count);
+            plan.scale(service.id(), node as NodeId, before + count);
+        }
+    }
+}
+
+/// Takes replicas off the servers with the least on them, of those the highest id first.
+fn shrink(
+    view: &ClusterView<'_>,
+    service: &ServiceView<'_>,
+    by_node: &mut [(NodeId, u32)],
+    fewer: u32,
+    plan: &mut Plan,
+) {
+    by_node.sort_by_key(|&(node, _)| (view.served_on(node), std::cmp::Reverse(node)));
+    let mut left = fewer;
+    for &mut (node, count) in by_node {
+        let gone = count.min(left);
+        left -= gone;
+        if gone > 0 {
+            plan.scale(service.id(), node, count - gone);
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! Key jobs keep their promise when nodes are lost, bad nodes are left alone, and one tenant's crashes do not reach another.
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
+mod support;
+
+use std::sync::Arc;
+
+use goodput_agents::heuristic::by_name;
+use goodput_agents::resilience::{BackOff, Quarantine, Reserve};
+use goodput_env::cluster::Cluster;
+use goodput_env::job::{JobSpec, Workload};
+use goodput_env::model::fault::{Bugs, Cause, Lemons, LogNormal, Scripted};
+use goodput_env::model::{Checkpointing, FaultModel, SwitchCost};
+use goodput_env::policy::Policy;
+use goodput_env::sim::{JobRecord, Outcome, Scenario, SimOptions, Simulator};
+use goodput_env::time::SimTime;
+use goodput_env::view::Information;
+use support::fixed;
+
+const KEY: u32 = 1;
+
+fn of_tenant(tenant: u32, mut job: JobSpec) -> JobSpec {
+    job.request.tenant = tenant;
+    job
+}
+
+fn options(faults: Option<FaultModel>) -> SimOptions {
+    SimOptions {
+        switch_cost: SwitchCost::Constant { millis: 30_000 },
+        information: Information::Oracle,
+        faults,
+        checkpoint: Some(Checkpointing::default()),
+        ..SimOptions::standard()
+    }
+}
+
+fn run(policy: &mut dyn Policy, nodes: u32, jobs: Vec<JobSpec>, options: SimOptions) -> Outcome {
+    let cluster = Arc::new(Cluster::homogeneous(nodes, 8));
+    let scenario = Scenario::new(cluster, Arc::new(Workload::new(Vec::new(), jobs)), options, 5);
+    Simulator::new(Arc::new(scenario)).run(policy).unwrap()
+}
+
+fn fifo() -> Box<dyn Policy> {
+    by_name("fifo", 0).unwrap()
+}
+
+fn reserve(gpus: u32) -> Reserve {
+    Reserve::new(fifo(), by_name("srtf", 0).unwrap(), gpus, |request| request.tenant == KEY)
+}
+
+/// A key job of eight accelerators for ten minutes every half hour, among more other work than the cluster can take.
+fn crowded() -> Vec<JobSpec> {
+    let key = (0..40).map(|at| of_tenant(KEY, fixed(&format!("key-{at}"), 8, 600, 1800 * at)));
+    let rest = (0..400).map(|at| fixed(&format!("rest-{at}"), 1 + (at % 12) as u32, 7200, 150 * at));
+    key.chain(rest).collect()
+}
+
+/// Ten per cent of the nodes are lost for the whole run, one of them reserved.
+fn tenth_of_20_lost() -> FaultModel {
+    let lost = |at_secs, node| Scripted { at_secs, cause: Cause::Node, node, lasts_secs: None };
+    FaultModel::scripted(vec![lost(4000.0, 0), lost(10_000.0, 7)])
+}
+
+fn jcts(jobs: &[JobSpec], outcome: &Outcome, tenant: u32) -> Vec<f64> {
+    let of = |record: &&JobRecord| jobs[record.job.index()].request.tenant == tenant;
+    outcome.jobs.iter().filter(of).filter_map(|record| Some(record.jct()?.as_secs_f64())).collect()
+}
+
+/// Completion within 1.5 times the run time.
+fn slo_met(jcts: &[f64]) -> f64 {
+    jcts.iter().filter(|&&jct| jct <= 900.0).count() as f64 / jcts.len() as f64
+}
+
+#[test]
+fn key_jobs_keep_their_slo_when_a_tenth_of_the_nodes_is_lost() {
+    let mut jobs = crowded();
+    jobs.sort_by_key(|job| job.request.submit);
+    let with = run(&mut reserve(16), 20, jobs.clone(), options(Some(tenth_of_20_lost())));
+    let without = run(&mut *fifo(), 20, jobs.clone(), options(Some(tenth_of_20_lost())));
+    let (kept, lost) = (jcts(&jobs, &with, KEY), jcts(&jobs, &without, KEY));
+    assert_eq!((kept.len(), slo_met(&kept)), (40, 1.0), "{kept:?}");
+    assert!(slo_met(&lost) < 0.5, "{lost:?}");
+    assert!(with.jobs.iter().all(|job| job.finish.is_some()));
+}
+
+#[test]
+fn nodes_that_fail_again_and_again_are_left_alone() {
+    let lemons = FaultModel {
+        mtbf_hours: 3000.0,
+        lemons: Some(Lemons { share: 0.08, factor: 300.0 }),
+        repair: LogNormal { median_secs: 600.0, sigma: 0.5 },
+        ..FaultModel::default()
+    };
+    let jobs: Vec<JobSpec> = (0..120).map(|at| fixed(&format!("j{at}"), 16, 40_000, 3000 * at)).collect();
+    let hits = |policy: &mut dyn Policy| {
+        let outcome = run(policy, 24, jobs.clone(), options(Some(lemons.clone())));
+        assert!(!outcome.truncated);
+        (outcome.jobs.iter().map(|job| job.faults.hits).sum::<u32>(), outcome.hardware)
+    };
+    let (plain, _) = hits(&mut *fifo());
+    let day = SimTime::from_secs(86_400);
+    let mut quarantine = Quarantine::new(fifo(), 3, day, SimTime::from_secs(7 * 86_400));
+    let (spared, hardware) = hits(&mut quarantine);
+    assert!(hardware.nodes > 20);
+    assert!(plain > 2 * spared, "{plain} without, {spared} with quarantine");
+}
+
+#[test]
+fn a_crash_loop_and_a_flood_do_not_reach_the_honest_tenant() {
+    // Long enough to be measured, few enough to fit into the reserve.
+    let honest = || (0..30).map(|at| of_tenant(KEY, fixed(&format!("b{at}"), 8, 3000, 2000 * at)));
+    let attack = || (0..3000).map(|at| of_tenant(0, fixed(&format!("a{at}"), 4, 4000, 10 * at)));
+    let bugs = Bugs { share: 1.0, tenant: Some(0), retries: 3, after: LogNormal { median_secs: 30.0, sigma: 1.0 } };
+    let crash = FaultModel { bugs: Some(bugs), ..FaultModel::scripted(Vec::new()) };
+    let mean = |policy: &mut dyn Policy, mut jobs: Vec<JobSpec>| {
+        jobs.sort_by_key(|job| job.request.submit);
+        let outcome = run(policy, 8, jobs.clone(), options(Some(crash.clone())));
+        let honest = jcts(&jobs, &outcome, KEY);
+        assert_eq!(honest.len(), 30);
+        honest.iter().sum::<f64>() / 30.0
+    };
+    let alone = mean(&mut BackOff::new(Box::new(reserve(16))), honest().collect());
+    let attacked = mean(&mut BackOff::new(Box::new(reserve(16))), honest().chain(attack()).collect());
+    let index = attacked / alone;
+    assert!(index <= 1.02, "isolation index {index}");
+    let unprotected = mean(&mut *fifo(), honest().chain(attack()).collect()) / mean(&mut *fifo(), honest().collect());
+    assert!(unprotected > 1.02, "{unprotected}");
+}

@@ -1,0 +1,84 @@
+//! Jobs of which only a duration is known, as production traces have them: heavy-tailed, some of them elastic.
+//!
+//! Durations are log-normal, the usual fit to traces of training jobs. Elastic jobs scale linearly, as the simulations of Aryl and Lyra assume
+//! (arXiv:2202.07896; EuroSys'23). Their trace is private: the default widths and durations are ours, chosen so that the mean job takes about
+//! sixteen accelerator hours and most jobs take minutes on one or two.
+
+use goodput_env::job::Elasticity;
+use goodput_env::time::SimTime;
+use rand::RngExt;
+use rand_chacha::ChaCha8Rng;
+use rand_distr::{Distribution, StandardNormal};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{SynthError, check, cumulative, pick};
+
+/// Settings.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "snake_case", deny_unknown_fields)]
+pub struct Lengths {
+    /// Median duration on the requested accelerators, seconds.
+    pub median_secs: f64,
+    /// Standard deviation of the logarithm of the duration.
+    pub sigma: f64,
+    /// No job is longer, seconds.
+    pub longest_secs: f64,
+    /// Accelerators asked for and how often; shares need not sum to 1.
+    pub widths: Vec<(u32, f64)>,
+    /// Share of jobs that are elastic.
+    pub elastic_share: f64,
+    /// An elastic job runs on what it asked for up to so many times that.
+    pub elastic_range: u32,
+}
+
+impl Default for Lengths {
+    fn default() -> Self {
+        Self {
+            median_secs: 1800.0,
+            sigma: 1.95,
+            longest_secs: 3.0 * 86_400.0,
+            widths: vec![(1, 0.45), (2, 0.15), (4, 0.15), (8, 0.15), (16, 0.07), (32, 0.03)],
+            elastic_share: 0.2,
+            elastic_range: 2,
+        }
+    }
+}
+
+/// What there is to know of one job.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Length {
+    pub duration: SimTime,
+    pub gpus: u32,
+    pub elasticity: Elasticity,
+}
+
+impl Lengths {
+    pub(super) fn check(&self) -> Result<(), SynthError> {
+        check("lengths.median_secs", self.median_secs, 1.0..=1e8, "1 to 100000000")?;
+        check("lengths.sigma", self.sigma, 0.0..=5.0, "0 to 5")?;
+        check("lengths.longest_secs", self.longest_secs, 1.0..=1e9, "1 to 1000000000")?;
+        check("lengths.elastic_share", self.elastic_share, 0.0..=1.0, "0 to 1")?;
+        check("lengths.elastic_range", f64::from(self.elastic_range), 1.0..=1024.0, "1 to 1024")?;
+        let total: f64 = self.widths.iter().map(|width| width.1).sum();
+        check("lengths.widths", total, f64::MIN_POSITIVE..=1e9, "at least one width with a share above 0")?;
+        for &(gpus, share) in &self.widths {
+            check("lengths.widths", f64::from(gpus), 1.0..=65_536.0, "1 to 65536 accelerators")?;
+            check("lengths.widths", share, 0.0..=1e9, "shares of at least 0")?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn draw(&self, rng: &mut ChaCha8Rng) -> Length {
+        let normal: f64 = StandardNormal.sample(rng);
+        let secs = (self.median_secs * (self.sigma * normal).exp()).clamp(1.0, self.longest_secs.max(1.0));
+        let widths = cumulative(self.widths.iter().map(|width| width.1));
+        let gpus = self.widths.get(pick(rng, &widths)).map_or(1, |width| width.0);
+        let elastic = rng.random::<f64>() < self.elastic_share && self.elastic_range > 1;
+        let elasticity = match elastic {
+            true => Elasticity::Elastic { min: gpus, max: gpus.saturating_mul(self.elastic_range) },
+            false => Elasticity::Rigid,
+        };
+        Length { duration: SimTime::from_secs_f64(secs), gpus, elasticity }
+    }
+}

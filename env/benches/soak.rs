@@ -1,0 +1,13 @@
+//! Ten million events of random runs with everything on, every rule of conservation checked at every decision.
+//! Run with `cargo xtask bench soak`.
+#![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
+#[path = "../tests/support/mod.rs"]
+mod support;
+
+use std::time::Instant;
+
+fn main() {
+    let start = Instant::now();
+    let tally = support::soak::storms(10_000_000);
+    println!("{tally:?} in {:.0} s", start.elapsed().as_secs_f64());
+}

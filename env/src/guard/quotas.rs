@@ -1,0 +1,82 @@
+//! Whether a plan keeps tenants within their quotas.
+
+use super::Violation;
+use crate::cluster::Cluster;
+use crate::job::JobId;
+use crate::placement::Placement;
+use crate::plan::Plan;
+use crate::tenant::{QuotaTree, Usage};
+use crate::view::ClusterView;
+
+/// Who uses what before and after a plan. Used in runs with quotas only, where it looks at every active job.
+#[derive(Clone, Debug, Default)]
+pub(super) struct QuotaCheck {
+    before: Usage,
+    after: Usage,
+}
+
+impl QuotaCheck {
+    /// A tenant may keep what it holds when its quota shrinks, but it comes to hold more of a type only within what is available to it.
+    pub(super) fn check(
+        &mut self,
+        view: &ClusterView<'_>,
+        plan: &Plan,
+        tree: &QuotaTree,
+        violations: &mut Vec<Violation>,
+    ) {
+        let cluster = view.cluster();
+        let tenant_of = |job: JobId| view.job(job).map_or(0, |job| job.request().tenant as usize);
+        self.before.reset(tree);
+        for job in view.jobs().filter(|job| counts(job.id(), job.state.partner)) {
+            if let Some((kind, gpus)) = holding(cluster, &job.state.placement)
+                && (job.request().tenant as usize) < tree.tenants()
+            {
+                tree.add(&mut self.before, job.request().tenant as usize, kind, gpus);
+            }
+        }
+        self.after.clone_from(&self.before);
+        for change in &plan.changes {
+            let (tenant, state) = (tenant_of(change.job), view.job(change.job).map(|job| job.state));
+            let held = state.filter(|state| counts(change.job, state.partner));
+            if let Some((kind, gpus)) = held.and_then(|state| holding(cluster, &state.placement))
+                && tenant < tree.tenants()
+            {
+                tree.remove(&mut self.after, tenant, kind, gpus);
+            }
+        }
+        for change in plan.changes.iter().filter(|change| counts(change.job, change.partner)) {
+            let tenant = tenant_of(change.job);
+            let Some((kind, gpus)) = holding(cluster, &change.placement) else { continue };
+            if tenant < tree.tenants() {
+                tree.add(&mut self.after, tenant, kind, gpus);
+            } else {
+                violations.push(excess(cluster, tenant, kind, gpus));
+            }
+        }
+        for tenant in 0..tree.tenants() {
+            for kind in 0..tree.resources() {
+                let grows = tree.used(&self.after, tenant, kind) > tree.used(&self.before, tenant, kind);
+                let left = tree.available(&self.after, tenant, kind);
+                if grows && left < 0 {
+                    violations.push(excess(cluster, tenant, kind, left.unsigned_abs()));
+                }
+            }
+        }
+    }
+}
+
+/// What two jobs share counts once, for the first of them.
+fn counts(job: JobId, partner: Option<JobId>) -> bool {
+    partner.is_none_or(|partner| job < partner)
+}
+
+/// Type and number of the accelerators.
+fn holding(cluster: &Cluster, placement: &Placement) -> Option<(usize, u64)> {
+    let first = cluster.nodes.get(placement.slices().first()?.node as usize)?;
+    Some((usize::from(first.accelerator), u64::from(placement.gpus())))
+}
+
+fn excess(cluster: &Cluster, tenant: usize, kind: usize, excess: u64) -> Violation {
+    let accelerator = cluster.types.get(kind).map_or_else(String::new, |of| of.name.clone());
+    Violation::Quota { tenant: tenant as u32, accelerator, excess }
+}

@@ -1,0 +1,158 @@
+//! What a change of allocation costs: the job holds its accelerators for a while and makes no progress.
+//!
+//! Published schedulers disagree on this by an order of magnitude (ImageNet: 30, 35 or 250 s), and their gains depend on it; so it is named in the
+//! configuration of every run, and a comparison prints it. A model says what each event costs and, where that is known or can be derived, what the time goes into.
+
+mod components;
+mod event;
+mod listed;
+pub mod pipeline;
+mod tables;
+
+pub use components::{Components, PARTS};
+pub use event::{Switch, SwitchEvent};
+pub use listed::{NAMED, Named};
+
+use rand::RngExt;
+use serde::{Deserialize, Serialize};
+
+use crate::seed::{Stream, keyed};
+use tables::Table;
+
+/// A switch cost model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum SwitchCost {
+    /// Reallocation is free: an upper bound of what a scheduler can gain.
+    Zero,
+    /// The same delay for every application and every change.
+    Constant {
+        /// Delay in milliseconds.
+        millis: i64,
+    },
+    /// A delay drawn anew for each restart, uniformly.
+    Range {
+        /// Shortest, milliseconds.
+        min_millis: i64,
+        /// Longest, milliseconds.
+        max_millis: i64,
+    },
+    /// What the Sia artifact charges for a restart, by application (SOSP'23, `sia-simulator/applications.py`).
+    SiaFull,
+    /// What the deployed Sia believes a restart costs, by application (SOSP'23, `adaptdl_sched/policy/mip.py`).
+    SiaPolicy,
+    /// What Sia's simulated policy believes a restart costs (SOSP'23, `sia-simulator/sia.py`): neither of the two above.
+    SiaSimulatedPolicy,
+    /// A cold start by application (DeepBoot artifact, `APPLICATIONS_DELAY`).
+    DeepbootFull,
+    /// One delay for all applications (DeepBoot artifact, `APPLICATIONS_DELAY_BACKUP`).
+    DeepbootUniform,
+    /// Adaptive fast elasticity (DeepBoot artifact, `calculate_rescale_time`): what is running is reused. Growing pays the cold part in proportion to the
+    /// new accelerators, shrinking the warm part, moving everything.
+    DeepbootAfe,
+    /// Cold start of a serving replica (DeepBoot artifact).
+    DeepbootInfer,
+    /// Overlapped resizes (CoDDL, the executor of AFS): growing takes the start-up of new workers, in which only new accelerators are idle, shrinking nothing.
+    Coddl,
+    /// PipeSwitch (OSDI'20): contexts are initialised in advance and the model is moved in a pipeline.
+    PipeSwitch,
+    /// The next process is alive already (PipeSwitch, OSDI'20).
+    StopNext,
+    /// Both processes share the device (PipeSwitch, OSDI'20).
+    Mps,
+    /// A new process (PipeSwitch, OSDI'20).
+    KillRestart,
+    /// Checkpoint to storage and start from there, part by part as in Tiresias (NSDI'19): save, container, build, restore, warm-up.
+    Checkpoint {
+        /// Bandwidth of the storage, MB/s.
+        megabytes_per_sec: u32,
+    },
+}
+
+impl SwitchCost {
+    /// Pollux: checkpoint, restart and restore take 30 s for every application (artifact `simulator.py`).
+    pub const POLLUX: Self = Self::Constant { millis: 30_000 };
+    /// The range of restarts that is quoted for DeepBoot's testbed.
+    pub const SEED_RANGE: Self = Self::Range { min_millis: 20_000, max_millis: 100_000 };
+
+    /// Through storage of this bandwidth, MB/s.
+    #[must_use]
+    pub const fn checkpoint(megabytes_per_sec: u32) -> Self {
+        Self::Checkpoint { megabytes_per_sec }
+    }
+
+    /// Names that [`by_name`](Self::by_name) knows, for error messages.
+    pub fn names() -> Vec<&'static str> {
+        NAMED.iter().map(|named| named.name).collect()
+    }
+
+    /// The model published under this name, or `None` if it is not one of [`NAMED`].
+    #[must_use]
+    pub fn by_name(name: &str) -> Option<Self> {
+        NAMED.iter().find(|named| named.name == name).map(|named| named.cost)
+    }
+
+    /// What the time of `switch` goes into. Leaving is free: its cost is charged when accelerators come back, while they are held.
+    #[must_use]
+    pub fn components(&self, switch: &Switch<'_>) -> Components {
+        let (name, from, to) = (switch.application, switch.from, switch.to);
+        let event = match switch.event() {
+            None | Some(SwitchEvent::Preempt) => return Components::default(),
+            Some(event) => event,
+        };
+        let secs = |table: Table| Components::unsplit(1000 * tables::look_up(table, name));
+        match (*self, event) {
+            (Self::Zero, _) => Components::default(),
+            (Self::Constant { millis }, _) => Components::unsplit(millis),
+            (Self::Range { min_millis, max_millis }, _) => Components::unsplit(i64::midpoint(min_millis, max_millis)),
+            (Self::SiaFull, _) => secs(tables::SIA_FULL),
+            (Self::SiaPolicy, _) => secs(tables::SIA_POLICY),
+            (Self::SiaSimulatedPolicy, _) => secs(tables::SIA_SIMULATED_POLICY),
+            (Self::DeepbootUniform, _) => secs(tables::DEEPBOOT_UNIFORM),
+            (Self::DeepbootInfer, _) => secs(tables::DEEPBOOT_INFER),
+            (Self::DeepbootAfe, SwitchEvent::Grow) => tables::growing(name, from, to),
+            (Self::DeepbootAfe, SwitchEvent::Shrink) => tables::warm_start(name),
+            (Self::Coddl, SwitchEvent::Grow) => Components { model_init: 0, ..tables::cold_start(name) },
+            (Self::Coddl, SwitchEvent::Shrink) => Components::default(),
+            (Self::DeepbootFull | Self::DeepbootAfe | Self::Coddl, _) => tables::cold_start(name),
+            (Self::PipeSwitch, _) => Components::unsplit(tables::PIPESWITCH.millis(name)),
+            (Self::StopNext, _) => Components::unsplit(tables::STOP_NEXT.millis(name)),
+            (Self::Mps, _) => Components::unsplit(tables::MPS.millis(name)),
+            (Self::KillRestart, _) => Components::unsplit(tables::KILL_RESTART.millis(name)),
+            (Self::Checkpoint { .. }, SwitchEvent::Cold) => tables::cold_start(name),
+            (Self::Checkpoint { megabytes_per_sec }, _) => {
+                let transfer = tables::transfer_millis(name, megabytes_per_sec);
+                let warm_up = tables::warm_start(name).model_init;
+                Components { save: transfer, restore: transfer, warm_up, ..tables::cold_start(name) }
+            }
+        }
+    }
+
+    /// Milliseconds for which `application` stands still when its allocation goes from `from` to `to` accelerators; the expected value where it is drawn.
+    ///
+    /// `moved` tells a change of nodes at an equal count from no change at all. Without accelerators before, it is a cold start.
+    #[must_use]
+    pub fn cost_millis(&self, application: &str, from: u32, to: u32, moved: bool) -> i64 {
+        self.components(&Switch { application, from, to, moved, started: from > 0 }).total()
+    }
+
+    /// The same for one job's restart number `restart` of a run with this master seed: drawn from a stream of its own where the model draws, so that a restart
+    /// costs the same whatever happened to other jobs.
+    #[must_use]
+    pub fn drawn_millis(&self, switch: &Switch<'_>, master: u64, job: u32, restart: u32) -> i64 {
+        let expected = self.components(switch).total();
+        match *self {
+            Self::Range { min_millis, max_millis } if expected > 0 => {
+                let key = u64::from(job) << 32 | u64::from(restart);
+                keyed(master, Stream::Switching, key).random_range(min_millis..=max_millis.max(min_millis))
+            }
+            _ => expected,
+        }
+    }
+
+    /// Whether the model is of a system in which a running job goes on while its size changes.
+    #[must_use]
+    pub fn overlaps(&self) -> bool {
+        *self == Self::Coddl
+    }
+}

@@ -1,0 +1,286 @@
+//! What faults do to a run.
+//!
+//! A fault takes accelerators out of the books and stops every job on them. The job goes back to its last checkpoint
+//! ([`super::saving`]) and loses what it did since. A rigid job waits for a new place; an elastic one that can run on what is left of its
+//! placement starts again there at once. Either start costs what the run's switch cost says. What is repaired is free again.
+//!
+//! A node's bad network stretches the time that distributed jobs on it take to synchronise; jobs without a model of it are not
+//! touched. While the scheduler is away jobs run on and nothing is decided.
+//!
+//! A fault looks at all active jobs to find those it hits: faults are hours apart, and an index by node would cost every placement.
+
+use smallvec::SmallVec;
+
+use super::events::{Event, EventKind};
+use super::health::Hardware;
+use super::{Phase, SimError, Simulator};
+use crate::cluster::NodeId;
+use crate::job::{JobId, Work};
+use crate::model::fault::Cause;
+use crate::placement::Placement;
+use crate::plan::Change;
+use crate::time::SimTime;
+
+impl Simulator {
+    /// When the hardware changes next, as long as that can matter to anybody.
+    pub(super) fn next_fault(&self, arrival: SimTime) -> SimTime {
+        let Some(health) = &self.health else { return SimTime::NEVER };
+        let nobody = self.table.active().is_empty() && arrival == SimTime::NEVER;
+        if nobody || self.has_stalled(arrival) { SimTime::NEVER } else { health.next() }
+    }
+
+    /// Whether the scheduler is away.
+    pub(super) fn is_headless(&self) -> bool {
+        self.health.as_ref().is_some_and(|health| health.scheduler_back > self.now)
+    }
+
+    /// Whether accelerators will come back.
+    pub(super) fn awaits_repair(&self) -> bool {
+        self.health.as_ref().is_some_and(|health| health.repairs > 0)
+    }
+
+    /// The next thing happens to the hardware.
+    pub(super) fn hardware_due(&mut self) -> Result<(), SimError> {
+        self.events += 1;
+        let scenario = self.scenario.clone();
+        let (Some(health), Some(model)) = (self.health.as_mut(), &scenario.options.faults) else { return Ok(()) };
+        let Some((what, node)) = health.pop() else { return Ok(()) };
+        let at = node as usize;
+        match what {
+            Hardware::SchedulerBack => self.trigger.fault = true,
+            Hardware::AcceleratorBack => {
+                health.broken[at] -= 1;
+                self.restore(node);
+            }
+            Hardware::NodeBack => {
+                health.down[at] -= 1;
+                self.restore(node);
+            }
+            Hardware::NetworkBack => {
+                health.slow[at] -= 1;
+                self.retime(node)?;
+            }
+            Hardware::Scripted(index) => {
+                let fault = model.script[index as usize];
+                let lasts = fault.lasts_secs.map_or(SimTime::NEVER, SimTime::from_secs_f64);
+                self.strike(node, fault.cause, 0.0, lasts)?;
+            }
+            Hardware::Random(number) => {
+                let gpus = scenario.cluster.nodes[at].gpus;
+                let draw = |number| model.strike(scenario.seed, node, number, gpus);
+                let (Some(fault), Some(next)) = (draw(number), draw(number + 1)) else { return Ok(()) };
+                let whole_again = if fault.cause == Cause::Node { fault.lasts } else { SimTime::ZERO };
+                let at = self.now.saturating_add(whole_again).saturating_add(next.gap);
+                health.push(at, Hardware::Random(number + 1), node);
+                self.strike(node, fault.cause, fault.victim, fault.lasts)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn strike(&mut self, node: NodeId, cause: Cause, victim: f64, lasts: SimTime) -> Result<(), SimError> {
+        let until = self.now.saturating_add(lasts);
+        let at = node as usize;
+        let Some(health) = self.health.as_mut() else { return Ok(()) };
+        if cause == Cause::Scheduler {
+            health.record.schedulers += 1;
+            health.scheduler_back = health.scheduler_back.max(until);
+            health.push(until, Hardware::SchedulerBack, node);
+            return Ok(());
+        }
+        let Some(in_service) = health.cluster.nodes.get(at).map(|node| node.gpus) else { return Ok(()) };
+        match cause {
+            Cause::Network => {
+                health.record.networks += 1;
+                health.slow[at] += 1;
+                health.push(until, Hardware::NetworkBack, node);
+                self.retime(node)
+            }
+            Cause::Accelerator if in_service > 0 => {
+                health.record.accelerators += 1;
+                health.broken[at] += 1;
+                health.push(until, Hardware::AcceleratorBack, node);
+                let hit = self.holder(node, (victim * f64::from(in_service)) as u32);
+                self.lose(node, &hit, 1)
+            }
+            Cause::Node => {
+                health.record.nodes += 1;
+                health.down[at] += 1;
+                health.push(until, Hardware::NodeBack, node);
+                let hit: SmallVec<[JobId; 8]> = self.on_node(node).collect();
+                self.lose(node, &hit, u32::MAX)
+            }
+            Cause::Accelerator | Cause::Scheduler => Ok(()),
+        }
+    }
+
+    /// Active jobs that have to do with `node`: also those that still work on what they were told to leave.
+    fn on_node(&self, node: NodeId) -> impl Iterator<Item = JobId> + '_ {
+        let on = move |placement: &Placement| placement.slices().iter().any(|slice| slice.node == node);
+        let state = |job: &&JobId| self.table.state(**job);
+        self.table.active().iter().filter(move |job| on(&state(job).placement) || on(state(job).share())).copied()
+    }
+
+    /// Who holds the accelerator of `node` with this index, if they are counted job by job, the free ones last.
+    fn holder(&self, node: NodeId, index: u32) -> SmallVec<[JobId; 2]> {
+        let mut below = 0;
+        for job in self.on_node(node) {
+            let state = self.table.state(job);
+            if state.partner.is_some_and(|partner| partner < job) {
+                continue;
+            }
+            below += gpus_on(&state.placement, node);
+            if index < below {
+                return std::iter::once(job).chain(state.partner).collect();
+            }
+        }
+        SmallVec::new()
+    }
+
+    /// The jobs in `hit` lose up to `gpus` accelerators each on `node`, and the node what its faults say.
+    fn lose(&mut self, node: NodeId, hit: &[JobId], gpus: u32) -> Result<(), SimError> {
+        let scenario = self.scenario.clone();
+        let whole_node = gpus == u32::MAX;
+        let store_lost = whole_node && scenario.options.checkpoint.is_some_and(|saved| !saved.store.survives_node());
+        let mut survivors: SmallVec<[Change; 2]> = SmallVec::new();
+        for &job in hit {
+            let placement = without(&self.table.state(job).placement, node, gpus);
+            self.interrupt(job, store_lost)?;
+            self.table.state_mut(job).saving.hits += 1;
+            if self.can_go_on(job, &placement) {
+                survivors.push(Change { job, placement, partner: None });
+            }
+        }
+        let whole = scenario.cluster.nodes[node as usize].gpus;
+        let (before, after) = self.health.as_mut().map_or((0, 0), |health| health.refit(node, whole));
+        let lost = before - after;
+        self.take_from_completed(node, lost.saturating_sub(self.free[node as usize]));
+        self.free[node as usize] -= lost;
+        for change in &survivors {
+            self.occupy(change)?;
+        }
+        self.trigger.fault = true;
+        self.update_interference()
+    }
+
+    /// Repaired accelerators are free.
+    fn restore(&mut self, node: NodeId) {
+        let whole = self.scenario.cluster.nodes[node as usize].gpus;
+        let (before, after) = self.health.as_mut().map_or((0, 0), |health| health.refit(node, whole));
+        self.free[node as usize] += after - before;
+        self.idle_decisions = 0;
+        self.trigger.fault = true;
+    }
+
+    /// Takes `gpus` accelerators of `node` from what completed jobs hold until the next round.
+    fn take_from_completed(&mut self, node: NodeId, gpus: u32) {
+        let mut left = gpus;
+        for at in 0..self.holding.len() {
+            let here = gpus_on(&self.holding[at].1, node).min(left);
+            if here > 0 {
+                left -= here;
+                let rest = without(&self.holding[at].1, node, here);
+                let held = std::mem::replace(&mut self.holding[at].1, rest.clone());
+                self.free_up(&held);
+                self.take(&rest);
+            }
+        }
+    }
+
+    /// Stops a job without warning: it waits, at its last checkpoint.
+    fn interrupt(&mut self, job: JobId, store_lost: bool) -> Result<(), SimError> {
+        let now = self.now;
+        let ends = self.scenario.workload.application(job).map(|app| app.epochs.clone());
+        let state = self.table.state_mut(job);
+        state.settle(now);
+        state.undo(store_lost);
+        state.epoch = ends.map_or(0, |ends| {
+            let complete = ends.partition_point(|&end| end <= state.progress);
+            complete.min(ends.len().saturating_sub(1)) as u32
+        });
+        let base = state.saving.base;
+        self.vacate(job)?;
+        self.table.state_mut(job).saving.base = base;
+        Ok(())
+    }
+
+    /// Whether a job can run on what a fault has left it.
+    fn can_go_on(&self, job: JobId, left: &Placement) -> bool {
+        let spec = &self.scenario.workload.jobs[job.index()];
+        let Work::Application { index } = spec.work else { return false };
+        if left.is_empty() || !spec.request.accepts(left.gpus()) {
+            return false;
+        }
+        let shape = left.shape();
+        let pace = self.scenario.speeds.pace(index, self.scenario.kind_of(left));
+        pace.is_some_and(|pace| pace.step_time(&shape, pace.limits_on(&shape).min_local).is_ok())
+    }
+
+    /// Jobs that synchronise over a node's network run at the speed it now allows.
+    fn retime(&mut self, node: NodeId) -> Result<(), SimError> {
+        let now = self.now;
+        let runs = |job: &JobId| {
+            let state = self.table.state(*job);
+            state.phase == Phase::Running && state.share().is_distributed()
+        };
+        let touched: SmallVec<[JobId; 8]> = self.on_node(node).filter(runs).collect();
+        for job in touched {
+            self.table.state_mut(job).settle(now);
+            self.run_segment(job)?;
+        }
+        Ok(())
+    }
+
+    /// Times as long that a job on `share` takes to synchronise.
+    pub(super) fn sync_factor(&self, share: &Placement) -> f64 {
+        let (Some(health), Some(model)) = (&self.health, &self.scenario.options.faults) else { return 1.0 };
+        let slow = share.is_distributed() && share.slices().iter().any(|slice| health.slow[slice.node as usize] > 0);
+        if slow { model.degradation.factor } else { 1.0 }
+    }
+
+    /// A job begins to make progress; a buggy one has only so long.
+    pub(super) fn begin(&mut self, job: JobId) -> Result<(), SimError> {
+        self.table.state_mut(job).phase = Phase::Running;
+        self.begin_saving(job);
+        let (now, seed) = (self.now, self.scenario.seed);
+        let state = self.table.state(job);
+        if let Some(model) = self.scenario.options.faults.as_ref().filter(|_| state.saving.buggy) {
+            let ran = state.executed(now) - state.restarting(now) - state.saving.attempt_from;
+            let left = model.fails_after(seed, job, state.saving.failures) - ran;
+            let at = now.saturating_add(left.max(SimTime::ZERO));
+            self.queue.push(Event { at, kind: EventKind::Bug, job, generation: state.restarts });
+        }
+        self.run_segment(job)
+    }
+
+    /// An attempt fails by itself: the job is tried again, or given up.
+    pub(super) fn fail(&mut self, job: JobId) -> Result<(), SimError> {
+        let now = self.now;
+        let retries = self.scenario.options.faults.as_ref().and_then(|model| model.bugs).map_or(0, |bugs| bugs.retries);
+        let state = self.table.state_mut(job);
+        state.settle(now);
+        state.saving.failures += 1;
+        state.saving.attempt_from = state.executed(now) - state.restarting(now);
+        if state.saving.failures > retries {
+            state.saving.lost += state.kept_gpu_millis(now);
+            return self.leave(job, None);
+        }
+        self.trigger.fault = true;
+        self.interrupt(job, false)
+    }
+}
+
+fn gpus_on(placement: &Placement, node: NodeId) -> u32 {
+    placement.slices().iter().filter(|slice| slice.node == node).map(|slice| slice.gpus).sum()
+}
+
+/// `placement` with up to `gpus` fewer accelerators on `node`.
+fn without(placement: &Placement, node: NodeId, gpus: u32) -> Placement {
+    let mut left = gpus;
+    let slices = placement.slices().iter().map(|slice| {
+        let gone = if slice.node == node { slice.gpus.min(left) } else { 0 };
+        left -= gone;
+        (slice.node, slice.gpus - gone)
+    });
+    slices.collect()
+}

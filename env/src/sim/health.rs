@@ -1,0 +1,106 @@
+//! What of the hardware is in service, and what happens to it next.
+//!
+//! Hardware events have a queue of their own: a run without faults has none, and what breaks does not depend on what jobs do.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use super::{HardwareRecord, Scenario};
+use crate::cluster::{Cluster, NodeId};
+use crate::model::FaultModel;
+use crate::model::fault::Seen;
+use crate::time::SimTime;
+
+/// What happens, in the order in which it happens at one instant: repairs first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Hardware {
+    SchedulerBack,
+    AcceleratorBack,
+    NodeBack,
+    NetworkBack,
+    /// The fault with this number in the script.
+    Scripted(u32),
+    /// The node's fault with this number.
+    Random(u32),
+}
+
+/// By node: what is broken. All of it grows and shrinks by one, because faults may overlap.
+#[derive(Clone, Debug)]
+pub(crate) struct Health {
+    /// The machines as they are now.
+    pub cluster: Cluster,
+    /// Faults of the whole node that are not repaired.
+    pub down: Vec<u32>,
+    /// Accelerators that are not repaired.
+    pub broken: Vec<u32>,
+    /// Reasons why its network is bad.
+    pub slow: Vec<u32>,
+    queue: BinaryHeap<Reverse<(SimTime, Hardware, NodeId)>>,
+    /// Repairs in the queue that bring accelerators back.
+    pub repairs: u32,
+    /// Nothing is decided before.
+    pub scheduler_back: SimTime,
+    pub record: HardwareRecord,
+    /// Accelerators out of service.
+    pub out: u32,
+}
+
+impl Health {
+    /// Everything whole, and the first faults on their way.
+    pub fn new(model: &FaultModel, scenario: &Scenario) -> Self {
+        let nodes = scenario.cluster.nodes.len();
+        let mut health = Self {
+            cluster: (*scenario.cluster).clone(),
+            down: vec![0; nodes],
+            broken: vec![0; nodes],
+            slow: vec![0; nodes],
+            queue: BinaryHeap::with_capacity(2 * nodes + model.script.len()),
+            repairs: 0,
+            scheduler_back: SimTime::ZERO,
+            record: HardwareRecord::default(),
+            out: 0,
+        };
+        for (index, fault) in model.script.iter().enumerate() {
+            health.push(SimTime::from_secs_f64(fault.at_secs), Hardware::Scripted(index as u32), fault.node);
+        }
+        for (node, machine) in scenario.cluster.nodes.iter().enumerate().filter(|(_, machine)| machine.gpus > 0) {
+            if let Some(first) = model.strike(scenario.seed, node as NodeId, 0, machine.gpus) {
+                health.push(first.gap, Hardware::Random(0), node as NodeId);
+            }
+        }
+        health
+    }
+
+    /// Queues `what`; never where it is never.
+    pub fn push(&mut self, at: SimTime, what: Hardware, node: NodeId) {
+        if at < SimTime::NEVER {
+            self.repairs += u32::from(matches!(what, Hardware::AcceleratorBack | Hardware::NodeBack));
+            self.queue.push(Reverse((at, what, node)));
+        }
+    }
+
+    /// When the next thing happens.
+    pub fn next(&self) -> SimTime {
+        self.queue.peek().map_or(SimTime::NEVER, |Reverse((at, ..))| *at)
+    }
+
+    pub fn pop(&mut self) -> Option<(Hardware, NodeId)> {
+        let Reverse((_, what, node)) = self.queue.pop()?;
+        self.repairs -= u32::from(matches!(what, Hardware::AcceleratorBack | Hardware::NodeBack));
+        Some((what, node))
+    }
+
+    /// Brings a node that had `whole` accelerators up to date with its faults. Returns how many it had and has in service.
+    pub fn refit(&mut self, node: NodeId, whole: u32) -> (u32, u32) {
+        let at = node as usize;
+        let now = if self.down[at] > 0 { 0 } else { whole.saturating_sub(self.broken[at]) };
+        let before = std::mem::replace(&mut self.cluster.nodes[at].gpus, now);
+        self.out = self.out + before - now;
+        (before, now)
+    }
+
+    /// Faults so far that stop jobs.
+    pub fn seen(&self) -> Seen {
+        Seen { accelerators: self.record.accelerators, nodes: self.record.nodes }
+    }
+}

@@ -1,0 +1,212 @@
+//! The life of an inference instance: RUN while it starts and answers, PROTECT while it waits for the next request, FREE when its accelerator may be
+//! taken (DeepBoot, ATS-I, figure 8; the artifact calls FREE `SLEEP`).
+//!
+//! The accelerator of a FREE instance is free in the cluster's books: whoever takes it ends the instance. Until then a request for its model finds it warm.
+//! The book is kept by node and by model, so that an event costs work only for the instance it is about.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use crate::cluster::NodeId;
+use crate::request::{InstanceId, RequestId};
+use crate::time::SimTime;
+
+/// What an instance is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InstanceState {
+    /// Starts, if it is new, and answers a request.
+    Run {
+        /// The request.
+        request: RequestId,
+        /// When it is done.
+        until: SimTime,
+    },
+    /// Waits for a request; nobody takes its accelerator.
+    Protect {
+        /// To this moment, which is included.
+        until: SimTime,
+    },
+    /// Waits for a request until somebody takes its accelerator.
+    Free {
+        /// Since when.
+        since: SimTime,
+    },
+}
+
+/// An instance of a model on one accelerator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Instance {
+    /// The model.
+    pub model: u16,
+    /// Where it is.
+    pub node: NodeId,
+    /// What it is doing.
+    pub state: InstanceState,
+    /// Requests in a row that found it protected.
+    pub hits: u32,
+    /// Since when it is in this state.
+    pub(super) since: SimTime,
+}
+
+impl Instance {
+    /// Whether it can answer a request now.
+    pub fn is_idle(&self) -> bool {
+        !matches!(self.state, InstanceState::Run { .. })
+    }
+
+    /// Whether its accelerator may be taken.
+    pub fn is_free(&self) -> bool {
+        matches!(self.state, InstanceState::Free { .. })
+    }
+}
+
+/// All instances.
+#[derive(Clone, Debug, Default)]
+pub struct InstanceTable {
+    slots: Vec<Option<Instance>>,
+    /// Changes of each slot so far; what was queued under another number is void.
+    generations: Vec<u32>,
+    spare: Vec<InstanceId>,
+    of_model: Vec<Vec<InstanceId>>,
+    on_node: Vec<Vec<InstanceId>>,
+    sleeping: Vec<u32>,
+    /// When each state ends, instance, generation.
+    ends: BinaryHeap<Reverse<(SimTime, InstanceId, u32)>>,
+    running: u32,
+    protected: u32,
+    live: u32,
+}
+
+impl InstanceTable {
+    pub(super) fn new(models: usize, nodes: usize) -> Self {
+        let nodes = if models == 0 { 0 } else { nodes };
+        Self {
+            of_model: vec![Vec::new(); models],
+            on_node: vec![Vec::new(); nodes],
+            sleeping: vec![0; nodes],
+            ..Self::default()
+        }
+    }
+
+    /// One instance.
+    pub fn get(&self, id: InstanceId) -> Option<&Instance> {
+        self.slots.get(id.0 as usize)?.as_ref()
+    }
+
+    /// All of them, in order of their ids.
+    pub fn iter(&self) -> impl Iterator<Item = (InstanceId, &Instance)> {
+        let numbered = self.slots.iter().enumerate();
+        numbered.filter_map(|(at, slot)| Some((InstanceId(at as u32), slot.as_ref()?)))
+    }
+
+    /// Those of a model, in order of their ids.
+    pub fn of_model(&self, model: u16) -> impl Iterator<Item = (InstanceId, &Instance)> {
+        let ids = self.of_model.get(model as usize).map_or(&[][..], Vec::as_slice);
+        ids.iter().filter_map(|&id| Some((id, self.get(id)?)))
+    }
+
+    /// Accelerators of `node` that free instances are on.
+    pub fn sleeping_on(&self, node: NodeId) -> u32 {
+        self.sleeping.get(node as usize).copied().unwrap_or(0)
+    }
+
+    /// Instances that answer requests.
+    pub fn running(&self) -> u32 {
+        self.running
+    }
+
+    /// Instances that are protected.
+    pub fn protected(&self) -> u32 {
+        self.protected
+    }
+
+    /// Instances that could answer a request now.
+    pub fn idle(&self) -> u32 {
+        self.live - self.running
+    }
+
+    /// When the next instance changes its state.
+    pub(super) fn next_end(&mut self) -> SimTime {
+        while let Some(&Reverse((at, id, generation))) = self.ends.peek() {
+            if self.generations[id.0 as usize] == generation {
+                return at;
+            }
+            self.ends.pop();
+        }
+        SimTime::NEVER
+    }
+
+    /// The instance whose state ends next; [`Self::next_end`] says when.
+    pub(super) fn pop_end(&mut self) -> Option<InstanceId> {
+        self.ends.pop().map(|Reverse((_, id, _))| id)
+    }
+
+    /// A new instance that runs.
+    pub(super) fn start(&mut self, model: u16, node: NodeId, state: InstanceState, now: SimTime) {
+        let id = self.spare.pop().unwrap_or_else(|| {
+            self.slots.push(None);
+            self.generations.push(0);
+            InstanceId(self.slots.len() as u32 - 1)
+        });
+        self.slots[id.0 as usize] = Some(Instance { model, node, state, hits: 0, since: now });
+        for list in [&mut self.of_model[model as usize], &mut self.on_node[node as usize]] {
+            let at = list.partition_point(|&other| other < id);
+            list.insert(at, id);
+        }
+        self.live += 1;
+        self.count(state, node, 1);
+        self.queue(id, state);
+    }
+
+    /// Ends an instance.
+    pub(super) fn remove(&mut self, id: InstanceId) {
+        let Some(instance) = self.slots[id.0 as usize].take() else { return };
+        self.of_model[instance.model as usize].retain(|&other| other != id);
+        self.on_node[instance.node as usize].retain(|&other| other != id);
+        self.generations[id.0 as usize] += 1;
+        self.live -= 1;
+        self.count(instance.state, instance.node, -1);
+        self.spare.push(id);
+    }
+
+    /// Changes the state of an instance.
+    pub(super) fn set(&mut self, id: InstanceId, state: InstanceState, hits: u32, now: SimTime) {
+        let Some(instance) = self.slots[id.0 as usize].as_mut() else { return };
+        let (before, node) = (instance.state, instance.node);
+        *instance = Instance { state, hits, since: now, ..*instance };
+        self.count(before, node, -1);
+        self.count(state, node, 1);
+        self.queue(id, state);
+    }
+
+    /// The free instance on `node` that has been so longest, the lowest id of those.
+    pub(super) fn longest_free(&self, node: NodeId) -> Option<InstanceId> {
+        let free = self.on_node.get(node as usize)?.iter().filter_map(|&id| match self.get(id)?.state {
+            InstanceState::Free { since } => Some((since, id)),
+            InstanceState::Run { .. } | InstanceState::Protect { .. } => None,
+        });
+        free.min().map(|(_, id)| id)
+    }
+
+    fn queue(&mut self, id: InstanceId, state: InstanceState) {
+        let generation = &mut self.generations[id.0 as usize];
+        *generation += 1;
+        let generation = *generation;
+        let at = match state {
+            InstanceState::Run { until, .. } => until,
+            // The last moment belongs to the protection.
+            InstanceState::Protect { until } => until.saturating_add(SimTime::from_millis(1)),
+            InstanceState::Free { .. } => return,
+        };
+        self.ends.push(Reverse((at, id, generation)));
+    }
+
+    fn count(&mut self, state: InstanceState, node: NodeId, by: i32) {
+        let count = match state {
+            InstanceState::Run { .. } => &mut self.running,
+            InstanceState::Protect { .. } => &mut self.protected,
+            InstanceState::Free { .. } => &mut self.sleeping[node as usize],
+        };
+        *count = count.wrapping_add_signed(by);
+    }
+}

@@ -1,0 +1,176 @@
+//! Servers of the inference pool that training borrows.
+//!
+//! A lent server runs training jobs only; at home it runs replicas only. A server called back takes no new training job, comes home when
+//! the last one has left it, and is emptied by force at its deadline.
+
+use super::Simulator;
+use super::services::{ServiceEvent, ServiceEventKind};
+use crate::cluster::{Cluster, NodeId, Pool};
+use crate::job::JobId;
+use crate::plan::Plan;
+use crate::time::SimTime;
+
+/// Where a server of the inference pool is; all others are always at home.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Loan {
+    /// Not lent.
+    #[default]
+    Home,
+    /// Training may use it.
+    Lent {
+        /// Since when.
+        since: SimTime,
+    },
+    /// Called back: training leaves it.
+    Returning {
+        /// When it was lent.
+        since: SimTime,
+        /// When it was called back.
+        called: SimTime,
+        /// When what is left there is evicted.
+        deadline: SimTime,
+    },
+}
+
+/// What lending came to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LoanRecord {
+    /// Servers lent.
+    pub lent: u64,
+    /// Servers that came back.
+    pub returned: u64,
+    /// Accelerator time lent, GPU-milliseconds.
+    pub lent_gpu_millis: i64,
+    /// From call to return, all returns together, milliseconds.
+    pub reclaim_millis: i64,
+    /// The longest of them, milliseconds.
+    pub longest_reclaim_millis: i64,
+    /// Training jobs that were still there at a deadline.
+    pub evictions: u64,
+}
+
+/// The books of pools. On a cluster without pools, where everything may run everywhere, `by_node` and `open` are empty.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Loans {
+    pub by_node: Vec<Loan>,
+    /// Servers that are called back.
+    pub returning: Vec<NodeId>,
+    /// By node: accelerators that training jobs hold.
+    pub trained_on: Vec<u32>,
+    /// By node: free accelerators that training may take.
+    pub open: Vec<u32>,
+    pub record: LoanRecord,
+}
+
+impl Loans {
+    pub fn new(cluster: &Cluster) -> Self {
+        let nodes = if cluster.has_pools() { cluster.nodes.len() } else { 0 };
+        Self {
+            by_node: vec![Loan::Home; nodes],
+            returning: Vec::new(),
+            trained_on: vec![0; cluster.nodes.len()],
+            open: vec![0; nodes],
+            record: LoanRecord::default(),
+        }
+    }
+
+    pub fn of(&self, node: NodeId) -> Loan {
+        self.by_node.get(node as usize).copied().unwrap_or_default()
+    }
+
+    pub fn may_train(&self, cluster: &Cluster, node: NodeId) -> bool {
+        match cluster.nodes[node as usize].pool {
+            Pool::Shared | Pool::Training => true,
+            Pool::Inference => matches!(self.of(node), Loan::Lent { .. }),
+        }
+    }
+
+    pub fn may_serve(&self, cluster: &Cluster, node: NodeId) -> bool {
+        match cluster.nodes[node as usize].pool {
+            Pool::Shared => true,
+            Pool::Training => false,
+            Pool::Inference => self.of(node) == Loan::Home,
+        }
+    }
+
+    /// Whether `at` is the deadline of a server that is called back.
+    pub fn is_due(&self, node: NodeId, at: SimTime) -> bool {
+        matches!(self.of(node), Loan::Returning { deadline, .. } if deadline == at)
+    }
+}
+
+impl Simulator {
+    /// Brings what training may take up to date; policies look at it at decision points only.
+    pub(super) fn refresh_open(&mut self) {
+        for node in 0..self.loans.open.len() {
+            let open = self.loans.may_train(&self.scenario.cluster, node as NodeId);
+            self.loans.open[node] = if open { self.free[node] } else { 0 };
+        }
+    }
+
+    pub(super) fn lend_and_call_back(&mut self, plan: &Plan) {
+        for &node in &plan.lend {
+            self.loans.by_node[node as usize] = Loan::Lent { since: self.now };
+            self.loans.record.lent += 1;
+        }
+        for reclaim in &plan.reclaim {
+            let at = &mut self.loans.by_node[reclaim.node as usize];
+            if let Loan::Lent { since } = *at {
+                *at = Loan::Returning { since, called: self.now, deadline: reclaim.deadline };
+                self.loans.returning.push(reclaim.node);
+                let (at, kind) = (reclaim.deadline, ServiceEventKind::Deadline);
+                self.services.push(ServiceEvent { at, kind, id: reclaim.node });
+            }
+        }
+    }
+
+    /// Brings home the servers that were called back and that no training job is left on.
+    pub(super) fn bring_home(&mut self) {
+        let returning = std::mem::take(&mut self.loans.returning);
+        let (empty, left) = returning.into_iter().partition(|&node| self.loans.trained_on[node as usize] == 0);
+        self.loans.returning = left;
+        let empty: Vec<NodeId> = empty;
+        empty.into_iter().for_each(|node| self.came_home(node));
+    }
+
+    fn came_home(&mut self, node: NodeId) {
+        let Loan::Returning { since, called, .. } = self.loans.of(node) else { return };
+        self.loans.by_node[node as usize] = Loan::Home;
+        let reclaim = (self.now - called).as_millis();
+        let gpus = i64::from(self.scenario.cluster.nodes[node as usize].gpus);
+        let record = &mut self.loans.record;
+        record.returned += 1;
+        record.reclaim_millis += reclaim;
+        record.longest_reclaim_millis = record.longest_reclaim_millis.max(reclaim);
+        record.lent_gpu_millis += gpus * (self.now - since).as_millis();
+        self.trigger.load = true;
+    }
+
+    /// The deadline of a server: whatever training is left on it goes.
+    pub(super) fn evict(&mut self, node: NodeId) -> Result<(), super::SimError> {
+        let on = |placement: &crate::placement::Placement| placement.slices().iter().any(|slice| slice.node == node);
+        while let Some(at) = self.holding.iter().position(|(_, held)| on(held)) {
+            let (job, placement) = self.holding.swap_remove(at);
+            self.give_back(job, &placement);
+        }
+        let table = &self.table;
+        let there: Vec<JobId> = table.active().iter().copied().filter(|&job| on(&table.state(job).placement)).collect();
+        for job in there {
+            self.loans.record.evictions += 1;
+            self.vacate(job)?;
+        }
+        self.bring_home();
+        self.update_interference()
+    }
+
+    /// What lending came to so far, loans that are out included.
+    pub fn loan_record(&self) -> LoanRecord {
+        let mut record = self.loans.record;
+        for (node, loan) in self.scenario.cluster.nodes.iter().zip(&self.loans.by_node) {
+            if let Loan::Lent { since } | Loan::Returning { since, .. } = *loan {
+                record.lent_gpu_millis += i64::from(node.gpus) * (self.now - since).as_millis();
+            }
+        }
+        record
+    }
+}

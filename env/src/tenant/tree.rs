@@ -1,0 +1,269 @@
+//! Quotas of tenants and cohorts as one tree, and the usage that bubbles up in it (Kueue, `pkg/cache/scheduler/resource_node.go`).
+//!
+//! A group keeps `local = max(0, subtree - lending limit)` for itself and offers the rest to its cohort, so the subtree's quota is its nominal
+//! one plus what its members offer. Usage fills the local part first; what exceeds it counts at the cohort as well.
+
+use super::{DominantShare, Group, Quota, TenantError};
+
+/// Index of a tenant, then of cohorts, in a [`QuotaTree`]. Tenants have the indices of the workload.
+pub type GroupId = usize;
+
+/// One state of the quotas. Resources are the cluster's accelerator types in their order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QuotaTree {
+    tenants: usize,
+    resources: usize,
+    parent: Vec<Option<GroupId>>,
+    children: Vec<Vec<GroupId>>,
+    weight_milli: Vec<u32>,
+    /// By group, then resource.
+    quota: Vec<Quota>,
+    subtree: Vec<u64>,
+    potential: Vec<u64>,
+}
+
+/// What each group uses, bubbled up. Belongs to the tree it was reset for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Usage(Vec<u64>);
+
+impl Usage {
+    /// Nothing is used in `tree`.
+    pub fn reset(&mut self, tree: &QuotaTree) {
+        self.0.clear();
+        self.0.resize(tree.subtree.len(), 0);
+    }
+}
+
+impl QuotaTree {
+    /// `groups`, of which the first `tenants` are tenants and the others cohorts.
+    ///
+    /// # Errors
+    /// [`TenantError`] where names, parents or types do not fit together.
+    pub fn new(groups: &[Group], tenants: usize, types: &[&str]) -> Result<Self, TenantError> {
+        let resources = types.len();
+        let parent = groups.iter().map(|group| parent_of(group, groups, tenants)).collect::<Result<Vec<_>, _>>()?;
+        let mut quota = vec![Quota::default(); groups.len() * resources];
+        for (at, group) in groups.iter().enumerate() {
+            if groups[..at].iter().any(|other| other.name == group.name) {
+                return Err(TenantError::Twice { name: group.name.clone() });
+            }
+            let mut above = parent[at];
+            for _ in 0..groups.len() {
+                above = above.and_then(|above| parent[above]);
+            }
+            if above.is_some() {
+                return Err(TenantError::Cycle { name: group.name.clone() });
+            }
+            for (name, of_type) in &group.quotas {
+                let Some(resource) = types.iter().position(|known| known == name) else {
+                    let (group, accelerator) = (group.name.clone(), name.clone());
+                    return Err(TenantError::UnknownType { group, accelerator, known: types.join(", ") });
+                };
+                if parent[at].is_none() && (of_type.borrowing_limit.is_some() || of_type.lending_limit.is_some()) {
+                    return Err(TenantError::LimitWithoutCohort { group: group.name.clone() });
+                }
+                quota[at * resources + resource] = *of_type;
+            }
+        }
+        let mut children = vec![Vec::new(); groups.len()];
+        for (at, parent) in parent.iter().enumerate() {
+            if let Some(parent) = parent {
+                children[*parent].push(at);
+            }
+        }
+        let weight_milli = groups.iter().map(|group| group.weight_milli).collect();
+        let room = quota.len();
+        let mut tree = Self {
+            tenants,
+            resources,
+            parent,
+            children,
+            weight_milli,
+            quota,
+            subtree: vec![0; room],
+            potential: vec![0; room],
+        };
+        let roots: Vec<GroupId> = (0..groups.len()).filter(|&group| tree.parent[group].is_none()).collect();
+        for &root in &roots {
+            tree.add_up(root);
+            tree.offer_down(root);
+        }
+        Ok(tree)
+    }
+
+    /// Tenants of these weights, in thousandths, who own nothing and borrow from one cohort that owns `capacity`, by resource: what fair sharing is
+    /// where nobody has a quota.
+    pub fn shared(weights_milli: impl IntoIterator<Item = u32>, capacity: &[u64]) -> Self {
+        let (weights, resources) = (weights_milli.into_iter().collect::<Vec<_>>(), capacity.len());
+        let (tenants, cohort) = (weights.len(), weights.len());
+        let mut quota = vec![Quota::default(); (tenants + 1) * resources];
+        for (quota, &nominal) in quota[tenants * resources..].iter_mut().zip(capacity) {
+            quota.nominal = nominal;
+        }
+        let mut children = vec![Vec::new(); tenants];
+        children.push((0..tenants).collect());
+        let mut parent = vec![Some(cohort); tenants];
+        parent.push(None);
+        let mut weight_milli = weights;
+        weight_milli.push(super::UNIT_WEIGHT);
+        let subtree = quota.iter().map(|quota| quota.nominal).collect();
+        let potential = capacity.repeat(tenants + 1);
+        Self { tenants, resources, parent, children, weight_milli, quota, subtree, potential }
+    }
+
+    /// Number of tenants; theirs are the first indices.
+    pub fn tenants(&self) -> usize {
+        self.tenants
+    }
+
+    /// Number of resources.
+    pub fn resources(&self) -> usize {
+        self.resources
+    }
+
+    /// Whether the group is a tenant rather than a cohort.
+    pub fn is_tenant(&self, group: GroupId) -> bool {
+        group < self.tenants
+    }
+
+    /// The cohort that the group is in.
+    pub fn parent(&self, group: GroupId) -> Option<GroupId> {
+        self.parent[group]
+    }
+
+    /// Members of the group, ascending.
+    pub fn children(&self, group: GroupId) -> &[GroupId] {
+        &self.children[group]
+    }
+
+    /// Cohorts that the group is in, from the innermost to the root.
+    pub fn ancestors(&self, group: GroupId) -> impl Iterator<Item = GroupId> {
+        std::iter::successors(self.parent[group], |&above| self.parent[above])
+    }
+
+    /// The outermost cohort, or the group itself.
+    pub fn root(&self, group: GroupId) -> GroupId {
+        self.ancestors(group).last().unwrap_or(group)
+    }
+
+    /// Quota of the group with all its members: what it can use without borrowing.
+    pub fn subtree(&self, group: GroupId, resource: usize) -> u64 {
+        self.subtree[self.at(group, resource)]
+    }
+
+    /// The most the group could use if nobody else used anything.
+    pub fn potential(&self, group: GroupId, resource: usize) -> u64 {
+        self.potential[self.at(group, resource)]
+    }
+
+    /// What the group uses.
+    pub fn used(&self, usage: &Usage, group: GroupId, resource: usize) -> u64 {
+        usage.0[self.at(group, resource)]
+    }
+
+    /// Whether the group uses more than its subtree's quota.
+    pub fn borrows(&self, usage: &Usage, group: GroupId, resource: usize) -> bool {
+        self.used(usage, group, resource) > self.subtree(group, resource)
+    }
+
+    /// How much more the group may use now. Negative where quotas shrank below what is used.
+    pub fn available(&self, usage: &Usage, group: GroupId, resource: usize) -> i64 {
+        let at = self.at(group, resource);
+        let Some(parent) = self.parent[group] else {
+            return self.subtree[at] as i64 - usage.0[at] as i64;
+        };
+        let local = self.local(at);
+        let mut above = self.available(usage, parent, resource);
+        if let Some(limit) = self.quota[at].borrowing_limit {
+            let used_above = usage.0[at].saturating_sub(local) as i64;
+            above = above.min(((self.subtree[at] - local) as i64 - used_above).saturating_add_unsigned(limit));
+        }
+        local.saturating_sub(usage.0[at]) as i64 + above
+    }
+
+    /// The group uses `amount` more.
+    pub fn add(&self, usage: &mut Usage, group: GroupId, resource: usize, amount: u64) {
+        let at = self.at(group, resource);
+        let local = self.local(at).saturating_sub(usage.0[at]);
+        usage.0[at] += amount;
+        if let Some(parent) = self.parent[group]
+            && amount > local
+        {
+            self.add(usage, parent, resource, amount - local);
+        }
+    }
+
+    /// The group uses `amount` less; it must use that much.
+    pub fn remove(&self, usage: &mut Usage, group: GroupId, resource: usize, amount: u64) {
+        let at = self.at(group, resource);
+        let above = usage.0[at].saturating_sub(self.local(at));
+        usage.0[at] -= amount;
+        if let Some(parent) = self.parent[group]
+            && above > 0
+        {
+            self.remove(usage, parent, resource, amount.min(above));
+        }
+    }
+
+    /// The group's dominant share if it used `extra` more as well, given as a resource and an amount. Zero for a group in no cohort.
+    pub fn share(&self, usage: &Usage, group: GroupId, extra: Option<(usize, u64)>) -> DominantShare {
+        let mut share = DominantShare::none(self.weight_milli[group]);
+        let Some(parent) = self.parent[group] else { return share };
+        for resource in 0..self.resources {
+            let more = extra.filter(|(of, _)| *of == resource).map_or(0, |(_, amount)| amount);
+            let borrowed = (self.used(usage, group, resource) + more).saturating_sub(self.subtree(group, resource));
+            share.include(resource as u16, borrowed, self.potential(parent, resource));
+        }
+        share
+    }
+
+    fn at(&self, group: GroupId, resource: usize) -> usize {
+        group * self.resources + resource
+    }
+
+    /// What the group does not lend.
+    fn local(&self, at: usize) -> u64 {
+        self.quota[at].lending_limit.map_or(0, |limit| self.subtree[at].saturating_sub(limit))
+    }
+
+    fn add_up(&mut self, group: GroupId) {
+        for child in self.children[group].clone() {
+            self.add_up(child);
+        }
+        for resource in 0..self.resources {
+            let at = self.at(group, resource);
+            let members = self.children[group].iter().map(|&child| self.at(child, resource));
+            let offered: u64 = members.map(|child| self.subtree[child] - self.local(child)).sum();
+            self.subtree[at] = self.quota[at].nominal + offered;
+        }
+    }
+
+    fn offer_down(&mut self, group: GroupId) {
+        for resource in 0..self.resources {
+            let at = self.at(group, resource);
+            self.potential[at] = match self.parent[group] {
+                None => self.subtree[at],
+                Some(parent) => {
+                    let most = self.local(at) + self.potential[self.at(parent, resource)];
+                    let limit =
+                        self.quota[at].borrowing_limit.map_or(u64::MAX, |limit| self.subtree[at].saturating_add(limit));
+                    most.min(limit)
+                }
+            };
+        }
+        for child in self.children[group].clone() {
+            self.offer_down(child);
+        }
+    }
+}
+
+fn parent_of(group: &Group, groups: &[Group], tenants: usize) -> Result<Option<GroupId>, TenantError> {
+    let Some(cohort) = &group.cohort else { return Ok(None) };
+    let cohorts = &groups[tenants..];
+    let found = cohorts.iter().position(|other| other.name == *cohort).map(|at| Some(tenants + at));
+    found.ok_or_else(|| TenantError::UnknownCohort {
+        group: group.name.clone(),
+        cohort: cohort.clone(),
+        known: cohorts.iter().map(|cohort| &*cohort.name).collect::<Vec<_>>().join(", "),
+    })
+}

@@ -1,0 +1,131 @@
+//! The cluster as the training scheduler of a shared cluster sees it: after what others decided in the same plan, and without the servers it
+//! may not use.
+//!
+//! Schedulers that decide one after the other (services, then loans, then training) each need to see what the one before did, though the plan is
+//! carried out as a whole. A server that training may not use looks like one without accelerators, so a scheduler that was published for a
+//! cluster of its own respects pools without knowing of them.
+
+use std::sync::Arc;
+
+use super::ClusterView;
+use crate::cluster::{NodeId, Pool};
+use crate::plan::Plan;
+use crate::sim::{JobTable, Loan, Loans, Phase, Scenario};
+
+/// Buffers of [`ClusterView::for_training`], kept across decisions.
+#[derive(Clone, Debug, Default)]
+pub struct Afterwards {
+    scenario: Option<Scenario>,
+    /// By node: accelerators of `scenario` that training may use.
+    usable: Vec<u32>,
+    table: JobTable,
+    idle: Vec<u32>,
+    free: Vec<u32>,
+    loans: Loans,
+}
+
+impl<'a> ClusterView<'a> {
+    /// This view after `plan`, as training sees it. A cluster without pools and services stays as it is.
+    pub fn for_training<'b>(&self, plan: &Plan, after: &'b mut Afterwards) -> ClusterView<'b>
+    where
+        'a: 'b,
+    {
+        if !self.cluster().has_pools() && self.services.is_empty() {
+            return *self;
+        }
+        let moves = !plan.lend.is_empty() || !plan.reclaim.is_empty() || !plan.changes.is_empty();
+        if moves {
+            after.carry_out(self, plan);
+        }
+        let loans: &'b Loans = if moves { &after.loans } else { self.loans };
+        let changed = !plan.changes.is_empty();
+        after.idle.clear();
+        after.idle.extend_from_slice(self.idle);
+        for change in &plan.changes {
+            // What two jobs share is given up once.
+            let first = |job: &super::JobView<'_>| job.state.partner.is_none_or(|partner| job.id() < partner);
+            let job = self.job(change.job).filter(first);
+            let held = job.map(|job| job.state.placement.slices()).unwrap_or_default();
+            held.iter().for_each(|slice| after.idle[slice.node as usize] += slice.gpus);
+        }
+        for slice in plan.changes.iter().flat_map(|change| change.placement.slices()) {
+            let idle = &mut after.idle[slice.node as usize];
+            *idle = idle.saturating_sub(slice.gpus);
+        }
+        let mut usable = std::mem::take(&mut after.usable);
+        let mut same = after.scenario.as_ref().is_some_and(|old| self.is_of(old)) && usable.len() == after.idle.len();
+        usable.resize(after.idle.len(), 0);
+        after.free.clear();
+        for (node, usable) in usable.iter_mut().enumerate() {
+            let (of_services, left) = self.promised(plan, node as NodeId);
+            let open = loans.may_train(self.cluster(), node as NodeId);
+            let now = if open { self.cluster().nodes[node].gpus.saturating_sub(of_services) } else { 0 };
+            same &= now == *usable;
+            *usable = now;
+            after.free.push(if open { after.idle[node].saturating_sub(left) } else { 0 });
+        }
+        if !same {
+            after.scenario = Some(self.only(&usable));
+        }
+        after.usable = usable;
+        let scenario: &'b Scenario = after.scenario.as_ref().unwrap_or(self.scenario);
+        let table: &'b JobTable = if changed { &after.table } else { self.table };
+        ClusterView { scenario, table, free: &after.free, idle: &after.idle, loans, ..*self }
+    }
+
+    /// Accelerators of a shared node that replicas hold after `plan`, and those among them that it gives them.
+    fn promised(&self, plan: &Plan, node: NodeId) -> (u32, u32) {
+        let before = self.served_on(node);
+        if self.pool(node) != Pool::Shared {
+            return (before, 0);
+        }
+        let new = plan.scale.iter().filter(|scale| scale.node == node).map(|scale| {
+            let service = self.service(scale.service);
+            let more = |service: super::ServiceView<'_>| {
+                scale.replicas.saturating_sub(service.state.replicas_on(node)) * service.gpus_per_replica()
+            };
+            service.map_or(0, more)
+        });
+        let new: u32 = new.sum();
+        (before + new, new)
+    }
+
+    fn is_of(&self, scenario: &Scenario) -> bool {
+        Arc::ptr_eq(&self.scenario.workload, &scenario.workload) && self.scenario.options == scenario.options
+    }
+
+    /// The scenario with only so many accelerators by node.
+    fn only(&self, usable: &[u32]) -> Scenario {
+        let mut cluster = self.cluster().clone();
+        cluster.nodes.iter_mut().zip(usable).for_each(|(node, &gpus)| node.gpus = gpus);
+        Scenario { cluster: Arc::new(cluster), ..self.scenario.clone() }
+    }
+}
+
+impl Afterwards {
+    fn carry_out(&mut self, view: &ClusterView<'_>, plan: &Plan) {
+        self.loans.clone_from(view.loans);
+        for &node in &plan.lend {
+            self.loans.by_node[node as usize] = Loan::Lent { since: view.now };
+        }
+        for reclaim in &plan.reclaim {
+            if let Loan::Lent { since } = view.loan(reclaim.node) {
+                let (called, deadline) = (view.now, reclaim.deadline);
+                self.loans.by_node[reclaim.node as usize] = Loan::Returning { since, called, deadline };
+            }
+        }
+        if plan.changes.is_empty() {
+            return;
+        }
+        self.table.clone_from(view.table);
+        for change in plan.changes.iter().filter(|change| view.job(change.job).is_some()) {
+            let state = self.table.state_mut(change.job);
+            state.settle(view.now);
+            state.placement = change.placement.clone();
+            state.partner = change.partner;
+            if state.placement.is_empty() {
+                state.phase = Phase::Pending;
+            }
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! What a policy sees of services and of the pools that nodes belong to.
+
+use super::ClusterView;
+use crate::cluster::{NodeId, Pool};
+use crate::model::serving::{Demand, Fleet};
+use crate::service::{Service, ServiceId, ServingProfile};
+use crate::sim::{Loan, ServiceState};
+use crate::time::SimTime;
+
+impl<'a> ClusterView<'a> {
+    /// The pool of `node`.
+    pub fn pool(&self, node: NodeId) -> Pool {
+        self.cluster().nodes[node as usize].pool
+    }
+
+    /// Whether `node` is away from the inference pool: lent, or called back and not home yet.
+    pub fn lent(&self, node: NodeId) -> bool {
+        self.loan(node) != Loan::Home
+    }
+
+    /// Where `node` of the inference pool is.
+    pub fn loan(&self, node: NodeId) -> Loan {
+        self.loans.of(node)
+    }
+
+    /// Whether training jobs may be placed on `node` now: not on a server of the inference pool that is not lent, nor on one that is called
+    /// back.
+    pub fn may_train(&self, node: NodeId) -> bool {
+        self.loans.may_train(self.cluster(), node)
+    }
+
+    /// Whether replicas may be placed on `node` now.
+    pub fn may_serve(&self, node: NodeId) -> bool {
+        self.loans.may_serve(self.cluster(), node)
+    }
+
+    /// Free accelerators of `node` that replicas may take.
+    pub fn free_for_service(&self, node: NodeId) -> u32 {
+        if self.may_serve(node) { self.idle[node as usize] } else { 0 }
+    }
+
+    /// Accelerators of `node` that nobody holds, whoever may take them.
+    pub fn idle_on(&self, node: NodeId) -> u32 {
+        self.idle[node as usize]
+    }
+
+    /// Accelerators of `node` that replicas hold.
+    pub fn served_on(&self, node: NodeId) -> u32 {
+        self.served.get(node as usize).copied().unwrap_or(0)
+    }
+
+    /// Accelerators of `node` that training has or may take now: zero where it may not train, less what replicas hold.
+    pub fn trainable_on(&self, node: NodeId) -> u32 {
+        if !self.may_train(node) {
+            return 0;
+        }
+        self.cluster().nodes[node as usize].gpus - self.served_on(node)
+    }
+
+    /// Accelerators of `node` that training jobs hold.
+    pub fn trained_on(&self, node: NodeId) -> u32 {
+        self.loans.trained_on[node as usize]
+    }
+
+    /// All services, by id.
+    pub fn services(&self) -> impl ExactSizeIterator<Item = ServiceView<'a>> + use<'a> {
+        let view = *self;
+        view.services.iter().map(move |state| ServiceView { state, view })
+    }
+
+    /// One service.
+    pub fn service(&self, id: ServiceId) -> Option<ServiceView<'a>> {
+        Some(ServiceView { state: self.services.get(id.index())?, view: *self })
+    }
+}
+
+/// A service as a policy may see it.
+#[derive(Clone, Copy)]
+pub struct ServiceView<'a> {
+    /// Replicas, rate and backlog now.
+    pub state: &'a ServiceState,
+    view: ClusterView<'a>,
+}
+
+impl<'a> ServiceView<'a> {
+    /// The service's id.
+    pub fn id(&self) -> ServiceId {
+        self.state.id
+    }
+
+    fn service(&self) -> &'a Service {
+        &self.view.scenario.workload.services[self.state.id.index()]
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &'a str {
+        &self.service().name
+    }
+
+    /// Whose it is.
+    pub fn tenant(&self) -> u32 {
+        self.service().tenant
+    }
+
+    /// Its objective.
+    pub fn slo(&self) -> &'a crate::service::Slo {
+        &self.service().slo
+    }
+
+    /// Accelerators of one node that a replica holds.
+    pub fn gpus_per_replica(&self) -> u32 {
+        self.service().gpus_per_replica
+    }
+
+    /// From the decision to start a replica until it answers.
+    pub fn cold_start(&self) -> SimTime {
+        self.service().cold_start
+    }
+
+    /// How long a replica that goes still holds its accelerators.
+    pub fn drain(&self) -> SimTime {
+        self.service().drain
+    }
+
+    /// Fewest and most replicas.
+    pub fn replica_limits(&self) -> (u32, u32) {
+        (self.service().min_replicas, self.service().max_replicas)
+    }
+
+    /// Requests per second now, as measured since the last change.
+    pub fn rate(&self) -> f64 {
+        f64::from(self.state.rate_milli) / 1e3
+    }
+
+    /// Requests that wait because replicas cannot keep up.
+    pub fn backlog(&self) -> f64 {
+        self.state.backlog as f64 / 1e6
+    }
+
+    /// Requests per second, in thousandths, by step up to now; the current step is the last.
+    pub fn history(&self) -> &'a [u32] {
+        let rates = &self.service().rates;
+        let upto = (rates.index_at(self.view.now) + 1).min(rates.values().len());
+        &rates.values()[..upto]
+    }
+
+    /// The same for the steps to come, to policies that are told everything.
+    pub fn future(&self) -> Option<&'a [u32]> {
+        let told = self.view.information == super::Information::Oracle;
+        told.then(|| &self.service().rates.values()[self.history().len()..])
+    }
+
+    /// Length of a step of [`Self::history`].
+    pub fn history_step(&self) -> SimTime {
+        self.service().rates.step()
+    }
+
+    /// Speed of a replica on accelerator type `kind`; `None` where it cannot run there.
+    pub fn profile(&self, kind: u16) -> Option<&'a ServingProfile> {
+        self.view.scenario.profile(self.state.id, kind)
+    }
+
+    /// Requests per second that the ready replicas can answer.
+    pub fn capacity(&self) -> f64 {
+        self.state.fleet(self.view.scenario).capacity()
+    }
+
+    /// What comes at `rate` requests per second, for [`Fleet`].
+    pub fn demand(&self, rate: f64) -> Demand {
+        Demand { rate, ..Demand::of(self.service(), 0) }
+    }
+
+    /// The ready replicas as a queueing system.
+    pub fn fleet(&self) -> Fleet<'a> {
+        self.state.fleet(self.view.scenario)
+    }
+}

@@ -1,0 +1,179 @@
+//! Services, pools and loans in the simulator.
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
+mod support;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use goodput_env::cluster::{Cluster, Pool};
+use goodput_env::guard::Violation;
+use goodput_env::job::{JobId, JobSpec, Workload};
+use goodput_env::placement::Placement;
+use goodput_env::plan::Plan;
+use goodput_env::service::{RateSeries, Service, ServiceId, ServingPoint, ServingProfile, Slo};
+use goodput_env::sim::{Loan, Rounds, Scenario, SimError, SimOptions, Simulator, Status};
+use goodput_env::time::SimTime;
+use support::fixed;
+
+const WEB: ServiceId = ServiceId(0);
+
+fn secs(secs: i64) -> SimTime {
+    SimTime::from_secs(secs)
+}
+
+/// 100 requests a second and replica, one at a time; 6 s cold start, 2 s drain.
+fn service(per_sec: &[f64]) -> Service {
+    let profile = ServingProfile::new(vec![ServingPoint { concurrency: 1, latency_secs: 0.01 }]).unwrap();
+    Service {
+        name: "web".into(),
+        tenant: 0,
+        rates: RateSeries::new(secs(60), per_sec).unwrap(),
+        arrival_cv2: 1.0,
+        work_cv2: 0.0,
+        profiles: BTreeMap::from([("gpu".to_string(), profile)]),
+        reference: "gpu".into(),
+        gpus_per_replica: 1,
+        slo: Slo { class: "interactive".into(), latency: SimTime::from_millis(100), target: 0.99 },
+        cold_start: secs(6),
+        drain: secs(2),
+        min_replicas: 0,
+        max_replicas: 64,
+    }
+}
+
+/// Two nodes for training, two for inference, of 4 accelerators each.
+fn cluster() -> Cluster {
+    let mut cluster = Cluster { types: Vec::new(), nodes: Vec::new() };
+    cluster.add_to(Pool::Training, "gpu", 2, 4);
+    cluster.add_to(Pool::Inference, "gpu", 2, 4);
+    cluster
+}
+
+fn simulator(jobs: Vec<JobSpec>, services: Vec<Service>) -> Simulator {
+    let services = services.into_iter().map(Arc::new).collect();
+    let workload = Workload { services, ..Workload::new(Vec::new(), jobs) };
+    let options =
+        SimOptions { rounds: Rounds { period: None, on_churn: true }, log_allocations: true, ..SimOptions::standard() };
+    Simulator::new(Arc::new(Scenario::new(Arc::new(cluster()), Arc::new(workload), options, 0)))
+}
+
+fn refused(simulator: &mut Simulator, plan: &Plan) -> Vec<Violation> {
+    match simulator.apply(plan) {
+        Err(SimError::Refused { violations, .. }) => violations,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn plan(make: impl FnOnce(&mut Plan)) -> Plan {
+    let mut plan = Plan::keep();
+    make(&mut plan);
+    plan
+}
+
+#[test]
+fn replicas_start_cold_answer_and_drain() {
+    let mut run = simulator(vec![], vec![service(&[0.0, 10.0, 0.0, 0.0])]);
+    assert_eq!(run.run_until_decision().unwrap(), Status::Decision);
+    assert_eq!((run.now(), run.view().trigger.load), (secs(60), true));
+    assert_eq!(run.view().service(WEB).unwrap().history(), [0, 10_000]);
+    run.apply(&plan(|plan| plan.scale(WEB, 2, 1))).unwrap();
+    assert_eq!(run.view().free_for_service(2), 3);
+
+    run.run_until_decision().unwrap();
+    let view = run.view();
+    let web = view.service(WEB).unwrap();
+    assert_eq!((run.now(), web.state.ready()), (secs(66), 1), "ready after the cold start");
+    assert_eq!(web.backlog(), 60.0, "what came meanwhile waits");
+
+    run.run_until_decision().unwrap();
+    assert_eq!((run.now(), run.view().service(WEB).unwrap().backlog()), (secs(120), 0.0));
+    run.apply(&plan(|plan| plan.scale(WEB, 2, 0))).unwrap();
+    assert_eq!(run.view().free_for_service(2), 3, "it still drains");
+    run.run_until_decision().unwrap();
+    assert_eq!((run.now(), run.view().free_for_service(2)), (secs(122), 4));
+
+    assert_eq!(run.run_until_decision().unwrap(), Status::Decision, "the series ends");
+    assert_eq!(run.run_until_decision().unwrap(), Status::Complete);
+    let outcome = run.outcome();
+    let record = &outcome.services[0];
+    assert_eq!((record.requests, record.waiting, record.gpu_millis), (600_000_000, 0, 62_000));
+    assert_eq!((record.nodes.len(), record.nodes[0].node, record.nodes[0].gpu_millis), (1, 2, 62_000));
+}
+
+#[test]
+fn pools_keep_training_and_services_apart() {
+    let mut run = simulator(vec![fixed("a", 0, 4, 100)], vec![service(&[1.0; 10])]);
+    run.run_until_decision().unwrap();
+    assert_eq!(run.view().free(), [4, 4, 0, 0]);
+    let job = JobId(0);
+    let found = refused(&mut run, &plan(|plan| plan.set(job, Placement::on(2, 4))));
+    assert_eq!(found, [Violation::NotForTraining { job, node: 2 }]);
+    let found = refused(&mut run, &plan(|plan| plan.scale(WEB, 0, 1)));
+    assert!(matches!(found[..], [Violation::Service { node: 0, .. }]), "{found:?}");
+    let found = refused(&mut run, &plan(|plan| plan.scale(WEB, 2, 5)));
+    assert!(matches!(found[..], [Violation::Service { node: 2, .. }, Violation::Capacity { node: 2, missing: 1 }]));
+    let found = refused(&mut run, &plan(|plan| plan.lend(1)));
+    assert!(matches!(found[..], [Violation::Loan { node: 1, .. }]));
+    // Lent and used by one plan.
+    run.apply(&plan(|plan| {
+        plan.lend(2);
+        plan.set(job, Placement::on(2, 4));
+    }))
+    .unwrap();
+    assert!(run.view().lent(2) && !run.view().may_serve(2));
+    let found = refused(&mut run, &plan(|plan| plan.scale(WEB, 2, 1)));
+    assert!(matches!(found[0], Violation::Service { node: 2, .. }));
+}
+
+#[test]
+fn servers_with_replicas_are_not_lent() {
+    let mut run = simulator(vec![fixed("a", 0, 4, 100)], vec![service(&[1.0; 10])]);
+    run.run_until_decision().unwrap();
+    run.apply(&plan(|plan| plan.scale(WEB, 3, 1))).unwrap();
+    let found = refused(&mut run, &plan(|plan| plan.lend(3)));
+    assert!(matches!(found[..], [Violation::Loan { node: 3, .. }]));
+    // A replica that is still starting goes at once.
+    run.apply(&plan(|plan| {
+        plan.scale(WEB, 3, 0);
+        plan.lend(3);
+    }))
+    .unwrap();
+    assert_eq!(run.view().free(), [4, 4, 0, 4]);
+}
+
+#[test]
+fn a_server_called_back_comes_home_at_once_with_its_last_job_or_at_its_deadline() {
+    for (moves, home) in [(true, 60), (false, 90)] {
+        let mut run = simulator(vec![fixed("a", 0, 4, 1000)], vec![service(&[1.0, 2.0, 3.0])]);
+        run.run_until_decision().unwrap();
+        run.apply(&plan(|plan| {
+            plan.lend(2);
+            plan.set(JobId(0), Placement::on(2, 4));
+        }))
+        .unwrap();
+        while run.now() < secs(60) {
+            run.run_until_decision().unwrap();
+        }
+        run.apply(&plan(|plan| {
+            plan.reclaim(2, secs(90));
+            if moves {
+                plan.set(JobId(0), Placement::on(0, 4));
+                plan.scale(WEB, 2, 2);
+            }
+        }))
+        .unwrap();
+        if !moves {
+            let view = run.view();
+            assert!(matches!(view.loan(2), Loan::Returning { deadline, .. } if deadline == secs(90)));
+            assert!(view.lent(2) && !view.may_train(2) && !view.may_serve(2));
+            run.run_until_decision().unwrap();
+            assert!(run.view().trigger.load);
+            assert_eq!(run.view().job(JobId(0)).unwrap().gpus(), 0, "evicted");
+        }
+        assert_eq!((run.now(), run.view().lent(2)), (secs(home), false));
+        let record = run.loan_record();
+        assert_eq!((record.lent, record.returned, record.evictions), (1, 1, u64::from(!moves)));
+        assert_eq!((record.lent_gpu_millis, record.reclaim_millis), (4000 * home, 1000 * (home - 60)));
+    }
+}

@@ -1,0 +1,172 @@
+//! Conservation, checked at every decision and at the end of a run. What another part of the simulator must keep true is one more line in
+//! [`ALWAYS`] or [`IN_THE_END`].
+
+use std::sync::Arc;
+
+use goodput_env::job::Work;
+use goodput_env::model::fault::{Bugs, Cause, Causes, Lemons, LogNormal, Scripted};
+use goodput_env::model::{Checkpointing, FaultModel, Interval, Store};
+use goodput_env::policy::Policy;
+use goodput_env::sim::{Outcome, Release, Resize, Scenario, SimOptions, Simulator, Status};
+use goodput_env::view::Batching;
+
+type Always = fn(&Simulator) -> Result<(), String>;
+type InTheEnd = fn(&Scenario, &Simulator, &Outcome) -> Result<(), String>;
+
+/// What holds at every decision.
+pub const ALWAYS: &[(&str, Always)] = &[
+    ("what a node's jobs hold and what is free is what it has in service", capacity),
+    ("every job that has arrived is active or has left", no_job_is_lost),
+    ("jobs hold what they can run on, on nodes that have not failed", placements_are_sound),
+];
+
+/// What holds when a run is over.
+pub const IN_THE_END: &[(&str, InTheEnd)] =
+    &[("Little's law", littles_law), ("accelerator time adds up", gpu_time), ("work is done once", work_is_done_once)];
+
+/// Runs `policy` to the end and panics where a rule breaks.
+pub fn run(scenario: &Arc<Scenario>, policy: &mut dyn Policy) -> Outcome {
+    let mut simulator = Simulator::new(scenario.clone());
+    let check = |simulator: &Simulator| {
+        for (rule, check) in ALWAYS {
+            check(simulator).unwrap_or_else(|what| panic!("{rule}, at {}: {what}", simulator.now()));
+        }
+    };
+    while simulator.run_until_decision().unwrap() == Status::Decision {
+        check(&simulator);
+        let plan = policy.decide(&simulator.view());
+        simulator.apply(&plan).unwrap();
+        simulator.wake_at(policy.wake_at());
+        check(&simulator);
+    }
+    let outcome = simulator.clone().outcome();
+    for (rule, check) in IN_THE_END {
+        check(scenario, &simulator, &outcome).unwrap_or_else(|what| panic!("{rule}: {what}"));
+    }
+    outcome
+}
+
+fn equal<T: PartialEq + std::fmt::Debug>(what: &str, one: T, other: T) -> Result<(), String> {
+    if one == other { Ok(()) } else { Err(format!("{what}: {one:?} and {other:?}")) }
+}
+
+fn capacity(simulator: &Simulator) -> Result<(), String> {
+    let view = simulator.view();
+    // What completed jobs hold until the next round is in no job's placement.
+    let exact = simulator.scenario().options.release == Release::Immediately;
+    let mut used = view.free().to_vec();
+    for job in view.jobs().filter(|job| job.state.partner.is_none_or(|partner| job.id() < partner)) {
+        job.state.placement.slices().iter().for_each(|slice| used[slice.node as usize] += slice.gpus);
+    }
+    let has: Vec<u32> = view.cluster().nodes.iter().map(|node| node.gpus).collect();
+    if exact {
+        equal("used and there", used, has)
+    } else {
+        equal("none too many", used.iter().zip(&has).all(|(u, h)| u <= h), true)
+    }
+}
+
+fn no_job_is_lost(simulator: &Simulator) -> Result<(), String> {
+    let arrived = simulator.scenario().workload.jobs.iter().filter(|job| job.request.submit <= simulator.now()).count();
+    let left = simulator.records().iter().filter(|record| record.left().is_some()).count();
+    equal("arrived and known", arrived, left + simulator.view().active())
+}
+
+fn placements_are_sound(simulator: &Simulator) -> Result<(), String> {
+    let view = simulator.view();
+    for job in view.jobs().filter(|job| job.gpus() > 0) {
+        let healthy = job.state.placement.slices().iter().all(|slice| view.healthy(slice.node));
+        equal(&job.request().name, (healthy, job.request().accepts(job.gpus())), (true, true))?;
+    }
+    Ok(())
+}
+
+fn littles_law(_: &Scenario, simulator: &Simulator, outcome: &Outcome) -> Result<(), String> {
+    let arrived = outcome.jobs.iter().filter(|job| job.submit <= outcome.end);
+    let in_system: i64 = arrived.map(|job| (job.left().unwrap_or(outcome.end) - job.submit).as_millis()).sum();
+    equal("job time", in_system, simulator.job_millis())?;
+    equal("cut off", outcome.truncated, outcome.jobs.iter().any(|job| job.left().is_none()))
+}
+
+fn gpu_time(scenario: &Scenario, simulator: &Simulator, outcome: &Outcome) -> Result<(), String> {
+    if scenario.options.release == Release::Immediately {
+        equal("held", outcome.jobs.iter().map(|job| job.attained_gpu_millis).sum(), simulator.gpu_millis())?;
+    }
+    equal("idle", outcome.jobs.iter().map(|job| job.faults.idle_gpu_millis).sum(), outcome.idle_gpu_millis)?;
+    for job in &outcome.jobs {
+        let parts = [job.faults.idle_gpu_millis, job.faults.writing_gpu_millis, job.faults.lost_gpu_millis];
+        equal("none negative", parts.iter().all(|&part| part >= 0) && job.kept_gpu_millis() >= 0, true)?;
+        equal("restarts fit", job.restarting <= job.executed, true)?;
+    }
+    Ok(())
+}
+
+/// A completed job of a given length has made lasting progress for just as long, to the rounding of each stretch it ran; for longer only
+/// where interference slowed it.
+fn work_is_done_once(scenario: &Scenario, _: &Simulator, outcome: &Outcome) -> Result<(), String> {
+    for job in outcome.jobs.iter().filter(|job| job.finish.is_some()) {
+        let spec = &scenario.workload.jobs[job.job.index()];
+        if let Work::Fixed { duration } = spec.work {
+            let gpus = i64::from(spec.request.gpus);
+            let more = job.kept_gpu_millis() - gpus * duration.as_millis();
+            let off = if scenario.options.interference > 0.0 { -more } else { more.abs() };
+            let rounding = gpus * (2 + i64::from(job.restarts));
+            equal(&format!("{} is off by {off}", spec.request.name), off <= rounding, true)?;
+        }
+    }
+    Ok(())
+}
+
+/// What a soak has been through.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Tally {
+    pub runs: u64,
+    pub events: u64,
+    pub decisions: u64,
+    pub faults: u64,
+    pub hits: u64,
+    pub failed: u64,
+}
+
+/// Options of storm number `seed`: each feature is a line, on or off by the digits of the number.
+fn features(seed: u64) -> SimOptions {
+    let every = |step: u64, cycle: u64| (seed / step) % cycle;
+    let mut options = SimOptions::standard();
+    options.resize = [Resize::StopRestart, Resize::Overlapped, Resize::OverlappedSerial, Resize::OverlappedMerge]
+        [every(1, 4) as usize];
+    options.interference = [0.0, 0.25][every(4, 2) as usize];
+    options.batching = [Batching::Agent, Batching::Catalog, Batching::Requested][every(8, 3) as usize];
+    options.release = [Release::Immediately, Release::NextRound][every(24, 2) as usize];
+    options.free_moves = every(5, 4) == 3;
+    options.faults = Some(FaultModel {
+        mtbf_hours: [2.0, 20.0][every(2, 2) as usize],
+        causes: Causes { accelerator: 2.0, node: 1.0, network: 1.0 },
+        repair: LogNormal { median_secs: 300.0, sigma: 1.0 },
+        bugs: Some(Bugs::default()),
+        lemons: Some(Lemons { share: 0.1, factor: 5.0 }),
+        script: vec![Scripted { at_secs: 5000.0, cause: Cause::Scheduler, node: 0, lasts_secs: Some(600.0) }],
+        ..FaultModel::default()
+    });
+    let interval =
+        [Interval::Young, Interval::Daly, Interval::Adaptive, Interval::Fixed { secs: 60.0 }][every(3, 4) as usize];
+    let store = [Store::Shared, Store::Memory][every(7, 2) as usize];
+    options.checkpoint = Some(Checkpointing { interval, store, ..Checkpointing::default() });
+    options
+}
+
+/// Random runs until there have been `events`.
+pub fn storms(events: u64) -> Tally {
+    let mut tally = Tally::default();
+    while tally.events < events {
+        let seed = tally.runs;
+        let scenario = super::scenario("8x4", super::mixed_jobs(seed, 300, 60), features(seed));
+        let outcome = run(&scenario, &mut super::Chaos::new(seed));
+        tally.runs += 1;
+        tally.events += outcome.events;
+        tally.decisions += outcome.decisions;
+        tally.faults += u64::from(outcome.hardware.accelerators + outcome.hardware.nodes + outcome.hardware.networks);
+        tally.hits += outcome.jobs.iter().map(|job| u64::from(job.faults.hits)).sum::<u64>();
+        tally.failed += outcome.jobs.iter().filter(|job| job.faults.failed.is_some()).count() as u64;
+    }
+    tally
+}
