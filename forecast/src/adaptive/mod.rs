@@ -90,7 +90,7 @@ impl Fit for Adaptive {
         let mut past = History::new(seasons.day, seasons.week, KEEP_WEEKS * seasons.week);
         let values = series.values();
         for &value in values.iter().take(start) {
-            past.push(value);
+            past.push(state::bounded(value));
         }
         let members = self.models.iter().map(|model| model.member(seasons)).collect();
         let mut fitted = FittedAdaptive::new(past, members, seasons, &self.windows);

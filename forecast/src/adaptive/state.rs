@@ -46,6 +46,13 @@ struct Pending {
 const FORECASTS_A_DAY: usize = 24;
 /// Of so many forecasts that look equally far, the error of one is kept at each step: neighbours say the same.
 const THIN: usize = 3;
+/// A load beyond this is taken as this, so that squares of it are still numbers.
+const LARGEST: f64 = 1e100;
+
+/// A load that can be squared; a gap stays one.
+pub(super) fn bounded(load: f64) -> f64 {
+    if load.is_finite() { load.clamp(-LARGEST, LARGEST) } else { f64::NAN }
+}
 
 impl FittedAdaptive {
     pub(super) fn new(past: History, members: Vec<Member>, seasons: Seasons, windows: &[(usize, usize)]) -> Self {
@@ -106,7 +113,7 @@ impl FittedAdaptive {
         for (column, member) in self.members.iter().enumerate() {
             member.path(&self.past, &mut path);
             for (row, &value) in rows.chunks_exact_mut(models).zip(&path) {
-                row[column] = self.floor(if value.is_finite() { value } else { self.past.lag(1) });
+                row[column] = self.floor(value);
             }
         }
         rows
@@ -136,7 +143,9 @@ impl FittedAdaptive {
         if self.members.is_empty() { vec![self.past.lag(1); steps] } else { self.combine(&self.paths(steps)) }
     }
 
+    /// No less than a load can be, and no number that is none.
     fn floor(&self, value: f64) -> f64 {
+        let value = if value.is_nan() { self.past.lag(1) } else { value.clamp(-2.0 * LARGEST, 2.0 * LARGEST) };
         if self.nonnegative { value.max(0.0) } else { value }
     }
 
@@ -222,6 +231,7 @@ impl Predict for FittedAdaptive {
             if self.past.len().is_multiple_of(self.stride) {
                 self.issue();
             }
+            let value = bounded(value);
             let y = value.is_finite().then_some(value);
             self.nonnegative &= y.is_none_or(|y| y >= 0.0);
             self.settle(y);
