@@ -18,7 +18,14 @@ pub(crate) struct History {
 impl History {
     /// An empty history that keeps at least `keep` values.
     pub fn new(season: usize, week: usize, keep: usize) -> Self {
-        Self { values: Vec::new(), sums: vec![0.0], first: 0, season: season.max(1), week: week.max(1), keep: keep.max(week + season + 1) }
+        Self {
+            values: Vec::new(),
+            sums: vec![0.0],
+            first: 0,
+            season: season.max(1),
+            week: week.max(1),
+            keep: keep.max(week + season + 1),
+        }
     }
 
     /// Steps in the short season, a day as a rule.

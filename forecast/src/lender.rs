@@ -40,7 +40,14 @@ impl Lender {
     ///
     /// # Errors
     /// A series that cannot be fitted before `first`, or none of it before.
-    pub fn run(self, model: &Adaptive, series: &Series, fleet: &Fleet, lease: &Lease, first: usize) -> Result<Vec<Loan>, FitError> {
+    pub fn run(
+        self,
+        model: &Adaptive,
+        series: &Series,
+        fleet: &Fleet,
+        lease: &Lease,
+        first: usize,
+    ) -> Result<Vec<Loan>, FitError> {
         let load = series.values().to_vec();
         let filled = series.fill_gaps(model.day_steps);
         let after = lease.lead + lease.steps.max(1);
@@ -74,12 +81,14 @@ impl Lender {
                         forecaster.refresh();
                         refreshed = origin;
                     }
-                    let quantile = forecaster.peak(window, &[level.unwrap_or(0.5)]).and_then(|peak| peak.first().copied());
+                    let quantile =
+                        forecaster.peak(window, &[level.unwrap_or(0.5)]).and_then(|peak| peak.first().copied());
                     control.guarded(quantile.unwrap_or(f64::INFINITY))
                 }
-                (Lender::Reactive { headroom }, _) => {
-                    origin.checked_sub(1).and_then(|last| filled.get(last)).map_or(f64::INFINITY, |y| y * (1.0 + headroom))
-                }
+                (Lender::Reactive { headroom }, _) => origin
+                    .checked_sub(1)
+                    .and_then(|last| filled.get(last))
+                    .map_or(f64::INFINITY, |y| y * (1.0 + headroom)),
                 (_, _) => load[origin + lease.lead..origin + after].iter().copied().fold(0.0, f64::max),
             };
             known = origin;

@@ -51,6 +51,7 @@ mod resample;
 mod scores;
 mod seasonal_naive;
 mod series;
+mod significance;
 
 pub use adaptive::{Adaptive, FittedAdaptive};
 pub use backtest::{Backtest, BacktestError, BacktestReport, OriginReport, Refit};
@@ -62,3 +63,4 @@ pub use resample::Aggregate;
 pub use scores::{LevelScore, Scores};
 pub use seasonal_naive::{FittedSeasonalNaive, SeasonalNaive};
 pub use series::{Series, SeriesError};
+pub use significance::block_bootstrap;

@@ -22,7 +22,14 @@ fn channels() -> Vec<Vec<f64>> {
 }
 
 /// Mean squared and absolute error over all windows whose targets lie in `from..to`.
-fn errors(map: &LinearMap, channels: &[Vec<f64>], lookback: usize, horizon: usize, from: usize, to: usize) -> (f64, f64) {
+fn errors(
+    map: &LinearMap,
+    channels: &[Vec<f64>],
+    lookback: usize,
+    horizon: usize,
+    from: usize,
+    to: usize,
+) -> (f64, f64) {
     let (mut squares, mut sizes, mut count) = (0.0, 0.0, 0.0);
     let mut out = vec![0.0; horizon];
     for y in channels {

@@ -93,7 +93,9 @@ pub fn parse(path: &Path, text: &[u8], options: &SeriesOptions) -> Result<(Serie
         return Err(empty());
     }
     let start = (first * 1000.0).round() as i64;
-    Series::new(start, (step * 1000.0).round() as i64, values.into()).map(|series| (series, report)).map_err(|_| empty())
+    Series::new(start, (step * 1000.0).round() as i64, values.into())
+        .map(|series| (series, report))
+        .map_err(|_| empty())
 }
 
 fn entry(row: &Row<'_, '_>, is_log: bool) -> Result<(f64, f64), RowProblem> {
@@ -135,7 +137,9 @@ mod tests {
         let options = SeriesOptions { column: Some("b".into()), ..SeriesOptions::default() };
         assert_eq!(read(text, &options).0, [Some(2.0), Some(4.0)]);
         let missing = SeriesOptions { column: Some("c".into()), ..SeriesOptions::default() };
-        assert!(parse(Path::new("x.csv"), text.as_bytes(), &missing).unwrap_err().to_string().contains("`c` is missing"));
+        assert!(
+            parse(Path::new("x.csv"), text.as_bytes(), &missing).unwrap_err().to_string().contains("`c` is missing")
+        );
     }
 
     #[test]

@@ -35,7 +35,17 @@ pub(crate) struct DirectRidge {
 
 impl DirectRidge {
     pub fn new(horizon: usize, ridge: f64, forget: f64) -> Self {
-        Self { horizon, ridge, forget, weekly: false, seen: 0, gram: vec![], moment: vec![], coefficients: vec![], clock: vec![] }
+        Self {
+            horizon,
+            ridge,
+            forget,
+            weekly: false,
+            seen: 0,
+            gram: vec![],
+            moment: vec![],
+            coefficients: vec![],
+            clock: vec![],
+        }
     }
 
     fn width(&self) -> usize {

@@ -45,7 +45,9 @@ impl Path for LevelNaive {
                     let mut shift = shift;
                     for step in 0..self.horizon {
                         shift *= damping;
-                        let Some(index) = (origin + step).checked_sub(self.period * (step / self.period + 1)) else { break };
+                        let Some(index) = (origin + step).checked_sub(self.period * (step / self.period + 1)) else {
+                            break;
+                        };
                         *error += (y[origin + step] - y[index] - shift).abs();
                     }
                 }

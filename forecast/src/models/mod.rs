@@ -12,9 +12,9 @@ mod nlinear;
 mod profile;
 mod repeat;
 
+pub(crate) use member::Member;
 pub use member::Model;
 pub use nlinear::LinearMap;
-pub(crate) use member::Member;
 
 use crate::history::History;
 

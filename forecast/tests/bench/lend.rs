@@ -12,8 +12,10 @@ pub fn lend(split: &Split, lender: Lender, hours: usize) -> LendingScore {
     let fleet = Fleet { accelerators: 200, load_per_accelerator: peak / 200.0 };
     let lease = Lease { lead: 1, steps: split.hours(hours) };
     let loans = lender.run(&Adaptive::daily(split.season), &series, &fleet, &lease, split.cal_start).unwrap();
-    let tested: Vec<_> =
-        loans.into_iter().filter(|loan| loan.origin >= split.test_start && loan.origin + split.horizon <= split.y.len()).collect();
+    let tested: Vec<_> = loans
+        .into_iter()
+        .filter(|loan| loan.origin >= split.test_start && loan.origin + split.horizon <= split.y.len())
+        .collect();
     LendingScore::of(&fleet, &tested)
 }
 
@@ -53,6 +55,9 @@ fn no_reactive_headroom_lends_as_much_at_as_few_violations() {
     assert!(lent > 0.28 && violated < 0.012, "lent {lent}, violated {violated}");
     for headroom in [0.2, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0, 3.0] {
         let reactive = mean(Lender::Reactive { headroom });
-        assert!(reactive.1 > violated || reactive.0 < lent, "headroom {headroom}: {reactive:?} against {lent} {violated}");
+        assert!(
+            reactive.1 > violated || reactive.0 < lent,
+            "headroom {headroom}: {reactive:?} against {lent} {violated}"
+        );
     }
 }

@@ -133,7 +133,9 @@ pub fn conformal(split: &Split, issues: &[Issue]) -> Vec<Issue> {
                 })
                 .collect();
             let quantiles = (0..split.horizon)
-                .map(|step| levels.iter().map(|&q| (issue.point[step] + quantile(&pools[step / 7], q)).max(0.0)).collect())
+                .map(|step| {
+                    levels.iter().map(|&q| (issue.point[step] + quantile(&pools[step / 7], q)).max(0.0)).collect()
+                })
                 .collect();
             Issue { quantiles: Some(quantiles), ..issue.clone() }
         })
