@@ -43,9 +43,7 @@ struct Pending {
 }
 
 /// Forecasts a day whose errors are learnt from.
-const FORECASTS_A_DAY: usize = 24;
-/// Of so many forecasts that look equally far, the error of one is kept at each step: neighbours say the same.
-const THIN: usize = 3;
+const FORECASTS_A_DAY: usize = 12;
 /// A load beyond this is taken as this, so that squares of it are still numbers.
 const LARGEST: f64 = 1e100;
 
@@ -192,7 +190,8 @@ impl FittedAdaptive {
             self.weights.learn(track, row.iter().map(|path| y - path));
             let number = of_distance[track];
             of_distance[track] += 1;
-            let keep = track < 3 || (number + now).is_multiple_of(THIN);
+            // Of the forecasts that look equally far, the error of one is kept, each in its turn: neighbours say the same.
+            let keep = number == now % ((1 << track) / self.stride).max(1);
             let point = pending.point[step];
             let size = self.conformal.size(point);
             let made = Made { point, size, scale: pending.scale, given: &pending.given[track] };

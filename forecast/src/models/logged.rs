@@ -12,11 +12,13 @@ pub(crate) struct Logged<P> {
     /// The logarithms, once the scale is known.
     logs: Option<History>,
     scale: f64,
+    /// The largest logarithm so far.
+    top: f64,
 }
 
 impl<P> Logged<P> {
     pub fn new(inner: P) -> Self {
-        Self { inner, logs: None, scale: 1.0 }
+        Self { inner, logs: None, scale: 1.0, top: 0.0 }
     }
 
     fn log(&self, y: f64) -> f64 {
@@ -30,7 +32,9 @@ impl<P: Path> Path for Logged<P> {
             let y = past.values();
             let mean = y.iter().map(|y| y.abs()).sum::<f64>() / y.len().max(1) as f64;
             self.scale = if mean > 0.0 { 0.1 * mean } else { 1.0 };
-            self.logs = Some(past.map(|y| self.log(y)));
+            let logs = past.map(|y| self.log(y));
+            self.top = logs.values().iter().copied().fold(0.0, f64::max);
+            self.logs = Some(logs);
         }
         if let Some(logs) = &self.logs {
             self.inner.refit(logs);
@@ -39,6 +43,7 @@ impl<P: Path> Path for Logged<P> {
 
     fn push(&mut self, past: &History) {
         let log = self.log(past.lag(1));
+        self.top = self.top.max(log);
         if let Some(logs) = &mut self.logs {
             logs.push(log);
             self.inner.push(logs);
@@ -48,9 +53,8 @@ impl<P: Path> Path for Logged<P> {
     fn path(&self, past: &History, out: &mut [f64]) {
         let Some(logs) = &self.logs else { return out.fill(past.lag(1)) };
         self.inner.path(logs, out);
-        let top = logs.values().iter().fold(0.0_f64, |top, &log| top.max(log)) + 1.0;
         for out in out {
-            *out = self.scale * out.clamp(0.0, top).exp_m1();
+            *out = self.scale * out.clamp(0.0, self.top + 1.0).exp_m1();
         }
     }
 }
