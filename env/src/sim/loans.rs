@@ -35,6 +35,12 @@ pub enum Loan {
 /// What lending came to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LoanRecord {
+    /// Accelerators of the inference pool.
+    pub pool_gpus: u32,
+    /// Accelerator time that training held on them, GPU-milliseconds.
+    pub trained_gpu_millis: i64,
+    /// Accelerator time that replicas held on them, GPU-milliseconds.
+    pub served_gpu_millis: i64,
     /// Servers lent.
     pub lent: u64,
     /// Servers that came back.
@@ -164,9 +170,20 @@ impl Simulator {
     }
 
     /// What lending came to so far, loans that are out included.
-    pub fn loan_record(&self) -> LoanRecord {
+    pub fn loan_record(&mut self) -> LoanRecord {
         let mut record = self.loans.record;
-        for (node, loan) in self.scenario.cluster.nodes.iter().zip(&self.loans.by_node) {
+        let scenario = self.scenario.clone();
+        let nodes = &scenario.cluster.nodes;
+        let pool = |node: &&crate::cluster::Node| node.pool == Pool::Inference;
+        record.pool_gpus = nodes.iter().filter(pool).map(|node| node.gpus).sum();
+        if record.pool_gpus > 0 {
+            let there = self.training_by_node().into_iter().filter(|on| pool(&&nodes[on.node as usize]));
+            record.trained_gpu_millis = there.map(|on| on.gpu_millis).sum();
+            let records = self.service_records();
+            let there = records.iter().flat_map(|record| &record.nodes).filter(|on| pool(&&nodes[on.node as usize]));
+            record.served_gpu_millis = there.map(|on| on.gpu_millis).sum();
+        }
+        for (node, loan) in nodes.iter().zip(&self.loans.by_node) {
             if let Loan::Lent { since } | Loan::Returning { since, .. } = *loan {
                 record.lent_gpu_millis += i64::from(node.gpus) * (self.now - since).as_millis();
             }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{LoanRecord, ServiceRecord};
+use super::{LoanRecord, ServiceRecord, ServingChange, TrainingOnNode};
 use crate::job::JobId;
 use crate::time::SimTime;
 
@@ -136,6 +136,10 @@ pub struct Outcome {
     pub allocations: Vec<AllocationChange>,
     /// One record per service, by id.
     pub services: Vec<ServiceRecord>,
+    /// Changes of what replicas hold in time order, where they were logged.
+    pub serving: Vec<ServingChange>,
+    /// Accelerator time of training by node, then application.
+    pub training: Vec<TrainingOnNode>,
     /// What lending came to.
     pub loans: LoanRecord,
     /// When the run ended.
@@ -144,6 +148,9 @@ pub struct Outcome {
     pub truncated: bool,
     /// Accelerator time held without use because a job restarted or grew, all jobs, GPU-milliseconds.
     pub idle_gpu_millis: i64,
+    /// Accelerator time that jobs held, GPU-milliseconds; what two jobs share counts once, and what a completed job still holds until the next
+    /// round counts as well.
+    pub gpu_millis: i64,
     /// One record per inference request of the workload, by id.
     pub requests: Vec<RequestRecord>,
     /// Instances over time, where allocations were logged.

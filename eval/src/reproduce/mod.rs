@@ -8,6 +8,7 @@ mod contended;
 pub mod fgd;
 mod gavel_deviations;
 pub mod gavel_medium;
+mod pipeswitch;
 mod pollux_table;
 pub mod sia;
 mod themis_fairness;
@@ -101,6 +102,7 @@ pub const REPRODUCTIONS: &[Reproduction] = &[
     themis_fairness::TABLE,
     fgd::TABLE,
     fgd::TIES,
+    pipeswitch::TABLE,
     ties::TABLE,
 ];
 
