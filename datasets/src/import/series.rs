@@ -70,7 +70,7 @@ pub fn parse(path: &Path, text: &[u8], options: &SeriesOptions) -> Result<(Serie
     let distance = entries.get(1).map_or(0.0, |second| second.0 - entries[0].0);
     let step = options.step_secs.unwrap_or(if is_log { LOG_STEP_SECS } else { distance });
     let last = entries.iter().map(|entry| entry.0).fold(first, f64::max);
-    if !(step >= 1e-3) || (last - first) / step > MOST_STEPS {
+    if step.is_nan() || step < 1e-3 || (last - first) / step > MOST_STEPS {
         return Err(empty());
     }
     // Times a little early or late belong to the nearest step of a table; a request belongs to the step it came in.
