@@ -25,6 +25,8 @@ fn experiment() -> Experiment {
         },
         workload: WorkloadConfig::Synthetic(goodput_datasets::synth::SynthConfig::Diurnal(synthetic)),
         services: Vec::new(),
+        tenants: Vec::new(),
+        cohorts: Vec::new(),
         environment: EnvironmentConfig { slots: 16, ..Default::default() },
         agent: Some(AgentConfig::Ppo(PpoAgent {
             envs: 6,

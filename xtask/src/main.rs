@@ -11,12 +11,13 @@ cargo xtask schema         writes the JSON schemas of the configuration files to
 ";
 
 /// Benchmarks: package and target.
-const BENCHES: [(&str, &str); 12] = [
+const BENCHES: [(&str, &str); 13] = [
     ("goodput-env", "gym"),
     ("goodput-env", "fit"),
     ("goodput-env", "soak"),
     ("goodput-datasets", "datasets"),
     ("goodput-eval", "replay"),
+    ("goodput-eval", "faults"),
     ("goodput-eval", "fidelity"),
     ("goodput-eval", "decisions"),
     ("goodput-eval", "placement"),

@@ -13,6 +13,7 @@ mod instances;
 mod ledger;
 mod loans;
 mod options;
+mod outages;
 mod profile;
 mod record;
 mod replay;
@@ -165,6 +166,7 @@ pub struct Simulator {
     /// Accelerator time that completed jobs held without use.
     idle_gpu_millis: i64,
     held: u32,
+    /// Accelerator time that jobs held, by node.
     /// What is broken; `None` where nothing ever is.
     health: Option<Box<Health>>,
     idle_decisions: u32,
@@ -315,6 +317,7 @@ impl Simulator {
             end: now,
             truncated,
             idle_gpu_millis: self.idle_gpu_millis,
+            gpu_millis: self.gpu_millis,
             hardware: self.health.as_ref().map(|health| health.record).unwrap_or_default(),
             decisions: self.decisions,
             events: self.events,

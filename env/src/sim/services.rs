@@ -237,7 +237,7 @@ impl ServiceState {
     }
 
     /// Counts what happened since the last time.
-    fn settle(&mut self, scenario: &Scenario, now: SimTime) {
+    pub(super) fn settle(&mut self, scenario: &Scenario, now: SimTime) {
         let millis = (now - self.since).as_millis();
         if millis <= 0 {
             return;
@@ -287,7 +287,7 @@ impl ServiceState {
         Fleet(groups.collect())
     }
 
-    fn set_ready(&mut self, scenario: &Scenario, node: NodeId, up: bool) {
+    pub(super) fn set_ready(&mut self, scenario: &Scenario, node: NodeId, up: bool) {
         let at = self.node_at(node);
         let kind = scenario.cluster.nodes[node as usize].accelerator;
         let change = |count: &mut u32| if up { *count += 1 } else { *count -= 1 };
@@ -391,9 +391,9 @@ impl Simulator {
     fn replicas_due(&mut self, index: usize) {
         let (now, scenario) = (self.now, self.scenario.clone());
         let gpus = scenario.workload.services[index].gpus_per_replica;
-        let state = &mut self.services.states[index];
-        state.settle(&scenario, now);
-        for at in (0..state.replicas.len()).rev() {
+        self.services.states[index].settle(&scenario, now);
+        for at in (0..self.services.states[index].replicas.len()).rev() {
+            let state = &mut self.services.states[index];
             let replica = state.replicas[at];
             match replica.phase {
                 ReplicaPhase::Starting { until } if until <= now => {
@@ -402,15 +402,21 @@ impl Simulator {
                     self.trigger.load = true;
                 }
                 ReplicaPhase::Draining { until } if until <= now => {
-                    state.replicas.remove(at);
-                    let on = state.node_at(replica.node);
-                    state.held[on] -= gpus;
-                    self.served.leave(&mut self.free, now, replica.node, gpus);
+                    self.drop_replica(index, at, gpus);
                     self.trigger.load = true;
                 }
                 _ => {}
             }
         }
+    }
+
+    /// A replica's accelerators are free.
+    pub(super) fn drop_replica(&mut self, service: usize, at: usize, gpus: u32) {
+        let state = &mut self.services.states[service];
+        let node = state.replicas.remove(at).node;
+        let on = state.node_at(node);
+        state.held[on] -= gpus;
+        self.served.leave(&mut self.free, self.now, node, gpus);
     }
 
     /// Lets go of replicas that are too many, before anything new takes accelerators.
@@ -424,6 +430,7 @@ impl Simulator {
         }
         state.settle(&scenario, now);
         for at in (0..state.replicas.len()).rev() {
+            let state = &mut self.services.states[scale.service.index()];
             let replica = state.replicas[at];
             let draining = matches!(replica.phase, ReplicaPhase::Draining { .. });
             if surplus == 0 || replica.node != scale.node || draining {
@@ -440,32 +447,7 @@ impl Simulator {
                 let event = ServiceEvent { at: until, kind: ServiceEventKind::Replica, id: scale.service.0 };
                 self.services.queue.push(Reverse(event));
             } else {
-                state.replicas.remove(at);
-                let on = state.node_at(replica.node);
-                state.held[on] -= service.gpus_per_replica;
-                self.served.leave(&mut self.free, now, replica.node, service.gpus_per_replica);
-            }
-        }
-    }
-
-    /// Hardware of `node` breaks: the newest replicas go at once, whatever they do, until `lost` accelerators are free.
-    pub(super) fn lose_replicas(&mut self, node: NodeId, lost: u32) {
-        let (now, scenario) = (self.now, self.scenario.clone());
-        let at = node as usize;
-        for index in (0..self.services.states.len()).rev() {
-            let gpus = scenario.workload.services[index].gpus_per_replica;
-            let state = &mut self.services.states[index];
-            while self.free[at] < lost {
-                let Some(newest) = state.replicas.iter().rposition(|replica| replica.node == node) else { break };
-                state.settle(&scenario, now);
-                let replica = state.replicas.remove(newest);
-                if replica.phase == ReplicaPhase::Ready {
-                    state.set_ready(&scenario, node, false);
-                }
-                let on = state.node_at(node);
-                state.held[on] -= gpus;
-                self.served.leave(&mut self.free, now, node, gpus);
-                self.trigger.load = true;
+                self.drop_replica(scale.service.index(), at, service.gpus_per_replica);
             }
         }
     }
