@@ -3,6 +3,7 @@
 //! `sim`, `train` and `eval` share these tables, so one file describes a run whatever is done with it.
 
 mod faults;
+mod instances;
 mod services;
 mod tenants;
 
@@ -23,6 +24,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+pub use instances::InstancesConfig;
 pub use services::{LoadConfig, LoadFile, LoadUnit, ServiceConfig, SloConfig};
 pub use tenants::{Burst, CohortConfig, QuotaChangeConfig, QuotaConfig, TenantConfig};
 
@@ -90,6 +92,8 @@ pub struct EnvironmentConfig {
     pub switch_cost: String,
     /// How a running job's change of size is carried out.
     pub resize: Resize,
+    /// Inference instances, for workloads with requests.
+    pub instances: InstancesConfig,
     /// Slowdown, in [0, 1), of distributed jobs that share a node.
     pub interference: f64,
     /// What breaks; absent: nothing.
@@ -117,6 +121,7 @@ impl Default for EnvironmentConfig {
             on_churn: true,
             switch_cost: "pollux_const".into(),
             resize: Resize::StopRestart,
+            instances: InstancesConfig::default(),
             interference: 0.0,
             faults: None,
             checkpoint: None,
@@ -149,6 +154,9 @@ pub enum SetupError {
     /// The generator's settings make no workload.
     #[error("workload.synthetic: {0}")]
     Synthetic(#[from] SynthError),
+    /// Tenants contradict each other or the cluster.
+    #[error("tenants: {0}")]
+    Tenants(goodput_env::tenant::TenantError),
     /// A service's settings make no service.
     #[error("services, {service}: {source}")]
     Service {
@@ -157,9 +165,6 @@ pub enum SetupError {
         /// What is wrong.
         source: Box<SetupError>,
     },
-    /// Tenants contradict each other or the cluster.
-    #[error("tenants: {0}")]
-    Tenants(goodput_env::tenant::TenantError),
 }
 
 /// Scenarios by seed.
@@ -167,8 +172,8 @@ pub enum SetupError {
 pub struct Setup {
     template: Scenario,
     source: Source,
-    services: services::Services,
     tenants: Vec<TenantConfig>,
+    services: services::Services,
     tie_break: TieBreak,
 }
 
@@ -208,17 +213,8 @@ impl Setup {
         };
         let empty = Arc::new(Workload::new(applications, Vec::new()));
         let template = Scenario::new(cluster, empty, options, 0);
-        let (services, tenants) = (services::Services::default(), Vec::new());
-        Ok(Self { template, source, services, tenants, tie_break: environment.tie_break })
-    }
-
-    /// The same with services beside the jobs.
-    ///
-    /// # Errors
-    /// [`SetupError`] naming the service and the key or the file.
-    pub fn with_services(mut self, services: &[ServiceConfig]) -> Result<Self, SetupError> {
-        self.services = services::Services::new(services, &self.template.cluster)?;
-        Ok(self)
+        let tenants = Vec::new();
+        Ok(Self { template, source, tenants, services: Default::default(), tie_break: environment.tie_break })
     }
 
     /// With declared tenants, those of the workload in their order.
@@ -258,6 +254,15 @@ impl Setup {
         empty.tenants = built;
         self.template.workload = Arc::new(empty);
         self.tenants = tenants.to_vec();
+        Ok(self)
+    }
+
+    /// The same with services beside the jobs.
+    ///
+    /// # Errors
+    /// [`SetupError`] naming the service and the key or the file.
+    pub fn with_services(mut self, services: &[ServiceConfig]) -> Result<Self, SetupError> {
+        self.services = services::Services::new(services, &self.template.cluster)?;
         Ok(self)
     }
 
@@ -377,6 +382,7 @@ impl EnvironmentConfig {
             rounds: Rounds { period, on_churn: self.on_churn },
             switch_cost,
             resize,
+            instances: self.instances.options()?,
             interference: self.interference,
             faults: self.faults.clone(),
             checkpoint: self.checkpoint,
