@@ -4,6 +4,7 @@
 
 mod faults;
 mod services;
+mod tenants;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -23,6 +24,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 pub use services::{LoadConfig, LoadFile, LoadUnit, ServiceConfig, SloConfig};
+pub use tenants::{Burst, CohortConfig, QuotaChangeConfig, QuotaConfig, TenantConfig};
 
 /// The machines: `[[cluster.groups]]`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -56,7 +58,7 @@ fn any_accelerator() -> String {
     "gpu".into()
 }
 
-/// The jobs: `[workload.synthetic.diurnal]`, `[workload.synthetic.pollux]` or `[workload.file]`.
+/// The jobs: `[workload.synthetic.diurnal]`, `[workload.synthetic.pollux]`, `[workload.file]` or `[[workload.bursts]]`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum WorkloadConfig {
@@ -64,6 +66,8 @@ pub enum WorkloadConfig {
     Synthetic(SynthConfig),
     /// Read from a file, the same for each seed.
     File(FileWorkload),
+    /// Written down, the same for each seed.
+    Bursts(Vec<Burst>),
 }
 
 /// A workload in a file.
@@ -145,6 +149,9 @@ pub enum SetupError {
     /// The generator's settings make no workload.
     #[error("workload.synthetic: {0}")]
     Synthetic(#[from] SynthError),
+    /// Tenants contradict each other or the cluster.
+    #[error("tenants: {0}")]
+    Tenants(goodput_env::tenant::TenantError),
     /// A service's settings make no service.
     #[error("services, {service}: {source}")]
     Service {
@@ -160,6 +167,7 @@ pub enum SetupError {
 pub struct Setup {
     template: Scenario,
     source: Source,
+    tenants: Vec<TenantConfig>,
     services: services::Services,
     tie_break: TieBreak,
 }
@@ -168,6 +176,7 @@ pub struct Setup {
 enum Source {
     Synthetic(Box<Generator>),
     Fixed(Arc<Workload>),
+    Bursts(Vec<Burst>, Arc<Workload>),
 }
 
 impl Setup {
@@ -192,10 +201,55 @@ impl Setup {
                 let loaded = Arc::new(read_workload(&file.path, catalog)?.workload);
                 (Source::Fixed(loaded.clone()), loaded.applications.clone())
             }
+            WorkloadConfig::Bursts(bursts) => {
+                let workload = tenants::scripted(bursts, &[])?;
+                (Source::Bursts(bursts.clone(), Arc::new(workload)), Vec::new())
+            }
         };
         let empty = Arc::new(Workload::new(applications, Vec::new()));
         let template = Scenario::new(cluster, empty, options, 0);
-        Ok(Self { template, source, services: Default::default(), tie_break: environment.tie_break })
+        let tenants = Vec::new();
+        Ok(Self { template, source, tenants, services: Default::default(), tie_break: environment.tie_break })
+    }
+
+    /// With declared tenants, those of the workload in their order.
+    ///
+    /// # Errors
+    /// [`SetupError`] naming the key, the tenant or the cohort, or a tenant of the workload that is not declared.
+    pub fn with_tenants(mut self, tenants: &[TenantConfig], cohorts: &[CohortConfig]) -> Result<Self, SetupError> {
+        if tenants.is_empty() && cohorts.is_empty() {
+            return Ok(self);
+        }
+        let types: Vec<&str> = self.template.cluster.types.iter().map(|of| &*of.name).collect();
+        let built = Arc::new(tenants::build(tenants, cohorts, &types)?);
+        match &mut self.source {
+            Source::Synthetic(generator) => {
+                let found = generator.tenants().len();
+                if found > tenants.len() {
+                    return Err(SetupError::Value {
+                        key: "tenants",
+                        value: format!("{} declared", tenants.len()),
+                        expected: format!("one [[tenants]] for each of the {found} tenants of the workload"),
+                    });
+                }
+            }
+            Source::Fixed(workload) => {
+                let workload = Arc::make_mut(workload);
+                tenants::assign(workload, tenants)?;
+                workload.tenants = built.clone();
+            }
+            Source::Bursts(bursts, workload) => {
+                let mut scripted = tenants::scripted(bursts, tenants)?;
+                tenants::assign(&mut scripted, tenants)?;
+                scripted.tenants = built.clone();
+                *workload = Arc::new(scripted);
+            }
+        }
+        let mut empty = Workload::clone(&self.template.workload);
+        empty.tenants = built;
+        self.template.workload = Arc::new(empty);
+        self.tenants = tenants.to_vec();
+        Ok(self)
     }
 
     /// The same with services beside the jobs.
@@ -210,8 +264,15 @@ impl Setup {
     /// The scenario of `seed`.
     pub fn scenario(&self, seed: u64) -> Arc<Scenario> {
         let workload = match &self.source {
-            Source::Synthetic(generator) => Arc::new(generator.generate(seed)),
-            Source::Fixed(workload) => workload.clone(),
+            Source::Synthetic(generator) => {
+                let mut workload = generator.generate(seed);
+                // The declared tenants are no fewer than the generator's.
+                if tenants::assign(&mut workload, &self.tenants).is_ok() {
+                    workload.tenants = self.template.workload.tenants.clone();
+                }
+                Arc::new(workload)
+            }
+            Source::Fixed(workload) | Source::Bursts(_, workload) => workload.clone(),
         };
         let workload = match self.tie_break {
             TieBreak::Trace => workload,

@@ -8,6 +8,8 @@ pub mod fifo;
 pub mod gandiva;
 pub mod gavel;
 pub mod gittins;
+pub mod kai;
+pub mod kubernetes;
 pub mod kueue;
 pub mod optimus;
 pub mod pollux;
@@ -32,7 +34,9 @@ const PAPERS: &[&[Listed]] = &[
     themis::LISTED,
     gandiva::LISTED,
     drf::LISTED,
+    kubernetes::LISTED,
     kueue::LISTED,
+    kai::LISTED,
     gavel::LISTED,
     allox::LISTED,
     aryl::LISTED,

@@ -9,6 +9,7 @@ mod levels;
 mod reliability;
 mod run_facts;
 mod services;
+mod tenants;
 mod usage;
 mod waiting;
 
@@ -20,6 +21,7 @@ pub use levels::{Level, LevelRow, levels, levels_table};
 pub use reliability::Reliability;
 pub use run_facts::RunFacts;
 pub use services::{SloClass, latency_over_slo, slo_classes};
+pub use tenants::{STARVATION, TenantFacts, envious, isolation_index, starves, tenant_facts, wait_secs};
 pub use usage::{productive_gpu_millis, reference_gpu_secs};
 pub use waiting::{bounded_slowdown, jct_secs, queueing_delay_secs};
 
@@ -219,6 +221,68 @@ pub static METRICS: &[Metric] = &[
         better: Better::Higher,
         description: "Jain's index of the bounded slowdowns: 1 where all jobs are slowed alike, 1/n where one bears it all",
         of: |run| (!run.slowdowns.is_empty()).then(|| jain_index(&run.slowdowns)),
+    },
+    Metric {
+        key: "tenant_jain_gpu_time",
+        name: "Jain index of tenants' GPU time",
+        unit: Unit::Ratio,
+        better: Better::Higher,
+        description: "Jain's index of the GPU time that tenants held; where all work is done it only says who asked for how much, so it is for runs that are cut off",
+        of: |run| tenants::jain_of(&run.tenants, |tenant| Some(tenant.gpu_secs)),
+    },
+    Metric {
+        key: "tenant_jain_weighted_share",
+        name: "Jain index of tenants' weighted shares",
+        unit: Unit::Ratio,
+        better: Better::Higher,
+        description: "The same of GPU time over weight, of tenants whose weight is not 0",
+        of: |run| {
+            let weighted: Vec<_> = run.tenants.iter().filter(|tenant| tenant.weight > 0.0).copied().collect();
+            tenants::jain_of(&weighted, |tenant| Some(tenant.gpu_secs / tenant.weight))
+        },
+    },
+    Metric {
+        key: "tenant_jain_slowdown",
+        name: "Jain index of tenants' slowdowns",
+        unit: Unit::Ratio,
+        better: Better::Higher,
+        description: "Jain's index of tenants' mean bounded slowdowns; none where a tenant has no completed job",
+        of: |run| tenants::jain_of(&run.tenants, |tenant| tenant.slowdown_mean),
+    },
+    Metric {
+        key: "tenant_max_share",
+        name: "largest tenant's share",
+        unit: Unit::Share,
+        better: Better::Lower,
+        description: "GPU time of the tenant that held most, over capacity times the length of the run: its dominant share over time",
+        of: |run| (run.tenants.len() > 1).then(|| run.tenants.iter().map(|of| of.share).fold(0.0, f64::max)),
+    },
+    Metric {
+        key: "tenant_jct_worst_secs",
+        name: "worst tenant's mean JCT",
+        unit: Unit::Secs,
+        better: Better::Lower,
+        description: "Largest of the tenants' mean completion times; none where a tenant has no completed job",
+        of: |run| {
+            let means = run.tenants.iter().map(|of| of.jct_mean_secs).collect::<Option<Vec<f64>>>()?;
+            (means.len() > 1).then(|| means.into_iter().fold(0.0, f64::max))
+        },
+    },
+    Metric {
+        key: "wait_max_secs",
+        name: "longest wait",
+        unit: Unit::Secs,
+        better: Better::Lower,
+        description: "Longest time from submission to the first accelerator, to the end of the run for jobs that never got one",
+        of: |run| run.arrived().map(|job| wait_secs(job, run.outcome)).max_by(f64::total_cmp),
+    },
+    Metric {
+        key: "starving_share",
+        name: "starving jobs",
+        unit: Unit::Share,
+        better: Better::Lower,
+        description: "Share of jobs that waited, in all, more than 10 times as long as they held accelerators",
+        of: |run| mean(&run.arrived().map(|job| f64::from(u8::from(starves(job, run.outcome)))).collect::<Vec<_>>()),
     },
     Metric {
         key: "unfinished_jobs",
