@@ -3,7 +3,7 @@
 
 use goodput_env::gym::{Action, Encoder, Observation, Outlook, Round};
 use goodput_env::plan::Plan;
-use goodput_env::policy::Policy;
+use goodput_env::policy::{Policy, Scope};
 use goodput_env::view::{Batching, ClusterView, Information};
 use serde::{Deserialize, Serialize};
 
@@ -82,6 +82,11 @@ impl Policy for LearnedPolicy {
         let mut plan = Plan::keep();
         self.round.plan(view, &mut plan);
         plan
+    }
+
+    fn scope(&self) -> Scope {
+        let layout = self.encoder.layout();
+        if layout.services > 0 || layout.pools { Scope::Everything } else { Scope::Training }
     }
 
     fn batching(&self) -> Batching {
