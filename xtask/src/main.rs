@@ -11,12 +11,13 @@ cargo xtask schema         writes the JSON schemas of the configuration files to
 ";
 
 /// Benchmarks: package and target.
-const BENCHES: [(&str, &str); 13] = [
+const BENCHES: [(&str, &str); 15] = [
     ("goodput-env", "gym"),
     ("goodput-env", "fit"),
     ("goodput-env", "soak"),
     ("goodput-datasets", "datasets"),
     ("goodput-eval", "replay"),
+    ("goodput-eval", "faults"),
     ("goodput-eval", "fidelity"),
     ("goodput-eval", "decisions"),
     ("goodput-eval", "request_decisions"),
@@ -24,6 +25,7 @@ const BENCHES: [(&str, &str); 13] = [
     ("goodput-eval", "tiresias"),
     ("goodput-eval", "gavel"),
     ("goodput-eval", "sia"),
+    ("goodput-eval", "loaning"),
     ("goodput-train", "training_loop"),
 ];
 

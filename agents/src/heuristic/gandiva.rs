@@ -61,6 +61,10 @@ impl Gandiva {
         self.queue.retain_mut(|entry| {
             let job = view.job(entry.job);
             entry.running = job.is_some_and(|job| job.state.is_allocated());
+            // A fault may have left it a part of what it was given.
+            if let Some(job) = job.filter(|job| entry.running && job.state.placement != entry.bound) {
+                entry.bound = job.state.placement.clone();
+            }
             entry.whole &= entry.running;
             job.is_some()
         });
@@ -85,9 +89,9 @@ impl Gandiva {
         let mut gone = Vec::new();
         for (at, entry) in self.queue.iter().enumerate() {
             // Who goes first sees everything free and has to be served, on its own nodes or not; who never ran has none.
-            let own = fits(&self.free, &entry.bound).then(|| entry.bound.clone());
-            let anywhere = at == 0 || entry.bound.is_empty();
             let gpus = view.job(entry.job).map_or(0, |job| job.request().gpus);
+            let own = fits(&self.free, &entry.bound, gpus).then(|| entry.bound.clone());
+            let anywhere = at == 0 || entry.bound.gpus() != gpus;
             let placed = match own {
                 Some(bound) => Some(bound).inspect(|bound| take(&mut self.free, bound)),
                 None if anywhere => Packer::FewestNodes.place(view.cluster(), &mut self.free, gpus),
@@ -125,7 +129,7 @@ impl Gandiva {
                 }
                 let gpus = view.job(entry.job).map_or(0, |job| job.request().gpus);
                 let placed = match own {
-                    true if !fits(&self.free, &entry.bound) => None,
+                    true if !fits(&self.free, &entry.bound, gpus) => None,
                     true => Some(entry.bound.clone()).inspect(|bound| take(&mut self.free, bound)),
                     false => Packer::FewestNodes.place(view.cluster(), &mut self.free, gpus),
                 };
@@ -158,8 +162,9 @@ impl Policy for Gandiva {
     }
 }
 
-fn fits(free: &Free, bound: &Placement) -> bool {
-    !bound.is_empty() && bound.slices().iter().all(|slice| free.on(slice.node) >= slice.gpus)
+/// Whether `bound` is free and all that the job wants.
+fn fits(free: &Free, bound: &Placement, gpus: u32) -> bool {
+    bound.gpus() == gpus && bound.slices().iter().all(|slice| free.on(slice.node) >= slice.gpus)
 }
 
 fn take(free: &mut Free, placement: &Placement) {

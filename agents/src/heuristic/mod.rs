@@ -9,6 +9,8 @@ pub mod fifo;
 pub mod gandiva;
 pub mod gavel;
 pub mod gittins;
+pub mod kai;
+pub mod kubernetes;
 pub mod kueue;
 pub mod optimus;
 pub mod pollux;
@@ -34,7 +36,9 @@ const PAPERS: &[&[Listed]] = &[
     themis::LISTED,
     gandiva::LISTED,
     drf::LISTED,
+    kubernetes::LISTED,
     kueue::LISTED,
+    kai::LISTED,
     gavel::LISTED,
     allox::LISTED,
     deepboot::LISTED,

@@ -21,6 +21,14 @@ use crate::placement::Placement;
 use crate::plan::Change;
 use crate::time::SimTime;
 
+/// Who is on an accelerator.
+enum Holder {
+    /// A job, or two that share it.
+    Jobs(SmallVec<[JobId; 2]>),
+    /// Nobody of these; the index among the rest.
+    Other(u32),
+}
+
 impl Simulator {
     /// When the hardware changes next, as long as that can matter to anybody.
     pub(super) fn next_fault(&self, arrival: SimTime) -> SimTime {
@@ -100,8 +108,13 @@ impl Simulator {
                 health.record.accelerators += 1;
                 health.broken[at] += 1;
                 health.push(until, Hardware::AcceleratorBack, node);
-                let hit = self.holder(node, (victim * f64::from(in_service)) as u32);
-                self.lose(node, &hit, 1)
+                match self.holder(node, (victim * f64::from(in_service)) as u32) {
+                    Holder::Jobs(hit) => self.lose(node, &hit, 1),
+                    Holder::Other(index) => {
+                        self.lose_holder(node, index);
+                        self.lose(node, &[], 1)
+                    }
+                }
             }
             Cause::Node => {
                 health.record.nodes += 1;
@@ -121,8 +134,8 @@ impl Simulator {
         self.table.active().iter().filter(move |job| on(&state(job).placement) || on(state(job).share())).copied()
     }
 
-    /// Who holds the accelerator of `node` with this index, if they are counted job by job, the free ones last.
-    fn holder(&self, node: NodeId, index: u32) -> SmallVec<[JobId; 2]> {
+    /// Who holds the accelerator of `node` with this index, if they are counted job by job, then those of inference, the free ones last.
+    fn holder(&self, node: NodeId, index: u32) -> Holder {
         let mut below = 0;
         for job in self.on_node(node) {
             let state = self.table.state(job);
@@ -131,10 +144,10 @@ impl Simulator {
             }
             below += gpus_on(&state.placement, node);
             if index < below {
-                return std::iter::once(job).chain(state.partner).collect();
+                return Holder::Jobs(std::iter::once(job).chain(state.partner).collect());
             }
         }
-        SmallVec::new()
+        Holder::Other(index - below)
     }
 
     /// The jobs in `hit` lose up to `gpus` accelerators each on `node`, and the node what its faults say.
@@ -151,11 +164,15 @@ impl Simulator {
                 survivors.push(Change { job, placement, partner: None });
             }
         }
+        if whole_node {
+            self.lose_inference(node);
+        }
         let whole = scenario.cluster.nodes[node as usize].gpus;
         let (before, after) = self.health.as_mut().map_or((0, 0), |health| health.refit(node, whole));
         let lost = before - after;
         self.take_from_completed(node, lost.saturating_sub(self.free[node as usize]));
         self.free[node as usize] -= lost;
+        self.trim_instances(node);
         for change in &survivors {
             self.occupy(change)?;
         }
@@ -180,9 +197,10 @@ impl Simulator {
             if here > 0 {
                 left -= here;
                 let rest = without(&self.holding[at].1, node, here);
+                let job = self.holding[at].0;
                 let held = std::mem::replace(&mut self.holding[at].1, rest.clone());
-                self.free_up(&held);
-                self.take(&rest);
+                self.free_up(job, &held);
+                self.take(job, &rest);
             }
         }
     }

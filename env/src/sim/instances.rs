@@ -188,6 +188,13 @@ impl InstanceTable {
         free.min().map(|(_, id)| id)
     }
 
+    /// Instances on `node` that run or are protected, in order of their ids.
+    pub(super) fn busy_on(&self, node: NodeId) -> impl Iterator<Item = InstanceId> + '_ {
+        let on_node = self.on_node.get(node as usize).map_or(&[][..], Vec::as_slice);
+        let free = |id: &InstanceId| self.get(*id).is_none_or(|one| matches!(one.state, InstanceState::Free { .. }));
+        on_node.iter().copied().filter(move |id| !free(id))
+    }
+
     fn queue(&mut self, id: InstanceId, state: InstanceState) {
         let generation = &mut self.generations[id.0 as usize];
         *generation += 1;

@@ -184,11 +184,7 @@ impl Simulator {
             Target::Instance(_) => None,
         });
         for node in jobs.chain(started) {
-            while self.requests.instances.sleeping_on(node) > self.free[node as usize]
-                && let Some(id) = self.requests.instances.longest_free(node)
-            {
-                self.requests.instances.remove(id);
-            }
+            self.trim_instances(node);
         }
         if !plan.assign.is_empty() {
             self.log_instances();

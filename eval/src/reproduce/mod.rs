@@ -9,6 +9,7 @@ pub mod deepboot;
 pub mod fgd;
 mod gavel_deviations;
 pub mod gavel_medium;
+mod pipeswitch;
 mod pollux_table;
 pub mod sia;
 mod themis_fairness;
@@ -106,6 +107,7 @@ pub const REPRODUCTIONS: &[Reproduction] = &[
     themis_fairness::TABLE,
     fgd::TABLE,
     fgd::TIES,
+    pipeswitch::TABLE,
     ties::TABLE,
 ];
 

@@ -16,7 +16,7 @@ pub mod rule;
 use goodput_env::placement::Placement;
 use goodput_env::plan::Plan;
 use goodput_env::policy::Policy;
-use goodput_env::view::{ClusterView, Information, JobView};
+use goodput_env::view::{ClusterView, Information, JobView, Trigger};
 
 use crate::heuristic::{Listed, Traits};
 use crate::placement::{Free, Packer, resize};
@@ -78,7 +78,8 @@ impl Policy for Afs {
     fn decide(&mut self, view: &ClusterView<'_>) -> Plan {
         let jobs: Vec<JobView<'_>> = view.jobs().collect();
         let capacity = view.total_free() + jobs.iter().map(JobView::gpus).sum::<u32>();
-        let churned = view.trigger.arrival || view.trigger.completion || capacity != self.capacity;
+        let Trigger { arrival, completion, fault, .. } = view.trigger;
+        let churned = arrival || completion || fault || capacity != self.capacity;
         self.capacity = capacity;
         let mut plan = Plan::keep();
         if !churned && self.rule != Rule::DeepBoot {

@@ -131,9 +131,7 @@ struct Choice {
 
 impl Policy for Sia {
     fn decide(&mut self, view: &ClusterView<'_>) -> Plan {
-        if self.types.is_empty() {
-            self.types = configurations::sizes(view.cluster());
-        }
+        self.types = configurations::sizes(view.cluster());
         let available = available(view);
         let choices = self.choose(view, &available);
         let mut plan = Plan::keep();

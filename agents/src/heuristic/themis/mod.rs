@@ -17,7 +17,7 @@ use goodput_env::job::JobId;
 use goodput_env::plan::Plan;
 use goodput_env::policy::Policy;
 use goodput_env::time::SimTime;
-use goodput_env::view::{ClusterView, Information, JobView};
+use goodput_env::view::{ClusterView, Information, JobView, Trigger};
 
 use crate::heuristic::{Listed, Traits};
 use crate::placement::{Free, resize};
@@ -231,7 +231,8 @@ impl Policy for Themis {
     fn decide(&mut self, view: &ClusterView<'_>) -> Plan {
         self.contention.update(view);
         let mut plan = Plan::keep();
-        let churn = view.trigger.arrival || view.trigger.completion || view.total_free() != self.unwanted;
+        let Trigger { arrival, completion, fault, .. } = view.trigger;
+        let churn = arrival || completion || fault || view.total_free() != self.unwanted;
         self.leases.retain(|(job, end)| *end > view.now && view.job(*job).is_some_and(|job| job.state.is_allocated()));
         let leased = |job: &JobView<'_>| self.leases.binary_search_by_key(&job.id(), |lease| lease.0).is_ok();
         let expired = view.jobs().any(|job| job.state.is_allocated() && !leased(&job));

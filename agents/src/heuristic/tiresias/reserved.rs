@@ -207,7 +207,8 @@ impl Policy for ReservedQueues {
         }
         self.admit(view);
         // What happens at the instant of a reservation happens before it, as a step of its own.
-        if view.trigger.arrival || view.trigger.completion || self.next_jump == view.now {
+        let churned = view.trigger.arrival || view.trigger.completion || view.trigger.fault;
+        if churned || self.next_jump == view.now {
             self.step(view);
         }
         if self.next_reserve == view.now {
