@@ -4,6 +4,8 @@
 //! ([`super::saving`]) and loses what it did since. A rigid job waits for a new place; an elastic one that can run on what is left of its
 //! placement starts again there at once. Either start costs what the run's switch cost says. What is repaired is free again.
 //!
+//! Replicas and inference instances on it end; a request that was being answered waits again.
+//!
 //! A node's bad network stretches the time that distributed jobs on it take to synchronise; jobs without a model of it are not
 //! touched. While the scheduler is away jobs run on and nothing is decided.
 //!
@@ -25,7 +27,9 @@ impl Simulator {
     /// When the hardware changes next, as long as that can matter to anybody.
     pub(super) fn next_fault(&self, arrival: SimTime) -> SimTime {
         let Some(health) = &self.health else { return SimTime::NEVER };
-        let nobody = self.table.active().is_empty() && arrival == SimTime::NEVER;
+        let requests =
+            self.next_request() < SimTime::NEVER || (self.awaits_repair() && !self.requests.waiting.is_empty());
+        let nobody = !self.has_active() && !requests && arrival == SimTime::NEVER;
         if nobody || self.has_stalled(arrival) { SimTime::NEVER } else { health.next() }
     }
 
@@ -100,7 +104,11 @@ impl Simulator {
                 health.record.accelerators += 1;
                 health.broken[at] += 1;
                 health.push(until, Hardware::AcceleratorBack, node);
-                let hit = self.holder(node, (victim * f64::from(in_service)) as u32);
+                let index = (victim * f64::from(in_service)) as u32;
+                let hit = self.holder(node, index);
+                if hit.is_empty() {
+                    self.lose_from_inference(node, index);
+                }
                 self.lose(node, &hit, 1)
             }
             Cause::Node => {
@@ -121,7 +129,20 @@ impl Simulator {
         self.table.active().iter().filter(move |job| on(&state(job).placement) || on(state(job).share())).copied()
     }
 
-    /// Who holds the accelerator of `node` with this index, if they are counted job by job, the free ones last.
+    /// The accelerator of `node` with this index, which no job holds, is lost: counted after those of jobs, replicas before instances.
+    fn lose_from_inference(&mut self, node: NodeId, index: u32) {
+        let one_more = self.free[node as usize] + 1;
+        let served = self.served.get(node as usize).copied().unwrap_or(0);
+        let busy = self.requests.instances.busy_on(node).count() as u32;
+        let beyond = index.saturating_sub(self.loans.trained_on[node as usize]);
+        if beyond < served {
+            self.lose_replicas(node, one_more);
+        } else if beyond < served + busy {
+            self.lose_instances(node, one_more);
+        }
+    }
+
+    /// The job, or the pair, that holds the accelerator of `node` with this index; jobs come first, in order of their ids.
     fn holder(&self, node: NodeId, index: u32) -> SmallVec<[JobId; 2]> {
         let mut below = 0;
         for job in self.on_node(node) {
@@ -155,7 +176,10 @@ impl Simulator {
         let (before, after) = self.health.as_mut().map_or((0, 0), |health| health.refit(node, whole));
         let lost = before - after;
         self.take_from_completed(node, lost.saturating_sub(self.free[node as usize]));
+        self.lose_instances(node, lost);
+        self.lose_replicas(node, lost);
         self.free[node as usize] -= lost;
+        self.evict_free(node);
         for change in &survivors {
             self.occupy(change)?;
         }
@@ -168,6 +192,7 @@ impl Simulator {
         let whole = self.scenario.cluster.nodes[node as usize].gpus;
         let (before, after) = self.health.as_mut().map_or((0, 0), |health| health.refit(node, whole));
         self.free[node as usize] += after - before;
+        self.wake_requests();
         self.idle_decisions = 0;
         self.trigger.fault = true;
     }

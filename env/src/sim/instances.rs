@@ -179,6 +179,12 @@ impl InstanceTable {
         self.queue(id, state);
     }
 
+    /// Instances on `node` that nobody may take the accelerator of.
+    pub(super) fn busy_on(&self, node: NodeId) -> impl Iterator<Item = InstanceId> + '_ {
+        let here = self.on_node.get(node as usize).into_iter().flatten().copied();
+        here.filter(|&id| self.get(id).is_some_and(|instance| !instance.is_free()))
+    }
+
     /// The free instance on `node` that has been so longest, the lowest id of those.
     pub(super) fn longest_free(&self, node: NodeId) -> Option<InstanceId> {
         let free = self.on_node.get(node as usize)?.iter().filter_map(|&id| match self.get(id)?.state {

@@ -166,15 +166,38 @@ impl Simulator {
             Target::Instance(_) => None,
         });
         for node in jobs.chain(started) {
-            while self.requests.instances.sleeping_on(node) > self.free[node as usize]
-                && let Some(id) = self.requests.instances.longest_free(node)
-            {
-                self.requests.instances.remove(id);
-            }
+            self.evict_free(node);
         }
         if !plan.assign.is_empty() {
             self.log_instances();
         }
+    }
+
+    /// Free instances of `node` end where there are more than free accelerators.
+    pub(super) fn evict_free(&mut self, node: NodeId) {
+        while self.requests.instances.sleeping_on(node) > self.free[node as usize]
+            && let Some(id) = self.requests.instances.longest_free(node)
+        {
+            self.requests.instances.remove(id);
+        }
+    }
+
+    /// Instances on `node` end without warning until `gpus` of its accelerators are free; the requests they were answering wait again.
+    pub(super) fn lose_instances(&mut self, node: NodeId, gpus: u32) {
+        let missing = gpus.saturating_sub(self.free[node as usize]) as usize;
+        let ended: Vec<InstanceId> = self.requests.instances.busy_on(node).take(missing).collect();
+        for id in ended {
+            if let Some(&Instance { state: InstanceState::Run { request, .. }, .. }) = self.requests.instances.get(id) {
+                let record = &mut self.requests.records[request.index()];
+                (record.start, record.served) = (None, None);
+                let waiting = &mut self.requests.waiting;
+                waiting.insert(waiting.partition_point(|&other| other < request), request);
+            }
+            self.requests.instances.remove(id);
+            self.free[node as usize] += 1;
+            self.wake_requests();
+        }
+        self.log_instances();
     }
 
     /// Time passes.

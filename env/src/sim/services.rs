@@ -405,6 +405,28 @@ impl Simulator {
         }
     }
 
+    /// Replicas on `node` end without warning, the newest first, until `gpus` of its accelerators are free or none is left.
+    pub(super) fn lose_replicas(&mut self, node: NodeId, gpus: u32) {
+        let (now, scenario) = (self.now, self.scenario.clone());
+        for (state, service) in self.services.states.iter_mut().zip(&scenario.workload.services) {
+            for at in (0..state.replicas.len()).rev() {
+                if self.free[node as usize] >= gpus || state.replicas[at].node != node {
+                    continue;
+                }
+                state.settle(&scenario, now);
+                let replica = state.replicas.remove(at);
+                if replica.phase == ReplicaPhase::Ready {
+                    state.set_ready(&scenario, node, false);
+                }
+                let on = state.node_at(node);
+                state.held[on] -= service.gpus_per_replica;
+                self.free[node as usize] += service.gpus_per_replica;
+                self.served[node as usize] -= service.gpus_per_replica;
+                self.trigger.load = true;
+            }
+        }
+    }
+
     /// Starts the replicas that are missing.
     pub(super) fn scale_out(&mut self, scale: &Scale) {
         let (now, scenario) = (self.now, self.scenario.clone());

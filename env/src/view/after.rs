@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use super::ClusterView;
-use crate::cluster::{NodeId, Pool};
+use crate::cluster::{Cluster, NodeId, Pool};
 use crate::plan::Plan;
 use crate::sim::{JobTable, Loan, Loans, Phase, Scenario};
 
@@ -70,7 +70,8 @@ impl<'a> ClusterView<'a> {
         after.usable = usable;
         let scenario: &'b Scenario = after.scenario.as_ref().unwrap_or(self.scenario);
         let table: &'b JobTable = if changed { &after.table } else { self.table };
-        ClusterView { scenario, table, free: &after.free, idle: &after.idle, loans, ..*self }
+        let cluster: &'b Cluster = &scenario.cluster;
+        ClusterView { scenario, cluster, table, free: &after.free, idle: &after.idle, loans, ..*self }
     }
 
     /// Accelerators of a shared node that replicas hold after `plan`, and those among them that it gives them.

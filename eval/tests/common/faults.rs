@@ -19,11 +19,10 @@ use rand::RngExt;
 fn job(index: usize, submit: SimTime, gpus: u32, duration: SimTime) -> JobSpec {
     let request = JobRequest {
         name: format!("j{index}"),
-        tenant: 0,
         submit,
         gpus,
-        batch_size: None,
         elasticity: Elasticity::Rigid,
+        ..JobRequest::default()
     };
     JobSpec { request, work: Work::Fixed { duration } }
 }
