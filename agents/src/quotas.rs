@@ -6,11 +6,13 @@ use goodput_env::cluster::Cluster;
 use goodput_env::tenant::{Group, Quota, QuotaTree};
 use goodput_env::view::ClusterView;
 
-/// Kept by a policy across decisions, so that a tree is made only when another tenant shows up.
+/// Kept by a policy across decisions, so that a tree is made only when another tenant shows up or the machines change.
 #[derive(Clone, Debug, Default)]
 pub struct Quotas {
     partitioned: bool,
     tree: Option<QuotaTree>,
+    /// What the tree divides: machines fail and come back.
+    capacity: Vec<u64>,
 }
 
 impl Quotas {
@@ -22,7 +24,7 @@ impl Quotas {
     /// Without quotas, every declared tenant owns a part of each type in proportion to its weight and borrows nothing. Where none is declared,
     /// as [`Self::shared`].
     pub fn partitioned() -> Self {
-        Self { partitioned: true, tree: None }
+        Self { partitioned: true, ..Self::default() }
     }
 
     /// The quotas to go by now.
@@ -33,8 +35,10 @@ impl Quotas {
         let declared = view.tenants().len();
         let seen = view.jobs().map(|job| job.request().tenant as usize + 1).max().unwrap_or(0);
         let tenants = seen.max(declared).max(1);
-        let known = self.tree.take().filter(|tree| tree.tenants() >= tenants);
         let capacity = by_type(view.cluster());
+        let same = self.capacity == capacity;
+        let known = self.tree.take().filter(|tree| same && tree.tenants() >= tenants);
+        self.capacity.clone_from(&capacity);
         let weights: Vec<u32> = (0..tenants as u32).map(|tenant| view.tenants().weight_milli(tenant)).collect();
         self.tree.insert(known.unwrap_or_else(|| {
             let owned =
