@@ -2,17 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use goodput_env::cluster::Cluster;
+use goodput_env::cluster::{Cluster, NodeId, Pool};
 use goodput_env::tenant::{Group, Quota, QuotaTree};
 use goodput_env::view::ClusterView;
 
-/// Kept by a policy across decisions, so that a tree is made only when another tenant shows up or the machines change.
+/// Kept by a policy across decisions, so that a tree is made only when another tenant shows up.
 #[derive(Clone, Debug, Default)]
 pub struct Quotas {
     partitioned: bool,
-    tree: Option<QuotaTree>,
-    /// What the tree divides: machines fail and come back.
-    capacity: Vec<u64>,
+    /// Made for this capacity by type.
+    tree: Option<(Vec<u64>, QuotaTree)>,
 }
 
 impl Quotas {
@@ -24,7 +23,7 @@ impl Quotas {
     /// Without quotas, every declared tenant owns a part of each type in proportion to its weight and borrows nothing. Where none is declared,
     /// as [`Self::shared`].
     pub fn partitioned() -> Self {
-        Self { partitioned: true, ..Self::default() }
+        Self { partitioned: true, tree: None }
     }
 
     /// The quotas to go by now.
@@ -35,24 +34,27 @@ impl Quotas {
         let declared = view.tenants().len();
         let seen = view.jobs().map(|job| job.request().tenant as usize + 1).max().unwrap_or(0);
         let tenants = seen.max(declared).max(1);
-        let capacity = by_type(view.cluster());
-        let same = self.capacity == capacity;
-        let known = self.tree.take().filter(|tree| same && tree.tenants() >= tenants);
-        self.capacity.clone_from(&capacity);
+        let capacity = capacity(view);
+        let known = self.tree.take().filter(|(of, tree)| *of == capacity && tree.tenants() >= tenants);
         let weights: Vec<u32> = (0..tenants as u32).map(|tenant| view.tenants().weight_milli(tenant)).collect();
-        self.tree.insert(known.unwrap_or_else(|| {
+        let (_, tree) = self.tree.insert(known.unwrap_or_else(|| {
             let owned =
                 (self.partitioned && declared > 0).then(|| parts(view.cluster(), &weights, &capacity)).flatten();
-            owned.unwrap_or_else(|| QuotaTree::shared(weights, &capacity))
-        }))
+            let tree = owned.unwrap_or_else(|| QuotaTree::shared(weights, &capacity));
+            (capacity, tree)
+        }));
+        tree
     }
 }
 
-/// Accelerators by type.
-pub(crate) fn by_type(cluster: &Cluster) -> Vec<u64> {
+/// Accelerators that training may take, by type.
+pub(crate) fn capacity(view: &ClusterView<'_>) -> Vec<u64> {
+    let cluster = view.cluster();
     let mut capacity = vec![0; cluster.types.len()];
-    for node in &cluster.nodes {
-        capacity[usize::from(node.accelerator)] += u64::from(node.gpus);
+    for (id, node) in cluster.nodes.iter().enumerate() {
+        if node.pool != Pool::Inference || view.lent(id as NodeId) {
+            capacity[usize::from(node.accelerator)] += u64::from(node.gpus);
+        }
     }
     capacity
 }

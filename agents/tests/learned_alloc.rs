@@ -31,7 +31,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-const LAYOUT: Layout = Layout { slots: 16, slot_features: 5, globals: 3, verbs: 3 };
+const LAYOUT: Layout = Layout { slots: 16, slot_features: 5, globals: 3, verbs: 3, services: 0, pools: false };
 
 // One test in this file: another thread's allocations would be counted too.
 #[test]

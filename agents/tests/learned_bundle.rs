@@ -12,7 +12,7 @@ use goodput_agents::learned::weights::{MlpConfig, NetConfig, SetConfig, Weights}
 use goodput_env::gym::Layout;
 use proptest::prelude::*;
 
-const LAYOUT: Layout = Layout { slots: 3, slot_features: 2, globals: 1, verbs: 2 };
+const LAYOUT: Layout = Layout { slots: 3, slot_features: 2, globals: 1, verbs: 2, services: 0, pools: false };
 
 /// A folder of its own, removed at the end.
 struct Folder(PathBuf);

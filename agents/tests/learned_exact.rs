@@ -26,7 +26,7 @@ struct Queue {
 }
 
 impl Env for Queue {
-    const LAYOUT: Layout = Layout { slots: 12, slot_features: 3, globals: 2, verbs: 2 };
+    const LAYOUT: Layout = Layout { slots: 12, slot_features: 3, globals: 2, verbs: 2, services: 0, pools: false };
 
     fn reset(random: &mut ChaCha8Rng) -> Self {
         let count = random.random_range(1..=12);

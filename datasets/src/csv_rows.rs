@@ -33,7 +33,7 @@ pub(crate) struct Row<'r, 'a> {
 
 impl<'a> CsvRows<'a> {
     /// Reads the header and finds `wanted` columns in any order among others.
-    pub(crate) fn new(path: &Path, text: &'a [u8], wanted: &[&'static str]) -> Result<Self, DataError> {
+    pub(crate) fn new(path: &Path, text: &'a [u8], wanted: &[&str]) -> Result<Self, DataError> {
         let mut rows = Self { rest: without_mark(text), line: 0, columns: Vec::new(), width: 0, fields: Vec::new() };
         if !rows.advance() {
             return Err(DataError::Empty { path: path.to_owned() });

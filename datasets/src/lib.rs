@@ -7,6 +7,7 @@
 //! - [`store`]: the table as Parquet with units in column names and provenance in the metadata; any table of columns as Parquet or CSV.
 //! - [`catalog`]: the applications that jobs train, as shipped with the product; [`fit`] makes it from public measurements.
 //! - [`accelerators`]: what is known of accelerator types, with sources.
+//! - [`serving`]: inference models with the speed of a replica by accelerator type, with sources.
 //! - [`synth`]: workload generators by seed.
 //! - [`inspect`], [`validate`]: what a workload asks of a cluster, and what is wrong with it.
 //!
@@ -23,6 +24,7 @@ pub mod import;
 pub mod inspect;
 pub mod jobs;
 pub mod requests;
+pub mod serving;
 pub mod store;
 pub mod synth;
 pub mod validate;
@@ -31,4 +33,5 @@ pub mod workload;
 pub use accelerators::Accelerators;
 pub use catalog::Catalog;
 pub use error::DataError;
+pub use serving::ServingCatalog;
 pub use workload::{Loaded, import_table, read_jobs, read_workload};

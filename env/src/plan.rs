@@ -69,6 +69,16 @@ impl Plan {
         Self::default()
     }
 
+    /// Forgets all of it, and keeps the room.
+    pub fn clear(&mut self) {
+        let Self { changes, lend, reclaim, scale, assign } = self;
+        changes.clear();
+        lend.clear();
+        reclaim.clear();
+        scale.clear();
+        assign.clear();
+    }
+
     /// Moves `job` to `placement`.
     pub fn set(&mut self, job: JobId, placement: Placement) {
         self.changes.push(Change { job, placement, partner: None });

@@ -24,6 +24,8 @@ pub enum Stream {
     Initialisation = 6,
     /// Resampling in statistics.
     Bootstrap = 7,
+    /// Load of inference services.
+    Load = 21,
     /// Order among jobs submitted at once.
     Ties = 20,
     /// Costs of restarts that are drawn.

@@ -120,6 +120,13 @@ pub enum ServiceError {
     },
 }
 
+impl Default for RateSeries {
+    /// No requests.
+    fn default() -> Self {
+        Self { step: SimTime::from_secs(60), rates: Arc::new([]) }
+    }
+}
+
 impl RateSeries {
     /// Most requests per second.
     pub const MAX: f64 = 4e6;

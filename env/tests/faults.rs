@@ -215,7 +215,7 @@ fn storm(seed: u64, interval: Option<Interval>, resize: Resize, horizon: Option<
         checkpoint: interval.map(|interval| Checkpointing { interval, store, ..Checkpointing::default() }),
         resize,
         interference: [0.0, 0.2][(seed / 2 % 2) as usize],
-        batching: if seed % 2 == 0 { Batching::Agent } else { Batching::Catalog },
+        batching: if seed.is_multiple_of(2) { Batching::Agent } else { Batching::Catalog },
         horizon: horizon.map(SimTime::from_secs),
         log_allocations: true,
         ..SimOptions::standard()

@@ -210,3 +210,82 @@ fn replicas_on_a_node_that_fails_are_gone_and_others_answer() {
     let held: i64 = record.nodes.iter().map(|node| node.gpu_millis).sum();
     assert_eq!((held, record.gpu_millis), (3 * 10_000 + 20_000 + 120_000, 170_000));
 }
+
+/// Random plans, refused or not: no accelerator is held twice, training and services keep to their pools, requests and accelerator time add up.
+#[test]
+fn no_plan_breaks_the_books() {
+    use goodput_env::seed::{Stream, rng};
+    use rand::RngExt;
+    let mut applied = 0;
+    for seed in 0..40 {
+        let mut rng = rng(seed, Stream::Policy);
+        let rates: Vec<f64> = (0..30).map(|_| f64::from(rng.random_range(0..800_u32))).collect();
+        let mut large = service(&rates);
+        (large.gpus_per_replica, large.drain, large.work_cv2) = (2, SimTime::ZERO, 2.0);
+        let jobs = support::mixed_jobs(seed, 12, 60).into_iter().filter(|job| job.request.gpus <= 4).collect();
+        let services = vec![Arc::new(service(&rates)), Arc::new(large)];
+        let workload = Workload { services, ..Workload::new(vec![support::application()], jobs) };
+        let mut mixed = cluster();
+        mixed.add_to(Pool::Shared, "gpu", 1, 4);
+        let options = SimOptions {
+            rounds: Rounds { period: Some(secs(30)), on_churn: true },
+            horizon: Some(secs(4000)),
+            ..SimOptions::standard()
+        };
+        let mut run = Simulator::new(Arc::new(Scenario::new(Arc::new(mixed), Arc::new(workload), options, seed)));
+        let expected: u64 = rates.iter().map(|rate| (rate * 1e6) as u64 * 60).sum();
+        while run.run_until_decision().unwrap() == Status::Decision {
+            for _ in 0..4 {
+                let mut plan = Plan::keep();
+                let view = run.view();
+                for _ in 0..rng.random_range(1..3) {
+                    let node = rng.random_range(0..5);
+                    match rng.random_range(0..4) {
+                        0 => plan.scale(ServiceId(rng.random_range(0..2)), node, rng.random_range(0..4)),
+                        1 => plan.lend(node),
+                        2 => plan.reclaim(node, view.now + secs(rng.random_range(0..90))),
+                        _ => {
+                            let jobs: Vec<_> = view.jobs().collect();
+                            if let Some(job) = jobs.get(rng.random_range(0..jobs.len().max(1))) {
+                                plan.set(job.id(), Placement::on(node, rng.random_range(0..5)));
+                            }
+                        }
+                    }
+                }
+                applied += u32::from(run.apply(&plan).is_ok());
+                let view = run.view();
+                for node in 0..5 {
+                    let held: u32 = view
+                        .jobs()
+                        .flat_map(|job| job.state.placement.slices().to_vec())
+                        .filter(|s| s.node == node)
+                        .map(|s| s.gpus)
+                        .sum();
+                    let replicas = |service: goodput_env::view::ServiceView<'_>| {
+                        let here = service.state.replicas.iter().filter(|replica| replica.node == node).count();
+                        here as u32 * service.gpus_per_replica()
+                    };
+                    let served: u32 = view.services().map(replicas).sum();
+                    assert_eq!(view.idle_on(node) + held + served, 4);
+                    assert_eq!((held, served), (view.trained_on(node), view.served_on(node)));
+                    let returning = matches!(view.loan(node), Loan::Returning { .. });
+                    assert!(held == 0 || view.may_train(node) || returning);
+                    assert!(served == 0 || view.may_serve(node));
+                    assert!(!returning || held > 0, "an empty server is home");
+                }
+            }
+        }
+        let outcome = run.outcome();
+        let trained: i64 = outcome.training.iter().map(|on| on.gpu_millis).sum();
+        assert_eq!(trained, outcome.jobs.iter().map(|job| job.attained_gpu_millis).sum::<i64>());
+        for record in &outcome.services {
+            assert_eq!(record.requests, expected);
+            assert!(record.violated <= record.requests && record.waiting <= record.requests);
+            assert_eq!(record.latencies.iter().sum::<u64>(), record.requests);
+            assert_eq!(record.nodes.iter().map(|on| on.gpu_millis).sum::<i64>(), record.gpu_millis);
+            assert!(record.nodes.iter().map(|on| on.requests).sum::<u64>() <= record.requests);
+            assert!(record.nodes.iter().all(|on| on.violated <= on.requests));
+        }
+    }
+    assert!(applied > 1000, "{applied} plans were applied");
+}

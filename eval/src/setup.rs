@@ -3,13 +3,16 @@
 //! `sim`, `train` and `eval` share these tables, so one file describes a run whatever is done with it.
 
 mod faults;
+mod instances;
+mod services;
+mod tenants;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use goodput_datasets::synth::{Generator, SynthConfig, SynthError};
 use goodput_datasets::{Catalog, DataError, read_workload};
-use goodput_env::cluster::Cluster;
+use goodput_env::cluster::{Cluster, Pool};
 use goodput_env::gym::Reward;
 use goodput_env::job::Workload;
 use goodput_env::model::{Checkpointing, FaultModel, SwitchCost};
@@ -20,6 +23,10 @@ use goodput_env::view::{Batching, Information};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
+
+pub use instances::InstancesConfig;
+pub use services::{LoadConfig, LoadFile, LoadUnit, ServiceConfig, SloConfig};
+pub use tenants::{Burst, CohortConfig, QuotaChangeConfig, QuotaConfig, TenantConfig};
 
 /// The machines: `[[cluster.groups]]`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -40,13 +47,20 @@ pub struct NodeGroup {
     pub nodes: u32,
     /// Accelerators per node.
     pub gpus_per_node: u32,
+    /// What the nodes are for.
+    #[serde(default, skip_serializing_if = "is_shared")]
+    pub pool: Pool,
+}
+
+fn is_shared(pool: &Pool) -> bool {
+    *pool == Pool::Shared
 }
 
 fn any_accelerator() -> String {
     "gpu".into()
 }
 
-/// The jobs: `[workload.synthetic.diurnal]`, `[workload.synthetic.pollux]` or `[workload.file]`.
+/// The jobs: `[workload.synthetic.diurnal]`, `[workload.synthetic.pollux]`, `[workload.file]` or `[[workload.bursts]]`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum WorkloadConfig {
@@ -54,6 +68,8 @@ pub enum WorkloadConfig {
     Synthetic(SynthConfig),
     /// Read from a file, the same for each seed.
     File(FileWorkload),
+    /// Written down, the same for each seed.
+    Bursts(Vec<Burst>),
 }
 
 /// A workload in a file.
@@ -76,6 +92,8 @@ pub struct EnvironmentConfig {
     pub switch_cost: String,
     /// How a running job's change of size is carried out.
     pub resize: Resize,
+    /// Inference instances, for workloads with requests.
+    pub instances: InstancesConfig,
     /// Slowdown, in [0, 1), of distributed jobs that share a node.
     pub interference: f64,
     /// What breaks; absent: nothing.
@@ -103,6 +121,7 @@ impl Default for EnvironmentConfig {
             on_churn: true,
             switch_cost: "pollux_const".into(),
             resize: Resize::StopRestart,
+            instances: InstancesConfig::default(),
             interference: 0.0,
             faults: None,
             checkpoint: None,
@@ -135,6 +154,17 @@ pub enum SetupError {
     /// The generator's settings make no workload.
     #[error("workload.synthetic: {0}")]
     Synthetic(#[from] SynthError),
+    /// Tenants contradict each other or the cluster.
+    #[error("tenants: {0}")]
+    Tenants(goodput_env::tenant::TenantError),
+    /// A service's settings make no service.
+    #[error("services, {service}: {source}")]
+    Service {
+        /// Its name.
+        service: String,
+        /// What is wrong.
+        source: Box<SetupError>,
+    },
 }
 
 /// Scenarios by seed.
@@ -142,6 +172,8 @@ pub enum SetupError {
 pub struct Setup {
     template: Scenario,
     source: Source,
+    tenants: Vec<TenantConfig>,
+    services: services::Services,
     tie_break: TieBreak,
 }
 
@@ -149,6 +181,7 @@ pub struct Setup {
 enum Source {
     Synthetic(Box<Generator>),
     Fixed(Arc<Workload>),
+    Bursts(Vec<Burst>, Arc<Workload>),
 }
 
 impl Setup {
@@ -173,17 +206,78 @@ impl Setup {
                 let loaded = Arc::new(read_workload(&file.path, catalog)?.workload);
                 (Source::Fixed(loaded.clone()), loaded.applications.clone())
             }
+            WorkloadConfig::Bursts(bursts) => {
+                let workload = tenants::scripted(bursts, &[])?;
+                (Source::Bursts(bursts.clone(), Arc::new(workload)), Vec::new())
+            }
         };
         let empty = Arc::new(Workload::new(applications, Vec::new()));
         let template = Scenario::new(cluster, empty, options, 0);
-        Ok(Self { template, source, tie_break: environment.tie_break })
+        let tenants = Vec::new();
+        Ok(Self { template, source, tenants, services: Default::default(), tie_break: environment.tie_break })
+    }
+
+    /// With declared tenants, those of the workload in their order.
+    ///
+    /// # Errors
+    /// [`SetupError`] naming the key, the tenant or the cohort, or a tenant of the workload that is not declared.
+    pub fn with_tenants(mut self, tenants: &[TenantConfig], cohorts: &[CohortConfig]) -> Result<Self, SetupError> {
+        if tenants.is_empty() && cohorts.is_empty() {
+            return Ok(self);
+        }
+        let types: Vec<&str> = self.template.cluster.types.iter().map(|of| &*of.name).collect();
+        let built = Arc::new(tenants::build(tenants, cohorts, &types)?);
+        match &mut self.source {
+            Source::Synthetic(generator) => {
+                let found = generator.tenants().len();
+                if found > tenants.len() {
+                    return Err(SetupError::Value {
+                        key: "tenants",
+                        value: format!("{} declared", tenants.len()),
+                        expected: format!("one [[tenants]] for each of the {found} tenants of the workload"),
+                    });
+                }
+            }
+            Source::Fixed(workload) => {
+                let workload = Arc::make_mut(workload);
+                tenants::assign(workload, tenants)?;
+                workload.tenants = built.clone();
+            }
+            Source::Bursts(bursts, workload) => {
+                let mut scripted = tenants::scripted(bursts, tenants)?;
+                tenants::assign(&mut scripted, tenants)?;
+                scripted.tenants = built.clone();
+                *workload = Arc::new(scripted);
+            }
+        }
+        let mut empty = Workload::clone(&self.template.workload);
+        empty.tenants = built;
+        self.template.workload = Arc::new(empty);
+        self.tenants = tenants.to_vec();
+        Ok(self)
+    }
+
+    /// The same with services beside the jobs.
+    ///
+    /// # Errors
+    /// [`SetupError`] naming the service and the key or the file.
+    pub fn with_services(mut self, services: &[ServiceConfig]) -> Result<Self, SetupError> {
+        self.services = services::Services::new(services, &self.template.cluster)?;
+        Ok(self)
     }
 
     /// The scenario of `seed`.
     pub fn scenario(&self, seed: u64) -> Arc<Scenario> {
         let workload = match &self.source {
-            Source::Synthetic(generator) => Arc::new(generator.generate(seed)),
-            Source::Fixed(workload) => workload.clone(),
+            Source::Synthetic(generator) => {
+                let mut workload = generator.generate(seed);
+                // The declared tenants are no fewer than the generator's.
+                if tenants::assign(&mut workload, &self.tenants).is_ok() {
+                    workload.tenants = self.template.workload.tenants.clone();
+                }
+                Arc::new(workload)
+            }
+            Source::Fixed(workload) | Source::Bursts(_, workload) => workload.clone(),
         };
         let workload = match self.tie_break {
             TieBreak::Trace => workload,
@@ -192,6 +286,10 @@ impl Setup {
                 other.arrange(&mut workload.jobs, seed);
                 Arc::new(workload)
             }
+        };
+        let workload = match self.services.is_empty() {
+            true => workload,
+            false => Arc::new(Workload { services: self.services.of_seed(seed), ..(*workload).clone() }),
         };
         Arc::new(self.template.with_jobs(workload, seed))
     }
@@ -225,7 +323,7 @@ impl ClusterConfig {
             if group.gpus_per_node == 0 || group.gpus_per_node > 1024 {
                 return Err(value("cluster.groups.gpus_per_node", group.gpus_per_node.to_string(), "1 to 1024"));
             }
-            cluster.add(&group.accelerator, group.nodes, group.gpus_per_node);
+            cluster.add_to(group.pool, &group.accelerator, group.nodes, group.gpus_per_node);
         }
         Ok(cluster)
     }
@@ -284,6 +382,7 @@ impl EnvironmentConfig {
             rounds: Rounds { period, on_churn: self.on_churn },
             switch_cost,
             resize,
+            instances: self.instances.options()?,
             interference: self.interference,
             faults: self.faults.clone(),
             checkpoint: self.checkpoint,

@@ -7,7 +7,7 @@ use goodput_datasets::store::{Column, Table};
 use goodput_env::sim::JobRecord;
 
 use crate::format::{Shown, change};
-use crate::metrics::{HEADLINE, METRICS, Unit, metric};
+use crate::metrics::{HEADLINE, METRICS, TenantFacts, Unit, metric, tenant_facts};
 use crate::run::{Evaluation, Run};
 use crate::stats::Estimate;
 use crate::summary::{PolicySummary, Summary};
@@ -97,6 +97,42 @@ pub fn allocation_table(evaluation: &Evaluation) -> Table {
         ),
         Column::new("gpus", rows().map(|(_, change)| i64::from(change.gpus)).collect::<Vec<i64>>()),
         Column::new("nodes", rows().map(|(_, change)| i64::from(change.nodes)).collect::<Vec<i64>>()),
+    ])
+}
+
+/// One row per tenant and run: what each got.
+pub fn tenant_table(evaluation: &Evaluation) -> Table {
+    let rows: Vec<(&Run, TenantFacts)> = evaluation
+        .runs
+        .iter()
+        .flat_map(|run| tenant_facts(&run.scenario, &run.outcome).into_iter().map(move |facts| (run, facts)))
+        .collect();
+    let text = |of: &dyn Fn(&Run, &TenantFacts) -> String| {
+        rows.iter().map(|(run, facts)| of(run, facts)).collect::<Vec<String>>()
+    };
+    let number = |of: &dyn Fn(&TenantFacts) -> f64| rows.iter().map(|(_, facts)| of(facts)).collect::<Vec<f64>>();
+    let some = |of: &dyn Fn(&TenantFacts) -> Option<f64>| {
+        rows.iter().map(|(_, facts)| of(facts)).collect::<Vec<Option<f64>>>()
+    };
+    let count =
+        |of: &dyn Fn(&TenantFacts) -> usize| rows.iter().map(|(_, facts)| of(facts) as i64).collect::<Vec<i64>>();
+    let name = |run: &Run, facts: &TenantFacts| match run.scenario.workload.tenants.get(facts.tenant) {
+        Some(declared) => declared.name.clone(),
+        None => facts.tenant.to_string(),
+    };
+    Table::new(vec![
+        Column::new("policy", text(&|run, _| evaluation.policies[run.policy].clone())),
+        Column::new("workload", text(&|run, _| evaluation.workloads[run.workload].clone())),
+        Column::new("seed", rows.iter().map(|(run, _)| run.seed as i64).collect::<Vec<i64>>()),
+        Column::new("tenant", text(&name)),
+        Column::new("weight", number(&|facts| facts.weight)),
+        Column::new("jobs", count(&|facts| facts.jobs)),
+        Column::new("completed", count(&|facts| facts.completed)),
+        Column::new("gpu_secs", number(&|facts| facts.gpu_secs)),
+        Column::new("share", number(&|facts| facts.share)),
+        Column::new("jct_mean_secs", some(&|facts| facts.jct_mean_secs)),
+        Column::new("slowdown_mean", some(&|facts| facts.slowdown_mean)),
+        Column::new("wait_max_secs", number(&|facts| facts.max_wait_secs)),
     ])
 }
 

@@ -27,7 +27,8 @@ fn main() {
     let Some(AgentConfig::Ppo(agent)) = &experiment.agent else { unreachable!("quickstart trains by PPO") };
     let setup = experiment.setup().expect("it is checked by a test");
     let source = Arc::new(move |seed| setup.scenario(seed));
-    let options = EnvOptions { slots: experiment.environment.slots, reward: experiment.environment.reward.clone() };
+    let (slots, reward) = (experiment.environment.slots, experiment.environment.reward.clone());
+    let options = EnvOptions { slots, reward, ..EnvOptions::default() };
     let env = ClusterEnv::new(source, options);
     let layout = env.layout();
     let steps = agent.envs * agent.steps_per_env / ENVS;

@@ -2,7 +2,9 @@
 
 use goodput_agents::learned::cem::CemConfig;
 use goodput_agents::learned::weights::NetConfig;
-use goodput_eval::setup::{ClusterConfig, EnvironmentConfig, Setup, SetupError, WorkloadConfig};
+use goodput_eval::setup::{
+    ClusterConfig, CohortConfig, EnvironmentConfig, ServiceConfig, Setup, SetupError, TenantConfig, WorkloadConfig,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -19,6 +21,15 @@ pub struct Experiment {
     pub cluster: ClusterConfig,
     /// The jobs.
     pub workload: WorkloadConfig,
+    /// Who submits them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tenants: Vec<TenantConfig>,
+    /// Groups of tenants that lend to each other.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cohorts: Vec<CohortConfig>,
+    /// Inference services beside the jobs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub services: Vec<ServiceConfig>,
     /// How the cluster behaves.
     #[serde(default)]
     pub environment: EnvironmentConfig,
@@ -233,7 +244,9 @@ impl Experiment {
                 "validation_seeds, evaluate_every and checkpoint_every of at least 1",
             ));
         }
-        Setup::new(&self.cluster, &self.workload, &self.environment)
+        Setup::new(&self.cluster, &self.workload, &self.environment)?
+            .with_tenants(&self.tenants, &self.cohorts)?
+            .with_services(&self.services)
     }
 }
 

@@ -88,7 +88,8 @@ impl<'a> Run<'a> {
             let setup = setup.clone();
             std::sync::Arc::new(move |seed| setup.scenario(seed))
         };
-        let options = EnvOptions { slots: experiment.environment.slots, reward: experiment.environment.reward.clone() };
+        let (slots, reward) = (experiment.environment.slots, experiment.environment.reward.clone());
+        let options = EnvOptions { slots, reward, ..EnvOptions::default() };
         let env = ClusterEnv::new(source, options);
         let mut rollout = Rollout::new(&env, agent.envs, agent.steps_per_env, experiment.seed)?;
         let threads = rayon::current_num_threads();

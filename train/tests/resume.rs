@@ -4,6 +4,7 @@
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use goodput_env::cluster::Pool;
 use goodput_eval::setup::{ClusterConfig, EnvironmentConfig, NodeGroup, WorkloadConfig};
 use goodput_train::config::{AgentConfig, EvaluateConfig, Experiment, PpoAgent, TrainConfig, WarmStart};
 use goodput_train::run_dir::RunDir;
@@ -19,8 +20,13 @@ fn experiment() -> Experiment {
     Experiment {
         name: "small".into(),
         seed: 3,
-        cluster: ClusterConfig { groups: vec![NodeGroup { accelerator: "t4".into(), nodes: 4, gpus_per_node: 4 }] },
+        cluster: ClusterConfig {
+            groups: vec![NodeGroup { accelerator: "t4".into(), nodes: 4, gpus_per_node: 4, pool: Pool::Shared }],
+        },
         workload: WorkloadConfig::Synthetic(goodput_datasets::synth::SynthConfig::Diurnal(synthetic)),
+        tenants: Vec::new(),
+        cohorts: Vec::new(),
+        services: Vec::new(),
         environment: EnvironmentConfig { slots: 16, ..Default::default() },
         agent: Some(AgentConfig::Ppo(PpoAgent {
             envs: 6,

@@ -3,11 +3,14 @@
 pub mod afs;
 pub mod allox;
 pub mod aryl;
+pub mod deepboot;
 pub mod drf;
 pub mod fifo;
 pub mod gandiva;
 pub mod gavel;
 pub mod gittins;
+pub mod kai;
+pub mod kubernetes;
 pub mod kueue;
 pub mod optimus;
 pub mod pollux;
@@ -17,6 +20,7 @@ pub mod srtf;
 pub mod themis;
 pub mod tiresias;
 
+pub use deepboot::SUFFIX as BESIDE_REQUESTS;
 pub use registry::{Listed, REPLICA, Traits, VARIANT, by_name, names, policies};
 
 /// Entries of each paper's file.
@@ -32,8 +36,11 @@ const PAPERS: &[&[Listed]] = &[
     themis::LISTED,
     gandiva::LISTED,
     drf::LISTED,
+    kubernetes::LISTED,
     kueue::LISTED,
+    kai::LISTED,
     gavel::LISTED,
     allox::LISTED,
+    deepboot::LISTED,
     aryl::LISTED,
 ];

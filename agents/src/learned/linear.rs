@@ -1,4 +1,5 @@
-//! A linear priority policy: each verb scores a slot by a weighted sum of its features, and waiting has a score of its own.
+//! A linear priority policy: each verb scores a slot by a weighted sum of its features, and waiting and all else that is about no job
+//! has a score of its own.
 //!
 //! About a dozen weights, tuned by [`super::cem`]: the honest baseline a network has to beat.
 
@@ -17,7 +18,7 @@ pub struct Linear {
 impl Linear {
     /// Weights a policy for `layout` has.
     pub const fn parameters(layout: &Layout) -> usize {
-        layout.verbs * layout.slot_features + 1
+        layout.verbs * layout.slot_features + layout.others()
     }
 
     /// A policy with these weights: `verbs x slot_features`, then the score of waiting. `None` if their number is not
@@ -39,7 +40,7 @@ impl Linear {
     /// Writes the scores `[A]` of all actions. Those of empty slots are 0 and mean nothing.
     pub fn logits(&self, observation: &[f32], logits: &mut [f32]) {
         let Layout { slots, slot_features, verbs, .. } = self.layout;
-        let (matrix, wait) = self.weights.split_at(verbs * slot_features);
+        let (matrix, others) = self.weights.split_at(verbs * slot_features);
         for slot in 0..slots {
             let features = &observation[slot * slot_features..(slot + 1) * slot_features];
             for verb in 0..verbs {
@@ -47,7 +48,7 @@ impl Linear {
                 logits[slot * verbs + verb] = features.iter().zip(weights).fold(0.0, |sum, (x, w)| sum + x * w);
             }
         }
-        logits[self.layout.wait()] = wait[0];
+        logits[self.layout.first_other()..].copy_from_slice(others);
     }
 
     /// The allowed action of the greatest score, the first of equals. `logits` is room for `[A]`.
@@ -63,7 +64,7 @@ mod tests {
 
     #[test]
     fn a_negative_weight_on_size_is_shortest_first() {
-        let layout = Layout { slots: 3, slot_features: 2, globals: 1, verbs: 2 };
+        let layout = Layout { slots: 3, slot_features: 2, globals: 1, verbs: 2, services: 0, pools: false };
         let policy = Linear::new(layout, vec![10.0, -1.0, 0.0, -9.0, 5.0]).unwrap();
         let observation = [1.0, 4.0, 1.0, 2.0, 0.0, 0.0, 0.5];
         let mut logits = [0.0; 7];

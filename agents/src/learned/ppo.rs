@@ -283,8 +283,8 @@ impl Ppo<'_> {
                 &mut all,
             );
             own += all.iter().filter(|&&p| p > 0.0).map(|p| p * p.ln()).sum::<f32>();
-            values.extend_from_slice(&all[..kept - 1]);
-            values.push(all[layout.wait()]);
+            values.extend_from_slice(&all[..kept - layout.others()]);
+            values.extend_from_slice(&all[layout.first_other()..]);
         }
         (Tensor::from_data(TensorData::new(values, [count, kept]), outputs.device), own)
     }

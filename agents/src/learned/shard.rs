@@ -79,15 +79,16 @@ impl Shard {
     /// Copies `rows` of `source` to `device`.
     pub fn gather(source: &Source<'_>, rows: &[u32], device: &Device) -> Self {
         let Layout { slot_features, globals, verbs, .. } = source.layout;
+        let others = source.layout.others();
         let count = rows.len();
         let slots = rows.iter().map(|&row| source.extent(row)).max().unwrap_or(1);
         let two = |values: Vec<f32>, shape: [usize; 2]| Tensor::<2>::from_data(TensorData::new(values, shape), device);
 
-        let mut penalty = Vec::with_capacity(count * (slots * verbs + 1));
+        let mut penalty = Vec::with_capacity(count * (slots * verbs + others));
         let mut allowed = Vec::with_capacity(count);
         for &row in rows {
             let mask = source.mask(row);
-            let kept = mask[..slots * verbs].iter().chain([&mask[source.layout.wait()]]);
+            let kept = mask[..slots * verbs].iter().chain(&mask[source.layout.first_other()..]);
             let from = penalty.len();
             penalty.extend(kept.map(|&allowed| if allowed == 0 { -1e9 } else { 0.0 }));
             allowed.push(penalty[from..].iter().filter(|&&p| p == 0.0).count() as u32);
@@ -130,11 +131,16 @@ impl Shard {
                 })
             }
         };
-        Self { slots, inputs, penalty: two(penalty, [count, slots * verbs + 1]), allowed }
+        Self { slots, inputs, penalty: two(penalty, [count, slots * verbs + others]), allowed }
     }
 
-    /// Where `action` lies among the actions kept. Actions that are not kept map to the last.
+    /// Where `action` lies among the actions kept. Those of slots that are not kept map to the last.
     pub fn local_action(&self, layout: &Layout, action: usize) -> usize {
-        action.min(self.slots * layout.verbs)
+        let of_slots = self.slots * layout.verbs;
+        match action.checked_sub(layout.first_other()) {
+            Some(other) => of_slots + other,
+            None if action < of_slots => action,
+            None => of_slots + layout.others() - 1,
+        }
     }
 }

@@ -135,7 +135,7 @@ impl NetConfig {
                 add("pool2".into(), double, w, HIDDEN);
                 add("project".into(), w, w, HIDDEN);
                 add("verbs".into(), w, layout.verbs, POLICY);
-                add("wait".into(), w, 1, POLICY);
+                add("wait".into(), w, layout.others(), POLICY);
                 add("value1".into(), pooled, double, HIDDEN);
                 add("value2".into(), double, w, HIDDEN);
                 add("value3".into(), w, 1, VALUE);

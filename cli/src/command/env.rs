@@ -15,7 +15,8 @@ pub fn run(verb: &Env) -> Result<ExitCode, Fault> {
     let Env::Check { experiment, episodes, steps, seed } = verb;
     let experiment = config::read(experiment, &[])?;
     let setup = experiment.setup().map_err(Fault::input)?;
-    let options = EnvOptions { slots: experiment.environment.slots, reward: experiment.environment.reward.clone() };
+    let (slots, reward) = (experiment.environment.slots, experiment.environment.reward.clone());
+    let options = EnvOptions { slots, reward, ..EnvOptions::default() };
     let env = ClusterEnv::new(Arc::new(move |seed| setup.scenario(seed)), options);
     let findings = check(&env, *seed, *episodes, *steps).map_err(Fault::failed)?;
     let mut rows = Rows::new(&["result", "check", "problem"]);

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use goodput_datasets::store::table::Table;
+use goodput_eval::metrics::levels_table;
 use goodput_eval::plots::{CurvePoint, LearningCurve};
 use goodput_eval::report::Report;
 use goodput_eval::run::Evaluation;
@@ -27,18 +28,22 @@ pub struct About<'a> {
     pub trained: bool,
 }
 
-/// Writes `summary.json`, `jobs.{parquet,csv}`, `runs.parquet`, `events.parquet`, `timeseries.parquet` and `report.html`.
+/// Writes `summary.json`, `jobs.{parquet,csv}`, `tenants.csv`, `runs.parquet`, `events.parquet`, `timeseries.parquet`, `usage.parquet` and `report.html`.
 pub fn write(dir: &RunDir, evaluation: &Evaluation, about: &About<'_>) -> Result<(), Fault> {
     dir.write("summary.json", evaluation.summary.to_json().as_bytes()).map_err(Fault::input)?;
     let jobs = tables::job_table(evaluation);
     let mut csv = Vec::new();
     jobs.write_csv(&dir.path("jobs.csv"), &mut csv).map_err(data_fault)?;
     dir.write("jobs.csv", &csv).map_err(Fault::input)?;
+    let mut csv = Vec::new();
+    tables::tenant_table(evaluation).write_csv(&dir.path("tenants.csv"), &mut csv).map_err(data_fault)?;
+    dir.write("tenants.csv", &csv).map_err(Fault::input)?;
     let parquet = |name: &str, table: &Table| table.write_parquet(&dir.path(name)).map_err(data_fault);
     parquet("jobs.parquet", &jobs)?;
     parquet("runs.parquet", &tables::run_table(evaluation))?;
     parquet("events.parquet", &tables::allocation_table(evaluation))?;
     parquet("timeseries.parquet", &timeseries_table(evaluation))?;
+    parquet("usage.parquet", &levels_table(evaluation))?;
     let report = Report {
         title: about.title.clone(),
         lead: String::new(),

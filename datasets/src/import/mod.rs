@@ -1,13 +1,15 @@
 //! Importers: one file a public format. Each takes the bytes of a file and gives rows of the job table with a report;
-//! profiles of applications become a catalog.
+//! profiles of applications become a catalog, load of services a series.
 
 pub mod deepboot;
 pub mod gavel;
 pub mod gavel_throughputs;
+pub mod load;
 pub mod openb;
 pub mod philly;
 pub mod pollux;
 pub mod pollux_profiles;
+pub mod series;
 pub mod sia_profiles;
 pub mod sia_workloads;
 pub mod step_times;

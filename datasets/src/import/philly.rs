@@ -77,7 +77,7 @@ fn entry(row: &Row<'_, '_>, imported: &mut Imported) -> Result<Entry, RowProblem
 }
 
 /// Seconds since 1970 of `YYYY-MM-DD hh:mm:ss`.
-fn seconds(text: &[u8]) -> Option<i64> {
+pub(super) fn seconds(text: &[u8]) -> Option<i64> {
     let number = |from: usize, to: usize| -> Option<i64> {
         let digits = text.get(from..to)?;
         digits.iter().try_fold(0, |number, byte| byte.is_ascii_digit().then(|| number * 10 + i64::from(byte - b'0')))

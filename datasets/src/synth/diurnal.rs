@@ -203,7 +203,7 @@ impl Process {
 }
 
 /// A cosine made of parabolas: 1 at 0 and at 1, -1 in the middle, of mean 0.
-fn wave(x: f64) -> f64 {
+pub(super) fn wave(x: f64) -> f64 {
     let x = (x + 0.25).fract();
     if x < 0.5 { 16.0 * x * (0.5 - x) } else { -16.0 * (x - 0.5) * (1.0 - x) }
 }

@@ -6,6 +6,7 @@
 
 pub mod diurnal;
 pub mod lengths;
+pub mod load;
 pub mod pollux;
 
 use std::path::{Path, PathBuf};
@@ -28,6 +29,7 @@ use crate::jobs::{JobRow, application_elasticity};
 pub use diurnal::DiurnalSynth;
 use lengths::Length;
 pub use lengths::Lengths;
+pub use load::LoadSynth;
 pub use pollux::PolluxSynth;
 
 /// Most jobs of a generated workload.

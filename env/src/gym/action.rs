@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::gym::fleet::{self, LoanVerb, ScaleVerb};
 use crate::gym::layout::Layout;
 use crate::view::JobView;
 
@@ -32,6 +33,15 @@ pub enum Action {
         /// What to do.
         verb: Verb,
     },
+    /// One replica of a service more or less.
+    Scale {
+        /// The service's slot.
+        service: usize,
+        /// What to do.
+        verb: ScaleVerb,
+    },
+    /// A server of the inference pool lent or called back.
+    Loan(LoanVerb),
     /// End the round: the working allocation is carried out and time goes on.
     Wait,
 }
@@ -42,15 +52,19 @@ impl Action {
         if number == layout.wait() {
             return Some(Self::Wait);
         }
+        if number >= layout.first_other() {
+            return fleet::decode(number, layout);
+        }
         let verb = *Verb::ALL.get(number % layout.verbs)?;
-        let slot = number / layout.verbs;
-        (slot < layout.slots).then_some(Self::Change { slot, verb })
+        Some(Self::Change { slot: number / layout.verbs, verb })
     }
 
     /// Its number.
     pub fn encode(self, layout: &Layout) -> usize {
         match self {
             Self::Change { slot, verb } => slot * layout.verbs + verb as usize,
+            Self::Scale { service, verb } => layout.first_other() + 2 * service + verb as usize,
+            Self::Loan(verb) => layout.first_other() + 2 * layout.services + verb as usize,
             Self::Wait => layout.wait(),
         }
     }

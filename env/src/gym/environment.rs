@@ -8,6 +8,7 @@ use thiserror::Error;
 use crate::gym::action::Action;
 use crate::gym::layout::Layout;
 use crate::gym::observation::{Encoder, layout};
+use crate::gym::outlook::Outlook;
 use crate::gym::reward::{Integrals, Reward};
 use crate::gym::round::Round;
 use crate::plan::Plan;
@@ -113,13 +114,29 @@ pub type ScenarioSource = Arc<dyn Fn(u64) -> Arc<Scenario> + Send + Sync>;
 pub struct EnvOptions {
     /// Job slots in an observation.
     pub slots: usize,
+    /// Service slots in an observation; services beyond them keep their replicas.
+    #[serde(default)]
+    pub services: usize,
+    /// Whether servers of the inference pool can be lent and called back.
+    #[serde(default)]
+    pub pools: bool,
+    /// Whether observations tell whose a job is: priority, and what its tenant holds and may hold.
+    #[serde(default)]
+    pub tenants: bool,
     /// Reward.
     pub reward: Reward,
 }
 
+impl EnvOptions {
+    /// Shapes of observations and actions.
+    pub const fn layout(&self) -> Layout {
+        layout(self.slots).shared(self.services, self.pools, self.tenants)
+    }
+}
+
 impl Default for EnvOptions {
     fn default() -> Self {
-        Self { slots: 64, reward: Reward::default() }
+        Self { slots: 64, services: 0, pools: false, tenants: false, reward: Reward::default() }
     }
 }
 
@@ -141,7 +158,7 @@ pub struct ClusterEnv {
 impl ClusterEnv {
     /// An environment over the scenarios of `source`.
     pub fn new(source: ScenarioSource, options: EnvOptions) -> Self {
-        let layout = layout(options.slots);
+        let layout = options.layout();
         Self {
             source,
             options,
@@ -153,6 +170,13 @@ impl ClusterEnv {
             plan: Plan::keep(),
             status: Status::Complete,
         }
+    }
+
+    /// With another outlook on the load of services than yesterday's load.
+    #[must_use]
+    pub fn with_outlook(mut self, outlook: Outlook) -> Self {
+        self.encoder = self.encoder.with_outlook(outlook);
+        self
     }
 
     /// The simulator behind the current episode.
@@ -186,7 +210,7 @@ impl ClusterEnv {
                 self.encoder.begin(&view, &self.round);
                 return Ok(());
             }
-            self.plan.changes.clear();
+            self.plan.clear();
             simulator.apply(&self.plan)?;
         }
     }
@@ -226,6 +250,18 @@ impl Environment for ClusterEnv {
                     return Err(forbidden);
                 }
                 self.encoder.update(&simulator.view(), &self.round, slot);
+            }
+            Action::Scale { service, verb } => {
+                if !self.round.scale(&simulator.view(), service, verb) {
+                    return Err(forbidden);
+                }
+                self.encoder.update_fleet(&simulator.view(), &self.round);
+            }
+            Action::Loan(verb) => {
+                if !self.round.loan(&simulator.view(), verb) {
+                    return Err(forbidden);
+                }
+                self.encoder.update_fleet(&simulator.view(), &self.round);
             }
             Action::Wait => {
                 if !self.round.may_end() {

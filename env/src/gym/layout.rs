@@ -2,10 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::shared::{POOL_FEATURES, SERVICE_FEATURES, TENANT_FEATURES};
+
 /// Shapes. An observation is one flat vector: `slots` x `slot_features`, slot by slot, then `globals`. Feature 0 of an
 /// occupied slot is 1; an empty slot is all zeros. Action `a` below `slots * verbs` does verb `a % verbs` to slot
-/// `a / verbs`; the last action ends the round.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// `a / verbs`; actions that are about no job follow (replicas, loans), and the last of them ends the round.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Layout {
     /// Job slots.
@@ -16,9 +18,24 @@ pub struct Layout {
     pub globals: usize,
     /// Things that can be done to the job of a slot.
     pub verbs: usize,
+    /// Service slots; their features are among the globals, and each has an action for one replica more and one for one less.
+    #[serde(default)]
+    pub services: usize,
+    /// Whether servers can be lent and called back; two actions.
+    #[serde(default)]
+    pub pools: bool,
 }
 
 impl Layout {
+    /// The same with services, pools and tenants on show.
+    #[must_use]
+    pub const fn shared(self, services: usize, pools: bool, tenants: bool) -> Self {
+        let slot_features = self.slot_features + if tenants { TENANT_FEATURES.len() } else { 0 };
+        let of_pools = if pools { POOL_FEATURES.len() } else { 0 };
+        let globals = self.globals + services * SERVICE_FEATURES.len() + of_pools;
+        Self { slot_features, globals, services, pools, ..self }
+    }
+
     /// Length of a flat observation.
     pub const fn obs_dim(&self) -> usize {
         self.slots * self.slot_features + self.globals
@@ -26,11 +43,21 @@ impl Layout {
 
     /// Number of actions, the one that ends the round included.
     pub const fn actions(&self) -> usize {
-        self.slots * self.verbs + 1
+        self.slots * self.verbs + self.others()
     }
 
     /// The action that ends the round.
     pub const fn wait(&self) -> usize {
+        self.slots * self.verbs + self.others() - 1
+    }
+
+    /// Actions that are about no job, the one that ends the round included.
+    pub const fn others(&self) -> usize {
+        2 * self.services + 2 * self.pools as usize + 1
+    }
+
+    /// The first action that is about no job.
+    pub const fn first_other(&self) -> usize {
         self.slots * self.verbs
     }
 }

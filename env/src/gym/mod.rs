@@ -6,11 +6,14 @@
 mod action;
 mod check;
 mod environment;
+mod fleet;
 mod layout;
 mod observation;
+mod outlook;
 mod pack;
 mod reward;
 mod round;
+mod shared;
 mod vec_env;
 
 pub use action::{Action, Ladder, Verb};
@@ -18,9 +21,12 @@ pub use check::{Finding, check};
 pub use environment::{
     ClusterEnv, EnvError, EnvOptions, Environment, Observation, ObservationMut, ResetOptions, ScenarioSource, Step,
 };
+pub use fleet::{Fleet, LoanVerb, ScaleVerb, ServiceSlot};
 pub use layout::Layout;
 pub use observation::{Encoder, GLOBAL_FEATURES, SLOT_FEATURES, layout, schema_hash};
+pub use outlook::Outlook;
 pub use pack::pack;
 pub use reward::{Reward, RewardTerm};
 pub use round::{Round, Slot};
+pub use shared::{POOL_FEATURES, SERVICE_FEATURES, TENANT_FEATURES};
 pub use vec_env::{Cursor, VecBuffers, VecEnv};

@@ -7,7 +7,9 @@ use sha2::{Digest, Sha256};
 
 use crate::gym::action::Verb;
 use crate::gym::layout::Layout;
+use crate::gym::outlook::Outlook;
 use crate::gym::round::{Round, Slot};
+use crate::gym::shared::{self, Holdings, TENANT_FEATURES};
 use crate::job::JobId;
 use crate::sim::Phase;
 use crate::view::{ClusterView, JobView, Rates};
@@ -65,7 +67,8 @@ const SCHEMA_VERSION: u32 = 2;
 
 /// Layout of observations and actions with `slots` job slots.
 pub const fn layout(slots: usize) -> Layout {
-    Layout { slots, slot_features: SLOT_FEATURES.len(), globals: GLOBAL_FEATURES.len(), verbs: 3 }
+    let (slot_features, globals) = (SLOT_FEATURES.len(), GLOBAL_FEATURES.len());
+    Layout { slots, slot_features, globals, verbs: 3, services: 0, pools: false }
 }
 
 /// SHA-256, in hexadecimal, of everything that gives meaning to the numbers of an observation and an action. It does not
@@ -117,6 +120,8 @@ pub struct Encoder {
     log_sizes: Vec<f32>,
     /// Sort key in the upper half, slot in the lower: one integer sorts faster than a pair of floats.
     order: Vec<u64>,
+    outlook: Outlook,
+    holdings: Holdings,
 }
 
 impl Encoder {
@@ -131,7 +136,15 @@ impl Encoder {
             work: vec![-1.0; layout.slots],
             log_sizes: (0..=128).map(|gpus| log1p([f64::from(gpus)])[0] * 0.25).collect(),
             order: Vec::with_capacity(layout.slots),
+            outlook: Outlook::default(),
+            holdings: Holdings::default(),
         }
+    }
+
+    /// With another outlook on the load of services than yesterday's load.
+    #[must_use]
+    pub fn with_outlook(self, outlook: Outlook) -> Self {
+        Self { outlook, ..self }
     }
 
     /// The layout.
@@ -152,6 +165,10 @@ impl Encoder {
         self.order.clear();
         std::mem::swap(&mut self.facts, &mut self.before);
         self.facts.clear();
+        let of_tenants = self.layout.slot_features > SLOT_FEATURES.len();
+        if of_tenants {
+            self.holdings.count(view);
+        }
         let mut before = 0;
         for (at, slot) in round.slots().iter().enumerate() {
             let Some(job) = view.job(slot.job) else {
@@ -168,15 +185,29 @@ impl Encoder {
             let facts = same.copied().unwrap_or_else(|| self.facts_of(slot, &job));
             self.facts.push(facts);
             let key = self.slot_features(at, slot, &job, view, &facts);
+            if of_tenants {
+                let start = at * self.layout.slot_features + SLOT_FEATURES.len();
+                self.holdings.write(view, &job, &mut self.features[start..start + TENANT_FEATURES.len()]);
+            }
             // The bits of a float that is not negative are in the order of the float.
             self.order.push(u64::from((key.max(0.0) as f32).to_bits()) << 32 | at as u64);
         }
         // Slots in use are written whole; those no longer in use are cleared.
         let (from, to) = (self.facts.len(), used.max(self.facts.len()));
-        self.features[from * SLOT_FEATURES.len()..to * SLOT_FEATURES.len()].fill(0.0);
+        self.features[from * self.layout.slot_features..to * self.layout.slot_features].fill(0.0);
         self.rank(round);
+        self.update_fleet(view, round);
+    }
+
+    /// Encodes a change of replicas or loans, after which jobs may find more or less room.
+    pub fn update_fleet(&mut self, view: &ClusterView<'_>, round: &Round) {
         self.fits(round);
         self.globals(view, round);
+        let Layout { slots, slot_features, services, pools, .. } = self.layout;
+        if services > 0 || pools {
+            let features = &mut self.features[slots * slot_features + GLOBAL_FEATURES.len()..];
+            shared::write(view, round.fleet(), &self.outlook, (services, pools), features);
+        }
     }
 
     /// Encodes the change of one slot.
@@ -241,7 +272,7 @@ impl Encoder {
             secs_at(work, speed.rate),
             speed.saved_secs(work, facts.rate_at_min),
         ]);
-        let f = &mut self.features[at * SLOT_FEATURES.len()..][..SLOT_FEATURES.len()];
+        let f = &mut self.features[at * self.layout.slot_features..][..self.layout.slot_features];
         f[0] = 1.0;
         f[1] = age * 0.1;
         f[2] = attained_log * 0.1;
@@ -258,7 +289,7 @@ impl Encoder {
     /// Writes the features that depend on the working allocation; `logs` are of the seconds left and of the seconds saved by
     /// the next larger size.
     fn working_features(&mut self, at: usize, slot: &Slot, speed: &Speed, size: f32, logs: [f32; 2]) {
-        let f = &mut self.features[at * SLOT_FEATURES.len()..][..SLOT_FEATURES.len()];
+        let f = &mut self.features[at * self.layout.slot_features..][..self.layout.slot_features];
         f[14] = size;
         f[15] = slot.working as f32 / self.total_gpus;
         f[16] = f32::from(u8::from(slot.working == 0));
@@ -272,7 +303,8 @@ impl Encoder {
 
     /// Writes which jobs could grow; one job's change may decide it for all.
     fn fits(&mut self, round: &Round) {
-        for (at, f) in self.features.chunks_exact_mut(SLOT_FEATURES.len()).take(round.slots().len()).enumerate() {
+        let stride = self.layout.slot_features;
+        for (at, f) in self.features.chunks_exact_mut(stride).take(round.slots().len()).enumerate() {
             f[23] = f32::from(u8::from(round.allows(at, Verb::Grow)));
         }
     }
@@ -288,7 +320,7 @@ impl Encoder {
         let mut demand = 0.0;
         for (rank, &key) in self.order.iter().enumerate() {
             let at = (key & u64::from(u32::MAX)) as usize;
-            let f = &mut self.features[at * SLOT_FEATURES.len()..][..SLOT_FEATURES.len()];
+            let f = &mut self.features[at * self.layout.slot_features..][..self.layout.slot_features];
             f[11] = rank as f32 / count;
             f[12] = (demand / self.total_gpus).min(4.0);
             demand += round.slots()[at].ladder.start() as f32;
@@ -303,7 +335,7 @@ impl Encoder {
         let flag = |on: bool| f32::from(u8::from(on));
         let total = self.total_gpus;
         let capacity = self.layout.slots.max(1) as f32;
-        let g = &mut self.features[self.layout.slots * SLOT_FEATURES.len()..];
+        let g = &mut self.features[self.layout.slots * self.layout.slot_features..];
         g[0] = free as f32 / total;
         let logs =
             log1p([f64::from(total), f64::from(view.cluster().gpus_per_node()), pending as f64, round.hidden() as f64]);

@@ -3,10 +3,13 @@
 //! The same code serves the environment and a deployed policy, so a policy meets in production exactly what it met in
 //! training.
 
+use crate::cluster::NodeId;
 use crate::gym::action::{Ladder, Verb};
+use crate::gym::fleet::{Fleet, LoanVerb, ScaleVerb};
 use crate::gym::layout::Layout;
 use crate::gym::pack::pack;
 use crate::job::JobId;
+use crate::placement::Slice;
 use crate::plan::Plan;
 use crate::view::ClusterView;
 
@@ -29,6 +32,8 @@ pub struct Slot {
     pub(crate) down: Option<u32>,
     /// The direction it has been moved in during this round; it cannot be moved back.
     moved: Option<Verb>,
+    /// It is on a server that goes back to inference.
+    pinned: bool,
     /// With the job names a state in which nothing but time has passed.
     pub(crate) generation: u32,
 }
@@ -45,6 +50,8 @@ pub struct Round {
     actions: usize,
     /// Which verbs are allowed, slot by slot in the order of [`Verb::ALL`]; true of the working allocation at all times.
     allowed: Vec<u8>,
+    fleet: Fleet,
+    layout: Layout,
     // Buffers, kept so that a round allocates nothing.
     before: Vec<Slot>,
     order: Vec<(f64, u32)>,
@@ -64,6 +71,8 @@ impl Round {
         }
         self.total = view.cluster().total_gpus();
         self.actions = 0;
+        self.layout = *layout;
+        self.fleet.begin(view, layout.services, layout.pools);
         std::mem::swap(&mut self.slots, &mut self.before);
         self.slots.clear();
         self.hidden = view.active().saturating_sub(layout.slots);
@@ -97,8 +106,12 @@ impl Round {
                 up: ladder.up(held),
                 down: ladder.down(held),
                 moved: None,
+                pinned: false,
                 generation,
             });
+        }
+        if layout.pools {
+            self.pin(view);
         }
         self.refresh();
     }
@@ -144,6 +157,55 @@ impl Round {
         &self.free
     }
 
+    /// Services and pools under the working state.
+    pub fn fleet(&self) -> &Fleet {
+        &self.fleet
+    }
+
+    /// Scales a service. Returns whether it was allowed; nothing happens otherwise.
+    pub fn scale(&mut self, view: &ClusterView<'_>, service: usize, verb: ScaleVerb) -> bool {
+        let done = self.fleet_is_open() && self.fleet.scale(view, service, verb, self.layout.pools);
+        if done {
+            self.actions += 1;
+            self.recount(view);
+        }
+        done
+    }
+
+    /// Lends a server or calls one back. Returns whether it was allowed; nothing happens otherwise.
+    pub fn loan(&mut self, view: &ClusterView<'_>, verb: LoanVerb) -> bool {
+        let done = self.fleet_is_open() && self.fleet.loan(view, verb).is_some();
+        if done {
+            self.actions += 1;
+            self.recount(view);
+        }
+        done
+    }
+
+    /// Replicas and loans come before jobs in a round, so that what jobs may take does not change under them.
+    fn fleet_is_open(&self) -> bool {
+        self.slots.iter().all(|slot| slot.moved.is_none())
+    }
+
+    /// Counts what training may take anew, after a change of replicas or loans.
+    fn recount(&mut self, view: &ClusterView<'_>) {
+        self.free.fill(0);
+        for (node, machine) in view.cluster().nodes.iter().enumerate() {
+            self.free[machine.accelerator as usize] += self.fleet.open_on(view, node as NodeId);
+        }
+        self.pin(view);
+        self.refresh();
+    }
+
+    /// Marks the jobs that are on servers which go back to inference: they run on until the deadline, and only then can be placed elsewhere.
+    fn pin(&mut self, view: &ClusterView<'_>) {
+        for slot in &mut self.slots {
+            let held = view.job(slot.job).map(|job| &job.state.placement);
+            let goes = |slice: &Slice| !self.fleet.may_train(view, slice.node);
+            slot.pinned = held.is_some_and(|placement| placement.slices().iter().any(goes));
+        }
+    }
+
     /// Actions taken in this round.
     pub fn actions(&self) -> usize {
         self.actions
@@ -165,7 +227,7 @@ impl Round {
             let shrink = (started || matches!(job.moved, None | Some(Verb::Shrink))) && job.down.is_some();
             // What was started in this round stays started, or a round could end with nothing done.
             let preempt = job.held > 0 && job.working > 0 && matches!(job.moved, None | Some(Verb::Shrink));
-            self.allowed.extend([grow, shrink, preempt].map(u8::from));
+            self.allowed.extend([grow, shrink, preempt].map(|allowed| u8::from(allowed && !job.pinned)));
         }
     }
 
@@ -218,20 +280,29 @@ impl Round {
         let (known, rest) = mask.split_at_mut(self.allowed.len());
         known.copy_from_slice(&self.allowed);
         rest.fill(0);
+        if self.fleet_is_open() {
+            self.fleet.mask(&mut mask[layout.first_other()..layout.wait()]);
+        }
         mask[layout.wait()] = u8::from(self.may_end() || !self.has_choice());
     }
 
     /// Whether anything but ending the round is allowed.
     pub fn has_choice(&self) -> bool {
-        self.allowed.contains(&1)
+        self.allowed.contains(&1) || (self.fleet_is_open() && self.fleet.has_choice())
     }
 
     /// The plan that carries the working allocation out: jobs whose size is unchanged stay where they are, the others are
     /// packed, largest first.
     pub fn plan(&mut self, view: &ClusterView<'_>, plan: &mut Plan) {
-        plan.changes.clear();
+        plan.clear();
+        self.fleet.plan(view, plan);
         self.nodes.clear();
-        self.nodes.extend_from_slice(view.free());
+        if self.layout.others() > 1 {
+            let nodes = 0..view.cluster().nodes.len();
+            self.nodes.extend(nodes.map(|node| self.fleet.open_on(view, node as NodeId)));
+        } else {
+            self.nodes.extend_from_slice(view.free());
+        }
         self.largest_first.clear();
         for (at, slot) in self.slots.iter().enumerate().filter(|(_, slot)| slot.working != slot.held) {
             if let Some(job) = view.job(slot.job) {

@@ -15,6 +15,7 @@
 //! - [`measured`]: step times straight from a profile, which is what the published simulators call the truth.
 //! - [`fault`]: what breaks, and [`checkpoint`]: what is written against it.
 //! - [`interference`]: what distributed jobs that share a node cost each other.
+//! - [`sharing`]: one accelerator for several jobs.
 //! - [`serving`]: how long requests to a service take, waiting included.
 //! - [`switching`]: what a change of allocation costs.
 //! - [`learning_rate`]: how the learning rate follows the batch.
@@ -31,6 +32,7 @@ pub mod interference;
 pub mod learning_rate;
 pub mod measured;
 pub mod serving;
+pub mod sharing;
 pub mod switching;
 pub mod throughput;
 

@@ -4,8 +4,6 @@
 //! ([`super::saving`]) and loses what it did since. A rigid job waits for a new place; an elastic one that can run on what is left of its
 //! placement starts again there at once. Either start costs what the run's switch cost says. What is repaired is free again.
 //!
-//! Replicas and inference instances on it end; a request that was being answered waits again.
-//!
 //! A node's bad network stretches the time that distributed jobs on it take to synchronise; jobs without a model of it are not
 //! touched. While the scheduler is away jobs run on and nothing is decided.
 //!
@@ -22,6 +20,14 @@ use crate::model::fault::Cause;
 use crate::placement::Placement;
 use crate::plan::Change;
 use crate::time::SimTime;
+
+/// Who is on an accelerator.
+enum Holder {
+    /// A job, or two that share it.
+    Jobs(SmallVec<[JobId; 2]>),
+    /// Nobody of these; the index among the rest.
+    Other(u32),
+}
 
 impl Simulator {
     /// When the hardware changes next, as long as that can matter to anybody.
@@ -104,12 +110,13 @@ impl Simulator {
                 health.record.accelerators += 1;
                 health.broken[at] += 1;
                 health.push(until, Hardware::AcceleratorBack, node);
-                let index = (victim * f64::from(in_service)) as u32;
-                let hit = self.holder(node, index);
-                if hit.is_empty() {
-                    self.lose_from_inference(node, index);
+                match self.holder(node, (victim * f64::from(in_service)) as u32) {
+                    Holder::Jobs(hit) => self.lose(node, &hit, 1),
+                    Holder::Other(index) => {
+                        self.lose_holder(node, index);
+                        self.lose(node, &[], 1)
+                    }
                 }
-                self.lose(node, &hit, 1)
             }
             Cause::Node => {
                 health.record.nodes += 1;
@@ -129,21 +136,8 @@ impl Simulator {
         self.table.active().iter().filter(move |job| on(&state(job).placement) || on(state(job).share())).copied()
     }
 
-    /// The accelerator of `node` with this index, which no job holds, is lost: counted after those of jobs, replicas before instances.
-    fn lose_from_inference(&mut self, node: NodeId, index: u32) {
-        let one_more = self.free[node as usize] + 1;
-        let served = self.served.get(node as usize).copied().unwrap_or(0);
-        let busy = self.requests.instances.busy_on(node).count() as u32;
-        let beyond = index.saturating_sub(self.loans.trained_on[node as usize]);
-        if beyond < served {
-            self.lose_replicas(node, one_more);
-        } else if beyond < served + busy {
-            self.lose_instances(node, one_more);
-        }
-    }
-
-    /// The job, or the pair, that holds the accelerator of `node` with this index; jobs come first, in order of their ids.
-    fn holder(&self, node: NodeId, index: u32) -> SmallVec<[JobId; 2]> {
+    /// Who holds the accelerator of `node` with this index, if they are counted job by job, then those of inference, the free ones last.
+    fn holder(&self, node: NodeId, index: u32) -> Holder {
         let mut below = 0;
         for job in self.on_node(node) {
             let state = self.table.state(job);
@@ -152,10 +146,10 @@ impl Simulator {
             }
             below += gpus_on(&state.placement, node);
             if index < below {
-                return std::iter::once(job).chain(state.partner).collect();
+                return Holder::Jobs(std::iter::once(job).chain(state.partner).collect());
             }
         }
-        SmallVec::new()
+        Holder::Other(index - below)
     }
 
     /// The jobs in `hit` lose up to `gpus` accelerators each on `node`, and the node what its faults say.
@@ -172,14 +166,15 @@ impl Simulator {
                 survivors.push(Change { job, placement, partner: None });
             }
         }
+        if whole_node {
+            self.lose_inference(node);
+        }
         let whole = scenario.cluster.nodes[node as usize].gpus;
         let (before, after) = self.health.as_mut().map_or((0, 0), |health| health.refit(node, whole));
         let lost = before - after;
         self.take_from_completed(node, lost.saturating_sub(self.free[node as usize]));
-        self.lose_instances(node, lost);
-        self.lose_replicas(node, lost);
         self.free[node as usize] -= lost;
-        self.evict_free(node);
+        self.trim_instances(node);
         for change in &survivors {
             self.occupy(change)?;
         }
@@ -192,7 +187,6 @@ impl Simulator {
         let whole = self.scenario.cluster.nodes[node as usize].gpus;
         let (before, after) = self.health.as_mut().map_or((0, 0), |health| health.refit(node, whole));
         self.free[node as usize] += after - before;
-        self.wake_requests();
         self.idle_decisions = 0;
         self.trigger.fault = true;
     }
@@ -205,9 +199,10 @@ impl Simulator {
             if here > 0 {
                 left -= here;
                 let rest = without(&self.holding[at].1, node, here);
+                let job = self.holding[at].0;
                 let held = std::mem::replace(&mut self.holding[at].1, rest.clone());
-                self.free_up(&held);
-                self.take(&rest);
+                self.free_up(job, &held);
+                self.take(job, &rest);
             }
         }
     }

@@ -13,6 +13,12 @@ impl Simulator {
     pub(super) fn leave_partner(&mut self, job: JobId) -> Result<bool, SimError> {
         let Some(partner) = self.table.state_mut(job).partner.take() else { return Ok(false) };
         let now = self.now;
+        if job < partner {
+            // The first of two is whom shared accelerators are booked for.
+            let placement = self.table.state(partner).placement.clone();
+            self.book(job, &placement, -1);
+            self.book(partner, &placement, 1);
+        }
         let state = self.table.state_mut(partner);
         state.partner = None;
         if state.phase == Phase::Running {
@@ -30,11 +36,12 @@ impl Simulator {
     }
 
     pub(super) fn give_back(&mut self, job: JobId, placement: &Placement) {
-        self.free_up(placement);
+        self.free_up(job, placement);
         self.log(job, &Placement::none());
     }
 
-    pub(super) fn free_up(&mut self, placement: &Placement) {
+    pub(super) fn free_up(&mut self, job: JobId, placement: &Placement) {
+        self.book(job, placement, -1);
         for slice in placement.slices() {
             let node = slice.node as usize;
             self.free[node] = self.free[node].wrapping_add(slice.gpus);
@@ -45,7 +52,8 @@ impl Simulator {
         self.wake_requests();
     }
 
-    pub(super) fn take(&mut self, placement: &Placement) {
+    pub(super) fn take(&mut self, job: JobId, placement: &Placement) {
+        self.book(job, placement, 1);
         let distributed = u32::from(placement.is_distributed());
         for slice in placement.slices() {
             self.free[slice.node as usize] -= slice.gpus;
@@ -93,6 +101,8 @@ impl Simulator {
     /// they are kept in wrapping numbers; the guard has seen that the whole plan fits.
     pub(super) fn relabel(&mut self, change: &Change) {
         let held = std::mem::replace(&mut self.table.state_mut(change.job).placement, change.placement.clone());
+        self.book(change.job, &held, -1);
+        self.book(change.job, &change.placement, 1);
         let distributed = u32::from(held.is_distributed());
         for slice in held.slices() {
             let node = slice.node as usize;
@@ -114,7 +124,7 @@ impl Simulator {
         }
         // What two jobs share is taken once, by the first of them.
         if change.partner.is_none_or(|partner| change.job < partner) {
-            self.take(&change.placement);
+            self.take(change.job, &change.placement);
         }
         let there = self.ready_for(&change.placement).max(self.now);
         let (job, now) = (change.job, self.now);

@@ -179,12 +179,6 @@ impl InstanceTable {
         self.queue(id, state);
     }
 
-    /// Instances on `node` that nobody may take the accelerator of.
-    pub(super) fn busy_on(&self, node: NodeId) -> impl Iterator<Item = InstanceId> + '_ {
-        let here = self.on_node.get(node as usize).into_iter().flatten().copied();
-        here.filter(|&id| self.get(id).is_some_and(|instance| !instance.is_free()))
-    }
-
     /// The free instance on `node` that has been so longest, the lowest id of those.
     pub(super) fn longest_free(&self, node: NodeId) -> Option<InstanceId> {
         let free = self.on_node.get(node as usize)?.iter().filter_map(|&id| match self.get(id)?.state {
@@ -192,6 +186,13 @@ impl InstanceTable {
             InstanceState::Run { .. } | InstanceState::Protect { .. } => None,
         });
         free.min().map(|(_, id)| id)
+    }
+
+    /// Instances on `node` that run or are protected, in order of their ids.
+    pub(super) fn busy_on(&self, node: NodeId) -> impl Iterator<Item = InstanceId> + '_ {
+        let on_node = self.on_node.get(node as usize).map_or(&[][..], Vec::as_slice);
+        let free = |id: &InstanceId| self.get(*id).is_none_or(|one| matches!(one.state, InstanceState::Free { .. }));
+        on_node.iter().copied().filter(move |id| !free(id))
     }
 
     fn queue(&mut self, id: InstanceId, state: InstanceState) {

@@ -21,6 +21,8 @@ pub enum Loan {
         /// Since when.
         since: SimTime,
     },
+    /// It belongs to another cluster for now: nothing runs on it here.
+    Elsewhere,
     /// Called back: training leaves it.
     Returning {
         /// When it was lent.
@@ -35,6 +37,12 @@ pub enum Loan {
 /// What lending came to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LoanRecord {
+    /// Accelerators of the inference pool.
+    pub pool_gpus: u32,
+    /// Accelerator time that training held on them, GPU-milliseconds.
+    pub trained_gpu_millis: i64,
+    /// Accelerator time that replicas held on them, GPU-milliseconds.
+    pub served_gpu_millis: i64,
     /// Servers lent.
     pub lent: u64,
     /// Servers that came back.
@@ -100,6 +108,27 @@ impl Loans {
 }
 
 impl Simulator {
+    /// Gives `node` to another cluster; `false`, and nothing changed, unless it is a server of the inference pool, at home and empty.
+    pub fn hand_over(&mut self, node: NodeId) -> bool {
+        let known = self.scenario.cluster.nodes.get(node as usize);
+        let Some(server) = known.filter(|server| server.pool == Pool::Inference) else { return false };
+        let movable = self.loans.of(node) == Loan::Home && self.free[node as usize] == server.gpus;
+        if movable {
+            self.loans.by_node[node as usize] = Loan::Elsewhere;
+        }
+        movable
+    }
+
+    /// Gets `node` from another cluster; `false` where it is here already.
+    pub fn take_over(&mut self, node: NodeId) -> bool {
+        let elsewhere = self.loans.of(node) == Loan::Elsewhere;
+        if elsewhere {
+            self.loans.by_node[node as usize] = Loan::Home;
+            self.refresh_open();
+        }
+        elsewhere
+    }
+
     /// Brings what training may take up to date; policies look at it at decision points only.
     pub(super) fn refresh_open(&mut self) {
         for node in 0..self.loans.open.len() {
@@ -164,9 +193,20 @@ impl Simulator {
     }
 
     /// What lending came to so far, loans that are out included.
-    pub fn loan_record(&self) -> LoanRecord {
+    pub fn loan_record(&mut self) -> LoanRecord {
         let mut record = self.loans.record;
-        for (node, loan) in self.scenario.cluster.nodes.iter().zip(&self.loans.by_node) {
+        let scenario = self.scenario.clone();
+        let nodes = &scenario.cluster.nodes;
+        let pool = |node: &&crate::cluster::Node| node.pool == Pool::Inference;
+        record.pool_gpus = nodes.iter().filter(pool).map(|node| node.gpus).sum();
+        if record.pool_gpus > 0 {
+            let there = self.training_by_node().into_iter().filter(|on| pool(&&nodes[on.node as usize]));
+            record.trained_gpu_millis = there.map(|on| on.gpu_millis).sum();
+            let records = self.service_records();
+            let there = records.iter().flat_map(|record| &record.nodes).filter(|on| pool(&&nodes[on.node as usize]));
+            record.served_gpu_millis = there.map(|on| on.gpu_millis).sum();
+        }
+        for (node, loan) in nodes.iter().zip(&self.loans.by_node) {
             if let Loan::Lent { since } | Loan::Returning { since, .. } = *loan {
                 record.lent_gpu_millis += i64::from(node.gpus) * (self.now - since).as_millis();
             }

@@ -10,8 +10,10 @@ mod faults;
 mod health;
 mod holding;
 mod instances;
+mod ledger;
 mod loans;
 mod options;
+mod outages;
 mod profile;
 mod record;
 mod replay;
@@ -42,6 +44,8 @@ use crate::view::{ClusterView, Information, Trigger};
 use events::{EventKind, EventQueue};
 use health::Health;
 pub use instances::{Instance, InstanceState, InstanceTable};
+use ledger::Ledger;
+pub use ledger::TrainingOnNode;
 pub(crate) use loans::Loans;
 pub use loans::{Loan, LoanRecord};
 pub use options::{EpochEnd, Release, Rounds, SimOptions};
@@ -53,8 +57,8 @@ pub use requests::InstanceOptions;
 use requests::Requests;
 pub use resize::Resize;
 pub use scenario::Scenario;
-use services::Services;
-pub use services::{LatencyCounts, Replica, ReplicaPhase, ServiceOnNode, ServiceRecord, ServiceState};
+pub use services::{LatencyCounts, Replica, ReplicaPhase, ServiceOnNode, ServiceRecord, ServiceState, ServingChange};
+use services::{ReplicasHeld, Services};
 pub use speeds::{Best, Speeds};
 pub use state::{JobState, JobTable, Phase};
 
@@ -153,9 +157,9 @@ pub struct Simulator {
     /// By node: when the last job that was told to leave accelerators there has left them. Empty where changes of size stop a job.
     drained: Vec<SimTime>,
     services: Services,
-    /// By node: accelerators that replicas hold; empty where there are no services.
-    served: Vec<u32>,
+    served: ReplicasHeld,
     loans: Loans,
+    ledger: Ledger,
     in_system: u32,
     job_millis: i64,
     gpu_millis: i64,
@@ -205,8 +209,9 @@ impl Simulator {
             distributed: vec![0; free.len()],
             drained: vec![SimTime::ZERO; if overlaps { free.len() } else { 0 }],
             services: Services::new(&scenario),
-            served: vec![0; if scenario.workload.services.is_empty() { 0 } else { free.len() }],
+            served: ReplicasHeld::new(&scenario),
             loans: Loans::new(&scenario.cluster),
+            ledger: Ledger::new(free.len()),
             free,
             queue: EventQueue::with_capacity(4 * room),
             arrived: 0,
@@ -257,14 +262,14 @@ impl Simulator {
         let health = self.health.as_deref();
         ClusterView {
             now: self.now,
-            trigger: Trigger { request: self.requests.due, ..self.trigger },
+            trigger: self.current_trigger(),
             information: self.scenario.options.information,
             batching: self.scenario.options.batching,
             scenario: &self.scenario,
             table: &self.table,
             free: if self.loans.open.is_empty() { &self.free } else { &self.loans.open },
             idle: &self.free,
-            served: &self.served,
+            served: &self.served.by_node,
             services: &self.services.states,
             loans: &self.loans,
             instances: &self.requests.instances,
@@ -306,6 +311,8 @@ impl Simulator {
         Outcome {
             services: self.service_records(),
             loans: self.loan_record(),
+            training: self.training_by_node(),
+            serving: self.served.log.take().unwrap_or_default(),
             end: now,
             truncated,
             idle_gpu_millis: self.idle_gpu_millis,
@@ -332,8 +339,7 @@ impl Simulator {
     /// # Errors
     /// [`SimError`] where a job leaves its profile or the run stalls.
     pub fn run_until_decision(&mut self) -> Result<Status, SimError> {
-        self.trigger = Trigger::default();
-        self.requests.due = false;
+        self.forget_trigger();
         let horizon = self.scenario.options.horizon.unwrap_or(SimTime::NEVER);
         loop {
             self.drop_void_events();

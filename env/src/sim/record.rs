@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{LoanRecord, ServiceRecord};
+use super::{LoanRecord, ServiceRecord, ServingChange, TrainingOnNode};
 use crate::job::JobId;
 use crate::time::SimTime;
 
@@ -136,6 +136,10 @@ pub struct Outcome {
     pub allocations: Vec<AllocationChange>,
     /// One record per service, by id.
     pub services: Vec<ServiceRecord>,
+    /// Changes of what replicas hold in time order, where they were logged.
+    pub serving: Vec<ServingChange>,
+    /// Accelerator time of training by node, then application.
+    pub training: Vec<TrainingOnNode>,
     /// What lending came to.
     pub loans: LoanRecord,
     /// When the run ended.

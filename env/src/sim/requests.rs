@@ -7,6 +7,7 @@ use crate::model::SwitchCost;
 use crate::plan::Plan;
 use crate::request::{Assign, InstanceId, RequestId, Target};
 use crate::time::SimTime;
+use crate::view::Trigger;
 
 /// How instances live.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -43,6 +44,8 @@ pub(super) struct Requests {
     pub waiting: Vec<RequestId>,
     /// A request came, or something became free while one waits.
     pub due: bool,
+    /// The decision at hand is about requests alone.
+    pub alone: bool,
     pub records: Vec<RequestRecord>,
     pub usage: Vec<InstanceUsage>,
     /// Accelerator time of instances that run, cold starts included, that start, and that are protected; milliseconds.
@@ -83,7 +86,22 @@ impl Simulator {
     /// The policy is asked about requests.
     pub(super) fn request_decision(&mut self) -> Status {
         self.decisions += 1;
+        self.requests.alone = true;
         Status::Decision
+    }
+
+    /// Why the policy is asked: what happened to jobs waits for a decision about jobs.
+    pub(super) fn current_trigger(&self) -> Trigger {
+        let of_jobs = if self.requests.alone { Trigger::default() } else { self.trigger };
+        Trigger { request: self.requests.due, ..of_jobs }
+    }
+
+    /// The last decision is over.
+    pub(super) fn forget_trigger(&mut self) {
+        if !std::mem::take(&mut self.requests.alone) {
+            self.trigger = Trigger::default();
+        }
+        self.requests.due = false;
     }
 
     /// An instance has answered, or its protection is over.
@@ -166,38 +184,11 @@ impl Simulator {
             Target::Instance(_) => None,
         });
         for node in jobs.chain(started) {
-            self.evict_free(node);
+            self.trim_instances(node);
         }
         if !plan.assign.is_empty() {
             self.log_instances();
         }
-    }
-
-    /// Free instances of `node` end where there are more than free accelerators.
-    pub(super) fn evict_free(&mut self, node: NodeId) {
-        while self.requests.instances.sleeping_on(node) > self.free[node as usize]
-            && let Some(id) = self.requests.instances.longest_free(node)
-        {
-            self.requests.instances.remove(id);
-        }
-    }
-
-    /// Instances on `node` end without warning until `gpus` of its accelerators are free; the requests they were answering wait again.
-    pub(super) fn lose_instances(&mut self, node: NodeId, gpus: u32) {
-        let missing = gpus.saturating_sub(self.free[node as usize]) as usize;
-        let ended: Vec<InstanceId> = self.requests.instances.busy_on(node).take(missing).collect();
-        for id in ended {
-            if let Some(&Instance { state: InstanceState::Run { request, .. }, .. }) = self.requests.instances.get(id) {
-                let record = &mut self.requests.records[request.index()];
-                (record.start, record.served) = (None, None);
-                let waiting = &mut self.requests.waiting;
-                waiting.insert(waiting.partition_point(|&other| other < request), request);
-            }
-            self.requests.instances.remove(id);
-            self.free[node as usize] += 1;
-            self.wake_requests();
-        }
-        self.log_instances();
     }
 
     /// Time passes.

@@ -97,7 +97,7 @@ impl Simulator {
             let drained = &mut self.drained[slice.node as usize];
             *drained = end.max(*drained);
         }
-        self.free_up(&placement);
+        self.free_up(change.job, &placement);
         Ok(())
     }
 
@@ -117,7 +117,7 @@ impl Simulator {
         let leaves = kept.gpus() < share.gpus();
         // What it keeps is there already.
         let there = self.ready_for(&without(&change.placement, &kept));
-        self.take(&change.placement);
+        self.take(job, &change.placement);
         self.log(job, &change.placement);
 
         let boot = boot_time(&self.scenario, job, self.table.state(job).commands, kept.gpus(), change.placement.gpus());

@@ -102,6 +102,51 @@ pub struct ServiceState {
     serving: Vec<u32>,
 }
 
+/// A change of what replicas hold on a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ServingChange {
+    /// When.
+    pub at: SimTime,
+    /// Where.
+    pub node: NodeId,
+    /// Accelerators that replicas hold there from now on.
+    pub gpus: u32,
+}
+
+/// The books of what replicas hold.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ReplicasHeld {
+    /// By node; empty where there are no services.
+    pub by_node: Vec<u32>,
+    /// Changes in order of time, where the run logs them.
+    pub log: Option<Vec<ServingChange>>,
+}
+
+impl ReplicasHeld {
+    pub fn new(scenario: &Scenario) -> Self {
+        let nodes = if scenario.workload.services.is_empty() { 0 } else { scenario.cluster.nodes.len() };
+        Self { by_node: vec![0; nodes], log: scenario.options.log_allocations.then(Vec::new) }
+    }
+
+    fn enter(&mut self, free: &mut [u32], at: SimTime, node: NodeId, gpus: u32) {
+        free[node as usize] -= gpus;
+        self.by_node[node as usize] += gpus;
+        self.note(at, node);
+    }
+
+    fn leave(&mut self, free: &mut [u32], at: SimTime, node: NodeId, gpus: u32) {
+        free[node as usize] += gpus;
+        self.by_node[node as usize] -= gpus;
+        self.note(at, node);
+    }
+
+    fn note(&mut self, at: SimTime, node: NodeId) {
+        if let Some(log) = &mut self.log {
+            log.push(ServingChange { at, node, gpus: self.by_node[node as usize] });
+        }
+    }
+}
+
 /// What happens to services and servers, in the order in which it happens at one instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum ServiceEventKind {
@@ -192,7 +237,7 @@ impl ServiceState {
     }
 
     /// Counts what happened since the last time.
-    fn settle(&mut self, scenario: &Scenario, now: SimTime) {
+    pub(super) fn settle(&mut self, scenario: &Scenario, now: SimTime) {
         let millis = (now - self.since).as_millis();
         if millis <= 0 {
             return;
@@ -242,7 +287,7 @@ impl ServiceState {
         Fleet(groups.collect())
     }
 
-    fn set_ready(&mut self, scenario: &Scenario, node: NodeId, up: bool) {
+    pub(super) fn set_ready(&mut self, scenario: &Scenario, node: NodeId, up: bool) {
         let at = self.node_at(node);
         let kind = scenario.cluster.nodes[node as usize].accelerator;
         let change = |count: &mut u32| if up { *count += 1 } else { *count -= 1 };
@@ -346,9 +391,9 @@ impl Simulator {
     fn replicas_due(&mut self, index: usize) {
         let (now, scenario) = (self.now, self.scenario.clone());
         let gpus = scenario.workload.services[index].gpus_per_replica;
-        let state = &mut self.services.states[index];
-        state.settle(&scenario, now);
-        for at in (0..state.replicas.len()).rev() {
+        self.services.states[index].settle(&scenario, now);
+        for at in (0..self.services.states[index].replicas.len()).rev() {
+            let state = &mut self.services.states[index];
             let replica = state.replicas[at];
             match replica.phase {
                 ReplicaPhase::Starting { until } if until <= now => {
@@ -357,16 +402,21 @@ impl Simulator {
                     self.trigger.load = true;
                 }
                 ReplicaPhase::Draining { until } if until <= now => {
-                    state.replicas.remove(at);
-                    let on = state.node_at(replica.node);
-                    state.held[on] -= gpus;
-                    self.free[replica.node as usize] += gpus;
-                    self.served[replica.node as usize] -= gpus;
+                    self.drop_replica(index, at, gpus);
                     self.trigger.load = true;
                 }
                 _ => {}
             }
         }
+    }
+
+    /// A replica's accelerators are free.
+    pub(super) fn drop_replica(&mut self, service: usize, at: usize, gpus: u32) {
+        let state = &mut self.services.states[service];
+        let node = state.replicas.remove(at).node;
+        let on = state.node_at(node);
+        state.held[on] -= gpus;
+        self.served.leave(&mut self.free, self.now, node, gpus);
     }
 
     /// Lets go of replicas that are too many, before anything new takes accelerators.
@@ -380,6 +430,7 @@ impl Simulator {
         }
         state.settle(&scenario, now);
         for at in (0..state.replicas.len()).rev() {
+            let state = &mut self.services.states[scale.service.index()];
             let replica = state.replicas[at];
             let draining = matches!(replica.phase, ReplicaPhase::Draining { .. });
             if surplus == 0 || replica.node != scale.node || draining {
@@ -396,33 +447,7 @@ impl Simulator {
                 let event = ServiceEvent { at: until, kind: ServiceEventKind::Replica, id: scale.service.0 };
                 self.services.queue.push(Reverse(event));
             } else {
-                state.replicas.remove(at);
-                let on = state.node_at(replica.node);
-                state.held[on] -= service.gpus_per_replica;
-                self.free[replica.node as usize] += service.gpus_per_replica;
-                self.served[replica.node as usize] -= service.gpus_per_replica;
-            }
-        }
-    }
-
-    /// Replicas on `node` end without warning, the newest first, until `gpus` of its accelerators are free or none is left.
-    pub(super) fn lose_replicas(&mut self, node: NodeId, gpus: u32) {
-        let (now, scenario) = (self.now, self.scenario.clone());
-        for (state, service) in self.services.states.iter_mut().zip(&scenario.workload.services) {
-            for at in (0..state.replicas.len()).rev() {
-                if self.free[node as usize] >= gpus || state.replicas[at].node != node {
-                    continue;
-                }
-                state.settle(&scenario, now);
-                let replica = state.replicas.remove(at);
-                if replica.phase == ReplicaPhase::Ready {
-                    state.set_ready(&scenario, node, false);
-                }
-                let on = state.node_at(node);
-                state.held[on] -= service.gpus_per_replica;
-                self.free[node as usize] += service.gpus_per_replica;
-                self.served[node as usize] -= service.gpus_per_replica;
-                self.trigger.load = true;
+                self.drop_replica(scale.service.index(), at, service.gpus_per_replica);
             }
         }
     }
@@ -442,8 +467,7 @@ impl Simulator {
         let on = state.node_at(scale.node);
         state.held[on] += missing * service.gpus_per_replica;
         state.record.starts += u64::from(missing);
-        self.free[scale.node as usize] -= missing * service.gpus_per_replica;
-        self.served[scale.node as usize] += missing * service.gpus_per_replica;
+        self.served.enter(&mut self.free, now, scale.node, missing * service.gpus_per_replica);
         for _ in 0..missing {
             let phase = if until > now { ReplicaPhase::Starting { until } } else { ReplicaPhase::Ready };
             state.replicas.push(Replica { node: scale.node, phase });

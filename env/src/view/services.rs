@@ -15,7 +15,12 @@ impl<'a> ClusterView<'a> {
 
     /// Whether `node` is away from the inference pool: lent, or called back and not home yet.
     pub fn lent(&self, node: NodeId) -> bool {
-        self.loan(node) != Loan::Home
+        matches!(self.loan(node), Loan::Lent { .. } | Loan::Returning { .. })
+    }
+
+    /// Whether `node` belongs to this cluster now, rather than to another one it is shared with.
+    pub fn owned(&self, node: NodeId) -> bool {
+        self.loan(node) != Loan::Elsewhere
     }
 
     /// Where `node` of the inference pool is.
@@ -54,7 +59,7 @@ impl<'a> ClusterView<'a> {
         if !self.may_train(node) {
             return 0;
         }
-        self.cluster().nodes[node as usize].gpus - self.served_on(node)
+        self.cluster().nodes[node as usize].gpus.saturating_sub(self.served_on(node))
     }
 
     /// Accelerators of `node` that training jobs hold.
@@ -168,6 +173,28 @@ impl<'a> ServiceView<'a> {
     /// What comes at `rate` requests per second, for [`Fleet`].
     pub fn demand(&self, rate: f64) -> Demand {
         Demand { rate, ..Demand::of(self.service(), 0) }
+    }
+
+    /// Fewest replicas on accelerator type `kind` that keep the objective at `rate` requests per second, within the service's limits; the
+    /// most it may have where no number does, `None` where it cannot run there.
+    pub fn replicas_for(&self, kind: u16, rate: f64) -> Option<u32> {
+        let profile = self.profile(kind)?;
+        let (demand, (min, max)) = (self.demand(rate), self.replica_limits());
+        let keeps = |count: u32| Fleet::of(profile, count).late_share(&demand) <= 1.0 - self.slo().target;
+        let mut low = (rate / profile.throughput()).floor().min(f64::from(max)) as u32;
+        if rate <= 0.0 || keeps(low) {
+            return Some(if rate <= 0.0 { min } else { low.clamp(min, max) });
+        }
+        let mut step = 1;
+        while low + step < max && !keeps(low + step) {
+            (low, step) = (low + step, 2 * step);
+        }
+        let mut high = (low + step).min(max);
+        while low + 1 < high {
+            let middle = low + (high - low) / 2;
+            if keeps(middle) { high = middle } else { low = middle }
+        }
+        Some(high.clamp(min, max))
     }
 
     /// The ready replicas as a queueing system.

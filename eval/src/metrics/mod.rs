@@ -5,8 +5,12 @@
 
 mod fairness;
 mod isolated;
+mod levels;
 mod reliability;
+pub mod requests;
 mod run_facts;
+mod services;
+mod tenants;
 mod usage;
 mod waiting;
 
@@ -14,8 +18,11 @@ use serde::{Deserialize, Serialize};
 
 pub use fairness::{finish_time_fairness, jain_index};
 pub use isolated::{Reference, isolated_secs, jobs_in_system};
+pub use levels::{Level, LevelRow, levels, levels_table};
 pub use reliability::Reliability;
 pub use run_facts::RunFacts;
+pub use services::{SloClass, latency_over_slo, slo_classes};
+pub use tenants::{STARVATION, TenantFacts, envious, isolation_index, starves, tenant_facts, wait_secs};
 pub use usage::{productive_gpu_millis, reference_gpu_secs};
 pub use waiting::{bounded_slowdown, jct_secs, queueing_delay_secs};
 
@@ -217,12 +224,173 @@ pub static METRICS: &[Metric] = &[
         of: |run| (!run.slowdowns.is_empty()).then(|| jain_index(&run.slowdowns)),
     },
     Metric {
+        key: "tenant_jain_gpu_time",
+        name: "Jain index of tenants' GPU time",
+        unit: Unit::Ratio,
+        better: Better::Higher,
+        description: "Jain's index of the GPU time that tenants held; where all work is done it only says who asked for how much, so it is for runs that are cut off",
+        of: |run| tenants::jain_of(&run.tenants, |tenant| Some(tenant.gpu_secs)),
+    },
+    Metric {
+        key: "tenant_jain_weighted_share",
+        name: "Jain index of tenants' weighted shares",
+        unit: Unit::Ratio,
+        better: Better::Higher,
+        description: "The same of GPU time over weight, of tenants whose weight is not 0",
+        of: |run| {
+            let weighted: Vec<_> = run.tenants.iter().filter(|tenant| tenant.weight > 0.0).copied().collect();
+            tenants::jain_of(&weighted, |tenant| Some(tenant.gpu_secs / tenant.weight))
+        },
+    },
+    Metric {
+        key: "tenant_jain_slowdown",
+        name: "Jain index of tenants' slowdowns",
+        unit: Unit::Ratio,
+        better: Better::Higher,
+        description: "Jain's index of tenants' mean bounded slowdowns; none where a tenant has no completed job",
+        of: |run| tenants::jain_of(&run.tenants, |tenant| tenant.slowdown_mean),
+    },
+    Metric {
+        key: "tenant_max_share",
+        name: "largest tenant's share",
+        unit: Unit::Share,
+        better: Better::Lower,
+        description: "GPU time of the tenant that held most, over capacity times the length of the run: its dominant share over time",
+        of: |run| (run.tenants.len() > 1).then(|| run.tenants.iter().map(|of| of.share).fold(0.0, f64::max)),
+    },
+    Metric {
+        key: "tenant_jct_worst_secs",
+        name: "worst tenant's mean JCT",
+        unit: Unit::Secs,
+        better: Better::Lower,
+        description: "Largest of the tenants' mean completion times; none where a tenant has no completed job",
+        of: |run| {
+            let means = run.tenants.iter().map(|of| of.jct_mean_secs).collect::<Option<Vec<f64>>>()?;
+            (means.len() > 1).then(|| means.into_iter().fold(0.0, f64::max))
+        },
+    },
+    Metric {
+        key: "wait_max_secs",
+        name: "longest wait",
+        unit: Unit::Secs,
+        better: Better::Lower,
+        description: "Longest time from submission to the first accelerator, to the end of the run for jobs that never got one",
+        of: |run| run.arrived().map(|job| wait_secs(job, run.outcome)).max_by(f64::total_cmp),
+    },
+    Metric {
+        key: "starving_share",
+        name: "starving jobs",
+        unit: Unit::Share,
+        better: Better::Lower,
+        description: "Share of jobs that waited, in all, more than 10 times as long as they held accelerators",
+        of: |run| mean(&run.arrived().map(|job| f64::from(u8::from(starves(job, run.outcome)))).collect::<Vec<_>>()),
+    },
+    Metric {
+        key: "request_latency_mean_secs",
+        name: "request latency",
+        unit: Unit::Secs,
+        better: Better::Lower,
+        description: "Mean time from an inference request to its answer, cold starts included",
+        of: |run| requests::latency_mean_secs(run.outcome),
+    },
+    Metric {
+        key: "request_protect_hits",
+        name: "protect hits",
+        unit: Unit::Share,
+        better: Better::Higher,
+        description: "Share of answered inference requests that found a protected instance of their model",
+        of: |run| requests::protect_hits(run.outcome),
+    },
+    Metric {
+        key: "request_cold_starts",
+        name: "cold requests",
+        unit: Unit::Share,
+        better: Better::Lower,
+        description: "Share of answered inference requests for which an instance was started",
+        of: |run| requests::cold_starts(run.outcome),
+    },
+    Metric {
         key: "unfinished_jobs",
         name: "unfinished jobs",
         unit: Unit::Count,
         better: Better::Lower,
         description: "Jobs that were not complete when the run was cut off",
         of: |run| Some(run.unfinished as f64),
+    },
+    Metric {
+        key: "slo_attainment",
+        name: "SLO attainment",
+        unit: Unit::Share,
+        better: Better::Higher,
+        description: "Share of all requests to services that were answered within their service's latency objective",
+        of: |run| services::attainment(&run.outcome.services),
+    },
+    Metric {
+        key: "slo_attainment_worst",
+        name: "worst SLO attainment",
+        unit: Unit::Share,
+        better: Better::Higher,
+        description: "The same of the service where it is lowest",
+        of: |run| services::worst_attainment(&run.outcome.services),
+    },
+    Metric {
+        key: "violated_requests",
+        name: "violated requests",
+        unit: Unit::Count,
+        better: Better::Lower,
+        description: "Requests that took longer than their service's latency objective",
+        of: |run| services::violated(&run.outcome.services),
+    },
+    Metric {
+        key: "latency_p99_over_slo",
+        name: "p99 latency over SLO",
+        unit: Unit::Ratio,
+        better: Better::Lower,
+        description: "99th percentile over all requests of latency divided by the service's objective, from quarter-octave classes",
+        of: |run| services::p99_over_slo(&run.outcome.services),
+    },
+    Metric {
+        key: "replica_gpu_secs",
+        name: "GPU time of replicas",
+        unit: Unit::Secs,
+        better: Better::Lower,
+        description: "Accelerator time held by replicas of services, cold starts and drains included, GPU-seconds",
+        of: |run| services::replica_gpu_secs(&run.outcome.services),
+    },
+    Metric {
+        key: "inference_pool_utilization",
+        name: "utilisation of the inference pool",
+        unit: Unit::Share,
+        better: Better::Higher,
+        description: "Accelerator time held on servers of the inference pool, by replicas or by training on loan, over the pool's capacity until the end of the run",
+        of: services::pool_utilization,
+    },
+    Metric {
+        key: "lent_gpu_secs",
+        name: "GPU time lent",
+        unit: Unit::Secs,
+        better: Better::Higher,
+        description: "Accelerators of lent servers times the time they were away from the inference pool, GPU-seconds",
+        of: |run| services::of_pool(run, |loans| loans.lent_gpu_millis as f64 / 1e3),
+    },
+    Metric {
+        key: "reclaim_mean_secs",
+        name: "reclaim latency",
+        unit: Unit::Secs,
+        better: Better::Lower,
+        description: "Mean time from calling a lent server back to its return",
+        of: |run| {
+            (run.outcome.loans.returned > 0)
+                .then(|| run.outcome.loans.reclaim_millis as f64 / 1e3 / run.outcome.loans.returned as f64)
+        },
+    },
+    Metric {
+        key: "reclaim_evictions",
+        name: "evictions at reclaim",
+        unit: Unit::Count,
+        better: Better::Lower,
+        description: "Training jobs that were still on a server when its deadline came",
+        of: |run| services::of_pool(run, |loans| loans.evictions as f64),
     },
     Metric {
         key: "faults",

@@ -1,10 +1,10 @@
 //! The numbers of a run that metrics are made of, collected in one pass.
 
-use goodput_env::sim::{Outcome, Scenario};
+use goodput_env::sim::{JobRecord, Outcome, Scenario};
 
 use super::{
-    Reference, Reliability, bounded_slowdown, finish_time_fairness, isolated_secs, jct_secs, productive_gpu_millis,
-    queueing_delay_secs, reference_gpu_secs,
+    Reference, Reliability, TenantFacts, bounded_slowdown, finish_time_fairness, isolated_secs, jct_secs,
+    productive_gpu_millis, queueing_delay_secs, reference_gpu_secs, tenant_facts,
 };
 
 /// A run, ready to be measured. Lists over jobs hold completed jobs in order of their ids, unless said otherwise.
@@ -38,6 +38,8 @@ pub struct RunFacts<'a> {
     pub decisions: u64,
     /// What faults and checkpoints cost; `None` where there are neither.
     pub reliability: Option<Reliability>,
+    /// What each tenant got; empty where the tenants are not known.
+    pub tenants: Vec<TenantFacts>,
 }
 
 impl<'a> RunFacts<'a> {
@@ -50,7 +52,7 @@ impl<'a> RunFacts<'a> {
         let options = &scenario.options;
         let reliability = (options.faults.is_some() || options.checkpoint.is_some()).then(|| Reliability::new(outcome));
         let facts = Self::with_isolated(outcome, scenario.cluster.total_gpus(), &isolated, work);
-        Self { reliability, ..facts }
+        Self { reliability, tenants: tenant_facts(scenario, outcome), ..facts }
     }
 
     /// As [`Self::new`] with given isolated times by job, seconds, and given work of the completed jobs, GPU-seconds.
@@ -77,8 +79,15 @@ impl<'a> RunFacts<'a> {
             unfinished: jobs.iter().filter(|job| job.left().is_none()).count(),
             decisions: outcome.decisions,
             reliability: None,
+            tenants: Vec::new(),
             outcome,
         }
+    }
+
+    /// Jobs submitted before the run ended.
+    pub fn arrived(&self) -> impl Iterator<Item = &'a JobRecord> + use<'a> {
+        let outcome = self.outcome;
+        outcome.jobs.iter().filter(|job| job.submit <= outcome.end)
     }
 
     /// `gpu_secs` over capacity times makespan; `None` for a run without extent.

@@ -5,9 +5,11 @@
 
 mod afs_direction;
 mod contended;
+pub mod deepboot;
 pub mod fgd;
 mod gavel_deviations;
 pub mod gavel_medium;
+mod pipeswitch;
 mod pollux_table;
 pub mod sia;
 mod themis_fairness;
@@ -98,9 +100,14 @@ pub const REPRODUCTIONS: &[Reproduction] = &[
     gavel_medium::TABLE,
     gavel_deviations::TABLE,
     afs_direction::TABLE,
+    deepboot::SMALL,
+    deepboot::FAIR,
+    deepboot::LENDING,
+    deepboot::ELASTICITY,
     themis_fairness::TABLE,
     fgd::TABLE,
     fgd::TIES,
+    pipeswitch::TABLE,
     ties::TABLE,
 ];
 

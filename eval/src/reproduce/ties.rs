@@ -94,7 +94,7 @@ fn busiest(mut workload: Workload) -> Workload {
     workload.jobs.retain(|job| Some(job.request.tenant) == busiest.map(|(tenant, _)| tenant));
     workload.jobs.truncate(PHILLY_JOBS);
     let start = workload.jobs.first().map_or_else(Default::default, |job| job.request.submit);
-    workload.jobs.iter_mut().for_each(|job| job.request.submit = job.request.submit - start);
+    workload.jobs.iter_mut().for_each(|job| job.request.submit -= start);
     workload
 }
 

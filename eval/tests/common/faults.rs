@@ -17,8 +17,14 @@ use goodput_eval::metrics::{Measures, RunFacts, measure};
 use rand::RngExt;
 
 fn job(index: usize, submit: SimTime, gpus: u32, duration: SimTime) -> JobSpec {
-    let request =
-        JobRequest { name: format!("j{index}"), submit, gpus, elasticity: Elasticity::Rigid, ..JobRequest::default() };
+    let request = JobRequest {
+        name: format!("j{index}"),
+        tenant: 0,
+        submit,
+        gpus,
+        elasticity: Elasticity::Rigid,
+        ..JobRequest::default()
+    };
     JobSpec { request, work: Work::Fixed { duration } }
 }
 

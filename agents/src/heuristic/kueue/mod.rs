@@ -171,8 +171,11 @@ impl<'a, 'v> Cycle<'a, 'v> {
             let priority = |job: &JobId| view.job(*job).map(|job| Reverse(job.request().priority));
             jobs.make_contiguous().sort_by_key(priority);
         }
+        // Where nobody owns anything, keeping to what is owned would keep everybody out.
+        let owns = |tenant: usize| (0..tree.resources()).any(|kind| tree.subtree(tenant, kind) > 0);
+        let lends = *lends || !(0..tree.tenants()).any(owns);
         let (plan, hopeless) = (Plan::keep(), BTreeSet::new());
-        Self { view, tree, rules, lends: *lends, usage, free, evicted, running, waiting, hopeless, plan }
+        Self { view, tree, rules, lends, usage, free, evicted, running, waiting, hopeless, plan }
     }
 
     fn run(&mut self) {

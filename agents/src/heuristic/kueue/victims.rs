@@ -59,8 +59,8 @@ impl<'a> Victims<'a> {
     /// One walk down from `cohort`; `None` where it ended at a cohort that had to be pruned.
     fn below(&mut self, cohort: GroupId, usage: &Usage) -> Option<GroupId> {
         let tree = self.tree;
-        let (mut tenant, mut inner): (Option<(DominantShare, GroupId)>, Option<(DominantShare, GroupId)>) =
-            (None, None);
+        let mut tenant: Option<(DominantShare, GroupId)> = None;
+        let mut inner: Option<(DominantShare, GroupId)> = None;
         for &child in tree.children(cohort) {
             if self.pruned.contains(&child) {
                 continue;

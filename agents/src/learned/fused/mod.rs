@@ -110,7 +110,7 @@ impl Fused {
             context: room(self.context_width()),
             start: room(self.context_width()),
             scores: room(rows * padded(self.layout.verbs)),
-            out: room(padded(1)),
+            out: room(padded(self.layout.others())),
             logits: room(self.layout.actions()),
             distribution: Categorical::with_capacity(self.layout.actions()),
         }

@@ -80,7 +80,7 @@ impl SetForward {
         }
         scratch.context.iter_mut().for_each(|c| *c = c.max(0.0));
         self.layers[layer::WAIT].forward(1, &scratch.context, 0, Activation::None, &mut scratch.out);
-        scratch.logits[layout.wait()] = scratch.out[0];
+        scratch.logits[layout.first_other()..].copy_from_slice(&scratch.out[..layout.others()]);
     }
 
     /// Value of the state from what [`Self::encode`] left.

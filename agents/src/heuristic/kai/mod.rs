@@ -1,0 +1,354 @@
+//! KAI, NVIDIA's scheduler for shared GPU clusters (github.com/NVIDIA/KAI-Scheduler): queues ordered by how far they are below their fair share, and
+//! reclaim from those above theirs.
+//!
+//! The next job is that of the tenant with the smallest saturation (held over fair share). Where it does not fit, jobs are reclaimed if it leaves its tenant
+//! within its fair share and at most as saturated as each victim's tenant, or within its quota from tenants above theirs. A victim is protected
+//! until it has run for a minimum time. Accelerators of all types count alike; what a tenant deserves is its nominal quota, and nothing where
+//! the run has none.
+
+pub mod fair_share;
+pub mod usage;
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use goodput_env::job::JobId;
+use goodput_env::placement::Placement;
+use goodput_env::plan::Plan;
+use goodput_env::policy::Policy;
+use goodput_env::tenant::{QuotaTree, Usage};
+use goodput_env::time::SimTime;
+use goodput_env::view::{ClusterView, JobView};
+
+use crate::heuristic::{Listed, Traits};
+use crate::placement::Free;
+use fair_share::{Queue, fair_shares};
+use usage::DecayedUsage;
+
+/// In the list of policies.
+pub const LISTED: &[Listed] = &[
+    Listed {
+        name: "kai",
+        about: "tenants by how far they are below their fair share; reclaims from those above theirs",
+        source: "NVIDIA KAI Scheduler",
+        traits: Traits { preemptive: true, elastic: false, heterogeneous: false },
+        build: |_| Box::new(Kai::new(KaiConfig::default())),
+        replica: None,
+    },
+    Listed {
+        name: "kai-time-aware",
+        about: "the same with past usage counted against a tenant, and jobs protected in their first minutes",
+        source: "NVIDIA KAI Scheduler, time-aware fairness",
+        traits: Traits { preemptive: true, elastic: false, heterogeneous: false },
+        build: |_| Box::new(Kai::new(KaiConfig::time_aware())),
+        replica: None,
+    },
+];
+
+/// Settings.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct KaiConfig {
+    /// A job is not reclaimed before it has run this long.
+    pub min_runtime: SimTime,
+    /// How much past usage counts; 0: not at all.
+    pub k: f64,
+    /// Past usage is halved in this time.
+    pub half_life: SimTime,
+}
+
+impl Default for KaiConfig {
+    /// As shipped: no protection, no memory.
+    fn default() -> Self {
+        Self { min_runtime: SimTime::ZERO, k: 0.0, half_life: SimTime::from_secs(86_400) }
+    }
+}
+
+impl KaiConfig {
+    /// Ten minutes of protection, and a day's half-life at weight 1.
+    pub fn time_aware() -> Self {
+        Self { min_runtime: SimTime::from_secs(600), k: 1.0, ..Self::default() }
+    }
+}
+
+/// The policy.
+#[derive(Clone, Debug)]
+pub struct Kai {
+    config: KaiConfig,
+    usage: DecayedUsage,
+    free: Free,
+    wake: Option<SimTime>,
+}
+
+impl Kai {
+    /// With these settings.
+    pub fn new(config: KaiConfig) -> Self {
+        Self { config, usage: DecayedUsage::new(config.half_life), free: Free::default(), wake: None }
+    }
+}
+
+impl Policy for Kai {
+    fn decide(&mut self, view: &ClusterView<'_>) -> Plan {
+        self.usage.advance(view.now);
+        self.free.reset(view.free());
+        let mut cycle = Cycle::new(view, self);
+        cycle.run();
+        let protected = cycle.protected_until();
+        let Cycle { plan, tenants, .. } = cycle;
+        for (&tenant, state) in &tenants {
+            self.usage.hold(tenant, state.held);
+        }
+        self.wake = [protected, view.tenants().next_change(view.now)].into_iter().flatten().min();
+        plan
+    }
+
+    fn wake_at(&self) -> Option<SimTime> {
+        self.wake
+    }
+}
+
+/// A tenant at one decision.
+struct Tenant {
+    held: u32,
+    deserved: f64,
+    share: f64,
+    waiting: VecDeque<JobId>,
+}
+
+impl Tenant {
+    /// Held over fair share with `more` accelerators.
+    fn saturation(&self, more: u32) -> f64 {
+        let held = f64::from(self.held + more);
+        if held == 0.0 { 0.0 } else { held / self.share.max(1e-9) }
+    }
+}
+
+/// A job that may be reclaimed.
+#[derive(Clone, Copy)]
+struct Victim {
+    job: JobId,
+    tenant: u32,
+    kind: u16,
+    gpus: u32,
+    priority: i32,
+    since: SimTime,
+}
+
+/// One decision.
+struct Cycle<'a, 'v> {
+    view: &'a ClusterView<'v>,
+    config: KaiConfig,
+    free: &'a mut Free,
+    quotas: Option<(&'v QuotaTree, Usage)>,
+    tenants: BTreeMap<u32, Tenant>,
+    running: Vec<Victim>,
+    /// (Tenant, accelerators, type) for which nothing can be done.
+    hopeless: BTreeSet<(u32, u32, u16)>,
+    /// A job still waits.
+    unserved: bool,
+    plan: Plan,
+}
+
+impl<'a, 'v> Cycle<'a, 'v> {
+    fn new(view: &'a ClusterView<'v>, policy: &'a mut Kai) -> Self {
+        let mut tenants: BTreeMap<u32, Tenant> = BTreeMap::new();
+        let mut running = Vec::new();
+        let mut quotas = view.quotas().map(|tree| (tree, Usage::default()));
+        if let Some((tree, usage)) = &mut quotas {
+            usage.reset(tree);
+        }
+        let mut asked: BTreeMap<u32, u32> = BTreeMap::new();
+        for job in view.jobs() {
+            let (id, tenant) = (job.id(), job.request().tenant);
+            let fresh = || Tenant { held: 0, deserved: 0.0, share: 0.0, waiting: VecDeque::new() };
+            let state = tenants.entry(tenant).or_insert_with(fresh);
+            *asked.entry(tenant).or_default() += job.gpus().max(job.request().gpus);
+            let Some(first) = job.state.placement.slices().first() else {
+                state.waiting.push_back(id);
+                continue;
+            };
+            let (kind, gpus) = (view.cluster().nodes[first.node as usize].accelerator, job.gpus());
+            state.held += gpus;
+            running.push(Victim {
+                job: id,
+                tenant,
+                kind,
+                gpus,
+                priority: job.request().priority,
+                since: job.state.changed,
+            });
+            if let Some((tree, usage)) = quotas.as_mut().filter(|(tree, _)| (tenant as usize) < tree.tenants()) {
+                tree.add(usage, tenant as usize, usize::from(kind), u64::from(gpus));
+            }
+        }
+        running.sort_by_key(|of| (of.priority, Reverse(of.since), of.job));
+        let capacity = crate::quotas::capacity(view).iter().sum::<u64>() as u32;
+        let queues: Vec<Queue> = tenants
+            .keys()
+            .map(|&tenant| {
+                let own = |tree: &QuotaTree| {
+                    (0..tree.resources()).map(|kind| tree.subtree(tenant as usize, kind)).sum::<u64>()
+                };
+                let tree = view.quotas().filter(|tree| (tenant as usize) < tree.tenants());
+                Queue {
+                    deserved: tree.map_or(0, own) as f64,
+                    weight: f64::from(view.tenants().weight_milli(tenant)),
+                    request: f64::from(asked[&tenant]),
+                    usage: policy.usage.part(tenant, capacity),
+                }
+            })
+            .collect();
+        let shares = fair_shares(f64::from(capacity), &queues, policy.config.k);
+        for ((state, queue), share) in tenants.values_mut().zip(&queues).zip(shares) {
+            (state.deserved, state.share) = (queue.deserved, share);
+            let priority = |job: &JobId| view.job(*job).map(|job| Reverse(job.request().priority));
+            state.waiting.make_contiguous().sort_by_key(priority);
+        }
+        let (config, free) = (policy.config, &mut policy.free);
+        Self {
+            view,
+            config,
+            free,
+            quotas,
+            tenants,
+            running,
+            hopeless: BTreeSet::new(),
+            unserved: false,
+            plan: Plan::keep(),
+        }
+    }
+
+    fn run(&mut self) {
+        loop {
+            let waiting = self.tenants.iter().filter(|(_, state)| !state.waiting.is_empty());
+            // The smallest saturation, then the largest share: whoever is furthest below it.
+            let next =
+                waiting.map(|(&tenant, state)| (state.saturation(0), -state.share, tenant)).min_by(|one, other| {
+                    one.0.total_cmp(&other.0).then(one.1.total_cmp(&other.1)).then(one.2.cmp(&other.2))
+                });
+            let Some((.., tenant)) = next else { return };
+            let Some(id) = self.tenants.get_mut(&tenant).and_then(|state| state.waiting.pop_front()) else { return };
+            let Some(job) = self.view.job(id) else { continue };
+            let kinds = (0..self.view.cluster().types.len() as u16).filter(|&kind| job.runs_on(kind));
+            let kinds: Vec<u16> = kinds.collect();
+            if !kinds.iter().any(|&kind| self.start(&job, kind)) {
+                self.unserved |= !kinds.iter().any(|&kind| self.reclaim(&job, kind) && self.start(&job, kind));
+            }
+        }
+    }
+
+    /// Starts the job on what is free.
+    fn start(&mut self, job: &JobView<'_>, kind: u16) -> bool {
+        let (tenant, gpus) = (job.request().tenant, job.request().gpus);
+        if let Some((tree, usage)) = &self.quotas {
+            let known = (tenant as usize) < tree.tenants();
+            if !known || tree.available(usage, tenant as usize, usize::from(kind)) < i64::from(gpus) {
+                return false;
+            }
+        }
+        let Some(placement) = self.free.pack(self.view.cluster(), kind, gpus) else { return false };
+        if let Some((tree, usage)) = &mut self.quotas {
+            tree.add(usage, tenant as usize, usize::from(kind), u64::from(gpus));
+        }
+        if let Some(state) = self.tenants.get_mut(&tenant) {
+            state.held += gpus;
+        }
+        self.plan.set(job.id(), placement);
+        true
+    }
+
+    /// Evicts as few as make room for the job on `kind`, least important and newest first; nobody where that is not allowed or not enough.
+    fn reclaim(&mut self, job: &JobView<'_>, kind: u16) -> bool {
+        let (tenant, gpus) = (job.request().tenant, job.request().gpus);
+        if self.hopeless.contains(&(tenant, gpus, kind)) {
+            return false;
+        }
+        let Some(own) = self.tenants.get(&tenant) else { return false };
+        let after = f64::from(own.held + gpus);
+        let (within_share, within_quota) = (after <= own.share + 1e-9, after <= own.deserved);
+        let saturation = own.saturation(gpus);
+        let mut left = self.free.of_type(self.view.cluster(), kind);
+        let mut lost: BTreeMap<u32, u32> = BTreeMap::new();
+        let mut victims: Vec<Victim> = Vec::new();
+        let mut candidates: Vec<Victim> = self
+            .running
+            .iter()
+            .filter(|of| of.tenant != tenant && of.kind == kind && !self.is_protected(of))
+            .copied()
+            .collect();
+        while left < gpus && !candidates.is_empty() {
+            // Of the most saturated tenant, in the order of candidates.
+            let still = |of: &Victim| {
+                let state = &self.tenants[&of.tenant];
+                (state, state.held - lost.get(&of.tenant).copied().unwrap_or(0))
+            };
+            let ratio = |of: &Victim| {
+                let (state, held) = still(of);
+                f64::from(held) / state.share.max(1e-9)
+            };
+            let most = candidates.iter().map(ratio).fold(0.0, f64::max);
+            let Some(at) = candidates.iter().position(|of| ratio(of) >= most) else { break };
+            let victim = candidates.remove(at);
+            let (state, held) = still(&victim);
+            let rest = f64::from(held - victim.gpus);
+            let over_share = f64::from(held) > state.share + 1e-9 && saturation <= rest / state.share.max(1e-9) + 1e-9;
+            let over_quota = f64::from(held) > state.deserved && rest + 1e-9 >= state.deserved;
+            if within_share && over_share || within_quota && over_quota {
+                *lost.entry(victim.tenant).or_default() += victim.gpus;
+                left += victim.gpus;
+                victims.push(victim);
+            }
+        }
+        if left < gpus || !self.within_quota(tenant, kind, gpus, &victims) {
+            self.hopeless.insert((tenant, gpus, kind));
+            return false;
+        }
+        for at in (0..victims.len()).rev() {
+            if left - victims[at].gpus >= gpus {
+                left -= victims.remove(at).gpus;
+            }
+        }
+        victims.iter().for_each(|victim| self.evict(victim));
+        true
+    }
+
+    /// Whether the tenant's quota covers the job once the victims are gone; always, where there are no quotas.
+    fn within_quota(&self, tenant: u32, kind: u16, gpus: u32, victims: &[Victim]) -> bool {
+        let Some((tree, usage)) = &self.quotas else { return true };
+        let mut usage = usage.clone();
+        for of in victims.iter().filter(|of| (of.tenant as usize) < tree.tenants()) {
+            tree.remove(&mut usage, of.tenant as usize, usize::from(of.kind), u64::from(of.gpus));
+        }
+        (tenant as usize) < tree.tenants()
+            && tree.available(&usage, tenant as usize, usize::from(kind)) >= i64::from(gpus)
+    }
+
+    fn evict(&mut self, victim: &Victim) {
+        if let Some(job) = self.view.job(victim.job) {
+            self.free.release(&job.state.placement);
+        }
+        if let Some(state) = self.tenants.get_mut(&victim.tenant) {
+            state.held -= victim.gpus;
+        }
+        if let Some((tree, usage)) = &mut self.quotas
+            && (victim.tenant as usize) < tree.tenants()
+        {
+            tree.remove(usage, victim.tenant as usize, usize::from(victim.kind), u64::from(victim.gpus));
+        }
+        self.running.retain(|of| of.job != victim.job);
+        self.hopeless.clear();
+        self.plan.set(victim.job, Placement::none());
+    }
+
+    fn is_protected(&self, of: &Victim) -> bool {
+        self.view.now - of.since < self.config.min_runtime
+    }
+
+    /// When the next running job loses its protection, while somebody waits.
+    fn protected_until(&self) -> Option<SimTime> {
+        if !self.unserved {
+            return None;
+        }
+        let protected = self.running.iter().filter(|of| self.is_protected(of));
+        protected.map(|of| of.since + self.config.min_runtime).min()
+    }
+}

@@ -1,0 +1,154 @@
+//! Kubernetes without a batch scheduler: the default queue (priority, then creation time) over the scheduling framework, with gangs.
+//!
+//! A job that fits one node is one pod; a wider one is a gang of pods of one accelerator each. Pods that fit nowhere do not block those behind them, and
+//! higher priority evicts lower (DefaultPreemption). Nothing here knows tenants: who raises his priority, or sends more pods earlier, has all of a
+//! full cluster. Where a run has quotas they are kept, as by ElasticQuota.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use goodput_env::cluster::NodeId;
+use goodput_env::job::JobId;
+use goodput_env::placement::Placement;
+use goodput_env::plan::Plan;
+use goodput_env::policy::Policy;
+use goodput_env::time::SimTime;
+use goodput_env::view::{ClusterView, JobView};
+
+use crate::framework::plugins::{Allocated, Gang, NodeAffinity, Preemption, PrioritySort, QuotaFit, ResourcesFit};
+use crate::framework::{Affinity, Framework, Pod, PodId, Queue, Resident, Scheduled, Snapshot};
+use crate::heuristic::{Listed, Traits};
+
+/// How long a gang waits for pods that are not there (scheduler-plugins, `permitWaitingTimeSeconds`). All pods of a job are there at once here.
+const PERMIT_TIMEOUT: SimTime = SimTime::from_secs(60);
+
+/// In the list of policies.
+pub const LISTED: &[Listed] = &[
+    Listed {
+        name: "kubernetes",
+        about: "priority, then creation time; spread over nodes; lower priorities are evicted",
+        source: "kube-scheduler (PrioritySort, NodeResourcesFit, DefaultPreemption) with coscheduling",
+        traits: Traits { preemptive: true, elastic: false, heterogeneous: false },
+        build: |_| Box::new(Kubernetes::new(Allocated::Least)),
+        replica: None,
+    },
+    Listed {
+        name: "kubernetes-binpack",
+        about: "the same, filling nodes one after the other",
+        source: "kube-scheduler (NodeResourcesFit, MostAllocated) with coscheduling",
+        traits: Traits { preemptive: true, elastic: false, heterogeneous: false },
+        build: |_| Box::new(Kubernetes::new(Allocated::Most)),
+        replica: None,
+    },
+];
+
+/// The policy.
+#[derive(Clone, Copy, Debug)]
+pub struct Kubernetes {
+    nodes: Allocated,
+}
+
+impl Kubernetes {
+    /// Prefers nodes of which the least, or the most, is allocated.
+    pub fn new(nodes: Allocated) -> Self {
+        Self { nodes }
+    }
+}
+
+impl Policy for Kubernetes {
+    fn decide(&mut self, view: &ClusterView<'_>) -> Plan {
+        let most_urgent = view.jobs().filter(|job| !job.state.is_allocated()).map(|job| job.request().priority).max();
+        let running = view.jobs().filter(|job| job.state.is_allocated()).map(|job| job.request().priority).min();
+        let Some(most_urgent) = most_urgent else { return Plan::keep() };
+        let preempts = running.is_some_and(|least| least < most_urgent);
+        if view.total_free() == 0 && !preempts {
+            return Plan::keep();
+        }
+
+        let mut snapshot = snapshot(view);
+        let mut framework = Framework::new(PrioritySort)
+            .with(ResourcesFit(self.nodes), 1)
+            .with(NodeAffinity, 2)
+            .with(Preemption, 0)
+            .with(Gang::new(PERMIT_TIMEOUT), 0);
+        if let Some(tree) = view.quotas() {
+            framework = framework.with(QuotaFit::new(tree.clone(), &snapshot), 0);
+        }
+        let mut queue = Queue::default();
+        for job in view.jobs().filter(|job| !job.state.is_allocated()) {
+            pods(view, &job).for_each(|pod| framework.enqueue(&mut queue, pod));
+        }
+        run(&mut framework, &mut snapshot, &mut queue)
+    }
+}
+
+/// Schedules everything in the queue. A pod like one that fitted nowhere is not tried, until something was evicted.
+fn run(framework: &mut Framework, snapshot: &mut Snapshot, queue: &mut Queue) -> Plan {
+    let mut given_up: Option<JobId> = None;
+    let mut hopeless: BTreeSet<(u32, i32, u32, u32, Vec<String>)> = BTreeSet::new();
+    let (mut plan, mut placed) = (Plan::keep(), BTreeMap::<JobId, BTreeMap<NodeId, u32>>::new());
+    while let Some(pod) = framework.dequeue(queue) {
+        let kinds = pod.affinity.required.get("accelerator").cloned().unwrap_or_default();
+        let shape = (pod.tenant, pod.priority, pod.members, pod.gpus, kinds);
+        if given_up == Some(pod.id.job) || pod.id.index == 0 && hopeless.contains(&shape) {
+            given_up = Some(pod.id.job);
+            continue;
+        }
+        if framework.schedule(snapshot, &pod) == Scheduled::Unschedulable {
+            given_up = Some(pod.id.job);
+            hopeless.insert(shape);
+        }
+        for job in framework.take_evicted() {
+            plan.set(job, Placement::none());
+            hopeless.clear();
+        }
+        for (pod_id, node) in framework.take_bound() {
+            // All pods of a job are alike.
+            *placed.entry(pod_id.job).or_default().entry(node).or_default() += pod.gpus;
+        }
+    }
+    for (job, nodes) in placed {
+        plan.set(job, nodes.into_iter().collect());
+    }
+    plan
+}
+
+/// The nodes with what runs on them.
+fn snapshot(view: &ClusterView<'_>) -> Snapshot {
+    let mut snapshot = Snapshot::new(view.cluster(), view.free(), view.now);
+    for job in view.jobs() {
+        for slice in job.state.placement.slices() {
+            let resident = Resident {
+                job: job.id(),
+                tenant: job.request().tenant,
+                gpus: slice.gpus,
+                priority: job.request().priority,
+                since: job.state.changed,
+            };
+            snapshot.nodes[slice.node as usize].residents.push(resident);
+        }
+    }
+    snapshot
+}
+
+/// A job as pods.
+fn pods<'a>(view: &ClusterView<'a>, job: &JobView<'a>) -> impl Iterator<Item = Pod> + use<'a> {
+    let (cluster, request, id) = (view.cluster(), job.request(), job.id());
+    let kinds: Vec<u16> = (0..cluster.types.len() as u16).filter(|&kind| job.runs_on(kind)).collect();
+    let widest = kinds.iter().map(|&kind| cluster.gpus_per_node_of(kind)).max().unwrap_or(1);
+    let (members, gpus) = if request.gpus <= widest { (1, request.gpus) } else { (request.gpus, 1) };
+    let mut affinity = Affinity::default();
+    if kinds.len() < cluster.types.len() {
+        let names = kinds.iter().map(|&kind| cluster.types[usize::from(kind)].name.clone()).collect();
+        affinity.required.insert("accelerator".into(), names);
+    }
+    (0..members).map(move |index| Pod {
+        id: PodId { job: id, index },
+        members,
+        tenant: request.tenant,
+        priority: request.priority,
+        created: request.submit,
+        gpus,
+        share: None,
+        affinity: affinity.clone(),
+    })
+}

@@ -1,0 +1,56 @@
+//! What a service's load will be, as far as a learned policy is told.
+//!
+//! Forecasters live in another crate; an environment takes any function of what a policy may see. Without one it goes by yesterday.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::time::SimTime;
+use crate::view::ServiceView;
+
+/// How far the outlook reaches.
+pub const WINDOW: SimTime = SimTime::from_secs(3600);
+
+const DAY: SimTime = SimTime::from_secs(24 * 3600);
+
+type Peak = dyn Fn(&ServiceView<'_>, SimTime) -> f64 + Send + Sync;
+
+/// The highest rate expected within a window from now on, requests per second.
+#[derive(Clone)]
+pub struct Outlook(Arc<Peak>);
+
+impl Outlook {
+    /// By any function of a service and the window.
+    pub fn new(peak: impl Fn(&ServiceView<'_>, SimTime) -> f64 + Send + Sync + 'static) -> Self {
+        Self(Arc::new(peak))
+    }
+
+    /// The peak of [`WINDOW`].
+    pub fn peak(&self, service: &ServiceView<'_>) -> f64 {
+        (self.0)(service, WINDOW)
+    }
+}
+
+impl Default for Outlook {
+    fn default() -> Self {
+        Self::new(yesterday)
+    }
+}
+
+impl fmt::Debug for Outlook {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Outlook")
+    }
+}
+
+/// The peak of the same window a day ago, or the rate now where that is higher or there was no yesterday.
+fn yesterday(service: &ServiceView<'_>, window: SimTime) -> f64 {
+    let (history, step) = (service.history(), service.history_step().as_millis());
+    let steps = |time: SimTime| (time.as_millis() / step) as usize;
+    let from = history.len().saturating_sub(1).checked_sub(steps(DAY));
+    let peak = from.and_then(|from| {
+        let to = (from + steps(window) + 1).min(history.len());
+        history[from..to].iter().max().copied()
+    });
+    service.rate().max(f64::from(peak.unwrap_or(0)) / 1e3)
+}

@@ -1,0 +1,124 @@
+//! What a learned policy sees of a shared cluster beyond its jobs: services, pools, tenants. All of order one.
+
+use crate::gym::fleet::Fleet;
+use crate::gym::outlook::Outlook;
+use crate::sim::{Loan, ReplicaPhase};
+use crate::view::{ClusterView, JobView};
+
+/// Features of a service slot, in order; part of the schema.
+pub const SERVICE_FEATURES: [&str; 12] = [
+    "occupied",
+    "log_rate",
+    "utilization",
+    "expected_utilization",
+    "log_backlog",
+    "log_ready",
+    "log_starting",
+    "change",
+    "log_slo_latency_secs",
+    "log_gpus_per_replica",
+    "log_cold_start_secs",
+    "log_replica_throughput",
+];
+
+/// Features of the pools, in order; part of the schema.
+pub const POOL_FEATURES: [&str; 5] = ["inference_share", "lendable_share", "lent_share", "returning_share", "on_load"];
+
+/// Features of a job slot that tell whose job it is, after those every slot has; part of the schema.
+pub const TENANT_FEATURES: [&str; 3] = ["priority", "tenant_share", "tenant_quota_left"];
+
+fn ln1p(x: f64) -> f32 {
+    x.max(0.0).ln_1p() as f32
+}
+
+/// Writes the features of services and pools at the end of the global ones.
+pub(super) fn write(
+    view: &ClusterView<'_>,
+    fleet: &Fleet,
+    outlook: &Outlook,
+    (services, pools): (usize, bool),
+    features: &mut [f32],
+) {
+    let (of_services, of_pools) = features.split_at_mut(services * SERVICE_FEATURES.len());
+    of_services.fill(0.0);
+    for (slot, f) in fleet.services().iter().zip(of_services.chunks_exact_mut(SERVICE_FEATURES.len())) {
+        let Some(service) = view.service(slot.service) else { continue };
+        let rate = service.rate();
+        let starting = |phase: ReplicaPhase| matches!(phase, ReplicaPhase::Starting { .. });
+        let starts = service.state.replicas.iter().filter(|replica| starting(replica.phase)).count();
+        // Capacity after this round, as if new replicas were as fast as the ready ones.
+        let ready = service.state.ready();
+        let each = if ready > 0 {
+            service.capacity() / f64::from(ready)
+        } else {
+            let kinds = 0..view.cluster().types.len() as u16;
+            kinds.filter_map(|kind| service.profile(kind)).map(|profile| profile.throughput()).fold(0.0, f64::max)
+        };
+        let capacity = (each * f64::from(slot.working)).max(1e-9);
+        f[0] = 1.0;
+        f[1] = ln1p(rate) * 0.2;
+        f[2] = (rate / capacity).min(4.0) as f32;
+        f[3] = (outlook.peak(&service) / capacity).min(4.0) as f32;
+        f[4] = ln1p(service.backlog()) * 0.2;
+        f[5] = ln1p(f64::from(ready)) * 0.25;
+        f[6] = ln1p(starts as f64) * 0.25;
+        f[7] = (slot.working as f32 - slot.held as f32) * 0.25;
+        f[8] = ln1p(service.slo().latency.as_secs_f64());
+        f[9] = ln1p(f64::from(service.gpus_per_replica())) * 0.5;
+        f[10] = ln1p(service.cold_start().as_secs_f64()) * 0.2;
+        f[11] = ln1p(each) * 0.2;
+    }
+    if pools {
+        let total = view.cluster().total_gpus().max(1) as f32;
+        let share = |wanted: fn(Loan) -> bool| {
+            let nodes = view.cluster().nodes.iter().enumerate();
+            let inference = nodes.filter(|(_, node)| node.pool == crate::cluster::Pool::Inference);
+            let gpus: u32 = inference.filter(|&(at, _)| wanted(view.loan(at as u32))).map(|(_, node)| node.gpus).sum();
+            gpus as f32 / total
+        };
+        let gpus_of = |nodes: &[u32]| -> f32 {
+            nodes.iter().map(|&node| view.cluster().nodes[node as usize].gpus).sum::<u32>() as f32 / total
+        };
+        let (lent, called) = (gpus_of(fleet.lent()), gpus_of(fleet.called()));
+        of_pools[0] = share(|_| true);
+        of_pools[1] = gpus_of(fleet.lendable());
+        of_pools[2] = share(|loan| matches!(loan, Loan::Lent { .. })) + lent - called;
+        of_pools[3] = share(|loan| matches!(loan, Loan::Returning { .. })) + called;
+        of_pools[4] = f32::from(u8::from(view.trigger.load));
+    }
+}
+
+/// What tenants hold, worked out once a round.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Holdings {
+    gpus: Vec<u32>,
+}
+
+impl Holdings {
+    /// Counts what each tenant's jobs hold.
+    pub fn count(&mut self, view: &ClusterView<'_>) {
+        self.gpus.clear();
+        for job in view.jobs() {
+            let tenant = job.request().tenant as usize;
+            if tenant >= self.gpus.len() {
+                self.gpus.resize(tenant + 1, 0);
+            }
+            self.gpus[tenant] += job.gpus();
+        }
+    }
+
+    /// Writes the features of one job.
+    pub fn write(&self, view: &ClusterView<'_>, job: &JobView<'_>, f: &mut [f32]) {
+        let total = view.cluster().total_gpus().max(1) as f32;
+        let request = job.request();
+        let held = self.gpus.get(request.tenant as usize).copied().unwrap_or(0);
+        f[0] = (request.priority as f32 * 0.01).clamp(-4.0, 4.0);
+        f[1] = held as f32 / total;
+        f[2] = view.quotas().map_or(1.0, |quotas| {
+            let own = |resource| quotas.subtree(request.tenant as usize, resource);
+            let declared = (request.tenant as usize) < quotas.tenants();
+            let may_hold: u64 = if declared { (0..quotas.resources()).map(own).sum() } else { 0 };
+            (may_hold as f32 - held as f32) / total
+        });
+    }
+}
