@@ -156,3 +156,30 @@ fn switching_costs_by_name() {
     assert_eq!(SwitchCost::by_name("free"), None);
     assert!(SwitchCost::names().iter().all(|name| SwitchCost::by_name(name).is_some()));
 }
+
+/// Section 2.2 of the survey: the best number of replicas and the best batch size hang on each other, and on how noisy gradients are.
+#[test]
+fn batches_and_replicas_grow_together() {
+    let oracle = &model_data::shared_json("oracles/oracles.json")["pollux"];
+    let model = oracle_model(oracle);
+    let best_replicas = |total: u32| {
+        let throughput = |replicas: u32| {
+            let batch = BatchConfig { atomic: total / replicas, accumulation: 0 };
+            model.params.throughput(replicas.div_ceil(4), replicas, batch)
+        };
+        let counts = [1, 2, 4, 8, 16, 32, 64, 128];
+        counts.into_iter().max_by(|&a, &b| throughput(a).total_cmp(&throughput(b))).unwrap()
+    };
+    assert!(best_replicas(512) < best_replicas(2048), "a larger batch scales further");
+
+    let total =
+        |model: &GoodputModel, replicas: u32| model.best(replicas.div_ceil(4), replicas).unwrap().batch.total(replicas);
+    let by_replicas: Vec<u64> = [1, 2, 4, 8, 16, 32].map(|replicas| total(&model, replicas)).to_vec();
+    assert!(by_replicas.is_sorted() && by_replicas[5] > by_replicas[0], "{by_replicas:?}");
+    let noisy = |factor: f64| {
+        let stats = GradientStats { var: model.stats.var * factor, ..model.stats };
+        total(&GoodputModel { stats, ..model.clone() }, 16)
+    };
+    let by_noise: Vec<u64> = [0.25, 1.0, 4.0, 16.0].map(noisy).to_vec();
+    assert!(by_noise.is_sorted() && by_noise[3] > by_noise[0], "{by_noise:?}");
+}

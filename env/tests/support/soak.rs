@@ -1,14 +1,23 @@
 //! Conservation, checked at every decision and at the end of a run. What another part of the simulator must keep true is one more line in
 //! [`ALWAYS`] or [`IN_THE_END`].
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use goodput_env::job::Work;
+use goodput_env::cluster::{Cluster, Pool};
+use goodput_env::guard::Guard;
+use goodput_env::job::{Work, Workload};
 use goodput_env::model::fault::{Bugs, Cause, Causes, Lemons, LogNormal, Scripted};
 use goodput_env::model::{Checkpointing, FaultModel, Interval, Store};
+use goodput_env::plan::Plan;
 use goodput_env::policy::Policy;
+use goodput_env::request::{Assign, InferenceRequest, RequestId, ServedModel, Target};
+use goodput_env::seed::{Stream, rng};
+use goodput_env::service::{RateSeries, Service, ServiceId, ServingPoint, ServingProfile, Slo};
 use goodput_env::sim::{Outcome, Release, Resize, Scenario, SimOptions, Simulator, Status};
-use goodput_env::view::Batching;
+use goodput_env::time::SimTime;
+use goodput_env::view::{Batching, ClusterView};
+use rand::RngExt;
 
 type Always = fn(&Simulator) -> Result<(), String>;
 type InTheEnd = fn(&Scenario, &Simulator, &Outcome) -> Result<(), String>;
@@ -21,8 +30,13 @@ pub const ALWAYS: &[(&str, Always)] = &[
 ];
 
 /// What holds when a run is over.
-pub const IN_THE_END: &[(&str, InTheEnd)] =
-    &[("Little's law", littles_law), ("accelerator time adds up", gpu_time), ("work is done once", work_is_done_once)];
+pub const IN_THE_END: &[(&str, InTheEnd)] = &[
+    ("Little's law", littles_law),
+    ("accelerator time adds up", gpu_time),
+    ("work is done once", work_is_done_once),
+    ("services add up over nodes and latencies", services_add_up),
+    ("requests are answered once and whole", requests_are_answered_once),
+];
 
 /// Runs `policy` to the end and panics where a rule breaks.
 pub fn run(scenario: &Arc<Scenario>, policy: &mut dyn Policy) -> Outcome {
@@ -121,6 +135,106 @@ fn work_is_done_once(scenario: &Scenario, _: &Simulator, outcome: &Outcome) -> R
     Ok(())
 }
 
+fn services_add_up(_: &Scenario, _: &Simulator, outcome: &Outcome) -> Result<(), String> {
+    for record in &outcome.services {
+        equal("by node", record.nodes.iter().map(|on| on.gpu_millis).sum::<i64>(), record.gpu_millis)?;
+        equal("by latency", record.latencies.iter().sum::<u64>(), record.requests)?;
+        equal("late at most all", record.violated <= record.requests, true)?;
+    }
+    equal("no more came back than were lent", outcome.loans.returned <= outcome.loans.lent, true)
+}
+
+fn requests_are_answered_once(scenario: &Scenario, _: &Simulator, outcome: &Outcome) -> Result<(), String> {
+    equal("records", outcome.requests.len(), scenario.workload.requests.len())?;
+    for (record, request) in outcome.requests.iter().zip(&scenario.workload.requests) {
+        let ordered = record.start.is_none_or(|start| start >= request.submit);
+        let whole = record.finish.zip(record.start).is_none_or(|(end, start)| end - start >= request.duration);
+        equal("in order", (ordered, whole, record.finish.is_some() && record.start.is_none()), (true, true, false))?;
+    }
+    Ok(())
+}
+
+/// Storm number `seed` on training, inference and shared nodes, with two services and four thousand requests to three models.
+fn shared(seed: u64) -> Arc<Scenario> {
+    let mut cluster = Cluster { types: Vec::new(), nodes: Vec::new() };
+    for pool in [Pool::Training, Pool::Inference, Pool::Shared] {
+        cluster.add_to(pool, "gpu", 4, 4);
+    }
+    let mut random = rng(seed, Stream::Workload);
+    let mut service = |name: &str, gpus: u32| {
+        let rates: Vec<f64> = (0..300).map(|_| f64::from(random.random_range(0..400_u32))).collect();
+        let profile = ServingProfile::new(vec![ServingPoint { concurrency: 1, latency_secs: 0.01 }]).unwrap();
+        Arc::new(Service {
+            name: name.into(),
+            tenant: 0,
+            rates: RateSeries::new(SimTime::from_secs(60), &rates).unwrap(),
+            arrival_cv2: 1.0,
+            work_cv2: 1.0,
+            profiles: BTreeMap::from([("gpu".to_string(), profile)]),
+            reference: "gpu".into(),
+            gpus_per_replica: gpus,
+            slo: Slo { class: "interactive".into(), latency: SimTime::from_millis(100), target: 0.99 },
+            cold_start: SimTime::from_secs(6),
+            drain: SimTime::from_secs(2),
+            min_replicas: 0,
+            max_replicas: 8,
+        })
+    };
+    let services = vec![service("one", 1), service("two", 2)];
+    let request = |_| InferenceRequest {
+        model: random.random_range(0..3),
+        submit: SimTime::from_secs(random.random_range(0..18_000)),
+        duration: SimTime::from_secs(random.random_range(1..20)),
+    };
+    let mut requests: Vec<InferenceRequest> = (0..4000).map(request).collect();
+    requests.sort_by_key(|request| request.submit);
+    let model = |name: &str| ServedModel { name: format!("infer-{name}").into(), application: name.into() };
+    let workload = Workload {
+        services,
+        requests,
+        served: ["bert", "ncf", "yolov3"].map(model).to_vec(),
+        ..Workload::new(vec![super::application()], super::mixed_jobs(seed, 300, 60))
+    };
+    let options = SimOptions { horizon: Some(SimTime::from_secs(60_000)), ..features(seed) };
+    Arc::new(Scenario::new(Arc::new(cluster), Arc::new(workload), options, seed))
+}
+
+/// Beside jobs it also scales, lends, calls back and answers at random; what the guard refuses is left out.
+struct SharedChaos {
+    jobs: super::Chaos,
+    guard: Guard,
+}
+
+impl Policy for SharedChaos {
+    fn decide(&mut self, view: &ClusterView<'_>) -> Plan {
+        let mut plan = self.jobs.decide(view);
+        if self.guard.check(view, &plan).is_err() {
+            plan = Plan::keep();
+        }
+        let random = &mut self.jobs.0;
+        for _ in 0..6 {
+            let before = plan.clone();
+            let node = random.random_range(0..view.cluster().nodes.len() as u32);
+            match random.random_range(0..5) {
+                0 => plan.scale(ServiceId(random.random_range(0..2)), node, random.random_range(0..4)),
+                1 => plan.lend(node),
+                2 => plan.reclaim(node, view.now + SimTime::from_secs(random.random_range(0..90))),
+                _ => {
+                    let taken = |request: &&RequestId| plan.assign.iter().all(|assign| assign.request != **request);
+                    let Some(&request) = view.waiting_requests().iter().find(taken) else { continue };
+                    let idle = view.instances().iter().nth(random.random_range(0..4));
+                    let idle = idle.filter(|_| random.random_bool(0.5)).map(|(id, _)| Target::Instance(id));
+                    plan.assign.push(Assign { request, target: idle.unwrap_or(Target::Node(node)) });
+                }
+            }
+            if self.guard.check(view, &plan).is_err() {
+                plan = before;
+            }
+        }
+        plan
+    }
+}
+
 /// What a soak has been through.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Tally {
@@ -130,6 +244,9 @@ pub struct Tally {
     pub faults: u64,
     pub hits: u64,
     pub failed: u64,
+    pub lent: u64,
+    pub replicas: u64,
+    pub answered: u64,
 }
 
 /// Options of storm number `seed`: each feature is a line, on or off by the digits of the number.
@@ -163,8 +280,15 @@ pub fn storms(events: u64) -> Tally {
     let mut tally = Tally::default();
     while tally.events < events {
         let seed = tally.runs;
-        let scenario = super::scenario("8x4", super::mixed_jobs(seed, 300, 60), features(seed));
-        let outcome = run(&scenario, &mut super::Chaos::new(seed));
+        let outcome = if seed % 2 == 0 {
+            let scenario = super::scenario("8x4", super::mixed_jobs(seed, 300, 60), features(seed / 2));
+            run(&scenario, &mut super::Chaos::new(seed))
+        } else {
+            run(&shared(seed / 2), &mut SharedChaos { jobs: super::Chaos::new(seed), guard: Guard::default() })
+        };
+        tally.lent += outcome.loans.lent;
+        tally.replicas += outcome.services.iter().map(|service| service.starts).sum::<u64>();
+        tally.answered += outcome.requests.iter().filter(|request| request.finish.is_some()).count() as u64;
         tally.runs += 1;
         tally.events += outcome.events;
         tally.decisions += outcome.decisions;

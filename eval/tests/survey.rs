@@ -1,0 +1,98 @@
+//! What the survey of cluster scheduling says of workloads and schedulers, seen in our models.
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
+use std::path::Path;
+use std::sync::Arc;
+
+use goodput_agents::heuristic::by_name;
+use goodput_datasets::synth::{DiurnalSynth, SynthConfig};
+use goodput_datasets::{Catalog, read_workload};
+use goodput_env::cluster::Cluster;
+use goodput_env::sim::{Outcome, Phase, Scenario, SimOptions, Simulator, Status};
+use goodput_env::time::SimTime;
+use goodput_env::view::{Batching, Information};
+
+fn scenario(jobs_per_hour: f64, options: SimOptions) -> Arc<Scenario> {
+    let synth = DiurnalSynth { jobs: 80, jobs_per_hour, ..DiurnalSynth::default() };
+    let workload = SynthConfig::Diurnal(synth).build(Catalog::shipped()).unwrap().generate(1);
+    Arc::new(Scenario::new(Arc::new(Cluster::homogeneous(8, 4)), Arc::new(workload), options, 1))
+}
+
+fn outcome(policy: &str, sigma: f64) -> Outcome {
+    let options = SimOptions { information: Information::Estimate { sigma }, ..SimOptions::standard() };
+    Simulator::new(scenario(30.0, options)).run(&mut *by_name(policy, 0).unwrap()).unwrap()
+}
+
+/// Durations are hard to predict: what goes by them changes with the error, what goes by attained service does not.
+#[test]
+fn errors_of_estimates_reach_only_those_who_read_them() {
+    for policy in ["afs-l", "srtf"] {
+        assert_ne!(outcome(policy, 0.0).jobs, outcome(policy, 1.5).jobs, "{policy}");
+    }
+    for policy in ["tiresias", "afs-p"] {
+        assert_eq!(outcome(policy, 0.0).jobs, outcome(policy, 1.5).jobs, "{policy}");
+    }
+}
+
+/// Total batch sizes of running jobs over their initial ones, mean over jobs and decisions.
+fn mean_batch_scale(jobs_per_hour: f64) -> f64 {
+    let options = SimOptions { batching: Batching::Catalog, ..SimOptions::standard() };
+    let mut simulator = Simulator::new(scenario(jobs_per_hour, options));
+    let mut policy = by_name("pollux-fast", 0).unwrap();
+    let (mut sum, mut count) = (0.0, 0_u32);
+    while simulator.run_until_decision().unwrap() == Status::Decision {
+        let plan = policy.decide(&simulator.view());
+        simulator.apply(&plan).unwrap();
+        simulator.wake_at(policy.wake_at());
+        for job in simulator.view().jobs().filter(|job| job.state.phase == Phase::Running) {
+            let init = job.application().unwrap().limits.init;
+            sum += job.state.batch.total(job.state.share().gpus()) as f64 / f64::from(init);
+            count += 1;
+        }
+    }
+    sum / f64::from(count)
+}
+
+/// A busy cluster runs small batches, an idle one gives more accelerators and larger batches.
+#[test]
+fn batches_shrink_with_load() {
+    let (idle, busy) = (mean_batch_scale(10.0), mean_batch_scale(60.0));
+    assert!(idle > 1.2 * busy, "batch over initial batch: {idle} where idle, {busy} where busy");
+}
+
+/// Gradients grow noisier as training goes on, so larger batches pay late.
+#[test]
+fn statistical_efficiency_rises_through_training() {
+    let catalog = Catalog::shipped();
+    let app = catalog.applications.iter().find(|app| app.name == "imagenet").unwrap();
+    let pgns = |epoch: u32| app.gradients.at(f64::from(app.limits.init), epoch).pgns(app.limits.init);
+    let epochs = app.epochs.len() as u32;
+    assert!(pgns(epochs - 2) > 2.0 * pgns(1), "{} late, {} early", pgns(epochs - 2), pgns(1));
+}
+
+/// A burst of jobs whose sizes users guessed: shortest remaining time cannot change them, a scheduler that adapts can.
+#[test]
+fn a_burst_is_worse_under_shortest_remaining_time() {
+    let path =
+        Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared/data/pollux/workloads-realistic/workload-1.csv"));
+    assert!(path.exists(), "{} is absent: this test needs the public data in it", path.display());
+    let mut workload = read_workload(path, Catalog::shipped()).unwrap().workload;
+    for job in &mut workload.jobs {
+        job.request.submit = SimTime::from_millis(job.request.submit.as_millis() / 16);
+    }
+    let workload = Arc::new(workload);
+    let p95 = |policy: &str| {
+        let scenario = Scenario::new(
+            Arc::new(Cluster::homogeneous(16, 4)),
+            workload.clone(),
+            SimOptions { information: Information::Oracle, ..SimOptions::standard() },
+            0,
+        );
+        let outcome = Simulator::new(Arc::new(scenario)).run(&mut *by_name(policy, 0).unwrap()).unwrap();
+        let mut times: Vec<i64> = outcome.jobs.iter().map(|job| job.jct().unwrap().as_millis()).collect();
+        times.sort_unstable();
+        times[times.len() * 95 / 100] / 1000
+    };
+    let (srtf, adaptive) = (p95("srtf"), p95("pollux-fast"));
+    assert!(srtf > adaptive, "95th percentile: {srtf} s under srtf, {adaptive} s under pollux-fast");
+}
