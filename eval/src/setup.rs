@@ -3,6 +3,7 @@
 //! `sim`, `train` and `eval` share these tables, so one file describes a run whatever is done with it.
 
 mod faults;
+mod instances;
 mod services;
 mod tenants;
 
@@ -12,7 +13,7 @@ use std::sync::Arc;
 use goodput_datasets::synth::{Generator, SynthConfig, SynthError};
 use goodput_datasets::{Catalog, DataError, read_workload};
 use goodput_env::cluster::{Cluster, Pool};
-use goodput_env::gym::Reward;
+use goodput_env::gym::{EnvOptions, Reward};
 use goodput_env::job::Workload;
 use goodput_env::model::{Checkpointing, FaultModel, SwitchCost};
 use goodput_env::sim::{Resize, Rounds, Scenario, SimOptions};
@@ -23,6 +24,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+pub use instances::InstancesConfig;
 pub use services::{LoadConfig, LoadFile, LoadUnit, ServiceConfig, SloConfig};
 pub use tenants::{Burst, CohortConfig, QuotaChangeConfig, QuotaConfig, TenantConfig};
 
@@ -90,6 +92,8 @@ pub struct EnvironmentConfig {
     pub switch_cost: String,
     /// How a running job's change of size is carried out.
     pub resize: Resize,
+    /// Inference instances, for workloads with requests.
+    pub instances: InstancesConfig,
     /// Slowdown, in [0, 1), of distributed jobs that share a node.
     pub interference: f64,
     /// What breaks; absent: nothing.
@@ -106,6 +110,12 @@ pub struct EnvironmentConfig {
     pub horizon_secs: Option<f64>,
     /// Job slots in an observation.
     pub slots: usize,
+    /// Service slots in an observation, with actions for one replica more and one less; services beyond them keep their replicas.
+    pub service_slots: usize,
+    /// Whether a learned policy lends servers of the inference pool and calls them back.
+    pub pool_actions: bool,
+    /// Whether observations tell whose a job is.
+    pub tenant_features: bool,
     /// Reward.
     pub reward: Reward,
 }
@@ -117,6 +127,7 @@ impl Default for EnvironmentConfig {
             on_churn: true,
             switch_cost: "pollux_const".into(),
             resize: Resize::StopRestart,
+            instances: InstancesConfig::default(),
             interference: 0.0,
             faults: None,
             checkpoint: None,
@@ -125,6 +136,9 @@ impl Default for EnvironmentConfig {
             tie_break: TieBreak::Trace,
             horizon_secs: None,
             slots: 64,
+            service_slots: 0,
+            pool_actions: false,
+            tenant_features: false,
             reward: Reward::default(),
         }
     }
@@ -149,6 +163,9 @@ pub enum SetupError {
     /// The generator's settings make no workload.
     #[error("workload.synthetic: {0}")]
     Synthetic(#[from] SynthError),
+    /// Tenants contradict each other or the cluster.
+    #[error("tenants: {0}")]
+    Tenants(goodput_env::tenant::TenantError),
     /// A service's settings make no service.
     #[error("services, {service}: {source}")]
     Service {
@@ -157,9 +174,6 @@ pub enum SetupError {
         /// What is wrong.
         source: Box<SetupError>,
     },
-    /// Tenants contradict each other or the cluster.
-    #[error("tenants: {0}")]
-    Tenants(goodput_env::tenant::TenantError),
 }
 
 /// Scenarios by seed.
@@ -167,8 +181,8 @@ pub enum SetupError {
 pub struct Setup {
     template: Scenario,
     source: Source,
-    services: services::Services,
     tenants: Vec<TenantConfig>,
+    services: services::Services,
     tie_break: TieBreak,
 }
 
@@ -208,17 +222,8 @@ impl Setup {
         };
         let empty = Arc::new(Workload::new(applications, Vec::new()));
         let template = Scenario::new(cluster, empty, options, 0);
-        let (services, tenants) = (services::Services::default(), Vec::new());
-        Ok(Self { template, source, services, tenants, tie_break: environment.tie_break })
-    }
-
-    /// The same with services beside the jobs.
-    ///
-    /// # Errors
-    /// [`SetupError`] naming the service and the key or the file.
-    pub fn with_services(mut self, services: &[ServiceConfig]) -> Result<Self, SetupError> {
-        self.services = services::Services::new(services, &self.template.cluster)?;
-        Ok(self)
+        let tenants = Vec::new();
+        Ok(Self { template, source, tenants, services: Default::default(), tie_break: environment.tie_break })
     }
 
     /// With declared tenants, those of the workload in their order.
@@ -258,6 +263,15 @@ impl Setup {
         empty.tenants = built;
         self.template.workload = Arc::new(empty);
         self.tenants = tenants.to_vec();
+        Ok(self)
+    }
+
+    /// The same with services beside the jobs.
+    ///
+    /// # Errors
+    /// [`SetupError`] naming the service and the key or the file.
+    pub fn with_services(mut self, services: &[ServiceConfig]) -> Result<Self, SetupError> {
+        self.services = services::Services::new(services, &self.template.cluster)?;
         Ok(self)
     }
 
@@ -325,6 +339,17 @@ impl ClusterConfig {
 }
 
 impl EnvironmentConfig {
+    /// What learned policies see and do.
+    pub fn gym(&self) -> EnvOptions {
+        EnvOptions {
+            slots: self.slots,
+            services: self.service_slots,
+            pools: self.pool_actions,
+            tenants: self.tenant_features,
+            reward: self.reward.clone(),
+        }
+    }
+
     /// The simulator's options.
     ///
     /// # Errors
@@ -356,6 +381,9 @@ impl EnvironmentConfig {
         if self.slots == 0 || self.slots > 4096 {
             return Err(value("environment.slots", self.slots.to_string(), "1 to 4096"));
         }
+        if self.service_slots > 1024 {
+            return Err(value("environment.service_slots", self.service_slots.to_string(), "0 to 1024"));
+        }
         if !(self.reward.scale_secs > 0.0 && self.reward.scale_secs.is_finite()) {
             return Err(value(
                 "environment.reward.scale_secs",
@@ -377,6 +405,7 @@ impl EnvironmentConfig {
             rounds: Rounds { period, on_churn: self.on_churn },
             switch_cost,
             resize,
+            instances: self.instances.options()?,
             interference: self.interference,
             faults: self.faults.clone(),
             checkpoint: self.checkpoint,

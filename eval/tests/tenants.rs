@@ -5,13 +5,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use goodput_agents::heuristic::by_name;
-use goodput_datasets::synth::{DiurnalSynth, SynthConfig};
 use goodput_env::cluster::Pool;
 use goodput_env::sim::{Scenario, Simulator, Status};
 use goodput_env::view::{Batching, Information};
 use goodput_eval::metrics::{
-    Level, LevelRow, Measures, RunFacts, TenantFacts, envious, isolation_index, jain_index, levels, measure,
-    tenant_facts,
+    Measures, RunFacts, TenantFacts, envious, isolation_index, jain_index, measure, tenant_facts,
 };
 use goodput_eval::setup::{
     Burst, ClusterConfig, CohortConfig, EnvironmentConfig, NodeGroup, QuotaConfig, Setup, TenantConfig, WorkloadConfig,
@@ -158,27 +156,6 @@ fn no_envy_and_no_waste() {
             assert!(envious(&held, &weights, utility).is_empty(), "{fair} at {}: {held:?} of {wanted:?}", view.now);
             assert!(view.total_free() == 0 || held == wanted, "{fair} at {}: idle", view.now);
         }
-    }
-}
-
-/// K12: accelerator time by node and by application adds up to that of the cluster, to the millisecond, under every policy.
-#[test]
-fn levels_add_up() {
-    let diurnal = DiurnalSynth { jobs: 60, jobs_per_hour: 60.0, ..DiurnalSynth::default() };
-    let workload = WorkloadConfig::Synthetic(SynthConfig::Diurnal(diurnal));
-    let scenario = Setup::new(&cluster(), &workload, &environment(Some(12.0 * HOUR))).unwrap().scenario(3);
-    for policy in ["fifo", "kubernetes", "kueue", "tiresias", "srtf"] {
-        let outcome = Simulator::new(scenario.clone()).run(&mut *by_name(policy, 0).unwrap()).unwrap();
-        let rows = levels(&scenario, &outcome);
-        let held = |of: fn(&Level) -> bool| -> i64 {
-            let rows = rows.iter().filter(|row| of(&row.level));
-            rows.map(|row: &LevelRow| row.training_gpu_millis).sum()
-        };
-        let cluster = held(|level| *level == Level::Cluster);
-        assert!(cluster > 0);
-        assert_eq!(cluster, outcome.gpu_millis, "{policy}");
-        assert_eq!(held(|level| matches!(level, Level::Node(_))), cluster, "{policy}");
-        assert_eq!(held(|level| matches!(level, Level::Application(..))), cluster, "{policy}");
     }
 }
 

@@ -21,15 +21,15 @@ pub struct Experiment {
     pub cluster: ClusterConfig,
     /// The jobs.
     pub workload: WorkloadConfig,
+    /// Who submits them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tenants: Vec<TenantConfig>,
+    /// Groups of tenants that lend to each other.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cohorts: Vec<CohortConfig>,
     /// Inference services beside the jobs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub services: Vec<ServiceConfig>,
-    /// Who submits them.
-    #[serde(default)]
-    pub tenants: Vec<TenantConfig>,
-    /// Groups of tenants that lend to each other.
-    #[serde(default)]
-    pub cohorts: Vec<CohortConfig>,
     /// How the cluster behaves.
     #[serde(default)]
     pub environment: EnvironmentConfig,

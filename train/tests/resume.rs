@@ -24,9 +24,9 @@ fn experiment() -> Experiment {
             groups: vec![NodeGroup { accelerator: "t4".into(), nodes: 4, gpus_per_node: 4, pool: Pool::Shared }],
         },
         workload: WorkloadConfig::Synthetic(goodput_datasets::synth::SynthConfig::Diurnal(synthetic)),
-        services: Vec::new(),
         tenants: Vec::new(),
         cohorts: Vec::new(),
+        services: Vec::new(),
         environment: EnvironmentConfig { slots: 16, ..Default::default() },
         agent: Some(AgentConfig::Ppo(PpoAgent {
             envs: 6,

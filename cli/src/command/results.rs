@@ -28,8 +28,7 @@ pub struct About<'a> {
     pub trained: bool,
 }
 
-/// Writes `summary.json`, `jobs.{parquet,csv}`, `tenants.csv`, `runs.parquet`, `events.parquet`, `timeseries.parquet`, `usage.parquet` and
-/// `report.html`.
+/// Writes `summary.json`, `jobs.{parquet,csv}`, `tenants.csv`, `runs.parquet`, `events.parquet`, `timeseries.parquet`, `usage.parquet` and `report.html`.
 pub fn write(dir: &RunDir, evaluation: &Evaluation, about: &About<'_>) -> Result<(), Fault> {
     dir.write("summary.json", evaluation.summary.to_json().as_bytes()).map_err(Fault::input)?;
     let jobs = tables::job_table(evaluation);

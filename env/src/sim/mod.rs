@@ -166,7 +166,6 @@ pub struct Simulator {
     /// Accelerator time that completed jobs held without use.
     idle_gpu_millis: i64,
     held: u32,
-    /// Accelerator time that jobs held, by node.
     /// What is broken; `None` where nothing ever is.
     health: Option<Box<Health>>,
     idle_decisions: u32,
@@ -263,7 +262,7 @@ impl Simulator {
         let health = self.health.as_deref();
         ClusterView {
             now: self.now,
-            trigger: Trigger { request: self.requests.due, ..self.trigger },
+            trigger: self.current_trigger(),
             information: self.scenario.options.information,
             batching: self.scenario.options.batching,
             scenario: &self.scenario,
@@ -317,7 +316,6 @@ impl Simulator {
             end: now,
             truncated,
             idle_gpu_millis: self.idle_gpu_millis,
-            gpu_millis: self.gpu_millis,
             hardware: self.health.as_ref().map(|health| health.record).unwrap_or_default(),
             decisions: self.decisions,
             events: self.events,
@@ -341,8 +339,7 @@ impl Simulator {
     /// # Errors
     /// [`SimError`] where a job leaves its profile or the run stalls.
     pub fn run_until_decision(&mut self) -> Result<Status, SimError> {
-        self.trigger = Trigger::default();
-        self.requests.due = false;
+        self.forget_trigger();
         let horizon = self.scenario.options.horizon.unwrap_or(SimTime::NEVER);
         loop {
             self.drop_void_events();

@@ -148,9 +148,6 @@ pub struct Outcome {
     pub truncated: bool,
     /// Accelerator time held without use because a job restarted or grew, all jobs, GPU-milliseconds.
     pub idle_gpu_millis: i64,
-    /// Accelerator time that jobs held, GPU-milliseconds; what two jobs share counts once, and what a completed job still holds until the next
-    /// round counts as well.
-    pub gpu_millis: i64,
     /// One record per inference request of the workload, by id.
     pub requests: Vec<RequestRecord>,
     /// Instances over time, where allocations were logged.

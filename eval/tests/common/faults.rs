@@ -22,7 +22,6 @@ fn job(index: usize, submit: SimTime, gpus: u32, duration: SimTime) -> JobSpec {
         tenant: 0,
         submit,
         gpus,
-        batch_size: None,
         elasticity: Elasticity::Rigid,
         ..JobRequest::default()
     };
