@@ -9,9 +9,11 @@
 //! - [`resilience`]: policies around policies: reserved capacity, bad nodes left alone, crash loops slowed down.
 //! - [`loaning`]: servers of the inference pool that training borrows.
 //! - [`serving`]: how many replicas of inference services, and where.
+//! - [`coordinator`]: servers that move between clusters.
 //! - [`bundle`]: what training writes and everything else reads.
 
 pub mod bundle;
+pub mod coordinator;
 pub mod framework;
 pub mod heuristic;
 pub mod knapsack;

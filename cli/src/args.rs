@@ -50,6 +50,9 @@ pub enum Command {
     /// The environment.
     #[command(subcommand)]
     Env(Env),
+    /// Load series: fit a forecaster, predict, test it on the past, compare.
+    #[command(subcommand)]
+    Forecast(Forecast),
     /// Real machines.
     #[command(subcommand)]
     Live(Live),
@@ -62,6 +65,68 @@ pub enum Command {
     Completions {
         #[arg(value_enum)]
         shell: clap_complete::Shell,
+    },
+}
+
+/// Verbs of `forecast`.
+#[derive(Debug, Subcommand)]
+pub enum Forecast {
+    /// Fit the forecaster to a whole series and keep it.
+    Fit {
+        /// Study: TOML (see configs/forecast).
+        #[arg(value_name = "STUDY")]
+        config: PathBuf,
+        /// Override a key, as in --set series.column=value.
+        #[arg(long = "set", value_name = "KEY=VALUE")]
+        sets: Vec<String>,
+        /// Where to keep it.
+        #[arg(long, value_name = "FILE")]
+        to: PathBuf,
+    },
+    /// Quantiles of the load from a fitted forecaster.
+    Predict {
+        /// As written by `forecast fit`.
+        #[arg(value_name = "FITTED")]
+        snapshot: PathBuf,
+        /// Hours ahead.
+        #[arg(long, default_value_t = 24.0)]
+        hours: f64,
+        /// Quantile levels, ascending between 0 and 1.
+        #[arg(long, value_delimiter = ',', default_values_t = [0.1, 0.5, 0.9])]
+        levels: Vec<f64>,
+        /// Form of the rows.
+        #[arg(short, long, value_enum, default_value_t)]
+        output: Format,
+    },
+    /// Test the forecaster on the past, from rolling origins.
+    Backtest {
+        /// Study: TOML (see configs/forecast).
+        #[arg(value_name = "STUDY")]
+        config: PathBuf,
+        /// Override a key, as in --set series.column=value.
+        #[arg(long = "set", value_name = "KEY=VALUE")]
+        sets: Vec<String>,
+        /// Write a page with pictures, lending included.
+        #[arg(long, value_name = "HTML")]
+        report: Option<PathBuf>,
+        /// Form of the rows.
+        #[arg(short, long, value_enum, default_value_t)]
+        output: Format,
+    },
+    /// The same, beside every model alone, with intervals of the differences.
+    Compare {
+        /// Study: TOML (see configs/forecast).
+        #[arg(value_name = "STUDY")]
+        config: PathBuf,
+        /// Override a key, as in --set series.column=value.
+        #[arg(long = "set", value_name = "KEY=VALUE")]
+        sets: Vec<String>,
+        /// Write a page with pictures, lending included.
+        #[arg(long, value_name = "HTML")]
+        report: Option<PathBuf>,
+        /// Form of the rows.
+        #[arg(short, long, value_enum, default_value_t)]
+        output: Format,
     },
 }
 

@@ -10,21 +10,40 @@ use crate::fault::Fault;
 
 /// Reads an experiment and applies `--set KEY=VALUE`.
 pub fn read(path: &Path, sets: &[String]) -> Result<Experiment, Fault> {
+    let help = "`goodput config schema` describes every key; `goodput config show FILE` fills in the defaults";
+    let (experiment, name, text) = parse_with_text(path, sets, help)?;
+    check(&experiment).map_err(|fault| fault.at_key(&name, &text))?;
+    Ok(experiment)
+}
+
+/// Reads a file of any kind and applies `--set KEY=VALUE`.
+pub fn parse<T: serde::de::DeserializeOwned>(path: &Path, sets: &[String], help: &str) -> Result<T, Fault> {
+    parse_with_text(path, sets, help).map(|(config, _, _)| config)
+}
+
+fn parse_with_text<T: serde::de::DeserializeOwned>(
+    path: &Path,
+    sets: &[String],
+    help: &str,
+) -> Result<(T, String, String), Fault> {
     let name = path.display().to_string();
     let text = fs::read_to_string(path).map_err(|error| {
         Fault::input(format!("cannot read {name}: {error}"))
             .with_help("experiments shipped with the product are in configs/experiment")
     })?;
     let text = sets.iter().try_fold(text, |text, set| apply(&name, text, set))?;
-    let parsed: Result<Experiment, _> = toml::from_str(&text);
-    let experiment = parsed.map_err(|error| {
-        let place = error.span().map_or_else(String::new, |span| position(&text, span.start));
-        Fault::input(format!("{name}{place}: {}", error.message().trim_end()))
-            .with_help("`goodput config schema` describes every key; `goodput config show FILE` fills in the defaults")
-            .at(&name, text.clone(), error.span())
-    })?;
-    check(&experiment).map_err(|fault| fault.at_key(&name, &text))?;
-    Ok(experiment)
+    let parsed: Result<T, _> = toml::from_str(&text);
+    match parsed {
+        Ok(config) => Ok((config, name, text)),
+        Err(error) => {
+            let place = error.span().map_or_else(String::new, |span| position(&text, span.start));
+            Err(Fault::input(format!("{name}{place}: {}", error.message().trim_end())).with_help(help).at(
+                &name,
+                text.clone(),
+                error.span(),
+            ))
+        }
+    }
 }
 
 /// A value that parses but cannot be run.

@@ -35,6 +35,7 @@ fn run(args: Args) -> Result<ExitCode, Fault> {
         Command::Reproduce(options) => command::reproduce::run(&options),
         Command::Data(verb) => command::data::run(&verb),
         Command::Env(verb) => command::env::run(&verb),
+        Command::Forecast(verb) => command::forecast::run(&verb),
         Command::Live(verb) => command::live::run(&verb),
         Command::Config(verb) => command::config::run(&verb),
         Command::List(options) => command::list::run(&options),

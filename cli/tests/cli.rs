@@ -65,7 +65,7 @@ fn a_job_alone() {
 
 #[test]
 fn the_shipped_experiments_are_valid() {
-    for folder in ["experiment", "leaderboard"] {
+    for folder in ["experiment", "leaderboard", "scenario"] {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../configs").join(folder);
         for entry in fs::read_dir(&folder).unwrap() {
             let path = entry.unwrap().path();

@@ -11,10 +11,12 @@
 //! - [`timeseries`]: the state of the cluster over time.
 //! - [`plots`]: SVG figures that follow the reader's light or dark theme.
 //! - [`report`]: one self-contained HTML page.
+//! - [`forecasting`]: studies of load forecasters: backtests, comparisons, lending.
 //! - [`reproduce`]: published tables run again, ours beside theirs.
 //!
 //! **Invariant.** Same runs, same bytes: nothing here depends on the clock, on the number of threads or on hash order.
 
+pub mod forecasting;
 mod format;
 pub mod metrics;
 pub mod plots;

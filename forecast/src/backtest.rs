@@ -39,6 +39,8 @@ pub enum Refit {
     Never,
     /// At the first origin and every so many origins after it, on all values before the origin.
     EveryOrigins(NonZeroUsize),
+    /// At the first origin, and at every so many after it by [`Predict::refresh`]: parameters are estimated anew, what was learnt online is kept.
+    RefreshEvery(NonZeroUsize),
 }
 
 /// What was forecast, what came, and how good it was.
@@ -113,6 +115,9 @@ impl Backtest {
             let (fitted, refitted) = match known.take() {
                 Some((mut fitted, known_steps)) if !self.refit.is_due(number) => {
                     fitted.update(&series.values().slice(s![known_steps..origin]).to_vec());
+                    if self.refit.is_refresh_due(number) {
+                        fitted.refresh();
+                    }
                     (fitted, false)
                 }
                 _ => {
@@ -183,9 +188,13 @@ impl Refit {
     /// Whether origin `number`, counted from 0, is one to refit at.
     fn is_due(self, number: usize) -> bool {
         match self {
-            Refit::Never => number == 0,
+            Refit::Never | Refit::RefreshEvery(_) => number == 0,
             Refit::EveryOrigins(origins) => number.is_multiple_of(origins.get()),
         }
+    }
+
+    fn is_refresh_due(self, number: usize) -> bool {
+        matches!(self, Refit::RefreshEvery(origins) if number.is_multiple_of(origins.get()))
     }
 }
 

@@ -186,7 +186,7 @@ impl Forecast {
 }
 
 /// The levels with 0.5 among them, and where it is.
-fn with_median(levels: &[f64]) -> (Vec<f64>, usize) {
+pub(crate) fn with_median(levels: &[f64]) -> (Vec<f64>, usize) {
     let mut all = levels.to_vec();
     let column = all.partition_point(|&level| level < MEDIAN);
     if all.get(column) != Some(&MEDIAN) {

@@ -9,6 +9,8 @@
 //! - [`Series`]: an evenly spaced load series in which a missing measurement is a gap, not a zero ([`calendar`], [`Aggregate`]).
 //! - [`Fit`] and [`Predict`]: a model that was not fitted has no `predict`, because fitting gives another type.
 //! - [`SeasonalNaive`]: "as it was one season ago", the bar that every other model has to beat.
+//! - [`Adaptive`]: the default, many [`Model`]s weighed online with conformal quantiles; a model alone is a list of one.
+//! - [`lending`] and [`Lender`]: how many accelerators can be lent, and what a forecast is worth for that.
 //! - [`Forecast`]: one row a step ahead, one column a quantile level, never crossing.
 //! - [`metrics`] and [`Scores`]: how far off, relative to what, and how honest the quantiles were.
 //! - [`Backtest`]: rolling origin.
@@ -31,22 +33,34 @@
 //! ```
 
 pub mod calendar;
+pub mod lending;
 pub mod metrics;
 
+mod adaptive;
 mod backtest;
 mod forecast;
 mod gaps;
+mod history;
+mod lender;
+mod linalg;
 mod model;
+mod models;
+mod nelder_mead;
 mod quantile;
 mod resample;
 mod scores;
 mod seasonal_naive;
 mod series;
+mod significance;
 
+pub use adaptive::{Adaptive, FittedAdaptive};
 pub use backtest::{Backtest, BacktestError, BacktestReport, OriginReport, Refit};
 pub use forecast::{Forecast, ForecastError, Horizon, check_levels};
+pub use lender::Lender;
 pub use model::{Fit, FitError, Predict};
+pub use models::{LinearMap, Model};
 pub use resample::Aggregate;
 pub use scores::{LevelScore, Scores};
 pub use seasonal_naive::{FittedSeasonalNaive, SeasonalNaive};
 pub use series::{Series, SeriesError};
+pub use significance::block_bootstrap;

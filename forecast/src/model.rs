@@ -31,6 +31,11 @@ pub trait Predict {
     ///
     /// This moves the model's state forward and estimates nothing anew: that is what refitting is for.
     fn update(&mut self, values: &[f64]);
+
+    /// Estimates parameters anew on the values it has kept, and keeps all else it has learnt. Cheap next to a fit; worth doing about once a season.
+    ///
+    /// A model without anything to estimate does nothing.
+    fn refresh(&mut self) {}
 }
 
 /// Why a model could not be fitted.

@@ -84,11 +84,18 @@ pub fn published(name: &str) -> Result<&'static heuristic::Listed, TrainError> {
     heuristic::policies().find(|entry| entry.name == name).ok_or_else(known)
 }
 
-/// A heuristic under the scenario's own information level and batching; `NAME+VARIANT` shares the cluster with services in that way.
+/// A heuristic under the scenario's own information level and batching; `NAME+VARIANT` shares the cluster with services in that way, `NAME+ats-i` is
+/// it beside DeepBoot's scheduler of inference requests.
 ///
 /// # Errors
 /// [`TrainError::UnknownPolicy`], [`TrainError::UnknownVariant`].
 pub fn heuristic_entry(name: &str) -> Result<PolicyEntry, TrainError> {
+    if let Some(training) = name.strip_suffix(heuristic::BESIDE_REQUESTS) {
+        published(training)?;
+        let owned = name.to_owned();
+        let build = move |seed| heuristic::by_name(&owned, seed).expect("the training policy is in the list");
+        return Ok(PolicyEntry::new(name, build));
+    }
     let (plain, shares) = name.split_once(heuristic::VARIANT).unwrap_or((name, ""));
     let entry = published(plain)?;
     if shares.is_empty() {

@@ -11,7 +11,7 @@ cargo xtask schema         writes the JSON schemas of the configuration files to
 ";
 
 /// Benchmarks: package and target.
-const BENCHES: [(&str, &str); 13] = [
+const BENCHES: [(&str, &str); 15] = [
     ("goodput-env", "gym"),
     ("goodput-env", "fit"),
     ("goodput-env", "soak"),
@@ -20,10 +20,12 @@ const BENCHES: [(&str, &str); 13] = [
     ("goodput-eval", "faults"),
     ("goodput-eval", "fidelity"),
     ("goodput-eval", "decisions"),
+    ("goodput-eval", "request_decisions"),
     ("goodput-eval", "placement"),
     ("goodput-eval", "tiresias"),
     ("goodput-eval", "gavel"),
     ("goodput-eval", "sia"),
+    ("goodput-eval", "loaning"),
     ("goodput-train", "training_loop"),
 ];
 

@@ -3,6 +3,7 @@
 pub mod afs;
 pub mod allox;
 pub mod aryl;
+pub mod deepboot;
 pub mod drf;
 pub mod fifo;
 pub mod gandiva;
@@ -19,6 +20,7 @@ pub mod srtf;
 pub mod themis;
 pub mod tiresias;
 
+pub use deepboot::SUFFIX as BESIDE_REQUESTS;
 pub use registry::{Listed, REPLICA, Traits, VARIANT, by_name, names, policies};
 
 /// Entries of each paper's file.
@@ -39,5 +41,6 @@ const PAPERS: &[&[Listed]] = &[
     kai::LISTED,
     gavel::LISTED,
     allox::LISTED,
+    deepboot::LISTED,
     aryl::LISTED,
 ];

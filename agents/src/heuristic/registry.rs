@@ -5,6 +5,9 @@ use goodput_env::view::{Batching, Information};
 
 use crate::loaning::Variant;
 
+use super::deepboot::requests::{RequestScheduler, Taking};
+use super::deepboot::{self, Beside};
+
 /// What kind of scheduler a policy is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traits {
@@ -73,8 +76,16 @@ pub fn names() -> Vec<&'static str> {
 }
 
 /// The policy that users call `name`: by the paper's rule, or with `@replica` as its artifact behaves. `None` where there is
-/// no such policy, or no artifact that differs. `NAME+VARIANT` shares the cluster with services in that way ([`Variant`]).
+/// no such policy, or no artifact that differs. `NAME+VARIANT` shares the cluster with services in that way ([`Variant`]); `NAME+ats-i` runs beside DeepBoot's
+/// scheduler of inference requests.
 pub fn by_name(name: &str, seed: u64) -> Option<Box<dyn Policy>> {
+    if let Some(training) = name.strip_suffix(deepboot::SUFFIX) {
+        let plain = training.split([VARIANT, '@']).next().unwrap_or_default();
+        let elastic = policies().find(|entry| entry.name == plain)?.traits.elastic;
+        let taking = if elastic { Taking::One } else { Taking::All };
+        let requests = RequestScheduler::default().taking(taking);
+        return Some(Box::new(Beside::new(by_name(training, seed)?, requests)));
+    }
     if let Some((training, variant)) = name.split_once(VARIANT) {
         return Some(Box::new(Variant::by_name(variant)?.around(by_name(training, seed)?)));
     }

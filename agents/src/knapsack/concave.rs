@@ -28,6 +28,10 @@ pub fn concave(groups: &[Ladder<'_>], capacity: u32) -> Option<Vec<u32>> {
         return None;
     }
     let mut steps = vec![0; groups.len()];
+    if let [unit] = units[..] {
+        best_steps(groups, capacity / unit, &mut steps);
+        return Some(steps);
+    }
     let mut left = capacity;
     let mut bundles: Vec<Bundle> = Vec::new();
     for (at, &unit) in units.iter().enumerate() {
@@ -49,6 +53,20 @@ pub fn concave(groups: &[Ladder<'_>], capacity: u32) -> Option<Vec<u32>> {
         bundles = bundles.chunks(next.div_euclid(unit) as usize).map(Bundle::tie).collect();
     }
     Some(steps)
+}
+
+/// All units equal: the `count` largest gains, found without sorting the rest.
+fn best_steps(groups: &[Ladder<'_>], count: u32, steps: &mut [u32]) {
+    let mut all: Vec<(f64, u32, u32)> = Vec::new();
+    for (index, group) in groups.iter().enumerate().rev() {
+        let gains = group.gains.iter().take_while(|gain| **gain > 0.0);
+        all.extend(gains.zip(all.len() as u32..).map(|(&gain, place)| (gain, place, index as u32)));
+    }
+    let count = all.len().min(count as usize);
+    if count < all.len() {
+        all.select_nth_unstable_by(count, |one, other| other.0.total_cmp(&one.0).then(one.1.cmp(&other.1)));
+    }
+    all[..count].iter().for_each(|(_, _, group)| steps[*group as usize] += 1);
 }
 
 /// Steps of one or more groups that are taken together.

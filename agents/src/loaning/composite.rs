@@ -44,6 +44,11 @@ impl Composite {
         &self.log
     }
 
+    /// The orchestrator, while there is one.
+    pub fn orchestrator(&mut self) -> Option<&mut Orchestrator> {
+        self.orchestrator.as_mut()
+    }
+
     /// Ends the orchestrator, as a crash would.
     pub fn kill_orchestrator(&mut self) {
         self.orchestrator = None;
@@ -93,7 +98,8 @@ impl Composite {
         let trigger = view.trigger;
         let woken = trigger.wake && self.training.wake_at().is_some_and(|at| at <= view.now);
         let loans = !(plan.lend.is_empty() && plan.reclaim.is_empty() && plan.changes.is_empty());
-        trigger.arrival || trigger.completion || trigger.round || woken || loans || !plan.scale.is_empty()
+        let jobs = trigger.arrival || trigger.completion || trigger.request || trigger.fault;
+        jobs || trigger.round || woken || loans || !plan.scale.is_empty()
     }
 }
 
@@ -102,12 +108,17 @@ impl Policy for Composite {
         if view.services().len() == 0 && !view.cluster().has_pools() {
             return self.training.decide(view);
         }
-        let mut plan = self.share(view);
+        // Nothing that services or loans go by changes when a job comes or goes.
+        let trigger = view.trigger;
+        let due = trigger.load || trigger.round || trigger.wake || trigger.fault || self.wanted.is_empty();
+        let mut plan = if due { self.share(view) } else { Plan::keep() };
         if self.concerns_training(view, &plan) {
             let seen = view.for_training(&plan, &mut self.after);
-            let answer = self.training.decide(&seen);
+            let mut answer = self.training.decide(&seen);
             plan.changes.retain(|lost| answer.changes.iter().all(|change| change.job != lost.job));
-            plan.changes.extend(answer.changes);
+            plan.changes.append(&mut answer.changes);
+            let Plan { changes, lend, reclaim, scale, .. } = plan;
+            plan = Plan { changes, lend, reclaim, scale, ..answer };
         }
         plan
     }

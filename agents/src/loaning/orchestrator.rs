@@ -42,6 +42,8 @@ pub struct Orchestrator {
     terms: Terms,
     /// When it may lend again.
     next: SimTime,
+    /// Servers to keep at home and empty, for another cluster.
+    owed: u32,
 }
 
 /// One decision about loans.
@@ -62,7 +64,7 @@ pub struct Loans {
 impl Orchestrator {
     /// Lends by what `outlook` expects.
     pub fn new(outlook: Box<dyn Outlook>, terms: Terms) -> Self {
-        Self { outlook, terms, next: SimTime::ZERO }
+        Self { outlook, terms, next: SimTime::ZERO, owed: 0 }
     }
 
     /// The least that has to be known.
@@ -75,13 +77,20 @@ impl Orchestrator {
         self.next
     }
 
+    /// Keeps `servers` servers at home and empty from its next decision on, which is due at once: they are to go to another cluster.
+    pub fn owe(&mut self, servers: u32) {
+        self.owed = servers;
+        self.next = SimTime::ZERO;
+    }
+
     /// Adds loans and returns to `plan`, and what jobs lose by them. `wanted` are the replicas each service is to have now, at `utilisation`.
     pub fn decide(&mut self, view: &ClusterView<'_>, wanted: &[u32], utilisation: f64, plan: &mut Plan) -> Loans {
         let pool = Servers::of(view);
         let need = self.need(view, wanted, utilisation);
         let deadline = view.now + self.terms.deadline;
         let mut loans = Loans { pool: pool.gpus, need, deadline, ..Loans::default() };
-        let may_be_away = lendable(pool.gpus, f64::from(need), self.terms.headroom, pool.per_server) as usize;
+        let may_be_away = lendable(pool.gpus, f64::from(need), self.terms.headroom, pool.per_server);
+        let may_be_away = may_be_away.saturating_sub(self.owed) as usize;
         if may_be_away < pool.lent.len() {
             call_back(view, &pool.lent, pool.lent.len() - may_be_away, &mut loans, plan);
         } else if view.now >= self.next {
@@ -95,7 +104,8 @@ impl Orchestrator {
         loans
     }
 
-    fn need(&mut self, view: &ClusterView<'_>, wanted: &[u32], utilisation: f64) -> u32 {
+    /// Accelerators that services will need until the next decision could take effect, or have now if that is more.
+    pub fn need(&mut self, view: &ClusterView<'_>, wanted: &[u32], utilisation: f64) -> u32 {
         let horizon = view.now + self.terms.period + self.terms.deadline;
         let of_service = |service: goodput_env::view::ServiceView<'_>| {
             let now = wanted.get(service.id().index()).copied().unwrap_or(0);
@@ -122,7 +132,7 @@ impl Servers {
     fn of(view: &ClusterView<'_>) -> Self {
         let mut pool = Self { gpus: 0, per_server: 1, lent: Vec::new(), empty: Vec::new() };
         for (node, id) in view.cluster().nodes.iter().zip(0..) {
-            if node.pool != Pool::Inference {
+            if node.pool != Pool::Inference || !view.owned(id) || node.gpus == 0 {
                 continue;
             }
             pool.gpus += node.gpus;
@@ -130,7 +140,7 @@ impl Servers {
             match view.loan(id) {
                 Loan::Lent { .. } => pool.lent.push(id),
                 Loan::Home if view.served_on(id) == 0 && view.idle_on(id) == node.gpus => pool.empty.push(id),
-                Loan::Home | Loan::Returning { .. } => {}
+                Loan::Home | Loan::Elsewhere | Loan::Returning { .. } => {}
             }
         }
         pool

@@ -9,6 +9,7 @@ pub mod openb;
 pub mod philly;
 pub mod pollux;
 pub mod pollux_profiles;
+pub mod series;
 pub mod sia_profiles;
 pub mod sia_workloads;
 pub mod step_times;

@@ -36,6 +36,8 @@ pub(super) fn check_loans(view: &ClusterView<'_>, plan: &Plan, violations: &mut 
             refuse(node, "it is no server of the inference pool");
         } else if view.lent(node) {
             refuse(node, "it is lent already");
+        } else if !view.owned(node) {
+            refuse(node, "it belongs to another cluster now");
         } else if plan.lend[..at].contains(&node) {
             refuse(node, "it is lent twice");
         } else if left_of_services(view, plan, node) > 0 {

@@ -109,7 +109,7 @@ impl Fleet {
                 match view.loan(node) {
                     Loan::Home if view.served_on(node) == 0 && self.free[node as usize] > 0 => self.lendable.push(node),
                     Loan::Lent { .. } => self.out.push((view.trained_on(node), node)),
-                    Loan::Home | Loan::Returning { .. } => {}
+                    Loan::Home | Loan::Elsewhere | Loan::Returning { .. } => {}
                 }
             }
             self.out.sort_unstable();

@@ -21,6 +21,8 @@ pub enum Loan {
         /// Since when.
         since: SimTime,
     },
+    /// It belongs to another cluster for now: nothing runs on it here.
+    Elsewhere,
     /// Called back: training leaves it.
     Returning {
         /// When it was lent.
@@ -106,6 +108,27 @@ impl Loans {
 }
 
 impl Simulator {
+    /// Gives `node` to another cluster; `false`, and nothing changed, unless it is a server of the inference pool, at home and empty.
+    pub fn hand_over(&mut self, node: NodeId) -> bool {
+        let known = self.scenario.cluster.nodes.get(node as usize);
+        let Some(server) = known.filter(|server| server.pool == Pool::Inference) else { return false };
+        let movable = self.loans.of(node) == Loan::Home && self.free[node as usize] == server.gpus;
+        if movable {
+            self.loans.by_node[node as usize] = Loan::Elsewhere;
+        }
+        movable
+    }
+
+    /// Gets `node` from another cluster; `false` where it is here already.
+    pub fn take_over(&mut self, node: NodeId) -> bool {
+        let elsewhere = self.loans.of(node) == Loan::Elsewhere;
+        if elsewhere {
+            self.loans.by_node[node as usize] = Loan::Home;
+            self.refresh_open();
+        }
+        elsewhere
+    }
+
     /// Brings what training may take up to date; policies look at it at decision points only.
     pub(super) fn refresh_open(&mut self) {
         for node in 0..self.loans.open.len() {

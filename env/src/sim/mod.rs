@@ -262,7 +262,7 @@ impl Simulator {
         let health = self.health.as_deref();
         ClusterView {
             now: self.now,
-            trigger: Trigger { request: self.requests.due, ..self.trigger },
+            trigger: self.current_trigger(),
             information: self.scenario.options.information,
             batching: self.scenario.options.batching,
             scenario: &self.scenario,
@@ -339,8 +339,7 @@ impl Simulator {
     /// # Errors
     /// [`SimError`] where a job leaves its profile or the run stalls.
     pub fn run_until_decision(&mut self) -> Result<Status, SimError> {
-        self.trigger = Trigger::default();
-        self.requests.due = false;
+        self.forget_trigger();
         let horizon = self.scenario.options.horizon.unwrap_or(SimTime::NEVER);
         loop {
             self.drop_void_events();

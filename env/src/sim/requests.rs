@@ -7,6 +7,7 @@ use crate::model::SwitchCost;
 use crate::plan::Plan;
 use crate::request::{Assign, InstanceId, RequestId, Target};
 use crate::time::SimTime;
+use crate::view::Trigger;
 
 /// How instances live.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -43,6 +44,8 @@ pub(super) struct Requests {
     pub waiting: Vec<RequestId>,
     /// A request came, or something became free while one waits.
     pub due: bool,
+    /// The decision at hand is about requests alone.
+    pub alone: bool,
     pub records: Vec<RequestRecord>,
     pub usage: Vec<InstanceUsage>,
     /// Accelerator time of instances that run, cold starts included, that start, and that are protected; milliseconds.
@@ -83,7 +86,22 @@ impl Simulator {
     /// The policy is asked about requests.
     pub(super) fn request_decision(&mut self) -> Status {
         self.decisions += 1;
+        self.requests.alone = true;
         Status::Decision
+    }
+
+    /// Why the policy is asked: what happened to jobs waits for a decision about jobs.
+    pub(super) fn current_trigger(&self) -> Trigger {
+        let of_jobs = if self.requests.alone { Trigger::default() } else { self.trigger };
+        Trigger { request: self.requests.due, ..of_jobs }
+    }
+
+    /// The last decision is over.
+    pub(super) fn forget_trigger(&mut self) {
+        if !std::mem::take(&mut self.requests.alone) {
+            self.trigger = Trigger::default();
+        }
+        self.requests.due = false;
     }
 
     /// An instance has answered, or its protection is over.

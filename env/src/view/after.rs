@@ -5,19 +5,16 @@
 //! carried out as a whole. A server that training may not use looks like one without accelerators, so a scheduler that was published for a
 //! cluster of its own respects pools without knowing of them.
 
-use std::sync::Arc;
-
 use super::ClusterView;
-use crate::cluster::{NodeId, Pool};
+use crate::cluster::{Cluster, NodeId, Pool};
 use crate::plan::Plan;
-use crate::sim::{JobTable, Loan, Loans, Phase, Scenario};
+use crate::sim::{JobTable, Loan, Loans, Phase};
 
 /// Buffers of [`ClusterView::for_training`], kept across decisions.
 #[derive(Clone, Debug, Default)]
 pub struct Afterwards {
-    scenario: Option<Scenario>,
-    /// By node: accelerators of `scenario` that training may use.
-    usable: Vec<u32>,
+    /// The machines with only what training may use.
+    cluster: Option<Cluster>,
     table: JobTable,
     idle: Vec<u32>,
     free: Vec<u32>,
@@ -52,25 +49,18 @@ impl<'a> ClusterView<'a> {
             let idle = &mut after.idle[slice.node as usize];
             *idle = idle.saturating_sub(slice.gpus);
         }
-        let mut usable = std::mem::take(&mut after.usable);
-        let mut same = after.scenario.as_ref().is_some_and(|old| self.is_of(old)) && usable.len() == after.idle.len();
-        usable.resize(after.idle.len(), 0);
+        let known = after.cluster.take().filter(|known| known.nodes.len() == after.idle.len());
+        let mut cluster = known.unwrap_or_else(|| self.cluster().clone());
         after.free.clear();
-        for (node, usable) in usable.iter_mut().enumerate() {
-            let (of_services, left) = self.promised(plan, node as NodeId);
-            let open = loans.may_train(self.cluster(), node as NodeId);
-            let now = if open { self.cluster().nodes[node].gpus.saturating_sub(of_services) } else { 0 };
-            same &= now == *usable;
-            *usable = now;
-            after.free.push(if open { after.idle[node].saturating_sub(left) } else { 0 });
+        for ((known, now), node) in cluster.nodes.iter_mut().zip(&self.cluster().nodes).zip(0..) {
+            let (of_services, left) = self.promised(plan, node);
+            let open = loans.may_train(self.cluster(), node);
+            known.gpus = if open { now.gpus.saturating_sub(of_services) } else { 0 };
+            after.free.push(if open { after.idle[node as usize].saturating_sub(left) } else { 0 });
         }
-        if !same {
-            after.scenario = Some(self.only(&usable));
-        }
-        after.usable = usable;
-        let scenario: &'b Scenario = after.scenario.as_ref().unwrap_or(self.scenario);
+        let cluster: &'b Cluster = after.cluster.insert(cluster);
         let table: &'b JobTable = if changed { &after.table } else { self.table };
-        ClusterView { scenario, table, free: &after.free, idle: &after.idle, loans, ..*self }
+        ClusterView { cluster, table, free: &after.free, idle: &after.idle, loans, ..*self }
     }
 
     /// Accelerators of a shared node that replicas hold after `plan`, and those among them that it gives them.
@@ -88,17 +78,6 @@ impl<'a> ClusterView<'a> {
         });
         let new: u32 = new.sum();
         (before + new, new)
-    }
-
-    fn is_of(&self, scenario: &Scenario) -> bool {
-        Arc::ptr_eq(&self.scenario.workload, &scenario.workload) && self.scenario.options == scenario.options
-    }
-
-    /// The scenario with only so many accelerators by node.
-    fn only(&self, usable: &[u32]) -> Scenario {
-        let mut cluster = self.cluster().clone();
-        cluster.nodes.iter_mut().zip(usable).for_each(|(node, &gpus)| node.gpus = gpus);
-        Scenario { cluster: Arc::new(cluster), ..self.scenario.clone() }
     }
 }
 

@@ -15,7 +15,12 @@ impl<'a> ClusterView<'a> {
 
     /// Whether `node` is away from the inference pool: lent, or called back and not home yet.
     pub fn lent(&self, node: NodeId) -> bool {
-        self.loan(node) != Loan::Home
+        matches!(self.loan(node), Loan::Lent { .. } | Loan::Returning { .. })
+    }
+
+    /// Whether `node` belongs to this cluster now, rather than to another one it is shared with.
+    pub fn owned(&self, node: NodeId) -> bool {
+        self.loan(node) != Loan::Elsewhere
     }
 
     /// Where `node` of the inference pool is.

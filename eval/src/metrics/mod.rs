@@ -7,6 +7,7 @@ mod fairness;
 mod isolated;
 mod levels;
 mod reliability;
+pub mod requests;
 mod run_facts;
 mod services;
 mod tenants;
@@ -283,6 +284,30 @@ pub static METRICS: &[Metric] = &[
         better: Better::Lower,
         description: "Share of jobs that waited, in all, more than 10 times as long as they held accelerators",
         of: |run| mean(&run.arrived().map(|job| f64::from(u8::from(starves(job, run.outcome)))).collect::<Vec<_>>()),
+    },
+    Metric {
+        key: "request_latency_mean_secs",
+        name: "request latency",
+        unit: Unit::Secs,
+        better: Better::Lower,
+        description: "Mean time from an inference request to its answer, cold starts included",
+        of: |run| requests::latency_mean_secs(run.outcome),
+    },
+    Metric {
+        key: "request_protect_hits",
+        name: "protect hits",
+        unit: Unit::Share,
+        better: Better::Higher,
+        description: "Share of answered inference requests that found a protected instance of their model",
+        of: |run| requests::protect_hits(run.outcome),
+    },
+    Metric {
+        key: "request_cold_starts",
+        name: "cold requests",
+        unit: Unit::Share,
+        better: Better::Lower,
+        description: "Share of answered inference requests for which an instance was started",
+        of: |run| requests::cold_starts(run.outcome),
     },
     Metric {
         key: "unfinished_jobs",

@@ -8,6 +8,7 @@ mod axis;
 mod canvas;
 mod cdf;
 mod figure;
+mod forecast;
 mod forest;
 mod gantt;
 mod growth;
@@ -19,6 +20,7 @@ mod utilization;
 
 pub use cdf::{CdfSeries, cdf};
 pub use figure::Figure;
+pub use forecast::{Fan, calibration, fan, frontier};
 pub use forest::{ForestRow, forest};
 pub use gantt::{GANTT_MOST_JOBS, GanttFrame, gantt};
 pub use growth::{GrowthSeries, growth};

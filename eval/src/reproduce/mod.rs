@@ -5,6 +5,7 @@
 
 mod afs_direction;
 mod contended;
+pub mod deepboot;
 pub mod fgd;
 mod gavel_deviations;
 pub mod gavel_medium;
@@ -99,6 +100,10 @@ pub const REPRODUCTIONS: &[Reproduction] = &[
     gavel_medium::TABLE,
     gavel_deviations::TABLE,
     afs_direction::TABLE,
+    deepboot::SMALL,
+    deepboot::FAIR,
+    deepboot::LENDING,
+    deepboot::ELASTICITY,
     themis_fairness::TABLE,
     fgd::TABLE,
     fgd::TIES,

@@ -64,7 +64,9 @@ impl Policy for Aryl {
 fn demand(job: &JobView<'_>) -> Demand {
     let (base, running) = (job.min_gpus(), job.gpus() > 0);
     let most = job.max_gpus().max(base);
-    Demand { job: job.id(), base, most, secs: job.remaining_secs(base).unwrap_or(f64::INFINITY), running }
+    // Nobody asks how long a job still takes that runs on all it can use.
+    let secs = if running && most == base { Some(0.0) } else { job.remaining_secs(base) };
+    Demand { job: job.id(), base, most, secs: secs.unwrap_or(f64::INFINITY), running }
 }
 
 impl Aryl {

@@ -39,13 +39,15 @@ impl Phases {
     ) -> Vec<u32> {
         let mut granted = vec![0; demands.len()];
         let mut left = capacity;
+        let keeps = |demand: &Demand| demand.running;
+        for (granted, demand) in granted.iter_mut().zip(demands).filter(|(_, demand)| keeps(demand)) {
+            *granted = demand.base;
+            left = left.saturating_sub(demand.base);
+        }
         self.order.clear();
-        self.order.extend(0..demands.len());
-        // Running jobs, then the shortest; equal ones in order of submission.
-        self.order.sort_by(|&one, &other| {
-            let (one, other) = (&demands[one], &demands[other]);
-            other.running.cmp(&one.running).then(one.secs.total_cmp(&other.secs))
-        });
+        self.order.extend((0..demands.len()).filter(|&at| !keeps(&demands[at])));
+        // The shortest first; equal ones in order of submission.
+        self.order.sort_by(|&one, &other| demands[one].secs.total_cmp(&demands[other].secs));
         for &at in &self.order {
             if demands[at].base <= left {
                 granted[at] = demands[at].base;

@@ -1,0 +1,84 @@
+//! DeepBoot (Chen et al., TPDS'23): training on the idle accelerators of an inference cluster, request by request.
+//!
+//! - [`sizes`], ATS-T: every 60 s a multiple-choice knapsack gives accelerators to training jobs for the largest sum of speedups.
+//! - [`requests`], ATS-I: whenever a request comes it goes to a warm instance of its model, to an idle accelerator, or to one taken from training.
+//! - [`Beside`]: any training policy beside ATS-I, so that every policy can be compared with the same access to inference accelerators. Users
+//!   type `NAME+ats-i`.
+//!
+//! AFE, the third part, is what a change of size costs: `goodput_env::model::SwitchCost::DeepbootAfe`. Protection of instances is the environment's
+//! (`goodput_env::sim::InstanceOptions`).
+//!
+//! `deepboot@replica` is the artifact (czq693497091/DeepBoot, `simulator/dp.py`): a job without age is worth nothing, and one that has restarted more often than
+//! once every 10 s of its age is not even started again.
+
+mod beside;
+mod choice;
+pub mod requests;
+pub mod sizes;
+mod speedup;
+
+pub use beside::{Beside, SUFFIX};
+pub use choice::Choice;
+
+use goodput_env::plan::Plan;
+use goodput_env::policy::Policy;
+use goodput_env::time::SimTime;
+use goodput_env::view::{Batching, ClusterView};
+
+use crate::heuristic::{Listed, Traits};
+use requests::RequestScheduler;
+use sizes::{Sizes, StartValue};
+
+/// In the list of policies.
+pub const LISTED: &[Listed] = &[Listed {
+    name: "deepboot",
+    about: "largest sum of speedups every 60 s by a knapsack, on what inference requests leave; answers them",
+    source: "Chen et al. (DeepBoot), TPDS 2023",
+    traits: Traits { preemptive: true, elastic: true, heterogeneous: false },
+    build: |_| Box::new(DeepBoot::new(StartValue::Full)),
+    replica: Some(|_| Box::new(DeepBoot::new(StartValue::Discounted))),
+}];
+
+/// Training is planned at multiples of this time.
+const PERIOD: SimTime = SimTime::from_secs(60);
+
+/// The policy: ATS-T for training and ATS-I for requests.
+#[derive(Clone, Debug)]
+pub struct DeepBoot {
+    sizes: Sizes,
+    requests: RequestScheduler,
+    now: SimTime,
+}
+
+impl DeepBoot {
+    /// With the given value of starting a job.
+    pub fn new(start: StartValue) -> Self {
+        Self { sizes: Sizes::new(start), requests: RequestScheduler::default(), now: SimTime::ZERO }
+    }
+
+    /// The same with requests answered by `requests`, for example on an inference cluster's own nodes only.
+    #[must_use]
+    pub fn answering(self, requests: RequestScheduler) -> Self {
+        Self { requests, ..self }
+    }
+}
+
+impl Policy for DeepBoot {
+    fn decide(&mut self, view: &ClusterView<'_>) -> Plan {
+        self.now = view.now;
+        let mut plan = Plan::keep();
+        if view.now.next_multiple_of(PERIOD) == view.now {
+            self.sizes.plan(view, &mut plan);
+        }
+        self.requests.place(view, &mut plan);
+        plan
+    }
+
+    fn wake_at(&self) -> Option<SimTime> {
+        Some((self.now + SimTime::from_millis(1)).next_multiple_of(PERIOD))
+    }
+
+    fn batching(&self) -> Batching {
+        Batching::Agent
+    }
+}

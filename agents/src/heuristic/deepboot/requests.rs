@@ -1,0 +1,194 @@
+//! ATS-I: where inference requests are answered (DeepBoot, section on the inference scheduler; artifact `InferScheduler`).
+//!
+//! In this order: an idle instance of the model, the one with most hits first; an empty accelerator, on the node with fewest training accelerators; that of a
+//! free instance of another model; one accelerator of a training job, the one whose loss leaves the largest sum of speedups.
+
+use goodput_env::cluster::{NodeId, Pool};
+use goodput_env::job::JobId;
+use goodput_env::placement::Placement;
+use goodput_env::plan::{Change, Plan};
+use goodput_env::request::{Assign, InstanceId, Target};
+use goodput_env::view::ClusterView;
+
+use super::speedup::Goodputs;
+
+/// How an accelerator is taken from a training job.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Taking {
+    /// The job shrinks by one; below its smallest size it stops.
+    #[default]
+    One,
+    /// The job stops: what a training policy needs that does not change sizes.
+    All,
+}
+
+/// The inference scheduler. It adds to a plan, which it reads as done.
+#[derive(Clone, Debug, Default)]
+pub struct RequestScheduler {
+    taking: Taking,
+    goodputs: Goodputs,
+    /// By node, after the plan so far: accelerators that nobody holds but free instances, and free instances.
+    free: Vec<u32>,
+    sleeping: Vec<u32>,
+    training: Vec<u32>,
+    /// Jobs and where they are after the plan so far.
+    jobs: Vec<(JobId, Placement)>,
+    /// Which nodes may answer requests, where not all of them.
+    nodes: Option<Vec<bool>>,
+}
+
+impl RequestScheduler {
+    /// The same with another way of taking accelerators.
+    #[must_use]
+    pub fn taking(self, taking: Taking) -> Self {
+        Self { taking, ..self }
+    }
+
+    /// The same with instances on these nodes only.
+    #[must_use]
+    pub fn on(self, nodes: Vec<bool>) -> Self {
+        Self { nodes: Some(nodes), ..self }
+    }
+
+    /// Answers as many waiting requests as it can, first come first served.
+    pub fn place(&mut self, view: &ClusterView<'_>, plan: &mut Plan) {
+        if view.waiting_requests().is_empty() {
+            return;
+        }
+        self.load(view, plan);
+        let mut full = false;
+        let mut idle = view.instances().idle();
+        for &request in view.waiting_requests() {
+            if full && idle == 0 {
+                break;
+            }
+            let Some(model) = view.request(request).map(|request| request.model) else { continue };
+            let target = match self.warm(view, model, plan) {
+                Some(target) => {
+                    idle = idle.saturating_sub(1);
+                    Some(target)
+                }
+                None if full => None,
+                None => self.somewhere(view, plan),
+            };
+            match target {
+                Some(target) => plan.assign.push(Assign { request, target }),
+                None => full = true,
+            }
+        }
+    }
+
+    fn load(&mut self, view: &ClusterView<'_>, plan: &Plan) {
+        self.free.clear();
+        self.free.extend_from_slice(view.free());
+        self.sleeping.clear();
+        self.sleeping.extend((0..view.free().len() as NodeId).map(|node| view.instances().sleeping_on(node)));
+        self.training.clear();
+        self.training.resize(view.free().len(), 0);
+        self.jobs.clear();
+        for job in view.jobs() {
+            let held = &job.state.placement;
+            let change = plan.changes.iter().find(|change| change.job == job.id());
+            let after = change.map_or(held, |change| &change.placement);
+            if change.is_some() {
+                for slice in held.slices() {
+                    self.free[slice.node as usize] = self.free[slice.node as usize].wrapping_add(slice.gpus);
+                }
+                for slice in after.slices() {
+                    self.free[slice.node as usize] = self.free[slice.node as usize].wrapping_sub(slice.gpus);
+                }
+            }
+            for slice in after.slices() {
+                self.training[slice.node as usize] += slice.gpus;
+            }
+            if !after.is_empty() {
+                self.jobs.push((job.id(), after.clone()));
+            }
+        }
+        // Whoever holds an accelerator of a free instance ends it.
+        for (sleeping, free) in self.sleeping.iter_mut().zip(&self.free) {
+            *sleeping = (*sleeping).min(*free);
+        }
+    }
+
+    /// An idle instance of the model: the one with most hits, protected before free, the lowest id of those.
+    fn warm(&mut self, view: &ClusterView<'_>, model: u16, plan: &Plan) -> Option<Target> {
+        let named = |id: InstanceId| plan.assign.iter().any(|assign| assign.target == Target::Instance(id));
+        let idle = view.instances().of_model(model).filter(|(id, instance)| {
+            instance.is_idle() && !named(*id) && (!instance.is_free() || self.sleeping[instance.node as usize] > 0)
+        });
+        let (_, _, id, node) = idle
+            .map(|(id, instance)| (std::cmp::Reverse(instance.hits), instance.is_free(), id, instance.node))
+            .min_by_key(|&(hits, free, id, _)| (hits, free, id))?;
+        if view.instances().get(id)?.is_free() {
+            self.free[node as usize] -= 1;
+            self.sleeping[node as usize] -= 1;
+        }
+        Some(Target::Instance(id))
+    }
+
+    /// A node for a new instance.
+    fn somewhere(&mut self, view: &ClusterView<'_>, plan: &mut Plan) -> Option<Target> {
+        let nodes = || (0..self.free.len()).filter(|&node| self.serves(view, node as NodeId));
+        let fewest = |node: &usize| (self.training[*node], *node);
+        let empty = nodes().filter(|&node| self.free[node] > self.sleeping[node]).min_by_key(fewest);
+        let node = match empty.or_else(|| nodes().filter(|&node| self.free[node] > 0).min_by_key(fewest)) {
+            Some(node) => node,
+            None => self.take(view, plan)? as usize,
+        };
+        self.free[node] -= 1;
+        self.sleeping[node] = self.sleeping[node].min(self.free[node]);
+        Some(Target::Node(node as NodeId))
+    }
+
+    /// Takes an accelerator from training and says where.
+    fn take(&mut self, view: &ClusterView<'_>, plan: &mut Plan) -> Option<NodeId> {
+        let gpus: u32 = self.training.iter().sum();
+        let fair = gpus.div_ceil(view.active().max(1) as u32).max(1);
+        let mut best: Option<(f64, usize, NodeId)> = None;
+        for (at, (id, held)) in self.jobs.iter().enumerate() {
+            let Some(job) = view.job(*id) else { continue };
+            let now = self.goodputs.speedup(&job, held.nodes(), held.gpus(), fair);
+            for slice in held.slices() {
+                let allowed = self.serves(view, slice.node);
+                let after = self.left(job.min_gpus(), held, slice.node);
+                let loss = now - self.goodputs.speedup(&job, after.nodes(), after.gpus(), fair);
+                if allowed && best.is_none_or(|(least, ..)| loss < least) {
+                    best = Some((loss, at, slice.node));
+                }
+            }
+        }
+        let (_, at, node) = best?;
+        let (id, held) = self.jobs[at].clone();
+        let after = self.left(view.job(id)?.min_gpus(), &held, node);
+        for slice in held.slices() {
+            self.free[slice.node as usize] += slice.gpus;
+            self.training[slice.node as usize] -= slice.gpus;
+        }
+        for slice in after.slices() {
+            self.free[slice.node as usize] -= slice.gpus;
+            self.training[slice.node as usize] += slice.gpus;
+        }
+        plan.changes.retain(|change| change.job != id);
+        plan.changes.push(Change { job: id, placement: after.clone(), partner: None });
+        match after.is_empty() {
+            true => drop(self.jobs.remove(at)),
+            false => self.jobs[at].1 = after,
+        }
+        Some(node)
+    }
+
+    /// Whether instances may be on `node`.
+    fn serves(&self, view: &ClusterView<'_>, node: NodeId) -> bool {
+        let chosen = self.nodes.as_ref().is_none_or(|nodes| nodes.get(node as usize) == Some(&true));
+        chosen && view.pool(node) != Pool::Training
+    }
+
+    /// What a job keeps that loses an accelerator of `node`.
+    fn left(&self, min: u32, held: &Placement, node: NodeId) -> Placement {
+        if self.taking == Taking::All || held.gpus() <= min {
+            return Placement::none();
+        }
+        held.slices().iter().map(|slice| (slice.node, slice.gpus - u32::from(slice.node == node))).collect()
+    }
+}

@@ -1,0 +1,130 @@
+//! `goodput forecast`: load series in, forecasts, comparisons and lending out.
+
+use std::fs;
+use std::path::Path;
+use std::process::ExitCode;
+
+use goodput_eval::forecasting::{ForecastConfig, ScoreRow, Study, StudyError, page};
+use goodput_forecast::{Fit, FittedAdaptive, Horizon, Predict, check_levels};
+use serde::{Deserialize, Serialize};
+
+use crate::args::{Forecast, Format};
+use crate::config;
+use crate::fault::Fault;
+use crate::output::{Cell, Rows};
+
+/// A fitted forecaster as `fit` writes it.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Snapshot {
+    /// Time of the next step.
+    next_epoch_millis: i64,
+    step_millis: i64,
+    day_steps: usize,
+    forecaster: FittedAdaptive,
+}
+
+/// Runs it.
+pub fn run(verb: &Forecast) -> Result<ExitCode, Fault> {
+    match verb {
+        Forecast::Fit { config, sets, to } => fit(&read(config, sets)?, to)?,
+        Forecast::Predict { snapshot, hours, levels, output } => predict(snapshot, *hours, levels, *output)?,
+        Forecast::Backtest { config, sets, report, output } => {
+            let study = Study::new(&read(config, sets)?).map_err(fault)?;
+            let reports = vec![("default".to_string(), study.run().map_err(fault)?)];
+            finish(config, &study, &reports, report.as_deref(), *output)?;
+        }
+        Forecast::Compare { config, sets, report, output } => {
+            let study = Study::new(&read(config, sets)?).map_err(fault)?;
+            let reports = study.compare().map_err(fault)?;
+            finish(config, &study, &reports, report.as_deref(), *output)?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn read(path: &Path, sets: &[String]) -> Result<ForecastConfig, Fault> {
+    config::parse(path, sets, "`configs/forecast` has examples; docs, forecasting, describes every key")
+}
+
+fn fault(error: StudyError) -> Fault {
+    match error {
+        StudyError::Data(error) => {
+            let help = error.remedy();
+            let fault = Fault::input(error);
+            if help.is_empty() { fault } else { fault.with_help(help) }
+        }
+        other => Fault::input(other),
+    }
+}
+
+type Reports = [(String, goodput_forecast::BacktestReport)];
+
+fn finish(config: &Path, study: &Study, reports: &Reports, report: Option<&Path>, output: Format) -> Result<(), Fault> {
+    if let Some(path) = report {
+        let lending = study.lend().map_err(fault)?;
+        let title = config.file_stem().map_or_else(|| "forecast".into(), |name| name.to_string_lossy().into_owned());
+        write(path, page(&title, study, reports, &lending).as_bytes())?;
+    }
+    let mut rows = Rows::new(&[
+        "model",
+        "hours",
+        "mase",
+        "wape",
+        "crps",
+        "coverage_90",
+        "mae_difference_low",
+        "mae_difference_high",
+    ]);
+    for ScoreRow { model, hours, mase, wape, crps, coverage, difference } in study.scores(reports) {
+        let number = |value: Option<f64>| Cell::option(value, |value| Cell::Number(value, 4));
+        rows.push(vec![
+            model.into(),
+            Cell::Number(hours, 2),
+            number(mase),
+            number(wape),
+            number(crps),
+            number(coverage),
+            number(difference.map(|interval| interval.0)),
+            number(difference.map(|interval| interval.1)),
+        ]);
+    }
+    rows.print(output)
+}
+
+fn fit(config: &ForecastConfig, to: &Path) -> Result<(), Fault> {
+    let study = Study::new(config).map_err(fault)?;
+    let forecaster = study.model.fit(&study.series).map_err(|error| Fault::input(format!("fit: {error}")))?;
+    let snapshot = Snapshot {
+        next_epoch_millis: study.series.end_epoch_millis(),
+        step_millis: study.series.step_millis(),
+        day_steps: study.day_steps,
+        forecaster,
+    };
+    let bytes = serde_json::to_vec(&snapshot).map_err(Fault::failed)?;
+    write(to, &bytes)
+}
+
+fn predict(snapshot: &Path, hours: f64, levels: &[f64], output: Format) -> Result<(), Fault> {
+    check_levels(levels)
+        .map_err(|error| Fault::input(format!("--levels: {error}")).with_help("for example --levels 0.1,0.5,0.9"))?;
+    let bytes =
+        fs::read(snapshot).map_err(|error| Fault::input(format!("cannot read {}: {error}", snapshot.display())))?;
+    let snapshot: Snapshot = serde_json::from_slice(&bytes).map_err(|error| {
+        Fault::input(format!("{}: {error}", snapshot.display())).with_help("make it with `goodput forecast fit`")
+    })?;
+    let steps = ((hours * snapshot.day_steps as f64 / 24.0).round() as usize).max(1);
+    let forecast = snapshot.forecaster.predict(Horizon::steps(steps), levels);
+    let mut rows = Rows::new(&["epoch_millis", "level", "load"]);
+    for (step, row) in forecast.quantiles().rows().into_iter().enumerate() {
+        let time = snapshot.next_epoch_millis + step as i64 * snapshot.step_millis;
+        for (&level, &load) in levels.iter().zip(row) {
+            rows.push(vec![Cell::Whole(time), Cell::Number(level, 4), Cell::Number(load, 6)]);
+        }
+    }
+    rows.print(output)
+}
+
+fn write(path: &Path, bytes: &[u8]) -> Result<(), Fault> {
+    fs::write(path, bytes).map_err(|error| Fault::failed(format!("cannot write {}: {error}", path.display())))
+}

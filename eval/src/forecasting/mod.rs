@@ -1,0 +1,120 @@
+//! Studies of forecasters on a load series: backtests, comparisons, lending, one page.
+
+mod page;
+mod study;
+
+use std::path::PathBuf;
+
+use goodput_datasets::import::series::SeriesOptions;
+use goodput_forecast::lending::Lease;
+use goodput_forecast::{Adaptive, Model};
+use serde::{Deserialize, Serialize};
+
+pub use page::page;
+pub use study::{LendingRow, ScoreRow, Study, StudyError, read_series};
+
+/// A study from a file.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ForecastConfig {
+    /// The series.
+    pub series: SeriesConfig,
+    /// The forecaster.
+    #[serde(default)]
+    pub model: ModelConfig,
+    /// What to forecast and when.
+    #[serde(default)]
+    pub backtest: BacktestConfig,
+    /// What to lend, if anything.
+    #[serde(default)]
+    pub lending: Option<LendingConfig>,
+}
+
+/// Where the series comes from.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SeriesConfig {
+    /// A table of rates or a log of requests.
+    pub path: PathBuf,
+    /// Column of values; the first after that of times where it is left out.
+    #[serde(default)]
+    pub column: Option<String>,
+    /// Seconds of a step; as in the table, or 600 of a log, where it is left out.
+    #[serde(default)]
+    pub step_secs: Option<f64>,
+    /// Whether zeros are gaps: a collector that was silent.
+    #[serde(default)]
+    pub zeros_are_gaps: bool,
+}
+
+impl SeriesConfig {
+    /// For the importer.
+    pub fn options(&self) -> SeriesOptions {
+        SeriesOptions { column: self.column.clone(), step_secs: self.step_secs, zeros_are_gaps: self.zeros_are_gaps }
+    }
+}
+
+/// The forecaster: all models weighed, unless some are named.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ModelConfig {
+    /// The models weighed; all of them where none is named.
+    #[serde(default)]
+    pub models: Vec<Model>,
+    /// Steps in a day; from the step of the series where it is left out.
+    #[serde(default)]
+    pub day_steps: Option<usize>,
+}
+
+/// What to forecast and when.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct BacktestConfig {
+    /// Share of the series known at the first origin.
+    pub initial_share: f64,
+    /// Hours from one origin to the next.
+    pub stride_hours: f64,
+    /// Hours forecast.
+    pub horizon_hours: f64,
+}
+
+impl Default for BacktestConfig {
+    fn default() -> Self {
+        Self { initial_share: 0.65, stride_hours: 1.0, horizon_hours: 24.0 }
+    }
+}
+
+/// What to lend.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LendingConfig {
+    /// Accelerators that serve the load.
+    pub accelerators: u32,
+    /// Load that one serves; so that all are needed at the peak of the series where it is left out.
+    #[serde(default)]
+    pub load_per_accelerator: Option<f64>,
+    /// Hours of a lease.
+    pub lease_hours: f64,
+    /// Share of steps that may be violated.
+    #[serde(default = "one_percent")]
+    pub target: f64,
+}
+
+fn one_percent() -> f64 {
+    0.01
+}
+
+impl LendingConfig {
+    /// The lease in steps: it begins with the step after the next.
+    pub fn lease(&self, steps_per_hour: f64) -> Lease {
+        Lease { lead: 1, steps: ((self.lease_hours * steps_per_hour).round() as usize).max(1) }
+    }
+}
+
+impl ModelConfig {
+    /// The forecaster for a series with `day_steps` a day and a horizon of `horizon` steps.
+    pub fn forecaster(&self, day_steps: usize, horizon: usize) -> Adaptive {
+        let models = if self.models.is_empty() { Model::ALL.to_vec() } else { self.models.clone() };
+        Adaptive { models, horizon_steps: horizon.max(1), ..Adaptive::daily(day_steps) }
+    }
+}

@@ -1,0 +1,67 @@
+//! Training policies with equal access to inference accelerators: each beside ATS-I, on DeepBoot's smallest workload, under three cost models.
+//!
+//! The artifact gives its rivals another inference scheduler than its own policy, one that confines inference to half of the nodes and clears a whole node of training
+//! for a request. Here the only difference is the training policy.
+
+use std::path::Path;
+
+use goodput_agents::heuristic;
+use goodput_env::sim::Outcome;
+use goodput_env::view::Batching;
+use rayon::prelude::*;
+
+use super::loads::{self, loads};
+use super::{COSTS, SHAPE, cost, fair_options, mean_jct_secs, mean_secs, simulate};
+use crate::metrics::requests::{latency_mean_secs, protect_hits};
+use crate::reproduce::{Figure, ReproduceError, Reproduction};
+
+/// The table.
+pub const FAIR: Reproduction = Reproduction {
+    name: "deepboot-fair",
+    about: "AFS, Aryl, Optimus, Tiresias, Pollux and DeepBoot with equal access to inference GPUs, under three cost models",
+    source: "Chen et al., TPDS 2023, whose comparison gives its rivals less; ours on equal terms",
+    files: &[loads::FILE],
+    run,
+};
+
+const TRAINING: [&str; 7] =
+    ["afs-l+ats-i", "aryl+ats-i", "optimus+ats-i", "tiresias+ats-i", "pollux+ats-i", "pollux-fast+ats-i", "deepboot"];
+
+fn run(data: &Path) -> Result<Vec<Figure>, ReproduceError> {
+    let loads = loads(data)?;
+    let known = TRAINING.into_iter().filter(|name| heuristic::by_name(name, 1).is_some());
+    let cases: Vec<_> = known
+        .flat_map(|name| COSTS.into_iter().flat_map(move |cost| [true, false].map(|own| (name, cost, own))))
+        // Who adapts batch sizes anyway has one row.
+        .filter(|&(name, _, own)| own || built_batching(name) == Batching::Requested)
+        .collect();
+    let figures: Result<Vec<Vec<Figure>>, ReproduceError> = cases
+        .into_par_iter()
+        .map(|(name, costs, own)| {
+            let built = heuristic::by_name(name, 1).expect("it was found above");
+            let batching = if own { built.batching() } else { Batching::Catalog };
+            let options = fair_options(batching, built.information(), cost(costs));
+            let batches = if own { "" } else { ", batches adapted" };
+            let case = format!("{name}, {costs}{batches}");
+            let outcome = simulate(name, SHAPE.0, &loads[0].workload, options, &case)?;
+            Ok(facts(&outcome).map(|(metric, ours)| Figure { case: case.clone(), metric, theirs: None, ours }).to_vec())
+        })
+        .collect();
+    Ok(figures?.into_iter().flatten().collect())
+}
+
+fn built_batching(name: &str) -> Batching {
+    heuristic::by_name(name, 1).map_or(Batching::Requested, |policy| policy.batching())
+}
+
+fn facts(outcome: &Outcome) -> [(&'static str, f64); 5] {
+    let restarts: u32 = outcome.jobs.iter().map(|job| job.restarts).sum();
+    let queueing = outcome.jobs.iter().filter_map(|job| Some(job.start? - job.submit));
+    [
+        ("mean_train_jct_secs", mean_jct_secs(outcome)),
+        ("mean_queueing_secs", mean_secs(queueing)),
+        ("restarts_per_job", f64::from(restarts) / outcome.jobs.len().max(1) as f64),
+        ("mean_request_latency_secs", latency_mean_secs(outcome).unwrap_or(0.0)),
+        ("protect_hits_percent", 100.0 * protect_hits(outcome).unwrap_or(0.0)),
+    ]
+}

@@ -1,0 +1,134 @@
+//! DeepBoot (TPDS'23): its simulator's own results on its smallest workload, and the comparison it would have to win on equal terms.
+
+mod elasticity;
+mod fair;
+mod lending;
+mod loads;
+mod small;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use goodput_agents::heuristic;
+use goodput_agents::heuristic::deepboot::DeepBoot;
+use goodput_agents::heuristic::deepboot::requests::RequestScheduler;
+use goodput_agents::heuristic::deepboot::sizes::StartValue;
+use goodput_datasets::import::pollux_profiles;
+use goodput_datasets::{Catalog, DataError};
+use goodput_env::cluster::Cluster;
+use goodput_env::job::Workload;
+use goodput_env::model::{PlacementSample, SwitchCost};
+use goodput_env::policy::Policy;
+use goodput_env::sim::{EpochEnd, InstanceOptions, Outcome, Release, Rounds, Scenario, SimOptions, Simulator};
+use goodput_env::time::SimTime;
+use goodput_env::view::{Batching, Information};
+
+pub use elasticity::ELASTICITY;
+pub use fair::FAIR;
+pub use lending::LENDING;
+pub use small::SMALL;
+
+use super::ReproduceError;
+
+/// Nodes and accelerators a node of the published experiments.
+const SHAPE: (u32, u32) = (16, 4);
+const SEED: u64 = 1;
+
+/// The artifact's conventions: training decided every 60 s, epoch ends at whole seconds, protection a tick too long, AFE.
+fn artifact_options(batching: Batching, information: Information) -> SimOptions {
+    SimOptions {
+        rounds: Rounds { period: Some(SimTime::from_secs(60)), on_churn: false },
+        release: Release::Immediately,
+        epoch_end: EpochEnd::WholeSecond,
+        switch_cost: SwitchCost::DeepbootAfe,
+        instances: InstanceOptions { protect_more: SimTime::from_secs(1), ..InstanceOptions::DEEPBOOT },
+        batching,
+        information,
+        ..SimOptions::standard()
+    }
+}
+
+/// The measurements with which the artifact simulates: to every placement it adds one with four more accelerators on each node, and says it is as fast.
+fn fabricated(dir: &Path) -> Result<Catalog, DataError> {
+    let shipped = Catalog::shipped();
+    let mut catalog = Catalog::default();
+    for mut profile in pollux_profiles::read(dir)? {
+        let more: Vec<PlacementSample> = profile
+            .placements
+            .iter()
+            .map(|row| PlacementSample { shape: row.shape.iter().map(|gpus| gpus + 4).collect(), ..row.clone() })
+            .collect();
+        profile.placements.extend(more);
+        let known = shipped.get(&profile.name).and_then(|app| app.params.get(goodput_datasets::catalog::ACCELERATOR));
+        let params = known.copied().unwrap_or_else(|| goodput_env::model::fit(&profile.samples()));
+        let tuned = shipped.tuned(&profile.name).to_vec();
+        catalog.push(profile.application(params, &[])?, tuned);
+    }
+    Ok(catalog)
+}
+
+/// What is fair to all: decisions every 60 s, accelerators back at once, everybody by the same measurements.
+fn fair_options(batching: Batching, information: Information, switch_cost: SwitchCost) -> SimOptions {
+    SimOptions {
+        rounds: Rounds { period: Some(SimTime::from_secs(60)), on_churn: false },
+        switch_cost,
+        batching,
+        information,
+        ..SimOptions::standard()
+    }
+}
+
+/// Cost models under which every headline is reported.
+const COSTS: [&str; 3] = ["pollux_const", "deepboot_full", "sia_full"];
+
+fn cost(name: &str) -> SwitchCost {
+    SwitchCost::by_name(name).expect("cost models of the tables are in the list")
+}
+
+/// Runs the policy called `name` on `nodes` nodes.
+fn simulate(
+    name: &str,
+    nodes: u32,
+    workload: &Arc<Workload>,
+    options: SimOptions,
+    case: &str,
+) -> Result<Outcome, ReproduceError> {
+    let policy = heuristic::by_name(name, SEED).expect("policies of the table are in the list");
+    simulate_policy(policy, nodes, workload, options, case)
+}
+
+fn simulate_policy(
+    mut policy: Box<dyn Policy>,
+    nodes: u32,
+    workload: &Arc<Workload>,
+    options: SimOptions,
+    case: &str,
+) -> Result<Outcome, ReproduceError> {
+    let cluster = Arc::new(Cluster::homogeneous(nodes, SHAPE.1));
+    let scenario = Scenario::new(cluster, workload.clone(), options, SEED);
+    Simulator::new(Arc::new(scenario))
+        .run(&mut *policy)
+        .map_err(|source| ReproduceError::Run { case: case.into(), source })
+}
+
+/// DeepBoot on half of the nodes, with no requests: what training has where inference keeps its nodes to itself.
+fn without_lending(load: &Arc<Workload>, options: SimOptions, case: &str) -> Result<Outcome, ReproduceError> {
+    let alone = Arc::new(Workload { requests: Vec::new(), served: Vec::new(), ..(**load).clone() });
+    simulate("deepboot", SHAPE.0 / 2, &alone, options, case)
+}
+
+/// DeepBoot on all nodes, with requests on the second half: training may use whatever is idle there.
+fn with_lending(load: &Arc<Workload>, options: SimOptions, case: &str) -> Result<Outcome, ReproduceError> {
+    let inference = (0..SHAPE.0).map(|node| node >= SHAPE.0 / 2).collect();
+    let policy = DeepBoot::new(StartValue::Full).answering(RequestScheduler::default().on(inference));
+    simulate_policy(Box::new(policy), SHAPE.0, load, options, case)
+}
+
+fn mean_secs(times: impl Iterator<Item = SimTime>) -> f64 {
+    let (sum, count) = times.fold((0.0, 0.0_f64), |(sum, count), time| (sum + time.as_secs_f64(), count + 1.0));
+    sum / count.max(1.0)
+}
+
+fn mean_jct_secs(outcome: &Outcome) -> f64 {
+    mean_secs(outcome.jobs.iter().filter_map(|job| job.jct()))
+}

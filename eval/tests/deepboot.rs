@@ -1,0 +1,30 @@
+//! Parity with DeepBoot's simulator on its smallest workload.
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
+use std::path::Path;
+
+use goodput_eval::reproduce::Figure;
+use goodput_eval::reproduce::deepboot::SMALL;
+
+fn shared() -> &'static Path {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared"))
+}
+
+#[test]
+fn deepboot_and_tiresias_are_as_fast_as_in_the_artifact_and_in_its_order() {
+    let figures = SMALL.run(shared()).unwrap();
+    let of = |case: &str| -> &Figure {
+        let found = figures.iter().find(|figure| figure.case == case && figure.metric == "mean_train_jct_secs");
+        found.unwrap_or_else(|| panic!("{case} is not in {figures:?}"))
+    };
+    let mean = |policy: &str| of(&format!("{policy}, mean of these"));
+    for policy in ["deepboot@replica", "tiresias+ats-i"] {
+        let difference = mean(policy).difference().unwrap();
+        assert!(difference.abs() < 0.10, "{policy}: {difference}");
+        for figure in figures.iter().filter(|one| one.case.starts_with(policy) && one.metric == "mean_train_jct_secs") {
+            assert!(figure.difference().unwrap().abs() < 0.12, "{figure:?}");
+        }
+    }
+    assert!(mean("deepboot@replica").ours < mean("tiresias+ats-i").ours);
+    assert!(of("deepboot@replica").ours < of("tiresias+ats-i").ours);
+}

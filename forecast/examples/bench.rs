@@ -1,0 +1,140 @@
+//! The tables of the measured bar, ours beside the packages measured there: `cargo run --release --workspace --example bench`.
+#![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a program that prints tables of reference data")]
+
+#[path = "../tests/bench/ours.rs"]
+mod ours;
+#[path = "../tests/bench/protocol.rs"]
+mod protocol;
+
+use goodput_forecast::lending::{Fleet, Lease, LendingScore};
+use goodput_forecast::{Adaptive, Fit, Horizon, Lender, Model, Predict, Series};
+use ours::{geometric_mean, issues};
+use protocol::{Issue, SERIES, Score, Split, conformal, published, score};
+
+/// Reference methods beside ours.
+const THEIRS: [&str; 12] = [
+    "ens_median",
+    "ens_online",
+    "lgbm",
+    "ens_cheap4",
+    "nlinear_ridge",
+    "snaive_week",
+    "ar_direct_ridge",
+    "hw_damped",
+    "nhits",
+    "fourier_ar",
+    "rust_augurs_mstl",
+    "rust_anofox_mfles",
+];
+
+fn main() {
+    let splits: Vec<Split> = SERIES.iter().map(|name| Split::load(name)).collect();
+    let naive: Vec<Vec<Issue>> = splits.iter().map(|split| conformal(split, &split.repeat(split.season))).collect();
+    let methods: Vec<(String, Option<Adaptive>)> = std::iter::once(("default".into(), None))
+        .chain(Model::ALL.map(|model| (model.name().to_string(), Some(Adaptive::single(model, 1)))))
+        .collect();
+    let ours: Vec<(String, Vec<Vec<Issue>>)> = methods
+        .into_iter()
+        .map(|(name, single)| {
+            let of = |split: &Split| {
+                let all = Adaptive::daily(split.season);
+                let model =
+                    single.as_ref().map_or(all.clone(), |single| Adaptive { models: single.models.clone(), ..all });
+                issues(split, &model)
+            };
+            (name, splits.iter().map(of).collect())
+        })
+        .collect();
+    type Of = (&'static str, &'static str, usize, fn(&Score) -> f64, usize);
+    let tables: [Of; 5] = [
+        ("MASE, 24 h", "24h", 24, |score| score.mase, 1),
+        ("MASE, first hour", "1h", 1, |score| score.mase, 1),
+        ("CRPS, 24 h", "24h", 24, |score| score.crps, 14),
+        ("CRPS, first hour", "1h", 1, |score| score.crps, 14),
+        ("coverage of 0.9, 24 h", "24h", 24, |score| score.levels[2].2, 10),
+    ];
+    for (title, band, hours, of, column) in tables {
+        println!(
+            "\n### {title}\n\n| method | {} | geometric mean |\n|---|{}---|",
+            SERIES.join(" | "),
+            "---|".repeat(6)
+        );
+        let base: Vec<f64> = splits.iter().zip(&naive).map(|(s, i)| of(&score(s, i, s.hours(hours)))).collect();
+        for (name, issues) in &ours {
+            let row: Vec<f64> = splits.iter().zip(issues).map(|(s, i)| of(&score(s, i, s.hours(hours)))).collect();
+            line(&format!("ours: {name}"), &row, &base, column == 10);
+        }
+        for method in THEIRS {
+            let cell = |name: &&str| published(name, method, band).map_or(f64::NAN, |row| row[column]);
+            line(method, &SERIES.iter().map(cell).collect::<Vec<_>>(), &base, column == 10);
+        }
+    }
+    println!(
+        "\n### Cost, processor time\n\n| series | model | fit s | refresh s | update us | predict ms |\n|---|---|---|---|---|---|"
+    );
+    for split in &splits {
+        costs(split);
+    }
+    println!(
+        "\n### Lending, policy fixed in advance\n\n| series | lease | lent | violated | oracle |\n|---|---|---|---|---|"
+    );
+    for split in &splits[..4] {
+        for hours in [1, 6] {
+            let of = |lender: Lender| lend(split, lender, hours);
+            let (ours, oracle) = (of(Lender::DEFAULT), of(Lender::Oracle));
+            let percent = |share: f64| format!("{:.1} %", share * 100.0);
+            let (lent, violated) = (percent(ours.lent), percent(ours.violated));
+            println!("| {} | {hours} h | {lent} | {violated} | {} |", split.name, percent(oracle.lent));
+        }
+    }
+}
+
+/// Processor time of this thread so far, seconds; 0 where the system does not tell.
+fn cpu_secs() -> f64 {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    text.split(' ').next().and_then(|nanos| nanos.parse::<f64>().ok()).unwrap_or(0.0) / 1e9
+}
+
+/// What it costs: processor time of one fit, refresh, update and prediction of 24 h at 21 levels.
+fn costs(split: &Split) {
+    let timed = |work: &mut dyn FnMut()| {
+        let start = cpu_secs();
+        work();
+        cpu_secs() - start
+    };
+    let series = Series::new(0, split.step_minutes * 60_000, split.masked().into()).unwrap();
+    let known = series.slice(0..split.cal_start).unwrap();
+    let rest = split.masked()[split.cal_start..].to_vec();
+    for (name, model) in std::iter::once(("default", Adaptive::daily(split.season)))
+        .chain(Model::ALL.map(|model| (model.name(), Adaptive::single(model, split.season))))
+    {
+        let mut fitted = model.fit(&known).unwrap();
+        let fit = timed(&mut || fitted = model.fit(&known).unwrap());
+        let update = timed(&mut || fitted.update(&rest)) / rest.len() as f64;
+        let refresh = timed(&mut || fitted.refresh());
+        let predict = timed(&mut || {
+            for _ in 0..20 {
+                std::hint::black_box(fitted.predict(Horizon::steps(split.horizon), &protocol::levels()));
+            }
+        }) / 20.0;
+        println!("| {} | {name} | {fit:.4} | {refresh:.4} | {:.1} | {:.3} |", split.name, update * 1e6, predict * 1e3);
+    }
+}
+
+fn line(name: &str, row: &[f64], base: &[f64], is_share: bool) {
+    let cells: Vec<String> = row.iter().map(|x| if x.is_nan() { "-".into() } else { format!("{x:.3}") }).collect();
+    let ratios: Vec<f64> = row.iter().zip(base).take(5).map(|(x, base)| x / base).collect();
+    let mean = if is_share { String::new() } else { format!("{:.3}", geometric_mean(&ratios)) };
+    println!("| {name} | {} | {mean} |", cells.join(" | "));
+}
+
+fn lend(split: &Split, lender: Lender, hours: usize) -> LendingScore {
+    let series = Series::new(0, split.step_minutes * 60_000, split.masked().into()).unwrap();
+    let peak = split.y.iter().copied().fold(0.0, f64::max);
+    let fleet = Fleet { accelerators: 200, load_per_accelerator: peak / 200.0 };
+    let lease = Lease { lead: 1, steps: split.hours(hours) };
+    let loans = lender.run(&Adaptive::daily(split.season), &series, &fleet, &lease, split.cal_start).unwrap();
+    let last = split.y.len() - split.horizon;
+    let tested: Vec<_> = loans.into_iter().filter(|loan| (split.test_start..=last).contains(&loan.origin)).collect();
+    LendingScore::of(&fleet, &tested)
+}

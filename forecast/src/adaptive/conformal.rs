@@ -1,0 +1,225 @@
+//! Quantiles from past errors.
+//!
+//! At each distance, errors of past forecasts are kept in order, newer ones counting more, and a quantile of the next error is a weighted quantile of those
+//! (Vovk, Gammerman, Shafer, "Algorithmic Learning in a Random World", 2005; weights: Barber, Candes, Ramdas, Tibshirani, "Conformal prediction beyond
+//! exchangeability", Annals of Statistics 51(2), 2023). Two things make them follow a change of regime:
+//! - **Local scale.** Errors are kept divided by the scale at their origin and given back times the scale now (Lei, G'Sell, Rinaldo, Tibshirani, Wasserman,
+//!   "Distribution-free predictive inference for regression", JASA 113, 2018, section 5.2). The scale is the square root of how large errors of the last hours were,
+//!   relative to what is usual at their distance, and upward and downward errors have one each: a level that rises widens the upper quantiles alone. It grows with the
+//!   square root of the forecast too.
+//! - **Tracking.** Each quantile moves up a little when it was exceeded and down when it was not, so that in the long run it covers what it says (Gibbs and Candes,
+//!   "Adaptive conformal inference under distribution shift", NeurIPS 2021; in the units of the error as in Angelopoulos, Candes, Tibshirani, "Conformal PID control for
+//!   time series prediction", NeurIPS 2023). The median is left alone and tails move most.
+
+use serde::{Deserialize, Serialize};
+
+/// Levels whose coverage is followed; those between are interpolated.
+pub(crate) const GRID: [f64; 9] = [0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99];
+/// Rate of tracking at levels 0.1 and 0.9, in units of the mean error.
+const RATE: f64 = 1e-3;
+/// Errors beyond this many times the usual one say no more than that.
+const CAP: f64 = 10.0;
+/// The least a scale can be.
+const LEAST: f64 = 0.05;
+/// Days after which an error counts half, and after which it is dropped.
+const HALF_LIFE_DAYS: f64 = 7.0;
+const DROP_DAYS: usize = 14;
+/// Fewer errors than this at a distance, and it borrows those of a shorter one.
+const ENOUGH: usize = 20;
+
+/// Scales of downward and upward errors.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Scale {
+    down: f64,
+    up: f64,
+}
+
+/// A forecast whose error has come.
+pub(crate) struct Made<'a> {
+    pub point: f64,
+    /// How much larger its errors are for its size alone.
+    pub size: f64,
+    /// How large errors were when it was made.
+    pub scale: Scale,
+    /// The scaled quantiles it gave.
+    pub given: &'a [f64; GRID.len()],
+}
+
+impl Scale {
+    /// Errors as they are.
+    pub const ONE: Scale = Scale { down: 1.0, up: 1.0 };
+
+    fn of(self, error: f64) -> f64 {
+        if error > 0.0 { self.up } else { self.down }
+    }
+}
+
+/// Past errors by distance.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Conformal {
+    tracks: Vec<Track>,
+    /// Running mean of relative errors downward, upward, and its weight.
+    recent: [f64; 3],
+    recent_keep: f64,
+    usual_keep: f64,
+    /// Steps after which an error counts half.
+    half_life: f64,
+    day: usize,
+    /// A forecast this large has scale 1.
+    unit: f64,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+struct Track {
+    /// Scaled errors in ascending order.
+    errors: Vec<Past>,
+    /// Sum and weight of absolute errors.
+    usual: [f64; 2],
+    /// Corrections of the levels of the grid.
+    shift: [f64; GRID.len()],
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+struct Past {
+    error: f64,
+    /// Relative to an error at the beginning of the present day.
+    weight: f64,
+    at: usize,
+}
+
+impl Conformal {
+    /// Nothing known yet of `tracks` distances of a load of size `mean`, `day` steps a day.
+    pub fn new(tracks: usize, day: usize, mean: f64) -> Self {
+        let half = |steps: f64| 0.5_f64.powf(1.0 / steps);
+        let day_steps = day as f64;
+        Self {
+            tracks: vec![Track::default(); tracks],
+            recent: [1.0, 1.0, 1.0],
+            recent_keep: half(6.0 / 24.0 * day_steps),
+            usual_keep: half(7.0 * day_steps),
+            half_life: HALF_LIFE_DAYS * day_steps,
+            day,
+            unit: if mean > 0.0 { mean } else { 1.0 },
+        }
+    }
+
+    /// How large errors are now.
+    pub fn scale(&self) -> Scale {
+        let scale = |sum: f64| (sum / self.recent[2]).max(LEAST).sqrt();
+        Scale { down: scale(self.recent[0]), up: scale(self.recent[1]) }
+    }
+
+    /// The scale of a forecast of `point`.
+    pub fn size(&self, point: f64) -> f64 {
+        ((point.max(0.0) + 0.1 * self.unit) / (1.1 * self.unit)).sqrt()
+    }
+
+    /// Scaled quantiles of the grid for `track`, to be remembered until the error comes.
+    pub fn give(&self, track: usize) -> [f64; GRID.len()] {
+        let mut given = [0.0; GRID.len()];
+        self.quantiles(track, &GRID, &mut given);
+        given
+    }
+
+    /// Learns that `y` came, and keeps the error if told to; gives how large it was relative to what is usual there.
+    pub fn learn(&mut self, track: usize, now: usize, keep: bool, made: &Made, y: f64) -> Option<f64> {
+        let error = (y - made.point) / made.size;
+        let scaled = error / made.scale.of(error);
+        let track = &mut self.tracks[track];
+        let [sum, weight] = track.usual;
+        let usual = if weight > 0.0 { sum / weight } else { 0.0 };
+        track.usual = [sum + error.abs(), weight + 1.0];
+        for ((shift, level), given) in track.shift.iter_mut().zip(GRID).zip(made.given) {
+            let rate = RATE * ((level - 0.5).abs() / 0.4).powi(4);
+            let covered = if scaled <= *given { 1.0 } else { 0.0 };
+            *shift += rate * usual * (level - covered);
+        }
+        if keep && scaled.is_finite() {
+            let weight = 2.0_f64.powf((now % self.day) as f64 / self.half_life);
+            let place = track.errors.partition_point(|past| past.error < scaled);
+            track.errors.insert(place, Past { error: scaled, weight, at: now });
+        }
+        (usual > 0.0).then(|| (error / usual).clamp(-CAP, CAP))
+    }
+
+    /// A step has passed, in which errors had these relative sizes: sums downward and upward, and their number.
+    pub fn pass(&mut self, now: usize, [down, up, count]: [f64; 3]) {
+        for track in &mut self.tracks {
+            track.usual = track.usual.map(|sum| sum * self.usual_keep);
+        }
+        if count > 0.0 {
+            // Half of the errors go either way, so that both means are 1 in quiet times.
+            for (recent, new) in self.recent.iter_mut().zip([2.0 * down / count, 2.0 * up / count, 1.0]) {
+                *recent = self.recent_keep * *recent + (1.0 - self.recent_keep) * new;
+            }
+        }
+        if now.is_multiple_of(self.day) {
+            let day_older = 2.0_f64.powf(-(self.day as f64) / self.half_life);
+            for track in &mut self.tracks {
+                track.errors.retain(|past| past.at + DROP_DAYS * self.day > now);
+                for past in &mut track.errors {
+                    past.weight *= day_older;
+                }
+            }
+        }
+    }
+
+    /// Scaled quantiles at ascending `levels`.
+    pub fn quantiles(&self, track: usize, levels: &[f64], out: &mut [f64]) {
+        let track = &self.tracks[track];
+        let source = self.source(track);
+        let errors = &source.errors;
+        if errors.is_empty() {
+            return out.fill(0.0);
+        }
+        let total: f64 = errors.iter().map(|past| past.weight).sum();
+        let (mut below, mut index) = (0.0, 0);
+        for (out, &level) in out.iter_mut().zip(levels) {
+            let target = level * total;
+            while index + 1 < errors.len() && below + 0.5 * errors[index].weight < target {
+                below += errors[index].weight;
+                index += 1;
+            }
+            let here = errors[index].error;
+            let quantile = match index.checked_sub(1).map(|before| &errors[before]) {
+                None => here,
+                Some(before) => {
+                    let from = below - 0.5 * before.weight;
+                    let to = below + 0.5 * errors[index].weight;
+                    before.error + (here - before.error) * ((target - from) / (to - from)).clamp(0.0, 1.0)
+                }
+            };
+            *out = quantile + track.shift_at(level);
+        }
+    }
+
+    /// A forecast with scaled quantile `quantile`, in the unit of the series.
+    pub fn restore(&self, point: f64, quantile: f64, scale: Scale) -> f64 {
+        point + quantile * scale.of(quantile) * self.size(point)
+    }
+
+    /// The track itself, or the nearest shorter distance with enough errors.
+    fn source<'a>(&'a self, track: &'a Track) -> &'a Track {
+        if track.errors.len() >= ENOUGH {
+            return track;
+        }
+        let index = self.tracks.iter().position(|other| std::ptr::eq(other, track)).unwrap_or(0);
+        self.tracks[..index].iter().rev().find(|track| track.errors.len() >= ENOUGH).unwrap_or(track)
+    }
+}
+
+impl Track {
+    /// Correction of any level: interpolated in the grid, constant beyond.
+    fn shift_at(&self, level: f64) -> f64 {
+        let above = GRID.partition_point(|&grid| grid < level);
+        match above {
+            0 => self.shift[0],
+            above if above == GRID.len() => self.shift[GRID.len() - 1],
+            above => {
+                let (low, high) = (GRID[above - 1], GRID[above]);
+                let part = (level - low) / (high - low);
+                self.shift[above - 1] + part * (self.shift[above] - self.shift[above - 1])
+            }
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! The default forecaster: many cheap models, weighed by how they did lately, with quantiles from how the whole did lately.
+//!
+//! - **Point.** The weighted median of its models' paths. A model's weight is `(1 / MAE)^2` of its own past forecasts, by how far ahead they looked, half
+//!   forgotten after a day ([`weights`]). The median, and not the mean, because one model that is badly wrong must not move it.
+//! - **Quantiles.** Conformal: the point plus a weighted quantile of past errors at that distance, each divided by how large errors were when it was made and
+//!   multiplied by how large they are now, upwards and downwards apart; tails follow their own coverage ([`conformal`]).
+//! - **Online.** Every past forecast used for either was made without knowing what came: the fit plays the last week of its series through [`Predict::update`].
+//!
+//! One model alone is the same thing with a list of one, so every [`Model`] has quantiles.
+
+mod conformal;
+mod state;
+mod weights;
+mod window;
+
+use serde::{Deserialize, Serialize};
+
+use crate::history::History;
+use crate::models::Seasons;
+use crate::{Fit, FitError, Model, Predict, Series};
+
+pub use state::FittedAdaptive;
+
+/// Settings of the default forecaster: there is nothing to tune but the seasons.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Adaptive {
+    /// Steps in a day, at least 1.
+    pub day_steps: usize,
+    /// Steps in a week, at least as many.
+    pub week_steps: usize,
+    /// Farthest step its errors are learnt for; farther ones repeat its width. At least 1.
+    pub horizon_steps: usize,
+    /// The models weighed.
+    pub models: Vec<Model>,
+    /// Windows ahead whose maximum is forecast too: `(first step, steps)`, the first step counted from 0.
+    pub windows: Vec<(usize, usize)>,
+}
+
+/// Days of the series that are played again at a fit, to learn weights and errors.
+const REPLAY_DAYS: usize = 7;
+/// Days that are needed before that, to fit the models.
+const FIT_DAYS: usize = 3;
+/// Weeks of values kept.
+const KEEP_WEEKS: usize = 26;
+
+impl Adaptive {
+    /// All models, for a series with `day_steps` steps a day: a horizon of one day.
+    pub fn daily(day_steps: usize) -> Self {
+        Self {
+            day_steps,
+            week_steps: 7 * day_steps,
+            horizon_steps: day_steps,
+            models: Model::ALL.to_vec(),
+            windows: vec![],
+        }
+    }
+
+    /// One model alone.
+    pub fn single(model: Model, day_steps: usize) -> Self {
+        Self { models: vec![model], ..Self::daily(day_steps) }
+    }
+
+    /// The same, learning also the maximum over `steps` steps from the `first` one ahead on, counted from 0.
+    #[must_use]
+    pub fn with_window(mut self, first: usize, steps: usize) -> Self {
+        self.windows.push((first, steps));
+        self
+    }
+
+    fn seasons(&self) -> Seasons {
+        let day = self.day_steps.max(1);
+        Seasons { day, week: self.week_steps.max(day), horizon: self.horizon_steps.max(1) }
+    }
+}
+
+impl Fit for Adaptive {
+    type Fitted = FittedAdaptive;
+
+    fn fit(&self, series: &Series) -> Result<FittedAdaptive, FitError> {
+        if self.day_steps == 0 {
+            return Err(FitError::SeasonEmpty);
+        }
+        if series.observed_len() == 0 {
+            return Err(FitError::NothingObserved { len: series.len() });
+        }
+        let seasons = self.seasons();
+        let enough = (FIT_DAYS * seasons.day).min(series.len() / 2);
+        let start = series.len().saturating_sub(REPLAY_DAYS * seasons.day).max(enough);
+        let mut past = History::new(seasons.day, seasons.week, KEEP_WEEKS * seasons.week);
+        let values = series.values();
+        for &value in values.iter().take(start) {
+            past.push(state::bounded(value));
+        }
+        let members = self.models.iter().map(|model| model.member(seasons)).collect();
+        let mut fitted = FittedAdaptive::new(past, members, seasons, &self.windows);
+        fitted.refresh();
+        for (index, &value) in values.iter().enumerate().skip(start) {
+            if index > start && (index - start).is_multiple_of(seasons.day) {
+                fitted.refresh();
+            }
+            fitted.update(&[value]);
+        }
+        if (series.len() - start).is_multiple_of(seasons.day) {
+            fitted.refresh();
+        }
+        Ok(fitted)
+    }
+}

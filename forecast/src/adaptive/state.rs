@@ -1,0 +1,249 @@
+//! The default forecaster at work.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+
+use serde::{Deserialize, Serialize};
+
+use super::conformal::{Conformal, GRID, Made, Scale};
+use super::weights::{Weights, distance, weighted_median};
+use super::window::{self, Peak};
+use crate::history::History;
+use crate::models::{Member, Path, Seasons};
+use crate::{Forecast, Horizon, Predict, check_levels};
+
+/// A fitted [`Adaptive`](super::Adaptive) forecaster, which knows its series up to now. Its serde form is a complete snapshot.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct FittedAdaptive {
+    past: History,
+    members: Vec<Member>,
+    horizon: usize,
+    /// Steps between two forecasts whose errors are learnt from.
+    stride: usize,
+    /// Whether no value was ever negative: then no forecast is.
+    nonnegative: bool,
+    windows: Vec<Range<usize>>,
+    weights: Weights,
+    conformal: Conformal,
+    /// Forecasts of which something is still to come, oldest first.
+    pending: VecDeque<Pending>,
+}
+
+/// A past forecast.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct Pending {
+    origin: usize,
+    /// One row a step, one column a model.
+    paths: Vec<f64>,
+    point: Vec<f64>,
+    scale: Scale,
+    /// Scaled quantiles of the grid, by track.
+    given: Vec<[f64; GRID.len()]>,
+    peaks: Vec<Peak>,
+}
+
+/// Forecasts a day whose errors are learnt from.
+const FORECASTS_A_DAY: usize = 12;
+/// A load beyond this is taken as this, so that squares of it are still numbers.
+const LARGEST: f64 = 1e100;
+
+/// A load that can be squared; a gap stays one.
+pub(super) fn bounded(load: f64) -> f64 {
+    if load.is_finite() { load.clamp(-LARGEST, LARGEST) } else { f64::NAN }
+}
+
+impl FittedAdaptive {
+    pub(super) fn new(past: History, members: Vec<Member>, seasons: Seasons, windows: &[(usize, usize)]) -> Self {
+        let Seasons { day, horizon, .. } = seasons;
+        let known = past.values();
+        let mean = known.iter().map(|y| y.abs()).sum::<f64>() / known.len().max(1) as f64;
+        let windows: Vec<Range<usize>> =
+            windows.iter().map(|&(first, steps)| first.min(horizon - 1)..(first + steps.max(1)).min(horizon)).collect();
+        Self {
+            nonnegative: known.iter().all(|&y| y >= 0.0),
+            horizon,
+            stride: (day / FORECASTS_A_DAY).max(1),
+            weights: Weights::new(members.len(), horizon, day as f64),
+            conformal: Conformal::new(distance(horizon - 1) + 1 + windows.len(), day, mean),
+            windows,
+            members,
+            past,
+            pending: VecDeque::new(),
+        }
+    }
+
+    /// Quantiles at ascending `levels` of the largest value in window number `window` of the settings.
+    ///
+    /// `None` when there is no such window.
+    ///
+    /// # Panics
+    /// When the levels do not pass [`check_levels`].
+    pub fn peak(&self, window: usize, levels: &[f64]) -> Option<Vec<f64>> {
+        if let Err(error) = check_levels(levels) {
+            panic!("quantile levels have to be checked before predicting: {error}");
+        }
+        let range = self.windows.get(window)?;
+        let point = window::largest(&self.point(self.horizon), range);
+        let mut quantiles = vec![0.0; levels.len()];
+        self.conformal.quantiles(self.distances() + window, levels, &mut quantiles);
+        for quantile in &mut quantiles {
+            *quantile = self.floor(point + *quantile);
+        }
+        quantiles.sort_by(f64::total_cmp);
+        Some(quantiles)
+    }
+
+    /// Steps seen so far, gaps included.
+    pub fn steps_seen(&self) -> usize {
+        self.past.len()
+    }
+
+    /// The weighted median of the models, before past errors correct it: `steps` values.
+    pub fn uncorrected(&self, steps: usize) -> Vec<f64> {
+        self.point(steps)
+    }
+
+    /// The next `steps` values of each model: one row a step.
+    fn paths(&self, steps: usize) -> Vec<f64> {
+        let models = self.members.len();
+        let mut rows = vec![0.0; steps * models];
+        let mut path = vec![0.0; steps];
+        for (column, member) in self.members.iter().enumerate() {
+            member.path(&self.past, &mut path);
+            for (row, &value) in rows.chunks_exact_mut(models).zip(&path) {
+                row[column] = self.floor(value);
+            }
+        }
+        rows
+    }
+
+    /// Weighted medians of rows of paths.
+    fn combine(&self, rows: &[f64]) -> Vec<f64> {
+        let models = self.members.len();
+        let mut weights = vec![0.0; models];
+        let mut pairs = vec![(0.0, 0.0); models];
+        let mut weighed = None;
+        let combined = rows.chunks_exact(models.max(1)).enumerate().map(|(step, row)| {
+            let distance = distance(step.min(self.horizon - 1));
+            if weighed != Some(distance) {
+                self.weights.at(distance, &mut weights);
+                weighed = Some(distance);
+            }
+            for ((pair, &value), &weight) in pairs.iter_mut().zip(row).zip(&weights) {
+                *pair = (value, weight);
+            }
+            weighted_median(&mut pairs)
+        });
+        combined.collect()
+    }
+
+    fn point(&self, steps: usize) -> Vec<f64> {
+        if self.members.is_empty() { vec![self.past.lag(1); steps] } else { self.combine(&self.paths(steps)) }
+    }
+
+    /// No less than a load can be, and no number that is none.
+    fn floor(&self, value: f64) -> f64 {
+        let value = if value.is_nan() { self.past.lag(1) } else { value.clamp(-2.0 * LARGEST, 2.0 * LARGEST) };
+        if self.nonnegative { value.max(0.0) } else { value }
+    }
+
+    fn distances(&self) -> usize {
+        distance(self.horizon - 1) + 1
+    }
+
+    /// Makes a forecast to learn from.
+    fn issue(&mut self) {
+        let paths = self.paths(self.horizon);
+        let point = if self.members.is_empty() { self.point(self.horizon) } else { self.combine(&paths) };
+        let tracks = self.distances() + self.windows.len();
+        self.pending.push_back(Pending {
+            origin: self.past.len(),
+            paths,
+            point,
+            scale: self.conformal.scale(),
+            given: (0..tracks).map(|track| self.conformal.give(track)).collect(),
+            peaks: self.windows.iter().map(|_| Peak::new()).collect(),
+        });
+    }
+
+    /// Learns from what came now.
+    fn settle(&mut self, y: Option<f64>) {
+        let now = self.past.len();
+        let (models, distances) = (self.members.len(), self.distances());
+        let mut recent = [0.0; 3];
+        let mut of_distance = [0; usize::BITS as usize];
+        self.weights.forget();
+        for pending in &mut self.pending {
+            let step = now - pending.origin;
+            for (number, (peak, window)) in pending.peaks.iter_mut().zip(&self.windows).enumerate() {
+                if let Some(largest) = peak.watch(window, step, y) {
+                    let track = distances + number;
+                    let point = window::largest(&pending.point, window);
+                    // Bursts do not announce themselves: for the maximum, errors as they are serve better than scaled ones.
+                    let made = Made { point, size: 1.0, scale: Scale::ONE, given: &pending.given[track] };
+                    self.conformal.learn(track, now, true, &made, largest);
+                }
+            }
+            let Some(y) = y else { continue };
+            let track = distance(step);
+            let row = &pending.paths[step * models..(step + 1) * models];
+            self.weights.learn(track, row.iter().map(|path| y - path));
+            let number = of_distance[track];
+            of_distance[track] += 1;
+            // Of the forecasts that look equally far, the error of one is kept, each in its turn: neighbours say the same.
+            let keep = number == now % ((1 << track) / self.stride).max(1);
+            let point = pending.point[step];
+            let size = self.conformal.size(point);
+            let made = Made { point, size, scale: pending.scale, given: &pending.given[track] };
+            if let Some(relative) = self.conformal.learn(track, now, keep, &made, y) {
+                recent[usize::from(relative > 0.0)] += relative.abs();
+                recent[2] += 1.0;
+            }
+        }
+        self.conformal.pass(now, recent);
+        while self.pending.front().is_some_and(|pending| now + 1 >= pending.origin + self.horizon) {
+            self.pending.pop_front();
+        }
+    }
+}
+
+impl Predict for FittedAdaptive {
+    fn predict(&self, horizon: Horizon, levels: &[f64]) -> Forecast {
+        let (all, _) = crate::forecast::with_median(levels);
+        let steps = horizon.get();
+        let point = self.point(steps);
+        let scale = self.conformal.scale();
+        let width = all.len();
+        let mut scaled = vec![0.0; self.distances() * width];
+        for (track, row) in scaled.chunks_exact_mut(width).enumerate() {
+            self.conformal.quantiles(track, &all, row);
+        }
+        Forecast::from_quantiles(horizon, levels, |step, level| {
+            let column = all.partition_point(|&other| other < level);
+            let track = distance(step.min(self.horizon - 1));
+            self.floor(self.conformal.restore(point[step], scaled[track * width + column], scale))
+        })
+    }
+
+    fn update(&mut self, values: &[f64]) {
+        for &value in values {
+            if self.past.len().is_multiple_of(self.stride) {
+                self.issue();
+            }
+            let value = bounded(value);
+            let y = value.is_finite().then_some(value);
+            self.nonnegative &= y.is_none_or(|y| y >= 0.0);
+            self.settle(y);
+            self.past.push(value);
+            for member in &mut self.members {
+                member.push(&self.past);
+            }
+        }
+    }
+
+    fn refresh(&mut self) {
+        for member in &mut self.members {
+            member.refit(&self.past);
+        }
+    }
+}

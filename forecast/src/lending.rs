@@ -1,0 +1,192 @@
+//! How many idle accelerators can be lent, and what a forecast is worth for that.
+//!
+//! At an origin the lender keeps `R` of `C` accelerators for a lease that starts `lead` steps later and lasts `lease` steps; the rest is lent. A step of the lease in which
+//! the load needs more than `R` is violated. What decides is a quantile of the *largest* load of the lease ([`FittedAdaptive::peak`](crate::FittedAdaptive::peak)). Which quantile:
+//! - **Newsvendor.** With a lent accelerator-hour worth `value` and a missing one costing `cost`, the level is `cost / (cost + value)`
+//!   (Arrow, Harris, Marschak, "Optimal inventory policy", Econometrica 19(3), 1951).
+//! - **Control.** Nobody knows the true cost of a missed objective, but many know the share of violated steps they accept. [`Control`] keeps a margin on
+//!   top of a quantile that grows with each violation and shrinks without, so that the long-run share is what was asked for whatever the load does
+//!   (Gibbs and Candes, "Adaptive conformal inference under distribution shift", NeurIPS 2021, applied to the violation itself).
+
+use serde::{Deserialize, Serialize};
+
+/// The level of the quantile to keep when a lent accelerator is worth `value` and a missing one costs `cost`, in any one unit.
+pub fn newsvendor_level(value: f64, cost: f64) -> f64 {
+    if value + cost > 0.0 { (cost / (cost + value)).clamp(0.0, 1.0) } else { 1.0 }
+}
+
+/// Accelerators that serve load.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Fleet {
+    /// How many there are.
+    pub accelerators: u32,
+    /// Load that one of them serves, in the unit of the series; above 0.
+    pub load_per_accelerator: f64,
+}
+
+impl Fleet {
+    /// Accelerators that `load` needs, not more than there are.
+    pub fn need(&self, load: f64) -> u32 {
+        let need = (load / self.load_per_accelerator).ceil();
+        // `as` saturates: nothing below 0 and nothing, for a load that is no number, above all of them.
+        if need.is_nan() { self.accelerators } else { (need as u32).min(self.accelerators) }
+    }
+}
+
+/// A lease: it starts `lead` steps after the decision and lasts `steps`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Lease {
+    /// Steps from the decision to the lease.
+    pub lead: usize,
+    /// Steps of the lease, at least 1.
+    pub steps: usize,
+}
+
+/// A margin that keeps the share of violated steps at a target.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Control {
+    /// Share of steps that may be violated.
+    pub target: f64,
+    /// How much the margin grows when a whole lease is violated.
+    pub rate: f64,
+    /// The margin now, a fraction of the quantile it is put on; it may be negative.
+    pub margin: f64,
+}
+
+/// The margin never takes more than this part of the quantile away, nor more than so many times it on top.
+const MARGINS: (f64, f64) = (-0.5, 3.0);
+
+impl Control {
+    /// No margin yet.
+    pub fn new(target: f64, rate: f64) -> Self {
+        Self { target, rate, margin: 0.0 }
+    }
+
+    /// The load to keep room for, given a quantile of the largest load.
+    pub fn guarded(&self, quantile: f64) -> f64 {
+        quantile * (1.0 + self.margin)
+    }
+
+    /// A lease is over, of which this share of steps was violated.
+    pub fn observe(&mut self, violated: f64) {
+        self.margin = (self.margin + self.rate * (violated - self.target)).clamp(MARGINS.0, MARGINS.1);
+    }
+}
+
+/// One decision of a lender, with what came.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Loan {
+    /// Step of the decision.
+    pub origin: usize,
+    /// Accelerators kept.
+    pub kept: u32,
+    /// Measured steps of the lease.
+    pub steps: usize,
+    /// Those that needed more than was kept.
+    pub violated: usize,
+    /// Accelerators missing, summed over the steps.
+    pub missing: u64,
+    /// Accelerators needed, summed over the steps.
+    pub needed: u64,
+}
+
+impl Loan {
+    /// What came of keeping `kept` at `origin`; `load` has gaps as NaN.
+    pub fn settle(fleet: &Fleet, lease: &Lease, origin: usize, kept: u32, load: &[f64]) -> Self {
+        let mut loan = Self { origin, kept, steps: 0, violated: 0, missing: 0, needed: 0 };
+        let start = (origin + lease.lead).min(load.len());
+        let end = (start + lease.steps).min(load.len());
+        for load in load[start..end].iter().filter(|load| !load.is_nan()) {
+            let need = fleet.need(*load);
+            loan.steps += 1;
+            loan.needed += u64::from(need);
+            if need > kept {
+                loan.violated += 1;
+                loan.missing += u64::from(need - kept);
+            }
+        }
+        loan
+    }
+
+    /// Share of its steps that were violated.
+    pub fn violated_share(&self) -> f64 {
+        if self.steps == 0 { 0.0 } else { self.violated as f64 / self.steps as f64 }
+    }
+}
+
+/// Loans taken together.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct LendingScore {
+    /// Mean share of the fleet that was lent.
+    pub lent: f64,
+    /// Share of measured steps that were violated.
+    pub violated: f64,
+    /// Accelerators missing relative to those needed.
+    pub shortfall: f64,
+    /// Mean change of what is lent from one decision to the next, relative to the fleet.
+    pub churn: f64,
+}
+
+impl LendingScore {
+    /// Scores decisions in their order; all zeros without any.
+    pub fn of(fleet: &Fleet, loans: &[Loan]) -> Self {
+        let ratio = |a: f64, b: f64| if b > 0.0 { a / b } else { 0.0 };
+        let sum = |of: fn(&Loan) -> u64| loans.iter().map(of).sum::<u64>() as f64;
+        let all = f64::from(fleet.accelerators);
+        let count = loans.len() as f64;
+        let changes: u64 = loans.windows(2).map(|pair| u64::from(pair[0].kept.abs_diff(pair[1].kept))).sum();
+        Self {
+            lent: ratio(loans.iter().map(|loan| all - f64::from(loan.kept)).sum(), all * count),
+            violated: ratio(sum(|loan| loan.violated as u64), sum(|loan| loan.steps as u64)),
+            shortfall: ratio(sum(|loan| loan.missing), sum(|loan| loan.needed)),
+            churn: ratio(changes as f64, all * (count - 1.0)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FLEET: Fleet = Fleet { accelerators: 10, load_per_accelerator: 2.0 };
+
+    #[test]
+    fn hand_worked_loans() {
+        let lease = Lease { lead: 1, steps: 3 };
+        // Kept 3 of 10; the lease sees 6, a gap and 9, which need 3 and 5.
+        let first = Loan::settle(&FLEET, &lease, 0, 3, &[99.0, 6.0, f64::NAN, 9.0, 99.0]);
+        assert_eq!((first.steps, first.violated, first.missing, first.needed), (2, 1, 2, 8));
+        let second = Loan::settle(&FLEET, &lease, 1, 5, &[0.0, 0.0, 1.0, 1.0]);
+        assert_eq!((second.steps, second.violated), (2, 0));
+        let score = LendingScore::of(&FLEET, &[first, second]);
+        assert_eq!((score.lent, score.violated, score.shortfall, score.churn), (0.6, 0.25, 0.2, 0.2));
+    }
+
+    #[test]
+    fn a_need_is_rounded_up_and_bounded() {
+        assert_eq!([0.0, 0.1, 2.0, 2.1, 1e9, -5.0, f64::NAN].map(|load| FLEET.need(load)), [0, 1, 1, 2, 10, 0, 10]);
+    }
+
+    #[test]
+    fn dear_misses_keep_more() {
+        assert_eq!(newsvendor_level(1.0, 99.0), 0.99);
+        assert_eq!(newsvendor_level(0.0, 0.0), 1.0);
+    }
+
+    #[test]
+    fn the_margin_settles_where_the_target_is_met() {
+        let mut control = Control::new(0.1, 0.2);
+        let mut violated = 0;
+        for step in 0..2_000_u32 {
+            // Uniform loads in (0, 2) against a quantile of 1.
+            let load = f64::from(step * 7_919 % 1_000) / 500.0;
+            let miss = load > control.guarded(1.0);
+            violated += u32::from(miss);
+            control.observe(f64::from(u8::from(miss)));
+        }
+        assert!((f64::from(violated) / 2_000.0 - 0.1).abs() < 0.02, "{violated}");
+    }
+}

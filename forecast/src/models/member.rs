@@ -1,0 +1,173 @@
+//! The models by name.
+
+use serde::{Deserialize, Serialize};
+
+use super::direct_ridge::DirectRidge;
+use super::fourier_ar::FourierAr;
+use super::holt_winters::HoltWinters;
+use super::level_naive::LevelNaive;
+use super::logged::Logged;
+use super::nlinear::NLinear;
+use super::profile::Profile;
+use super::repeat::Repeat;
+use super::{Path, Seasons};
+use crate::history::History;
+
+/// A model of the path by name; each file of `models` has its formula and source.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Model {
+    /// The last value.
+    Naive,
+    /// As it was a day ago.
+    Day,
+    /// As it was a week ago.
+    Week,
+    /// As a day ago, level corrected.
+    LevelDay,
+    /// As a week ago, level corrected.
+    LevelWeek,
+    /// Damped additive Holt-Winters.
+    HoltWinters,
+    /// The same of the logarithm.
+    LogHoltWinters,
+    /// One ridge regression a horizon.
+    DirectRidge,
+    /// The same of the logarithm.
+    LogDirectRidge,
+    /// Fourier series with autoregressive errors.
+    FourierAr,
+    /// The same of the logarithm.
+    LogFourierAr,
+    /// Median shape of the day.
+    Profile,
+    /// Median shape of the week.
+    WeekProfile,
+    /// Closed-form NLinear of two days.
+    Nlinear,
+}
+
+impl Model {
+    /// All of them: the members of the default forecaster.
+    pub const ALL: [Model; 14] = [
+        Model::Naive,
+        Model::Day,
+        Model::Week,
+        Model::LevelDay,
+        Model::LevelWeek,
+        Model::HoltWinters,
+        Model::LogHoltWinters,
+        Model::DirectRidge,
+        Model::LogDirectRidge,
+        Model::FourierAr,
+        Model::LogFourierAr,
+        Model::Profile,
+        Model::WeekProfile,
+        Model::Nlinear,
+    ];
+
+    /// Its name in files and tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Model::Naive => "naive",
+            Model::Day => "day",
+            Model::Week => "week",
+            Model::LevelDay => "level_day",
+            Model::LevelWeek => "level_week",
+            Model::HoltWinters => "holt_winters",
+            Model::LogHoltWinters => "log_holt_winters",
+            Model::DirectRidge => "direct_ridge",
+            Model::LogDirectRidge => "log_direct_ridge",
+            Model::FourierAr => "fourier_ar",
+            Model::LogFourierAr => "log_fourier_ar",
+            Model::Profile => "profile",
+            Model::WeekProfile => "week_profile",
+            Model::Nlinear => "nlinear",
+        }
+    }
+
+    /// The model before it has seen anything.
+    pub(crate) fn member(self, Seasons { day, week, horizon }: Seasons) -> Member {
+        let ridge = || DirectRidge::new(horizon, RIDGE, half_life(RIDGE_DAYS * day));
+        let fourier = || FourierAr::new(day, PAIRS, (FOURIER_DAYS * day) as f64);
+        match self {
+            Model::Naive => Member::Repeat(Repeat::new(1)),
+            Model::Day => Member::Repeat(Repeat::new(day)),
+            Model::Week => Member::Repeat(Repeat::new(week)),
+            Model::LevelDay => Member::LevelNaive(LevelNaive::new(day, horizon)),
+            Model::LevelWeek => Member::LevelNaive(LevelNaive::new(week, horizon)),
+            Model::HoltWinters => Member::HoltWinters(HoltWinters::new(day)),
+            Model::LogHoltWinters => Member::LogHoltWinters(Logged::new(HoltWinters::new(day))),
+            Model::DirectRidge => Member::DirectRidge(ridge()),
+            Model::LogDirectRidge => Member::LogDirectRidge(Logged::new(ridge())),
+            Model::FourierAr => Member::FourierAr(fourier()),
+            Model::LogFourierAr => Member::LogFourierAr(Logged::new(fourier())),
+            Model::Profile => Member::Profile(Profile::new(day, 7, 2, CARRY)),
+            Model::WeekProfile => Member::Profile(Profile::new(week, 4, 1, CARRY)),
+            Model::Nlinear => Member::NLinear(NLinear::new(2 * day, horizon)),
+        }
+    }
+}
+
+/// Penalty of the direct regressions, relative to the diagonal of `X'X`.
+const RIDGE: f64 = 1e-3;
+/// Days after which a row of the direct regressions counts half.
+const RIDGE_DAYS: usize = 14;
+/// Days after which a value counts half in the Fourier regression.
+const FOURIER_DAYS: usize = 7;
+/// Pairs of sine and cosine on the day.
+const PAIRS: usize = 6;
+/// What is left of a profile's last deviation one step later.
+const CARRY: f64 = 0.9;
+
+/// The weight of a value one step older than another.
+fn half_life(steps: usize) -> f64 {
+    0.5_f64.powf(1.0 / steps.max(1) as f64)
+}
+
+/// A fitted model of any kind.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) enum Member {
+    Repeat(Repeat),
+    LevelNaive(LevelNaive),
+    HoltWinters(HoltWinters),
+    LogHoltWinters(Logged<HoltWinters>),
+    DirectRidge(DirectRidge),
+    LogDirectRidge(Logged<DirectRidge>),
+    FourierAr(FourierAr),
+    LogFourierAr(Logged<FourierAr>),
+    Profile(Profile),
+    NLinear(NLinear),
+}
+
+macro_rules! each {
+    ($member:expr, $model:ident => $call:expr) => {
+        match $member {
+            Member::Repeat($model) => $call,
+            Member::LevelNaive($model) => $call,
+            Member::HoltWinters($model) => $call,
+            Member::LogHoltWinters($model) => $call,
+            Member::DirectRidge($model) => $call,
+            Member::LogDirectRidge($model) => $call,
+            Member::FourierAr($model) => $call,
+            Member::LogFourierAr($model) => $call,
+            Member::Profile($model) => $call,
+            Member::NLinear($model) => $call,
+        }
+    };
+}
+
+impl Path for Member {
+    fn refit(&mut self, past: &History) {
+        each!(self, model => model.refit(past));
+    }
+
+    fn push(&mut self, past: &History) {
+        each!(self, model => model.push(past));
+    }
+
+    fn path(&self, past: &History, out: &mut [f64]) {
+        each!(self, model => model.path(past, out));
+    }
+}
