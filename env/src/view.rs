@@ -152,7 +152,7 @@ impl<'a> ClusterView<'a> {
     where
         'a: 'b,
     {
-        ClusterView { cluster: &part.cluster, free: &part.free, ids: &part.jobs, ..*self }
+        ClusterView { cluster: &part.cluster, free: &part.free, idle: &part.free, ids: &part.jobs, ..*self }
     }
 
     /// Free accelerators by node that training may take: none on servers of the inference pool that are not lent; those of free inference

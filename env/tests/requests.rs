@@ -6,7 +6,8 @@ use std::sync::Arc;
 use goodput_env::cluster::Cluster;
 use goodput_env::guard::{Guard, Violation};
 use goodput_env::job::{Elasticity, JobId, JobRequest, JobSpec, Work, Workload};
-use goodput_env::model::SwitchCost;
+use goodput_env::model::fault::{Cause, Scripted};
+use goodput_env::model::{FaultModel, SwitchCost};
 use goodput_env::placement::Placement;
 use goodput_env::plan::Plan;
 use goodput_env::policy::Policy;
@@ -242,4 +243,20 @@ fn random_loads_conserve_accelerators() {
         let work: i64 = outcome.requests.iter().map(|one| (one.finish.unwrap() - one.start.unwrap()).as_millis()).sum();
         assert_eq!(work, outcome.instance_run_millis, "what ran is what was answered");
     }
+}
+
+#[test]
+fn a_request_whose_node_fails_waits_again() {
+    let base = simulator(2, 2, vec![], &["bert"], vec![request(0, 0, 100), request(0, 10, 20)]);
+    let script = vec![Scripted { at_secs: 50.0, cause: Cause::Node, node: 0, lasts_secs: Some(500.0) }];
+    let scenario = base.scenario();
+    let options = SimOptions { faults: Some(FaultModel::scripted(script)), ..scenario.options.clone() };
+    let whole = run(Simulator::new(scenario.clone()));
+    let outcome = run(Simulator::new(Arc::new(Scenario { options, ..(**scenario).clone() })));
+    let cold = whole.requests[0].finish.unwrap() - secs(100);
+    // The second had been answered, and its instance is gone with the node: the first starts cold on the other one.
+    assert_eq!(outcome.requests[1], whole.requests[1]);
+    let first = &outcome.requests[0];
+    assert_eq!((first.start, first.finish), (Some(secs(50)), Some(secs(150) + cold)));
+    assert_eq!(first.served, Some(goodput_env::sim::Served::Cold));
 }

@@ -9,6 +9,8 @@ use std::sync::Arc;
 use goodput_env::cluster::{Cluster, Pool};
 use goodput_env::guard::Violation;
 use goodput_env::job::{JobId, JobSpec, Workload};
+use goodput_env::model::FaultModel;
+use goodput_env::model::fault::{Cause, Scripted};
 use goodput_env::placement::Placement;
 use goodput_env::plan::Plan;
 use goodput_env::service::{RateSeries, Service, ServiceId, ServingPoint, ServingProfile, Slo};
@@ -176,6 +178,37 @@ fn a_server_called_back_comes_home_at_once_with_its_last_job_or_at_its_deadline(
         assert_eq!((record.lent, record.returned, record.evictions), (1, 1, u64::from(!moves)));
         assert_eq!((record.lent_gpu_millis, record.reclaim_millis), (4000 * home, 1000 * (home - 60)));
     }
+}
+
+#[test]
+fn replicas_on_a_node_that_fails_are_gone_and_others_answer() {
+    let script = vec![
+        Scripted { at_secs: 70.0, cause: Cause::Node, node: 2, lasts_secs: Some(30.0) },
+        Scripted { at_secs: 80.0, cause: Cause::Accelerator, node: 3, lasts_secs: Some(30.0) },
+    ];
+    let services = vec![Arc::new(service(&[0.0, 10.0, 10.0]))];
+    let workload = Workload { services, ..Workload::new(Vec::new(), vec![]) };
+    let faults = Some(FaultModel::scripted(script));
+    let options = SimOptions { rounds: Rounds { period: None, on_churn: true }, faults, ..SimOptions::standard() };
+    let mut run = Simulator::new(Arc::new(Scenario::new(Arc::new(cluster()), Arc::new(workload), options, 0)));
+    run.run_until_decision().unwrap();
+    run.apply(&plan(|plan| {
+        plan.scale(WEB, 2, 3);
+        plan.scale(WEB, 3, 2);
+    }))
+    .unwrap();
+    let mut seen = Vec::new();
+    while run.run_until_decision().unwrap() == Status::Decision {
+        let view = run.view();
+        let replicas = view.service(WEB).unwrap().state.ready();
+        seen.push((run.now().as_millis() / 1000, replicas, view.idle_on(2), view.idle_on(3)));
+    }
+    // The first accelerator of node 3 was a replica's.
+    assert_eq!(seen, [(66, 5, 1, 2), (70, 2, 0, 2), (80, 1, 0, 2), (100, 1, 4, 2), (110, 1, 4, 3), (180, 1, 4, 3)]);
+    let record = &run.outcome().services[0];
+    assert_eq!(record.requests, 1_200_000_000);
+    let held: i64 = record.nodes.iter().map(|node| node.gpu_millis).sum();
+    assert_eq!((held, record.gpu_millis), (3 * 10_000 + 20_000 + 120_000, 170_000));
 }
 
 /// Random plans, refused or not: no accelerator is held twice, training and services keep to their pools, requests and accelerator time add up.

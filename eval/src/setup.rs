@@ -13,7 +13,7 @@ use std::sync::Arc;
 use goodput_datasets::synth::{Generator, SynthConfig, SynthError};
 use goodput_datasets::{Catalog, DataError, read_workload};
 use goodput_env::cluster::{Cluster, Pool};
-use goodput_env::gym::Reward;
+use goodput_env::gym::{EnvOptions, Reward};
 use goodput_env::job::Workload;
 use goodput_env::model::{Checkpointing, FaultModel, SwitchCost};
 use goodput_env::sim::{Resize, Rounds, Scenario, SimOptions};
@@ -110,6 +110,12 @@ pub struct EnvironmentConfig {
     pub horizon_secs: Option<f64>,
     /// Job slots in an observation.
     pub slots: usize,
+    /// Service slots in an observation, with actions for one replica more and one less; services beyond them keep their replicas.
+    pub service_slots: usize,
+    /// Whether a learned policy lends servers of the inference pool and calls them back.
+    pub pool_actions: bool,
+    /// Whether observations tell whose a job is.
+    pub tenant_features: bool,
     /// Reward.
     pub reward: Reward,
 }
@@ -130,6 +136,9 @@ impl Default for EnvironmentConfig {
             tie_break: TieBreak::Trace,
             horizon_secs: None,
             slots: 64,
+            service_slots: 0,
+            pool_actions: false,
+            tenant_features: false,
             reward: Reward::default(),
         }
     }
@@ -330,6 +339,17 @@ impl ClusterConfig {
 }
 
 impl EnvironmentConfig {
+    /// What learned policies see and do.
+    pub fn gym(&self) -> EnvOptions {
+        EnvOptions {
+            slots: self.slots,
+            services: self.service_slots,
+            pools: self.pool_actions,
+            tenants: self.tenant_features,
+            reward: self.reward.clone(),
+        }
+    }
+
     /// The simulator's options.
     ///
     /// # Errors
@@ -360,6 +380,9 @@ impl EnvironmentConfig {
         }
         if self.slots == 0 || self.slots > 4096 {
             return Err(value("environment.slots", self.slots.to_string(), "1 to 4096"));
+        }
+        if self.service_slots > 1024 {
+            return Err(value("environment.service_slots", self.service_slots.to_string(), "0 to 1024"));
         }
         if !(self.reward.scale_secs > 0.0 && self.reward.scale_secs.is_finite()) {
             return Err(value(

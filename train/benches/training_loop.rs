@@ -10,7 +10,7 @@ use goodput_agents::learned::fused::Fused;
 use goodput_agents::learned::gae::{GaeConfig, Trace};
 use goodput_agents::learned::learner::Learner;
 use goodput_agents::learned::ppo::{PpoConfig, PpoRates};
-use goodput_env::gym::{ClusterEnv, EnvOptions, Environment, ResetOptions, VecBuffers, VecEnv};
+use goodput_env::gym::{ClusterEnv, Environment, ResetOptions, VecBuffers, VecEnv};
 use goodput_env::seed::{Stream, rng};
 use goodput_train::config::{AgentConfig, Experiment, training_seed};
 use goodput_train::rollout::{Collect, Rollout};
@@ -27,8 +27,7 @@ fn main() {
     let Some(AgentConfig::Ppo(agent)) = &experiment.agent else { unreachable!("quickstart trains by PPO") };
     let setup = experiment.setup().expect("it is checked by a test");
     let source = Arc::new(move |seed| setup.scenario(seed));
-    let (slots, reward) = (experiment.environment.slots, experiment.environment.reward.clone());
-    let options = EnvOptions { slots, reward, ..EnvOptions::default() };
+    let options = experiment.environment.gym();
     let env = ClusterEnv::new(source, options);
     let layout = env.layout();
     let steps = agent.envs * agent.steps_per_env / ENVS;

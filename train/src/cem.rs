@@ -7,7 +7,7 @@ use goodput_agents::bundle::{Model, PolicyBundle, Provenance};
 use goodput_agents::learned::cem::Cem;
 use goodput_agents::learned::linear::Linear;
 use goodput_agents::learned::policy::LearnedPolicy;
-use goodput_env::gym::{EnvError, Layout, layout};
+use goodput_env::gym::{EnvError, Layout};
 use goodput_env::sim::Simulator;
 use goodput_eval::setup::Setup;
 use rayon::prelude::*;
@@ -43,7 +43,7 @@ pub fn train(
     hooks: &Hooks<'_>,
 ) -> Result<Trained, TrainError> {
     let setup = experiment.setup()?;
-    let layout = layout(experiment.environment.slots);
+    let layout = experiment.environment.gym().layout();
     let validation = Validation::new(experiment, &setup)?;
     let config_sha256 = dir.config_sha256()?;
     let mut state = start(experiment, agent, dir, &config_sha256, &layout)?;

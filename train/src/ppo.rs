@@ -9,7 +9,7 @@ use goodput_agents::learned::gae::{GaeConfig, Trace};
 use goodput_agents::learned::learner::Learner;
 use goodput_agents::learned::ppo::{PpoConfig, PpoRates, PpoStats};
 use goodput_agents::learned::weights::Weights;
-use goodput_env::gym::{ClusterEnv, EnvOptions, Environment};
+use goodput_env::gym::{ClusterEnv, Environment};
 use goodput_env::seed::{Stream, keyed};
 use goodput_eval::setup::Setup;
 
@@ -88,8 +88,7 @@ impl<'a> Run<'a> {
             let setup = setup.clone();
             std::sync::Arc::new(move |seed| setup.scenario(seed))
         };
-        let (slots, reward) = (experiment.environment.slots, experiment.environment.reward.clone());
-        let options = EnvOptions { slots, reward, ..EnvOptions::default() };
+        let options = experiment.environment.gym();
         let env = ClusterEnv::new(source, options);
         let mut rollout = Rollout::new(&env, agent.envs, agent.steps_per_env, experiment.seed)?;
         let threads = rayon::current_num_threads();

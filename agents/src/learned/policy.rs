@@ -1,9 +1,9 @@
 //! A learned policy at work: the same rounds, observations and masks as in training, greedy, behind the one interface that
 //! heuristics have.
 
-use goodput_env::gym::{Action, Encoder, Observation, Round};
+use goodput_env::gym::{Action, Encoder, Observation, Outlook, Round};
 use goodput_env::plan::Plan;
-use goodput_env::policy::Policy;
+use goodput_env::policy::{Policy, Scope};
 use goodput_env::view::{Batching, ClusterView, Information};
 use serde::{Deserialize, Serialize};
 
@@ -46,6 +46,15 @@ impl LearnedPolicy {
     }
 }
 
+impl LearnedPolicy {
+    /// With another outlook on the load of services than yesterday's load.
+    #[must_use]
+    pub fn with_outlook(mut self, outlook: Outlook) -> Self {
+        self.encoder = self.encoder.with_outlook(outlook);
+        self
+    }
+}
+
 impl Policy for LearnedPolicy {
     fn decide(&mut self, view: &ClusterView<'_>) -> Plan {
         let layout = *self.encoder.layout();
@@ -55,17 +64,29 @@ impl Policy for LearnedPolicy {
             loop {
                 self.round.mask(&layout, &mut self.observation.mask);
                 let action = self.deployed.decide(self.encoder.observation(), &self.observation.mask);
-                // A round is finite: no job is moved both ways.
-                let Some(Action::Change { slot, verb }) = Action::decode(action, &layout) else { break };
-                if !self.round.change(slot, verb) {
-                    break;
+                // A round is finite: no job, service or pool is moved both ways.
+                match Action::decode(action, &layout) {
+                    Some(Action::Change { slot, verb }) if self.round.change(slot, verb) => {
+                        self.encoder.update(view, &self.round, slot);
+                    }
+                    Some(Action::Scale { service, verb }) if self.round.scale(view, service, verb) => {
+                        self.encoder.update_fleet(view, &self.round);
+                    }
+                    Some(Action::Loan(verb)) if self.round.loan(view, verb) => {
+                        self.encoder.update_fleet(view, &self.round);
+                    }
+                    _ => break,
                 }
-                self.encoder.update(view, &self.round, slot);
             }
         }
         let mut plan = Plan::keep();
         self.round.plan(view, &mut plan);
         plan
+    }
+
+    fn scope(&self) -> Scope {
+        let layout = self.encoder.layout();
+        if layout.services > 0 || layout.pools { Scope::Everything } else { Scope::Training }
     }
 
     fn batching(&self) -> Batching {

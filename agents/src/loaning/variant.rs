@@ -47,9 +47,10 @@ impl Variant {
 }
 
 /// `policy` as it has to be to run `scenario`: where there are services or pools, somebody has to scale and lend. A training policy that was
-/// published with loaning gets that, any other one reactive scaling and no loans.
+/// published with loaning gets that, any other one reactive scaling and no loans. Where single requests are served, that is up to the policy.
 pub fn complete(policy: Box<dyn Policy>, scenario: &Scenario) -> Box<dyn Policy> {
-    if scenario.workload.services.is_empty() && !scenario.cluster.has_pools() {
+    let shared = !scenario.workload.services.is_empty() || scenario.cluster.has_pools();
+    if !shared || !scenario.workload.requests.is_empty() {
         return policy;
     }
     match policy.scope() {

@@ -3,7 +3,7 @@
 
 use goodput_env::job::JobId;
 use goodput_env::plan::Plan;
-use goodput_env::policy::Policy;
+use goodput_env::policy::{Policy, Scope};
 use goodput_env::time::SimTime;
 use goodput_env::view::{Batching, ClusterView, Information, Restriction};
 
@@ -67,6 +67,10 @@ impl Policy for BackOff {
 
     fn wake_at(&self) -> Option<SimTime> {
         earlier(self.wake, self.inner.wake_at())
+    }
+
+    fn scope(&self) -> Scope {
+        self.inner.scope()
     }
 
     fn batching(&self) -> Batching {

@@ -4,7 +4,7 @@
 //! research clusters (Kokolis et al., HPCA'25, "lemon nodes"). A repair does not tell a lemon from an unlucky node; its record does.
 
 use goodput_env::plan::Plan;
-use goodput_env::policy::Policy;
+use goodput_env::policy::{Policy, Scope};
 use goodput_env::time::SimTime;
 use goodput_env::view::{Batching, ClusterView, Information, Restriction};
 
@@ -95,6 +95,10 @@ impl Policy for Quarantine {
 
     fn wake_at(&self) -> Option<SimTime> {
         earlier(self.wake, self.inner.wake_at())
+    }
+
+    fn scope(&self) -> Scope {
+        self.inner.scope()
     }
 
     fn batching(&self) -> Batching {

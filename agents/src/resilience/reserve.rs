@@ -8,7 +8,7 @@ use goodput_env::cluster::Cluster;
 use goodput_env::job::{JobId, JobRequest};
 use goodput_env::placement::Placement;
 use goodput_env::plan::Plan;
-use goodput_env::policy::Policy;
+use goodput_env::policy::{Policy, Scope};
 use goodput_env::time::SimTime;
 use goodput_env::view::{Batching, ClusterView, Information, Restriction};
 
@@ -102,6 +102,10 @@ impl Policy for Reserve {
 
     fn wake_at(&self) -> Option<SimTime> {
         earlier(self.again, earlier(self.key.wake_at(), self.rest.wake_at()))
+    }
+
+    fn scope(&self) -> Scope {
+        self.rest.scope()
     }
 
     fn batching(&self) -> Batching {

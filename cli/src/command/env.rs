@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use goodput_env::gym::{ClusterEnv, EnvOptions, check};
+use goodput_env::gym::{ClusterEnv, check};
 
 use crate::args::{Env, Format};
 use crate::config;
@@ -15,8 +15,7 @@ pub fn run(verb: &Env) -> Result<ExitCode, Fault> {
     let Env::Check { experiment, episodes, steps, seed } = verb;
     let experiment = config::read(experiment, &[])?;
     let setup = experiment.setup().map_err(Fault::input)?;
-    let (slots, reward) = (experiment.environment.slots, experiment.environment.reward.clone());
-    let options = EnvOptions { slots, reward, ..EnvOptions::default() };
+    let options = experiment.environment.gym();
     let env = ClusterEnv::new(Arc::new(move |seed| setup.scenario(seed)), options);
     let findings = check(&env, *seed, *episodes, *steps).map_err(Fault::failed)?;
     let mut rows = Rows::new(&["result", "check", "problem"]);

@@ -11,6 +11,7 @@ mod layout;
 mod observation;
 mod outlook;
 mod pack;
+mod quota_room;
 mod reward;
 mod round;
 mod shared;

@@ -9,7 +9,7 @@ use crate::gym::action::Verb;
 use crate::gym::layout::Layout;
 use crate::gym::outlook::Outlook;
 use crate::gym::round::{Round, Slot};
-use crate::gym::shared::{self, Holdings, TENANT_FEATURES};
+use crate::gym::shared::{self, Holdings, POOL_FEATURES, SERVICE_FEATURES, TENANT_FEATURES};
 use crate::job::JobId;
 use crate::sim::Phase;
 use crate::view::{ClusterView, JobView, Rates};
@@ -63,7 +63,7 @@ pub const GLOBAL_FEATURES: [&str; 16] = [
 ];
 
 /// Bumped whenever the meaning of a feature or an action changes.
-const SCHEMA_VERSION: u32 = 2;
+const SCHEMA_VERSION: u32 = 3;
 
 /// Layout of observations and actions with `slots` job slots.
 pub const fn layout(slots: usize) -> Layout {
@@ -75,8 +75,9 @@ pub const fn layout(slots: usize) -> Layout {
 /// depend on the number of slots: a set policy trained with 64 works with 256.
 pub fn schema_hash() -> String {
     let verbs = Verb::ALL.map(|verb| format!("{verb:?}"));
-    let text =
-        format!("{SCHEMA_VERSION};{};{};{}", SLOT_FEATURES.join(","), GLOBAL_FEATURES.join(","), verbs.join(","));
+    let features = [&SLOT_FEATURES[..], &TENANT_FEATURES, &GLOBAL_FEATURES, &SERVICE_FEATURES, &POOL_FEATURES];
+    let features = features.map(|features| features.join(",")).join(";");
+    let text = format!("{SCHEMA_VERSION};{features};{}", verbs.join(","));
     Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 

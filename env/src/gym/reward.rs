@@ -20,11 +20,16 @@ pub enum RewardTerm {
         /// Factor.
         weight: f64,
     },
+    /// Minus the inference requests that missed their objective, in thousands.
+    SloViolations {
+        /// Factor.
+        weight: f64,
+    },
 }
 
 impl RewardTerm {
     /// Names, for listings.
-    pub const NAMES: [&'static str; 2] = ["jobs-in-system", "utilization"];
+    pub const NAMES: [&'static str; 3] = ["jobs-in-system", "utilization", "slo-violations"];
 }
 
 /// The reward of a run: a sum of terms, per `scale_secs` of time.
@@ -48,6 +53,7 @@ impl Default for Reward {
 pub(crate) struct Integrals {
     job_millis: i64,
     gpu_millis: f64,
+    violated: u64,
 }
 
 impl Integrals {
@@ -55,6 +61,7 @@ impl Integrals {
         Self {
             job_millis: simulator.job_millis(),
             gpu_millis: simulator.gpu_millis() as f64 / f64::from(simulator.scenario().cluster.total_gpus()),
+            violated: simulator.violated_micros(),
         }
     }
 }
@@ -66,6 +73,8 @@ impl Reward {
         let value = |term: &RewardTerm| match *term {
             RewardTerm::JobsInSystem { weight } => -weight * (to.job_millis - from.job_millis) as f64,
             RewardTerm::Utilization { weight } => weight * (to.gpu_millis - from.gpu_millis),
+            // A count, not a rate: no unit of time in it.
+            RewardTerm::SloViolations { weight } => -weight * (to.violated - from.violated) as f64 / 1e9 * unit,
         };
         self.terms.iter().map(value).sum::<f64>() / unit
     }

@@ -8,6 +8,7 @@ use crate::gym::action::{Ladder, Verb};
 use crate::gym::fleet::{Fleet, LoanVerb, ScaleVerb};
 use crate::gym::layout::Layout;
 use crate::gym::pack::pack;
+use crate::gym::quota_room::QuotaRoom;
 use crate::job::JobId;
 use crate::placement::Slice;
 use crate::plan::Plan;
@@ -34,6 +35,8 @@ pub struct Slot {
     moved: Option<Verb>,
     /// It is on a server that goes back to inference.
     pinned: bool,
+    /// Whose job it is.
+    tenant: u32,
     /// With the job names a state in which nothing but time has passed.
     pub(crate) generation: u32,
 }
@@ -44,13 +47,14 @@ pub struct Round {
     slots: Vec<Slot>,
     /// Free accelerators by type under the working allocation.
     free: Vec<u32>,
-    /// Accelerators in the cluster.
+    /// Accelerators that jobs hold or may take.
     total: u32,
     hidden: usize,
     actions: usize,
     /// Which verbs are allowed, slot by slot in the order of [`Verb::ALL`]; true of the working allocation at all times.
     allowed: Vec<u8>,
     fleet: Fleet,
+    quotas: QuotaRoom,
     layout: Layout,
     // Buffers, kept so that a round allocates nothing.
     before: Vec<Slot>,
@@ -69,10 +73,11 @@ impl Round {
         for (node, &free) in view.cluster().nodes.iter().zip(view.free()) {
             self.free[node.accelerator as usize] += free;
         }
-        self.total = view.cluster().total_gpus();
+        self.total = self.free.iter().sum();
         self.actions = 0;
         self.layout = *layout;
         self.fleet.begin(view, layout.services, layout.pools);
+        self.quotas.begin(view);
         std::mem::swap(&mut self.slots, &mut self.before);
         self.slots.clear();
         self.hidden = view.active().saturating_sub(layout.slots);
@@ -82,6 +87,7 @@ impl Round {
         let per_node = view.cluster().gpus_per_node();
         let mut before = self.before.iter().peekable();
         for (at, job) in view.jobs().enumerate() {
+            self.total += job.gpus();
             if self.hidden > 0 && !self.chosen[at] {
                 continue;
             }
@@ -107,6 +113,7 @@ impl Round {
                 down: ladder.down(held),
                 moved: None,
                 pinned: false,
+                tenant: job.request().tenant,
                 generation,
             });
         }
@@ -189,10 +196,12 @@ impl Round {
 
     /// Counts what training may take anew, after a change of replicas or loans.
     fn recount(&mut self, view: &ClusterView<'_>) {
+        self.total -= self.free.iter().sum::<u32>();
         self.free.fill(0);
         for (node, machine) in view.cluster().nodes.iter().enumerate() {
             self.free[machine.accelerator as usize] += self.fleet.open_on(view, node as NodeId);
         }
+        self.total += self.free.iter().sum::<u32>();
         self.pin(view);
         self.refresh();
     }
@@ -243,10 +252,13 @@ impl Round {
     fn grown(&self, job: &Slot, (most, free): (u16, u32)) -> Option<(u32, u16)> {
         let next = job.up?;
         if job.working > 0 {
-            return (self.free[job.accelerator as usize] >= next - job.working).then_some((next, job.accelerator));
+            let more = next - job.working;
+            let fits = self.free[job.accelerator as usize] >= more;
+            let granted = fits && self.quotas.allows(job.tenant, job.accelerator, more);
+            return granted.then_some((next, job.accelerator));
         }
         let start = job.ladder.snap(next.min(free));
-        (start > 0).then_some((start, most))
+        (start > 0 && self.quotas.allows(job.tenant, most, start)).then_some((start, most))
     }
 
     /// Whether the round may end: not while everything would stand still although a job could be started.
@@ -267,6 +279,7 @@ impl Round {
             Verb::Preempt => (0, job.accelerator),
         };
         self.free[accelerator as usize] = self.free[accelerator as usize] + job.working - working;
+        self.quotas.change(job.tenant, accelerator, job.working, working);
         let (up, down) = (job.ladder.up(working), job.ladder.down(working));
         self.slots[slot] = Slot { working, accelerator, up, down, moved: Some(verb), ..job };
         self.actions += 1;

@@ -33,7 +33,9 @@ impl Simulator {
     /// When the hardware changes next, as long as that can matter to anybody.
     pub(super) fn next_fault(&self, arrival: SimTime) -> SimTime {
         let Some(health) = &self.health else { return SimTime::NEVER };
-        let nobody = self.table.active().is_empty() && arrival == SimTime::NEVER;
+        let unanswered = self.awaits_repair() && !self.requests.waiting.is_empty();
+        let requests = self.next_request() < SimTime::NEVER || self.requests.instances.running() > 0 || unanswered;
+        let nobody = !self.has_active() && !requests && arrival == SimTime::NEVER;
         if nobody || self.has_stalled(arrival) { SimTime::NEVER } else { health.next() }
     }
 

@@ -346,6 +346,11 @@ impl Services {
 }
 
 impl Simulator {
+    /// Requests that missed their objective so far, micro-requests, as of each service's last event.
+    pub fn violated_micros(&self) -> u64 {
+        self.services.states.iter().map(|state| state.record.violated).sum()
+    }
+
     /// The next event of a service or a server that still means anything.
     pub(super) fn next_service_event(&mut self) -> Option<ServiceEvent> {
         while let Some(event) = self.services.peek() {

@@ -54,10 +54,14 @@ fn capacity(simulator: &Simulator) -> Result<(), String> {
     let view = simulator.view();
     // What completed jobs hold until the next round is in no job's placement.
     let exact = simulator.scenario().options.release == Release::Immediately;
-    let mut used = view.free().to_vec();
+    let mut used: Vec<u32> = (0..view.cluster().nodes.len()).map(|node| view.idle_on(node as u32)).collect();
     for job in view.jobs().filter(|job| job.state.partner.is_none_or(|partner| job.id() < partner)) {
         job.state.placement.slices().iter().for_each(|slice| used[slice.node as usize] += slice.gpus);
     }
+    for (node, used) in used.iter_mut().enumerate() {
+        *used += view.served_on(node as u32);
+    }
+    view.instances().iter().filter(|(_, one)| !one.is_free()).for_each(|(_, one)| used[one.node as usize] += 1);
     let has: Vec<u32> = view.cluster().nodes.iter().map(|node| node.gpus).collect();
     if exact {
         equal("used and there", used, has)

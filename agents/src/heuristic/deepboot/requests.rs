@@ -3,7 +3,7 @@
 //! In this order: an idle instance of the model, the one with most hits first; an empty accelerator, on the node with fewest training accelerators; that of a
 //! free instance of another model; one accelerator of a training job, the one whose loss leaves the largest sum of speedups.
 
-use goodput_env::cluster::NodeId;
+use goodput_env::cluster::{NodeId, Pool};
 use goodput_env::job::JobId;
 use goodput_env::placement::Placement;
 use goodput_env::plan::{Change, Plan};
@@ -129,8 +129,7 @@ impl RequestScheduler {
 
     /// A node for a new instance.
     fn somewhere(&mut self, view: &ClusterView<'_>, plan: &mut Plan) -> Option<Target> {
-        let allowed = |node: usize| self.nodes.as_ref().is_none_or(|nodes| nodes.get(node).copied().unwrap_or(false));
-        let nodes = || (0..self.free.len()).filter(|&node| allowed(node));
+        let nodes = || (0..self.free.len()).filter(|&node| self.serves(view, node as NodeId));
         let fewest = |node: &usize| (self.training[*node], *node);
         let empty = nodes().filter(|&node| self.free[node] > self.sleeping[node]).min_by_key(fewest);
         let node = match empty.or_else(|| nodes().filter(|&node| self.free[node] > 0).min_by_key(fewest)) {
@@ -151,7 +150,7 @@ impl RequestScheduler {
             let Some(job) = view.job(*id) else { continue };
             let now = self.goodputs.speedup(&job, held.nodes(), held.gpus(), fair);
             for slice in held.slices() {
-                let allowed = self.nodes.as_ref().is_none_or(|nodes| nodes.get(slice.node as usize) == Some(&true));
+                let allowed = self.serves(view, slice.node);
                 let after = self.left(job.min_gpus(), held, slice.node);
                 let loss = now - self.goodputs.speedup(&job, after.nodes(), after.gpus(), fair);
                 if allowed && best.is_none_or(|(least, ..)| loss < least) {
@@ -177,6 +176,12 @@ impl RequestScheduler {
             false => self.jobs[at].1 = after,
         }
         Some(node)
+    }
+
+    /// Whether instances may be on `node`.
+    fn serves(&self, view: &ClusterView<'_>, node: NodeId) -> bool {
+        let chosen = self.nodes.as_ref().is_none_or(|nodes| nodes.get(node as usize) == Some(&true));
+        chosen && view.pool(node) != Pool::Training
     }
 
     /// What a job keeps that loses an accelerator of `node`.
