@@ -191,7 +191,7 @@ fn a_pool_for_the_peak_is_used_to_less_than_two_fifths() {
 
 #[test]
 fn kill_restart_collapses_where_pipeswitch_does_not() {
-    let table = REPRODUCTIONS.iter().find(|table| table.name == "pipeswitch-switching").unwrap();
+    let table = REPRODUCTIONS.iter().find(|table| table.name == "pipeswitch").unwrap();
     let figures = table.run(Path::new("")).unwrap();
     for figure in &figures {
         println!(

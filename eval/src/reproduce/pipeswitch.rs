@@ -21,9 +21,9 @@ use super::{Figure, ReproduceError, Reproduction};
 
 /// The table.
 pub const TABLE: Reproduction = Reproduction {
-    name: "pipeswitch-switching",
-    about: "Requests a second of ResNet-152 on one V100 that switches every 1 to 30 s, by how it switches",
-    source: "Bai et al., PipeSwitch, OSDI 2020, artifact log",
+    name: "pipeswitch",
+    about: "requests a second of ResNet-152 on one V100 that switches every 1 to 30 s, by how it switches",
+    source: "Bai et al., OSDI 2020; artifact log",
     files: &[],
     run,
 };
