@@ -81,7 +81,7 @@ impl Federation {
     pub fn run(mut self, mut met: impl FnMut(SimTime, &[u32])) -> Result<(Vec<Outcome>, Vec<Transfer>), SimError> {
         let mut meeting = SimTime::ZERO;
         while self.members.iter().any(|member| !member.done) {
-            meeting = meeting + self.period;
+            meeting += self.period;
             for member in &mut self.members {
                 member.advance(meeting)?;
             }
