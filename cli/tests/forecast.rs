@@ -6,7 +6,8 @@ use std::path::Path;
 use std::process::Command;
 
 fn run(dir: &Path, args: &[&str]) -> (i32, String, String) {
-    let output = Command::new(env!("CARGO_BIN_EXE_goodput")).args(args).current_dir(dir).env("NO_COLOR", "1").output().unwrap();
+    let output =
+        Command::new(env!("CARGO_BIN_EXE_goodput")).args(args).current_dir(dir).env("NO_COLOR", "1").output().unwrap();
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     (output.status.code().unwrap(), text(&output.stdout), text(&output.stderr))
 }
@@ -21,7 +22,8 @@ fn study() -> tempfile::TempDir {
     };
     let rows: String = (0..240).map(|hour| format!("{},{}\n", hour * 3600, load(hour))).collect();
     fs::write(dir.path().join("load.csv"), format!("t_s,requests\n{rows}")).unwrap();
-    let study = "[series]\npath = \"load.csv\"\nzeros_are_gaps = true\n[lending]\naccelerators = 20\nlease_hours = 2.0\n";
+    let study =
+        "[series]\npath = \"load.csv\"\nzeros_are_gaps = true\n[lending]\naccelerators = 20\nlease_hours = 2.0\n";
     fs::write(dir.path().join("study.toml"), study).unwrap();
     dir
 }
@@ -30,7 +32,8 @@ fn study() -> tempfile::TempDir {
 fn a_fitted_forecaster_predicts_rising_quantiles() {
     let dir = study();
     assert_eq!(run(dir.path(), &["forecast", "fit", "study.toml", "--to", "fitted.json"]).0, 0);
-    let (code, rows, said) = run(dir.path(), &["forecast", "predict", "fitted.json", "--hours", "6", "--levels", "0.1,0.9", "-o", "csv"]);
+    let (code, rows, said) =
+        run(dir.path(), &["forecast", "predict", "fitted.json", "--hours", "6", "--levels", "0.1,0.9", "-o", "csv"]);
     assert_eq!(code, 0, "{said}");
     let rows: Vec<Vec<f64>> =
         rows.lines().skip(1).map(|row| row.split(',').map(|cell| cell.parse().unwrap()).collect()).collect();
@@ -42,7 +45,8 @@ fn a_fitted_forecaster_predicts_rising_quantiles() {
 #[test]
 fn a_comparison_has_a_row_a_model_and_distance_and_a_page_with_pictures() {
     let dir = study();
-    let (code, rows, said) = run(dir.path(), &["forecast", "compare", "study.toml", "--report", "page.html", "-o", "csv"]);
+    let (code, rows, said) =
+        run(dir.path(), &["forecast", "compare", "study.toml", "--report", "page.html", "-o", "csv"]);
     assert_eq!(code, 0, "{said}");
     assert_eq!(rows.lines().count(), 1 + 3 * 15, "{rows}");
     assert!(rows.lines().nth(1).unwrap().starts_with("default,1,"), "{rows}");
@@ -66,6 +70,7 @@ fn mistakes_are_named() {
     fs::write(dir.path().join("bad.json"), "{}").unwrap();
     let (code, _, said) = run(dir.path(), &["forecast", "predict", "bad.json"]);
     assert!(code == 2 && said.contains("forecast fit"), "{said}");
-    let (code, _, said) = run(dir.path(), &["forecast", "backtest", "study.toml", "--set", "backtest.initial_share=1.0"]);
+    let (code, _, said) =
+        run(dir.path(), &["forecast", "backtest", "study.toml", "--set", "backtest.initial_share=1.0"]);
     assert!(code == 2 && said.contains("too short"), "{said}");
 }

@@ -122,7 +122,8 @@ fn coverage_names_tests_that_exist() {
     let code: String = files.map(|path| std::fs::read_to_string(path).unwrap()).collect();
     let table = std::fs::read_to_string(root().join("docs/coverage.md")).unwrap();
     let quoted = table.split('`').skip(1).step_by(2);
-    let is_name = |text: &&str| text.matches('_').count() >= 2 && text.bytes().all(|b| b == b'_' || b.is_ascii_lowercase());
+    let is_name =
+        |text: &&str| text.matches('_').count() >= 2 && text.bytes().all(|b| b == b'_' || b.is_ascii_lowercase());
     let missing: Vec<&str> = quoted.filter(is_name).filter(|name| !code.contains(*name)).collect();
     assert!(missing.is_empty(), "docs/coverage.md names what is not there: {missing:?}");
 }
