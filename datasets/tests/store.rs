@@ -111,12 +111,10 @@ fn errors_name_file_and_column() {
         write(vec![id(), submit(), gpus(), duration()]),
         "w.parquet:2: duration_secs is `NaN`, expected seconds above 0"
     );
-    let max = Column::new("gpu_max", vec![4_i64, 4]);
+    let max = Column::new("gpu_max", vec![4_i64, 1]);
     let sixty = Column::new("duration_secs", vec![60.0, 60.0]);
-    assert_eq!(
-        write(vec![id(), submit(), gpus(), sixty, max]),
-        "w.parquet:1: the job has a range of sizes but no catalogued application that says how fast it is at each"
-    );
+    let sizes = write(vec![id(), submit(), gpus(), sixty, max]);
+    assert!(sizes.starts_with("w.parquet:2: "), "{sizes}");
 
     let unwritable = Table::default().write_parquet(Path::new("/proc/none/t.parquet")).unwrap_err();
     assert!(matches!(unwritable, DataError::Write { .. }), "{unwritable}");

@@ -178,7 +178,7 @@ fn batches_and_replicas_grow_together() {
     assert!(by_replicas.is_sorted() && by_replicas[5] > by_replicas[0], "{by_replicas:?}");
     let noisy = |factor: f64| {
         let stats = GradientStats { var: model.stats.var * factor, ..model.stats };
-        total(&GoodputModel { stats, ..model.clone() }, 16)
+        total(&GoodputModel { stats, ..model }, 16)
     };
     let by_noise: Vec<u64> = [0.25, 1.0, 4.0, 16.0].map(noisy).to_vec();
     assert!(by_noise.is_sorted() && by_noise[3] > by_noise[0], "{by_noise:?}");

@@ -15,7 +15,7 @@ use goodput_env::view::{Batching, Information};
 fn scenario(jobs_per_hour: f64, options: SimOptions) -> Arc<Scenario> {
     let synth = DiurnalSynth { jobs: 80, jobs_per_hour, ..DiurnalSynth::default() };
     let workload = SynthConfig::Diurnal(synth).build(Catalog::shipped()).unwrap().generate(1);
-    Arc::new(Scenario::new(Arc::new(Cluster::homogeneous(8, 4)), Arc::new(workload), options, 1))
+    Arc::new(Scenario::new(Arc::new(Cluster::homogeneous(16, 4)), Arc::new(workload), options, 1))
 }
 
 fn outcome(policy: &str, sigma: f64) -> Outcome {
@@ -56,7 +56,7 @@ fn mean_batch_scale(jobs_per_hour: f64) -> f64 {
 /// A busy cluster runs small batches, an idle one gives more accelerators and larger batches.
 #[test]
 fn batches_shrink_with_load() {
-    let (idle, busy) = (mean_batch_scale(10.0), mean_batch_scale(60.0));
+    let (idle, busy) = (mean_batch_scale(20.0), mean_batch_scale(120.0));
     assert!(idle > 1.2 * busy, "batch over initial batch: {idle} where idle, {busy} where busy");
 }
 
