@@ -152,7 +152,7 @@ fn federation(scenarios: &[Arc<Scenario>], outlook: Option<fn() -> Box<dyn Outlo
     let member = |scenario: &Arc<Scenario>| (scenario.clone(), variant.around(by_name("aryl", 0).unwrap()));
     let coordinator =
         outlook.map(|outlook| Coordinator::new(scenarios.iter().map(|_| outlook()).collect(), SimTime::from_secs(600)));
-    Federation::new(scenarios.iter().map(member).collect(), coordinator)
+    Federation::new(scenarios.iter().map(member).collect(), &[8, 8], coordinator)
 }
 
 fn reactive() -> Box<dyn Outlook> {

@@ -42,6 +42,8 @@ pub enum Command {
     Train(Train),
     /// Compare policies on the held-out seeds of an experiment, write tables and the report.
     Eval(Eval),
+    /// Clusters that lend each other servers: with and without a coordinator.
+    Federate(Federate),
     /// Run a published table again: ours beside theirs.
     Reproduce(Reproduce),
     /// Workloads and applications: import, generate, look at, check, fit.
@@ -256,6 +258,29 @@ pub struct Eval {
     pub output: Format,
 }
 
+/// Options of `federate`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Example: two clusters with opposite peak hours, isolated and with coordinators
+  goodput federate configs/scenario/cross-cluster.toml")]
+pub struct Federate {
+    /// Federation: its servers, coordinators and clusters.
+    #[arg(value_name = "FEDERATION.toml")]
+    pub federation: PathBuf,
+    /// Number of seeds instead of the file's.
+    #[arg(long)]
+    pub seeds: Option<u64>,
+    /// Change a value of the file: `--set coordinator.period_secs=1800`.
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub sets: Vec<String>,
+    /// Threads [default: all cores]; results do not depend on it.
+    #[arg(short = 'j', long)]
+    pub jobs: Option<usize>,
+    /// Form of the table.
+    #[arg(short, long, value_enum, default_value_t)]
+    pub output: Format,
+}
+
 /// Options of `reproduce`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -362,13 +387,13 @@ pub enum Live {
 pub enum Config {
     /// Say what is wrong with experiment files, with line and column.
     Check {
-        /// Experiment files.
+        /// Experiments, or federations.
         #[arg(required = true)]
         files: Vec<PathBuf>,
     },
     /// The file with every default filled in.
     Show {
-        /// Experiment file.
+        /// Experiment or federation.
         file: PathBuf,
         /// Change a value of the file.
         #[arg(long = "set", value_name = "KEY=VALUE")]
@@ -376,7 +401,7 @@ pub enum Config {
     },
     /// JSON schema for editors.
     Schema {
-        /// Write it to this directory instead of stdout.
+        /// Write it, and that of federations, to this directory instead of stdout.
         #[arg(long, value_name = "DIR")]
         write: Option<PathBuf>,
     },

@@ -3,17 +3,34 @@
 use std::fs;
 use std::path::Path;
 
+use goodput_eval::federation::{Federation, FederationConfig};
+use goodput_eval::setup::SetupError;
 use goodput_train::config::Experiment;
 use toml_edit::{DocumentMut, Item, Key, Table, Value};
 
 use crate::fault::Fault;
 
+const HELP: &str = "`goodput config schema` describes every key; `goodput config show FILE` fills in the defaults";
+
 /// Reads an experiment and applies `--set KEY=VALUE`.
 pub fn read(path: &Path, sets: &[String]) -> Result<Experiment, Fault> {
-    let help = "`goodput config schema` describes every key; `goodput config show FILE` fills in the defaults";
-    let (experiment, name, text) = parse_with_text(path, sets, help)?;
-    check(&experiment).map_err(|fault| fault.at_key(&name, &text))?;
+    let help = if is_federation(path) { "with [[clusters]] it is a federation: `goodput federate FILE`" } else { HELP };
+    let (experiment, name, text) = parse_with_text::<Experiment>(path, sets, help)?;
+    experiment.setup().map_err(|error| BadValue::from(error).at_key(&name, &text))?;
     Ok(experiment)
+}
+
+/// Reads a federation, applies `--set KEY=VALUE`, and prepares it.
+pub fn read_federation(path: &Path, sets: &[String]) -> Result<(FederationConfig, Federation), Fault> {
+    let (config, name, text) = parse_with_text::<FederationConfig>(path, sets, HELP)?;
+    let federation = config.setup().map_err(|error| BadValue::from(error).at_key(&name, &text))?;
+    Ok((config, federation))
+}
+
+/// Whether a file is of a federation: only those have clusters, and what cannot be read is not.
+pub fn is_federation(path: &Path) -> bool {
+    let document = fs::read_to_string(path).ok().and_then(|text| toml_edit::Document::parse(text).ok());
+    document.is_some_and(|document| document.as_table().contains_key("clusters"))
 }
 
 /// Reads a file of any kind and applies `--set KEY=VALUE`.
@@ -61,12 +78,11 @@ impl BadValue {
     }
 }
 
-fn check(experiment: &Experiment) -> Result<(), BadValue> {
-    use goodput_eval::setup::SetupError;
-    experiment.setup().map(|_| ()).map_err(|error| BadValue {
-        message: error.to_string(),
-        key: if let SetupError::Value { key, .. } = error { Some(key) } else { None },
-    })
+impl From<SetupError> for BadValue {
+    fn from(error: SetupError) -> Self {
+        let key = if let SetupError::Value { key, .. } = error { Some(key) } else { None };
+        Self { message: error.to_string(), key }
+    }
 }
 
 /// Where a dotted key stands in the text, as far as it is written out.

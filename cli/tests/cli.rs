@@ -201,13 +201,14 @@ fn no_driver() {
 }
 
 #[test]
-fn the_committed_schema_is_what_the_program_prints() {
+fn the_committed_schemas_are_what_the_program_prints() {
     let dir = tempfile::tempdir().unwrap();
     run(dir.path(), &["config", "schema", "--write", "."]);
-    let printed = fs::read_to_string(dir.path().join("experiment.schema.json")).unwrap();
-    let committed =
-        fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../configs/schema/experiment.schema.json")).unwrap();
-    assert!(printed == committed, "run `cargo xtask schema`");
+    for name in ["experiment.schema.json", "federation.schema.json"] {
+        let printed = fs::read_to_string(dir.path().join(name)).unwrap();
+        let committed = Path::new(env!("CARGO_MANIFEST_DIR")).join("../configs/schema").join(name);
+        assert!(printed == fs::read_to_string(committed).unwrap(), "{name}: run `cargo xtask schema`");
+    }
 }
 
 /// The quickstart, cut down to seconds.

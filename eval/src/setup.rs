@@ -166,6 +166,14 @@ pub enum SetupError {
     /// Tenants contradict each other or the cluster.
     #[error("tenants: {0}")]
     Tenants(goodput_env::tenant::TenantError),
+    /// One of several clusters cannot be run.
+    #[error("clusters, {cluster}: {source}")]
+    Member {
+        /// Its name.
+        cluster: String,
+        /// What is wrong.
+        source: Box<SetupError>,
+    },
     /// A service's settings make no service.
     #[error("services, {service}: {source}")]
     Service {

@@ -50,11 +50,13 @@ pub struct Federation {
 }
 
 impl Federation {
-    /// Clusters with equal lists of movable servers, of which each starts with an equal run in order of id. Without a coordinator they stay isolated.
-    pub fn new(members: Vec<(Arc<Scenario>, Composite)>, coordinator: Option<Coordinator>) -> Self {
-        let clusters = members.len();
+    /// Clusters with equal lists of movable servers. Each starts with a run of them in order of id, as many as `owned` says; what is left over belongs to
+    /// nobody. Without a coordinator they stay isolated.
+    pub fn new(members: Vec<(Arc<Scenario>, Composite)>, owned: &[u32], coordinator: Option<Coordinator>) -> Self {
         let movable: Vec<NodeId> = members.first().map_or_else(Vec::new, |(scenario, _)| movable(scenario));
-        let owner = |at: usize| at * clusters / movable.len().max(1);
+        let owners: Vec<usize> =
+            owned.iter().enumerate().flat_map(|(index, &count)| std::iter::repeat_n(index, count as usize)).collect();
+        let owner = |at: usize| owners.get(at).copied().unwrap_or(usize::MAX);
         let member = |(index, (scenario, policy)): (usize, (Arc<Scenario>, Composite))| {
             let mut simulator = Simulator::new(scenario);
             for (at, &node) in movable.iter().enumerate().filter(|(at, _)| owner(*at) != index) {

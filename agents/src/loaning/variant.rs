@@ -32,6 +32,14 @@ impl Variant {
         Self::ALL.into_iter().find(|(known, _)| *known == name).map(|(_, variant)| variant)
     }
 
+    /// How `training` shares where nobody says: as forecast if it was published with loaning, without loans otherwise.
+    pub fn usual(training: &dyn Policy) -> Self {
+        match training.scope() {
+            Scope::Borrowing => Self::Forecast,
+            Scope::Training | Scope::Everything => Self::None,
+        }
+    }
+
     /// `training` with services and loans.
     pub fn around(self, training: Box<dyn Policy>) -> Composite {
         let outlook = || -> Box<dyn Outlook> {
@@ -55,7 +63,6 @@ pub fn complete(policy: Box<dyn Policy>, scenario: &Scenario) -> Box<dyn Policy>
     }
     match policy.scope() {
         Scope::Everything => policy,
-        Scope::Borrowing => Box::new(Variant::Forecast.around(policy)),
-        Scope::Training => Box::new(Variant::None.around(policy)),
+        Scope::Borrowing | Scope::Training => Box::new(Variant::usual(&*policy).around(policy)),
     }
 }

@@ -1,9 +1,12 @@
 //! `goodput config`: experiment files.
 
 use std::fs;
+use std::path::Path;
 use std::process::ExitCode;
 
+use goodput_eval::federation::FederationConfig;
 use goodput_train::config::Experiment;
+use schemars::{Schema, schema_for};
 
 use crate::args::Config;
 use crate::config;
@@ -16,28 +19,31 @@ pub fn run(verb: &Config) -> Result<ExitCode, Fault> {
         Config::Check { files } => {
             let mut failed = None;
             for file in files {
-                match config::read(file, &[]) {
-                    Ok(_) => say(&format!("{}: ok", file.display())),
+                let read = match config::is_federation(file) {
+                    true => config::read_federation(file, &[]).map(|_| ()),
+                    false => config::read(file, &[]).map(|_| ()),
+                };
+                match read {
+                    Ok(()) => say(&format!("{}: ok", file.display())),
                     Err(fault) => failed = Some(fault.report()),
                 }
             }
             Ok(failed.unwrap_or(ExitCode::SUCCESS))
         }
         Config::Show { file, sets } => {
-            let experiment = config::read(file, sets)?;
-            print(&resolved(&experiment)?)?;
+            let text = match config::is_federation(file) {
+                true => resolved(&config::read_federation(file, sets)?.0)?,
+                false => resolved(&config::read(file, sets)?)?,
+            };
+            print(&text)?;
             Ok(ExitCode::SUCCESS)
         }
         Config::Schema { write } => {
-            let schema = schemars::schema_for!(Experiment);
-            let text = serde_json::to_string_pretty(&schema).map_err(Fault::failed)? + "\n";
             match write {
-                None => print(&text)?,
+                None => print(&text(&schema_for!(Experiment))?)?,
                 Some(dir) => {
-                    let path = dir.join("experiment.schema.json");
-                    let written = fs::create_dir_all(dir).and_then(|()| fs::write(&path, text));
-                    written.map_err(|error| Fault::input(format!("cannot write {}: {error}", path.display())))?;
-                    say(&format!("wrote {}", path.display()));
+                    save(dir, "experiment.schema.json", &schema_for!(Experiment))?;
+                    save(dir, "federation.schema.json", &schema_for!(FederationConfig))?;
                 }
             }
             Ok(ExitCode::SUCCESS)
@@ -45,7 +51,19 @@ pub fn run(verb: &Config) -> Result<ExitCode, Fault> {
     }
 }
 
-/// The experiment as TOML with every default filled in.
-pub fn resolved(experiment: &Experiment) -> Result<String, Fault> {
-    toml::to_string_pretty(experiment).map_err(Fault::failed)
+fn text(schema: &Schema) -> Result<String, Fault> {
+    Ok(serde_json::to_string_pretty(schema).map_err(Fault::failed)? + "\n")
+}
+
+fn save(dir: &Path, name: &str, schema: &Schema) -> Result<(), Fault> {
+    let (path, text) = (dir.join(name), text(schema)?);
+    let written = fs::create_dir_all(dir).and_then(|()| fs::write(&path, text));
+    written.map_err(|error| Fault::input(format!("cannot write {}: {error}", path.display())))?;
+    say(&format!("wrote {}", path.display()));
+    Ok(())
+}
+
+/// The file as TOML with every default filled in.
+pub fn resolved(config: &impl serde::Serialize) -> Result<String, Fault> {
+    toml::to_string_pretty(config).map_err(Fault::failed)
 }

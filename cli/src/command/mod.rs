@@ -4,6 +4,7 @@ pub mod config;
 pub mod data;
 pub mod env;
 pub mod eval;
+pub mod federate;
 pub mod forecast;
 pub mod list;
 pub mod live;

@@ -1,0 +1,54 @@
+//! `goodput federate`: clusters that lend each other servers, with and without a coordinator.
+
+use std::process::ExitCode;
+
+use crate::args::Federate;
+use crate::command::train::threads;
+use crate::config;
+use crate::fault::Fault;
+use crate::output::{Cell, Rows};
+use crate::progress::Meter;
+
+/// Runs it.
+pub fn run(args: &Federate, quiet: bool) -> Result<ExitCode, Fault> {
+    threads(args.jobs)?;
+    let mut sets = args.sets.clone();
+    sets.extend(args.seeds.map(|seeds| format!("seeds={seeds}")));
+    let federation = config::read_federation(&args.federation, &sets)?.1;
+    let meter = Meter::new(quiet);
+    let compared = federation.compare(&|done, total| meter.runs(done, total));
+    meter.finish();
+    let mut rows = Rows::new(&[
+        "cluster",
+        "coordinator",
+        "jobs",
+        "jct_mean_secs",
+        "difference_secs",
+        "ci_low",
+        "ci_high",
+        "preemptions",
+        "servers_in",
+        "servers_out",
+        "slo_attainment",
+    ]);
+    for row in compared.map_err(Fault::failed)? {
+        let count = |count: u64| Cell::Whole(count as i64);
+        let secs = |secs: Option<f64>| Cell::option(secs, |secs| Cell::Number(secs, 1));
+        let interval = row.difference.and_then(|difference| difference.ci);
+        rows.push(vec![
+            row.cluster.unwrap_or_else(|| "all".into()).into(),
+            row.outlook.name().into(),
+            count(row.tally.jobs),
+            secs(row.tally.mean_jct_secs()),
+            secs(row.difference.map(|difference| difference.value)),
+            secs(interval.map(|interval| interval.low)),
+            secs(interval.map(|interval| interval.high)),
+            count(row.tally.preemptions),
+            count(row.tally.servers_in),
+            count(row.tally.servers_out),
+            Cell::option(row.tally.attainment(), |share| Cell::Number(share, 5)),
+        ]);
+    }
+    rows.print(args.output)?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,114 @@
+//! `goodput federate`: a file in, the comparison of coordinators out.
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+const SHIPPED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../configs/scenario/cross-cluster.toml");
+
+fn run(dir: &Path, args: &[&str]) -> (i32, String, String) {
+    let output =
+        Command::new(env!("CARGO_BIN_EXE_goodput")).args(args).current_dir(dir).env("NO_COLOR", "1").output().unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (output.status.code().unwrap(), text(&output.stdout), text(&output.stderr))
+}
+
+/// The shipped federation, changed.
+fn federate(from: &str, to: &str, args: &[&str]) -> (i32, String, String) {
+    let dir = tempfile::tempdir().unwrap();
+    let text = fs::read_to_string(SHIPPED).unwrap();
+    assert!(text.contains(from), "{from}");
+    fs::write(dir.path().join("x.toml"), text.replace(from, to)).unwrap();
+    run(dir.path(), &[&["federate", "x.toml"], args].concat())
+}
+
+#[test]
+fn coordinators_are_compared_on_the_same_jobs_and_no_server_is_lost() {
+    let csv = |threads| federate("seeds = 100", "seeds = 3", &["-q", "-o", "csv", "-j", threads]);
+    let (code, text, said) = csv("1");
+    assert_eq!((code, said.as_str()), (0, ""));
+    assert_eq!(csv("2").1, text, "the number of threads changed the result");
+    let mut lines = text.lines();
+    let columns: Vec<&str> = lines.next().unwrap().split(',').collect();
+    let rows: Vec<BTreeMap<&str, &str>> =
+        lines.map(|line| columns.iter().copied().zip(line.split(',')).collect()).collect();
+    let names: Vec<(&str, &str)> = rows.iter().map(|row| (row["cluster"], row["coordinator"])).collect();
+    let expected = ["east", "west", "all"].map(|cluster| ["none", "reactive", "forecast"].map(|how| (cluster, how)));
+    assert_eq!(names, expected.concat());
+    let number = |row: usize, column: &str| rows[row][column].parse::<f64>().unwrap();
+    for (row, cells) in rows.iter().enumerate() {
+        assert_eq!(number(row, "jobs"), if cells["cluster"] == "all" { 2400.0 } else { 1200.0 });
+        let moves = number(row, "servers_in") + number(row, "servers_out");
+        assert_eq!(moves == 0.0, cells["coordinator"] == "none", "{cells:?}");
+        assert!(number(row, "slo_attainment") > 0.9, "{cells:?}");
+        assert_eq!(cells["difference_secs"].is_empty(), cells["coordinator"] == "none", "{cells:?}");
+    }
+    for column in ["servers_in", "servers_out", "preemptions"] {
+        assert!((0..3).all(|how| number(how, column) + number(how + 3, column) == number(how + 6, column)), "{column}");
+    }
+    assert!((6..9).all(|row| rows[row]["servers_in"] == rows[row]["servers_out"]), "a server is in one place");
+}
+
+#[test]
+fn clusters_may_differ_and_one_alone_is_near_what_eval_says() {
+    let (code, text, said) = federate("movable = 8", "movable = 5", &["-q", "-o", "csv", "--seeds", "1"]);
+    assert!(code == 0 && text.lines().count() == 10, "{said}");
+    // Without a coordinator the servers of others are as if they were not there; only the clusters still meet, and are asked then.
+    let dir = tempfile::tempdir().unwrap();
+    let shipped = fs::read_to_string(SHIPPED).unwrap();
+    let east = shipped.split("[[clusters]]").nth(1).unwrap();
+    let (environment, rest) =
+        shipped.split_once("[environment]").map(|(_, rest)| rest.split_once("[[").unwrap()).unwrap();
+    assert!(rest.starts_with("clusters]]"));
+    let jobs = east.split_once("[clusters.workload").unwrap().1.replace("clusters.", "");
+    let alone = format!(
+        "name = \"east\"\n[environment]{environment}[[cluster.groups]]\nnodes = 8\ngpus_per_node = 4\npool = \"inference\"\n\
+         [[cluster.groups]]\nnodes = 2\ngpus_per_node = 4\npool = \"training\"\n[workload{jobs}\n\
+         [evaluate]\npolicies = [\"aryl+forecast\"]\nseeds = 1\n"
+    );
+    fs::write(dir.path().join("east.toml"), alone).unwrap();
+    let (code, table, said) = run(dir.path(), &["eval", "east.toml", "-q", "-o", "csv"]);
+    assert_eq!(code, 0, "{said}");
+    // The held-out seed is the first cluster's of half of it.
+    let (_, text, _) = federate("seeds = 100", "seeds = 1\nseed = 500000", &["-q", "-o", "csv"]);
+    let isolated: f64 = text.lines().nth(1).unwrap().split(',').nth(3).unwrap().parse().unwrap();
+    let mean = table.lines().find(|line| line.contains("aryl+forecast")).unwrap();
+    let close = |cell: &str| cell.parse::<f64>().is_ok_and(|secs| (secs / isolated - 1.0).abs() < 0.02);
+    assert!(mean.split(',').any(close), "federate: {isolated}, eval: {mean}");
+}
+
+#[test]
+fn mistakes_are_named() {
+    let says = |from: &str, to: &str, expected: &[&str]| {
+        let (code, _, said) = federate(from, to, &[]);
+        let said = said.split_whitespace().filter(|word| *word != "│").collect::<Vec<_>>().join(" ");
+        assert!(code == 2 && expected.iter().all(|part| said.contains(part)), "{expected:?} in {said}");
+    };
+    says("quantile = 0.9", "quantile = 2.0", &["x.toml:14:12: coordinator.quantile is 2, expected 0.001 to 0.999"]);
+    says("\"forecast\"]", "\"prophecy\"]", &["prophecy", "`none`, `reactive`, `forecast`"]);
+    says("\"forecast\"]", "\"none\"]", &["coordinator.outlook is one of them twice"]);
+    says("movable = 8", "movable = 0", &["clusters.movable is 0, expected 1 to 1000000 in all"]);
+    says("name = \"west\"", "name = \"east\"", &["clusters.name is \"east\" twice"]);
+    says("nodes = 2", "nodes = 0", &["clusters, east: cluster.groups.nodes is 0"]);
+    says("pool = \"training\"", "pool = \"inference\"", &["clusters, east: groups.pool is inference"]);
+    says("aryl+forecast", "arul", &["clusters, east: policy is \"arul\"", "none, reactive, forecast, oracle"]);
+    says("information = \"oracle\"", "information = \"profiled\"", &["clusters, east: policy", "profiled"]);
+    says("mean_per_sec = 1000.0", "mean_per_sec = -1.0", &["clusters, east: services, web", "mean_per_sec"]);
+    let dir = tempfile::tempdir().unwrap();
+    let (code, _, said) = run(dir.path(), &["eval", SHIPPED]);
+    assert!(code == 2 && said.contains("goodput federate FILE"), "{said}");
+}
+
+#[test]
+fn the_file_can_be_checked_and_shown() {
+    let dir = tempfile::tempdir().unwrap();
+    let (code, _, said) = run(dir.path(), &["config", "check", SHIPPED]);
+    assert!(code == 0 && said.ends_with("ok\n"), "{said}");
+    let (code, shown, said) = run(dir.path(), &["config", "show", SHIPPED, "--set", "seeds=2"]);
+    assert!(code == 0 && shown.contains("headroom = 0.02"), "{said}");
+    fs::write(dir.path().join("shown.toml"), shown).unwrap();
+    let csv = |path: &str| run(dir.path(), &["federate", path, "--seeds", "2", "-q", "-o", "csv"]).1;
+    assert_eq!(csv("shown.toml"), csv(SHIPPED), "what is shown is what runs");
+}

@@ -1,0 +1,230 @@
+//! The file of a federation: what moves, who decides, and the clusters.
+
+use goodput_agents::coordinator::Coordinator;
+use goodput_agents::heuristic::{VARIANT, policies};
+use goodput_agents::loaning::{Composite, Variant};
+use goodput_agents::serving::{Ahead, Now, Outlook};
+use goodput_env::cluster::Pool;
+use goodput_env::policy::{Policy, Scope};
+use goodput_env::time::SimTime;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::Federation;
+use crate::setup::{ClusterConfig, EnvironmentConfig, NodeGroup, ServiceConfig, Setup, SetupError, WorkloadConfig};
+
+/// Clusters that can lend each other servers: `goodput federate FILE`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FederationConfig {
+    /// Name.
+    pub name: String,
+    /// First seed.
+    #[serde(default)]
+    pub seed: u64,
+    /// Repetitions, each with workloads and loads of its own.
+    #[serde(default = "one")]
+    pub seeds: u64,
+    /// The servers that move. They are for inference, and training borrows them.
+    pub server: ServerConfig,
+    /// Who moves them.
+    #[serde(default)]
+    pub coordinator: CoordinatorConfig,
+    /// How every cluster behaves.
+    #[serde(default)]
+    pub environment: EnvironmentConfig,
+    /// At least two.
+    pub clusters: Vec<MemberConfig>,
+}
+
+/// A server that moves; all are alike.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ServerConfig {
+    /// Type of accelerator.
+    #[serde(default = "any_accelerator")]
+    pub accelerator: String,
+    /// Accelerators it has.
+    pub gpus_per_node: u32,
+}
+
+/// Who moves servers, and by what.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct CoordinatorConfig {
+    /// The coordinators to compare, in the order of the table.
+    pub outlook: Vec<OutlookConfig>,
+    /// Between its decisions, seconds.
+    pub period_secs: f64,
+    /// Of the forecast that services' needs are taken from.
+    pub quantile: f64,
+    /// Share of the need kept on top of it.
+    pub headroom: f64,
+    /// What moving one server costs, job-seconds.
+    pub move_cost_job_secs: f64,
+}
+
+/// How far a coordinator looks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum OutlookConfig {
+    /// There is none: the clusters are isolated.
+    None,
+    /// The load as it is.
+    Reactive,
+    /// A quantile of a seasonal naive forecast, until two periods from now and a cold start.
+    Forecast,
+}
+
+/// One cluster.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct MemberConfig {
+    /// Unique name.
+    pub name: String,
+    /// Movable servers it owns at the start.
+    pub movable: u32,
+    /// Nodes that never move, for training or for all.
+    #[serde(default)]
+    pub groups: Vec<NodeGroup>,
+    /// Its jobs.
+    pub workload: WorkloadConfig,
+    /// Its inference services.
+    #[serde(default)]
+    pub services: Vec<ServiceConfig>,
+    /// Its own schedulers: a training policy, and how it borrows within the cluster, as in `srtf+forecast`.
+    pub policy: String,
+}
+
+impl Default for CoordinatorConfig {
+    fn default() -> Self {
+        Self {
+            outlook: vec![OutlookConfig::None, OutlookConfig::Reactive, OutlookConfig::Forecast],
+            period_secs: 600.0,
+            quantile: 0.9,
+            headroom: 0.02,
+            move_cost_job_secs: 6000.0,
+        }
+    }
+}
+
+fn one() -> u64 {
+    1
+}
+
+fn any_accelerator() -> String {
+    "gpu".into()
+}
+
+fn value(key: &'static str, value: impl ToString, expected: impl ToString) -> SetupError {
+    SetupError::Value { key, value: value.to_string(), expected: expected.to_string() }
+}
+
+fn expect(holds: bool, key: &'static str, found: impl ToString, expected: &str) -> Result<(), SetupError> {
+    if holds { Ok(()) } else { Err(value(key, found, expected)) }
+}
+
+impl FederationConfig {
+    /// Checks values and prepares the clusters.
+    ///
+    /// # Errors
+    /// [`SetupError`] naming the key, and the cluster where it is one's.
+    pub fn setup(&self) -> Result<Federation, SetupError> {
+        expect((1..=10_000).contains(&self.seeds), "seeds", self.seeds, "1 to 10000")?;
+        expect(self.seed <= 1 << 40, "seed", self.seed, "at most 2^40")?;
+        self.coordinator.check()?;
+        self.environment.options()?;
+        let gpus = self.server.gpus_per_node;
+        expect((1..=1024).contains(&gpus), "server.gpus_per_node", gpus, "1 to 1024")?;
+        expect((2..=1000).contains(&self.clusters.len()), "clusters", self.clusters.len(), "2 to 1000 clusters")?;
+        for (at, cluster) in self.clusters.iter().enumerate() {
+            let before = self.clusters[..at].iter().any(|other| other.name == cluster.name);
+            expect(!before, "clusters.name", format!("{:?} twice", cluster.name), "names that differ")?;
+        }
+        let movable: u64 = self.clusters.iter().map(|cluster| u64::from(cluster.movable)).sum();
+        let movable = u32::try_from(movable).unwrap_or(u32::MAX);
+        expect((1..=1_000_000).contains(&movable), "clusters.movable", movable, "1 to 1000000 in all")?;
+        let setup = |cluster: &MemberConfig| {
+            let named = |source| SetupError::Member { cluster: cluster.name.clone(), source: Box::new(source) };
+            cluster.setup(&self.server, movable, &self.environment).map_err(named)
+        };
+        let setups = self.clusters.iter().map(setup).collect::<Result<_, _>>()?;
+        Ok(Federation { config: self.clone(), setups })
+    }
+}
+
+impl CoordinatorConfig {
+    fn check(&self) -> Result<(), SetupError> {
+        expect(!self.outlook.is_empty(), "coordinator.outlook", "empty", "some of none, reactive and forecast")?;
+        let twice = self.outlook.iter().enumerate().any(|(at, one)| self.outlook[..at].contains(one));
+        expect(!twice, "coordinator.outlook", "one of them twice", "each once")?;
+        let period = self.period_secs;
+        expect((1.0..=1e6).contains(&period), "coordinator.period_secs", period, "1 to 1000000")?;
+        let quantile = self.quantile;
+        expect((0.001..=0.999).contains(&quantile), "coordinator.quantile", quantile, "0.001 to 0.999")?;
+        expect((0.0..=10.0).contains(&self.headroom), "coordinator.headroom", self.headroom, "0 to 10")?;
+        let cost = self.move_cost_job_secs;
+        expect((0.0..=1e12).contains(&cost), "coordinator.move_cost_job_secs", cost, "0 to 1e12")
+    }
+
+    /// The coordinator of so many clusters; `None` where there is none.
+    pub(super) fn build(&self, outlook: OutlookConfig, clusters: usize) -> Option<Coordinator> {
+        let one = || -> Option<Box<dyn Outlook>> {
+            match outlook {
+                OutlookConfig::None => None,
+                OutlookConfig::Reactive => Some(Box::new(Now)),
+                OutlookConfig::Forecast => Some(Box::new(Ahead::seasonal_naive(self.quantile))),
+            }
+        };
+        let outlooks = (0..clusters).map(|_| one()).collect::<Option<_>>()?;
+        let mut coordinator = Coordinator::new(outlooks, SimTime::from_secs_f64(self.period_secs));
+        (coordinator.headroom, coordinator.move_cost) = (self.headroom, self.move_cost_job_secs);
+        Some(coordinator)
+    }
+}
+
+impl OutlookConfig {
+    /// As the file says it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Reactive => "reactive",
+            Self::Forecast => "forecast",
+        }
+    }
+}
+
+impl MemberConfig {
+    /// Every cluster lists all movable servers, and before its own nodes, so that they have the same ids everywhere.
+    fn setup(&self, server: &ServerConfig, movable: u32, environment: &EnvironmentConfig) -> Result<Setup, SetupError> {
+        let ServerConfig { accelerator, gpus_per_node } = server.clone();
+        let mut groups = vec![NodeGroup { accelerator, nodes: movable, gpus_per_node, pool: Pool::Inference }];
+        groups.extend(self.groups.iter().cloned());
+        let fixed = self.groups.iter().all(|group| group.pool != Pool::Inference);
+        expect(fixed, "groups.pool", "inference", "training or shared; servers for inference are those that move")?;
+        let setup = Setup::new(&ClusterConfig { groups }, &self.workload, environment)?;
+        let setup = setup.with_services(&self.services)?;
+        let requests = setup.scenario(0).workload.requests.len();
+        expect(requests == 0, "workload", format!("one with {requests} requests"), "one of training jobs only")?;
+        let policy = self.composite(0).ok_or_else(|| {
+            let names = Variant::ALL.map(|(name, _)| name).join(", ");
+            let expected = format!("a training policy of `goodput list policies`, alone or followed by + and {names}");
+            value("policy", format!("{:?}", self.policy), expected)
+        })?;
+        let (needs, given) = (policy.needs(), setup.options().information);
+        let known = format!("{}, which needs information level {needs}", self.policy);
+        expect(given.allows(needs), "policy", known, &format!("one that runs at environment.information {given}"))?;
+        Ok(setup)
+    }
+
+    /// Its schedulers; `None` where the name is of none, or of one that does more than training.
+    pub(super) fn composite(&self, seed: u64) -> Option<Composite> {
+        let (plain, variant) = self.policy.split_once(VARIANT).unwrap_or((&self.policy, ""));
+        let training = policies().find(|entry| entry.name == plain)?.build(seed);
+        if training.scope() == Scope::Everything {
+            return None;
+        }
+        let variant = if variant.is_empty() { Variant::usual(&*training) } else { Variant::by_name(variant)? };
+        Some(variant.around(training))
+    }
+}
