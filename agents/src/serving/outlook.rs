@@ -103,7 +103,8 @@ impl Ahead {
 impl Outlook for Ahead {
     fn peak(&mut self, service: &ServiceView<'_>, until: SimTime) -> f64 {
         let (now, steps, level) = (service.rate(), steps_until(service, until), self.level);
-        if steps == 0 {
+        // Past the end of its series a service has no new values, and yesterday's would be expected for ever.
+        if steps == 0 || service.is_over() {
             return now;
         }
         let Some(fitted) = self.up_to_date(service) else { return now };

@@ -47,6 +47,9 @@ impl fmt::Debug for Outlook {
 fn yesterday(service: &ServiceView<'_>, window: SimTime) -> f64 {
     let (history, step) = (service.history(), service.history_step().as_millis());
     let steps = |time: SimTime| (time.as_millis() / step) as usize;
+    if service.is_over() {
+        return 0.0;
+    }
     let from = history.len().saturating_sub(1).checked_sub(steps(DAY));
     let peak = from.and_then(|from| {
         let to = (from + steps(window) + 1).min(history.len());

@@ -149,7 +149,13 @@ impl<'a> ServiceView<'a> {
         &rates.values()[..upto]
     }
 
-    /// The same for the steps to come, to policies that are told everything.
+    /// Whether its series of rates has come to its end: no request comes any more.
+    pub fn is_over(&self) -> bool {
+        let rates = &self.service().rates;
+        rates.index_at(self.view.now) >= rates.values().len()
+    }
+
+    /// [`Self::history`] of the steps to come, for policies that are told everything.
     pub fn future(&self) -> Option<&'a [u32]> {
         let told = self.view.information == super::Information::Oracle;
         told.then(|| &self.service().rates.values()[self.history().len()..])
