@@ -11,10 +11,11 @@ cargo xtask schema         writes the JSON schemas of the configuration files to
 ";
 
 /// Benchmarks: package and target.
-const BENCHES: [(&str, &str); 15] = [
+const BENCHES: [(&str, &str); 16] = [
     ("goodput-env", "gym"),
     ("goodput-env", "fit"),
     ("goodput-env", "soak"),
+    ("goodput-env", "requests"),
     ("goodput-datasets", "datasets"),
     ("goodput-eval", "replay"),
     ("goodput-eval", "faults"),
