@@ -11,7 +11,7 @@ use goodput_agents::heuristic::deepboot::Choice;
 use goodput_agents::heuristic::deepboot::requests::RequestScheduler;
 use goodput_agents::placement::{Free, Packer};
 use goodput_env::application::{Application, EpochTable, GradientTable};
-use goodput_env::cluster::Cluster;
+use goodput_env::cluster::{Cluster, Pool};
 use goodput_env::job::{Elasticity, JobRequest, JobSpec, Work, Workload};
 use goodput_env::model::{BatchLimits, SwitchCost, ThroughputParams};
 use goodput_env::placement::Placement;
@@ -304,5 +304,34 @@ fn runs_are_deterministic() {
     let scenario = scenario(jobs, busy_requests(), 3);
     for name in ["deepboot", "pollux+ats-i"] {
         assert_eq!(run(&scenario, name), run(&scenario, name), "{name}");
+    }
+}
+
+/// On a cluster with pools requests are answered on the inference servers at home, which training may not take.
+#[test]
+fn requests_are_answered_at_home() {
+    let mut cluster = Cluster { types: Vec::new(), nodes: Vec::new() };
+    cluster.add_to(Pool::Training, "gpu", 1, 4);
+    cluster.add_to(Pool::Inference, "gpu", 1, 4);
+    let plain = scenario(vec![elastic("a", 0, 2)], busy_requests(), 2);
+    let scenario = Scenario::new(Arc::new(cluster), plain.workload.clone(), plain.options.clone(), 0);
+    let outcome = run(&scenario, "fifo+ats-i");
+    assert!(outcome.requests.iter().all(|request| request.finish.is_some()));
+    assert!(outcome.jobs.iter().all(|job| job.finish.is_some() && job.restarts == 0), "nothing is taken from it");
+}
+
+/// One accelerator, no rounds: the job that waits gets it when the instance's protection is over.
+#[test]
+fn what_an_instance_gives_up_is_offered_to_jobs() {
+    for keep in [true, false] {
+        let plain = scenario(vec![elastic("a", 1, 1)], vec![request(0, 0, 10)], 1);
+        let options = SimOptions {
+            rounds: Rounds { period: None, on_churn: true },
+            instances: goodput_env::sim::InstanceOptions { keep, ..plain.options.instances },
+            ..plain.options.clone()
+        };
+        let cluster = Arc::new(Cluster::homogeneous(1, 1));
+        let scenario = Scenario::new(cluster, plain.workload.clone(), options, 0);
+        assert!(run(&scenario, "fifo+ats-i").jobs[0].finish.is_some(), "instances stay: {keep}");
     }
 }

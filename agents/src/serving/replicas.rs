@@ -18,7 +18,7 @@ impl Replicas {
         self.free.clear();
         self.free.extend(nodes.map(|node| view.free_for_service(node)));
         plan.lend.iter().for_each(|&node| self.free[node as usize] = 0);
-        home.iter().for_each(|&node| self.free[node as usize] = view.cluster().nodes[node as usize].gpus);
+        home.iter().for_each(|&node| self.free[node as usize] = view.idle_on(node) + view.trained_on(node));
     }
 
     /// Takes `service` to `target` replicas, or as near as there is room.

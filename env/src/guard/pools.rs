@@ -20,7 +20,8 @@ pub(super) fn check_training(view: &ClusterView<'_>, plan: &Plan, violations: &m
             let here = held.iter().filter(|held| held.node == node).map(|held| held.gpus).sum();
             let called = plan.reclaim.iter().any(|reclaim| reclaim.node == node);
             let open = (view.may_train(node) && !called) || plan.lend.contains(&node);
-            if !open && slice.gpus > here {
+            let there: u32 = placement.slices().iter().filter(|of| of.node == node).map(|of| of.gpus).sum();
+            if !open && there > here {
                 violations.push(Violation::NotForTraining { job: *job, node });
             }
         }

@@ -167,7 +167,7 @@ impl Fleet {
         for slot in &self.services {
             let Some(service) = view.service(slot.service) else { continue };
             let (min, max) = service.replica_limits();
-            let room = || self.roomiest_fit(view, slot.service).is_some();
+            let room = || self.tightest_fit(view, slot.service).is_some();
             let out = slot.moved != Some(ScaleVerb::In) && slot.working < max && room();
             let goes = slot.moved != Some(ScaleVerb::Out) && slot.working > min;
             self.allowed.extend([out, goes].map(u8::from));
@@ -179,7 +179,7 @@ impl Fleet {
     }
 
     /// The node for one replica more: the fewest sufficient free accelerators.
-    fn roomiest_fit(&self, view: &ClusterView<'_>, id: ServiceId) -> Option<NodeId> {
+    fn tightest_fit(&self, view: &ClusterView<'_>, id: ServiceId) -> Option<NodeId> {
         let service = view.service(id)?;
         let gpus = service.gpus_per_replica();
         let fits = |&(node, &free): &(usize, &u32)| {
@@ -196,7 +196,7 @@ impl Fleet {
         }
         let id = self.services[slot].service;
         let Some(gpus) = view.service(id).map(|service| service.gpus_per_replica()) else { return false };
-        let to = self.roomiest_fit(view, id);
+        let to = self.tightest_fit(view, id);
         let service = &mut self.services[slot];
         match (verb, to) {
             (ScaleVerb::Out, Some(node)) => {

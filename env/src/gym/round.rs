@@ -87,7 +87,8 @@ impl Round {
         let per_node = view.cluster().gpus_per_node();
         let mut before = self.before.iter().peekable();
         for (at, job) in view.jobs().enumerate() {
-            self.total += job.gpus();
+            let counts = job.state.partner.is_none_or(|partner| job.id() < partner);
+            self.total += if counts { job.gpus() } else { 0 };
             if self.hidden > 0 && !self.chosen[at] {
                 continue;
             }
@@ -117,7 +118,7 @@ impl Round {
                 generation,
             });
         }
-        if layout.pools {
+        if view.cluster().has_pools() {
             self.pin(view);
         }
         self.refresh();

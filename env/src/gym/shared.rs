@@ -98,7 +98,7 @@ impl Holdings {
     /// Counts what each tenant's jobs hold.
     pub fn count(&mut self, view: &ClusterView<'_>) {
         self.gpus.clear();
-        for job in view.jobs() {
+        for job in view.jobs().filter(|job| job.state.partner.is_none_or(|partner| job.id() < partner)) {
             let tenant = job.request().tenant as usize;
             if tenant >= self.gpus.len() {
                 self.gpus.resize(tenant + 1, 0);

@@ -33,7 +33,7 @@ impl Simulator {
     /// When the hardware changes next, as long as that can matter to anybody.
     pub(super) fn next_fault(&self, arrival: SimTime) -> SimTime {
         let Some(health) = &self.health else { return SimTime::NEVER };
-        let unanswered = self.awaits_repair() && !self.requests.waiting.is_empty();
+        let unanswered = (self.awaits_repair() || self.is_headless()) && !self.requests.waiting.is_empty();
         let requests = self.next_request() < SimTime::NEVER || self.requests.instances.running() > 0 || unanswered;
         let nobody = !self.has_active() && !requests && arrival == SimTime::NEVER;
         if nobody || self.has_stalled(arrival) { SimTime::NEVER } else { health.next() }
@@ -178,6 +178,7 @@ impl Simulator {
         for change in &survivors {
             self.occupy(change)?;
         }
+        self.bring_home();
         self.trigger.fault = true;
         self.update_interference()
     }

@@ -85,6 +85,7 @@ impl Simulator {
 
     /// The policy is asked about requests.
     pub(super) fn request_decision(&mut self) -> Status {
+        self.refresh_open();
         self.decisions += 1;
         self.requests.alone = true;
         Status::Decision
@@ -117,6 +118,7 @@ impl Simulator {
                 if !options.keep {
                     self.requests.instances.remove(id);
                     self.free[node as usize] += 1;
+                    self.wake_jobs();
                 } else if until > now {
                     self.requests.instances.set(id, InstanceState::Protect { until }, hits, now);
                 } else {
@@ -134,7 +136,11 @@ impl Simulator {
         let now = self.now;
         self.requests.instances.set(id, InstanceState::Free { since: now }, 0, now);
         self.free[node as usize] += 1;
-        // Jobs may want it too.
+        self.wake_jobs();
+    }
+
+    /// An accelerator that an instance gave up is there for jobs too.
+    fn wake_jobs(&mut self) {
         self.requests.due |= self.scenario.options.rounds.on_churn && !self.table.active().is_empty();
     }
 
@@ -183,7 +189,7 @@ impl Simulator {
             Target::Node(node) => Some(node),
             Target::Instance(_) => None,
         });
-        for node in jobs.chain(started) {
+        for node in jobs.chain(started).chain(plan.scale.iter().map(|scale| scale.node)) {
             self.trim_instances(node);
         }
         if !plan.assign.is_empty() {

@@ -45,7 +45,9 @@ impl<'a> ClusterView<'a> {
             let held = job.map(|job| job.state.placement.slices()).unwrap_or_default();
             held.iter().for_each(|slice| after.idle[slice.node as usize] += slice.gpus);
         }
-        for slice in plan.changes.iter().flat_map(|change| change.placement.slices()) {
+        // And taken once.
+        let taken = plan.changes.iter().filter(|change| change.partner.is_none_or(|partner| change.job < partner));
+        for slice in taken.flat_map(|change| change.placement.slices()) {
             let idle = &mut after.idle[slice.node as usize];
             *idle = idle.saturating_sub(slice.gpus);
         }

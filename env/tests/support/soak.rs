@@ -27,6 +27,7 @@ pub const ALWAYS: &[(&str, Always)] = &[
     ("what a node's jobs hold and what is free is what it has in service", capacity),
     ("every job that has arrived is active or has left", no_job_is_lost),
     ("jobs hold what they can run on, on nodes that have not failed", placements_are_sound),
+    ("free instances are on accelerators that are free", sleepers_have_room),
 ];
 
 /// What holds when a run is over.
@@ -97,6 +98,13 @@ fn placements_are_sound(simulator: &Simulator) -> Result<(), String> {
         equal(&job.request().name, (healthy, job.request().accepts(job.gpus())), (true, true))?;
     }
     Ok(())
+}
+
+fn sleepers_have_room(simulator: &Simulator) -> Result<(), String> {
+    let view = simulator.view();
+    let nodes = 0..view.cluster().nodes.len() as u32;
+    let crowded = nodes.filter(|&node| view.instances().sleeping_on(node) > view.idle_on(node)).count();
+    equal("nodes with more sleepers than room", crowded, 0)
 }
 
 fn littles_law(_: &Scenario, simulator: &Simulator, outcome: &Outcome) -> Result<(), String> {

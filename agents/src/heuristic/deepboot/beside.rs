@@ -33,7 +33,9 @@ impl Beside {
 impl Policy for Beside {
     fn decide(&mut self, view: &ClusterView<'_>) -> Plan {
         let trigger = view.trigger;
-        let asked = trigger.is_churn() || trigger.round || trigger.wake;
+        // Woken about requests while none waits: an instance gave up what a job may want.
+        let given_up = trigger.request && view.waiting_requests().is_empty();
+        let asked = trigger.is_churn() || trigger.round || trigger.wake || given_up;
         let mut plan = if asked { self.training.decide(view) } else { Plan::keep() };
         self.requests.place(view, &mut plan);
         plan

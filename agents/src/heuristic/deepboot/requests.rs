@@ -80,7 +80,10 @@ impl RequestScheduler {
 
     fn load(&mut self, view: &ClusterView<'_>, plan: &Plan) {
         self.free.clear();
-        self.free.extend_from_slice(view.free());
+        // At home a server of the inference pool is not training's to take, but requests may.
+        let nodes = 0..view.cluster().nodes.len() as NodeId;
+        let open = |node| if view.may_serve(node) { view.idle_on(node) } else { view.free_on(node) };
+        self.free.extend(nodes.map(open));
         self.sleeping.clear();
         self.sleeping.extend((0..view.free().len() as NodeId).map(|node| view.instances().sleeping_on(node)));
         self.training.clear();
