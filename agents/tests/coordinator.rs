@@ -175,10 +175,6 @@ fn attainment(outcomes: &[Outcome]) -> f64 {
     1.0 - violated as f64 / requests as f64
 }
 
-fn restarts(outcomes: &[Outcome]) -> u32 {
-    outcomes.iter().flat_map(|outcome| &outcome.jobs).map(|job| job.restarts).sum()
-}
-
 /// Runs, checking that every server is in one cluster at a time.
 fn run(federation: Federation, mut met: impl FnMut(SimTime, &[u32])) -> (Vec<Outcome>, Vec<Transfer>) {
     federation
@@ -215,22 +211,6 @@ fn servers_follow_opposite_phases_and_training_is_the_faster_for_it() {
     assert!(shared < alone, "{shared} s together, {alone} s isolated");
     let (before, after) = (attainment(&isolated), attainment(&together));
     assert!(after >= before - 0.001, "{after} of requests in time together, {before} isolated");
-}
-
-#[test]
-fn looking_ahead_saves_preemptions() {
-    // The clusters are the same; only the coordinator looks ahead or does not.
-    let (mut ahead, mut behind) = ((0, 0.0, 0.0), (0, 0.0, 0.0));
-    for jobs in [340, 370, 400, 430, 460] {
-        let scenarios = [scenario(0.0, 0.9, jobs), scenario(0.5, 0.9, jobs)];
-        for (outlook, sum) in [(forecast as fn() -> Box<dyn Outlook>, &mut ahead), (reactive, &mut behind)] {
-            let (outcomes, _) = run(federation(&scenarios, Some(outlook), Variant::Forecast), |_, _| {});
-            *sum =
-                (sum.0 + restarts(&outcomes), sum.1 + mean_jct(&outcomes) / 5.0, sum.2 + attainment(&outcomes) / 5.0);
-        }
-    }
-    assert!(ahead.0 < behind.0, "preemptions, mean JCT, SLO: forecast {ahead:?}, reactive {behind:?}");
-    assert!(ahead.2 >= behind.2 - 1e-6, "preemptions, mean JCT, SLO: forecast {ahead:?}, reactive {behind:?}");
 }
 
 #[test]

@@ -21,6 +21,13 @@ pub struct Change {
     pub partner: Option<JobId>,
 }
 
+impl Change {
+    /// Whether the placement is taken for this job: what two share is taken once, for the first of them.
+    pub fn counts(&self) -> bool {
+        self.partner.is_none_or(|partner| self.job < partner)
+    }
+}
+
 /// How many replicas a service has on one node from now on. New ones start cold; of those that are too many, the newest finish what
 /// they work on and go. A replica that has begun to go does not count and does not come back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -10,7 +10,7 @@ use crate::application::{Application, Pace};
 use crate::cluster::{Cluster, NodeId};
 use crate::job::{JobId, JobRequest, Work};
 use crate::model::{BatchLimits, GoodputModel};
-use crate::request::{InferenceRequest, RequestId, ServedModel};
+use crate::request::{InferenceRequest, RequestId};
 use crate::sim::{Best, InstanceTable, JobState, JobTable, Loans, Scenario, ServiceState};
 use crate::tenant::{QuotaTree, Tenants};
 use crate::time::SimTime;
@@ -105,6 +105,13 @@ pub struct Restriction {
     pub jobs: Vec<JobId>,
 }
 
+impl Restriction {
+    /// All of what `view` shows, to be cut down.
+    pub fn of(view: &ClusterView<'_>) -> Self {
+        Self { cluster: view.cluster().clone(), free: view.free().to_vec(), jobs: view.ids.to_vec() }
+    }
+}
+
 /// The state of the cluster at a decision point.
 #[derive(Clone, Copy)]
 pub struct ClusterView<'a> {
@@ -184,16 +191,6 @@ impl<'a> ClusterView<'a> {
     /// An inference request; its duration is known when it is over.
     pub fn request(&self, id: RequestId) -> Option<&'a InferenceRequest> {
         self.scenario.workload.requests.get(id.index())
-    }
-
-    /// A model that requests ask for.
-    pub fn served_model(&self, model: u16) -> Option<&'a ServedModel> {
-        self.scenario.workload.served.get(model as usize)
-    }
-
-    /// Whether the run has inference requests at all, past or to come.
-    pub fn has_requests(&self) -> bool {
-        !self.scenario.workload.requests.is_empty()
     }
 
     /// Number of active jobs: submitted and not complete.

@@ -7,13 +7,13 @@ use std::sync::Arc;
 
 use goodput_env::cluster::{Cluster, Pool};
 use goodput_env::gym::{
-    Action, ClusterEnv, Encoder, EnvOptions, Environment, Layout, LoanVerb, Observation, Outlook, ResetOptions, Round,
-    ScaleVerb, ScenarioSource, check,
+    Action, ClusterEnv, Encoder, EnvOptions, Environment, ExpectedPeak, Layout, LoanVerb, Observation, ResetOptions,
+    Round, ScaleVerb, ScenarioSource, check,
 };
 use goodput_env::job::Workload;
 use goodput_env::model::{Checkpointing, FaultModel};
 use goodput_env::seed::{Stream, rng};
-use goodput_env::service::{RateSeries, Service, ServingPoint, ServingProfile, Slo};
+use goodput_env::service::Service;
 use goodput_env::sim::{Scenario, SimOptions};
 use goodput_env::tenant::{Group, Quota, Tenants};
 use goodput_env::time::SimTime;
@@ -28,25 +28,10 @@ fn cluster() -> Cluster {
     cluster
 }
 
-fn service(name: &str, seed: u64, gpus: u32) -> Arc<Service> {
+fn loaded(name: &str, seed: u64, gpus: u32) -> Arc<Service> {
     let mut random = rng(seed, Stream::Workload);
     let rates: Vec<f64> = (0..24 * 12).map(|_| random.random_range(0.0..250.0)).collect();
-    let profile = ServingProfile::new(vec![ServingPoint { concurrency: 1, latency_secs: 0.01 }]).unwrap();
-    Arc::new(Service {
-        name: name.into(),
-        tenant: 0,
-        rates: RateSeries::new(SimTime::from_secs(300), &rates).unwrap(),
-        arrival_cv2: 1.0,
-        work_cv2: 1.0,
-        profiles: BTreeMap::from([("gpu".to_string(), profile)]),
-        reference: "gpu".into(),
-        gpus_per_replica: gpus,
-        slo: Slo { class: "interactive".into(), latency: SimTime::from_millis(100), target: 0.99 },
-        cold_start: SimTime::from_secs(6),
-        drain: SimTime::from_secs(2),
-        min_replicas: 0,
-        max_replicas: 5,
-    })
+    support::service(name, SimTime::from_secs(300), &rates, gpus)
 }
 
 fn tenants() -> Arc<Tenants> {
@@ -71,7 +56,7 @@ fn source(faults: bool) -> ScenarioSource {
         let mut jobs = mixed_jobs(seed, 40, 1200);
         jobs.iter_mut().enumerate().for_each(|(at, job)| job.request.tenant = at as u32 % 2);
         let workload = Workload {
-            services: vec![service("one", seed, 1), service("two", seed + 100, 2)],
+            services: vec![loaded("one", seed, 1), loaded("two", seed + 100, 2)],
             tenants: tenants(),
             ..Workload::new(template.workload.applications.clone(), jobs)
         };
@@ -161,12 +146,14 @@ fn jobs_look_the_same_without_the_rest() {
 
 #[test]
 fn a_forecaster_plugs_in() {
-    let expected = |outlook: Outlook| {
-        let mut env = ClusterEnv::new(source(false), options()).with_outlook(outlook);
+    let expected = |peak: ExpectedPeak| {
+        let mut env = ClusterEnv::new(source(false), options()).with_expected_peak(peak);
         let mut observation = Observation::zeros(&env.layout());
         env.reset(Some(3), &ResetOptions::default(), observation.as_mut()).unwrap();
         let layout = env.layout();
         observation.features[layout.slots * layout.slot_features + 16 + 3]
     };
-    assert!(expected(Outlook::new(|_, _| 0.0)) < expected(Outlook::new(|service, _| service.rate() + 1000.0)));
+    assert!(
+        expected(ExpectedPeak::new(|_, _| 0.0)) < expected(ExpectedPeak::new(|service, _| service.rate() + 1000.0))
+    );
 }

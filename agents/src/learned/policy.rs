@@ -1,7 +1,7 @@
 //! A learned policy at work: the same rounds, observations and masks as in training, greedy, behind the one interface that
 //! heuristics have.
 
-use goodput_env::gym::{Action, Encoder, Observation, Outlook, Round};
+use goodput_env::gym::{Action, Encoder, ExpectedPeak, Observation, Round};
 use goodput_env::plan::Plan;
 use goodput_env::policy::{Policy, Scope};
 use goodput_env::view::{Batching, ClusterView, Information};
@@ -47,10 +47,10 @@ impl LearnedPolicy {
 }
 
 impl LearnedPolicy {
-    /// With another outlook on the load of services than yesterday's load.
+    /// With another expectation of the load of services than yesterday's load.
     #[must_use]
-    pub fn with_outlook(mut self, outlook: Outlook) -> Self {
-        self.encoder = self.encoder.with_outlook(outlook);
+    pub fn with_expected_peak(mut self, expected: ExpectedPeak) -> Self {
+        self.encoder = self.encoder.with_expected_peak(expected);
         self
     }
 }
@@ -70,10 +70,10 @@ impl Policy for LearnedPolicy {
                         self.encoder.update(view, &self.round, slot);
                     }
                     Some(Action::Scale { service, verb }) if self.round.scale(view, service, verb) => {
-                        self.encoder.update_fleet(view, &self.round);
+                        self.encoder.update_shared(view, &self.round);
                     }
                     Some(Action::Loan(verb)) if self.round.loan(view, verb) => {
-                        self.encoder.update_fleet(view, &self.round);
+                        self.encoder.update_shared(view, &self.round);
                     }
                     _ => break,
                 }

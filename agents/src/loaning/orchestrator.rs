@@ -165,7 +165,7 @@ fn call_back(view: &ClusterView<'_>, lent: &[NodeId], count: usize, loans: &mut 
             }
         };
         // What two jobs share is held once.
-        if job.state.partner.is_none_or(|partner| occupant.job < partner) {
+        if job.state.counts() {
             for slice in held.slices() {
                 if let Ok(at) = left.binary_search_by_key(&slice.node, |(node, _)| *node) {
                     left[at].1 = left[at].1.saturating_sub(slice.gpus);

@@ -61,7 +61,7 @@ impl Policy for BackOff {
         if shown.is_empty() {
             return Plan::keep();
         }
-        let part = Restriction { cluster: view.cluster().clone(), free: view.free().to_vec(), jobs: shown };
+        let part = Restriction { jobs: shown, ..Restriction::of(view) };
         self.inner.decide(&view.within(&part))
     }
 

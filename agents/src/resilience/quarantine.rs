@@ -81,11 +81,7 @@ impl Policy for Quarantine {
             return self.inner.decide(view);
         }
         // What jobs still hold there stays theirs; nothing new is put there.
-        let mut part = Restriction {
-            cluster: view.cluster().clone(),
-            free: view.free().to_vec(),
-            jobs: view.jobs().map(|job| job.id()).collect(),
-        };
+        let mut part = Restriction::of(view);
         for at in self.excluded(now) {
             part.cluster.nodes[at].gpus -= part.free[at].min(part.cluster.nodes[at].gpus);
             part.free[at] = 0;

@@ -176,7 +176,6 @@ impl Guard {
                 continue;
             };
             // What two jobs share is free when both have left, and is taken once: it counts for the first of them.
-            let first_of = |partner: Option<JobId>| partner.is_none_or(|partner| job < partner);
             let left = |partner: JobId| plan.changes.iter().any(|change| change.job == partner);
             if known.state.partner.is_none_or(|partner| job < partner && left(partner)) {
                 for held in known.state.placement.slices() {
@@ -201,7 +200,7 @@ impl Guard {
                 if !view.healthy(slice.node) {
                     violations.push(Violation::Unhealthy { job, node: slice.node });
                 }
-                if first_of(change.partner) {
+                if change.counts() {
                     self.balance[slice.node as usize] -= i64::from(slice.gpus);
                 }
                 if *accelerator.get_or_insert(node.accelerator) != node.accelerator {

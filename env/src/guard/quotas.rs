@@ -27,7 +27,7 @@ impl QuotaCheck {
         let cluster = view.cluster();
         let tenant_of = |job: JobId| view.job(job).map_or(0, |job| job.request().tenant as usize);
         self.before.reset(tree);
-        for job in view.jobs().filter(|job| counts(job.id(), job.state.partner)) {
+        for job in view.jobs().filter(|job| job.state.counts()) {
             if let Some((kind, gpus)) = holding(cluster, &job.state.placement)
                 && (job.request().tenant as usize) < tree.tenants()
             {
@@ -37,14 +37,14 @@ impl QuotaCheck {
         self.after.clone_from(&self.before);
         for change in &plan.changes {
             let (tenant, state) = (tenant_of(change.job), view.job(change.job).map(|job| job.state));
-            let held = state.filter(|state| counts(change.job, state.partner));
+            let held = state.filter(|state| state.counts());
             if let Some((kind, gpus)) = held.and_then(|state| holding(cluster, &state.placement))
                 && tenant < tree.tenants()
             {
                 tree.remove(&mut self.after, tenant, kind, gpus);
             }
         }
-        for change in plan.changes.iter().filter(|change| counts(change.job, change.partner)) {
+        for change in plan.changes.iter().filter(|change| change.counts()) {
             let tenant = tenant_of(change.job);
             let Some((kind, gpus)) = holding(cluster, &change.placement) else { continue };
             if tenant < tree.tenants() {
@@ -63,11 +63,6 @@ impl QuotaCheck {
             }
         }
     }
-}
-
-/// What two jobs share counts once, for the first of them.
-fn counts(job: JobId, partner: Option<JobId>) -> bool {
-    partner.is_none_or(|partner| job < partner)
 }
 
 /// Type and number of the accelerators.

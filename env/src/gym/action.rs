@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::gym::fleet::{self, LoanVerb, ScaleVerb};
 use crate::gym::layout::Layout;
+use crate::gym::shared_round::{self, LoanVerb, ScaleVerb};
 use crate::view::JobView;
 
 /// What is done to the job of a slot.
@@ -53,7 +53,7 @@ impl Action {
             return Some(Self::Wait);
         }
         if number >= layout.first_other() {
-            return fleet::decode(number, layout);
+            return shared_round::decode(number, layout);
         }
         let verb = *Verb::ALL.get(number % layout.verbs)?;
         Some(Self::Change { slot: number / layout.verbs, verb })

@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::gym::action::Action;
+use crate::gym::expected_peak::ExpectedPeak;
 use crate::gym::layout::Layout;
 use crate::gym::observation::{Encoder, layout};
-use crate::gym::outlook::Outlook;
 use crate::gym::reward::{Integrals, Reward};
 use crate::gym::round::Round;
 use crate::plan::Plan;
@@ -172,10 +172,10 @@ impl ClusterEnv {
         }
     }
 
-    /// With another outlook on the load of services than yesterday's load.
+    /// With another expectation of the load of services than yesterday's load.
     #[must_use]
-    pub fn with_outlook(mut self, outlook: Outlook) -> Self {
-        self.encoder = self.encoder.with_outlook(outlook);
+    pub fn with_expected_peak(mut self, expected: ExpectedPeak) -> Self {
+        self.encoder = self.encoder.with_expected_peak(expected);
         self
     }
 
@@ -255,13 +255,13 @@ impl Environment for ClusterEnv {
                 if !self.round.scale(&simulator.view(), service, verb) {
                     return Err(forbidden);
                 }
-                self.encoder.update_fleet(&simulator.view(), &self.round);
+                self.encoder.update_shared(&simulator.view(), &self.round);
             }
             Action::Loan(verb) => {
                 if !self.round.loan(&simulator.view(), verb) {
                     return Err(forbidden);
                 }
-                self.encoder.update_fleet(&simulator.view(), &self.round);
+                self.encoder.update_shared(&simulator.view(), &self.round);
             }
             Action::Wait => {
                 if !self.round.may_end() {

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::shared::{POOL_FEATURES, SERVICE_FEATURES, TENANT_FEATURES};
+use super::shared_features::{POOL_FEATURES, SERVICE_FEATURES, TENANT_FEATURES};
 
 /// Shapes. An observation is one flat vector: `slots` x `slot_features`, slot by slot, then `globals`. Feature 0 of an
 /// occupied slot is 1; an empty slot is all zeros. Action `a` below `slots * verbs` does verb `a % verbs` to slot

@@ -6,15 +6,15 @@
 mod action;
 mod check;
 mod environment;
-mod fleet;
+mod expected_peak;
 mod layout;
 mod observation;
-mod outlook;
 mod pack;
 mod quota_room;
 mod reward;
 mod round;
-mod shared;
+mod shared_features;
+mod shared_round;
 mod vec_env;
 
 pub use action::{Action, Ladder, Verb};
@@ -22,12 +22,12 @@ pub use check::{Finding, check};
 pub use environment::{
     ClusterEnv, EnvError, EnvOptions, Environment, Observation, ObservationMut, ResetOptions, ScenarioSource, Step,
 };
-pub use fleet::{Fleet, LoanVerb, ScaleVerb, ServiceSlot};
+pub use expected_peak::ExpectedPeak;
 pub use layout::Layout;
 pub use observation::{Encoder, GLOBAL_FEATURES, SLOT_FEATURES, layout, schema_hash};
-pub use outlook::Outlook;
 pub use pack::pack;
 pub use reward::{Reward, RewardTerm};
 pub use round::{Round, Slot};
-pub use shared::{POOL_FEATURES, SERVICE_FEATURES, TENANT_FEATURES};
+pub use shared_features::{POOL_FEATURES, SERVICE_FEATURES, TENANT_FEATURES};
+pub use shared_round::{LoanVerb, ScaleVerb, ServiceSlot, SharedRound};
 pub use vec_env::{Cursor, VecBuffers, VecEnv};

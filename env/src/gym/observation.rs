@@ -6,10 +6,10 @@
 use sha2::{Digest, Sha256};
 
 use crate::gym::action::Verb;
+use crate::gym::expected_peak::ExpectedPeak;
 use crate::gym::layout::Layout;
-use crate::gym::outlook::Outlook;
 use crate::gym::round::{Round, Slot};
-use crate::gym::shared::{self, Holdings, POOL_FEATURES, SERVICE_FEATURES, TENANT_FEATURES};
+use crate::gym::shared_features::{self, Holdings, POOL_FEATURES, SERVICE_FEATURES, TENANT_FEATURES};
 use crate::job::JobId;
 use crate::sim::Phase;
 use crate::view::{ClusterView, JobView, Rates};
@@ -121,7 +121,7 @@ pub struct Encoder {
     log_sizes: Vec<f32>,
     /// Sort key in the upper half, slot in the lower: one integer sorts faster than a pair of floats.
     order: Vec<u64>,
-    outlook: Outlook,
+    expected: ExpectedPeak,
     holdings: Holdings,
 }
 
@@ -137,15 +137,15 @@ impl Encoder {
             work: vec![-1.0; layout.slots],
             log_sizes: (0..=128).map(|gpus| log1p([f64::from(gpus)])[0] * 0.25).collect(),
             order: Vec::with_capacity(layout.slots),
-            outlook: Outlook::default(),
+            expected: ExpectedPeak::default(),
             holdings: Holdings::default(),
         }
     }
 
-    /// With another outlook on the load of services than yesterday's load.
+    /// With another expectation of the load of services than yesterday's load.
     #[must_use]
-    pub fn with_outlook(self, outlook: Outlook) -> Self {
-        Self { outlook, ..self }
+    pub fn with_expected_peak(self, expected: ExpectedPeak) -> Self {
+        Self { expected, ..self }
     }
 
     /// The layout.
@@ -197,17 +197,17 @@ impl Encoder {
         let (from, to) = (self.facts.len(), used.max(self.facts.len()));
         self.features[from * self.layout.slot_features..to * self.layout.slot_features].fill(0.0);
         self.rank(round);
-        self.update_fleet(view, round);
+        self.update_shared(view, round);
     }
 
     /// Encodes a change of replicas or loans, after which jobs may find more or less room.
-    pub fn update_fleet(&mut self, view: &ClusterView<'_>, round: &Round) {
+    pub fn update_shared(&mut self, view: &ClusterView<'_>, round: &Round) {
         self.fits(round);
         self.globals(view, round);
         let Layout { slots, slot_features, services, pools, .. } = self.layout;
         if services > 0 || pools {
             let features = &mut self.features[slots * slot_features + GLOBAL_FEATURES.len()..];
-            shared::write(view, round.fleet(), &self.outlook, (services, pools), features);
+            shared_features::write(view, round.shared(), &self.expected, (services, pools), features);
         }
     }
 

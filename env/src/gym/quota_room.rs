@@ -19,7 +19,7 @@ impl QuotaRoom {
         self.quotas = view.quotas().map(|_| (view.scenario.workload.tenants.clone(), view.now));
         let Some(tree) = tree(&self.quotas) else { return };
         self.usage.reset(tree);
-        for job in view.jobs().filter(|job| job.state.partner.is_none_or(|partner| job.id() < partner)) {
+        for job in view.jobs().filter(|job| job.state.counts()) {
             let tenant = job.request().tenant as usize;
             if tenant < tree.tenants() && job.gpus() > 0 {
                 tree.add(&mut self.usage, tenant, usize::from(job.kind()), u64::from(job.gpus()));

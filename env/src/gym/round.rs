@@ -5,10 +5,10 @@
 
 use crate::cluster::NodeId;
 use crate::gym::action::{Ladder, Verb};
-use crate::gym::fleet::{Fleet, LoanVerb, ScaleVerb};
 use crate::gym::layout::Layout;
 use crate::gym::pack::pack;
 use crate::gym::quota_room::QuotaRoom;
+use crate::gym::shared_round::{LoanVerb, ScaleVerb, SharedRound};
 use crate::job::JobId;
 use crate::placement::Slice;
 use crate::plan::Plan;
@@ -53,7 +53,7 @@ pub struct Round {
     actions: usize,
     /// Which verbs are allowed, slot by slot in the order of [`Verb::ALL`]; true of the working allocation at all times.
     allowed: Vec<u8>,
-    fleet: Fleet,
+    shared: SharedRound,
     quotas: QuotaRoom,
     layout: Layout,
     // Buffers, kept so that a round allocates nothing.
@@ -76,7 +76,7 @@ impl Round {
         self.total = self.free.iter().sum();
         self.actions = 0;
         self.layout = *layout;
-        self.fleet.begin(view, layout.services, layout.pools);
+        self.shared.begin(view, layout.services, layout.pools);
         self.quotas.begin(view);
         std::mem::swap(&mut self.slots, &mut self.before);
         self.slots.clear();
@@ -87,8 +87,7 @@ impl Round {
         let per_node = view.cluster().gpus_per_node();
         let mut before = self.before.iter().peekable();
         for (at, job) in view.jobs().enumerate() {
-            let counts = job.state.partner.is_none_or(|partner| job.id() < partner);
-            self.total += if counts { job.gpus() } else { 0 };
+            self.total += if job.state.counts() { job.gpus() } else { 0 };
             if self.hidden > 0 && !self.chosen[at] {
                 continue;
             }
@@ -166,13 +165,13 @@ impl Round {
     }
 
     /// Services and pools under the working state.
-    pub fn fleet(&self) -> &Fleet {
-        &self.fleet
+    pub fn shared(&self) -> &SharedRound {
+        &self.shared
     }
 
     /// Scales a service. Returns whether it was allowed; nothing happens otherwise.
     pub fn scale(&mut self, view: &ClusterView<'_>, service: usize, verb: ScaleVerb) -> bool {
-        let done = self.fleet_is_open() && self.fleet.scale(view, service, verb, self.layout.pools);
+        let done = self.shared_is_open() && self.shared.scale(view, service, verb, self.layout.pools);
         if done {
             self.actions += 1;
             self.recount(view);
@@ -182,7 +181,7 @@ impl Round {
 
     /// Lends a server or calls one back. Returns whether it was allowed; nothing happens otherwise.
     pub fn loan(&mut self, view: &ClusterView<'_>, verb: LoanVerb) -> bool {
-        let done = self.fleet_is_open() && self.fleet.loan(view, verb).is_some();
+        let done = self.shared_is_open() && self.shared.loan(view, verb).is_some();
         if done {
             self.actions += 1;
             self.recount(view);
@@ -191,7 +190,7 @@ impl Round {
     }
 
     /// Replicas and loans come before jobs in a round, so that what jobs may take does not change under them.
-    fn fleet_is_open(&self) -> bool {
+    fn shared_is_open(&self) -> bool {
         self.slots.iter().all(|slot| slot.moved.is_none())
     }
 
@@ -200,7 +199,7 @@ impl Round {
         self.total -= self.free.iter().sum::<u32>();
         self.free.fill(0);
         for (node, machine) in view.cluster().nodes.iter().enumerate() {
-            self.free[machine.accelerator as usize] += self.fleet.open_on(view, node as NodeId);
+            self.free[machine.accelerator as usize] += self.shared.open_on(view, node as NodeId);
         }
         self.total += self.free.iter().sum::<u32>();
         self.pin(view);
@@ -211,7 +210,7 @@ impl Round {
     fn pin(&mut self, view: &ClusterView<'_>) {
         for slot in &mut self.slots {
             let held = view.job(slot.job).map(|job| &job.state.placement);
-            let goes = |slice: &Slice| !self.fleet.may_train(view, slice.node);
+            let goes = |slice: &Slice| !self.shared.may_train(view, slice.node);
             slot.pinned = held.is_some_and(|placement| placement.slices().iter().any(goes));
         }
     }
@@ -294,26 +293,26 @@ impl Round {
         let (known, rest) = mask.split_at_mut(self.allowed.len());
         known.copy_from_slice(&self.allowed);
         rest.fill(0);
-        if self.fleet_is_open() {
-            self.fleet.mask(&mut mask[layout.first_other()..layout.wait()]);
+        if self.shared_is_open() {
+            self.shared.mask(&mut mask[layout.first_other()..layout.wait()]);
         }
         mask[layout.wait()] = u8::from(self.may_end() || !self.has_choice());
     }
 
     /// Whether anything but ending the round is allowed.
     pub fn has_choice(&self) -> bool {
-        self.allowed.contains(&1) || (self.fleet_is_open() && self.fleet.has_choice())
+        self.allowed.contains(&1) || (self.shared_is_open() && self.shared.has_choice())
     }
 
     /// The plan that carries the working allocation out: jobs whose size is unchanged stay where they are, the others are
     /// packed, largest first.
     pub fn plan(&mut self, view: &ClusterView<'_>, plan: &mut Plan) {
         plan.clear();
-        self.fleet.plan(view, plan);
+        self.shared.plan(view, plan);
         self.nodes.clear();
         if self.layout.others() > 1 {
             let nodes = 0..view.cluster().nodes.len();
-            self.nodes.extend(nodes.map(|node| self.fleet.open_on(view, node as NodeId)));
+            self.nodes.extend(nodes.map(|node| self.shared.open_on(view, node as NodeId)));
         } else {
             self.nodes.extend_from_slice(view.free());
         }

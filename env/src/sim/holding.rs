@@ -123,7 +123,7 @@ impl Simulator {
             return Ok(());
         }
         // What two jobs share is taken once, by the first of them.
-        if change.partner.is_none_or(|partner| change.job < partner) {
+        if change.counts() {
             self.take(change.job, &change.placement);
         }
         let there = self.ready_for(&change.placement).max(self.now);

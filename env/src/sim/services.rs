@@ -217,11 +217,6 @@ impl ServiceState {
         self.ready.iter().map(|&(_, count)| count).sum()
     }
 
-    /// Ready replicas by accelerator type.
-    pub fn ready_by_type(&self) -> &[(u16, u32)] {
-        &self.ready
-    }
-
     fn node_at(&mut self, node: NodeId) -> usize {
         match self.record.nodes.binary_search_by_key(&node, |on| on.node) {
             Ok(at) => at,

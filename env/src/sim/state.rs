@@ -112,6 +112,12 @@ impl JobState {
         }
     }
 
+    /// Whether what it holds counts as its own: two jobs that share accelerators hold one placement, counted for the first of them.
+    #[inline]
+    pub fn counts(&self) -> bool {
+        self.partner.is_none_or(|partner| self.id < partner)
+    }
+
     /// Whether it holds accelerators.
     #[inline]
     pub fn is_allocated(&self) -> bool {

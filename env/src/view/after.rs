@@ -40,13 +40,12 @@ impl<'a> ClusterView<'a> {
         after.idle.extend_from_slice(self.idle);
         for change in &plan.changes {
             // What two jobs share is given up once.
-            let first = |job: &super::JobView<'_>| job.state.partner.is_none_or(|partner| job.id() < partner);
-            let job = self.job(change.job).filter(first);
+            let job = self.job(change.job).filter(|job| job.state.counts());
             let held = job.map(|job| job.state.placement.slices()).unwrap_or_default();
             held.iter().for_each(|slice| after.idle[slice.node as usize] += slice.gpus);
         }
         // And taken once.
-        let taken = plan.changes.iter().filter(|change| change.partner.is_none_or(|partner| change.job < partner));
+        let taken = plan.changes.iter().filter(|change| change.counts());
         for slice in taken.flat_map(|change| change.placement.slices()) {
             let idle = &mut after.idle[slice.node as usize];
             *idle = idle.saturating_sub(slice.gpus);

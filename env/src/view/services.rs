@@ -54,14 +54,6 @@ impl<'a> ClusterView<'a> {
         self.served.get(node as usize).copied().unwrap_or(0)
     }
 
-    /// Accelerators of `node` that training has or may take now: zero where it may not train, less what replicas hold.
-    pub fn trainable_on(&self, node: NodeId) -> u32 {
-        if !self.may_train(node) {
-            return 0;
-        }
-        self.cluster().nodes[node as usize].gpus.saturating_sub(self.served_on(node))
-    }
-
     /// Accelerators of `node` that training jobs hold.
     pub fn trained_on(&self, node: NodeId) -> u32 {
         self.loans.trained_on[node as usize]

@@ -14,6 +14,7 @@ use goodput_env::model::{BatchLimits, ThroughputParams};
 use goodput_env::plan::Plan;
 use goodput_env::policy::Policy;
 use goodput_env::seed::{Stream, rng};
+use goodput_env::service::{RateSeries, Service, ServingPoint, ServingProfile, Slo};
 use goodput_env::sim::{Scenario, SimOptions};
 use goodput_env::time::SimTime;
 use goodput_env::view::ClusterView;
@@ -90,6 +91,26 @@ pub fn mixed_jobs(seed: u64, count: usize, gap: i64) -> Vec<JobSpec> {
             }
         })
         .collect()
+}
+
+/// Requests at these rates, one step after the other; a replica answers 100 a second, one at a time.
+pub fn service(name: &str, step: SimTime, per_sec: &[f64], gpus: u32) -> Arc<Service> {
+    let profile = ServingProfile::new(vec![ServingPoint { concurrency: 1, latency_secs: 0.01 }]).unwrap();
+    Arc::new(Service {
+        name: name.into(),
+        tenant: 0,
+        rates: RateSeries::new(step, per_sec).unwrap(),
+        arrival_cv2: 1.0,
+        work_cv2: 1.0,
+        profiles: BTreeMap::from([("gpu".to_string(), profile)]),
+        reference: "gpu".into(),
+        gpus_per_replica: gpus,
+        slo: Slo { class: "interactive".into(), latency: SimTime::from_millis(100), target: 0.99 },
+        cold_start: SimTime::from_secs(6),
+        drain: SimTime::from_secs(2),
+        min_replicas: 0,
+        max_replicas: 8,
+    })
 }
 
 /// Any feasible plan: each job is left alone, stopped, or given a random size that fits.

@@ -1,7 +1,6 @@
 //! Conservation, checked at every decision and at the end of a run. What another part of the simulator must keep true is one more line in
 //! [`ALWAYS`] or [`IN_THE_END`].
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use goodput_env::cluster::{Cluster, Pool};
@@ -13,7 +12,7 @@ use goodput_env::plan::Plan;
 use goodput_env::policy::Policy;
 use goodput_env::request::{Assign, InferenceRequest, RequestId, ServedModel, Target};
 use goodput_env::seed::{Stream, rng};
-use goodput_env::service::{RateSeries, Service, ServiceId, ServingPoint, ServingProfile, Slo};
+use goodput_env::service::ServiceId;
 use goodput_env::sim::{Outcome, Release, Resize, Scenario, SimOptions, Simulator, Status};
 use goodput_env::time::SimTime;
 use goodput_env::view::{Batching, ClusterView};
@@ -70,7 +69,7 @@ fn capacity(simulator: &Simulator) -> Result<(), String> {
     // What completed jobs hold until the next round is in no job's placement.
     let exact = simulator.scenario().options.release == Release::Immediately;
     let mut used: Vec<u32> = (0..view.cluster().nodes.len()).map(|node| view.idle_on(node as u32)).collect();
-    for job in view.jobs().filter(|job| job.state.partner.is_none_or(|partner| job.id() < partner)) {
+    for job in view.jobs().filter(|job| job.state.counts()) {
         job.state.placement.slices().iter().for_each(|slice| used[slice.node as usize] += slice.gpus);
     }
     for (node, used) in used.iter_mut().enumerate() {
@@ -171,22 +170,7 @@ fn shared(seed: u64) -> Arc<Scenario> {
     let mut random = rng(seed, Stream::Workload);
     let mut service = |name: &str, gpus: u32| {
         let rates: Vec<f64> = (0..300).map(|_| f64::from(random.random_range(0..400_u32))).collect();
-        let profile = ServingProfile::new(vec![ServingPoint { concurrency: 1, latency_secs: 0.01 }]).unwrap();
-        Arc::new(Service {
-            name: name.into(),
-            tenant: 0,
-            rates: RateSeries::new(SimTime::from_secs(60), &rates).unwrap(),
-            arrival_cv2: 1.0,
-            work_cv2: 1.0,
-            profiles: BTreeMap::from([("gpu".to_string(), profile)]),
-            reference: "gpu".into(),
-            gpus_per_replica: gpus,
-            slo: Slo { class: "interactive".into(), latency: SimTime::from_millis(100), target: 0.99 },
-            cold_start: SimTime::from_secs(6),
-            drain: SimTime::from_secs(2),
-            min_replicas: 0,
-            max_replicas: 8,
-        })
+        super::service(name, SimTime::from_secs(60), &rates, gpus)
     };
     let services = vec![service("one", 1), service("two", 2)];
     let request = |_| InferenceRequest {

@@ -372,7 +372,7 @@ impl Gavel {
     /// Plans the next round.
     fn start(&mut self, view: &ClusterView<'_>, ledger: &Ledger) -> Plan {
         let mut free = view.free().to_vec();
-        for job in view.jobs().filter(|job| job.state.partner.is_none_or(|partner| job.id() < partner)) {
+        for job in view.jobs().filter(|job| job.state.counts()) {
             job.state.placement.slices().iter().for_each(|slice| free[slice.node as usize] += slice.gpus);
         }
         let order = self.order_of_types(view.cluster().types.len());

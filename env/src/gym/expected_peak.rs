@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::time::SimTime;
 use crate::view::ServiceView;
 
-/// How far the outlook reaches.
+/// How far the expected reaches.
 pub const WINDOW: SimTime = SimTime::from_secs(3600);
 
 const DAY: SimTime = SimTime::from_secs(24 * 3600);
@@ -17,9 +17,9 @@ type Peak = dyn Fn(&ServiceView<'_>, SimTime) -> f64 + Send + Sync;
 
 /// The highest rate expected within a window from now on, requests per second.
 #[derive(Clone)]
-pub struct Outlook(Arc<Peak>);
+pub struct ExpectedPeak(Arc<Peak>);
 
-impl Outlook {
+impl ExpectedPeak {
     /// By any function of a service and the window.
     pub fn new(peak: impl Fn(&ServiceView<'_>, SimTime) -> f64 + Send + Sync + 'static) -> Self {
         Self(Arc::new(peak))
@@ -31,15 +31,15 @@ impl Outlook {
     }
 }
 
-impl Default for Outlook {
+impl Default for ExpectedPeak {
     fn default() -> Self {
         Self::new(yesterday)
     }
 }
 
-impl fmt::Debug for Outlook {
+impl fmt::Debug for ExpectedPeak {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Outlook")
+        f.write_str("ExpectedPeak")
     }
 }
 

@@ -61,7 +61,7 @@ pub struct ServiceSlot {
 
 /// The working state of services and pools in one round.
 #[derive(Clone, Debug, Default)]
-pub struct Fleet {
+pub struct SharedRound {
     services: Vec<ServiceSlot>,
     /// Free accelerators that replicas may take, by node; empty where there are neither services nor pools.
     free: Vec<u32>,
@@ -76,7 +76,7 @@ pub struct Fleet {
     allowed: Vec<u8>,
 }
 
-impl Fleet {
+impl SharedRound {
     /// Starts a round on `view`.
     pub(super) fn begin(&mut self, view: &ClusterView<'_>, services: usize, pools: bool) {
         self.lent.clear();

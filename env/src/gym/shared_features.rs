@@ -1,7 +1,7 @@
 //! What a learned policy sees of a shared cluster beyond its jobs: services, pools, tenants. All of order one.
 
-use crate::gym::fleet::Fleet;
-use crate::gym::outlook::Outlook;
+use crate::gym::expected_peak::ExpectedPeak;
+use crate::gym::shared_round::SharedRound;
 use crate::sim::{Loan, ReplicaPhase};
 use crate::view::{ClusterView, JobView};
 
@@ -34,14 +34,14 @@ fn ln1p(x: f64) -> f32 {
 /// Writes the features of services and pools at the end of the global ones.
 pub(super) fn write(
     view: &ClusterView<'_>,
-    fleet: &Fleet,
-    outlook: &Outlook,
+    round: &SharedRound,
+    expected: &ExpectedPeak,
     (services, pools): (usize, bool),
     features: &mut [f32],
 ) {
     let (of_services, of_pools) = features.split_at_mut(services * SERVICE_FEATURES.len());
     of_services.fill(0.0);
-    for (slot, f) in fleet.services().iter().zip(of_services.chunks_exact_mut(SERVICE_FEATURES.len())) {
+    for (slot, f) in round.services().iter().zip(of_services.chunks_exact_mut(SERVICE_FEATURES.len())) {
         let Some(service) = view.service(slot.service) else { continue };
         let rate = service.rate();
         let starting = |phase: ReplicaPhase| matches!(phase, ReplicaPhase::Starting { .. });
@@ -58,7 +58,7 @@ pub(super) fn write(
         f[0] = 1.0;
         f[1] = ln1p(rate) * 0.2;
         f[2] = (rate / capacity).min(4.0) as f32;
-        f[3] = (outlook.peak(&service) / capacity).min(4.0) as f32;
+        f[3] = (expected.peak(&service) / capacity).min(4.0) as f32;
         f[4] = ln1p(service.backlog()) * 0.2;
         f[5] = ln1p(f64::from(ready)) * 0.25;
         f[6] = ln1p(starts as f64) * 0.25;
@@ -79,9 +79,9 @@ pub(super) fn write(
         let gpus_of = |nodes: &[u32]| -> f32 {
             nodes.iter().map(|&node| view.cluster().nodes[node as usize].gpus).sum::<u32>() as f32 / total
         };
-        let (lent, called) = (gpus_of(fleet.lent()), gpus_of(fleet.called()));
+        let (lent, called) = (gpus_of(round.lent()), gpus_of(round.called()));
         of_pools[0] = share(|_| true);
-        of_pools[1] = gpus_of(fleet.lendable());
+        of_pools[1] = gpus_of(round.lendable());
         of_pools[2] = share(|loan| matches!(loan, Loan::Lent { .. })) + lent - called;
         of_pools[3] = share(|loan| matches!(loan, Loan::Returning { .. })) + called;
         of_pools[4] = f32::from(u8::from(view.trigger.load));
@@ -98,7 +98,7 @@ impl Holdings {
     /// Counts what each tenant's jobs hold.
     pub fn count(&mut self, view: &ClusterView<'_>) {
         self.gpus.clear();
-        for job in view.jobs().filter(|job| job.state.partner.is_none_or(|partner| job.id() < partner)) {
+        for job in view.jobs().filter(|job| job.state.counts()) {
             let tenant = job.request().tenant as usize;
             if tenant >= self.gpus.len() {
                 self.gpus.resize(tenant + 1, 0);
