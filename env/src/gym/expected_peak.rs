@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::time::SimTime;
 use crate::view::ServiceView;
 
-/// How far the expected reaches.
+/// How far ahead it looks.
 pub const WINDOW: SimTime = SimTime::from_secs(3600);
 
 const DAY: SimTime = SimTime::from_secs(24 * 3600);
