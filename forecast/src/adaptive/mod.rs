@@ -16,10 +16,12 @@ mod window;
 use serde::{Deserialize, Serialize};
 
 use crate::history::History;
-use crate::models::Seasons;
+use crate::models::{Member, Seasons};
+use crate::neural::{Net, NetPath};
 use crate::{Fit, FitError, Model, Predict, Series};
 
 pub use state::FittedAdaptive;
+pub(crate) use state::bounded;
 
 /// Settings of the default forecaster: there is nothing to tune but the seasons.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -78,6 +80,16 @@ impl Fit for Adaptive {
     type Fitted = FittedAdaptive;
 
     fn fit(&self, series: &Series) -> Result<FittedAdaptive, FitError> {
+        self.fit_beside(series, &[])
+    }
+}
+
+impl Adaptive {
+    /// The same with trained nets among the models weighed; with no other model they are weighed alone. A net has nothing left to estimate.
+    ///
+    /// # Errors
+    /// As [`Fit::fit`].
+    pub fn fit_beside(&self, series: &Series, nets: &[Net]) -> Result<FittedAdaptive, FitError> {
         if self.day_steps == 0 {
             return Err(FitError::SeasonEmpty);
         }
@@ -92,7 +104,8 @@ impl Fit for Adaptive {
         for &value in values.iter().take(start) {
             past.push(state::bounded(value));
         }
-        let members = self.models.iter().map(|model| model.member(seasons)).collect();
+        let nets = nets.iter().map(|net| Member::Net(Box::new(NetPath(net.clone()))));
+        let members = self.models.iter().map(|model| model.member(seasons)).chain(nets).collect();
         let mut fitted = FittedAdaptive::new(past, members, seasons, &self.windows);
         fitted.refresh();
         for (index, &value) in values.iter().enumerate().skip(start) {
@@ -105,5 +118,22 @@ impl Fit for Adaptive {
             fitted.refresh();
         }
         Ok(fitted)
+    }
+}
+
+/// Trained nets among the models of an [`Adaptive`] forecaster: what fits it, fits them.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WithNets {
+    /// The seasons, windows and other models.
+    pub adaptive: Adaptive,
+    /// The nets.
+    pub nets: Vec<Net>,
+}
+
+impl Fit for WithNets {
+    type Fitted = FittedAdaptive;
+
+    fn fit(&self, series: &Series) -> Result<FittedAdaptive, FitError> {
+        self.adaptive.fit_beside(series, &self.nets)
     }
 }

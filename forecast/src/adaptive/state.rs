@@ -48,7 +48,7 @@ const FORECASTS_A_DAY: usize = 12;
 const LARGEST: f64 = 1e100;
 
 /// A load that can be squared; a gap stays one.
-pub(super) fn bounded(load: f64) -> f64 {
+pub(crate) fn bounded(load: f64) -> f64 {
     if load.is_finite() { load.clamp(-LARGEST, LARGEST) } else { f64::NAN }
 }
 
