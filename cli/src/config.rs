@@ -6,6 +6,7 @@ use std::path::Path;
 use goodput_eval::federation::{Federation, FederationConfig};
 use goodput_eval::setup::SetupError;
 use goodput_train::config::Experiment;
+use goodput_train::forecaster::{ForecasterExperiment, ForecasterTrainError};
 use toml_edit::{DocumentMut, Item, Key, Table, Value};
 
 use crate::fault::Fault;
@@ -29,8 +30,33 @@ pub fn read_federation(path: &Path, sets: &[String]) -> Result<(FederationConfig
 
 /// Whether a file is of a federation: only those have clusters, and what cannot be read is not.
 pub fn is_federation(path: &Path) -> bool {
+    has_table(path, "clusters")
+}
+
+/// Whether a file can be read and has this key.
+pub fn has_table(path: &Path, key: &str) -> bool {
     let document = fs::read_to_string(path).ok().and_then(|text| toml_edit::Document::parse(text).ok());
-    document.is_some_and(|document| document.as_table().contains_key("clusters"))
+    document.is_some_and(|document| document.as_table().contains_key(key))
+}
+
+/// Reads a forecaster to train and applies `--set KEY=VALUE`.
+pub fn read_forecaster(path: &Path, sets: &[String]) -> Result<ForecasterExperiment, Fault> {
+    let help = "`configs/forecast/nhits.toml` is an example; docs, neural forecasters, describes every key";
+    let (experiment, name, text) = parse_with_text::<ForecasterExperiment>(path, sets, help)?;
+    match experiment.check() {
+        Err(error @ ForecasterTrainError::Value { key, .. }) => {
+            Err(BadValue { message: error.to_string(), key: Some(key) }.at_key(&name, &text))
+        }
+        other => other.map(|()| experiment).map_err(Fault::input),
+    }
+}
+
+/// A message about the value of a key of a file, `--set KEY=VALUE` applied.
+pub fn at_key(path: &Path, sets: &[String], key: &'static str, message: &str) -> Fault {
+    let name = path.display().to_string();
+    let text = fs::read_to_string(path).unwrap_or_default();
+    let text = sets.iter().try_fold(text, |text, set| apply(&name, text, set)).unwrap_or_default();
+    BadValue { message: message.into(), key: Some(key) }.at_key(&name, &text)
 }
 
 /// Reads a file of any kind and applies `--set KEY=VALUE`.

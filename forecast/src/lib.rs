@@ -55,7 +55,7 @@ mod seasonal_naive;
 mod series;
 mod significance;
 
-pub use adaptive::{Adaptive, FittedAdaptive, WithNets};
+pub use adaptive::{Adaptive, FittedAdaptive};
 pub use backtest::{Backtest, BacktestError, BacktestReport, OriginReport, Refit};
 pub use forecast::{Forecast, ForecastError, Horizon, check_levels};
 pub use lender::Lender;

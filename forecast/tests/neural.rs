@@ -228,3 +228,32 @@ fn a_snapshot_reads_back_and_a_broken_one_is_refused() {
     let bad = Spec { architecture: Architecture::Lstm(Lstm { chunk: 5, ..Lstm::default() }), ..spec };
     assert!(bad.check().unwrap_err().to_string().contains("a divisor of the lookback of 24"));
 }
+
+/// `neural_reference.py` writes the nets down a second time, from their papers and in double precision.
+#[test]
+fn forwards_are_those_of_the_second_statement() {
+    let text = include_str!("neural_reference.json");
+    let reference: serde_json::Value = serde_json::from_str(text).unwrap();
+    let numbers = |value: &serde_json::Value| -> Vec<f64> {
+        value.as_array().unwrap().iter().map(|number| number.as_f64().unwrap()).collect()
+    };
+    let window = numbers(&reference["window"]);
+    let patchtst = PatchTst { patch: 4, stride: 2, width: 4, heads: 2, hidden: 6, layers: 2, dropout: 0.0 };
+    for architecture in [
+        Architecture::Dlinear(Dlinear { kernel: 5 }),
+        Architecture::Lstm(Lstm { hidden: 4, chunk: 3 }),
+        Architecture::Nhits(Nhits { pools: vec![4, 2, 1], rates: vec![6, 3, 1], width: 5, layers: 2 }),
+        Architecture::PatchTst(patchtst),
+    ] {
+        let spec = Spec { horizon: 6, lookback: 12, levels: vec![0.1, 0.5, 0.9], ..Spec::daily(architecture, 6) };
+        let count: usize = Net::shapes(&spec).unwrap().iter().map(|(_, [rows, columns])| rows * columns).sum();
+        let weights = (0..count).map(|i| (0.3 * (1.7 * i as f64 + 0.3).sin()) as f32).collect();
+        let name = spec.architecture.name();
+        let ours = Net::from_parts(spec, 0.0, 1.0, weights).unwrap().quantiles(&window);
+        let theirs = numbers(&reference["quantiles"][name]);
+        assert_eq!(ours.len(), theirs.len());
+        for (ours, theirs) in ours.iter().zip(&theirs) {
+            assert!((ours - theirs).abs() < 1e-5 * theirs.abs().max(10.0), "{name}: {ours} and {theirs}");
+        }
+    }
+}

@@ -24,7 +24,7 @@ pub use state::FittedAdaptive;
 pub(crate) use state::bounded;
 
 /// Settings of the default forecaster: there is nothing to tune but the seasons.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Adaptive {
     /// Steps in a day, at least 1.
@@ -37,6 +37,9 @@ pub struct Adaptive {
     pub models: Vec<Model>,
     /// Windows ahead whose maximum is forecast too: `(first step, steps)`, the first step counted from 0.
     pub windows: Vec<(usize, usize)>,
+    /// Trained nets weighed beside the models; they have nothing left to estimate.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub nets: Vec<Net>,
 }
 
 /// Days of the series that are played again at a fit, to learn weights and errors.
@@ -55,6 +58,7 @@ impl Adaptive {
             horizon_steps: day_steps,
             models: Model::ALL.to_vec(),
             windows: vec![],
+            nets: vec![],
         }
     }
 
@@ -80,16 +84,6 @@ impl Fit for Adaptive {
     type Fitted = FittedAdaptive;
 
     fn fit(&self, series: &Series) -> Result<FittedAdaptive, FitError> {
-        self.fit_beside(series, &[])
-    }
-}
-
-impl Adaptive {
-    /// The same with trained nets among the models weighed; with no other model they are weighed alone. A net has nothing left to estimate.
-    ///
-    /// # Errors
-    /// As [`Fit::fit`].
-    pub fn fit_beside(&self, series: &Series, nets: &[Net]) -> Result<FittedAdaptive, FitError> {
         if self.day_steps == 0 {
             return Err(FitError::SeasonEmpty);
         }
@@ -104,7 +98,7 @@ impl Adaptive {
         for &value in values.iter().take(start) {
             past.push(state::bounded(value));
         }
-        let nets = nets.iter().map(|net| Member::Net(Box::new(NetPath(net.clone()))));
+        let nets = self.nets.iter().map(|net| Member::Net(Box::new(NetPath(net.clone()))));
         let members = self.models.iter().map(|model| model.member(seasons)).chain(nets).collect();
         let mut fitted = FittedAdaptive::new(past, members, seasons, &self.windows);
         fitted.refresh();
@@ -118,22 +112,5 @@ impl Adaptive {
             fitted.refresh();
         }
         Ok(fitted)
-    }
-}
-
-/// Trained nets among the models of an [`Adaptive`] forecaster: what fits it, fits them.
-#[derive(Debug, Clone, PartialEq)]
-pub struct WithNets {
-    /// The seasons, windows and other models.
-    pub adaptive: Adaptive,
-    /// The nets.
-    pub nets: Vec<Net>,
-}
-
-impl Fit for WithNets {
-    type Fitted = FittedAdaptive;
-
-    fn fit(&self, series: &Series) -> Result<FittedAdaptive, FitError> {
-        self.adaptive.fit_beside(series, &self.nets)
     }
 }

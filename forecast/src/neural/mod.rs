@@ -45,6 +45,8 @@ pub use scale::Centre;
 pub use spec::{Architecture, Spec, SpecError};
 
 #[cfg(feature = "train")]
+pub use adam::Adam;
+#[cfg(feature = "train")]
 pub use fit::Neural;
 #[cfg(feature = "train")]
 pub use probe::Probe;

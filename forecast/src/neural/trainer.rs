@@ -119,9 +119,12 @@ pub struct Trainer {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Checkpoint {
-    weights: Vec<f32>,
-    adam: Adam,
-    best: Option<(f64, Vec<f32>)>,
+    /// The weights as they are now.
+    pub weights: Vec<f32>,
+    /// The optimiser.
+    pub adam: Adam,
+    /// The least loss in validation so far and the weights that had it.
+    pub best: Option<(f64, Vec<f32>)>,
 }
 
 /// Purposes of random numbers.
