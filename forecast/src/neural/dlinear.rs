@@ -1,7 +1,8 @@
 //! DLinear: one linear map of the trend and one of the rest, added.
 //!
 //! Zeng, Chen, Zhang, Xu, "Are transformers effective for time series forecasting?", AAAI 2023: the trend is a centred moving average over `kernel` values,
-//! the ends repeated. Maps begin as means (`1 / lookback`), as in their code. The closed form of its sibling is `models/nlinear`.
+//! the ends repeated. A map to one level begins as a mean (`1 / lookback`), as in their code; with more levels they begin at
+//! nothing, because the parts above the lowest level are distances. The closed form of its sibling is `models/nlinear`.
 
 use serde::{Deserialize, Serialize};
 
@@ -29,7 +30,7 @@ impl Layers for Dlinear {
     }
 
     fn parameters(&self, shape: &Shape) -> Vec<Parameter> {
-        let mean = Start::Constant(1.0 / shape.lookback as f32);
+        let mean = Start::Constant(if shape.levels == 1 { 1.0 / shape.lookback as f32 } else { 0.0 });
         vec![
             Parameter::new("trend.weight", shape.lookback, shape.outputs(), mean),
             Parameter::new("trend.bias", 1, shape.outputs(), Start::Constant(0.0)),
