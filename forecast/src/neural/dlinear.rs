@@ -26,7 +26,11 @@ impl Default for Dlinear {
 impl Layers for Dlinear {
     fn check(&self, _: &Shape) -> Result<(), (&'static str, String)> {
         within("kernel", self.kernel, 1, 100_001)?;
-        if self.kernel % 2 == 0 { Err(("kernel", format!("an odd number, not {}", self.kernel))) } else { Ok(()) }
+        if self.kernel.is_multiple_of(2) {
+            Err(("kernel", format!("an odd number, not {}", self.kernel)))
+        } else {
+            Ok(())
+        }
     }
 
     fn parameters(&self, shape: &Shape) -> Vec<Parameter> {

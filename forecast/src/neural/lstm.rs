@@ -31,7 +31,7 @@ impl Layers for Lstm {
     fn check(&self, shape: &Shape) -> Result<(), (&'static str, String)> {
         within("hidden", self.hidden, 1, 4096)?;
         within("chunk", self.chunk, 1, shape.lookback)?;
-        if shape.lookback % self.chunk == 0 {
+        if shape.lookback.is_multiple_of(self.chunk) {
             Ok(())
         } else {
             Err(("chunk", format!("a divisor of the lookback of {} steps", shape.lookback)))

@@ -47,7 +47,7 @@ impl Layers for Nhits {
         if self.pools.is_empty() || self.pools.len() != self.rates.len() {
             return Err(("rates", format!("as many as pools, of which there are {}", self.pools.len())));
         }
-        if self.pools.iter().any(|&pool| pool == 0 || shape.lookback % pool != 0) {
+        if self.pools.iter().any(|&pool| pool == 0 || !shape.lookback.is_multiple_of(pool)) {
             return Err(("pools", format!("divisors of the lookback of {} steps", shape.lookback)));
         }
         if self.rates.contains(&0) { Err(("rates", "at least 1 each".into())) } else { Ok(()) }

@@ -57,7 +57,7 @@ impl Layers for PatchTst {
         within("width", self.width, self.heads, 4096)?;
         within("hidden", self.hidden, 1, 16_384)?;
         within("layers", self.layers, 1, 32)?;
-        if self.width % self.heads != 0 {
+        if !self.width.is_multiple_of(self.heads) {
             return Err(("width", format!("a multiple of the {} heads", self.heads)));
         }
         if (0.0..0.95).contains(&self.dropout) { Ok(()) } else { Err(("dropout", "0 to 0.95".into())) }
