@@ -128,14 +128,12 @@ impl ReplicasHeld {
         Self { by_node: vec![0; nodes], log: scenario.options.log_allocations.then(Vec::new) }
     }
 
-    fn enter(&mut self, free: &mut [u32], at: SimTime, node: NodeId, gpus: u32) {
-        free[node as usize] -= gpus;
+    fn enter(&mut self, at: SimTime, node: NodeId, gpus: u32) {
         self.by_node[node as usize] += gpus;
         self.note(at, node);
     }
 
-    fn leave(&mut self, free: &mut [u32], at: SimTime, node: NodeId, gpus: u32) {
-        free[node as usize] += gpus;
+    fn leave(&mut self, at: SimTime, node: NodeId, gpus: u32) {
         self.by_node[node as usize] -= gpus;
         self.note(at, node);
     }
@@ -416,7 +414,8 @@ impl Simulator {
         let node = state.replicas.remove(at).node;
         let on = state.node_at(node);
         state.held[on] -= gpus;
-        self.served.leave(&mut self.free, self.now, node, gpus);
+        self.served.leave(self.now, node, gpus);
+        self.add_free(node, gpus);
     }
 
     /// Lets go of replicas that are too many, before anything new takes accelerators.
@@ -467,7 +466,7 @@ impl Simulator {
         let on = state.node_at(scale.node);
         state.held[on] += missing * service.gpus_per_replica;
         state.record.starts += u64::from(missing);
-        self.served.enter(&mut self.free, now, scale.node, missing * service.gpus_per_replica);
+        self.served.enter(now, scale.node, missing * service.gpus_per_replica);
         for _ in 0..missing {
             let phase = if until > now { ReplicaPhase::Starting { until } } else { ReplicaPhase::Ready };
             state.replicas.push(Replica { node: scale.node, phase });
@@ -475,6 +474,7 @@ impl Simulator {
                 state.set_ready(&scenario, scale.node, true);
             }
         }
+        self.take_free(scale.node, missing * service.gpus_per_replica);
         if until > now {
             self.services.push(ServiceEvent { at: until, kind: ServiceEventKind::Replica, id: scale.service.0 });
         }
