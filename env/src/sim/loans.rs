@@ -115,6 +115,10 @@ impl Simulator {
         let movable = self.loans.of(node) == Loan::Home && self.free[node as usize] == server.gpus;
         if movable {
             self.loans.by_node[node as usize] = Loan::Elsewhere;
+            // What sleeps there stays behind.
+            while let Some(id) = self.requests.instances.longest_free(node) {
+                self.requests.instances.remove(id);
+            }
             self.recount(node);
         }
         movable

@@ -39,6 +39,16 @@ impl<'a> ClusterView<'a> {
         self.loans.may_serve(self.cluster(), node)
     }
 
+    /// Whether inference requests may be answered on `node` now, one by one: on shared nodes and on servers of the inference pool, at home or lent,
+    /// but not on one that is called back or belongs to another cluster.
+    pub fn may_answer(&self, node: NodeId) -> bool {
+        match self.pool(node) {
+            Pool::Shared => true,
+            Pool::Training => false,
+            Pool::Inference => matches!(self.loan(node), Loan::Home | Loan::Lent { .. }),
+        }
+    }
+
     /// Free accelerators of `node` that replicas may take.
     pub fn free_for_service(&self, node: NodeId) -> u32 {
         if self.may_serve(node) { self.idle[node as usize] } else { 0 }
