@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 
 use super::{Scenario, Simulator};
 use crate::cluster::NodeId;
-use crate::model::serving::{Demand, Fleet};
+use crate::model::serving::{Demand, Fleet, Interval};
 use crate::plan::Scale;
 use crate::service::{Service, ServiceId};
 use crate::time::SimTime;
@@ -229,26 +229,32 @@ impl ServiceState {
         }
     }
 
+    /// Requests that came since the last time, micro-requests, and what became of them; `None` where there were none and none waits.
+    fn since_settled(&self, scenario: &Scenario, now: SimTime) -> Option<(u64, Interval)> {
+        let millis = (now - self.since).as_millis().max(0);
+        let requests = u64::from(self.rate_milli) * millis as u64;
+        if millis == 0 || requests == 0 && self.backlog == 0 {
+            return None;
+        }
+        let demand = Demand::of(&scenario.workload.services[self.id.index()], self.rate_milli);
+        let counted = self.fleet(scenario).interval(&demand, self.backlog, requests, millis as f64 / 1e3);
+        Some((requests, counted))
+    }
+
     /// Counts what happened since the last time.
     pub(super) fn settle(&mut self, scenario: &Scenario, now: SimTime) {
         let millis = (now - self.since).as_millis();
         if millis <= 0 {
             return;
         }
+        let counted = self.since_settled(scenario, now);
         self.since = now;
         for (on, &held) in self.record.nodes.iter_mut().zip(&self.held) {
             let gpu_millis = i64::from(held) * millis;
             on.gpu_millis += gpu_millis;
             self.record.gpu_millis += gpu_millis;
         }
-        let service = &scenario.workload.services[self.id.index()];
-        let requests = u64::from(self.rate_milli) * millis as u64;
-        if requests == 0 && self.backlog == 0 {
-            return;
-        }
-        let fleet = self.fleet(scenario);
-        let demand = Demand::of(service, self.rate_milli);
-        let counted = fleet.interval(&demand, self.backlog, requests, millis as f64 / 1e3);
+        let Some((requests, counted)) = counted else { return };
         self.backlog = counted.waiting;
         self.record.requests += requests;
         self.record.violated += counted.violated;
@@ -339,9 +345,13 @@ impl Services {
 }
 
 impl Simulator {
-    /// Requests that missed their objective so far, micro-requests, as of each service's last event.
+    /// Requests that missed their objective so far, micro-requests: up to now, though services are settled at their own events only.
     pub fn violated_micros(&self) -> u64 {
-        self.services.states.iter().map(|state| state.record.violated).sum()
+        let violated = |state: &ServiceState| {
+            state.record.violated
+                + state.since_settled(&self.scenario, self.now).map_or(0, |(_, counted)| counted.violated)
+        };
+        self.services.states.iter().map(violated).sum()
     }
 
     /// The next event of a service or a server that still means anything.
