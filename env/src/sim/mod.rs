@@ -25,6 +25,7 @@ mod saving;
 mod scenario;
 mod segment;
 mod services;
+mod shapes;
 mod speeds;
 mod state;
 
@@ -63,6 +64,7 @@ pub use resize::Resize;
 pub use scenario::Scenario;
 pub use services::{LatencyCounts, Replica, ReplicaPhase, ServiceOnNode, ServiceRecord, ServiceState, ServingChange};
 use services::{ReplicasHeld, Services};
+pub use shapes::{JobShape, Shapes};
 pub use speeds::{Best, Speeds};
 pub use state::{JobState, JobTable, Phase};
 
