@@ -79,6 +79,15 @@ fn a_trained_forecaster_is_a_bundle_that_predicts_and_is_compared() {
 }
 
 #[test]
+fn the_shipped_file_is_sound_and_shows_its_defaults() {
+    let shipped = concat!(env!("CARGO_MANIFEST_DIR"), "/../configs/forecast/nhits.toml");
+    let dir = place();
+    assert_eq!(run(dir.path(), &["config", "check", shipped]).0, 0);
+    let (code, text, said) = run(dir.path(), &["config", "show", shipped]);
+    assert!(code == 0 && text.contains("processor = \"cpu\""), "{text}{said}");
+}
+
+#[test]
 fn a_checkpoint_continues_to_the_same_net() {
     let dir = place();
     assert_eq!(run(dir.path(), &["train", "tiny.toml", "--set", "checkpoint_every=25", "--run-dir", "a"]).0, 0);

@@ -19,9 +19,10 @@ pub fn run(verb: &Config) -> Result<ExitCode, Fault> {
         Config::Check { files } => {
             let mut failed = None;
             for file in files {
-                let read = match config::is_federation(file) {
-                    true => config::read_federation(file, &[]).map(|_| ()),
-                    false => config::read(file, &[]).map(|_| ()),
+                let read = match (config::is_federation(file), config::has_table(file, "forecaster")) {
+                    (true, _) => config::read_federation(file, &[]).map(|_| ()),
+                    (_, true) => config::read_forecaster(file, &[]).map(|_| ()),
+                    _ => config::read(file, &[]).map(|_| ()),
                 };
                 match read {
                     Ok(()) => say(&format!("{}: ok", file.display())),
@@ -31,9 +32,10 @@ pub fn run(verb: &Config) -> Result<ExitCode, Fault> {
             Ok(failed.unwrap_or(ExitCode::SUCCESS))
         }
         Config::Show { file, sets } => {
-            let text = match config::is_federation(file) {
-                true => resolved(&config::read_federation(file, sets)?.0)?,
-                false => resolved(&config::read(file, sets)?)?,
+            let text = match (config::is_federation(file), config::has_table(file, "forecaster")) {
+                (true, _) => resolved(&config::read_federation(file, sets)?.0)?,
+                (_, true) => resolved(&config::read_forecaster(file, sets)?)?,
+                _ => resolved(&config::read(file, sets)?)?,
             };
             print(&text)?;
             Ok(ExitCode::SUCCESS)
