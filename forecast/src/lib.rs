@@ -52,6 +52,7 @@ mod scores;
 mod seasonal_naive;
 mod series;
 mod significance;
+mod snapshot;
 
 pub use adaptive::{Adaptive, FittedAdaptive};
 pub use backtest::{Backtest, BacktestError, BacktestReport, OriginReport, Refit};
@@ -64,3 +65,4 @@ pub use scores::{LevelScore, Scores};
 pub use seasonal_naive::{FittedSeasonalNaive, SeasonalNaive};
 pub use series::{Series, SeriesError};
 pub use significance::block_bootstrap;
+pub use snapshot::Snapshot;

@@ -85,6 +85,11 @@ impl<'a> ServiceView<'a> {
         self.state.id
     }
 
+    /// The moment of the view.
+    pub fn now(&self) -> SimTime {
+        self.view.now
+    }
+
     fn service(&self) -> &'a Service {
         &self.view.scenario.workload.services[self.state.id.index()]
     }

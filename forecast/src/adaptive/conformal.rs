@@ -103,6 +103,11 @@ impl Conformal {
         }
     }
 
+    /// One distance more, of which nothing is known yet.
+    pub fn add_track(&mut self) {
+        self.tracks.push(Track::default());
+    }
+
     /// How large errors are now.
     pub fn scale(&self) -> Scale {
         let scale = |sum: f64| (sum / self.recent[2]).max(LEAST).sqrt();

@@ -42,7 +42,7 @@ struct Pending {
     peaks: Vec<Peak>,
 }
 
-/// Forecasts a day whose errors are learnt from.
+/// Forecasts a day whose errors are learnt from; more where they look less far than to the next of them.
 const FORECASTS_A_DAY: usize = 12;
 /// A load beyond this is taken as this, so that squares of it are still numbers.
 const LARGEST: f64 = 1e100;
@@ -52,17 +52,21 @@ pub(super) fn bounded(load: f64) -> f64 {
     if load.is_finite() { load.clamp(-LARGEST, LARGEST) } else { f64::NAN }
 }
 
+/// The steps of a window, at least one and none beyond `horizon`.
+fn within((first, steps): (usize, usize), horizon: usize) -> Range<usize> {
+    first.min(horizon - 1)..first.saturating_add(steps.max(1)).min(horizon).max(1)
+}
+
 impl FittedAdaptive {
     pub(super) fn new(past: History, members: Vec<Member>, seasons: Seasons, windows: &[(usize, usize)]) -> Self {
         let Seasons { day, horizon, .. } = seasons;
         let known = past.values();
         let mean = known.iter().map(|y| y.abs()).sum::<f64>() / known.len().max(1) as f64;
-        let windows: Vec<Range<usize>> =
-            windows.iter().map(|&(first, steps)| first.min(horizon - 1)..(first + steps.max(1)).min(horizon)).collect();
+        let windows: Vec<Range<usize>> = windows.iter().map(|&window| within(window, horizon)).collect();
         Self {
             nonnegative: known.iter().all(|&y| y >= 0.0),
             horizon,
-            stride: (day / FORECASTS_A_DAY).max(1),
+            stride: (day / FORECASTS_A_DAY).clamp(1, horizon),
             weights: Weights::new(members.len(), horizon, day as f64),
             conformal: Conformal::new(distance(horizon - 1) + 1 + windows.len(), day, mean),
             windows,
@@ -70,6 +74,17 @@ impl FittedAdaptive {
             past,
             pending: VecDeque::new(),
         }
+    }
+
+    /// Forecasts also the largest of `steps` values from the `first` one ahead on, as far as the horizon reaches, and gives the number of that window. Until
+    /// errors of its own are known, those of a shorter distance stand for them.
+    pub fn watch(&mut self, first: usize, steps: usize) -> usize {
+        let window = within((first, steps), self.horizon);
+        self.windows.iter().position(|known| *known == window).unwrap_or_else(|| {
+            self.windows.push(window);
+            self.conformal.add_track();
+            self.windows.len() - 1
+        })
     }
 
     /// Quantiles at ascending `levels` of the largest value in window number `window` of the settings.
@@ -91,6 +106,11 @@ impl FittedAdaptive {
         }
         quantiles.sort_by(f64::total_cmp);
         Some(quantiles)
+    }
+
+    /// Farthest step whose errors are learnt.
+    pub fn horizon(&self) -> Horizon {
+        Horizon::steps(self.horizon)
     }
 
     /// Steps seen so far, gaps included.
