@@ -150,7 +150,8 @@ fn scenario(phase: f64, swing: f64, jobs: u32) -> Arc<Scenario> {
 }
 
 fn federation(scenarios: &[Arc<Scenario>], outlook: Option<fn() -> Box<dyn Outlook>>, variant: Variant) -> Federation {
-    let member = |scenario: &Arc<Scenario>| (scenario.clone(), variant.around(by_name("aryl", 0).unwrap(), &Sharing::default()));
+    let member =
+        |scenario: &Arc<Scenario>| (scenario.clone(), variant.around(by_name("aryl", 0).unwrap(), &Sharing::default()));
     let coordinator =
         outlook.map(|outlook| Coordinator::new(scenarios.iter().map(|_| outlook()).collect(), SimTime::from_secs(600)));
     Federation::new(scenarios.iter().map(member).collect(), &[8, 8], coordinator)

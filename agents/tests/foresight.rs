@@ -52,7 +52,8 @@ fn scenario(service: Arc<Service>) -> Arc<Scenario> {
     let mut cluster = Cluster { types: Vec::new(), nodes: Vec::new() };
     cluster.add_to(Pool::Training, "gpu", 2, 4);
     cluster.add_to(Pool::Inference, "gpu", 4, 4);
-    let jobs = (0..80).map(|at| fixed(&format!("j{at}"), 1 + at % 4, 6000 + 100 * i64::from(at % 7), 4000 * i64::from(at)));
+    let jobs =
+        (0..80).map(|at| fixed(&format!("j{at}"), 1 + at % 4, 6000 + 100 * i64::from(at % 7), 4000 * i64::from(at)));
     let workload = Workload { services: vec![service], ..Workload::new(Vec::new(), jobs.collect()) };
     let options = SimOptions {
         rounds: Rounds { period: None, on_churn: true },

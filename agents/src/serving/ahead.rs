@@ -18,6 +18,8 @@ const SHORTEST: SimTime = SimTime::from_secs(300);
 const DAY: SimTime = SimTime::from_secs(86_400);
 /// Days of series until which it is estimated anew at every doubling.
 const YOUNG_DAYS: usize = 4;
+/// Nothing beyond so many times the highest rate so far is expected: while few errors are known, one of a model that knew nothing yet would be taken for a quantile.
+const RECORDS: f64 = 2.0;
 
 /// The highest rate to expect, as forecast.
 #[derive(Clone, Debug)]
@@ -72,12 +74,13 @@ struct Watched {
     /// Length of its steps, and steps of the service's series in each.
     step: SimTime,
     taken_together: usize,
-    /// Its steps that it knows.
+    /// Its steps that it knows, and the highest rate in them.
     known: usize,
-    /// Longest time it was asked to look ahead.
-    reach: SimTime,
-    /// The last answer, and for how many steps.
-    answer: Option<(usize, Expected)>,
+    highest: f64,
+    /// Numbers of steps whose maximum it learns.
+    windows: Vec<usize>,
+    /// What it has said since the last step, by number of steps.
+    answers: Vec<(usize, Expected)>,
 }
 
 impl Watched {
@@ -90,34 +93,31 @@ impl Watched {
         };
         let step = SimTime::from_millis(own.as_millis().max(1) * taken_together as i64);
         let day_steps = (DAY.as_millis() / step.as_millis()).max(1) as usize;
-        let settings =
-            Adaptive { models: foresight.models.clone(), horizon_steps: 1, ..Adaptive::daily(day_steps) };
+        let settings = Adaptive { models: foresight.models.clone(), horizon_steps: 1, ..Adaptive::daily(day_steps) };
         Self {
             settings: saved.is_none().then_some(settings),
             fitted: saved.map(|saved| saved.forecaster.clone()),
             step,
             taken_together,
             known: 0,
-            reach: SimTime::ZERO,
-            answer: None,
+            highest: 0.0,
+            windows: Vec::new(),
+            answers: Vec::new(),
         }
     }
 
     /// Makes sure that it learns the maximum over so long a time. Whatever the moment, that is one of two numbers of steps.
     fn reach(&mut self, time: SimTime) {
-        if time <= self.reach {
-            return;
-        }
-        self.reach = time;
         let steps = (time.as_millis() / self.step.as_millis()) as usize;
         for steps in [steps.max(1), steps + 1] {
+            if self.windows.contains(&steps) {
+                continue;
+            }
+            self.windows.push(steps);
             match (&mut self.settings, &mut self.fitted) {
                 (Some(settings), fitted) => {
-                    let most = settings.day_steps;
-                    let steps = steps.min(most);
-                    if !settings.windows.contains(&(0, steps)) {
-                        settings.windows.push((0, steps));
-                    }
+                    let steps = steps.min(settings.day_steps);
+                    settings.windows.push((0, steps));
                     if settings.horizon_steps < steps {
                         settings.horizon_steps = steps;
                         // All that was learnt of shorter ones is learnt again.
@@ -138,14 +138,15 @@ impl Watched {
     fn take(&mut self, history: &[u32]) {
         let together = self.taken_together;
         let relative = self.settings.is_some();
-        let value = |step: usize| {
+        let rate = |step: usize| {
             let of_step = &history[step * together..(step + 1) * together];
-            let rate = f64::from(of_step.iter().copied().max().unwrap_or(0)) / 1e3;
-            if relative { rate.ln_1p() } else { rate }
+            f64::from(of_step.iter().copied().max().unwrap_or(0)) / 1e3
         };
+        let value = |step: usize| if relative { rate(step).ln_1p() } else { rate(step) };
         while (self.known + 1) * together <= history.len() {
             let (at, count) = (self.known, self.known + 1);
-            (self.known, self.answer) = (count, None);
+            (self.known, self.highest) = (count, self.highest.max(rate(at)));
+            self.answers.clear();
             let Some(settings) = &self.settings else {
                 if let Some(fitted) = &mut self.fitted {
                     fitted.update(&[value(at)]);
@@ -174,19 +175,18 @@ impl Watched {
         if steps == 0 {
             return None;
         }
-        if let Some((answered, expected)) = self.answer
-            && answered == steps
-        {
-            return Some(expected);
+        if let Some((_, expected)) = self.answers.iter().find(|(answered, _)| *answered == steps) {
+            return Some(*expected);
         }
         let window = fitted.watch(0, steps);
         // The usual rate is the highest of the expected path, the high one a quantile of the highest rate: how far maxima rise above the path belongs to
         // what is not foreseen.
         let usual = fitted.uncorrected(steps).into_iter().fold(0.0, f64::max);
         let high = fitted.peak(window, &[level])?.first()?.max(usual);
-        let rate = |value: f64| if self.settings.is_some() { value.exp_m1() } else { value };
+        let most = if self.settings.is_some() { RECORDS * self.highest } else { f64::MAX };
+        let rate = |value: f64| if self.settings.is_some() { value.exp_m1().min(most) } else { value };
         let expected = Expected { usual: rate(usual), high: rate(high) };
-        self.answer = Some((steps, expected));
+        self.answers.push((steps, expected));
         Some(expected)
     }
 }

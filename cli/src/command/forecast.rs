@@ -38,6 +38,8 @@ fn fault(error: StudyError) -> Fault {
             let fault = Fault::input(error);
             if help.is_empty() { fault } else { fault.with_help(help) }
         }
+        error @ StudyError::Backtest(_) => Fault::input(error)
+            .with_help("a shorter backtest.horizon_hours or a smaller backtest.initial_share needs fewer steps"),
         other => Fault::input(other),
     }
 }
@@ -78,8 +80,7 @@ fn finish(config: &Path, study: &Study, reports: &Reports, report: Option<&Path>
 
 fn fit(config: &ForecastConfig, to: &Path) -> Result<(), Fault> {
     let study = Study::new(config).map_err(fault)?;
-    let snapshot =
-        Snapshot::fit(&study.model, &study.series).map_err(|error| Fault::input(format!("fit: {error}")))?;
+    let snapshot = Snapshot::fit(&study.model, &study.series).map_err(|error| Fault::input(format!("fit: {error}")))?;
     let bytes = serde_json::to_vec(&snapshot).map_err(Fault::failed)?;
     write(to, &bytes)
 }

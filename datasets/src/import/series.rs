@@ -8,7 +8,8 @@
 //!   besides). Each container counts with the mean of its samples in a step, and the load is the sum over containers, as their description asks
 //!   (alibaba/clusterdata, cluster-trace-v2026-GenAI).
 //!
-//! A step without a row is a gap, not a zero, in a table and among samples; in a log it is a zero, because nobody asked. So is a value that is empty or no number by name
+//! Several rows of a table in one step count with their mean, so a longer step is one way to resample. A table without times has a row a step, if the length of a step is
+//! given. A step without a row is a gap, not a zero, in a table and among samples; in a log it is a zero, because nobody asked. So is a value that is empty or no number by name
 //! (`NaN`, `NULL`, `None`). Where a collector writes zeros when it is silent, say that zeros are gaps.
 
 use std::collections::BTreeMap;
@@ -70,21 +71,24 @@ pub fn parse(path: &Path, text: &[u8], options: &SeriesOptions) -> Result<(Serie
     let names: Vec<&str> = header.split(',').map(|name| name.trim().trim_matches('"')).collect();
     let missing =
         |column: &str| DataError::MissingColumn { path: path.into(), column: column.into(), found: names.join(", ") };
-    let time = TIMES.into_iter().find(|name| names.contains(name)).ok_or_else(|| missing("t_s"))?;
     let shape = match () {
         () if LOGS.iter().any(|name| names.contains(name)) => Shape::Log,
         () if names.contains(&CONTAINER) => Shape::Samples,
         () => Shape::Table,
     };
+    let time = TIMES.into_iter().find(|name| names.contains(name));
+    // Without times the rows of a table are a step apart, if it is known how long that is.
+    let numbered = shape == Shape::Table && time.is_none() && options.step_secs.is_some();
+    let time = if numbered { None } else { Some(time.ok_or_else(|| missing("t_s"))?) };
     // The rows of a log are counted unless a column is named.
     let counted = shape == Shape::Log && options.column.is_none();
     let value = match &options.column {
         Some(column) => column.as_str(),
-        None if counted => time,
+        None if counted => time.unwrap_or_default(),
         None if shape == Shape::Samples => "value",
         None => names.iter().copied().find(|name| !TIMES.contains(name)).ok_or_else(|| missing("value"))?,
     };
-    let mut wanted = vec![time, value];
+    let mut wanted = vec![time.unwrap_or(value), value];
     if shape == Shape::Samples {
         wanted.push(CONTAINER);
         wanted.extend(names.contains(&KIND).then_some(KIND));
@@ -95,7 +99,8 @@ pub fn parse(path: &Path, text: &[u8], options: &SeriesOptions) -> Result<(Serie
     let mut entries: Vec<Entry> = Vec::new();
     while let Some(row) = rows.next(NAMES) {
         let entry = row.and_then(|row| {
-            let (at, value) = entry(&row, counted).map_err(|problem| (row.line, problem))?;
+            let (at, value) = entry(&row, counted, numbered).map_err(|problem| (row.line, problem))?;
+            let at = if numbered { entries.len() as f64 * options.step_secs.unwrap_or(1.0) } else { at };
             let name = (2..wanted.len()).map(|column| row.bytes(column)).collect::<Vec<_>>().join(&b',');
             let fresh = sources.len();
             Ok(Entry { at, value, source: *sources.entry(name).or_insert(fresh) })
@@ -116,27 +121,23 @@ pub fn parse(path: &Path, text: &[u8], options: &SeriesOptions) -> Result<(Serie
     if step.is_nan() || step < 1e-3 || (last - first) / step > MOST_STEPS {
         return Err(empty());
     }
-    // Times a little early or late belong to the nearest step of a table; a request or a sample belongs to the step it came in.
-    let place = |at: f64| match shape {
-        Shape::Table => ((at - first) / step).round() as usize,
-        Shape::Log | Shape::Samples => ((at - first) / step) as usize,
+    // Times a little early or late belong to the nearest step of a table; a request, a sample or one of several rows belongs to the step it came in.
+    let nearest = shape == Shape::Table && step < 1.5 * distance;
+    let place = |at: f64| {
+        let steps = (at - first) / step;
+        (if nearest { steps.round() } else { steps }) as usize
     };
     let steps = place(last) + 1;
     let mut values = match shape {
-        Shape::Table => {
-            let mut values = vec![f64::NAN; steps];
-            entries.iter().for_each(|entry| values[place(entry.at)] = entry.value);
-            values
-        }
+        Shape::Table | Shape::Samples => summed_means(steps, entries.iter().map(|entry| (place(entry.at), entry))),
         Shape::Log => {
             let mut values = vec![0.0; steps];
             let measured = entries.iter().filter(|entry| !entry.value.is_nan());
             measured.for_each(|entry| values[place(entry.at)] += entry.value / step);
             values
         }
-        Shape::Samples => summed_means(steps, entries.iter().map(|entry| (place(entry.at), entry))),
     };
-    if shape != Shape::Table {
+    if !nearest {
         // The last step was cut off when the recording ended.
         values.pop();
     }
@@ -169,7 +170,7 @@ fn summed_means<'a>(steps: usize, entries: impl Iterator<Item = (usize, &'a Entr
     values
 }
 
-fn entry(row: &Row<'_, '_>, counted: bool) -> Result<(f64, f64), RowProblem> {
+fn entry(row: &Row<'_, '_>, counted: bool, numbered: bool) -> Result<(f64, f64), RowProblem> {
     let date = || {
         let text = row.bytes(0);
         // Fractions of a second, as `2023-11-16 18:15:46.6805900`, after the whole ones.
@@ -177,7 +178,12 @@ fn entry(row: &Row<'_, '_>, counted: bool) -> Result<(f64, f64), RowProblem> {
         let fraction = std::str::from_utf8(text.get(19..)?).ok()?;
         if fraction.is_empty() { Some(whole) } else { fraction.parse::<f64>().ok().map(|fraction| whole + fraction) }
     };
-    let time = row.float(0, "a time in seconds, or as 2014-07-01 00:30:00").or_else(|problem| date().ok_or(problem))?;
+    let time = match numbered {
+        true => 0.0,
+        false => {
+            row.float(0, "a time in seconds, or as 2014-07-01 00:30:00").or_else(|problem| date().ok_or(problem))?
+        }
+    };
     let gap = || [&b""[..], b"nan", b"null", b"none"].contains(&&*row.bytes(1).to_ascii_lowercase());
     let value = match () {
         () if counted => 1.0,
@@ -246,6 +252,16 @@ mod tests {
             140.0,0.5,None,API Requests\n280.0,4.0,a,Generative Requests\n350.0,9.0,a,Generative Requests\n";
         let options = SeriesOptions { step_secs: Some(60.0), ..SeriesOptions::default() };
         assert_eq!(read(samples, &options).0, [Some(7.5), None, Some(4.0), None]);
+    }
+
+    #[test]
+    fn a_longer_step_takes_means_and_rows_may_be_numbered() {
+        let text = "t_s,a\n0,1\n57,3\n114,\n171,8\n228,10\n285,nan\n342,5\n";
+        let options = SeriesOptions { step_secs: Some(114.0), ..SeriesOptions::default() };
+        assert_eq!(read(text, &options).0, [Some(2.0), Some(8.0), Some(10.0)]);
+        let options = SeriesOptions { step_secs: Some(1800.0), ..SeriesOptions::default() };
+        let (values, step, _) = read("Y\n22262\n21756\n\n22247\n", &options);
+        assert_eq!((values, step), (vec![Some(22262.0), Some(21756.0), Some(22247.0)], 1_800_000));
     }
 
     #[test]

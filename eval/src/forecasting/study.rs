@@ -80,6 +80,8 @@ pub struct Study {
     pub model: Adaptive,
     /// Steps in a day.
     pub day_steps: usize,
+    /// Where the series comes from.
+    source: String,
     backtest: Backtest,
     lending: Option<LendingConfig>,
 }
@@ -121,7 +123,20 @@ impl Study {
             scale_season_steps: day_steps,
         };
         let model = config.model.forecaster(day_steps, horizon);
-        Ok(Self { series, import, model, day_steps, backtest, lending: config.lending.clone() })
+        let path = config.series.path.display();
+        let source = config.series.column.as_ref().map_or(format!("{path}"), |column| format!("{path}, {column}"));
+        Ok(Self { series, import, model, day_steps, source, backtest, lending: config.lending.clone() })
+    }
+
+    /// What is forecast, in a sentence.
+    pub fn about(&self) -> String {
+        let secs = self.series.step_millis() as f64 / 1e3;
+        let (steps, measured) = (self.series.len(), self.series.observed_len());
+        let from = self.backtest.initial_steps;
+        format!(
+            "{}: {steps} steps of {secs} s, of which {measured} are measured; forecast from step {from} on.",
+            self.source
+        )
     }
 
     /// Runs the forecaster of the file.

@@ -91,8 +91,7 @@ pub fn sharing(
     within("loaning.headroom", headroom, 0.0..=10.0, "0 to 10")?;
     within("loaning.utilisation", utilisation, 0.01..=1.0, "0.01 to 1")?;
     let secs = SimTime::from_secs_f64;
-    let terms =
-        Terms { headroom, period: secs(period_secs), deadline: secs(deadline_secs), lease: secs(lease_secs) };
+    let terms = Terms { headroom, period: secs(period_secs), deadline: secs(deadline_secs), lease: secs(lease_secs) };
     let scaling = Scaling { utilisation, ..Scaling::default() };
     Ok(Sharing { scaling, terms, foresight: forecaster.foresight(services)? })
 }
@@ -104,7 +103,11 @@ impl ForecasterConfig {
         let read = |(name, path): (&String, &PathBuf)| {
             let service = services.iter().find(|service| service.name == *name).ok_or_else(|| {
                 let known = services.iter().map(|service| service.name.as_str()).collect::<Vec<_>>().join(" or ");
-                value("forecaster.saved", format!("for {name:?}"), if known.is_empty() { "[[services]]" } else { &known })
+                value(
+                    "forecaster.saved",
+                    format!("for {name:?}"),
+                    if known.is_empty() { "[[services]]" } else { &known },
+                )
             })?;
             let bytes = std::fs::read(path).map_err(|source| DataError::Read { path: path.clone(), source })?;
             let snapshot: Snapshot = serde_json::from_slice(&bytes).map_err(|error| {
@@ -116,7 +119,8 @@ impl ForecasterConfig {
             })?;
             let step = service.rates.step().as_millis();
             if snapshot.step_millis != step {
-                let expected = format!("one with the steps of the service's load, {step} ms (series.step_secs of the fit)");
+                let expected =
+                    format!("one with the steps of the service's load, {step} ms (series.step_secs of the fit)");
                 return Err(value(
                     "forecaster.saved",
                     format!("{}, with steps of {} ms", path.display(), snapshot.step_millis),
