@@ -67,6 +67,16 @@ struct Entry {
 /// # Errors
 /// Where a column is missing, fewer than two rows are usable, or times are not a series.
 pub fn parse(path: &Path, text: &[u8], options: &SeriesOptions) -> Result<(Series, ImportReport), DataError> {
+    read(path, text, options, |_, _| Ok(None))
+}
+
+/// The same where `check` sees each row of a table, its time and its value, and refuses it, or says what is to be made good before it.
+pub(super) fn read(
+    path: &Path,
+    text: &[u8],
+    options: &SeriesOptions,
+    mut check: impl FnMut(&Row<'_, '_>, (f64, f64)) -> Result<Option<String>, RowProblem>,
+) -> Result<(Series, ImportReport), DataError> {
     let header = String::from_utf8_lossy(first_line(text)).into_owned();
     let names: Vec<&str> = header.split(',').map(|name| name.trim().trim_matches('"')).collect();
     let missing =
@@ -98,15 +108,18 @@ pub fn parse(path: &Path, text: &[u8], options: &SeriesOptions) -> Result<(Serie
     let mut sources: BTreeMap<Vec<u8>, usize> = BTreeMap::new();
     let mut entries: Vec<Entry> = Vec::new();
     while let Some(row) = rows.next(NAMES) {
-        let entry = row.and_then(|row| {
-            let (at, value) = entry(&row, counted, numbered).map_err(|problem| (row.line, problem))?;
+        let read = row.and_then(|row| {
+            let refused = |problem| (row.line, problem);
+            let (at, value) = entry(&row, counted, numbered).map_err(refused)?;
             let at = if numbered { entries.len() as f64 * options.step_secs.unwrap_or(1.0) } else { at };
+            let repair = if shape == Shape::Table { check(&row, (at, value)).map_err(refused)? } else { None };
             let name = (2..wanted.len()).map(|column| row.bytes(column)).collect::<Vec<_>>().join(&b',');
             let fresh = sources.len();
-            Ok(Entry { at, value, source: *sources.entry(name).or_insert(fresh) })
+            Ok((row.line, Entry { at, value, source: *sources.entry(name).or_insert(fresh) }, repair))
         });
-        match entry {
-            Ok(entry) => {
+        match read {
+            Ok((line, entry, repair)) => {
+                repair.into_iter().for_each(|what| report.repair("gap", line, what));
                 entries.push(entry);
                 report.kept += 1;
             }
