@@ -82,6 +82,6 @@ fn mistakes_are_named() {
         &["forecast", "backtest", "study.toml", "--set", "series.path=bad.csv", "--set", "series.column=rate"],
     );
     assert!(code == 2 && said.contains("bad.csv:3") && said.contains("lots"), "{said}");
-    let (code, said, _) = run(dir.path(), &["config", "check", "study.toml"]);
+    let (code, _, said) = run(dir.path(), &["config", "check", "study.toml"]);
     assert!(code == 0 && said.contains("ok"), "{said}");
 }

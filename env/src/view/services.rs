@@ -97,7 +97,7 @@ impl<'a> ServiceView<'a> {
 
     /// The moment of the view.
     pub fn now(&self) -> SimTime {
-        self.view.now
+        self.known.now
     }
 
     fn service(&self) -> &'a Service {
