@@ -53,7 +53,7 @@ mod seasonal_naive;
 mod series;
 mod significance;
 
-pub use adaptive::{Adaptive, FittedAdaptive};
+pub use adaptive::{Adaptive, Alarm, FittedAdaptive, Shift};
 pub use backtest::{Backtest, BacktestError, BacktestReport, OriginReport, Refit};
 pub use forecast::{Forecast, ForecastError, Horizon, check_levels};
 pub use lender::Lender;

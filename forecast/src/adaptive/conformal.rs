@@ -6,23 +6,27 @@
 //! - **Local scale.** Errors are kept divided by the scale at their origin and given back times the scale now (Lei, G'Sell, Rinaldo, Tibshirani, Wasserman,
 //!   "Distribution-free predictive inference for regression", JASA 113, 2018, section 5.2). The scale is the square root of how large errors of the last hours were,
 //!   relative to what is usual at their distance, and upward and downward errors have one each: a level that rises widens the upper quantiles alone. It grows with the
-//!   square root of the forecast too.
-//! - **Tracking.** Each quantile moves up a little when it was exceeded and down when it was not, so that in the long run it covers what it says (Gibbs and Candes,
-//!   "Adaptive conformal inference under distribution shift", NeurIPS 2021; in the units of the error as in Angelopoulos, Candes, Tibshirani, "Conformal PID control for
-//!   time series prediction", NeurIPS 2023). The median is left alone and tails move most.
+//!   square root of the forecast too. Far ahead the last hours say less, so the power falls from 1/2 at the next step to 1/4 a day ahead. Only errors of forecasts that
+//!   looked a short way ahead count: what was forecast before a change goes on failing for a day after it, and says nothing of the forecasts made now.
+//! - **Control of coverage.** The level asked of the pool is the nominal one plus twice what its coverage fell short in the last days, within bounds (proportional
+//!   control of coverage: Angelopoulos, Candes, Tibshirani, "Conformal PID control for time series prediction", NeurIPS 2023; in levels as in Gibbs and Candes, "Adaptive
+//!   conformal inference under distribution shift", NeurIPS 2021, so that it never leaves the errors that were seen). The median is left alone.
 
 use serde::{Deserialize, Serialize};
 
+use super::coverage::Coverage;
+
 /// Levels whose coverage is followed; those between are interpolated.
 pub(crate) const GRID: [f64; 9] = [0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99];
-/// Rate of tracking at levels 0.1 and 0.9, in units of the mean error.
-const RATE: f64 = 1e-3;
 /// Errors beyond this many times the usual one say no more than that.
 const CAP: f64 = 10.0;
 /// The least a scale can be.
 const LEAST: f64 = 0.05;
+/// Power of the scale at the next step, and at and beyond so many doublings of the distance.
+const POWERS: (f64, f64) = (0.5, 0.25);
+const DOUBLINGS: usize = 7;
 /// Days after which an error counts half, and after which it is dropped.
-const HALF_LIFE_DAYS: f64 = 7.0;
+const HALF_LIFE_DAYS: f64 = 14.0;
 const DROP_DAYS: usize = 14;
 /// Fewer errors than this at a distance, and it borrows those of a shorter one.
 const ENOUGH: usize = 20;
@@ -39,7 +43,7 @@ pub(crate) struct Made<'a> {
     pub point: f64,
     /// How much larger its errors are for its size alone.
     pub size: f64,
-    /// How large errors were when it was made.
+    /// How large errors at its distance were when it was made.
     pub scale: Scale,
     /// The scaled quantiles it gave.
     pub given: &'a [f64; GRID.len()],
@@ -51,6 +55,13 @@ impl Scale {
 
     fn of(self, error: f64) -> f64 {
         if error > 0.0 { self.up } else { self.down }
+    }
+
+    /// The scale of errors at distance `track`.
+    pub fn at(self, track: usize) -> Self {
+        let (near, far) = POWERS;
+        let power = near + (far - near) * track.min(DOUBLINGS) as f64 / DOUBLINGS as f64;
+        Self { down: self.down.powf(power), up: self.up.powf(power) }
     }
 }
 
@@ -75,8 +86,7 @@ struct Track {
     errors: Vec<Past>,
     /// Sum and weight of absolute errors.
     usual: [f64; 2],
-    /// Corrections of the levels of the grid.
-    shift: [f64; GRID.len()],
+    coverage: Coverage,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -103,9 +113,9 @@ impl Conformal {
         }
     }
 
-    /// How large errors are now.
+    /// How large errors are now, relative to the usual.
     pub fn scale(&self) -> Scale {
-        let scale = |sum: f64| (sum / self.recent[2]).max(LEAST).sqrt();
+        let scale = |sum: f64| (sum / self.recent[2]).max(LEAST);
         Scale { down: scale(self.recent[0]), up: scale(self.recent[1]) }
     }
 
@@ -129,11 +139,7 @@ impl Conformal {
         let [sum, weight] = track.usual;
         let usual = if weight > 0.0 { sum / weight } else { 0.0 };
         track.usual = [sum + error.abs(), weight + 1.0];
-        for ((shift, level), given) in track.shift.iter_mut().zip(GRID).zip(made.given) {
-            let rate = RATE * ((level - 0.5).abs() / 0.4).powi(4);
-            let covered = if scaled <= *given { 1.0 } else { 0.0 };
-            *shift += rate * usual * (level - covered);
-        }
+        track.coverage.learn(scaled, made.given);
         if keep && scaled.is_finite() {
             let weight = 2.0_f64.powf((now % self.day) as f64 / self.half_life);
             let place = track.errors.partition_point(|past| past.error < scaled);
@@ -146,6 +152,7 @@ impl Conformal {
     pub fn pass(&mut self, now: usize, [down, up, count]: [f64; 3]) {
         for track in &mut self.tracks {
             track.usual = track.usual.map(|sum| sum * self.usual_keep);
+            track.coverage.pass(self.day as f64);
         }
         if count > 0.0 {
             // Half of the errors go either way, so that both means are 1 in quiet times.
@@ -175,7 +182,7 @@ impl Conformal {
         let total: f64 = errors.iter().map(|past| past.weight).sum();
         let (mut below, mut index) = (0.0, 0);
         for (out, &level) in out.iter_mut().zip(levels) {
-            let target = level * total;
+            let target = track.coverage.asked(level) * total;
             while index + 1 < errors.len() && below + 0.5 * errors[index].weight < target {
                 below += errors[index].weight;
                 index += 1;
@@ -189,11 +196,11 @@ impl Conformal {
                     before.error + (here - before.error) * ((target - from) / (to - from)).clamp(0.0, 1.0)
                 }
             };
-            *out = quantile + track.shift_at(level);
+            *out = quantile;
         }
     }
 
-    /// A forecast with scaled quantile `quantile`, in the unit of the series.
+    /// A forecast with scaled quantile `quantile`, in the unit of the series; `scale` is that of its distance.
     pub fn restore(&self, point: f64, quantile: f64, scale: Scale) -> f64 {
         point + quantile * scale.of(quantile) * self.size(point)
     }
@@ -205,21 +212,5 @@ impl Conformal {
         }
         let index = self.tracks.iter().position(|other| std::ptr::eq(other, track)).unwrap_or(0);
         self.tracks[..index].iter().rev().find(|track| track.errors.len() >= ENOUGH).unwrap_or(track)
-    }
-}
-
-impl Track {
-    /// Correction of any level: interpolated in the grid, constant beyond.
-    fn shift_at(&self, level: f64) -> f64 {
-        let above = GRID.partition_point(|&grid| grid < level);
-        match above {
-            0 => self.shift[0],
-            above if above == GRID.len() => self.shift[GRID.len() - 1],
-            above => {
-                let (low, high) = (GRID[above - 1], GRID[above]);
-                let part = (level - low) / (high - low);
-                self.shift[above - 1] + part * (self.shift[above] - self.shift[above - 1])
-            }
-        }
     }
 }

@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
+use super::alarm::Alarm;
 use super::conformal::{Conformal, GRID, Made, Scale};
 use super::weights::{Weights, distance, weighted_median};
 use super::window::{self, Peak};
@@ -25,6 +26,7 @@ pub struct FittedAdaptive {
     windows: Vec<Range<usize>>,
     weights: Weights,
     conformal: Conformal,
+    alarm: Alarm,
     /// Forecasts of which something is still to come, oldest first.
     pending: VecDeque<Pending>,
 }
@@ -36,7 +38,8 @@ struct Pending {
     /// One row a step, one column a model.
     paths: Vec<f64>,
     point: Vec<f64>,
-    scale: Scale,
+    /// By distance.
+    scales: Vec<Scale>,
     /// Scaled quantiles of the grid, by track.
     given: Vec<[f64; GRID.len()]>,
     peaks: Vec<Peak>,
@@ -44,6 +47,8 @@ struct Pending {
 
 /// Forecasts a day whose errors are learnt from.
 const FORECASTS_A_DAY: usize = 12;
+/// Errors of forecasts that looked less than this part of the horizon ahead say how large errors are now.
+const SHORT_RANGE: usize = 8;
 /// A load beyond this is taken as this, so that squares of it are still numbers.
 const LARGEST: f64 = 1e100;
 
@@ -68,8 +73,14 @@ impl FittedAdaptive {
             windows,
             members,
             past,
+            alarm: Alarm::default(),
             pending: VecDeque::new(),
         }
+    }
+
+    /// Whether and when the load last changed its regime.
+    pub fn alarm(&self) -> &Alarm {
+        &self.alarm
     }
 
     /// Quantiles at ascending `levels` of the largest value in window number `window` of the settings.
@@ -147,6 +158,12 @@ impl FittedAdaptive {
         if self.nonnegative { value.max(0.0) } else { value }
     }
 
+    /// How large errors are now, by distance.
+    fn scales(&self) -> Vec<Scale> {
+        let scale = self.conformal.scale();
+        (0..self.distances()).map(|track| scale.at(track)).collect()
+    }
+
     fn distances(&self) -> usize {
         distance(self.horizon - 1) + 1
     }
@@ -160,7 +177,7 @@ impl FittedAdaptive {
             origin: self.past.len(),
             paths,
             point,
-            scale: self.conformal.scale(),
+            scales: self.scales(),
             given: (0..tracks).map(|track| self.conformal.give(track)).collect(),
             peaks: self.windows.iter().map(|_| Peak::new()).collect(),
         });
@@ -171,6 +188,7 @@ impl FittedAdaptive {
         let now = self.past.len();
         let (models, distances) = (self.members.len(), self.distances());
         let mut recent = [0.0; 3];
+        let mut latest = None;
         let mut of_distance = [0; usize::BITS as usize];
         self.weights.forget();
         for pending in &mut self.pending {
@@ -194,13 +212,18 @@ impl FittedAdaptive {
             let keep = number == now % ((1 << track) / self.stride).max(1);
             let point = pending.point[step];
             let size = self.conformal.size(point);
-            let made = Made { point, size, scale: pending.scale, given: &pending.given[track] };
-            if let Some(relative) = self.conformal.learn(track, now, keep, &made, y) {
+            let made = Made { point, size, scale: pending.scales[track], given: &pending.given[track] };
+            let relative = self.conformal.learn(track, now, keep, &made, y);
+            if let Some(relative) = relative.filter(|_| SHORT_RANGE * step < self.horizon) {
+                latest = Some(relative);
                 recent[usize::from(relative > 0.0)] += relative.abs();
                 recent[2] += 1.0;
             }
         }
         self.conformal.pass(now, recent);
+        if let Some(relative) = latest {
+            self.alarm.observe(now, relative);
+        }
         while self.pending.front().is_some_and(|pending| now + 1 >= pending.origin + self.horizon) {
             self.pending.pop_front();
         }
@@ -212,7 +235,7 @@ impl Predict for FittedAdaptive {
         let (all, _) = crate::forecast::with_median(levels);
         let steps = horizon.get();
         let point = self.point(steps);
-        let scale = self.conformal.scale();
+        let scales = self.scales();
         let width = all.len();
         let mut scaled = vec![0.0; self.distances() * width];
         for (track, row) in scaled.chunks_exact_mut(width).enumerate() {
@@ -221,7 +244,7 @@ impl Predict for FittedAdaptive {
         Forecast::from_quantiles(horizon, levels, |step, level| {
             let column = all.partition_point(|&other| other < level);
             let track = distance(step.min(self.horizon - 1));
-            self.floor(self.conformal.restore(point[step], scaled[track * width + column], scale))
+            self.floor(self.conformal.restore(point[step], scaled[track * width + column], scales[track]))
         })
     }
 
