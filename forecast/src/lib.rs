@@ -38,6 +38,7 @@ pub mod metrics;
 
 mod adaptive;
 mod backtest;
+mod choice;
 mod forecast;
 mod gaps;
 mod history;

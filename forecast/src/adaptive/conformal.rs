@@ -45,8 +45,8 @@ pub(crate) struct Made<'a> {
     pub size: f64,
     /// How large errors at its distance were when it was made.
     pub scale: Scale,
-    /// The scaled quantiles it gave.
-    pub given: &'a [f64; GRID.len()],
+    /// The scaled quantiles it gave, where their coverage is controlled: not for a window's maximum, which its lender controls.
+    pub given: Option<&'a [f64; GRID.len()]>,
 }
 
 impl Scale {
@@ -84,6 +84,8 @@ pub(crate) struct Conformal {
 struct Track {
     /// Scaled errors in ascending order.
     errors: Vec<Past>,
+    /// Those that came since they were last sorted in.
+    fresh: Vec<Past>,
     /// Sum and weight of absolute errors.
     usual: [f64; 2],
     coverage: Coverage,
@@ -94,6 +96,8 @@ struct Past {
     error: f64,
     /// Relative to an error at the beginning of the present day.
     weight: f64,
+    /// Weight of the smaller ones.
+    below: f64,
     at: usize,
 }
 
@@ -139,11 +143,12 @@ impl Conformal {
         let [sum, weight] = track.usual;
         let usual = if weight > 0.0 { sum / weight } else { 0.0 };
         track.usual = [sum + error.abs(), weight + 1.0];
-        track.coverage.learn(scaled, made.given);
+        if let Some(given) = made.given {
+            track.coverage.learn(scaled, given);
+        }
         if keep && scaled.is_finite() {
             let weight = 2.0_f64.powf((now % self.day) as f64 / self.half_life);
-            let place = track.errors.partition_point(|past| past.error < scaled);
-            track.errors.insert(place, Past { error: scaled, weight, at: now });
+            track.fresh.push(Past { error: scaled, weight, below: 0.0, at: now });
         }
         (usual > 0.0).then(|| (error / usual).clamp(-CAP, CAP))
     }
@@ -163,10 +168,36 @@ impl Conformal {
         if now.is_multiple_of(self.day) {
             let day_older = 2.0_f64.powf(-(self.day as f64) / self.half_life);
             for track in &mut self.tracks {
+                track.errors.append(&mut track.fresh);
+                track.errors.sort_by(|a, b| a.error.total_cmp(&b.error));
                 track.errors.retain(|past| past.at + DROP_DAYS * self.day > now);
                 for past in &mut track.errors {
                     past.weight *= day_older;
                 }
+            }
+            self.absorb();
+        }
+    }
+
+    /// Sorts in the errors that came: one pass over the old ones for all of the new, because moving them is most of what an update costs.
+    pub fn absorb(&mut self) {
+        for Track { errors, fresh, .. } in &mut self.tracks {
+            fresh.sort_by(|a, b| b.error.total_cmp(&a.error));
+            let mut unmoved = errors.len();
+            let mut free = unmoved + fresh.len();
+            errors.extend_from_slice(fresh);
+            for past in fresh.drain(..) {
+                let place = errors[..unmoved].partition_point(|other| other.error < past.error);
+                free -= unmoved - place;
+                errors.copy_within(place..unmoved, free);
+                free -= 1;
+                errors[free] = past;
+                unmoved = place;
+            }
+            let mut below = 0.0;
+            for past in errors {
+                past.below = below;
+                below += past.weight;
             }
         }
     }
@@ -176,23 +207,17 @@ impl Conformal {
         let track = &self.tracks[track];
         let source = self.source(track);
         let errors = &source.errors;
-        if errors.is_empty() {
-            return out.fill(0.0);
-        }
-        let total: f64 = errors.iter().map(|past| past.weight).sum();
-        let (mut below, mut index) = (0.0, 0);
+        let Some(last) = errors.last() else { return out.fill(0.0) };
+        let total = last.below + last.weight;
         for (out, &level) in out.iter_mut().zip(levels) {
             let target = track.coverage.asked(level) * total;
-            while index + 1 < errors.len() && below + 0.5 * errors[index].weight < target {
-                below += errors[index].weight;
-                index += 1;
-            }
+            let index = errors.partition_point(|past| past.below + 0.5 * past.weight < target).min(errors.len() - 1);
             let here = errors[index].error;
             let quantile = match index.checked_sub(1).map(|before| &errors[before]) {
                 None => here,
                 Some(before) => {
-                    let from = below - 0.5 * before.weight;
-                    let to = below + 0.5 * errors[index].weight;
+                    let from = before.below + 0.5 * before.weight;
+                    let to = errors[index].below + 0.5 * errors[index].weight;
                     before.error + (here - before.error) * ((target - from) / (to - from)).clamp(0.0, 1.0)
                 }
             };

@@ -45,6 +45,8 @@ struct Pending {
     peaks: Vec<Peak>,
 }
 
+/// Powers of [`Conformal::size`], itself a square root, by which errors of a window's maximum are kept divided.
+const PEAK_SIZES: [i32; 3] = [0, 1, 2];
 /// Forecasts a day whose errors are learnt from.
 const FORECASTS_A_DAY: usize = 12;
 /// Errors of forecasts that looked less than this part of the horizon ahead say how large errors are now.
@@ -69,7 +71,7 @@ impl FittedAdaptive {
             horizon,
             stride: (day / FORECASTS_A_DAY).max(1),
             weights: Weights::new(members.len(), horizon, day as f64),
-            conformal: Conformal::new(distance(horizon - 1) + 1 + windows.len(), day, mean),
+            conformal: Conformal::new(distance(horizon - 1) + 1 + PEAK_SIZES.len() * windows.len(), day, mean),
             windows,
             members,
             past,
@@ -93,15 +95,26 @@ impl FittedAdaptive {
         if let Err(error) = check_levels(levels) {
             panic!("quantile levels have to be checked before predicting: {error}");
         }
+        self.peaks(window, levels).map(|[quantiles, ..]| quantiles)
+    }
+
+    /// The same three times: with errors that do not depend on the size of the forecast, that grow with its square root, and that grow with it.
+    pub(crate) fn peaks(&self, window: usize, levels: &[f64]) -> Option<[Vec<f64>; PEAK_SIZES.len()]> {
         let range = self.windows.get(window)?;
         let point = window::largest(&self.point(self.horizon), range);
-        let mut quantiles = vec![0.0; levels.len()];
-        self.conformal.quantiles(self.distances() + window, levels, &mut quantiles);
-        for quantile in &mut quantiles {
-            *quantile = self.floor(point + *quantile);
-        }
-        quantiles.sort_by(f64::total_cmp);
-        Some(quantiles)
+        Some(std::array::from_fn(|number| {
+            let mut quantiles = vec![0.0; levels.len()];
+            self.conformal.quantiles(self.peak_track(window, number), levels, &mut quantiles);
+            for quantile in &mut quantiles {
+                *quantile = self.floor(point + *quantile * self.conformal.size(point).powi(PEAK_SIZES[number]));
+            }
+            quantiles.sort_by(f64::total_cmp);
+            quantiles
+        }))
+    }
+
+    fn peak_track(&self, window: usize, number: usize) -> usize {
+        self.distances() + window * PEAK_SIZES.len() + number
     }
 
     /// Steps seen so far, gaps included.
@@ -170,15 +183,15 @@ impl FittedAdaptive {
 
     /// Makes a forecast to learn from.
     fn issue(&mut self) {
+        self.conformal.absorb();
         let paths = self.paths(self.horizon);
         let point = if self.members.is_empty() { self.point(self.horizon) } else { self.combine(&paths) };
-        let tracks = self.distances() + self.windows.len();
         self.pending.push_back(Pending {
             origin: self.past.len(),
             paths,
             point,
             scales: self.scales(),
-            given: (0..tracks).map(|track| self.conformal.give(track)).collect(),
+            given: (0..self.distances()).map(|track| self.conformal.give(track)).collect(),
             peaks: self.windows.iter().map(|_| Peak::new()).collect(),
         });
     }
@@ -195,11 +208,14 @@ impl FittedAdaptive {
             let step = now - pending.origin;
             for (number, (peak, window)) in pending.peaks.iter_mut().zip(&self.windows).enumerate() {
                 if let Some(largest) = peak.watch(window, step, y) {
-                    let track = distances + number;
                     let point = window::largest(&pending.point, window);
-                    // Bursts do not announce themselves: for the maximum, errors as they are serve better than scaled ones.
-                    let made = Made { point, size: 1.0, scale: Scale::ONE, given: &pending.given[track] };
-                    self.conformal.learn(track, now, true, &made, largest);
+                    let size = self.conformal.size(point);
+                    for (other, power) in PEAK_SIZES.into_iter().enumerate() {
+                        let track = distances + number * PEAK_SIZES.len() + other;
+                        // Bursts do not announce themselves: for the maximum, errors without a local scale serve better than scaled ones.
+                        let made = Made { point, size: size.powi(power), scale: Scale::ONE, given: None };
+                        self.conformal.learn(track, now, true, &made, largest);
+                    }
                 }
             }
             let Some(y) = y else { continue };
@@ -212,7 +228,7 @@ impl FittedAdaptive {
             let keep = number == now % ((1 << track) / self.stride).max(1);
             let point = pending.point[step];
             let size = self.conformal.size(point);
-            let made = Made { point, size, scale: pending.scales[track], given: &pending.given[track] };
+            let made = Made { point, size, scale: pending.scales[track], given: Some(&pending.given[track]) };
             let relative = self.conformal.learn(track, now, keep, &made, y);
             if let Some(relative) = relative.filter(|_| SHORT_RANGE * step < self.horizon) {
                 latest = Some(relative);
