@@ -38,6 +38,7 @@ pub mod metrics;
 
 mod adaptive;
 mod backtest;
+mod choice;
 mod forecast;
 mod gaps;
 mod history;
@@ -54,7 +55,7 @@ mod series;
 mod significance;
 mod snapshot;
 
-pub use adaptive::{Adaptive, FittedAdaptive};
+pub use adaptive::{Adaptive, Alarm, FittedAdaptive, Shift};
 pub use backtest::{Backtest, BacktestError, BacktestReport, OriginReport, Refit};
 pub use forecast::{Forecast, ForecastError, Horizon, check_levels};
 pub use lender::Lender;
