@@ -6,24 +6,12 @@ use std::process::ExitCode;
 
 use goodput_agents::forecaster::ForecasterBundle;
 use goodput_eval::forecasting::{ForecastConfig, ScoreRow, Study, StudyError, page};
-use goodput_forecast::{Fit, FittedAdaptive, Horizon, Predict, check_levels};
-use serde::{Deserialize, Serialize};
+use goodput_forecast::{Fit, Horizon, Predict, Snapshot, check_levels};
 
 use crate::args::{Forecast, Format};
 use crate::config;
 use crate::fault::Fault;
 use crate::output::{Cell, Rows};
-
-/// A fitted forecaster as `fit` writes it.
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Snapshot {
-    /// Time of the next step.
-    next_epoch_millis: i64,
-    step_millis: i64,
-    day_steps: usize,
-    forecaster: FittedAdaptive,
-}
 
 /// Runs it.
 pub fn run(verb: &Forecast) -> Result<ExitCode, Fault> {
@@ -48,11 +36,7 @@ pub fn run(verb: &Forecast) -> Result<ExitCode, Fault> {
 }
 
 fn read(path: &Path, sets: &[String], bundles: &[PathBuf]) -> Result<ForecastConfig, Fault> {
-    let help = match config::has_table(path, "forecaster") {
-        true => "with [forecaster] it is a forecaster to train: `goodput train FILE`",
-        false => "`configs/forecast` has examples; docs, forecasting, describes every key",
-    };
-    let mut config: ForecastConfig = config::parse(path, sets, help)?;
+    let mut config = config::read_forecast(path, sets)?;
     config.model.bundles.extend_from_slice(bundles);
     Ok(config)
 }
@@ -64,6 +48,8 @@ fn fault(error: StudyError) -> Fault {
             let fault = Fault::input(error);
             if help.is_empty() { fault } else { fault.with_help(help) }
         }
+        error @ StudyError::Backtest(_) => Fault::input(error)
+            .with_help("a shorter backtest.horizon_hours or a smaller backtest.initial_share needs fewer steps"),
         other => Fault::input(other),
     }
 }
@@ -104,13 +90,7 @@ fn finish(config: &Path, study: &Study, reports: &Reports, report: Option<&Path>
 
 fn fit(config: &ForecastConfig, to: &Path) -> Result<(), Fault> {
     let study = Study::new(config).map_err(fault)?;
-    let forecaster = study.model.fit(&study.series).map_err(|error| Fault::input(format!("fit: {error}")))?;
-    let snapshot = Snapshot {
-        next_epoch_millis: study.series.end_epoch_millis(),
-        step_millis: study.series.step_millis(),
-        day_steps: study.day_steps,
-        forecaster,
-    };
+    let snapshot = Snapshot::fit(&study.model, &study.series).map_err(|error| Fault::input(format!("fit: {error}")))?;
     let bytes = serde_json::to_vec(&snapshot).map_err(Fault::failed)?;
     write(to, &bytes)
 }

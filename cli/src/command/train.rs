@@ -68,11 +68,12 @@ pub fn run(args: &Train, quiet: bool) -> Result<ExitCode, Fault> {
     };
     bundle.save(&dir.path("policy.bundle")).map_err(Fault::input)?;
     let setup = experiment.setup().map_err(Fault::input)?;
-    let mut entries = vec![learned_entry(LEARNED, &bundle).map_err(fault)?];
+    let mut entries = vec![learned_entry(LEARNED, &bundle, experiment.expected_peak(&setup)).map_err(fault)?];
     for name in &experiment.evaluate.policies {
-        entries.push(heuristic_entry(name).map_err(Fault::input)?);
+        entries.push(heuristic_entry(name, setup.sharing()).map_err(Fault::input)?);
     }
-    let comparison = Comparison::new(entries, scenarios(&setup, HELD_OUT, experiment.evaluate.seeds));
+    let mut comparison = Comparison::new(entries, scenarios(&setup, HELD_OUT, experiment.evaluate.seeds));
+    comparison.sharing = setup.sharing().clone();
     let evaluation = compare(&comparison, &meter)?;
     let config = resolved(&experiment)?;
     let about = About { title: experiment.name.clone(), focus: Some(LEARNED.into()), config: &config, trained: true };

@@ -21,7 +21,7 @@ const BUNDLE: &str = "forecaster.bundle";
 /// Whether this run is of a forecaster.
 pub fn is_one(args: &Train) -> bool {
     let file = args.resume.as_ref().map(|dir| dir.join("config.toml")).or_else(|| args.experiment.clone());
-    file.is_some_and(|file| config::has_table(&file, "forecaster"))
+    file.is_some_and(|file| config::is_forecaster(&file))
 }
 
 /// Runs it.
