@@ -13,6 +13,7 @@ use super::profile::Profile;
 use super::repeat::Repeat;
 use super::{Path, Seasons};
 use crate::history::History;
+use crate::neural::NetPath;
 
 /// A model of the path by name; each file of `models` has its formula and source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
@@ -140,6 +141,7 @@ pub(crate) enum Member {
     LogFourierAr(Logged<FourierAr>),
     Profile(Profile),
     NLinear(NLinear),
+    Net(Box<NetPath>),
 }
 
 macro_rules! each {
@@ -155,6 +157,7 @@ macro_rules! each {
             Member::LogFourierAr($model) => $call,
             Member::Profile($model) => $call,
             Member::NLinear($model) => $call,
+            Member::Net($model) => $call,
         }
     };
 }
