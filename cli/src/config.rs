@@ -18,7 +18,6 @@ const HELP: &str = "`goodput config schema` describes every key; `goodput config
 pub fn read(path: &Path, sets: &[String]) -> Result<Experiment, Fault> {
     let help = match path {
         path if is_federation(path) => "with [[clusters]] it is a federation: `goodput federate FILE`",
-        path if is_forecaster(path) => "with [forecaster] it is a forecaster to train: `goodput train FILE`",
         path if is_forecast(path) => "with [series] it is a study of forecasters: `goodput forecast backtest FILE`",
         _ => HELP,
     };
@@ -32,6 +31,17 @@ pub fn read_federation(path: &Path, sets: &[String]) -> Result<(FederationConfig
     let (config, name, text) = parse_with_text::<FederationConfig>(path, sets, HELP)?;
     let federation = config.setup().map_err(|error| BadValue::from(error).at_key(&name, &text))?;
     Ok((config, federation))
+}
+
+/// Reads a study of forecasters, applies `--set KEY=VALUE`, and checks its values.
+pub fn read_forecast(path: &Path, sets: &[String]) -> Result<ForecastConfig, Fault> {
+    let help = match is_forecaster(path) {
+        true => "with [forecaster] it is a forecaster to train: `goodput train FILE`",
+        false => "`configs/forecast` has examples; configs/schema/forecast.schema.json describes every key",
+    };
+    let (config, name, text) = parse_with_text::<ForecastConfig>(path, sets, help)?;
+    config.check().map_err(|error| BadValue::from(error).at_key(&name, &text))?;
+    Ok(config)
 }
 
 /// Reads a forecaster to train and applies `--set KEY=VALUE`.
@@ -54,30 +64,19 @@ pub fn at_key(path: &Path, sets: &[String], key: &'static str, message: &str) ->
     BadValue { message: message.into(), key: Some(key) }.at_key(&name, &text)
 }
 
-/// Reads a study of forecasters, applies `--set KEY=VALUE`, and checks its values.
-pub fn read_forecast(path: &Path, sets: &[String]) -> Result<ForecastConfig, Fault> {
-    let help = match is_forecaster(path) {
-        true => "with [forecaster] it is a forecaster to train: `goodput train FILE`",
-        false => "`configs/forecast` has examples; configs/schema/forecast.schema.json describes every key",
-    };
-    let (config, name, text) = parse_with_text::<ForecastConfig>(path, sets, help)?;
-    config.check().map_err(|error| BadValue::from(error).at_key(&name, &text))?;
-    Ok(config)
-}
-
 /// Whether a file is of a federation: only those have clusters, and what cannot be read is not.
 pub fn is_federation(path: &Path) -> bool {
     has_table(path, "clusters")
 }
 
-/// Whether a file is of a forecaster to train.
-pub fn is_forecaster(path: &Path) -> bool {
-    has_table(path, "forecaster")
+/// Whether a file is a study of forecasters: only those have a series and none to train.
+pub fn is_forecast(path: &Path) -> bool {
+    has_table(path, "series") && !has_table(path, "forecaster")
 }
 
-/// Whether a file is a study of forecasters: only those have a series.
-pub fn is_forecast(path: &Path) -> bool {
-    has_table(path, "series")
+/// Whether a file is a forecaster to train: only those have both a series and one.
+pub fn is_forecaster(path: &Path) -> bool {
+    has_table(path, "series") && has_table(path, "forecaster")
 }
 
 fn has_table(path: &Path, key: &str) -> bool {
