@@ -6,5 +6,6 @@
 //! - [`engine`]: the seam to whatever runs jobs on machines: Slurm, our own agents, the simulator.
 //! - [`devices`]: the accelerators of this machine, through NVML or whatever else implements [`devices::DeviceSource`].
 
+pub mod daemon;
 pub mod devices;
 pub mod engine;

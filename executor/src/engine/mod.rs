@@ -5,6 +5,7 @@
 //! an engine may forget what it has acknowledged (slurmctld does), and the one way out of every such state is the way forward.
 
 mod action;
+pub mod sim;
 mod snapshot;
 mod verify;
 
