@@ -1,5 +1,6 @@
 //! What a policy sees of a live cluster is, bit by bit, what it sees of the same cluster in simulation.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
+mod support;
 
 use std::sync::Arc;
 
@@ -17,10 +18,6 @@ use goodput_executor::daemon::books::{Books, Setting};
 use goodput_executor::engine::Engine;
 use goodput_executor::engine::sim::SimEngine;
 use rand::RngExt;
-
-#[path = "../../env/tests/support/mod.rs"]
-#[allow(dead_code, reason = "shared with the tests of env")]
-mod support;
 
 fn jobs(seed: u64, count: u32) -> Vec<JobSpec> {
     let mut random = rng(seed, Stream::Workload);

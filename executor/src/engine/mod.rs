@@ -6,6 +6,7 @@
 
 mod action;
 pub mod sim;
+pub mod slurm;
 mod snapshot;
 mod verify;
 
