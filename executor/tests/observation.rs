@@ -94,7 +94,7 @@ fn a_live_view_is_the_view_of_the_simulation() {
         ("tiresias", Information::Profiled),
         ("pollux-fast", Information::Profiled),
         ("optimus", Information::Estimate { sigma: 0.3 }),
-        ("afs", Information::Oracle),
+        ("afs-l", Information::Oracle),
     ] {
         let options = SimOptions { information, ..SimOptions::standard() };
         for seed in [3, 4] {
