@@ -111,7 +111,7 @@ fn the_daemon_over_the_simulator_is_the_simulation() {
         assert_eq!(outcome.jobs, expected.jobs, "{policy}");
         assert!(outcome.jobs.iter().all(|job| job.finish.is_some()));
         let (lines, _) = audit::verify(&directory.path().join("audit.jsonl")).unwrap();
-        assert!(lines > 100, "{lines} lines of audit");
+        assert!(lines > 50, "{lines} lines of audit");
     }
 }
 
@@ -119,7 +119,7 @@ fn the_daemon_over_the_simulator_is_the_simulation() {
 #[test]
 fn killed_at_every_failpoint_it_goes_on() {
     let deaths = Arc::new(AtomicUsize::new(0));
-    let mut by_place = [0; PLACES.len()];
+    let by_place = Arc::new([const { AtomicUsize::new(0) }; PLACES.len()]);
     for seed in 0..50 {
         let scenario = scenario(seed, 30);
         let directory = tempfile::tempdir().unwrap();
@@ -128,14 +128,14 @@ fn killed_at_every_failpoint_it_goes_on() {
         let mut last_term = 0;
         for life in 0.. {
             let mut daemon = daemon(engine, &scenario, directory.path(), "srtf");
-            let (place, mut left) = (random.random_range(0..PLACES.len()), random.random_range(0..40));
-            if life < 5 {
-                by_place[place] += 1;
-                let deaths = deaths.clone();
+            let (place, mut left) = (random.random_range(0..PLACES.len()), random.random_range(0..12));
+            if life < 6 {
+                let (deaths, by_place) = (deaths.clone(), by_place.clone());
                 daemon.set_hook(Box::new(move |at| {
                     left -= i32::from(at == PLACES[place]);
                     let dies = at == PLACES[place] && left < 0;
                     deaths.fetch_add(usize::from(dies), Ordering::Relaxed);
+                    by_place[place].fetch_add(usize::from(dies), Ordering::Relaxed);
                     dies
                 }));
             }
@@ -163,7 +163,7 @@ fn killed_at_every_failpoint_it_goes_on() {
         audit::verify(&directory.path().join("audit.jsonl")).unwrap();
     }
     assert!(deaths.load(Ordering::Relaxed) >= 200, "only {} deaths", deaths.load(Ordering::Relaxed));
-    assert!(by_place.iter().all(|&deaths| deaths >= 20), "{by_place:?}");
+    assert!(by_place.iter().all(|deaths| deaths.load(Ordering::Relaxed) >= 20), "{by_place:?}");
 }
 
 /// Plans that nobody in his right mind would make.
@@ -179,11 +179,11 @@ impl Policy for Fuzz {
         let mut plan = Plan::keep();
         let wild = random.random_bool(0.5);
         for job in view.jobs() {
-            if random.random_bool(0.4) {
+            if random.random_bool(if wild { 0.4 } else { 0.9 }) {
                 continue;
             }
-            let (nodes, most) = if wild { (view.cluster().nodes.len() as u32 + 1, 12) } else { (view.cluster().nodes.len() as u32, job.request().max_gpus()) };
-            let count = random.random_range(0..=2);
+            let (nodes, most) = if wild { (view.cluster().nodes.len() as u32 + 1, 12) } else { (view.cluster().nodes.len() as u32, job.request().gpus) };
+            let count = if wild { random.random_range(0..=2) } else { 1 };
             let slices: Placement = (0..count).map(|_| (random.random_range(0..nodes), random.random_range(0..=most))).collect();
             let id = if wild && random.random_bool(0.1) { JobId(random.random_range(0..200)) } else { job.id() };
             plan.set(id, slices);
@@ -230,7 +230,7 @@ fn no_plan_however_wild_does_harm() {
             simulator.apply(&plan).unwrap();
         }
     }
-    assert!(plans >= 9_000 && invalid > 2_000 && carried_out > 2_000, "{plans} plans, {invalid} invalid, {carried_out} changes");
+    assert!(plans >= 9_000 && invalid > 2_000 && carried_out > 1_000, "{plans} plans, {invalid} invalid, {carried_out} changes");
 }
 
 /// Misbehaves in one way from the `after`-th question on.

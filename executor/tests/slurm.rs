@@ -88,7 +88,7 @@ async fn carry_out(engine: &mut SlurmEngine, order: &Order) -> Snapshot {
             Verdict::Pending => {}
         }
         engine.apply(std::slice::from_ref(order)).await.unwrap();
-        assert!(began.elapsed() < Duration::from_secs(40), "not carried out: {order:?}");
+        assert!(began.elapsed() < Duration::from_secs(40), "not carried out: {order:?}: {:?}", snapshot.jobs);
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
 }
@@ -247,7 +247,7 @@ fn killed_for_real_it_goes_on() {
     let Some(mut site) = site() else { return };
     let kills: u32 = std::env::var("GOODPUT_KILLS").ok().and_then(|kills| kills.parse().ok()).unwrap_or(8);
     let runtime = runtime();
-    let count = 10 + kills / 2;
+    let count = 12 + 2 * kills;
     submit_all(&mut site, &runtime, count);
     let directory = site.directory.path().to_path_buf();
     let settings = settings(&site, &directory, "");
@@ -256,7 +256,7 @@ fn killed_for_real_it_goes_on() {
     let mut killed = 0;
     let began = Instant::now();
     while killed < kills {
-        let failpoint = format!("{}:{}", PLACES[random.random_range(0..PLACES.len())], random.random_range(1..6));
+        let failpoint = format!("{}:{}", PLACES[random.random_range(0..PLACES.len())], random.random_range(1..4));
         let mut child = start_child(&directory, &failpoint);
         let born = Instant::now();
         while child.try_wait().unwrap().is_none() && born.elapsed() < Duration::from_secs(8) {
@@ -268,7 +268,6 @@ fn killed_for_real_it_goes_on() {
         killed += u32::from(died);
         let left = site.cluster.ask("squeue", &["-h", "-t", "PD,R,CG"]);
         if left.trim().is_empty() {
-            submit_all(&mut site, &runtime, 0);
             break;
         }
     }
@@ -283,7 +282,7 @@ fn killed_for_real_it_goes_on() {
     let starts = witness(&directory, count as usize);
     let (lines, _) = audit::verify(&directory.join("state/audit.jsonl")).unwrap();
     eprintln!("{killed} kills, {count} jobs, {starts} starts, {lines} lines of audit, {:?}", began.elapsed());
-    assert!(killed >= kills.min(5), "only {killed} kills");
+    assert!(killed >= kills.min(6), "only {killed} kills");
 }
 
 /// Drill 2: slurmctld is killed right after it has acknowledged; it forgets; the daemon gets there all the same.

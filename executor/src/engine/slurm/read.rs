@@ -204,8 +204,17 @@ impl RawNode {
     }
 }
 
+/// Where slurmctld is away the commands end well, with an empty list and their errors beside it: that nothing is told is not that there is nothing.
 fn parsed(text: &str, what: &'static str) -> Result<Value, EngineError> {
-    serde_json::from_str(text).map_err(|error| EngineError::Unreadable { engine: "slurm", what, problem: error.to_string() })
+    let unreadable = |problem: String| EngineError::Unreadable { engine: "slurm", what, problem };
+    let json: Value = serde_json::from_str(text).map_err(|error| unreadable(error.to_string()))?;
+    match json.get("errors").and_then(Value::as_array) {
+        Some(errors) if !errors.is_empty() => {
+            let problem = format!("{what}: {}", errors[0].get("description").unwrap_or(&errors[0]));
+            Err(EngineError::Unreachable { engine: "slurm", problem, remedy: super::commands::REMEDY })
+        }
+        _ => Ok(json),
+    }
 }
 
 /// A number, also where it is an object with a flag beside it, as newer versions have it.
@@ -385,6 +394,14 @@ fn natural(name: &str) -> (String, u64, String) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn that_nothing_is_told_is_not_that_there_is_nothing() {
+        let told = r#"{"errors":[{"description":"Failed while looking for jobs","error_number":-1}],"jobs":[]}"#;
+        assert!(matches!(jobs(told), Err(EngineError::Unreachable { .. })));
+        assert!(matches!(jobs(r#"{"errors":[],"jobs":[]}"#), Ok(list) if list.is_empty()));
+        assert!(matches!(jobs("slurm_load_jobs error"), Err(EngineError::Unreadable { .. })));
+    }
 
     #[test]
     fn lists_of_slurm_are_understood() {
