@@ -1,8 +1,10 @@
 //! A policy driving real machines.
 //!
-//! What `env` may not do happens here: threads, clocks and drivers. The first of it is to see what a machine has.
+//! What `env` may not do happens here: threads, clocks, processes and drivers.
 //!
 //! # Layout
 //! - [`devices`]: the accelerators of this machine, through NVML or whatever else implements [`devices::DeviceSource`].
+//! - [`job`]: job protocol v1: what a job is told, what it says, and what its end means.
 
 pub mod devices;
+pub mod job;
