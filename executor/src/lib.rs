@@ -3,8 +3,10 @@
 //! What `env` may not do happens here: threads, clocks, processes and drivers.
 //!
 //! # Layout
+//! - [`agent`]: the agent of a node.
 //! - [`devices`]: the accelerators of this machine, through NVML or whatever else implements [`devices::DeviceSource`].
 //! - [`job`]: job protocol v1: what a job is told, what it says, and what its end means.
 
+pub mod agent;
 pub mod devices;
 pub mod job;

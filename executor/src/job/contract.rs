@@ -15,8 +15,8 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::fence::Fence;
-use super::jobspec::JobSpec;
 use super::name::JobName;
+use super::program::Program;
 
 /// Version of this protocol, as `SCHED_PROTOCOL` says it.
 pub const VERSION: u32 = 1;
@@ -62,12 +62,6 @@ pub enum Isolation {
     Mig,
 }
 
-impl Isolation {
-    pub(super) fn mps() -> Self {
-        Isolation::Mps
-    }
-}
-
 /// Place of a node among those that run one attempt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Gang {
@@ -83,6 +77,8 @@ pub struct Gang {
     pub master_addr: String,
     /// Port on which rank 0 may listen.
     pub master_port: u16,
+    /// Address of each accelerator's node, by rank, as AdaptDL's `/discover` tells it.
+    pub peers: Vec<String>,
 }
 
 impl Gang {
@@ -90,7 +86,8 @@ impl Gang {
     #[must_use]
     pub fn alone(accelerators: u32, master_port: u16) -> Self {
         let master_addr = "127.0.0.1".to_owned();
-        Self { rank: 0, nodes: 1, world: accelerators, first: 0, master_addr, master_port }
+        let peers = vec![master_addr.clone(); accelerators as usize];
+        Self { rank: 0, nodes: 1, world: accelerators, first: 0, master_addr, master_port, peers }
     }
 }
 
@@ -98,7 +95,7 @@ impl Gang {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Launch {
     /// What runs.
-    pub job: JobSpec,
+    pub program: Program,
     /// Which attempt this is, from 0; one more at each start.
     pub attempt: u32,
     /// Its token, the same on all nodes.
@@ -126,18 +123,17 @@ impl Launch {
     /// `job.attempt`: names the attempt on its node.
     #[must_use]
     pub fn id(&self) -> String {
-        format!("{}.{}", self.job.name, self.attempt)
+        format!("{}.{}", self.program.name, self.attempt)
     }
 
     /// The environment of the job: all of it but `PATH` and its like.
     #[must_use]
     pub fn environment(&self, around: &Surroundings) -> BTreeMap<String, String> {
-        let mut env = self.job.env.clone();
+        let mut env = self.program.env.clone();
         let mut set = |key: &str, value: String| {
             env.insert(key.to_owned(), value);
         };
-        let (gang, job) = (&self.gang, &self.job.name);
-        let replicas = if self.job.share.is_some() { 1 } else { gang.world };
+        let (gang, job) = (&self.gang, &self.program.name);
 
         set("SCHED_PROTOCOL", VERSION.to_string());
         set("SCHED_JOB_ID", job.to_string());
@@ -147,7 +143,7 @@ impl Launch {
         set("SCHED_CHECKPOINT_DIR", text(&around.checkpoint_dir));
         set("SCHED_SOCKET", text(&around.socket));
         set("SCHED_URL", around.url.clone());
-        set("SCHED_GRACE_S", self.job.grace_s.to_string());
+        set("SCHED_GRACE_S", self.program.grace_s.to_string());
 
         set("NODE_RANK", gang.rank.to_string());
         set("NNODES", gang.nodes.to_string());
@@ -167,7 +163,7 @@ impl Launch {
         set("ADAPTDL_MASTER_PORT", gang.master_port.to_string());
         set("ADAPTDL_REPLICA_RANK", gang.first.to_string());
         set("ADAPTDL_NUM_NODES", gang.nodes.to_string());
-        set("ADAPTDL_NUM_REPLICAS", replicas.to_string());
+        set("ADAPTDL_NUM_REPLICAS", gang.world.to_string());
         set("ADAPTDL_NUM_RESTARTS", self.attempt.to_string());
         set("ADAPTDL_SUPERVISOR_URL", around.url.clone());
         set("ADAPTDL_SCHED_VERSION", "0.2.11".to_owned());
@@ -209,11 +205,11 @@ mod tests {
     use super::*;
 
     fn launch(grants: Vec<Grant>) -> Launch {
-        let mut job = JobSpec::new(JobName::new("resnet").unwrap(), vec!["train".to_owned()], 4);
-        job.env = [("LR", "0.1"), ("WORLD_SIZE", "99")].map(|(k, v)| (k.to_owned(), v.to_owned())).into();
+        let mut program = Program::new(JobName::new("resnet").unwrap(), vec!["train".to_owned()]);
+        program.env = [("LR", "0.1"), ("WORLD_SIZE", "99")].map(|(k, v)| (k.to_owned(), v.to_owned())).into();
         let gang =
             Gang { rank: 1, nodes: 2, world: 4, first: 2, master_addr: "10.0.0.1".to_owned(), master_port: 47_003 };
-        Launch { job, attempt: 3, fence: Fence::from_text("f"), grants, gang }
+        Launch { program, attempt: 3, fence: Fence::from_text("f"), grants, gang }
     }
 
     fn around() -> Surroundings {

@@ -21,13 +21,11 @@ const SILENT_STEPS: f64 = 3.0;
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Refusal {
     /// The fence is of another attempt: who speaks should have ended. HTTP says 409.
-    #[error(
-        "the fence is not that of the running attempt {running}: a process of another attempt is still alive, end it"
-    )]
-    OldFence {
-        /// Number of the attempt that runs.
-        running: u32,
-    },
+    #[error("the fence is not that of a running attempt: a process of an attempt that is over still lives, end it")]
+    OldFence,
+    /// The fence is right, and who shows it was not started by the attempt. HTTP says 409.
+    #[error("the process that reports does not belong to the attempt: only what an attempt started speaks for it")]
+    Stranger,
     /// Not a report. HTTP says 400.
     #[error("not a report: {0}")]
     Malformed(String),
@@ -76,7 +74,7 @@ impl Intake {
         }
         let report: Report = serde_json::from_slice(line).map_err(|error| Refusal::Malformed(error.to_string()))?;
         if report.fence != self.fence || report.attempt != self.attempt {
-            return Err(Refusal::OldFence { running: self.attempt });
+            return Err(Refusal::OldFence);
         }
         if let Some(field) = report.nonsense() {
             return Err(Refusal::Malformed(format!("{field} is negative or not a number")));
@@ -124,9 +122,9 @@ mod tests {
     fn an_old_fence_is_refused_and_counts_for_nothing() {
         let (old, new) = (Fence::from_text("old"), Fence::from_text("new"));
         let mut intake = Intake::new(new.clone(), 1);
-        assert_eq!(intake.read(&line(&old, 0, 900), 0), Err(Refusal::OldFence { running: 1 }));
-        assert_eq!(intake.read(&line(&old, 1, 900), 0), Err(Refusal::OldFence { running: 1 }));
-        assert_eq!(intake.read(&line(&new, 0, 900), 0), Err(Refusal::OldFence { running: 1 }));
+        assert_eq!(intake.read(&line(&old, 0, 900), 0), Err(Refusal::OldFence));
+        assert_eq!(intake.read(&line(&old, 1, 900), 0), Err(Refusal::OldFence));
+        assert_eq!(intake.read(&line(&new, 0, 900), 0), Err(Refusal::OldFence));
         assert!(intake.newest().is_none());
         assert_eq!(intake.read(&line(&new, 1, 3), 0), Ok(true));
         assert_eq!(intake.newest().unwrap().step, 3);
