@@ -4,9 +4,11 @@
 //!
 //! # Layout
 //! - [`agent`]: the agent of a node.
+//! - [`bench_job`]: a job of known speed, to test and measure with.
 //! - [`devices`]: the accelerators of this machine, through NVML or whatever else implements [`devices::DeviceSource`].
 //! - [`job`]: job protocol v1: what a job is told, what it says, and what its end means.
 
 pub mod agent;
+pub mod bench_job;
 pub mod devices;
 pub mod job;

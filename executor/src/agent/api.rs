@@ -27,6 +27,8 @@ pub struct NodeStatus {
     pub name: JobName,
     /// The agent's clock, milliseconds since the Unix epoch.
     pub at_ms: i64,
+    /// The agent's clock that nobody can set, milliseconds since the machine started.
+    pub boot_ms: i64,
     /// When this agent started.
     pub agent_since_ms: i64,
     /// Highest term seen.
@@ -119,8 +121,9 @@ pub struct Lease {
     pub term: u64,
     /// Name of the leader, for people.
     pub leader: String,
-    /// How long the lease is good from now, milliseconds.
-    pub ttl_ms: u64,
+    /// What the agent's clock showed when the leader last heard of it ([`NodeStatus::boot_ms`]): the lease counts from there, so that a call which arrives
+    /// late makes nothing longer.
+    pub as_of_boot_ms: i64,
 }
 
 /// A start.

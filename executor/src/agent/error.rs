@@ -18,6 +18,9 @@ pub enum AgentError {
         /// Highest term seen.
         current: u64,
     },
+    /// Jobs die here without the daemon, and it has not been heard of.
+    #[error("the lease is over: renew it before jobs are started")]
+    NoLease,
     /// No such attempt on this node.
     #[error("attempt {0} is not on this node")]
     NoAttempt(String),
@@ -69,6 +72,7 @@ impl AgentError {
         match self {
             AgentError::NoAttempt(_) | AgentError::NoAccelerator(_) => 404,
             AgentError::OldTerm { .. }
+            | AgentError::NoLease
             | AgentError::Taken(_)
             | AgentError::NotEnded(_)
             | AgentError::Unavailable { .. }
@@ -83,6 +87,7 @@ impl AgentError {
     pub fn code(&self) -> &'static str {
         match self {
             AgentError::OldTerm { .. } => "old_term",
+            AgentError::NoLease => "no_lease",
             AgentError::NoAttempt(_) => "no_attempt",
             AgentError::Taken(_) => "taken",
             AgentError::NotEnded(_) => "not_ended",

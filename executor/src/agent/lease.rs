@@ -55,11 +55,27 @@ impl LeaseBook {
         Ok(())
     }
 
-    /// Renews: jobs that die without the daemon live on for a while.
-    pub fn renew(&self) -> io::Result<()> {
+    /// Renews: jobs that die without the daemon live on for a while, counted from `as_of_boot_ms`. Never makes it shorter.
+    pub fn renew(&self, as_of_boot_ms: i64) -> io::Result<()> {
         let Fencing::Kill { after_ms } = self.fencing else { return Ok(()) };
-        let kill_at_boot_ms = boot_ms().saturating_add(i64::try_from(after_ms).unwrap_or(i64::MAX));
+        let after_ms = i64::try_from(after_ms).unwrap_or(i64::MAX);
+        let kill_at_boot_ms = as_of_boot_ms.min(boot_ms()).saturating_add(after_ms);
+        if self.deadline().is_some_and(|deadline| deadline >= kill_at_boot_ms) {
+            return Ok(());
+        }
         spool::write(&self.folder, LEASE_DEADLINE, &Deadline { kill_at_boot_ms })
+    }
+
+    fn deadline(&self) -> Option<i64> {
+        let deadline = spool::read::<Deadline>(&self.folder, LEASE_DEADLINE)?;
+        // After a restart of the machine its clock begins again.
+        let after_ms = if let Fencing::Kill { after_ms } = self.fencing { after_ms as i64 } else { 0 };
+        Some(deadline.kill_at_boot_ms).filter(|at| *at <= boot_ms().saturating_add(after_ms))
+    }
+
+    /// Whether jobs may start: where they die without the daemon, only while it is heard of.
+    pub fn is_good(&self) -> bool {
+        self.watched().is_none() || self.deadline().is_some_and(|deadline| boot_ms() < deadline)
     }
 
     /// The folder that keepers are to watch.

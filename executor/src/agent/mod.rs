@@ -27,9 +27,11 @@ pub mod spool;
 mod status;
 pub mod tls;
 
+pub(crate) use clock::unix_ms;
+
 pub use client::{AgentClient, ClientError};
 pub use config::{AgentConfig, Fencing};
 pub use error::AgentError;
 pub use node::Agent;
 pub use process::ProcessId;
-pub use run::{Running, serve};
+pub use run::{Running, SERVING, run, serve};

@@ -112,7 +112,7 @@ impl Agent {
     pub fn renew(&self, lease: &Lease) -> Result<Done, AgentError> {
         let mut inner = self.lock();
         inner.lease.admit(lease.term, Some(&lease.leader))?;
-        inner.lease.renew().map_err(AgentError::io("renew the lease"))?;
+        inner.lease.renew(lease.as_of_boot_ms).map_err(AgentError::io("renew the lease"))?;
         Ok(Done { term: inner.lease.term() })
     }
 
@@ -130,6 +130,9 @@ impl Agent {
             if let Some(attempt) = inner.attempts.get(&id) {
                 let same = attempt.record.launch.fence == launch.fence;
                 return if same { Ok(attempt.status()) } else { Err(AgentError::Taken(id)) };
+            }
+            if !inner.lease.is_good() {
+                return Err(AgentError::NoLease);
             }
         }
         launch.program.check()?;

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use rustix::fs::{FlockOperation, flock};
 use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinHandle;
 
 use super::clock::unix_ms;
@@ -107,4 +108,32 @@ fn prepare(config: &AgentConfig) -> Result<File, AgentError> {
         AgentError::Setup(format!("another agent serves from {}: end it, or choose another folder", folder.display()))
     })?;
     Ok(lock)
+}
+
+/// Where an agent that serves says so, in its folder: `{"address": ..., "jobs": ..., "pid": ...}`.
+pub const SERVING: &str = "serving.json";
+
+/// Serves until SIGTERM or SIGINT. Jobs live on.
+///
+/// # Errors
+/// As [`serve`].
+pub fn run(config: AgentConfig) -> Result<(), AgentError> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    let runtime = runtime.map_err(AgentError::io("start threads"))?;
+    let result = runtime.block_on(async {
+        let folder = config.state_dir.clone();
+        let mut term = signal(SignalKind::terminate()).map_err(AgentError::io("listen for signals"))?;
+        let running = serve(config).await?;
+        let pid = std::process::id();
+        let serving = serde_json::json!({"address": running.address, "jobs": running.jobs, "pid": pid});
+        spool::write(&folder, SERVING, &serving).map_err(AgentError::io(format!("write {SERVING}")))?;
+        tokio::select! {
+            _ = term.recv() => {}
+            _ = tokio::signal::ctrl_c() => {}
+        }
+        Ok(())
+    });
+    // A driver that hangs would otherwise keep the program alive.
+    runtime.shutdown_background();
+    result
 }

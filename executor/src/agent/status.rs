@@ -1,7 +1,7 @@
 //! What the agent tells about itself.
 
 use super::api::{Accelerator, AttemptStatus, Done, NodeStatus, Term};
-use super::clock::unix_ms;
+use super::clock::{boot_ms, unix_ms};
 use super::error::AgentError;
 use super::node::Agent;
 use crate::devices::{Tracked, accelerator_type};
@@ -20,6 +20,7 @@ impl Agent {
         NodeStatus {
             name: self.config.node.clone(),
             at_ms,
+            boot_ms: boot_ms(),
             agent_since_ms: self.since_ms,
             term: inner.lease.term(),
             fencing: self.config.fencing,
