@@ -31,7 +31,8 @@ pub fn watch(source: impl DeviceSource + 'static, period: Duration) -> mpsc::Rec
     watch_with_deadline(source, period, DEADLINE)
 }
 
-fn watch_with_deadline(
+/// As [`watch()`], with a deadline other than 5 s.
+pub(super) fn watch_with_deadline(
     source: impl DeviceSource + 'static,
     period: Duration,
     deadline: Duration,
