@@ -17,7 +17,7 @@ use goodput_env::view::Information;
 use super::books::{Books, Setting};
 use super::chooser::Chooser;
 use super::screen::Screen;
-use super::settings::{InformationSetting, PolicySettings, Settings, SettingsError};
+use super::settings::{InformationSetting, PolicySettings, Settings};
 use super::{Daemon, DaemonError};
 use crate::engine::Engine;
 

@@ -5,6 +5,7 @@
 //! an engine may forget what it has acknowledged (slurmctld does), and the one way out of every such state is the way forward.
 
 mod action;
+pub mod agents;
 pub mod sim;
 pub mod slurm;
 mod snapshot;
