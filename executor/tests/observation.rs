@@ -32,7 +32,16 @@ fn jobs(seed: u64, count: u32) -> Vec<JobSpec> {
             false => Work::Application { index: 0 },
         };
         let name = format!("job-{index}");
-        JobSpec { request: JobRequest { name, submit: SimTime::from_millis(submit), gpus, elasticity, ..JobRequest::default() }, work }
+        JobSpec {
+            request: JobRequest {
+                name,
+                submit: SimTime::from_millis(submit),
+                gpus,
+                elasticity,
+                ..JobRequest::default()
+            },
+            work,
+        }
     };
     (0..count).map(job).collect()
 }

@@ -44,7 +44,9 @@ struct Site {
 fn site() -> Option<Site> {
     if let Some(program) = missing() {
         assert!(std::env::var_os("CI").is_none(), "{program} is not installed; `cargo xtask test` installs Slurm");
-        eprintln!("NOT TESTED: {program} is not installed; apt-get install slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge");
+        eprintln!(
+            "NOT TESTED: {program} is not installed; apt-get install slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge"
+        );
         return None;
     }
     let directory = tempfile::tempdir().unwrap();
@@ -121,7 +123,8 @@ fn orders_are_carried_out_to_the_accelerator() {
         let uneven = vec![on("n1", 1), on("n2", 2)];
         let migrate = order("p3", &key, 2, Action::Migrate { placement: uneven, grace_s: 5 });
         let seen = carry_out(&mut engine, &migrate).await;
-        let held: Vec<&str> = job(&seen, &key).attempt.as_ref().unwrap().placement.iter().map(|on| on.node.as_str()).collect();
+        let held: Vec<&str> =
+            job(&seen, &key).attempt.as_ref().unwrap().placement.iter().map(|on| on.node.as_str()).collect();
         assert_eq!(held, ["n1", "n2"]);
 
         let seen = carry_out(&mut engine, &order("p4", &key, 3, Action::Stop { grace_s: 5 })).await;
@@ -129,14 +132,17 @@ fn orders_are_carried_out_to_the_accelerator() {
         let place = order("p5", &key, 3, Action::Place { placement: vec![on("n1", 1)], share: None });
         carry_out(&mut engine, &place).await;
 
-        let drained = carry_out(&mut engine, &order("p6", "", 0, Action::Drain { node: "n3".into(), reason: "a drill".into() })).await;
+        let drained =
+            carry_out(&mut engine, &order("p6", "", 0, Action::Drain { node: "n3".into(), reason: "a drill".into() }))
+                .await;
         assert_eq!(drained.nodes[3].health, NodeHealth::Drained);
         carry_out(&mut engine, &order("p7", "", 0, Action::Undrain { node: "n3".into() })).await;
 
         carry_out(&mut engine, &order("p8", &key, 4, Action::Cancel { grace_s: 5 })).await;
         let log = std::fs::read_to_string(directory.path().join(format!("{key}.log"))).unwrap();
         let lines: Vec<Vec<&str>> = log.lines().map(|line| line.split(' ').collect()).collect();
-        let starts: Vec<[&str; 2]> = lines.iter().filter(|line| line[0] == "start").map(|line| [line[2], line[3]]).collect();
+        let starts: Vec<[&str; 2]> =
+            lines.iter().filter(|line| line[0] == "start").map(|line| [line[2], line[3]]).collect();
         assert_eq!(starts, [["0", "n2"], ["1", "n0"], ["2", "n1"], ["3", "n1"]], "{log}");
         // What was done is never done again.
         let done: Vec<u32> = lines.iter().map(|line| line[5].parse().unwrap()).collect();
@@ -157,7 +163,8 @@ fn settings(site: &Site, directory: &Path, extra: &str) -> Settings {
 }
 
 fn open(site: &Site, settings: Settings) -> Daemon<SlurmEngine> {
-    daemon::open(SlurmEngine::new(&site.cluster.settings()), settings, Vec::new(), Arc::new(Tenants::default())).unwrap()
+    daemon::open(SlurmEngine::new(&site.cluster.settings()), settings, Vec::new(), Arc::new(Tenants::default()))
+        .unwrap()
 }
 
 /// Runs the daemon until every job is over.
@@ -332,7 +339,9 @@ fn administrators_are_not_fought() {
             std::thread::sleep(Duration::from_millis(150));
             let status = daemon.status();
             let status = status.lock().unwrap();
-            if status.open_orders == 0 && status.queue.iter().all(|row| row.phase == "running" || row.reason == "hands-off") {
+            if status.open_orders == 0
+                && status.queue.iter().all(|row| row.phase == "running" || row.reason == "hands-off")
+            {
                 return;
             }
         }

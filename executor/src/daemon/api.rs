@@ -111,7 +111,8 @@ pub fn router(api: Api) -> Router {
 async fn authorise(State(api): State<Api>, mut request: Request, next: Next) -> Response {
     let value = request.headers().get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
     let Some(token) = value.and_then(|value| value.strip_prefix("Bearer ")) else {
-        return problem(StatusCode::UNAUTHORIZED, "no token: send the header Authorization: Bearer TOKEN").into_response();
+        return problem(StatusCode::UNAUTHORIZED, "no token: send the header Authorization: Bearer TOKEN")
+            .into_response();
     };
     let given = hash(token);
     let Some(known) = api.tokens.iter().find(|known| same(&known.sha256, &given)) else {
@@ -127,7 +128,8 @@ async fn authorise(State(api): State<Api>, mut request: Request, next: Next) -> 
 
 /// Whether two hashes are equal, in a time that does not tell where they differ.
 fn same(one: &str, other: &str) -> bool {
-    one.len() == other.len() && one.bytes().zip(other.bytes()).fold(0, |differ, (a, b)| differ | (a.to_ascii_lowercase() ^ b)) == 0
+    one.len() == other.len()
+        && one.bytes().zip(other.bytes()).fold(0, |differ, (a, b)| differ | (a.to_ascii_lowercase() ^ b)) == 0
 }
 
 async fn metrics(State(api): State<Api>) -> impl IntoResponse {
@@ -135,7 +137,8 @@ async fn metrics(State(api): State<Api>) -> impl IntoResponse {
 }
 
 fn look<T>(api: &Api, what: impl FnOnce(&Status) -> T) -> Result<Json<T>, Problem> {
-    let status = api.status.lock().map_err(|_| problem(StatusCode::INTERNAL_SERVER_ERROR, "the daemon's loop has died"))?;
+    let status =
+        api.status.lock().map_err(|_| problem(StatusCode::INTERNAL_SERVER_ERROR, "the daemon's loop has died"))?;
     Ok(Json(what(&status)))
 }
 
@@ -190,17 +193,22 @@ pub fn check(job: &Submission) -> Result<(), String> {
     let name = &job.spec.request.name;
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
     if name.is_empty() || name.len() > 64 || !name.bytes().all(plain) || name.starts_with(['.', '-']) {
-        return Err(format!("name {name:?}: expected 1 to 64 letters, digits, '.', '_' or '-', beginning with a letter, digit or '_'"));
+        return Err(format!(
+            "name {name:?}: expected 1 to 64 letters, digits, '.', '_' or '-', beginning with a letter, digit or '_'"
+        ));
     }
     let request = &job.spec.request;
     if !(1..=request.gpus).contains(&request.min_gpus()) || request.max_gpus() < request.gpus || request.gpus > 65_536 {
         let (min, gpus, max) = (request.min_gpus(), request.gpus, request.max_gpus());
-        return Err(format!("accelerators: at least {min}, asked {gpus}, at most {max}: expected 1 <= min <= asked <= max"));
+        return Err(format!(
+            "accelerators: at least {min}, asked {gpus}, at most {max}: expected 1 <= min <= asked <= max"
+        ));
     }
     if job.command.is_empty() || job.command.iter().any(|part| part.contains('\0')) {
         return Err("command: expected a program and its arguments".into());
     }
-    if job.environment.iter().any(|(name, value)| name.is_empty() || name.contains(['=', '\0']) || value.contains('\0')) {
+    if job.environment.iter().any(|(name, value)| name.is_empty() || name.contains(['=', '\0']) || value.contains('\0'))
+    {
         return Err("environment: a name is empty or has a '='".into());
     }
     Ok(())
@@ -211,7 +219,9 @@ async fn cancel(
     Extension(caller): Extension<Caller>,
     Path(key): Path<String>,
 ) -> Result<Json<serde_json::Value>, Problem> {
-    let Json(known) = look(&api, |status| status.queue.iter().find(|row| row.key == key || row.name == key).map(|row| row.key.clone()))?;
+    let Json(known) = look(&api, |status| {
+        status.queue.iter().find(|row| row.key == key || row.name == key).map(|row| row.key.clone())
+    })?;
     let job = known.ok_or_else(|| problem(StatusCode::NOT_FOUND, format!("no job {key:?} waits or runs")))?;
     call(&api, &caller, Command::Order { job, action: Action::Cancel { grace_s: 60 } }).await.map(Json)
 }

@@ -126,7 +126,8 @@ pub fn verify(path: &Path) -> Result<(u64, String), AuditError> {
     for line in Lines::new(&file).map_err(fault("read it"))? {
         let (text, _) = line.map_err(fault("read it"))?;
         let broken = |problem: String| AuditError::Broken { path: path.into(), line: good + 1, problem, good };
-        let line: Line = serde_json::from_str(&text).map_err(|error| broken(format!("not a line of an audit log: {error}")))?;
+        let line: Line =
+            serde_json::from_str(&text).map_err(|error| broken(format!("not a line of an audit log: {error}")))?;
         if line.seq != good + 1 {
             return Err(broken(format!("it has number {}", line.seq)));
         }

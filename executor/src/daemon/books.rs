@@ -163,8 +163,7 @@ impl Books {
         let observed = self.observe(snapshot, open);
         self.generation = self.generation.wrapping_add(1);
         let contradiction = |source| BooksError::Contradiction { version: snapshot.version, source };
-        let cluster =
-            ObservedCluster::new(self.scenario.clone(), &observed, self.generation).map_err(contradiction)?;
+        let cluster = ObservedCluster::new(self.scenario.clone(), &observed, self.generation).map_err(contradiction)?;
         self.note_rates(&cluster);
         Ok(cluster)
     }

@@ -167,7 +167,15 @@ impl Chooser {
         screen: Option<Screen>,
     ) -> std::io::Result<Self> {
         let fallback = Seat::new(&reliance.fallback, fallback)?;
-        Ok(Self { policy: Seat::new(name, policy)?, fallback, screen, reliance, until: None, refused: [false; 10], asked: 0 })
+        Ok(Self {
+            policy: Seat::new(name, policy)?,
+            fallback,
+            screen,
+            reliance,
+            until: None,
+            refused: [false; 10],
+            asked: 0,
+        })
     }
 
     /// Name of the policy that is to decide.
@@ -222,13 +230,18 @@ impl Chooser {
         }
         // The heuristic has more time: there is nobody behind it.
         let asked = self.fallback.decide((cluster.clone(), trigger), 5 * timeout);
-        let (plan, wake) = match asked.and_then(|planned| judge(&planned.0).map(|()| planned).map_err(Unreliable::Invalid)) {
-            Ok(planned) => planned,
-            Err(reason) => {
-                tracing::error!(fallback = self.fallback.name, reason = reason.name(), "the fallback failed; nothing changes");
-                (Plan::keep(), None)
-            }
-        };
+        let (plan, wake) =
+            match asked.and_then(|planned| judge(&planned.0).map(|()| planned).map_err(Unreliable::Invalid)) {
+                Ok(planned) => planned,
+                Err(reason) => {
+                    tracing::error!(
+                        fallback = self.fallback.name,
+                        reason = reason.name(),
+                        "the fallback failed; nothing changes"
+                    );
+                    (Plan::keep(), None)
+                }
+            };
         Decision { plan, wake, by: self.fallback.name.clone(), instead, fallback: true, took: began.elapsed() }
     }
 }

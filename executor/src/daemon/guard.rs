@@ -136,7 +136,9 @@ pub fn admit(
             false
         }
     });
-    if !(kept.scale.is_empty() && kept.assign.is_empty()) || (!about.can_lend && !(kept.lend.is_empty() && kept.reclaim.is_empty())) {
+    if !(kept.scale.is_empty() && kept.assign.is_empty())
+        || (!about.can_lend && !(kept.lend.is_empty() && kept.reclaim.is_empty()))
+    {
         kept = Plan { changes: kept.changes, ..Plan::keep() };
         left_out.push((None, Rule::Capability));
     }
@@ -179,7 +181,13 @@ impl Budget {
         Self { actions: rules.max_actions.min(canary), preempted }
     }
 
-    fn refuses(&mut self, rules: &Rules, view: &ClusterView<'_>, about: &Circumstances, change: &Change) -> Option<Rule> {
+    fn refuses(
+        &mut self,
+        rules: &Rules,
+        view: &ClusterView<'_>,
+        about: &Circumstances,
+        change: &Change,
+    ) -> Option<Rule> {
         let job = view.job(change.job)?;
         if about.under_way.contains(&change.job) {
             return Some(Rule::UnderWay);

@@ -29,7 +29,9 @@ pub enum JournalError {
         source: rusqlite::Error,
     },
     /// An entry is damaged.
-    #[error("journal {path}: order {id} cannot be read: {source}; restore the file from a backup or remove the entry with sqlite3")]
+    #[error(
+        "journal {path}: order {id} cannot be read: {source}; restore the file from a backup or remove the entry with sqlite3"
+    )]
     Damaged {
         /// The file.
         path: PathBuf,
@@ -305,7 +307,8 @@ impl Journal {
     /// # Errors
     /// [`JournalError::Database`] where it cannot be read.
     pub fn fact(&self, name: &str) -> Result<Option<String>, JournalError> {
-        let read = self.database.query_row("SELECT value FROM facts WHERE name = ?", [name], |row| row.get(0)).optional();
+        let read =
+            self.database.query_row("SELECT value FROM facts WHERE name = ?", [name], |row| row.get(0)).optional();
         read.map_err(self.fault("read a fact"))
     }
 

@@ -20,7 +20,9 @@ pub fn digest(parts: &[&str]) -> String {
 /// The order with its name: a hash of plan, subject, attempt and verb.
 pub fn order(plan: &str, job: &str, starts: u32, action: Action) -> Order {
     let subject = match &action {
-        Action::Drain { node, .. } | Action::Undrain { node } | Action::Lend { node } | Action::Return { node, .. } => node,
+        Action::Drain { node, .. } | Action::Undrain { node } | Action::Lend { node } | Action::Return { node, .. } => {
+            node
+        }
         _ => job,
     };
     let id = OrderId(digest(&[plan, subject, &starts.to_string(), action.verb()]));

@@ -39,7 +39,8 @@ impl Screen {
         if !self.sound {
             return Err(Unreliable::NotANumber);
         }
-        let measured = [("cluster_gpus", f64::from(view.cluster().total_gpus())), ("active_jobs", view.active() as f64)];
+        let measured =
+            [("cluster_gpus", f64::from(view.cluster().total_gpus())), ("active_jobs", view.active() as f64)];
         for (name, value) in measured {
             if let Some(&[low, high]) = self.bundle.card.bounds.get(name)
                 && !(low..=high).contains(&value)
@@ -58,10 +59,14 @@ impl Screen {
         let layout = self.bundle.layout();
         let globals = &observation[layout.slots * layout.slot_features..];
         let scales = mean.iter().zip(deviation).skip(layout.slot_features);
-        let far = globals.iter().zip(scales).filter(|(value, (mean, deviation))| ((*value - *mean) / *deviation).abs() > FAR);
+        let far =
+            globals.iter().zip(scales).filter(|(value, (mean, deviation))| ((*value - *mean) / *deviation).abs() > FAR);
         let share = far.count() as f32 / layout.globals.max(1) as f32;
         match share > FAR_SHARE {
-            true => Err(Unreliable::OutOfDistribution(format!("{:.0} % of the cluster's features are far out", 100.0 * share))),
+            true => Err(Unreliable::OutOfDistribution(format!(
+                "{:.0} % of the cluster's features are far out",
+                100.0 * share
+            ))),
             false => Ok(()),
         }
     }

@@ -274,7 +274,9 @@ impl Settings {
             return wrong("policy", "name one: bundle = \"FILE\" or name = \"HEURISTIC\"".into());
         }
         let cycle = &settings.cycle;
-        for (value, key) in [(cycle.poll_secs, "poll_secs"), (cycle.round_secs, "round_secs"), (cycle.speedup, "speedup")] {
+        for (value, key) in
+            [(cycle.poll_secs, "poll_secs"), (cycle.round_secs, "round_secs"), (cycle.speedup, "speedup")]
+        {
             if !(value > 0.0 && value < 1e7) {
                 return wrong("cycle", format!("{key} = {value}: expected a positive number"));
             }
@@ -282,11 +284,17 @@ impl Settings {
         if let EngineSettings::Agents(agents) = &settings.engine
             && agents.nodes.is_empty()
         {
-            return wrong("engine.agents", "nodes is empty: list the agents as { name = \"n0\", address = \"HOST:PORT\" }".into());
+            return wrong(
+                "engine.agents",
+                "nodes is empty: list the agents as { name = \"n0\", address = \"HOST:PORT\" }".into(),
+            );
         }
         for token in &settings.api.tokens {
             if token.sha256.len() != 64 || !token.sha256.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-                return wrong("api.tokens", format!("{}: sha256 is not 64 hexadecimal digits; `goodput live token` makes one", token.name));
+                return wrong(
+                    "api.tokens",
+                    format!("{}: sha256 is not 64 hexadecimal digits; `goodput live token` makes one", token.name),
+                );
             }
         }
         Ok(settings)

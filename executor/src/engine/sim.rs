@@ -9,8 +9,8 @@ use goodput_env::sim::{Loan, Observed, ObservedJob, Outcome as Record, Phase, Sc
 use goodput_env::time::SimTime;
 
 use super::{
-    Action, Attempt, Capabilities, Engine, EngineError, JobPhase, JobSeen, NodeHealth, NodeSeen, OnNode, Order, Outcome,
-    Receipt, Snapshot, Submission, Verdict,
+    Action, Attempt, Capabilities, Engine, EngineError, JobPhase, JobSeen, NodeHealth, NodeSeen, OnNode, Order,
+    Outcome, Receipt, Snapshot, Submission, Verdict,
 };
 
 /// A simulated cluster. Time stands still until [`SimEngine::advance`].
@@ -106,8 +106,9 @@ impl SimEngine {
         let workload = &self.simulator.scenario().workload;
         let starts = self.starts[job.id.index()];
         let on = job.placement.slices().iter();
-        let placement: Vec<OnNode> =
-            on.map(|slice| OnNode { node: format!("n{}", slice.node), gpus: slice.gpus, ..OnNode::default() }).collect();
+        let placement: Vec<OnNode> = on
+            .map(|slice| OnNode { node: format!("n{}", slice.node), gpus: slice.gpus, ..OnNode::default() })
+            .collect();
         let holds = job.phase != Phase::Pending;
         let since_ms = job.changed.as_millis();
         let spec = workload.jobs[job.id.index()].clone();

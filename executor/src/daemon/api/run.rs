@@ -23,14 +23,17 @@ pub async fn run<E: Engine>(mut daemon: Daemon<E>, mut stop: oneshot::Receiver<(
     let listen = daemon.settings.api.listen.clone();
     let mut server = None;
     if !listen.is_empty() {
-        let listener = TcpListener::bind(&listen)
-            .await
-            .map_err(|source| DaemonError::System { action: format!("cannot listen on {listen}; see [api] listen"), source })?;
+        let listener = TcpListener::bind(&listen).await.map_err(|source| DaemonError::System {
+            action: format!("cannot listen on {listen}; see [api] listen"),
+            source,
+        })?;
         let tokens = daemon.settings.api.tokens.clone().into();
         let api = Api { status: daemon.status(), metrics: daemon.metrics(), calls: calls.clone(), tokens };
         let writers = daemon.settings.api.tokens.iter().any(|token| token.role == Role::Write);
         if !writers {
-            tracing::warn!("no token may write: jobs are submitted to the engine itself, and the mode is what the file says");
+            tracing::warn!(
+                "no token may write: jobs are submitted to the engine itself, and the mode is what the file says"
+            );
         }
         let address = listener.local_addr().map(|address| address.to_string()).unwrap_or(listen);
         tracing::info!(address, "listening");
@@ -67,7 +70,8 @@ async fn carry_out<E: Engine>(daemon: &mut Daemon<E>, who: &str, command: Comman
         Command::Order { job, action } => daemon.order_by_hand(who, &job, action).map(|()| json!({ "accepted": true })),
         Command::Mode(mode) => daemon.set_mode(who, mode).map(|()| json!({ "mode": mode.name() })),
         Command::Orders(job) => daemon.journal().orders_of(&job).map_err(Into::into).map(|orders| {
-            let order = |(verb, stage, note, at_ms)| json!({ "verb": verb, "stage": stage, "note": note, "at_ms": at_ms });
+            let order =
+                |(verb, stage, note, at_ms)| json!({ "verb": verb, "stage": stage, "note": note, "at_ms": at_ms });
             orders.into_iter().map(order).collect()
         }),
     };

@@ -75,7 +75,11 @@ impl Books {
             (None, Work::Fixed { duration }) if duration > SimTime::ZERO => Work::Fixed { duration },
             (unknown, _) => {
                 if let Some((name, _)) = unknown {
-                    tracing::warn!(job = seen.key, application = name, "application is not in the catalog: its speed is unknown");
+                    tracing::warn!(
+                        job = seen.key,
+                        application = name,
+                        "application is not in the catalog: its speed is unknown"
+                    );
                 }
                 Work::Fixed { duration: UNKNOWN_DURATION }
             }

@@ -187,7 +187,8 @@ impl AgentsEngine {
             return Ok(Outcome::Later { reason });
         }
         let held = self.jobs.values();
-        let current = place::choose(action.placement().unwrap_or_default(), share, &self.nodes, held, job.starts, now_ms);
+        let current =
+            place::choose(action.placement().unwrap_or_default(), share, &self.nodes, held, job.starts, now_ms);
         match current {
             Err(reason) => Ok(Outcome::Later { reason }),
             Ok(current) => {

@@ -49,7 +49,10 @@ impl Commands {
             return Ok(out);
         }
         let problem = format!("{name}: {}", err.trim());
-        match ["Unable to contact", "onnection refused", "onnection timed out", "Socket timed out"].iter().any(|away| err.contains(away)) {
+        match ["Unable to contact", "onnection refused", "onnection timed out", "Socket timed out"]
+            .iter()
+            .any(|away| err.contains(away))
+        {
             true => Err(EngineError::Unreachable { engine: "slurm", problem, remedy: REMEDY }),
             false => Err(EngineError::Refused { engine: "slurm", problem }),
         }

@@ -63,7 +63,10 @@ impl Engine for SlurmEngine {
     }
 
     async fn snapshot(&mut self) -> Result<Snapshot, EngineError> {
-        let (jobs, nodes) = tokio::try_join!(self.commands.run("squeue", &["--json"], ""), self.commands.run("sinfo", &["--json"], ""))?;
+        let (jobs, nodes) = tokio::try_join!(
+            self.commands.run("squeue", &["--json"], ""),
+            self.commands.run("sinfo", &["--json"], "")
+        )?;
         let mut jobs = read::jobs(&jobs)?;
         let mut nodes = read::nodes(&nodes)?;
         if !self.partitions.is_empty() {
@@ -121,7 +124,8 @@ impl Engine for SlurmEngine {
         let held = job.filter(|job| job.phase == JobPhase::Running).and_then(|job| job.attempt.as_ref());
         if let (Verdict::Lost { .. }, Some(held), Some(wanted)) = (&verdict, held, order.action.placement()) {
             let total = |on: &[super::OnNode]| on.iter().map(|on| on.gpus).sum::<u32>();
-            let nodes = |on: &[super::OnNode]| on.iter().map(|on| on.node.clone()).collect::<std::collections::BTreeSet<_>>();
+            let nodes =
+                |on: &[super::OnNode]| on.iter().map(|on| on.node.clone()).collect::<std::collections::BTreeSet<_>>();
             if total(&held.placement) == total(wanted) && nodes(&held.placement) == nodes(wanted) {
                 return Verdict::Done;
             }
@@ -136,7 +140,8 @@ impl Engine for SlurmEngine {
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
         let answer = self.commands.run("sbatch", &arguments, &script).await?;
         let id = answer.trim().split(';').next().unwrap_or_default();
-        let refused = || EngineError::Unreadable { engine: "slurm", what: "the answer of sbatch", problem: answer.clone() };
+        let refused =
+            || EngineError::Unreadable { engine: "slurm", what: "the answer of sbatch", problem: answer.clone() };
         id.parse::<u64>().map_err(|_| refused())?;
         Ok(id.into())
     }

@@ -28,7 +28,9 @@ const SBIN: [&str; 2] = ["/usr/sbin", "/sbin"];
 #[derive(Debug, Error)]
 pub enum PrivateError {
     /// Slurm is not installed.
-    #[error("{program} is not installed; `apt-get install --no-install-recommends slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge`")]
+    #[error(
+        "{program} is not installed; `apt-get install --no-install-recommends slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge`"
+    )]
     Missing {
         /// What was looked for.
         program: &'static str,
@@ -83,7 +85,13 @@ impl PrivateCluster {
     ///
     /// # Errors
     /// [`PrivateError`] where Slurm is not installed or does not come up.
-    pub fn start(directory: &Path, nodes: u32, gpus: u32, accelerator: &str, kill_wait: u32) -> Result<Self, PrivateError> {
+    pub fn start(
+        directory: &Path,
+        nodes: u32,
+        gpus: u32,
+        accelerator: &str,
+        kill_wait: u32,
+    ) -> Result<Self, PrivateError> {
         if let Some(program) = missing() {
             return Err(PrivateError::Missing { program });
         }
@@ -109,17 +117,25 @@ impl PrivateCluster {
         let text = configuration(&directory, nodes, gpus, accelerator, kill_wait, &ports);
         fs::write(directory.join("conf/slurm.conf"), text).map_err(system("write slurm.conf"))?;
         let last = gpus.saturating_sub(1);
-        let gres = format!("NodeName=n[0-{}] Name=gpu Type={accelerator} File={}/dev/nvidia[0-{last}]\n", nodes - 1, directory.display());
+        let gres = format!(
+            "NodeName=n[0-{}] Name=gpu Type={accelerator} File={}/dev/nvidia[0-{last}]\n",
+            nodes - 1,
+            directory.display()
+        );
         fs::write(directory.join("conf/gres.conf"), gres).map_err(system("write gres.conf"))?;
-        fs::write(directory.join("conf/cgroup.conf"), "CgroupPlugin=cgroup/v1\n").map_err(system("write cgroup.conf"))?;
+        fs::write(directory.join("conf/cgroup.conf"), "CgroupPlugin=cgroup/v1\n")
+            .map_err(system("write cgroup.conf"))?;
         let key = directory.join("run/munge.key");
         if !key.exists() {
             let mut bytes = [0; 1024];
-            fs::File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut bytes)).map_err(system("draw a key"))?;
+            fs::File::open("/dev/urandom")
+                .and_then(|mut file| file.read_exact(&mut bytes))
+                .map_err(system("draw a key"))?;
             fs::write(&key, bytes).map_err(system("write the key"))?;
             fs::set_permissions(&key, fs::Permissions::from_mode(0o400)).map_err(system("protect the key"))?;
         }
-        let mut cluster = Self { directory: directory.clone(), nodes, munged: None, controller: None, slurmds: Vec::new() };
+        let mut cluster =
+            Self { directory: directory.clone(), nodes, munged: None, controller: None, slurmds: Vec::new() };
         let run = |file: &str| directory.join("run").join(file).display().to_string();
         let munged = [
             "--foreground".into(),
@@ -178,7 +194,11 @@ impl PrivateCluster {
     /// [`PrivateError::System`] where it cannot be started.
     pub fn start_controller(&mut self) -> Result<(), PrivateError> {
         let started = self.child("slurmctld", &["-D".into()]);
-        let system = |source| PrivateError::System { directory: self.directory.clone(), action: "start slurmctld".into(), source };
+        let system = |source| PrivateError::System {
+            directory: self.directory.clone(),
+            action: "start slurmctld".into(),
+            source,
+        };
         self.controller = Some(started.map_err(system)?);
         Ok(())
     }
@@ -197,7 +217,11 @@ impl PrivateCluster {
     /// [`PrivateError::System`] where it cannot be started.
     pub fn start_node(&mut self, node: u32) -> Result<(), PrivateError> {
         let spool = self.directory.join(format!("spool/n{node}"));
-        let system = |source| PrivateError::System { directory: self.directory.clone(), action: format!("start slurmd of n{node}"), source };
+        let system = |source| PrivateError::System {
+            directory: self.directory.clone(),
+            action: format!("start slurmd of n{node}"),
+            source,
+        };
         fs::create_dir_all(spool).map_err(system)?;
         let started = self.child("slurmd", &["-D".into(), "-N".into(), format!("n{node}")]);
         self.slurmds[node as usize] = Some(started.map_err(system)?);
@@ -221,7 +245,9 @@ impl PrivateCluster {
         loop {
             let state = self.ask("sinfo", &["-h", "-N", "-o", "%T"]);
             let states: Vec<&str> = state.split_whitespace().collect();
-            if states.len() >= self.nodes as usize && states.iter().all(|state| ["idle", "mixed", "allocated"].contains(state)) {
+            if states.len() >= self.nodes as usize
+                && states.iter().all(|state| ["idle", "mixed", "allocated"].contains(state))
+            {
                 return Ok(());
             }
             if began.elapsed() > limit {
@@ -248,7 +274,9 @@ impl Drop for PrivateCluster {
             let user = User::from_uid(getuid()).ok().flatten().map_or_else(|| "root".into(), |user| user.name);
             self.ask("scancel", &["--user", &user]);
             let began = Instant::now();
-            while began.elapsed() < Duration::from_secs(5) && !self.ask("squeue", &["-h", "-t", "R,CG"]).trim().is_empty() {
+            while began.elapsed() < Duration::from_secs(5)
+                && !self.ask("squeue", &["-h", "-t", "R,CG"]).trim().is_empty()
+            {
                 std::thread::sleep(Duration::from_millis(100));
             }
         }
@@ -268,13 +296,20 @@ impl Drop for PrivateCluster {
 
 /// Ports that nobody listens on now.
 fn free_ports(count: usize) -> std::io::Result<Vec<u16>> {
-    let listeners: Vec<TcpListener> = (0..count).map(|_| TcpListener::bind(("127.0.0.1", 0))).collect::<Result<_, _>>()?;
+    let listeners: Vec<TcpListener> =
+        (0..count).map(|_| TcpListener::bind(("127.0.0.1", 0))).collect::<Result<_, _>>()?;
     listeners.iter().map(|listener| Ok(listener.local_addr()?.port())).collect()
 }
 
 fn configuration(directory: &Path, nodes: u32, gpus: u32, accelerator: &str, kill_wait: u32, ports: &[u16]) -> String {
     let user = User::from_uid(getuid()).ok().flatten().map_or_else(|| "root".into(), |user| user.name);
-    let host = nix::unistd::gethostname().unwrap_or_default().to_string_lossy().split('.').next().unwrap_or_default().to_string();
+    let host = nix::unistd::gethostname()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .split('.')
+        .next()
+        .unwrap_or_default()
+        .to_string();
     let place = directory.display();
     let mut text = format!(
         "ClusterName=private

@@ -31,7 +31,8 @@ pub(super) fn of(job: &Submission) -> (Vec<String>, String) {
         application: job.application.clone(),
         tenant: Some(job.tenant.clone()).filter(|tenant| !tenant.is_empty()),
     };
-    let mut arguments: Vec<String> = ["--hold", "--parsable", "--requeue", "--nodes=1", "--ntasks=1", "--open-mode=append"].map(Into::into).into();
+    let mut arguments: Vec<String> =
+        ["--hold", "--parsable", "--requeue", "--nodes=1", "--ntasks=1", "--open-mode=append"].map(Into::into).into();
     arguments.push(format!("--gpus={}", request.gpus.min(1)));
     arguments.push(format!("--job-name={}", request.name));
     arguments.push(format!("--comment={}", stated.text()));

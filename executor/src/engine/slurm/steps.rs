@@ -27,7 +27,8 @@ pub(super) fn next(order: &Order, jobs: &BTreeMap<u64, RawJob>) -> Result<Step, 
     }
     match &order.action {
         Action::Drain { node, reason } => {
-            let reason: String = reason.chars().filter(|c| c.is_ascii_alphanumeric() || " ._:-".contains(*c)).take(80).collect();
+            let reason: String =
+                reason.chars().filter(|c| c.is_ascii_alphanumeric() || " ._:-".contains(*c)).take(80).collect();
             return Ok(on_node(node, &format!("State=DRAIN Reason=\"{reason}\""))?);
         }
         Action::Undrain { node } => return Ok(on_node(node, "State=RESUME")?),
@@ -42,10 +43,16 @@ pub(super) fn next(order: &Order, jobs: &BTreeMap<u64, RawJob>) -> Result<Step, 
         (_, RawState::Completing) => later("the job is completing"),
         (Action::Suspend, RawState::Running) => step(vec![format!("suspend {id}")], vec![]),
         (Action::Resume, RawState::Suspended) => step(vec![format!("resume {id}")], vec![]),
-        (Action::Stop { .. }, RawState::Running | RawState::Suspended) => step(vec![format!("requeuehold {id}")], vec![]),
+        (Action::Stop { .. }, RawState::Running | RawState::Suspended) => {
+            step(vec![format!("requeuehold {id}")], vec![])
+        }
         (Action::Stop { .. }, RawState::Pending { held: false }) => step(vec![format!("uhold {id}")], vec![]),
         (Action::Resize { .. } | Action::Migrate { .. }, RawState::Running | RawState::Suspended) => {
-            if job.starts() > order.starts { Err(Outcome::Accepted) } else { step(vec![format!("requeuehold {id}")], vec![]) }
+            if job.starts() > order.starts {
+                Err(Outcome::Accepted)
+            } else {
+                step(vec![format!("requeuehold {id}")], vec![])
+            }
         }
         (action, RawState::Pending { held }) => {
             let Some(placement) = action.placement() else { return Err(Outcome::Accepted) };
@@ -71,7 +78,8 @@ fn on_node(node: &str, change: &str) -> Result<Step, Outcome> {
 
 /// Names go into command lines: none may end the line or begin another word.
 fn plain(name: &str) -> Result<(), Outcome> {
-    let plain = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-'));
+    let plain =
+        !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-'));
     if plain { Ok(()) } else { Err(Outcome::Refused { reason: format!("{name:?} is no name of a node") }) }
 }
 
@@ -119,7 +127,8 @@ mod tests {
     #[test]
     fn a_resize_goes_requeue_update_release_whatever_comes_between() {
         let resize = order(Action::Resize { placement: vec![on("n1", 4), on("n3", 4)], grace_s: 1 }, 2);
-        let lines = |state, restarts| next(&resize, &job(state, restarts)).map(|step| [step.prepare, step.release].concat());
+        let lines =
+            |state, restarts| next(&resize, &job(state, restarts)).map(|step| [step.prepare, step.release].concat());
         assert_eq!(lines(RawState::Running, 1).unwrap(), ["requeuehold 7"]);
         assert!(matches!(lines(RawState::Completing, 1), Err(Outcome::Later { .. })));
         let update = "update JobId=7 ReqNodeList=n1,n3 NumNodes=2-2 NumCPUs=2 NumTasks=2 TresPerJob=gres:gpu:8 TresPerNode=gres:gpu:4 StartTime=now";
@@ -133,11 +142,17 @@ mod tests {
     fn names_cannot_smuggle_commands() {
         for name in ["n1 State=DOWN", "n1\nshutdown", "", "n1;x"] {
             let place = order(Action::Place { placement: vec![on(name, 1)], share: None }, 0);
-            assert!(matches!(next(&place, &job(RawState::Pending { held: true }, 0)), Err(Outcome::Refused { .. })), "{name}");
+            assert!(
+                matches!(next(&place, &job(RawState::Pending { held: true }, 0)), Err(Outcome::Refused { .. })),
+                "{name}"
+            );
             let drain = order(Action::Drain { node: name.into(), reason: "\"\nshutdown".into() }, 0);
             assert!(matches!(next(&drain, &BTreeMap::new()), Err(Outcome::Refused { .. })), "{name}");
         }
         let drain = order(Action::Drain { node: "n1".into(), reason: "a\"\nshutdown".into() }, 0);
-        assert_eq!(next(&drain, &BTreeMap::new()).unwrap().prepare, ["update NodeName=n1 State=DRAIN Reason=\"ashutdown\""]);
+        assert_eq!(
+            next(&drain, &BTreeMap::new()).unwrap().prepare,
+            ["update NodeName=n1 State=DRAIN Reason=\"ashutdown\""]
+        );
     }
 }
