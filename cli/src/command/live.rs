@@ -1,5 +1,7 @@
 //! `goodput live`: real machines.
 
+mod agent;
+
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -11,7 +13,13 @@ use crate::output::{Cell, Rows, say};
 
 /// Runs it.
 pub fn run(verb: &Live) -> Result<ExitCode, Fault> {
-    let Live::Devices { watch: period, nvml, output } = verb;
+    let (period, nvml, output) = match verb {
+        Live::Devices { watch, nvml, output } => (watch, nvml, output),
+        Live::Agent { config, devices } => return agent::serve(config, devices.as_ref()),
+        Live::Certs { folder, nodes } => return agent::certs(folder, nodes),
+        Live::Keep { folder } => return agent::keep(folder),
+        Live::BenchJob { job } => return agent::bench_job(job),
+    };
     let mut source = match nvml {
         Some(path) => NvmlSource::open_library(path),
         None => NvmlSource::open(),

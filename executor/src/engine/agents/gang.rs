@@ -80,7 +80,9 @@ fn close(job: &mut LiveJob, meaning: Meaning, now_ms: i64) {
     (job.phase, job.note) = match verdict {
         Verdict::Done => (JobPhase::Done, String::new()),
         _ if job.cancelled => (JobPhase::Cancelled, "taken back".to_owned()),
-        Verdict::GiveUp => (JobPhase::Failed, format!("failed more than {} times in {} s", budget.failures, budget.window_s)),
+        Verdict::GiveUp => {
+            (JobPhase::Failed, format!("failed more than {} times in {} s", budget.failures, budget.window_s))
+        }
         Verdict::Requeue { not_before_ms } => {
             job.not_before_ms = not_before_ms;
             let why = match meaning {

@@ -115,9 +115,7 @@ impl LiveJob {
         let id = self.attempt_id();
         let states = self.current.iter().flat_map(|current| &current.placement);
         let states: Vec<_> = states.map(|on| nodes.attempt(&on.node, id.as_deref().unwrap_or_default())).collect();
-        let is = |wanted: fn(&AttemptState) -> bool| {
-            states.iter().flatten().any(|status| wanted(&status.state))
-        };
+        let is = |wanted: fn(&AttemptState) -> bool| states.iter().flatten().any(|status| wanted(&status.state));
         let phase = match &self.current {
             None => self.phase,
             Some(current) if current.leaving || is(|state| *state == AttemptState::Stopping) => JobPhase::Stopping,

@@ -211,7 +211,9 @@ impl Nodes {
                 peers: peers.clone(),
             };
             first += on.gpus;
-            let Some(remote) = self.remote(&on.node).filter(|_| self.attempt(&on.node, &id).is_none()) else { continue };
+            let Some(remote) = self.remote(&on.node).filter(|_| self.attempt(&on.node, &id).is_none()) else {
+                continue;
+            };
             let grant = |uuid: &String| match job.share {
                 None => Grant::whole(uuid),
                 Some(share) => Grant {
@@ -259,7 +261,9 @@ impl Nodes {
                 if ended && !wanted {
                     calls.spawn(async move { client.forget(&id, term).await.map(|_| ()) });
                 } else if !ended && (!wanted || leaving) {
-                    calls.spawn(async move { client.stop(&id, Stop { term, grace_ms: Some(grace_ms) }).await.map(|_| ()) });
+                    calls.spawn(
+                        async move { client.stop(&id, Stop { term, grace_ms: Some(grace_ms) }).await.map(|_| ()) },
+                    );
                 }
             }
         }
@@ -274,9 +278,10 @@ impl Nodes {
 
     /// Nodes that are drained, and why.
     pub fn drained(&self) -> BTreeMap<String, String> {
-        let drained = self.remotes.iter().filter_map(|remote| {
-            remote.drained.clone().map(|reason| (remote.client.node().to_string(), reason))
-        });
+        let drained = self
+            .remotes
+            .iter()
+            .filter_map(|remote| remote.drained.clone().map(|reason| (remote.client.node().to_string(), reason)));
         drained.collect()
     }
 

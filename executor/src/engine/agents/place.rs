@@ -49,7 +49,8 @@ fn on_node<'a>(
             let index = wanted.parse::<usize>().ok();
             fit.iter().position(|device| device.uuid == **wanted).or(index)
         };
-        let found = on.accelerators.iter().filter_map(|wanted| fit.get(known(&wanted)?).map(|device| device.uuid.clone()));
+        let found =
+            on.accelerators.iter().filter_map(|wanted| fit.get(known(&wanted)?).map(|device| device.uuid.clone()));
         found.filter(|uuid| free(uuid)).collect()
     };
     if uuids.len() != on.gpus as usize {

@@ -30,7 +30,8 @@ impl Store {
         let folder = self.folder.join("jobs");
         let entries = fs::read_dir(&folder).into_iter().flatten().flatten();
         let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
-        let jobs = names.filter(|name| name.ends_with(".json")).filter_map(|name| spool::read::<LiveJob>(&folder, &name));
+        let jobs =
+            names.filter(|name| name.ends_with(".json")).filter_map(|name| spool::read::<LiveJob>(&folder, &name));
         jobs.map(|job| (job.key.clone(), job)).collect()
     }
 
