@@ -1,6 +1,6 @@
 //! What a policy sees of a live cluster is, bit by bit, what it sees of the same cluster in simulation.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
-mod support;
+mod fixture;
 
 use std::sync::Arc;
 
@@ -59,7 +59,7 @@ fn compare(name: &str, cluster: Cluster, options: SimOptions, seed: u64) -> usiz
     let policies = || heuristic::by_name(name, seed).unwrap();
     let (mut direct, mut live) = (policies(), policies());
     let options = SimOptions { batching: direct.batching(), ..options };
-    let workload = Arc::new(Workload::new(vec![support::application()], jobs(seed, 40)));
+    let workload = Arc::new(Workload::new(vec![fixture::application()], jobs(seed, 40)));
     let scenario = Scenario::new(Arc::new(cluster), workload.clone(), options.clone(), seed);
     let setting = Setting {
         applications: workload.applications.clone(),
@@ -103,7 +103,7 @@ fn a_live_view_is_the_view_of_the_simulation() {
         ("tiresias", Information::Profiled),
         ("pollux-fast", Information::Profiled),
         ("optimus", Information::Estimate { sigma: 0.3 }),
-        ("afs", Information::Oracle),
+        ("afs-l", Information::Oracle),
     ] {
         let options = SimOptions { information, ..SimOptions::standard() };
         for seed in [3, 4] {

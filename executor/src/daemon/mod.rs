@@ -22,6 +22,7 @@ pub mod guard;
 pub mod journal;
 pub mod leader;
 pub mod metrics;
+mod open;
 pub mod orders;
 pub mod screen;
 pub mod settings;
@@ -46,6 +47,7 @@ use leader::Leader;
 use metrics::Metrics;
 use settings::{Mode, Settings};
 use status::Status;
+pub use open::open;
 use watch::Watch;
 
 /// Why a cycle ended early. The next one begins anew.

@@ -1,6 +1,5 @@
 //! The configuration file of a deployment.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -8,6 +7,7 @@ use thiserror::Error;
 
 use super::chooser::Reliance;
 use super::guard::Rules;
+use crate::engine::agents::AgentsSettings;
 
 /// How far the daemon goes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -91,20 +91,6 @@ pub struct SlurmSettings {
     pub bin: Option<PathBuf>,
     /// Partitions it manages; all where empty.
     pub partitions: Vec<String>,
-}
-
-/// Node agents.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct AgentsSettings {
-    /// Addresses by name of the node, as `https://host:port`.
-    pub nodes: BTreeMap<String, String>,
-    /// Certificate of the authority that signed the agents' certificates, PEM.
-    pub ca: PathBuf,
-    /// The daemon's own certificate, PEM.
-    pub cert: PathBuf,
-    /// Its key, PEM.
-    pub key: PathBuf,
 }
 
 /// Who decides.
@@ -298,7 +284,7 @@ impl Settings {
         if let EngineSettings::Agents(agents) = &settings.engine
             && agents.nodes.is_empty()
         {
-            return wrong("engine.agents", "nodes is empty: list the agents as NAME = \"https://HOST:PORT\"".into());
+            return wrong("engine.agents", "nodes is empty: list the agents as { name = \"n0\", address = \"HOST:PORT\" }".into());
         }
         for token in &settings.api.tokens {
             if token.sha256.len() != 64 || !token.sha256.bytes().all(|byte| byte.is_ascii_hexdigit()) {

@@ -30,6 +30,10 @@ fn of_job(order: &Order, job: &JobSeen) -> Verdict {
     if let Action::Cancel { .. } = order.action {
         return done_if(over);
     }
+    // While it leaves, engines count its starts one way or the other.
+    if job.phase == JobPhase::Stopping {
+        return Verdict::Pending;
+    }
     // A short job may start and end between two snapshots: an order that started it was carried out.
     let moved_on = job.starts > order.starts;
     match &order.action {

@@ -12,7 +12,7 @@ use crate::engine::EngineError;
 
 /// A command that takes longer is ended: slurmctld is away.
 const DEADLINE: Duration = Duration::from_secs(20);
-const REMEDY: &str = "check that slurmctld runs and that [engine.slurm] conf and bin are right";
+pub(super) const REMEDY: &str = "check that slurmctld runs and that [engine.slurm] conf and bin are right";
 
 /// Where the commands are and which cluster they are for.
 #[derive(Clone, Debug)]

@@ -204,12 +204,17 @@ impl RawNode {
     }
 }
 
+/// Where slurmctld is away the commands end well, with an empty list and their errors beside it: that nothing is told is not that there is nothing.
 fn parsed(text: &str, what: &'static str) -> Result<Value, EngineError> {
-    serde_json::from_str(text).map_err(|error| EngineError::Unreadable {
-        engine: "slurm",
-        what,
-        problem: error.to_string(),
-    })
+    let unreadable = |problem: String| EngineError::Unreadable { engine: "slurm", what, problem };
+    let json: Value = serde_json::from_str(text).map_err(|error| unreadable(error.to_string()))?;
+    match json.get("errors").and_then(Value::as_array) {
+        Some(errors) if !errors.is_empty() => {
+            let problem = format!("{what}: {}", errors[0].get("description").unwrap_or(&errors[0]));
+            Err(EngineError::Unreachable { engine: "slurm", problem, remedy: super::commands::REMEDY })
+        }
+        _ => Ok(json),
+    }
 }
 
 /// A number, also where it is an object with a flag beside it, as newer versions have it.
@@ -230,8 +235,7 @@ fn text(value: &Value) -> String {
 pub fn jobs(json: &str) -> Result<Vec<RawJob>, EngineError> {
     let json = parsed(json, "squeue --json")?;
     let list = json.get("jobs").and_then(Value::as_array);
-    let missing =
-        || EngineError::Unreadable { engine: "slurm", what: "squeue --json", problem: "it has no list of jobs".into() };
+    let missing = || EngineError::Unreadable { engine: "slurm", what: "squeue --json", problem: "it has no list of jobs".into() };
     Ok(list.ok_or_else(missing)?.iter().map(job).collect())
 }
 
@@ -242,11 +246,7 @@ fn job(json: &Value) -> RawJob {
     let detail = json["gres_detail"].as_array().cloned().unwrap_or_default();
     let held = nodes.iter().zip(detail.iter()).filter_map(|(node, detail)| {
         let (_, gpus) = gres(detail.as_str().unwrap_or_default());
-        (gpus > 0).then(|| OnNode {
-            node: node.clone(),
-            gpus,
-            accelerators: indices(detail.as_str().unwrap_or_default()),
-        })
+        (gpus > 0).then(|| OnNode { node: node.clone(), gpus, accelerators: indices(detail.as_str().unwrap_or_default()) })
     });
     let reason = text(&json["state_reason"]);
     let held_now = number(&json["priority"]) == 0;
@@ -288,8 +288,7 @@ fn job(json: &Value) -> RawJob {
 pub fn nodes(json: &str) -> Result<Vec<RawNode>, EngineError> {
     let json = parsed(json, "sinfo --json")?;
     let list = json.get("nodes").and_then(Value::as_array);
-    let missing =
-        || EngineError::Unreadable { engine: "slurm", what: "sinfo --json", problem: "it has no list of nodes".into() };
+    let missing = || EngineError::Unreadable { engine: "slurm", what: "sinfo --json", problem: "it has no list of nodes".into() };
     let mut nodes: Vec<RawNode> = list.ok_or_else(missing)?.iter().map(node).filter(|node| node.gpus > 0).collect();
     nodes.sort_by(|a, b| natural(&a.name).cmp(&natural(&b.name)));
     nodes.dedup_by(|a, b| a.name == b.name);
@@ -395,6 +394,14 @@ fn natural(name: &str) -> (String, u64, String) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn that_nothing_is_told_is_not_that_there_is_nothing() {
+        let told = r#"{"errors":[{"description":"Failed while looking for jobs","error_number":-1}],"jobs":[]}"#;
+        assert!(matches!(jobs(told), Err(EngineError::Unreachable { .. })));
+        assert!(matches!(jobs(r#"{"errors":[],"jobs":[]}"#), Ok(list) if list.is_empty()));
+        assert!(matches!(jobs("slurm_load_jobs error"), Err(EngineError::Unreadable { .. })));
+    }
 
     #[test]
     fn lists_of_slurm_are_understood() {
