@@ -32,7 +32,7 @@ pub struct BenchJob {
     pub throughput: ThroughputParams,
     /// How many times faster than real time it plays.
     pub compress: f64,
-    /// Gradient noise scale it reports, samples.
+    /// Gradient noise scale it reports, in units of its initial batch size.
     pub noise_scale: f64,
     /// Between two reports, milliseconds.
     pub report_ms: u64,
@@ -78,7 +78,7 @@ impl Default for BenchJob {
             batch: 128,
             throughput,
             compress: 60.0,
-            noise_scale: 500.0,
+            noise_scale: 4.0,
             report_ms: 1000,
             checkpoint_ms: 0,
             misbehave: None,
@@ -109,8 +109,17 @@ impl BenchJob {
     /// Real seconds of a step on that many accelerators and nodes.
     #[must_use]
     pub fn step_s(&self, nodes: u32, world: u32) -> f64 {
-        let batch = BatchConfig { atomic: self.batch.div_ceil(world.max(1)).max(1), accumulation: 0 };
-        self.throughput.iter_time(nodes, world, batch) / self.compress
+        self.throughput.iter_time(nodes, world, self.batch_on(world)) / self.compress
+    }
+
+    /// Seconds of a step, in the time it plays, that synchronisation adds to compute.
+    fn sync_s(&self, nodes: u32, world: u32) -> f64 {
+        let batch = self.batch_on(world);
+        self.throughput.iter_time(nodes, world, batch) - self.throughput.grad_time(batch.atomic)
+    }
+
+    fn batch_on(&self, world: u32) -> BatchConfig {
+        BatchConfig { atomic: self.batch.div_ceil(world.max(1)).max(1), accumulation: 0 }
     }
 
     /// Plays to the end and returns the exit code.
@@ -130,7 +139,8 @@ impl BenchJob {
         }
         let Some(first) = checkpoint::load(&place.checkpoints) else { return Ok(1) };
         let step_s = self.step_s(place.nodes, place.world);
-        let mut reporter = Reporter::new(self, place.rank, step_s * self.compress);
+        let mut reporter =
+            Reporter::new(self, place.rank, step_s * self.compress, self.sync_s(place.nodes, place.world));
         let save = |step: u64| match place.rank {
             0 => checkpoint::save(&place.checkpoints, step, self.misbehave == Some(Misbehaviour::CorruptCheckpoint)),
             _ => Ok(()),

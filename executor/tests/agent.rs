@@ -1,7 +1,7 @@
 //! An agent and real processes: launch, stop, reports, adoption, fencing.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
-mod support;
+mod nodes;
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
@@ -12,8 +12,8 @@ use goodput_executor::agent::{Fencing, keeper};
 use goodput_executor::bench_job::{BenchJob, Misbehaviour};
 use goodput_executor::devices::Health;
 use goodput_executor::job::{Exit, Grant, Isolation, Meaning, Report};
+use nodes::*;
 use rustix::process::Signal;
-use support::*;
 
 fn misbehaving(how: Misbehaviour) -> BenchJob {
     BenchJob { misbehave: Some(how), ..lasting(60.0) }
@@ -30,7 +30,7 @@ async fn a_job_runs_reports_is_seen_by_the_driver_and_ends() {
     let status = reported(&client, "resnet.0").await;
     assert_eq!((status.state, status.stalled), (AttemptState::Running, false));
     let report = status.report.unwrap();
-    assert_eq!((report.attempt, report.batch_size, report.noise_scale()), (0, Some(128), Some(500.0)));
+    assert_eq!((report.attempt, report.batch_size, report.noise_scale()), (0, Some(128), Some(4.0)));
     let (seen, _) = until(&client, "a process", |status| !status.accelerators[0].processes.is_empty()).await;
     assert!(seen.accelerators[1].processes.is_empty());
 

@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 
 use clap::Subcommand;
+use goodput_executor::devices::DeviceChoice;
+use goodput_executor::job::{JobName, NameError};
 
 use super::Format;
 
@@ -20,6 +22,37 @@ pub enum Live {
         /// Form of the listing.
         #[arg(short, long, value_enum, default_value_t)]
         output: Format,
+    },
+    /// The agent of this node: starts and watches jobs until it is stopped; jobs live on.
+    Agent {
+        /// Settings: TOML (see the page on agents in the book).
+        #[arg(long, value_name = "FILE")]
+        config: PathBuf,
+        /// Accelerators instead of those in the settings: nvml, nvml:FILE or fake:COUNTxTYPE, as in fake:8xA100.
+        #[arg(long, value_name = "WHICH")]
+        devices: Option<DeviceChoice>,
+    },
+    /// Certificates for nodes and the daemon, from an authority of their own.
+    Certs {
+        /// Where to write them; an authority that is there already signs the new ones.
+        #[arg(value_name = "DIR")]
+        folder: PathBuf,
+        /// Nodes.
+        #[arg(long = "node", value_name = "NAME", num_args = 1.., required = true, value_parser = node_name)]
+        nodes: Vec<JobName>,
+    },
+    /// Runs one attempt; the agent starts it.
+    #[command(hide = true)]
+    Keep {
+        /// Folder of the attempt.
+        folder: PathBuf,
+    },
+    /// Plays a job of known speed.
+    #[command(hide = true)]
+    BenchJob {
+        /// What to play, as JSON.
+        #[arg(default_value = "{}")]
+        job: String,
     },
     /// Run a cluster: look, ask the policy, and do what the guard lets pass, until interrupted.
     Run {
@@ -173,4 +206,9 @@ pub struct Top {
     /// Look once and end.
     #[arg(long)]
     pub once: bool,
+}
+
+/// A node is called as jobs are.
+fn node_name(text: &str) -> Result<JobName, NameError> {
+    JobName::new(text)
 }

@@ -173,6 +173,10 @@ pub struct ReportPage {
 pub struct Kept {
     /// Of which job.
     pub job: JobName,
+    /// Nodes of the attempt.
+    pub nodes: u32,
+    /// Accelerators of the attempt.
+    pub world: u32,
     /// When it came, milliseconds since the Unix epoch.
     pub at_ms: i64,
     /// What it says.

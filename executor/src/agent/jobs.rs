@@ -38,9 +38,10 @@ impl Agent {
             return Err(Refusal::Stranger.into());
         }
         let keep = attempt.intake.read(line, at_ms)?;
-        let job = attempt.record.launch.program.name.clone();
+        let launch = &attempt.record.launch;
+        let (job, nodes, world) = (launch.program.name.clone(), launch.gang.nodes, launch.gang.world);
         if keep {
-            Agent::keep(&mut inner, Kept { job, at_ms, report });
+            Agent::keep(&mut inner, Kept { job, nodes, world, at_ms, report });
         }
         Ok(())
     }

@@ -13,6 +13,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 pub(super) struct Reporter<'a> {
     job: &'a BenchJob,
     step_time_s: f64,
+    sync_time_s: f64,
     fence: Option<Fence>,
     attempt: u32,
     socket: Option<String>,
@@ -20,15 +21,15 @@ pub(super) struct Reporter<'a> {
 }
 
 impl<'a> Reporter<'a> {
-    /// `step_time_s` in the time that the job plays. Only rank 0 reports.
-    pub fn new(job: &'a BenchJob, rank: u32, step_time_s: f64) -> Self {
+    /// `step_time_s` and `sync_time_s` in the time that the job plays. Only rank 0 reports.
+    pub fn new(job: &'a BenchJob, rank: u32, step_time_s: f64, sync_time_s: f64) -> Self {
         let var = |key: &str| std::env::var(key).ok().filter(|_| rank == 0);
         let fence = match job.misbehave {
             Some(Misbehaviour::OldFence) => Some(Fence::from_text("of an attempt that is over")),
             _ => var("SCHED_FENCE").and_then(|fence| Fence::try_from(fence).ok()),
         };
         let attempt = var("SCHED_ATTEMPT").and_then(|attempt| attempt.parse().ok()).unwrap_or(0);
-        Self { job, step_time_s, fence, attempt, socket: var("SCHED_SOCKET"), said: None }
+        Self { job, step_time_s, sync_time_s, fence, attempt, socket: var("SCHED_SOCKET"), said: None }
     }
 
     pub fn is_due(&self) -> bool {
@@ -43,6 +44,7 @@ impl<'a> Reporter<'a> {
             samples: Some(step * u64::from(self.job.batch)),
             batch_size: Some(self.job.batch),
             step_time_s: Some(self.step_time_s),
+            sync_time_s: Some(self.sync_time_s),
             grad_sqr: Some(1.0),
             grad_var: Some(self.job.noise_scale),
             ckpt_step: Some(ckpt_step),

@@ -207,8 +207,8 @@ mod tests {
     fn launch(grants: Vec<Grant>) -> Launch {
         let mut program = Program::new(JobName::new("resnet").unwrap(), vec!["train".to_owned()]);
         program.env = [("LR", "0.1"), ("WORLD_SIZE", "99")].map(|(k, v)| (k.to_owned(), v.to_owned())).into();
-        let gang =
-            Gang { rank: 1, nodes: 2, world: 4, first: 2, master_addr: "10.0.0.1".to_owned(), master_port: 47_003 };
+        let master_addr = "10.0.0.1".to_owned();
+        let gang = Gang { rank: 1, nodes: 2, world: 4, first: 2, master_addr, master_port: 47_003, peers: Vec::new() };
         Launch { program, attempt: 3, fence: Fence::from_text("f"), grants, gang }
     }
 

@@ -7,13 +7,14 @@
 //! - [`contract`]: environment variables and signals.
 //! - [`exit`]: what an exit code means, and [`retry`]: whether and when the job is started again.
 //! - [`adaptdl`]: the same for jobs written for AdaptDL.
-//! - [`Report`]: what a running job says about itself, and [`Intake`]: which of it is believed.
+//! - [`Report`]: what a running job says about itself, [`Intake`]: which of it is believed, and [`Learned`]: what it teaches.
 
 pub mod adaptdl;
 pub mod contract;
 pub mod exit;
 mod fence;
 mod intake;
+mod learned;
 mod name;
 mod program;
 mod report;
@@ -23,6 +24,7 @@ pub use contract::{Gang, Grant, Isolation, Launch};
 pub use exit::{Cause, Exit, Meaning};
 pub use fence::Fence;
 pub use intake::{Intake, LONGEST_LINE, Refusal, Silence};
+pub use learned::Learned;
 pub use name::{JobName, NameError};
 pub use program::{Program, ProgramError};
 pub use report::{Report, Serving};

@@ -91,7 +91,7 @@ impl Report {
         }
     }
 
-    /// Gradient noise scale, in samples of the initial batch size: variance over squared norm.
+    /// Gradient noise scale in units of the initial batch size: variance over squared norm (Pollux, PGNS over M0).
     #[must_use]
     pub fn noise_scale(&self) -> Option<f64> {
         match (self.grad_var, self.grad_sqr) {

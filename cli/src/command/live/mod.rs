@@ -1,5 +1,6 @@
 //! `goodput live`: real machines.
 
+mod agent;
 mod client;
 mod devices;
 mod host;
@@ -23,6 +24,10 @@ pub use client::Client;
 pub fn run(verb: &Live) -> Result<ExitCode, Fault> {
     match verb {
         Live::Devices { watch, nvml, output } => return devices::run(*watch, nvml.as_deref(), *output),
+        Live::Agent { config, devices } => return agent::serve(config, devices.as_ref()),
+        Live::Certs { folder, nodes } => return agent::certs(folder, nodes),
+        Live::Keep { folder } => return agent::keep(folder),
+        Live::BenchJob { job } => return agent::bench_job(job),
         Live::Run { config, mode, json_logs } => return host::run(config, mode.as_deref(), *json_logs),
         Live::Plan { config, record, output } => return host::plan(config, record.as_deref(), *output),
         Live::Replay { config, snapshots, output } => return host::replay(config, snapshots, *output),

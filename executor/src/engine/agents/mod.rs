@@ -23,7 +23,7 @@ use super::{
 use crate::agent::api::Kept;
 use crate::agent::tls::TlsFiles;
 use crate::agent::{AgentError, unix_ms};
-use crate::job::JobName;
+use crate::job::{JobName, Learned};
 use live::LiveJob;
 use nodes::Nodes;
 use store::Store;
@@ -85,7 +85,12 @@ pub struct AgentsEngine {
     term: Option<u64>,
     version: u64,
     reports: Vec<Kept>,
+    /// By job and type of accelerator.
+    learned: BTreeMap<(String, String), Learned>,
 }
+
+/// Reports kept for [`AgentsEngine::take_reports`].
+const REPORTS: usize = 10_000;
 
 /// How long jobs that ended stay in snapshots, milliseconds.
 const SHOWN_MS: i64 = 60_000;
@@ -99,12 +104,30 @@ impl AgentsEngine {
         let nodes = Nodes::new(&settings)?;
         let store = Store::open(settings.folder.clone())?;
         let jobs = store.load();
-        Ok(Self { settings, nodes, store, jobs, term: None, version: 0, reports: Vec::new() })
+        let (reports, learned) = (Vec::new(), BTreeMap::new());
+        Ok(Self { settings, nodes, store, jobs, term: None, version: 0, reports, learned })
     }
 
     /// Reports that came since the last call.
     pub fn take_reports(&mut self) -> Vec<Kept> {
         std::mem::take(&mut self.reports)
+    }
+
+    /// What the reports of a job have taught since this daemon started, on a type of accelerator such as `a100`.
+    #[must_use]
+    pub fn learned(&self, key: &str, accelerator: &str) -> Option<&Learned> {
+        self.learned.get(&(key.to_owned(), accelerator.to_owned()))
+    }
+
+    fn learn(&mut self, kept: &Kept) {
+        let current = self.jobs.get(kept.job.as_str()).and_then(|job| job.current.as_ref());
+        let on = current
+            .filter(|current| current.number == kept.report.attempt)
+            .and_then(|current| current.placement.first());
+        let kind = on.and_then(|on| self.nodes.fit(&on.node).first().map(|device| device.kind.clone()));
+        if let Some(kind) = kind {
+            self.learned.entry((kept.job.to_string(), kind)).or_default().take(&kept.report, kept.nodes, kept.world);
+        }
     }
 
     /// Asks all nodes, and where this daemon leads brings each job a step on.
@@ -114,7 +137,10 @@ impl AgentsEngine {
             self.jobs = self.store.load();
         }
         let (heard, reports) = self.nodes.look(self.term, &self.settings).await;
+        reports.iter().for_each(|kept| self.learn(kept));
         self.reports.extend(reports);
+        let surplus = self.reports.len().saturating_sub(REPORTS);
+        self.reports.drain(..surplus);
         if !heard.obeyed {
             self.term = None;
         }
