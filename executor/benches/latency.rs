@@ -91,8 +91,8 @@ fn decisions(policy: &str) {
 
 /// From submission to the first line of the program with the daemon in between.
 fn submit_to_start() {
-    let site = Site::start(4, 8);
-    let mut daemon = site.daemon("[policy]\nname = \"fifo\"\n[cycle]\npoll_secs = 0.1\n");
+    let site = Site::slurm(4, 8);
+    let mut daemon = site.daemon(site.engine(), "[policy]\nname = \"fifo\"\n[cycle]\npoll_secs = 0.1\n");
     let runtime = site::runtime();
     let mut submitter = site.engine();
     let mut times = Vec::new();
@@ -118,8 +118,8 @@ fn submit_to_start() {
 
 /// 200 jobs on 64 nodes, placed in one round.
 fn placements() {
-    let site = Site::start(64, 8);
-    let mut daemon = site.daemon("[policy]\nname = \"fifo\"\n[cycle]\npoll_secs = 0.1\n");
+    let site = Site::slurm(64, 8);
+    let mut daemon = site.daemon(site.engine(), "[policy]\nname = \"fifo\"\n[cycle]\npoll_secs = 0.1\n");
     let runtime = site::runtime();
     let mut submitter = site.engine();
     runtime.block_on(async {

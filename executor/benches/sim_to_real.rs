@@ -1,12 +1,16 @@
-//! The same trace in simulation and on real Slurm: 60 jobs on four nodes with eight accelerators each, real processes, time compressed 60 times.
+//! The same trace in simulation and on real Slurm and on our own agents: 60 jobs on four nodes with eight accelerators each, real processes, time compressed 60 times.
 //!
 //! First the cost of an action is measured: from submission to the first line of the program on an empty cluster. The simulator is given that cost and the
 //! daemon's period; then mean completion times are compared. `GOODPUT_BUNDLE` names a bundle to compare beside the heuristics; `GOODPUT_JOBS` the number of jobs.
 #![expect(clippy::print_stdout, missing_docs, reason = "a benchmark prints what it measures")]
 #![allow(clippy::unwrap_used, reason = "a benchmark may fail")]
 
+#[path = "../tests/nodes/mod.rs"]
+mod nodes;
 #[path = "site/mod.rs"]
 mod site;
+#[path = "site/agents.rs"]
+mod site_agents;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -80,18 +84,15 @@ fn simulated(name: &str, jobs: &[JobSpec], cost: SimTime) -> (f64, u32) {
     (total / jobs.len() as f64, outcome.jobs.iter().map(|job| job.restarts).sum())
 }
 
-/// The same on real Slurm.
-fn real(name: &str, jobs: &[JobSpec]) -> (f64, u32) {
-    let site = Site::start(4, 8);
-    let mut daemon = site.daemon(&format!(
-        "[policy]\n{}\n[cycle]\npoll_secs = 0.1\nround_secs = {ROUND}\nspeedup = {SPEEDUP}\n[guard]\nmin_run_secs = 0\npreempt_every_secs = 0\npreempt_percent = 100\n",
-        if heuristic::by_name(name, 0).is_some() { format!("name = {name:?}") } else { format!("bundle = {name:?}") }
-    ));
-    let runtime = site::runtime();
-    let mut submitter = site.engine();
+const CYCLE: &str = "[cycle]\npoll_secs = 0.1\nround_secs = 60\nspeedup = 60\n[guard]\nmin_run_secs = 0\npreempt_every_secs = 0\npreempt_percent = 100\n";
+
+/// The same with real processes.
+fn real<E: Engine, M>(site: &Site<M>, engine: E, name: &str, jobs: &[JobSpec]) -> (f64, u32) {
+    let who = if heuristic::by_name(name, 0).is_some() { "name" } else { "bundle" };
+    let mut daemon = site.daemon(engine, &format!("[policy]\n{who} = {name:?}\n{CYCLE}"));
     let began = Instant::now();
     let mut submitted: Vec<(String, i64)> = Vec::new();
-    runtime.block_on(async {
+    site::runtime().block_on(async {
         loop {
             while let Some(next) = jobs.get(submitted.len()) {
                 let due = Duration::from_secs_f64(next.request.submit.as_secs_f64() / SPEEDUP);
@@ -99,7 +100,7 @@ fn real(name: &str, jobs: &[JobSpec]) -> (f64, u32) {
                     break;
                 }
                 let now = site::now_ms();
-                let key = submitter.submit(&site.submission(next, SPEEDUP)).await.unwrap();
+                let key = daemon.engine_mut().submit(&site.submission(next, SPEEDUP)).await.unwrap();
                 submitted.push((key, now));
             }
             let _ = daemon.cycle().await;
@@ -107,13 +108,16 @@ fn real(name: &str, jobs: &[JobSpec]) -> (f64, u32) {
                 break;
             }
             assert!(
-                began.elapsed() < Duration::from_secs(900),
+                began.elapsed() < Duration::from_secs(600),
                 "not at the end: {:?}",
                 daemon.status().lock().unwrap().queue
             );
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
     });
+    for alert in &daemon.status().lock().unwrap().alerts {
+        println!("alert: {alert}");
+    }
     let mut total = 0.0;
     let mut restarts = 0;
     for (key, submit) in &submitted {
@@ -125,52 +129,65 @@ fn real(name: &str, jobs: &[JobSpec]) -> (f64, u32) {
 }
 
 /// From submission to the first line of the program, milliseconds, the mean of a few, one at a time.
-fn action_cost() -> f64 {
-    let site = Site::start(4, 8);
-    let mut daemon = site.daemon(&format!(
-        "[policy]\nname = \"fifo\"\n[cycle]\npoll_secs = 0.1\nround_secs = {ROUND}\nspeedup = {SPEEDUP}\n"
-    ));
-    let runtime = site::runtime();
-    let mut submitter = site.engine();
+fn action_cost<E: Engine, M>(site: &Site<M>, engine: E) -> f64 {
+    let mut daemon = site.daemon(engine, &format!("[policy]\nname = \"fifo\"\n{CYCLE}"));
     let mut costs = Vec::new();
-    for index in 0..8 {
-        let request = JobRequest { name: format!("cost-{index}"), gpus: 2, ..JobRequest::default() };
-        let job = JobSpec { request, work: Work::Fixed { duration: SimTime::from_secs(30) } };
-        runtime.block_on(async {
+    site::runtime().block_on(async {
+        for index in 0..8 {
+            let request = JobRequest { name: format!("cost-{index}"), gpus: 2, ..JobRequest::default() };
+            let job = JobSpec { request, work: Work::Fixed { duration: SimTime::from_secs(30) } };
             let now = site::now_ms();
-            let key = submitter.submit(&site.submission(&job, SPEEDUP)).await.unwrap();
-            while site.first_line(&key).is_none() {
-                let _ = daemon.cycle().await;
-                tokio::time::sleep(Duration::from_millis(100)).await;
-            }
-            costs.push((site.first_line(&key).unwrap() - now) as f64);
+            let key = daemon.engine_mut().submit(&site.submission(&job, SPEEDUP)).await.unwrap();
             while site.ended() <= index {
                 let _ = daemon.cycle().await;
                 tokio::time::sleep(Duration::from_millis(100)).await;
+                assert!(now + 60_000 > site::now_ms(), "{:?}", daemon.status().lock().unwrap().queue);
             }
-        });
-    }
+            costs.push((site.first_line(&key).unwrap() - now) as f64);
+        }
+    });
     costs.sort_by(f64::total_cmp);
     println!("submission to first line, ms: {costs:?}");
     costs.iter().sum::<f64>() / costs.len() as f64
 }
 
+/// A row per policy: what simulation with the measured cost expects, and what was found.
+fn compare(machines: &str, cost_ms: f64, jobs: &[JobSpec], mut found: impl FnMut(&str) -> (f64, u32)) {
+    let cost = SimTime::from_secs_f64(cost_ms * SPEEDUP / 1e3);
+    println!("{machines}: an action costs {cost_ms:.0} ms, {:.1} s of the trace", cost.as_secs_f64());
+    let mut names = vec!["fifo".to_string(), "srtf".to_string()];
+    names.extend(std::env::var("GOODPUT_BUNDLE").ok());
+    for name in names {
+        let ((free, _), (expected, planned)) = (simulated(&name, jobs, SimTime::ZERO), simulated(&name, jobs, cost));
+        let (found, restarts) = found(&name);
+        let difference = 100.0 * (found / expected - 1.0);
+        println!(
+            "| {machines} | {name} | {expected:.1} | {free:.1} | {found:.1} | {difference:+.1} % | {planned} | {restarts} |"
+        );
+    }
+}
+
 fn main() {
     let count = std::env::var("GOODPUT_JOBS").ok().and_then(|text| text.parse().ok()).unwrap_or(60);
     let jobs = trace(count);
-    let cost_ms = action_cost();
-    let cost = SimTime::from_secs_f64(cost_ms * SPEEDUP / 1e3);
-    println!("measured cost of an action: {cost_ms:.0} ms, {:.1} s of the trace", cost.as_secs_f64());
-    let mut names = vec!["fifo".to_string(), "srtf".to_string()];
-    names.extend(std::env::var("GOODPUT_BUNDLE").ok());
     println!(
-        "| policy | simulator, mean JCT (s) | without cost (s) | Slurm, mean JCT (s) | difference | restarts, simulator | restarts, Slurm |"
+        "| machines | policy | simulator, mean JCT (s) | without cost (s) | found, mean JCT (s) | difference | restarts, simulator | restarts, found |"
     );
-    println!("|---|---|---|---|---|---|---|");
-    for name in names {
-        let ((free, _), (expected, planned)) = (simulated(&name, &jobs, SimTime::ZERO), simulated(&name, &jobs, cost));
-        let (found, restarts) = real(&name, &jobs);
-        let difference = 100.0 * (found / expected - 1.0);
-        println!("| {name} | {expected:.1} | {free:.1} | {found:.1} | {difference:+.1} % | {planned} | {restarts} |");
-    }
+    println!("|---|---|---|---|---|---|---|---|");
+    let slurm = || Site::slurm(4, 8);
+    let site = slurm();
+    let cost_ms = action_cost(&site, site.engine());
+    drop(site);
+    compare("Slurm", cost_ms, &jobs, |name| {
+        let site = slurm();
+        real(&site, site.engine(), name, &jobs)
+    });
+    let runtime = site::runtime();
+    let site = Site::agents(&runtime);
+    let cost_ms = action_cost(&site, site.engine());
+    drop(site);
+    compare("agents", cost_ms, &jobs, |name| {
+        let site = Site::agents(&runtime);
+        real(&site, site.engine(), name, &jobs)
+    });
 }

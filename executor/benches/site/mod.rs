@@ -8,28 +8,34 @@ use goodput_env::job::{JobSpec, Work};
 use goodput_env::tenant::Tenants;
 use goodput_executor::daemon::settings::Settings;
 use goodput_executor::daemon::{self, Daemon};
-use goodput_executor::engine::Submission;
 use goodput_executor::engine::slurm::SlurmEngine;
 use goodput_executor::engine::slurm::private::PrivateCluster;
+use goodput_executor::engine::{Engine, Submission};
 
 /// Does accelerator-milliseconds of work in naps of at most a tenth of a second; checkpoints when told to stop.
 const JOB: &str = r#"#!/bin/sh
-state=$DIR/$SCHED_JOB_ID.ckpt; log=$DIR/$SCHED_JOB_ID.log
+gpus=${SCHED_GPUS:-$WORLD_SIZE}; state=$DIR/$SCHED_JOB_ID.ckpt; log=$DIR/$SCHED_JOB_ID.log
+if [ ${NODE_RANK:-0} != 0 ]; then
+  trap 'exit 143' TERM
+  until grep -q ^end $log 2>/dev/null; do sleep 0.05; done
+  exit 0
+fi
 done=$(cat $state 2>/dev/null || echo 0)
 begun=$(date +%s%3N); base=$done
-echo "start $begun $SCHED_ATTEMPT $SCHED_GPUS" >> $log
+echo "start $begun $SCHED_ATTEMPT $gpus" >> $log
 trap 'echo $done > $state.new; mv $state.new $state; echo "stop $(date +%s%3N)" >> $log; exit 143' TERM
 while :; do
-  left=$(( (WORK - done) / SCHED_GPUS ))
+  left=$(( (WORK - done) / gpus ))
   [ $left -le 0 ] && break
   if [ $left -ge 100 ]; then sleep 0.1; else sleep 0.0$((left / 10)); fi
-  done=$(( base + ($(date +%s%3N) - begun) * SCHED_GPUS ))
+  done=$(( base + ($(date +%s%3N) - begun) * gpus ))
 done
 echo "end $(date +%s%3N)" >> $log
 "#;
 
-pub struct Site {
-    pub cluster: PrivateCluster,
+/// Where jobs leave their words, and what they run on.
+pub struct Site<M> {
+    pub machines: M,
     directory: tempfile::TempDir,
 }
 
@@ -41,26 +47,32 @@ pub fn now_ms() -> i64 {
     daemon::wall_ms()
 }
 
-impl Site {
-    pub fn start(nodes: u32, gpus: u32) -> Self {
+impl Site<PrivateCluster> {
+    pub fn slurm(nodes: u32, gpus: u32) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let cluster = PrivateCluster::start(&directory.path().join("slurm"), nodes, gpus, "a100", 5).unwrap();
-        std::fs::write(directory.path().join("job.sh"), JOB).unwrap();
-        Self { cluster, directory }
+        Self::with(cluster, directory)
     }
 
     pub fn engine(&self) -> SlurmEngine {
-        SlurmEngine::new(&self.cluster.settings())
+        SlurmEngine::new(&self.machines.settings())
+    }
+}
+
+impl<M> Site<M> {
+    pub fn with(machines: M, directory: tempfile::TempDir) -> Self {
+        std::fs::write(directory.path().join("job.sh"), JOB).unwrap();
+        Self { machines, directory }
     }
 
-    pub fn daemon(&self, text: &str) -> Daemon<SlurmEngine> {
+    pub fn daemon<E: Engine>(&self, engine: E, text: &str) -> Daemon<E> {
         let state = self.directory.path().join("state");
         let text = format!(
             "mode = \"act\"\n{text}\n[engine.slurm]\n[reliance]\ntimeout_ms = 5000\nfallback = \"smallest-first\"\n[state]\ndirectory = {:?}\n[api]\nlisten = \"\"\n",
             state.display().to_string()
         );
         let settings = Settings::parse(&text, Path::new("bench.toml")).unwrap();
-        daemon::open(self.engine(), settings, Vec::new(), Arc::new(Tenants::default())).unwrap()
+        daemon::open(engine, settings, Vec::new(), Arc::new(Tenants::default())).unwrap()
     }
 
     /// A job of the trace, `speedup` times as fast.
@@ -73,7 +85,13 @@ impl Site {
             application: None,
             tenant: String::new(),
             command: vec!["/bin/sh".into(), format!("{place}/job.sh")],
-            environment: [("DIR".to_string(), place.clone()), ("WORK".to_string(), format!("{work:.0}"))].into(),
+            environment: [
+                ("DIR", place.clone()),
+                ("WORK", format!("{work:.0}")),
+                ("PATH", std::env::var("PATH").unwrap()),
+            ]
+            .map(|(name, value)| (name.to_string(), value))
+            .into(),
             directory: Some(PathBuf::from(place)),
             grace_s: 5,
         }
