@@ -130,14 +130,14 @@ fn killed_at_every_failpoint_it_goes_on() {
     let deaths = Arc::new(AtomicUsize::new(0));
     let by_place = Arc::new([const { AtomicUsize::new(0) }; PLACES.len()]);
     for seed in 0..50 {
-        let scenario = scenario(seed, 30);
+        let scenario = scenario(seed, 16);
         let directory = tempfile::tempdir().unwrap();
         let mut engine = SimEngine::new(scenario.clone());
         let mut random = rng(seed, Stream::Faults);
         let mut last_term = 0;
         for life in 0.. {
             let mut daemon = daemon(engine, &scenario, directory.path(), "srtf");
-            let (place, mut left) = (random.random_range(0..PLACES.len()), random.random_range(0..12));
+            let (place, mut left) = (random.random_range(0..PLACES.len()), random.random_range(0..6));
             if life < 6 {
                 let (deaths, by_place) = (deaths.clone(), by_place.clone());
                 daemon.set_hook(Box::new(move |at| {
@@ -251,7 +251,7 @@ fn no_plan_however_wild_does_harm() {
         }
     }
     assert!(
-        plans >= 9_000 && invalid > 2_000 && carried_out > 1_000,
+        plans >= 10_000 && invalid > 2_000 && carried_out > 500,
         "{plans} plans, {invalid} invalid, {carried_out} changes"
     );
 }

@@ -95,13 +95,28 @@ async fn carry_out(engine: &mut SlurmEngine, order: &Order) -> Snapshot {
     }
 }
 
+/// Waits until the program itself has begun for the `count`th time: Slurm calls a job running before its first line runs.
+async fn begun(directory: &Path, key: &str, count: usize) {
+    let began = Instant::now();
+    let starts = || {
+        let text = std::fs::read_to_string(directory.join(format!("{key}.log"))).unwrap_or_default();
+        text.lines().filter(|line| line.starts_with("start")).count()
+    };
+    while starts() < count {
+        assert!(began.elapsed() < Duration::from_secs(20), "start {count} of {key} is never heard of");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
 fn job<'a>(snapshot: &'a Snapshot, key: &str) -> &'a goodput_executor::engine::JobSeen {
     snapshot.jobs.iter().find(|job| job.key == key).unwrap()
 }
 
 #[test]
 fn orders_are_carried_out_to_the_accelerator() {
-    let Some(Site { cluster: _cluster, mut engine, directory }) = site() else { return };
+    // The cluster is dropped before its directory.
+    let Some(mut site) = site() else { return };
+    let Site { engine, directory, .. } = &mut site;
     runtime().block_on(async {
         let key = engine.submit(&submission(directory.path(), "one", 4, 8, 600)).await.unwrap();
         let seen = engine.snapshot().await.unwrap();
@@ -110,35 +125,38 @@ fn orders_are_carried_out_to_the_accelerator() {
         assert_eq!(seen.nodes.iter().map(|node| node.free).collect::<Vec<_>>(), [8; 4]);
 
         let place = order("p1", &key, 0, Action::Place { placement: vec![on("n2", 4)], share: None });
-        let seen = carry_out(&mut engine, &place).await;
+        let seen = carry_out(engine, &place).await;
+        begun(directory.path(), &key, 1).await;
         assert_eq!(job(&seen, &key).attempt.as_ref().unwrap().placement[0].accelerators, ["0", "1", "2", "3"]);
         assert_eq!(seen.nodes[2].free, 4);
 
         let wanted = vec![on("n0", 4), on("n3", 4)];
         let resize = order("p2", &key, 1, Action::Resize { placement: wanted, grace_s: 5 });
-        let seen = carry_out(&mut engine, &resize).await;
+        let seen = carry_out(engine, &resize).await;
+        begun(directory.path(), &key, 2).await;
         assert_eq!(job(&seen, &key).starts, 2);
         assert_eq!(seen.nodes.iter().map(|node| node.free).collect::<Vec<_>>(), [4, 8, 8, 4]);
 
         let uneven = vec![on("n1", 1), on("n2", 2)];
         let migrate = order("p3", &key, 2, Action::Migrate { placement: uneven, grace_s: 5 });
-        let seen = carry_out(&mut engine, &migrate).await;
+        let seen = carry_out(engine, &migrate).await;
+        begun(directory.path(), &key, 3).await;
         let held: Vec<&str> =
             job(&seen, &key).attempt.as_ref().unwrap().placement.iter().map(|on| on.node.as_str()).collect();
         assert_eq!(held, ["n1", "n2"]);
 
-        let seen = carry_out(&mut engine, &order("p4", &key, 3, Action::Stop { grace_s: 5 })).await;
+        let seen = carry_out(engine, &order("p4", &key, 3, Action::Stop { grace_s: 5 })).await;
         assert_eq!(job(&seen, &key).phase, JobPhase::Held);
         let place = order("p5", &key, 3, Action::Place { placement: vec![on("n1", 1)], share: None });
-        carry_out(&mut engine, &place).await;
+        carry_out(engine, &place).await;
+        begun(directory.path(), &key, 4).await;
 
         let drained =
-            carry_out(&mut engine, &order("p6", "", 0, Action::Drain { node: "n3".into(), reason: "a drill".into() }))
-                .await;
+            carry_out(engine, &order("p6", "", 0, Action::Drain { node: "n3".into(), reason: "a drill".into() })).await;
         assert_eq!(drained.nodes[3].health, NodeHealth::Drained);
-        carry_out(&mut engine, &order("p7", "", 0, Action::Undrain { node: "n3".into() })).await;
+        carry_out(engine, &order("p7", "", 0, Action::Undrain { node: "n3".into() })).await;
 
-        carry_out(&mut engine, &order("p8", &key, 4, Action::Cancel { grace_s: 5 })).await;
+        carry_out(engine, &order("p8", &key, 4, Action::Cancel { grace_s: 5 })).await;
         let log = std::fs::read_to_string(directory.path().join(format!("{key}.log"))).unwrap();
         let lines: Vec<Vec<&str>> = log.lines().map(|line| line.split(' ').collect()).collect();
         let starts: Vec<[&str; 2]> =
@@ -298,6 +316,8 @@ fn the_controller_may_forget_what_it_acknowledged() {
     let Some(mut site) = site() else { return };
     let runtime = runtime();
     submit_all(&mut site, &runtime, 12);
+    // What is submitted is durable only after some seconds: a controller that is killed before forgets the job, and nobody can get it back.
+    std::thread::sleep(Duration::from_secs(7));
     let directory = site.directory.path().to_path_buf();
     let mut daemon = open(&site, settings(&site, &directory, ""));
     let mut random = rng(3, Stream::Faults);
