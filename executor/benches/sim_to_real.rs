@@ -2,7 +2,7 @@
 //!
 //! First the cost of an action is measured: from submission to the first line of the program on an empty cluster. The simulator is given that cost and the
 //! daemon's period; then mean completion times are compared. `GOODPUT_BUNDLE` names a bundle to compare beside the heuristics; `GOODPUT_JOBS` the number of jobs.
-#![expect(clippy::print_stdout, missing_docs, reason = "a benchmark prints what it measures")]
+#![expect(clippy::print_stdout, reason = "a benchmark prints what it measures")]
 #![allow(clippy::unwrap_used, reason = "a benchmark may fail")]
 
 #[path = "../tests/nodes/mod.rs"]

@@ -129,8 +129,8 @@ fn the_daemon_over_the_simulator_is_the_simulation() {
 fn killed_at_every_failpoint_it_goes_on() {
     let deaths = Arc::new(AtomicUsize::new(0));
     let by_place = Arc::new([const { AtomicUsize::new(0) }; PLACES.len()]);
-    for seed in 0..50 {
-        let scenario = scenario(seed, 16);
+    for seed in 0..42 {
+        let scenario = scenario(seed, 12);
         let directory = tempfile::tempdir().unwrap();
         let mut engine = SimEngine::new(scenario.clone());
         let mut random = rng(seed, Stream::Faults);
