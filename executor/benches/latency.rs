@@ -35,7 +35,8 @@ fn decisions(policy: &str) {
     let mut random = rng(512, Stream::Workload);
     let job = |index: u32| {
         let gpus = [1, 2, 4, 8][random.random_range(0..4)];
-        let elasticity = if index % 2 == 0 { Elasticity::Rigid } else { Elasticity::Elastic { min: 1, max: 16 } };
+        let elasticity =
+            if index.is_multiple_of(2) { Elasticity::Rigid } else { Elasticity::Elastic { min: 1, max: 16 } };
         // 1,000 at once, then one every ten seconds.
         let submit = SimTime::from_secs(i64::from(index.saturating_sub(1000)) * 10);
         let request = JobRequest { name: format!("job-{index}"), submit, gpus, elasticity, ..JobRequest::default() };

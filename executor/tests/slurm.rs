@@ -199,9 +199,12 @@ async fn run_to_end(daemon: &mut Daemon<SlurmEngine>, limit: Duration) {
     }
 }
 
+/// From, to, and by which job's word, milliseconds.
+type Span = (u64, u64, PathBuf);
+
 /// By the jobs' own words: every job ended, no attempt began twice, none while another one ran, and no accelerator was used by two.
 fn witness(directory: &Path, jobs: usize) -> usize {
-    let mut spans: BTreeMap<(String, String), Vec<(u64, u64, PathBuf)>> = BTreeMap::new();
+    let mut spans = BTreeMap::<(String, String), Vec<Span>>::new();
     let (mut ended, mut starts) = (0, 0);
     for entry in std::fs::read_dir(directory).unwrap() {
         let path = entry.unwrap().path();

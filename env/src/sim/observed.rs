@@ -153,9 +153,10 @@ impl ObservedCluster {
         }
         let instances = InstanceTable::new(scenario.workload.served.len(), nodes);
         let (cluster, down, idle) = (seen.cluster.clone(), seen.down.clone(), seen.idle.clone());
-        for node in 0..loans.open.len() {
-            loans.open[node] = if loans.may_train(&cluster, node as u32) { idle[node] } else { 0 };
-        }
+        // Empty where there are no pools.
+        let nodes = 0..loans.open.len() as u32;
+        loans.open =
+            nodes.zip(&idle).map(|(node, &idle)| if loans.may_train(&cluster, node) { idle } else { 0 }).collect();
         Ok(Self { scenario, now: seen.now, trigger: seen.trigger, table, cluster, down, idle, loans, instances })
     }
 

@@ -4,14 +4,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use goodput_env::guard::Violation;
-use goodput_env::job::JobId;
 use goodput_env::plan::Plan;
 use goodput_env::sim::ObservedCluster;
 use goodput_env::view::Trigger;
 use serde_json::json;
 
 use super::chooser::Decision;
-use super::guard::{Canary, Circumstances, Rule, admit};
+use super::guard::{Canary, Circumstances, LeftOut, admit};
 use super::metrics::Metrics;
 use super::orders::{digest, orders};
 use super::settings::Mode;
@@ -22,7 +21,7 @@ use crate::engine::{Engine, NodeHealth, Snapshot};
 pub(super) struct Decided {
     pub decision: Decision,
     pub plan: Plan,
-    pub left_out: Vec<(Option<JobId>, Rule)>,
+    pub left_out: LeftOut,
     pub name: String,
 }
 

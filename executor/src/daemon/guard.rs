@@ -111,6 +111,9 @@ pub struct Canary {
     pub budget: usize,
 }
 
+/// Changes that were left out, by job where they are a job's, and why.
+pub type LeftOut = Vec<(Option<JobId>, Rule)>;
+
 /// The part of `plan` that may be carried out, and what was left out of it. What is left passes the environment's guard.
 ///
 /// # Errors
@@ -121,7 +124,7 @@ pub fn admit(
     view: &ClusterView<'_>,
     plan: &Plan,
     about: &Circumstances,
-) -> Result<(Plan, Vec<(Option<JobId>, Rule)>), Vec<Violation>> {
+) -> Result<(Plan, LeftOut), Vec<Violation>> {
     guard.check(view, plan)?;
     let mut left_out = Vec::new();
     let mut kept = plan.clone();
@@ -137,7 +140,7 @@ pub fn admit(
         }
     });
     if !(kept.scale.is_empty() && kept.assign.is_empty())
-        || (!about.can_lend && !(kept.lend.is_empty() && kept.reclaim.is_empty()))
+        || !(about.can_lend || kept.lend.is_empty() && kept.reclaim.is_empty())
     {
         kept = Plan { changes: kept.changes, ..Plan::keep() };
         left_out.push((None, Rule::Capability));

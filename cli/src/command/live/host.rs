@@ -23,7 +23,7 @@ fn settings(path: &Path) -> Result<Settings, Fault> {
 }
 
 fn open<E: Engine>(engine: E, settings: Settings) -> Result<Daemon<E>, Fault> {
-    let applications = Catalog::shipped().applications().to_vec();
+    let applications = Catalog::shipped().applications.clone();
     daemon::open(engine, settings, applications, Arc::new(Tenants::default())).map_err(Fault::failed)
 }
 

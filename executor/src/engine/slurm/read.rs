@@ -296,7 +296,7 @@ pub fn nodes(json: &str) -> Result<Vec<RawNode>, EngineError> {
     let missing =
         || EngineError::Unreadable { engine: "slurm", what: "sinfo --json", problem: "it has no list of nodes".into() };
     let mut nodes: Vec<RawNode> = list.ok_or_else(missing)?.iter().map(node).filter(|node| node.gpus > 0).collect();
-    nodes.sort_by(|a, b| natural(&a.name).cmp(&natural(&b.name)));
+    nodes.sort_by_key(|node| natural(&node.name));
     nodes.dedup_by(|a, b| a.name == b.name);
     Ok(nodes)
 }

@@ -29,9 +29,9 @@ pub(super) fn next(order: &Order, jobs: &BTreeMap<u64, RawJob>) -> Result<Step, 
         Action::Drain { node, reason } => {
             let reason: String =
                 reason.chars().filter(|c| c.is_ascii_alphanumeric() || " ._:-".contains(*c)).take(80).collect();
-            return Ok(on_node(node, &format!("State=DRAIN Reason=\"{reason}\""))?);
+            return on_node(node, &format!("State=DRAIN Reason=\"{reason}\""));
         }
-        Action::Undrain { node } => return Ok(on_node(node, "State=RESUME")?),
+        Action::Undrain { node } => return on_node(node, "State=RESUME"),
         _ => {}
     }
     let id: u64 = order.job.parse().map_err(|_| Outcome::Refused { reason: "not the number of a job".into() })?;
