@@ -1,10 +1,12 @@
 //! What can be typed.
 
+mod live;
+
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
-use goodput_executor::devices::DeviceChoice;
-use goodput_executor::job::{JobName, NameError};
+
+pub use live::{DaemonAddress, Live, Top};
 
 /// Train, compare and deploy schedulers for deep-learning clusters.
 #[derive(Debug, Parser)]
@@ -60,6 +62,8 @@ pub enum Command {
     /// Real machines.
     #[command(subcommand)]
     Live(Live),
+    /// Cluster and queue of a running daemon at a glance.
+    Top(Top),
     /// Configuration files.
     #[command(subcommand)]
     Config(Config),
@@ -370,53 +374,6 @@ pub enum Env {
 }
 
 #[derive(Debug, Subcommand)]
-pub enum Live {
-    /// Accelerators of this machine.
-    Devices {
-        /// Again every so many seconds.
-        #[arg(long, value_name = "SECS")]
-        watch: Option<f64>,
-        /// Another NVML library.
-        #[arg(long, value_name = "FILE")]
-        nvml: Option<PathBuf>,
-        /// Form of the listing.
-        #[arg(short, long, value_enum, default_value_t)]
-        output: Format,
-    },
-    /// The agent of this node: starts and watches jobs until it is stopped; jobs live on.
-    Agent {
-        /// Settings: TOML (see the page on agents in the book).
-        #[arg(long, value_name = "FILE")]
-        config: PathBuf,
-        /// Accelerators instead of those in the settings: nvml, nvml:FILE or fake:COUNTxTYPE, as in fake:8xA100.
-        #[arg(long, value_name = "WHICH")]
-        devices: Option<DeviceChoice>,
-    },
-    /// Certificates for nodes and the daemon, from an authority of their own.
-    Certs {
-        /// Where to write them; an authority that is there already signs the new ones.
-        #[arg(value_name = "DIR")]
-        folder: PathBuf,
-        /// Nodes.
-        #[arg(long = "node", value_name = "NAME", num_args = 1.., required = true, value_parser = node_name)]
-        nodes: Vec<JobName>,
-    },
-    /// Runs one attempt; the agent starts it.
-    #[command(hide = true)]
-    Keep {
-        /// Folder of the attempt.
-        folder: PathBuf,
-    },
-    /// Plays a job of known speed.
-    #[command(hide = true)]
-    BenchJob {
-        /// What to play, as JSON.
-        #[arg(default_value = "{}")]
-        job: String,
-    },
-}
-
-#[derive(Debug, Subcommand)]
 pub enum Config {
     /// Say what is wrong with experiment files, with line and column.
     Check {
@@ -467,9 +424,4 @@ pub enum What {
     Placements,
     /// Switch cost models: what a change of accelerators costs a job, event by event.
     SwitchCosts,
-}
-
-/// A node is called as jobs are.
-fn node_name(text: &str) -> Result<JobName, NameError> {
-    JobName::new(text)
 }

@@ -125,7 +125,8 @@ impl ObservedCluster {
     /// [`ObservedError`] where `seen` does not fit the scenario's workload.
     pub fn new(scenario: Arc<Scenario>, seen: &Observed, generation: u32) -> Result<Self, ObservedError> {
         let nodes = seen.cluster.nodes.len();
-        let lists = [("idle", seen.idle.len(), false), ("down", seen.down.len(), true), ("loans", seen.loans.len(), true)];
+        let lists =
+            [("idle", seen.idle.len(), false), ("down", seen.down.len(), true), ("loans", seen.loans.len(), true)];
         for (what, found, may_be_empty) in lists {
             if found != nodes && !(may_be_empty && found == 0) {
                 return Err(ObservedError::Nodes { what, found, nodes });

@@ -120,7 +120,7 @@ impl Metrics {
         r.register_with_unit("snapshot_age", "Age of the newest snapshot", secs.clone(), self.snapshot_age.clone());
         r.register("jobs", "Jobs by state", self.jobs.clone());
         r.register("accelerators", "Accelerators by state and type", self.accelerators.clone());
-        r.register_with_unit("utilisation", "Share of accelerators held", Unit::Ratios, self.utilisation.clone());
+        r.register("utilisation_ratio", "Share of accelerators held", self.utilisation.clone());
         r.register("relative_goodput", "Work per second relative to what was asked for", self.goodput.clone());
         r.register_with_unit("queue_delay", "From submission to first start", secs.clone(), self.queue_delay.clone());
         r.register_with_unit("jct", "From submission to completion", secs, self.jct.clone());

@@ -8,14 +8,16 @@
 //! - [`chooser`], [`screen`]: the policy, and the heuristic behind it.
 //! - [`guard`]: what a plan may do to a running cluster.
 //! - [`journal`], [`leader`], [`audit`]: what was wanted, who may want, what became of it.
-//! - [`cycle`](Daemon::cycle), [`status`], [`explain`], [`metrics`], [`api`]: the loop and what people see of it.
+//! - [`cycle`](Daemon::cycle), `decide`, `act`, `show`: the loop; [`status`], [`explain`], [`metrics`], [`api`]: what people see of it.
 //! - [`settings`]: the configuration file.
 
+mod act;
 pub mod api;
 pub mod audit;
 pub mod books;
 pub mod chooser;
 mod cycle;
+mod decide;
 pub mod explain;
 pub mod failpoint;
 pub mod guard;
@@ -26,6 +28,7 @@ mod open;
 pub mod orders;
 pub mod screen;
 pub mod settings;
+mod show;
 pub mod status;
 mod watch;
 
@@ -45,9 +48,9 @@ use chooser::Chooser;
 use journal::{Journal, JournalError};
 use leader::Leader;
 use metrics::Metrics;
+pub use open::open;
 use settings::{Mode, Settings};
 use status::Status;
-pub use open::open;
 use watch::Watch;
 
 /// Why a cycle ended early. The next one begins anew.
@@ -108,7 +111,11 @@ pub struct Daemon<E> {
     mode: Mode,
     stop_file: PathBuf,
     open: Vec<UnderWay>,
+    /// Orders of the last decision, acted on or not.
+    proposed: Vec<Order>,
     watch: Watch,
+    /// When jobs that are not over were submitted, and whether they have started, by key.
+    clocks: BTreeMap<String, (i64, bool)>,
     /// When jobs were last moved or stopped by order, by key.
     preempted: BTreeMap<String, SimTime>,
     /// When the last orders of a canary were given.
@@ -158,7 +165,9 @@ impl<E: Engine> Daemon<E> {
             metrics: Arc::new(Metrics::new()),
             guard: Guard::default(),
             open: Vec::new(),
+            proposed: Vec::new(),
             watch: Watch::default(),
+            clocks: BTreeMap::new(),
             preempted: BTreeMap::new(),
             acted: VecDeque::new(),
             last_decision: None,
@@ -187,6 +196,11 @@ impl<E: Engine> Daemon<E> {
     /// The engine, when the daemon is no more.
     pub fn into_engine(self) -> E {
         self.engine
+    }
+
+    /// Orders of the last decision, whether they are acted on or not.
+    pub fn proposed(&self) -> &[Order] {
+        &self.proposed
     }
 
     /// The journal.

@@ -36,11 +36,16 @@ pub fn open<E: Engine>(
     let information = information(&*policy, settings.policy.information);
     if !information.allows(policy.needs()) {
         let needs = policy.needs();
-        return Err(refused(format!("policy {name} needs {needs}; on real machines there is at most an estimate: use another policy")));
+        return Err(refused(format!(
+            "policy {name} needs {needs}; on real machines there is at most an estimate: use another policy"
+        )));
     }
     let fallback = heuristic::by_name(&settings.reliance.fallback, settings.policy.seed).ok_or_else(|| {
         let known = heuristic::names().join(", ");
-        refused(format!("[reliance] fallback = {:?}: there is no such heuristic; one of: {known}", settings.reliance.fallback))
+        refused(format!(
+            "[reliance] fallback = {:?}: there is no such heuristic; one of: {known}",
+            settings.reliance.fallback
+        ))
     })?;
     if settings.reliance.fallback == name {
         tracing::warn!(policy = name, "the fallback is the policy itself");
@@ -59,12 +64,16 @@ fn policy(settings: &PolicySettings) -> Result<Chosen, DaemonError> {
     let refused = |text: String| DaemonError::Refused(text);
     if let Some(name) = &settings.name {
         let policy = heuristic::by_name(name, settings.seed).ok_or_else(|| {
-            refused(format!("[policy] name = {name:?}: there is no such heuristic; one of: {}", heuristic::names().join(", ")))
+            refused(format!(
+                "[policy] name = {name:?}: there is no such heuristic; one of: {}",
+                heuristic::names().join(", ")
+            ))
         })?;
         return Ok((name.clone(), policy, None));
     }
     let path: PathBuf = settings.bundle.clone().unwrap_or_default();
-    let bundle = PolicyBundle::load(&path, &schema_hash()).map_err(|error| refused(format!("[policy] bundle: {error}")))?;
+    let bundle =
+        PolicyBundle::load(&path, &schema_hash()).map_err(|error| refused(format!("[policy] bundle: {error}")))?;
     let learned = LearnedPolicy::new(&bundle)
         .map_err(|error| refused(format!("[policy] bundle {}: decoder options: {error}", path.display())))?;
     let name = path.file_stem().map_or_else(|| "bundle".into(), |stem| stem.to_string_lossy().into_owned());
@@ -74,7 +83,9 @@ fn policy(settings: &PolicySettings) -> Result<Chosen, DaemonError> {
 /// What a policy may be told: never what only a simulation knows.
 fn information(policy: &dyn Policy, setting: InformationSetting) -> Information {
     match (setting, policy.information()) {
-        (InformationSetting::Profiled, _) | (InformationSetting::Policy, Information::Profiled) => Information::Profiled,
+        (InformationSetting::Profiled, _) | (InformationSetting::Policy, Information::Profiled) => {
+            Information::Profiled
+        }
         _ => Information::Estimate { sigma: 0.0 },
     }
 }

@@ -284,7 +284,10 @@ impl Settings {
         if let EngineSettings::Agents(agents) = &settings.engine
             && agents.nodes.is_empty()
         {
-            return wrong("engine.agents", "nodes is empty: list the agents as { name = \"n0\", address = \"HOST:PORT\" }".into());
+            return wrong(
+                "engine.agents",
+                "nodes is empty: list the agents as { name = \"n0\", address = \"HOST:PORT\" }".into(),
+            );
         }
         for token in &settings.api.tokens {
             if token.sha256.len() != 64 || !token.sha256.bytes().all(|byte| byte.is_ascii_hexdigit()) {

@@ -6,6 +6,7 @@
 
 mod action;
 pub mod agents;
+pub mod recorded;
 pub mod sim;
 pub mod slurm;
 mod snapshot;

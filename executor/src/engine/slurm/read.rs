@@ -235,7 +235,8 @@ fn text(value: &Value) -> String {
 pub fn jobs(json: &str) -> Result<Vec<RawJob>, EngineError> {
     let json = parsed(json, "squeue --json")?;
     let list = json.get("jobs").and_then(Value::as_array);
-    let missing = || EngineError::Unreadable { engine: "slurm", what: "squeue --json", problem: "it has no list of jobs".into() };
+    let missing =
+        || EngineError::Unreadable { engine: "slurm", what: "squeue --json", problem: "it has no list of jobs".into() };
     Ok(list.ok_or_else(missing)?.iter().map(job).collect())
 }
 
@@ -246,7 +247,11 @@ fn job(json: &Value) -> RawJob {
     let detail = json["gres_detail"].as_array().cloned().unwrap_or_default();
     let held = nodes.iter().zip(detail.iter()).filter_map(|(node, detail)| {
         let (_, gpus) = gres(detail.as_str().unwrap_or_default());
-        (gpus > 0).then(|| OnNode { node: node.clone(), gpus, accelerators: indices(detail.as_str().unwrap_or_default()) })
+        (gpus > 0).then(|| OnNode {
+            node: node.clone(),
+            gpus,
+            accelerators: indices(detail.as_str().unwrap_or_default()),
+        })
     });
     let reason = text(&json["state_reason"]);
     let held_now = number(&json["priority"]) == 0;
@@ -288,7 +293,8 @@ fn job(json: &Value) -> RawJob {
 pub fn nodes(json: &str) -> Result<Vec<RawNode>, EngineError> {
     let json = parsed(json, "sinfo --json")?;
     let list = json.get("nodes").and_then(Value::as_array);
-    let missing = || EngineError::Unreadable { engine: "slurm", what: "sinfo --json", problem: "it has no list of nodes".into() };
+    let missing =
+        || EngineError::Unreadable { engine: "slurm", what: "sinfo --json", problem: "it has no list of nodes".into() };
     let mut nodes: Vec<RawNode> = list.ok_or_else(missing)?.iter().map(node).filter(|node| node.gpus > 0).collect();
     nodes.sort_by(|a, b| natural(&a.name).cmp(&natural(&b.name)));
     nodes.dedup_by(|a, b| a.name == b.name);

@@ -1,33 +1,25 @@
-//! `goodput live`: real machines.
+//! `goodput live devices`: accelerators of this machine.
 
-mod agent;
-
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use goodput_executor::devices::{DeviceError, DeviceSource, Inventory, NvmlSource, watch};
 
-use crate::args::{Format, Live};
+use crate::args::Format;
 use crate::fault::Fault;
 use crate::output::{Cell, Rows, say};
 
 /// Runs it.
-pub fn run(verb: &Live) -> Result<ExitCode, Fault> {
-    let (period, nvml, output) = match verb {
-        Live::Devices { watch, nvml, output } => (watch, nvml, output),
-        Live::Agent { config, devices } => return agent::serve(config, devices.as_ref()),
-        Live::Certs { folder, nodes } => return agent::certs(folder, nodes),
-        Live::Keep { folder } => return agent::keep(folder),
-        Live::BenchJob { job } => return agent::bench_job(job),
-    };
+pub fn run(period: Option<f64>, nvml: Option<&Path>, output: Format) -> Result<ExitCode, Fault> {
     let mut source = match nvml {
         Some(path) => NvmlSource::open_library(path),
         None => NvmlSource::open(),
     }
     .map_err(device_fault)?;
     match period {
-        None => print(&source.list().map_err(device_fault)?, *output)?,
-        Some(secs) if *secs > 0.0 && *secs < 1e6 => follow(source, Duration::from_secs_f64(*secs), *output)?,
+        None => print(&source.list().map_err(device_fault)?, output)?,
+        Some(secs) if secs > 0.0 && secs < 1e6 => follow(source, Duration::from_secs_f64(secs), output)?,
         Some(secs) => return Err(Fault::input(format!("--watch {secs}: expected a positive number of seconds"))),
     }
     Ok(ExitCode::SUCCESS)
