@@ -96,6 +96,7 @@ async fn who_does_not_leave_is_killed_after_its_grace_with_all_it_left_behind() 
     let (status, _) = until(&client, "job and grandchild", |s| s.accelerators[1].processes.len() >= 2).await;
     let all: Vec<u32> = status.accelerators.iter().flat_map(|device| device.processes.clone()).collect();
 
+    let asked = Instant::now();
     client.stop("bad0.0", stop(1000)).await.unwrap();
     client.stop("bad1.0", stop(1000)).await.unwrap();
     let (exit, meaning, took) = ended(&client, "bad0.0").await;
@@ -105,6 +106,7 @@ async fn who_does_not_leave_is_killed_after_its_grace_with_all_it_left_behind() 
     assert_eq!(exit, Exit::Code(143));
     assert!(took.as_secs_f64() < 3.0);
     assert!(all.iter().all(|pid| !lives(*pid)), "nothing of them is left: {all:?}");
+    println!("grace 1 s: all dead after {:?}", asked.elapsed());
 
     let next = launch("next", 0, bench(&lasting(0.5)), vec![Grant::whole(&uuids[1])]);
     client.start(&start(next)).await.unwrap();
@@ -148,6 +150,12 @@ async fn failures_are_told_apart() {
         let (how, what, _) = ended(&client, &format!("{job}.0")).await;
         assert_eq!((how, what), (exit, meaning), "{job}");
     }
+    let deaf = launch("deaf", 0, vec!["sleep".to_owned(), "60".to_owned()], grants.clone());
+    client.start(&start(deaf)).await.unwrap();
+    until(&client, "sleep", |seen| seen.accelerators[0].processes.len() == 1).await;
+    assert_eq!(code(client.checkpoint("deaf.0", 1).await.unwrap_err()), "no_checkpoint", "SIGUSR1 would end it");
+    client.stop("deaf.0", stop(1000)).await.unwrap();
+    assert_eq!(ended(&client, "deaf.0").await.1, Meaning::Preempted);
     let empty = launch("empty", 0, Vec::new(), grants);
     assert_eq!(code(client.start(&start(empty)).await.unwrap_err()), "program");
 }
@@ -256,6 +264,7 @@ async fn jobs_die_with_the_lease_even_when_the_agent_stands_still() {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     assert!(began.elapsed() >= Duration::from_millis(2200), "{:?}", began.elapsed());
+    println!("lease 2.5 s: job dead {:?} after the last renewal was asked for", began.elapsed());
     agent.signal(Signal::CONT);
     let (exit, meaning, _) = ended(&client, "a.0").await;
     assert_eq!((exit, meaning), (Exit::Signal(9), Meaning::Infrastructure), "and the job is not to blame");

@@ -25,7 +25,8 @@ async fn a_python_job_reports_checkpoints_leaves_and_goes_on() {
     let grants = vec![Grant::whole(&uuids(&client).await[0])];
     let run = |attempt, steps: &str| {
         let mut launched = launch("py", attempt, python("train_example.py"), grants.clone());
-        launched.program.env.insert("STEPS".to_owned(), steps.to_owned());
+        let env = [("STEPS", steps), ("PYTHONDONTWRITEBYTECODE", "1")];
+        launched.program.env = env.map(|(key, value)| (key.to_owned(), value.to_owned())).into();
         start(launched)
     };
     client.start(&run(0, "100000")).await.unwrap();

@@ -42,6 +42,16 @@ const LOG_STEP_SECS: f64 = 600.0;
 /// # Errors
 /// Where a column is missing, fewer than two rows are usable, or times are not a series.
 pub fn parse(path: &Path, text: &[u8], options: &SeriesOptions) -> Result<(Series, ImportReport), DataError> {
+    read(path, text, options, |_, _| Ok(None))
+}
+
+/// The same where `check` sees each row of a table, its time and its value, and refuses it, or says what is to be made good before it.
+pub(super) fn read(
+    path: &Path,
+    text: &[u8],
+    options: &SeriesOptions,
+    mut check: impl FnMut(&Row<'_, '_>, (f64, f64)) -> Result<Option<String>, RowProblem>,
+) -> Result<(Series, ImportReport), DataError> {
     let header = String::from_utf8_lossy(first_line(text)).into_owned();
     let names: Vec<&str> = header.split(',').map(|name| name.trim().trim_matches('"')).collect();
     let missing =
@@ -57,8 +67,14 @@ pub fn parse(path: &Path, text: &[u8], options: &SeriesOptions) -> Result<(Serie
     let mut report = ImportReport::default();
     let mut entries: Vec<(f64, f64)> = Vec::new();
     while let Some(row) = rows.next(NAMES) {
-        match row.and_then(|row| entry(&row, is_log).map_err(|problem| (row.line, problem))) {
-            Ok(entry) => {
+        let read = row.and_then(|row| {
+            let entry = entry(&row, is_log);
+            let checked = entry.and_then(|entry| Ok((entry, if is_log { None } else { check(&row, entry)? })));
+            checked.map(|checked| (row.line, checked)).map_err(|problem| (row.line, problem))
+        });
+        match read {
+            Ok((line, (entry, repair))) => {
+                repair.into_iter().for_each(|what| report.repair("gap", line, what));
                 entries.push(entry);
                 report.kept += 1;
             }

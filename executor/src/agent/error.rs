@@ -30,6 +30,9 @@ pub enum AgentError {
     /// Still running.
     #[error("attempt {0} has not ended: stop it first")]
     NotEnded(String),
+    /// It would end instead.
+    #[error("attempt {0} does not handle SIGUSR1: stop it to get a checkpoint, or have the job handle it")]
+    NoCheckpoint(String),
     /// No such accelerator.
     #[error("accelerator {0} is not on this node")]
     NoAccelerator(String),
@@ -75,6 +78,7 @@ impl AgentError {
             | AgentError::NoLease
             | AgentError::Taken(_)
             | AgentError::NotEnded(_)
+            | AgentError::NoCheckpoint(_)
             | AgentError::Unavailable { .. }
             | AgentError::Report(Refusal::OldFence | Refusal::Stranger) => 409,
             AgentError::Program(_) | AgentError::Report(_) => 400,
@@ -91,6 +95,7 @@ impl AgentError {
             AgentError::NoAttempt(_) => "no_attempt",
             AgentError::Taken(_) => "taken",
             AgentError::NotEnded(_) => "not_ended",
+            AgentError::NoCheckpoint(_) => "no_checkpoint",
             AgentError::NoAccelerator(_) => "no_accelerator",
             AgentError::Unavailable { .. } => "unavailable",
             AgentError::Program(_) => "program",

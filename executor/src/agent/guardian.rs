@@ -15,7 +15,7 @@ use crate::job::{Grant, Isolation};
 pub(super) const HEALTH: &str = "health.json";
 
 /// How long a start waits for the driver to show an accelerator free.
-const SETTLE: Duration = Duration::from_secs(4);
+const SETTLE: Duration = Duration::from_secs(2);
 
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
@@ -30,6 +30,7 @@ impl Agent {
                 if Instant::now() >= given_up {
                     return Err(AgentError::Unavailable { uuid: grant.uuid.clone(), why });
                 }
+                self.telemetry.hurry();
                 sleep(LOOK_AGAIN).await;
             }
         }

@@ -263,9 +263,12 @@ impl Agent {
         inner.lease.admit(order.term, None)?;
         let attempt = inner.attempts.get_mut(id).ok_or_else(|| AgentError::NoAttempt(id.to_owned()))?;
         attempt.refresh();
-        if let (None, Some(job)) = (attempt.ended, attempt.processes.and_then(|processes| processes.job)) {
+        let job = attempt.processes.and_then(|processes| processes.job).filter(|_| attempt.ended.is_none());
+        match job {
             // Only the job itself: SIGUSR1 would end helpers that do not expect it.
-            job.signal(Signal::USR1);
+            Some(job) if job.catches(Signal::USR1) => job.signal(Signal::USR1),
+            Some(_) => return Err(AgentError::NoCheckpoint(id.to_owned())),
+            None => {}
         }
         Ok(attempt.status())
     }

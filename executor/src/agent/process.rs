@@ -61,6 +61,15 @@ impl ProcessId {
         }
     }
 
+    /// Whether it handles a signal. One that it does not handle would end it.
+    #[must_use]
+    pub fn catches(&self, signal: Signal) -> bool {
+        let text = fs::read_to_string(format!("/proc/{}/status", self.pid)).unwrap_or_default();
+        let mask = text.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+        let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+        self.lives() && mask >> (signal.as_raw() - 1) & 1 == 1
+    }
+
     /// Waits until it is dead.
     pub fn wait(&self) {
         while let Some(held) = self.hold() {

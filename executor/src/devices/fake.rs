@@ -3,6 +3,7 @@
 //! The stand-in is loaded as the real library is, so everything above it is what runs on real machines.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::{env, fs, io};
 
 use goodput_nvml_double::{Device, State};
@@ -47,13 +48,19 @@ pub(super) fn prepare(folder: &Path, node: &str, count: u32, kind: &str) -> Resu
     })?;
     fs::create_dir_all(folder).map_err(failed)?;
     let script = folder.join("state.json");
-    if !script.exists() {
-        let text = serde_json::to_vec_pretty(&state(folder, node, count, kind)).map_err(io::Error::from);
+    let wanted = state(folder, node, count, kind);
+    let uuids = |state: &State| state.devices.iter().map(|device| device.uuid.clone()).collect::<Vec<_>>();
+    let found: Option<State> = fs::read(&script).ok().and_then(|text| serde_json::from_slice(&text).ok());
+    if found.is_none_or(|found| uuids(&found) != uuids(&wanted)) {
+        let text = serde_json::to_vec_pretty(&wanted).map_err(io::Error::from);
         fs::write(&script, text.map_err(failed)?).map_err(failed)?;
     }
     // A copy, because the loader takes two names of one file for one library; renamed into place, because the old one may be in use.
     let library = folder.join("libnvidia-ml.so.1");
-    let copy = folder.join(format!("copy-{}", std::process::id()));
+    // A name of its own for each call: an agent that is just ending may still be here.
+    static CALLS: AtomicU64 = AtomicU64::new(0);
+    let call = CALLS.fetch_add(1, Ordering::Relaxed);
+    let copy = folder.join(format!("copy-{}-{call}", std::process::id()));
     fs::copy(double, &copy).and_then(|_| fs::rename(&copy, &library)).map_err(failed)?;
     Ok(library)
 }
@@ -70,7 +77,7 @@ fn find() -> Option<PathBuf> {
 fn state(folder: &Path, node: &str, count: u32, kind: &str) -> State {
     let (_, product, memory) = of(kind).copied().unwrap_or(TYPES[0]);
     let device = |index: u32| Device {
-        uuid: uuid(&format!("{node} {index} {}", folder.display())),
+        uuid: uuid(&format!("{kind} {node} {index} {}", folder.display())),
         name: product.to_owned(),
         mem_total: memory << 20,
         temp: 40,

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 use super::watch::watch_with_deadline;
 use super::{DeviceChoice, DeviceError, HealthBook, Tracked, events};
@@ -55,6 +55,7 @@ pub struct Telemetry {
     state: Arc<Mutex<State>>,
     changed: Arc<watch::Sender<u64>>,
     stop: Arc<AtomicBool>,
+    now: Arc<Notify>,
     clock: fn() -> i64,
 }
 
@@ -69,10 +70,11 @@ impl Telemetry {
         let state = Arc::new(Mutex::new(State { book, read_ms: 0, stuck_ms: None, error: None }));
         let (changed, _) = watch::channel(0);
         let (changed, stop) = (Arc::new(changed), Arc::new(AtomicBool::new(false)));
-        let telemetry = Self { state, changed, stop, clock };
+        let now = Arc::new(Notify::new());
+        let telemetry = Self { state, changed, stop, now: Arc::clone(&now), clock };
         let source = Lazy { choice, folder, node, opened: None, on_open: telemetry.listener() };
         let period = Duration::from_millis(pace.period_ms);
-        let mut answers = watch_with_deadline(source, period, Duration::from_millis(pace.deadline_ms));
+        let mut answers = watch_with_deadline(source, period, Duration::from_millis(pace.deadline_ms), now);
         let (state, changed, stop) =
             (Arc::clone(&telemetry.state), Arc::clone(&telemetry.changed), Arc::clone(&telemetry.stop));
         tokio::spawn(async move {
@@ -90,6 +92,11 @@ impl Telemetry {
     /// Goes on from what an earlier process knew.
     pub fn inherit(&self, earlier: HealthBook) {
         lock(&self.state).book.inherit(earlier);
+    }
+
+    /// Has the driver read soon, and not only at the next turn.
+    pub fn hurry(&self) {
+        self.now.notify_one();
     }
 
     /// What is known now.

@@ -72,7 +72,7 @@ const fn lease_ms() -> u64 {
     30_000
 }
 const fn patience_ms() -> u64 {
-    5000
+    3000
 }
 
 /// The agents of a cluster.
@@ -228,7 +228,11 @@ impl AgentsEngine {
         }
     }
 
-    async fn leave(&mut self, job: LiveJob, grace_s: u32, term: u64) -> Result<Outcome, EngineError> {
+    async fn leave(&mut self, mut job: LiveJob, grace_s: u32, term: u64) -> Result<Outcome, EngineError> {
+        if let Some(current) = job.current.as_mut().filter(|current| !current.leaving) {
+            current.leaving = true;
+            self.keep(job.clone())?;
+        }
         self.nodes.stop(&job, u64::from(grace_s) * 1000, term).await;
         Ok(Outcome::Accepted)
     }

@@ -16,6 +16,8 @@ use crate::job::{Gang, Grant, Isolation, Launch};
 /// All agents.
 pub struct Nodes {
     remotes: Vec<Remote>,
+    /// When all were asked last. Silence is counted up to then: a node is not silent because nobody asked.
+    looked: Instant,
     suspect_ms: u64,
     lease_ms: u64,
 }
@@ -62,12 +64,12 @@ impl Nodes {
             Ok(Remote { client, address, heard, trouble: String::new(), drained, next_report: 0 })
         });
         let remotes = remotes.collect::<Result<_, AgentError>>()?;
-        Ok(Self { remotes, suspect_ms: settings.suspect_ms, lease_ms: settings.lease_ms })
+        Ok(Self { remotes, looked: Instant::now(), suspect_ms: settings.suspect_ms, lease_ms: settings.lease_ms })
     }
 
     /// Asks all at once; renews their leases where this daemon leads.
     pub async fn look(&mut self, term: Option<u64>, settings: &AgentsSettings) -> (Heard, Vec<Kept>) {
-        let mut asked = JoinSet::new();
+        let (looked, mut asked) = (Instant::now(), JoinSet::new());
         for (index, remote) in self.remotes.iter().enumerate() {
             let lease = term.map(|term| (term, settings.leader.clone()));
             let (client, since) = (remote.client.clone(), remote.next_report);
@@ -93,6 +95,7 @@ impl Nodes {
                 }
             }
         }
+        self.looked = looked;
         reports.sort_by_key(|kept| kept.at_ms);
         (Heard { obeyed }, reports)
     }
@@ -120,7 +123,7 @@ impl Nodes {
     pub fn health(&self, node: &str) -> NodeHealth {
         let Some(remote) = self.remote(node) else { return NodeHealth::Down };
         let Some((at, _)) = &remote.heard else { return NodeHealth::Down };
-        let silent = at.elapsed().as_millis() as u64;
+        let silent = self.looked.saturating_duration_since(*at).as_millis() as u64;
         match silent {
             _ if silent >= self.suspect_ms && self.is_fenced(node) => NodeHealth::Down,
             _ if silent >= self.suspect_ms => NodeHealth::Suspect,
@@ -211,9 +214,8 @@ impl Nodes {
                 peers: peers.clone(),
             };
             first += on.gpus;
-            let Some(remote) = self.remote(&on.node).filter(|_| self.attempt(&on.node, &id).is_none()) else {
-                continue;
-            };
+            let unknown = self.is_fresh(&on.node) && self.attempt(&on.node, &id).is_none();
+            let Some(remote) = self.remote(&on.node).filter(|_| unknown) else { continue };
             let grant = |uuid: &String| match job.share {
                 None => Grant::whole(uuid),
                 Some(share) => Grant {
@@ -237,7 +239,8 @@ impl Nodes {
     pub async fn stop(&self, job: &LiveJob, grace_ms: u64, term: u64) {
         let (Some(current), Some(id)) = (&job.current, job.attempt_id()) else { return };
         let mut calls = JoinSet::new();
-        for remote in current.placement.iter().filter_map(|on| self.remote(&on.node)) {
+        let heard = current.placement.iter().filter(|on| self.is_fresh(&on.node));
+        for remote in heard.filter_map(|on| self.remote(&on.node)) {
             let (client, id) = (remote.client.clone(), id.clone());
             calls.spawn(async move { client.stop(&id, Stop { term, grace_ms: Some(grace_ms) }).await });
         }
@@ -247,7 +250,7 @@ impl Nodes {
     /// Lets agents forget attempts whose end is written down, and ends those that are not wanted: they began with an order that arrived late.
     pub async fn tidy(&self, jobs: &BTreeMap<String, LiveJob>, term: u64) {
         let mut calls = JoinSet::new();
-        for remote in &self.remotes {
+        for remote in self.remotes.iter().filter(|remote| remote.trouble.is_empty()) {
             let (attempts, node) = (remote.heard.iter().flat_map(|(_, status)| &status.attempts), remote.client.node());
             // Jobs of another daemon's folder are none of ours.
             let ours = attempts.filter_map(|attempt| Some((attempt, jobs.get(attempt.job.as_str())?)));
