@@ -10,6 +10,7 @@
 //! - [`Fit`] and [`Predict`]: a model that was not fitted has no `predict`, because fitting gives another type.
 //! - [`SeasonalNaive`]: "as it was one season ago", the bar that every other model has to beat.
 //! - [`Adaptive`]: the default, many [`Model`]s weighed online with conformal quantiles; a model alone is a list of one.
+//! - [`neural`]: nets with quantile heads; training them needs the feature `train`.
 //! - [`lending`] and [`Lender`]: how many accelerators can be lent, and what a forecast is worth for that.
 //! - [`Forecast`]: one row a step ahead, one column a quantile level, never crossing.
 //! - [`metrics`] and [`Scores`]: how far off, relative to what, and how honest the quantiles were.
@@ -35,9 +36,11 @@
 pub mod calendar;
 pub mod lending;
 pub mod metrics;
+pub mod neural;
 
 mod adaptive;
 mod backtest;
+mod choice;
 mod forecast;
 mod gaps;
 mod history;
@@ -52,8 +55,9 @@ mod scores;
 mod seasonal_naive;
 mod series;
 mod significance;
+mod snapshot;
 
-pub use adaptive::{Adaptive, FittedAdaptive};
+pub use adaptive::{Adaptive, Alarm, FittedAdaptive, Shift};
 pub use backtest::{Backtest, BacktestError, BacktestReport, OriginReport, Refit};
 pub use forecast::{Forecast, ForecastError, Horizon, check_levels};
 pub use lender::Lender;
@@ -64,3 +68,4 @@ pub use scores::{LevelScore, Scores};
 pub use seasonal_naive::{FittedSeasonalNaive, SeasonalNaive};
 pub use series::{Series, SeriesError};
 pub use significance::block_bootstrap;
+pub use snapshot::Snapshot;

@@ -2,8 +2,10 @@
 
 use goodput_agents::learned::cem::CemConfig;
 use goodput_agents::learned::weights::NetConfig;
+use goodput_env::gym::ExpectedPeak;
 use goodput_eval::setup::{
-    ClusterConfig, CohortConfig, EnvironmentConfig, ServiceConfig, Setup, SetupError, TenantConfig, WorkloadConfig,
+    ClusterConfig, CohortConfig, EnvironmentConfig, ForecasterConfig, LoaningConfig, ServiceConfig, Setup, SetupError,
+    TenantConfig, WorkloadConfig,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -33,6 +35,12 @@ pub struct Experiment {
     /// How the cluster behaves.
     #[serde(default)]
     pub environment: EnvironmentConfig,
+    /// On what terms services and training share it.
+    #[serde(default)]
+    pub loaning: LoaningConfig,
+    /// What looks ahead for services. Where it is absent, observations of learned policies go by yesterday and all else by all models.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forecaster: Option<ForecasterConfig>,
     /// What learns; only a comparison of heuristics does without.
     #[serde(default)]
     pub agent: Option<AgentConfig>,
@@ -246,7 +254,16 @@ impl Experiment {
         }
         Setup::new(&self.cluster, &self.workload, &self.environment)?
             .with_tenants(&self.tenants, &self.cohorts)?
-            .with_services(&self.services)
+            .with_services(&self.services)?
+            .with_sharing(&self.loaning, &self.forecaster.clone().unwrap_or_default())
+    }
+
+    /// What learned policies are told of the load to come, given the experiment's own setup.
+    pub fn expected_peak(&self, setup: &Setup) -> ExpectedPeak {
+        match self.forecaster {
+            Some(_) => setup.sharing().foresight.expected_peak(),
+            None => ExpectedPeak::default(),
+        }
     }
 }
 

@@ -13,3 +13,4 @@ mod results;
 pub mod sim;
 pub mod top;
 pub mod train;
+mod train_forecaster;

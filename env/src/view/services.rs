@@ -95,6 +95,11 @@ impl<'a> ServiceView<'a> {
         self.state.id
     }
 
+    /// The moment of the view.
+    pub fn now(&self) -> SimTime {
+        self.known.now
+    }
+
     fn service(&self) -> &'a Service {
         &self.known.scenario.workload.services[self.state.id.index()]
     }

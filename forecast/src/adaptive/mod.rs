@@ -3,12 +3,15 @@
 //! - **Point.** The weighted median of its models' paths. A model's weight is `(1 / MAE)^2` of its own past forecasts, by how far ahead they looked, half
 //!   forgotten after a day ([`weights`]). The median, and not the mean, because one model that is badly wrong must not move it.
 //! - **Quantiles.** Conformal: the point plus a weighted quantile of past errors at that distance, each divided by how large errors were when it was made and
-//!   multiplied by how large they are now, upwards and downwards apart; tails follow their own coverage ([`conformal`]).
+//!   multiplied by how large they are now, upwards and downwards apart; the level asked follows the coverage of the last days ([`conformal`]).
+//! - **Alarm.** A chart of short-range errors says when the load has changed its regime ([`Alarm`]).
 //! - **Online.** Every past forecast used for either was made without knowing what came: the fit plays the last week of its series through [`Predict::update`].
 //!
 //! One model alone is the same thing with a list of one, so every [`Model`] has quantiles.
 
+mod alarm;
 mod conformal;
+mod coverage;
 mod state;
 mod weights;
 mod window;
@@ -16,13 +19,16 @@ mod window;
 use serde::{Deserialize, Serialize};
 
 use crate::history::History;
-use crate::models::Seasons;
+use crate::models::{Member, Seasons};
+use crate::neural::{Net, NetPath};
 use crate::{Fit, FitError, Model, Predict, Series};
 
+pub use alarm::{Alarm, Shift};
 pub use state::FittedAdaptive;
+pub(crate) use state::bounded;
 
 /// Settings of the default forecaster: there is nothing to tune but the seasons.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Adaptive {
     /// Steps in a day, at least 1.
@@ -35,6 +41,9 @@ pub struct Adaptive {
     pub models: Vec<Model>,
     /// Windows ahead whose maximum is forecast too: `(first step, steps)`, the first step counted from 0.
     pub windows: Vec<(usize, usize)>,
+    /// Trained nets weighed beside the models; they have nothing left to estimate.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub nets: Vec<Net>,
 }
 
 /// Days of the series that are played again at a fit, to learn weights and errors.
@@ -53,6 +62,7 @@ impl Adaptive {
             horizon_steps: day_steps,
             models: Model::ALL.to_vec(),
             windows: vec![],
+            nets: vec![],
         }
     }
 
@@ -92,7 +102,8 @@ impl Fit for Adaptive {
         for &value in values.iter().take(start) {
             past.push(state::bounded(value));
         }
-        let members = self.models.iter().map(|model| model.member(seasons)).collect();
+        let nets = self.nets.iter().map(|net| Member::Net(Box::new(NetPath(net.clone()))));
+        let members = self.models.iter().map(|model| model.member(seasons)).chain(nets).collect();
         let mut fitted = FittedAdaptive::new(past, members, seasons, &self.windows);
         fitted.refresh();
         for (index, &value) in values.iter().enumerate().skip(start) {

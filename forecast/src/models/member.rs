@@ -1,5 +1,6 @@
 //! The models by name.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::direct_ridge::DirectRidge;
@@ -12,9 +13,10 @@ use super::profile::Profile;
 use super::repeat::Repeat;
 use super::{Path, Seasons};
 use crate::history::History;
+use crate::neural::NetPath;
 
 /// A model of the path by name; each file of `models` has its formula and source.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Model {
@@ -139,6 +141,7 @@ pub(crate) enum Member {
     LogFourierAr(Logged<FourierAr>),
     Profile(Profile),
     NLinear(NLinear),
+    Net(Box<NetPath>),
 }
 
 macro_rules! each {
@@ -154,6 +157,7 @@ macro_rules! each {
             Member::LogFourierAr($model) => $call,
             Member::Profile($model) => $call,
             Member::NLinear($model) => $call,
+            Member::Net($model) => $call,
         }
     };
 }
