@@ -100,12 +100,17 @@ fn has_apt() -> bool {
     Command::new("apt-get").arg("--version").output().is_ok_and(|output| output.status.success())
 }
 
-/// The daemon is killed `kills` times while it drives real Slurm.
+/// The daemon is killed `kills` times while it drives real Slurm; then Slurm's controller is killed after it has acknowledged.
 fn drill(kills: &str) -> bool {
-    let arguments = ["test", "--release", "--workspace", "--test", "slurm", "--", "killed_for_real", "--nocapture"];
-    println!("$ GOODPUT_KILLS={kills} cargo {}", arguments.join(" "));
-    let status = Command::new("cargo").args(arguments).env("GOODPUT_KILLS", kills).status();
-    slurm() && status.is_ok_and(|status| status.success())
+    let drills = ["killed_for_real_it_goes_on", "the_controller_may_forget_what_it_acknowledged"];
+    slurm()
+        && drills.into_iter().all(|name| {
+            let test = ["test", "--release", "--workspace", "--test", "slurm", "--"];
+            let arguments = [&test[..], &[name, "--exact", "--include-ignored", "--nocapture"]].concat();
+            println!("$ GOODPUT_KILLS={kills} cargo {}", arguments.join(" "));
+            let status = Command::new("cargo").args(arguments).env("GOODPUT_KILLS", kills).status();
+            status.is_ok_and(|status| status.success())
+        })
 }
 
 /// The test suite, by nextest where it is installed.

@@ -1,6 +1,6 @@
 //! `goodput live agent | certs`: what a node runs, and who may speak with it.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 
 use goodput_executor::agent::{self, AgentConfig, AgentError, keeper, tls};
@@ -40,7 +40,7 @@ pub fn certs(folder: &Path, nodes: &[JobName]) -> Result<ExitCode, Fault> {
 }
 
 /// Runs one attempt; the agent starts it.
-pub fn keep(folder: &PathBuf) -> Result<ExitCode, Fault> {
+pub fn keep(folder: &Path) -> Result<ExitCode, Fault> {
     keeper::keep(folder).map_err(Fault::failed)?;
     Ok(ExitCode::SUCCESS)
 }
