@@ -28,7 +28,8 @@ while :; do
   left=$(( (WORK - done) / gpus ))
   [ $left -le 0 ] && break
   if [ $left -ge 100 ]; then sleep 0.1; else sleep 0.0$((left / 10)); fi
-  done=$(( base + ($(date +%s%3N) - begun) * gpus ))
+  # A signal to the group ends `date` too.
+  now=$(date +%s%3N); [ -n "$now" ] && done=$(( base + (now - begun) * gpus ))
 done
 echo "end $(date +%s%3N)" >> $log
 "#;
