@@ -44,7 +44,7 @@ pub fn train(
 ) -> Result<Trained, TrainError> {
     let setup = experiment.setup()?;
     let layout = experiment.environment.gym().layout();
-    let validation = Validation::new(experiment, &setup)?;
+    let validation = Validation::new(experiment)?;
     let config_sha256 = dir.config_sha256()?;
     let mut state = start(experiment, agent, dir, &config_sha256, &layout)?;
     let mut recorder = Recorder::new(dir, "progress", state.search.generation() * agent.episodes)?;

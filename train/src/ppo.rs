@@ -64,7 +64,7 @@ struct Run<'a> {
     hooks: &'a Hooks<'a>,
     setup: &'a Setup,
     config_sha256: String,
-    validation: Validation<'a>,
+    validation: Validation,
     rollout: Rollout,
     experience: Experience,
     learner: Learner,
@@ -121,7 +121,7 @@ impl<'a> Run<'a> {
             }
         };
         Ok(Self {
-            validation: Validation::new(experiment, setup)?,
+            validation: Validation::new(experiment)?,
             experience: rollout.experience(),
             recorder: Recorder::new(dir, "progress", state.decisions)?,
             learner: learner.with_threads(threads),

@@ -2,7 +2,8 @@
 
 use goodput_agents::bundle::{Card, Model, PolicyBundle, Provenance};
 use goodput_agents::heuristic;
-use goodput_agents::learned::policy::{Decoder, LearnedPolicy};
+use goodput_agents::learned::policy::Decoder;
+use goodput_agents::learned::utility::Theta;
 use goodput_agents::loaning::Variant;
 use goodput_env::gym::schema_hash;
 use goodput_eval::run::{Comparison, NamedScenario, PolicyEntry};
@@ -12,29 +13,37 @@ use crate::config::{Experiment, VALIDATION};
 use crate::error::TrainError;
 
 /// Validation seeds of an experiment and the heuristics' results on them.
-pub struct Validation<'a> {
-    setup: &'a Setup,
-    seeds: u64,
+pub struct Validation {
+    scenarios: Vec<NamedScenario>,
     /// Mean completion time of the best heuristic, seconds.
     pub best_heuristic_jct_secs: f64,
 }
 
-impl<'a> Validation<'a> {
+impl Validation {
     /// Runs the heuristics of the experiment on its validation seeds.
     ///
     /// # Errors
     /// [`TrainError`] where one is unknown or fails.
-    pub fn new(experiment: &Experiment, setup: &'a Setup) -> Result<Self, TrainError> {
-        let mut validation =
-            Self { setup, seeds: experiment.train.validation_seeds, best_heuristic_jct_secs: f64::INFINITY };
+    pub fn new(experiment: &Experiment) -> Result<Self, TrainError> {
+        let mut validation = Self::without_heuristics(experiment)?;
         // The genetic search of Pollux costs more than the whole training; it is compared in the end.
         let quick = experiment.evaluate.policies.iter().filter(|name| *name != "pollux");
-        let entries = quick.map(|name| heuristic_entry(name)).collect::<Result<Vec<_>, _>>()?;
+        let entries = quick.map(|name| experiment.heuristic(name)).collect::<Result<Vec<_>, _>>()?;
         if !entries.is_empty() {
             let means = validation.run(entries)?;
             validation.best_heuristic_jct_secs = means.into_iter().fold(f64::INFINITY, f64::min);
         }
         Ok(validation)
+    }
+
+    /// The validation seeds alone, under each load of the training.
+    ///
+    /// # Errors
+    /// [`TrainError::Setup`].
+    pub fn without_heuristics(experiment: &Experiment) -> Result<Self, TrainError> {
+        let train = &experiment.train;
+        let scenarios = experiment.scenarios(&train.loads, VALIDATION, train.validation_seeds)?;
+        Ok(Self { scenarios, best_heuristic_jct_secs: f64::INFINITY })
     }
 
     /// Mean completion time of a bundle's policy over the validation seeds, seconds.
@@ -45,8 +54,16 @@ impl<'a> Validation<'a> {
         Ok(self.run(vec![learned_entry("learned", bundle)?])?[0])
     }
 
+    /// The same of a policy by name.
+    ///
+    /// # Errors
+    /// [`TrainError::Run`] where a run fails.
+    pub fn score_of(&self, policy: PolicyEntry) -> Result<f64, TrainError> {
+        Ok(self.run(vec![policy])?[0])
+    }
+
     fn run(&self, policies: Vec<PolicyEntry>) -> Result<Vec<f64>, TrainError> {
-        let comparison = Comparison::new(policies, scenarios(self.setup, VALIDATION, self.seeds));
+        let comparison = Comparison::new(policies, self.scenarios.clone());
         let evaluation = comparison.run(&|_, _| {})?;
         let mean = |policy: usize| {
             let runs = evaluation.runs_of(policy);
@@ -114,8 +131,9 @@ pub fn heuristic_entry(name: &str) -> Result<PolicyEntry, TrainError> {
 /// # Errors
 /// [`TrainError::Decoder`] where the bundle does not say how it is to be run.
 pub fn learned_entry(name: &str, bundle: &PolicyBundle) -> Result<PolicyEntry, TrainError> {
-    let policy = LearnedPolicy::new(bundle).map_err(TrainError::Decoder)?;
-    Ok(PolicyEntry::new(name, move |_| Box::new(policy.clone())))
+    bundle.policy().map_err(TrainError::Decoder)?;
+    let bundle = bundle.clone();
+    Ok(PolicyEntry::new(name, move |_| bundle.policy().expect("it was made once already")))
 }
 
 /// A bundle of `model` as trained by `experiment`.
@@ -123,7 +141,7 @@ pub fn bundle(model: Model, setup: &Setup, provenance: Provenance) -> PolicyBund
     let options = setup.options();
     let decoder = Decoder { batching: options.batching, information: options.information };
     let card = Card {
-        schema_hash: schema_hash(),
+        schema_hash: if let Model::Utility(_) = model { Theta::schema_hash() } else { schema_hash() },
         information: options.information.to_string(),
         decoder: serde_json::to_value(decoder).expect("a decoder is plain data"),
         provenance,

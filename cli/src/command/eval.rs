@@ -8,7 +8,7 @@ use goodput_eval::run::{Comparison, Evaluation, NamedScenario, PolicyEntry, RunE
 use goodput_eval::setup::{FileWorkload, WorkloadConfig};
 use goodput_train::config::{Experiment, HELD_OUT};
 use goodput_train::run_dir::RunDir;
-use goodput_train::validate::{heuristic_entry, learned_entry, scenarios};
+use goodput_train::validate::{learned_entry, scenarios};
 
 use crate::args::Eval;
 use crate::command::config::resolved;
@@ -24,7 +24,7 @@ pub fn run(args: &Eval, quiet: bool) -> Result<ExitCode, Fault> {
     threads(args.jobs)?;
     let experiment = config::read(&args.experiment, &args.sets)?;
     let names = if args.policies.is_empty() { &experiment.evaluate.policies } else { &args.policies };
-    let entries = names.iter().map(|name| entry(name)).collect::<Result<Vec<_>, _>>()?;
+    let entries = names.iter().map(|name| entry(&experiment, name)).collect::<Result<Vec<_>, _>>()?;
     let dir = RunDir::reuse(&args.run_dir).map_err(Fault::input)?;
     let config = resolved(&experiment)?;
     let seeds = args.seeds.unwrap_or(experiment.evaluate.seeds);
@@ -42,8 +42,7 @@ pub fn run(args: &Eval, quiet: bool) -> Result<ExitCode, Fault> {
 /// The experiment's own workload, or each of `files` in its place under the file's name.
 fn workloads(experiment: &Experiment, files: &[PathBuf], seeds: u64) -> Result<Vec<NamedScenario>, Fault> {
     if files.is_empty() {
-        let setup = experiment.setup().map_err(Fault::input)?;
-        return Ok(scenarios(&setup, HELD_OUT, seeds));
+        return experiment.held_out(seeds).map_err(Fault::input);
     }
     let mut all = Vec::new();
     for path in files {
@@ -67,11 +66,11 @@ pub fn compare(comparison: &Comparison, meter: &Meter) -> Result<Evaluation, Fau
 }
 
 /// A policy by name, or from a bundle; a bundle is called by its directory's name.
-fn entry(name: &str) -> Result<PolicyEntry, Fault> {
+fn entry(experiment: &Experiment, name: &str) -> Result<PolicyEntry, Fault> {
     if !Path::new(name).is_file() {
         return match name.strip_suffix(heuristic::REPLICA) {
             Some(_) => replica_entry(name),
-            None => heuristic_entry(name).map_err(Fault::input),
+            None => experiment.heuristic(name).map_err(Fault::input),
         };
     }
     let parent = Path::new(name).parent().and_then(Path::file_name).map(|folder| folder.to_string_lossy().into_owned());
