@@ -56,7 +56,8 @@ proptest! {
 fn the_same_numbers_run_16_and_10_000_accelerators() {
     for (nodes, jobs) in [(4, 30), (1250, 400)] {
         let workload = random_workload(&mut rng(3, Stream::Workload), jobs, 64);
-        let outcome = run(&mut policy(Theta::pollux()), Cluster::homogeneous(nodes, 8), workload, options(Batching::Agent));
+        let outcome =
+            run(&mut policy(Theta::pollux()), Cluster::homogeneous(nodes, 8), workload, options(Batching::Agent));
         assert!(outcome.jobs.iter().all(|job| job.finish.is_some()), "{nodes} nodes");
     }
 }
@@ -72,29 +73,30 @@ fn weights_on_attained_service_let_short_jobs_by() {
     // One long rigid job that takes the cluster, and short ones that come later; nobody knows which is which.
     let mut jobs = vec![fixed("long", 4, 40_000, 0)];
     jobs.extend((0..20).map(|at| fixed(&format!("short-{at}"), 4, 100, 600 + 300 * at)));
-    let shared = |weight| theta(&[("log_attained_gpu_secs", weight), ("log_speedup_at_fair_share", 0.0), ("exponent", 1.0)]);
+    let shared =
+        |weight| theta(&[("log_attained_gpu_secs", weight), ("log_speedup_at_fair_share", 0.0), ("exponent", 1.0)]);
     let (to_the_new, to_the_old) = (mean_secs(shared(-1.0), jobs.clone()), mean_secs(shared(1.0), jobs));
     assert!(to_the_new < 0.2 * to_the_old, "{to_the_new} s and {to_the_old} s");
 }
 
 #[test]
 fn equal_elastic_jobs_share_equally_under_a_concave_exponent_and_not_under_a_straight_one() {
-    let elastic = |at: usize| JobSpec {
-        request: goodput_env::job::JobRequest {
-            elasticity: Elasticity::Elastic { min: 1, max: 4 },
-            ..fixed(&format!("job-{at}"), 1, 4000, 0).request
-        },
-        ..fixed(&format!("job-{at}"), 1, 4000, 0)
+    let elastic = |at: usize| {
+        let mut job = fixed(&format!("job-{at}"), 1, 4000, 10 * at as i64);
+        job.request.elasticity = Elasticity::Elastic { min: 1, max: 4 };
+        job
     };
     let makespans = |exponent: f64| {
         let workload = Workload::new(Vec::new(), (0..2).map(elastic).collect());
         let options = SimOptions { switch_cost: SwitchCost::Zero, ..options(Batching::Requested) };
-        let theta = theta(&[("exponent", exponent), ("horizon_by_age", 0.0), ("log_horizon", 20.0)]);
+        // The older one first, where that is not against the exponent.
+        let numbers = [("exponent", exponent), ("horizon_by_age", 0.0), ("log_horizon", 20.0), ("restart_memory", 0.0)];
+        let theta = theta(&[&numbers[..], &[("log_age_secs", 0.01)]].concat());
         let outcome = run(&mut policy(theta), Cluster::homogeneous(1, 4), workload, options);
         outcome.jobs.iter().map(|job| job.jct().unwrap().as_secs_f64()).collect::<Vec<_>>()
     };
     let shared = makespans(-1.0);
-    assert!((shared[0] - shared[1]).abs() < 1.0, "two each: {shared:?}");
+    assert!((shared[0] - shared[1]).abs() < 30.0, "two each: {shared:?}");
     let one_by_one = makespans(1.0);
     assert!(one_by_one[0] < 0.6 * one_by_one[1], "all for the first: {one_by_one:?}");
 }
@@ -103,11 +105,8 @@ fn equal_elastic_jobs_share_equally_under_a_concave_exponent_and_not_under_a_str
 fn a_bundle_keeps_the_numbers_and_refuses_another_schema() {
     let values: Vec<f64> = (0..PARAMETERS).map(|at| f64::from(at as f32 * 0.37 - 2.0)).collect();
     let decoder = Decoder { batching: Batching::Agent, information: Information::Profiled };
-    let card = Card {
-        schema_hash: Theta::schema_hash(),
-        decoder: serde_json::to_value(decoder).unwrap(),
-        ..Card::default()
-    };
+    let card =
+        Card { schema_hash: Theta::schema_hash(), decoder: serde_json::to_value(decoder).unwrap(), ..Card::default() };
     let bundle = PolicyBundle { model: Model::Utility(Theta::new(&values).unwrap()), normaliser: None, card };
     let folder = std::env::temp_dir().join(format!("goodput-utility-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();

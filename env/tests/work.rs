@@ -7,12 +7,12 @@ use std::sync::Arc;
 
 use goodput_env::job::{JobSpec, Work};
 use goodput_env::model::SwitchCost;
-use goodput_env::sim::{Outcome, SimOptions, Simulator};
-use goodput_env::view::Information;
 use goodput_env::placement::Placement;
 use goodput_env::plan::Plan;
 use goodput_env::policy::Policy;
+use goodput_env::sim::{Outcome, SimOptions, Simulator};
 use goodput_env::view::ClusterView;
+use goodput_env::view::Information;
 use support::{application, elastic, scenario};
 
 /// One accelerator for the one job there is.
@@ -46,7 +46,10 @@ fn the_whole_takes_as_long_as_its_parts() {
     // Epochs are quarters; each goes at a speed of its own.
     let ends: Vec<f64> = [250, 500, 750, 1000].map(secs).into();
     let lengths: Vec<f64> = ends.iter().zip([0.0].iter().chain(&ends)).map(|(end, start)| end - start).collect();
-    assert!(lengths.windows(2).all(|pair| pair[1] <= pair[0] + 0.01), "noise grows, so later epochs go faster: {lengths:?}");
+    assert!(
+        lengths.windows(2).all(|pair| pair[1] <= pair[0] + 0.01),
+        "noise grows, so later epochs go faster: {lengths:?}"
+    );
     let middle = secs(375);
     assert!((middle - (ends[0] + lengths[1] / 2.0)).abs() < 0.01, "{middle}: within an epoch time goes with work");
 }
@@ -64,5 +67,8 @@ fn past_the_last_epoch_it_goes_on_as_in_it() {
 fn epochs_are_counted_past_the_last_one() {
     let app = application();
     assert_eq!([0, 3, 4, 6].map(|epoch| app.epoch_end(epoch)), [400.0, 1600.0, 2000.0, 2800.0]);
-    assert_eq!([0.0, 399.0, 400.0, 1599.0, 1600.0, 2000.0, 2001.0].map(|done| app.epochs_by(done)), [0, 0, 1, 3, 4, 5, 5]);
+    assert_eq!(
+        [0.0, 399.0, 400.0, 1599.0, 1600.0, 2000.0, 2001.0].map(|done| app.epochs_by(done)),
+        [0, 0, 1, 3, 4, 5, 5]
+    );
 }

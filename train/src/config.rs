@@ -191,7 +191,7 @@ impl Default for CemAgent {
     }
 }
 
-/// CMA-ES over utilities (`goodput_agents::learned::utility`), from Pollux's objective on. A candidate's cost is its logarithm of mean completion
+/// CMA-ES over utilities (`goodput_agents::learned::utility`), from Sia's objective on. A candidate's cost is its logarithm of mean completion
 /// time, less that of the teacher on the same episode: what an episode costs under any policy cancels out.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]

@@ -56,7 +56,7 @@ pub fn train(
     let make = |values: &[f64], steps: u64| -> PolicyBundle {
         // What is stored is what is tried.
         let stored: Vec<f64> = values.iter().map(|&value| f64::from(value as f32)).collect();
-        let theta = Theta::new(&stored).unwrap_or_else(Theta::pollux);
+        let theta = Theta::new(&stored).unwrap_or_else(Theta::sia);
         let provenance =
             Provenance { argv: hooks.argv.clone(), seed: experiment.seed, steps, config_sha256: config_sha256.clone() };
         bundle(Model::Utility(theta), &setups[0], provenance)
@@ -129,7 +129,7 @@ fn start(
     config_sha256: &str,
 ) -> Result<State, TrainError> {
     if !dir.path(STATE).exists() {
-        let centre = Theta::pollux().values().to_vec();
+        let centre = Theta::sia().values().to_vec();
         let search = Cma::new(agent.population, centre, &Theta::scales(), agent.step, experiment.seed);
         return Ok(State { config_sha256: config_sha256.into(), search, best: None, teacher_jct_secs: None });
     }

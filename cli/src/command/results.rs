@@ -109,7 +109,8 @@ pub fn print(evaluation: &Evaluation, format: Format) -> Result<(), Fault> {
 
 /// Each workload on its own, loads for instance: against the reference, in percent of its mean.
 fn by_workload(summary: &Summary) -> Rows {
-    let mut rows = Rows::new(&["workload", "policy", "jct_mean_secs", "percent", "low", "high", "jct_p99_secs", "p99_percent"]);
+    let mut rows =
+        Rows::new(&["workload", "policy", "jct_mean_secs", "percent", "low", "high", "jct_p99_secs", "p99_percent"]);
     for workload in &summary.workloads {
         for policy in tables::ranking(summary) {
             let value = |key: &str| policy.by_workload.get(&workload.name)?.get(key).map(|estimate| estimate.value);
@@ -132,7 +133,6 @@ fn by_workload(summary: &Summary) -> Rows {
     }
     rows
 }
-
 
 /// The command line, without the directory the program lies in.
 pub fn command() -> String {

@@ -1,16 +1,20 @@
 //! The policy: features, weights, one knapsack, and as little moving as possible.
 
+use goodput_env::cluster::NodeId;
+use goodput_env::job::JobId;
+use goodput_env::placement::Placement;
 use goodput_env::plan::Plan;
 use goodput_env::policy::Policy;
 use goodput_env::sim::Phase;
+use goodput_env::time::SimTime;
 use goodput_env::view::{Batching, ClusterView, Information, JobView};
 
 use super::features::{Facts, weight};
 use super::history::History;
 use super::speeds::Speeds;
 use super::theta::Theta;
+use crate::heuristic::sia::placing::{Nodes, Wanted};
 use crate::knapsack::{Hull, Item};
-use crate::placement::{Free, resize};
 
 /// Learned utilities at work.
 #[derive(Clone, Debug)]
@@ -21,7 +25,9 @@ pub struct UtilityPolicy {
     speeds: Speeds,
     history: History,
     knapsack: Hull,
-    free: Free,
+    goals: Vec<Goal>,
+    /// When the next restart is over.
+    wake: Option<SimTime>,
     /// Choices of the job at hand.
     items: Vec<Item>,
     /// Sizes of all choices, job by job, and where each job's begin.
@@ -39,7 +45,8 @@ impl UtilityPolicy {
             speeds: Speeds::default(),
             history: History::default(),
             knapsack: Hull::default(),
-            free: Free::default(),
+            goals: Vec::new(),
+            wake: None,
             items: Vec::new(),
             sizes: Vec::new(),
             starts: Vec::new(),
@@ -67,8 +74,11 @@ impl UtilityPolicy {
         };
         let weight = weight(theta.weights(), &facts.features());
         let now = speeds.speedup(at, held).max(1.0);
-        let horizon = theta.horizon_secs(facts.age_secs, left.gpu_secs / (f64::from(least) * now));
-        let moved = if held == 0 { 1.0 } else { horizon / (horizon + job.restart_secs().max(1.0)) };
+        let remaining = left.gpu_secs / (f64::from(least) * now);
+        let moved = match held {
+            0 => 1.0,
+            _ => theta.after_restart(job.restart_secs().max(1.0), facts.age_secs, facts.restarts, remaining),
+        };
         let (q, floor) = (round.exponent, theta.floor());
         let nothing = floor.powf(q);
         let worth = |gpus: u32, speedup: f64| {
@@ -90,6 +100,99 @@ impl UtilityPolicy {
     }
 }
 
+impl UtilityPolicy {
+    /// Jobs that hold nothing go where there is most room for one more.
+    fn choose_kinds(&mut self, view: &ClusterView<'_>, kinds: usize) {
+        let mut room = vec![0_u32; kinds];
+        for (node, free) in view.cluster().nodes.iter().zip(view.free()) {
+            room[usize::from(node.accelerator)] += free;
+        }
+        let mut jobs = vec![0_u32; kinds];
+        for goal in self.goals.iter().filter(|goal| goal.gpus > 0) {
+            room[usize::from(goal.kind)] += goal.gpus;
+            jobs[usize::from(goal.kind)] += 1;
+        }
+        for goal in self.goals.iter_mut().filter(|goal| goal.gpus == 0) {
+            let job = view.job(goal.job);
+            let runs = |kind: &usize| job.is_some_and(|job| job.runs_on(*kind as u16));
+            let share = |kind: usize| u64::from(room[kind]) * 1000 / u64::from(jobs[kind] + 1);
+            if let Some(kind) = (0..kinds).filter(runs).max_by_key(|&kind| (share(kind), std::cmp::Reverse(kind))) {
+                goal.kind = kind as u16;
+                jobs[kind] += 1;
+            }
+        }
+    }
+
+    /// Divides the accelerators of one type among its jobs.
+    fn divide(&mut self, view: &ClusterView<'_>, kind: u16, plan: &mut Plan) {
+        let cluster = view.cluster();
+        let mut available: Vec<u32> = view.free().to_vec();
+        let mut jobs = 0;
+        for job in view.jobs().enumerate().filter(|(at, _)| self.goals[*at].kind == kind).map(|(_, job)| job) {
+            let counts = job.state.counts();
+            job.state.placement.slices().iter().filter(|_| counts).for_each(|s| available[s.node as usize] += s.gpus);
+            jobs += 1;
+        }
+        let of_kind = (0..cluster.nodes.len()).filter(|&node| cluster.nodes[node].accelerator == kind);
+        let nodes: Vec<(NodeId, u32)> = of_kind.map(|node| (node as NodeId, available[node])).collect();
+        let mut capacity: u32 = nodes.iter().map(|node| node.1).sum();
+        let per_node = cluster.gpus_per_node_of(kind).max(1);
+        let shared = f64::from(jobs.max(1)) * f64::from(per_node) / f64::from(capacity.max(1));
+        let pressure = shared.ln();
+        let exponent = self.theta.exponent(pressure);
+        let round = Round { fair: capacity.div_ceil(jobs.max(1)).max(1), per_node, pressure, exponent };
+        self.knapsack.clear();
+        self.sizes.clear();
+        self.starts.clear();
+        for (at, job) in view.jobs().enumerate() {
+            self.items.clear();
+            if self.goals[at].kind == kind {
+                match job.state.phase {
+                    // It has paid for what it is about to get.
+                    Phase::Starting { until } => {
+                        capacity = capacity.saturating_sub(job.gpus());
+                        // A millisecond after, when it has been measured.
+                        let ready = until + SimTime::from_millis(1);
+                        self.wake = Some(self.wake.map_or(ready, |wake| wake.min(ready)));
+                    }
+                    Phase::Pending | Phase::Running => {
+                        self.value(view, at, &job, &round);
+                        self.goals[at].gpus = 0;
+                    }
+                }
+            }
+            self.starts.push(self.sizes.len());
+            self.sizes.extend(self.items.iter().map(|item| item.weight));
+            self.knapsack.group(self.items.iter().copied());
+        }
+        let chosen = self.knapsack.solve(capacity).iter().zip(&self.starts);
+        for (goal, (item, start)) in self.goals.iter_mut().zip(chosen) {
+            goal.gpus = item.map_or(goal.gpus, |item| self.sizes[start + item as usize]);
+        }
+        let here: Vec<&Goal> = self.goals.iter().filter(|goal| goal.kind == kind).collect();
+        let wanted = |goal: &&Goal| {
+            let held = view.job(goal.job).map(|job| (job.state.placement.clone(), job.state.phase));
+            let (held, phase) = held.unwrap_or_default();
+            let pinned = matches!(phase, Phase::Starting { .. });
+            Wanted { gpus: goal.gpus, held: if held.gpus() == goal.gpus { held } else { Placement::none() }, pinned }
+        };
+        let wanted: Vec<Wanted> = here.iter().map(wanted).collect();
+        for (goal, place) in here.iter().zip(Nodes::new(nodes, per_node).stay(&wanted)) {
+            if view.job(goal.job).is_some_and(|job| job.state.placement != place) {
+                plan.set(goal.job, place);
+            }
+        }
+    }
+}
+
+/// What a job is to have.
+#[derive(Clone, Copy, Debug)]
+struct Goal {
+    job: JobId,
+    gpus: u32,
+    kind: u16,
+}
+
 /// What is the same for all jobs of a round.
 struct Round {
     fair: u32,
@@ -103,38 +206,22 @@ impl Policy for UtilityPolicy {
         self.speeds.load(view);
         let speeds = &self.speeds;
         self.history.observe(view, &self.theta, |at, _| speeds.least(at));
-        let held: u32 = view.jobs().filter(|job| job.state.counts()).map(|job| job.gpus()).sum();
-        let mut capacity = view.total_free() + held;
-        let jobs = view.active().max(1) as u32;
-        let per_node = view.cluster().gpus_per_node().max(1);
-        let pressure = (f64::from(jobs) * f64::from(per_node) / f64::from(capacity.max(1))).ln();
-        let exponent = self.theta.exponent(pressure);
-        let round = Round { fair: capacity.div_ceil(jobs).max(1), per_node, pressure, exponent };
-        self.knapsack.clear();
-        self.sizes.clear();
-        self.starts.clear();
-        let mut goals: Vec<(JobView<'_>, u32)> = Vec::with_capacity(view.active());
-        for (at, job) in view.jobs().enumerate() {
-            self.items.clear();
-            if let Phase::Starting { .. } = job.state.phase {
-                // It has paid for what it is about to get.
-                capacity -= job.gpus();
-                goals.push((job, job.gpus()));
-            } else {
-                self.value(view, at, &job, &round);
-                goals.push((job, 0));
-            }
-            self.starts.push(self.sizes.len());
-            self.sizes.extend(self.items.iter().map(|item| item.weight));
-            self.knapsack.group(self.items.iter().copied());
-        }
-        let chosen = self.knapsack.solve(capacity).iter().zip(&self.starts);
-        for ((_, gpus), (item, start)) in goals.iter_mut().zip(chosen) {
-            *gpus = item.map_or(*gpus, |item| self.sizes[start + item as usize]);
-        }
+        self.wake = None;
+        self.goals.clear();
+        self.goals.extend(view.jobs().map(|job| Goal { job: job.id(), gpus: job.gpus(), kind: job.kind() }));
+        let kinds = view.cluster().types.len().max(1);
         let mut plan = Plan::keep();
-        resize(view, &mut self.free, &goals, &mut plan);
+        if kinds > 1 {
+            self.choose_kinds(view, kinds);
+        }
+        for kind in 0..kinds as u16 {
+            self.divide(view, kind, &mut plan);
+        }
         plan
+    }
+
+    fn wake_at(&self) -> Option<SimTime> {
+        self.wake
     }
 
     fn batching(&self) -> Batching {
