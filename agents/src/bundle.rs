@@ -19,7 +19,7 @@ use crate::learned::fused::{Fused, Scratch};
 use crate::learned::linear::Linear;
 use crate::learned::normaliser::Normaliser;
 use crate::learned::policy::{Decoder, LearnedPolicy};
-use crate::learned::utility::{PARAMETERS, Theta, UtilityPolicy};
+use crate::learned::utility::{Experience, PARAMETERS, Theta, Utility, UtilityPolicy};
 use crate::learned::weights::{MlpConfig, NetConfig, SetConfig, Weights};
 
 /// Version of the format this build writes and reads.
@@ -50,7 +50,7 @@ pub enum Model {
     /// A linear priority function.
     Linear(Linear),
     /// Utilities that a knapsack goes by. It plays no rounds of the gym.
-    Utility(Theta),
+    Utility(Utility),
 }
 
 /// What a policy was trained on and how it is to be used.
@@ -100,7 +100,10 @@ enum Kind {
     Set(SetConfig),
     Mlp(MlpConfig),
     Linear,
-    Utility,
+    Utility {
+        /// Models that there is experience of, with the number of quantiles.
+        experience: BTreeMap<String, usize>,
+    },
 }
 
 /// The part of the manifest that every version has.
@@ -260,10 +263,16 @@ impl PolicyBundle {
         let model = match manifest.kind {
             Kind::Set(config) => net(NetConfig::Set(config))?,
             Kind::Mlp(config) => net(NetConfig::Mlp(config))?,
-            Kind::Utility => {
+            Kind::Utility { experience } => {
                 let theta: Vec<f64> = archive.tensor("theta", &[PARAMETERS])?.into_iter().map(f64::from).collect();
                 let reason = "a parameter is not finite".to_owned();
-                Model::Utility(Theta::new(&theta).ok_or(ArchiveError::BadHeader { reason })?)
+                let theta = Theta::new(&theta).ok_or(ArchiveError::BadHeader { reason })?;
+                let quantiles = |(model, count): (String, usize)| {
+                    let works = archive.tensor(&format!("experience.{model}"), &[count])?;
+                    Ok((model, works))
+                };
+                let models = experience.into_iter().map(quantiles).collect::<Result<Vec<_>, ArchiveError>>()?;
+                Model::Utility(Utility { theta, experience: Experience::stored(models) })
             }
             Kind::Linear => {
                 let mut weights = archive.tensor("verbs.weight", &[layout.verbs, layout.slot_features])?;
@@ -287,7 +296,7 @@ impl PolicyBundle {
         let layout = *self.layout();
         let mut tensors: Vec<Entry<'_>> = Vec::new();
         let theta: Vec<f32> = match &self.model {
-            Model::Utility(theta) => theta.values().iter().map(|&value| value as f32).collect(),
+            Model::Utility(utility) => utility.theta.values().iter().map(|&value| value as f32).collect(),
             _ => Vec::new(),
         };
         let kind = match &self.model {
@@ -308,9 +317,14 @@ impl PolicyBundle {
                 tensors.push(("wait.bias".into(), vec![1], wait));
                 Kind::Linear
             }
-            Model::Utility(_) => {
+            Model::Utility(utility) => {
                 tensors.push(("theta".into(), vec![theta.len()], &theta));
-                Kind::Utility
+                let mut experience = BTreeMap::new();
+                for (model, works) in utility.experience.models() {
+                    tensors.push((format!("experience.{model}"), vec![works.len()], works));
+                    experience.insert(model.to_owned(), works.len());
+                }
+                Kind::Utility { experience }
             }
         };
         let parts = self.normaliser.as_ref().map(Normaliser::parts);
@@ -351,9 +365,9 @@ impl PolicyBundle {
     pub fn policy(&self) -> Result<Box<dyn Policy>, serde_json::Error> {
         Ok(match &self.model {
             Model::Net(_) | Model::Linear(_) => Box::new(LearnedPolicy::new(self)?),
-            Model::Utility(theta) => {
+            Model::Utility(utility) => {
                 let decoder = Decoder::deserialize(&self.card.decoder)?;
-                Box::new(UtilityPolicy::new(theta.clone(), decoder.batching, decoder.information))
+                Box::new(UtilityPolicy::new(utility, decoder.batching, decoder.information))
             }
         })
     }

@@ -6,7 +6,7 @@ mod support;
 use goodput_agents::bundle::{Card, Model, PolicyBundle};
 use goodput_agents::learned::policy::Decoder;
 use goodput_agents::learned::utility::features::FEATURES;
-use goodput_agents::learned::utility::{PARAMETERS, Theta, UtilityPolicy};
+use goodput_agents::learned::utility::{Experience, PARAMETERS, Theta, Utility, UtilityPolicy};
 use goodput_env::cluster::Cluster;
 use goodput_env::job::{Elasticity, JobSpec, Workload};
 use goodput_env::model::SwitchCost;
@@ -17,7 +17,7 @@ use proptest::prelude::*;
 use support::{fixed, random_workload, run};
 
 fn policy(theta: Theta) -> UtilityPolicy {
-    UtilityPolicy::new(theta, Batching::Agent, Information::Profiled)
+    UtilityPolicy::new(&Utility { theta, experience: Experience::default() }, Batching::Agent, Information::Profiled)
 }
 
 fn options(batching: Batching) -> SimOptions {
@@ -107,7 +107,9 @@ fn a_bundle_keeps_the_numbers_and_refuses_another_schema() {
     let decoder = Decoder { batching: Batching::Agent, information: Information::Profiled };
     let card =
         Card { schema_hash: Theta::schema_hash(), decoder: serde_json::to_value(decoder).unwrap(), ..Card::default() };
-    let bundle = PolicyBundle { model: Model::Utility(Theta::new(&values).unwrap()), normaliser: None, card };
+    let experience = Experience::of([("a model/with marks", 3.0), ("a model/with marks", 5.0), ("another", 7.0)]);
+    let utility = Utility { theta: Theta::new(&values).unwrap(), experience };
+    let bundle = PolicyBundle { model: Model::Utility(utility), normaliser: None, card };
     let folder = std::env::temp_dir().join(format!("goodput-utility-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     let path = folder.join("policy.bundle");

@@ -210,6 +210,8 @@ pub struct EvolutionAgent {
     pub tail: f64,
     /// Generations between evaluations of the centre on validation seeds.
     pub validate_every: u64,
+    /// Whether the policy brings along what jobs of training episodes did, by model.
+    pub experience: bool,
 }
 
 impl Default for EvolutionAgent {
@@ -222,6 +224,7 @@ impl Default for EvolutionAgent {
             step: 0.6,
             tail: 0.1,
             validate_every: 5,
+            experience: true,
         }
     }
 }

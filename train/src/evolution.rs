@@ -9,8 +9,9 @@ use std::sync::atomic::Ordering;
 
 use goodput_agents::bundle::{Model, PolicyBundle, Provenance};
 use goodput_agents::learned::cma::Cma;
-use goodput_agents::learned::utility::Theta;
+use goodput_agents::learned::utility::{Experience, Theta, Utility};
 use goodput_env::gym::EnvError;
+use goodput_env::job::{WHOLE, Work};
 use goodput_env::policy::Policy;
 use goodput_env::sim::{Outcome, Scenario, Simulator};
 use goodput_eval::setup::Setup;
@@ -26,6 +27,8 @@ use crate::validate::{Validation, bundle, mean_jct_secs, published};
 use crate::{Hooks, Progress, Trained};
 
 const STATE: &str = "checkpoints/evolution.json";
+/// Training episodes whose jobs make the experience that a policy brings along.
+const EXPERIENCE: u64 = 32;
 
 /// Everything the search needs to continue.
 #[derive(Serialize, Deserialize)]
@@ -53,13 +56,17 @@ pub fn train(
     let config_sha256 = dir.config_sha256()?;
     let validation = Validation::without_heuristics(experiment)?;
     let mut state = start(experiment, agent, dir, &config_sha256)?;
+    let experience = match agent.experience {
+        true => past(&episodes(&setups, experiment.seed, 0, EXPERIENCE)),
+        false => Experience::default(),
+    };
     let make = |values: &[f64], steps: u64| -> PolicyBundle {
         // What is stored is what is tried.
         let stored: Vec<f64> = values.iter().map(|&value| f64::from(value as f32)).collect();
         let theta = Theta::new(&stored).unwrap_or_else(Theta::sia);
         let provenance =
             Provenance { argv: hooks.argv.clone(), seed: experiment.seed, steps, config_sha256: config_sha256.clone() };
-        bundle(Model::Utility(theta), &setups[0], provenance)
+        bundle(Model::Utility(Utility { theta, experience: experience.clone() }), &setups[0], provenance)
     };
     let of_teacher = match state.teacher_jct_secs {
         Some(secs) => secs,
@@ -105,6 +112,21 @@ pub fn train(
     }
     let best = state.best.map_or_else(|| state.search.mean().to_vec(), |(_, values)| values);
     Ok(Trained::Complete(Box::new(make(&best, agent.generations * per_generation))))
+}
+
+/// What is known of the jobs of these episodes when they are over: the models they trained and the work they did.
+fn past(episodes: &[Arc<Scenario>]) -> Experience {
+    let jobs = episodes.iter().flat_map(|scenario| {
+        let workload = &scenario.workload;
+        workload.jobs.iter().filter_map(|job| match job.work {
+            Work::Application { index, work_milli } => {
+                let app = &workload.applications[usize::from(index)];
+                Some((app.name.as_str(), app.total_work() * f64::from(work_milli) / f64::from(WHOLE)))
+            }
+            Work::Fixed { .. } | Work::Steps { .. } => None,
+        })
+    });
+    Experience::of(jobs)
 }
 
 /// One setup for each load.

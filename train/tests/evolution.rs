@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use goodput_agents::bundle::{Model, PolicyBundle};
-use goodput_agents::learned::utility::Theta;
+use goodput_agents::learned::utility::{Experience, Theta, Utility};
 use goodput_eval::run::Comparison;
 use goodput_train::config::{AgentConfig, Experiment, HELD_OUT, VALIDATION, training_seed};
 use goodput_train::gate::judge;
@@ -62,8 +62,9 @@ fn stopping_and_resuming_changes_nothing() {
     assert!(matches!(run(&parts, Some(1)), Trained::Stopped));
     let resumed = bundle(run(&parts, None));
     assert_eq!(whole.to_bytes(), resumed.to_bytes());
-    let Model::Utility(theta) = &whole.model else { panic!("{}", whole.kind()) };
-    assert_ne!(theta, &Theta::sia(), "it has moved");
+    let Model::Utility(utility) = &whole.model else { panic!("{}", whole.kind()) };
+    assert_ne!(utility.theta, Theta::sia(), "it has moved");
+    assert!(utility.experience.models().any(|(model, _)| model == "cifar10"));
 
     // What was trained runs on the held-out seeds of every load.
     let scenarios = experiment().held_out(2).unwrap();
@@ -90,7 +91,8 @@ fn what_is_worse_than_its_teacher_does_not_pass() {
     // Nobody is ever given a second accelerator.
     let mut values = Theta::sia().values().to_vec();
     values[Theta::names().position(|name| name == "log_horizon").unwrap()] = -20.0;
-    let bad = PolicyBundle { model: Model::Utility(Theta::new(&values).unwrap()), ..good };
+    let utility = Utility { theta: Theta::new(&values).unwrap(), experience: Experience::default() };
+    let bad = PolicyBundle { model: Model::Utility(utility), ..good };
     let verdict = judge(&experiment(), &bad).unwrap().unwrap();
     assert!(!verdict.passes(), "{verdict:?}");
     assert_eq!(verdict.teacher, "pollux-fast");

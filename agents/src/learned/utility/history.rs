@@ -1,17 +1,18 @@
-//! What a job may have left, from what can be seen: the work that completed jobs of the same model did in this run, and how far jobs have come.
+//! What a job may have left, from what can be seen: the work that completed jobs of the same model did, and how far jobs have come.
 //!
 //! A job that has done `d` is one of those that do more than `d`: of the completed ones only those count that did, and what they did beyond
 //! `d` is what this one may have left (mean residual life). Jobs that are still running are further along than some completed ones; leaving
 //! them out would make every model look shorter than it is, so those beyond `d` count with what their own progress promises. Where there are
 //! few, the job's own progress decides: it may go on in proportion to what it did (the Pareto law of process lifetimes; Harchol-Balter and Downey,
-//! SIGMETRICS 1996). Only observations of this run enter, no catalogue.
+//! SIGMETRICS 1996). Only what was seen enters, in this run and in the experience a policy brings along; no
+//! catalogue.
 
 use std::collections::BTreeMap;
 
 use goodput_env::job::JobId;
 use goodput_env::view::{ClusterView, JobView};
 
-use super::Theta;
+use super::{Experience, Theta};
 
 /// Work that was seen, by model.
 #[derive(Clone, Debug, Default)]
@@ -52,6 +53,14 @@ pub struct Left {
 }
 
 impl History {
+    /// With what was seen in earlier runs.
+    pub fn after(experience: &Experience) -> Self {
+        let model =
+            |works: &[f32]| Model { totals: works.iter().copied().map(f64::from).collect(), ..Model::default() };
+        let models = experience.models().map(|(name, works)| (name.to_owned(), model(works))).collect();
+        Self { models, seen: Vec::new() }
+    }
+
     /// Takes note of who is gone and how far the others have come. `rate` is a job's speed on its smallest size, where it is known.
     pub fn observe(
         &mut self,

@@ -12,15 +12,17 @@
 //! woken when one is over, instead of at the next round: a job is at its size minutes earlier.
 //!
 //! **What is not known.** Policies are not told how long a job will run. What it has left is estimated from the work that completed jobs of the
-//! same model did in this run and from how far the job itself has come ([`history`]), with learned weights of the two.
+//! same model did, in this run and where the policy was trained ([`Experience`]), and from how far the job itself has come ([`history`]), with learned weights of the two.
 //!
 //! Some two dozen numbers, found by [`super::cma`].
 
+mod experience;
 pub mod features;
 pub mod history;
 mod policy;
 mod speeds;
 mod theta;
 
-pub use policy::UtilityPolicy;
+pub use experience::Experience;
+pub use policy::{Utility, UtilityPolicy};
 pub use theta::{PARAMETERS, Theta};

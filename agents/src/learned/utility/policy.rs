@@ -9,12 +9,22 @@ use goodput_env::sim::Phase;
 use goodput_env::time::SimTime;
 use goodput_env::view::{Batching, ClusterView, Information, JobView};
 
+use super::experience::Experience;
 use super::features::{Facts, weight};
 use super::history::History;
 use super::speeds::Speeds;
 use super::theta::Theta;
 use crate::heuristic::sia::placing::{Nodes, Wanted};
 use crate::knapsack::{Hull, Item};
+
+/// What was learned.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Utility {
+    /// The numbers.
+    pub theta: Theta,
+    /// What was seen of jobs meanwhile.
+    pub experience: Experience,
+}
 
 /// Learned utilities at work.
 #[derive(Clone, Debug)]
@@ -36,14 +46,14 @@ pub struct UtilityPolicy {
 }
 
 impl UtilityPolicy {
-    /// With these parameters, as trained under this batching and information level.
-    pub fn new(theta: Theta, batching: Batching, information: Information) -> Self {
+    /// As trained under this batching and information level.
+    pub fn new(utility: &Utility, batching: Batching, information: Information) -> Self {
         Self {
-            theta,
+            theta: utility.theta.clone(),
             batching,
             information,
             speeds: Speeds::default(),
-            history: History::default(),
+            history: History::after(&utility.experience),
             knapsack: Hull::default(),
             goals: Vec::new(),
             wake: None,
