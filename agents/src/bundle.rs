@@ -10,7 +10,7 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use goodput_env::gym::Layout;
+use goodput_env::gym::{ExpectedPeak, Layout};
 use goodput_env::policy::Policy;
 use serde::{Deserialize, Serialize};
 
@@ -358,13 +358,13 @@ impl PolicyBundle {
         moved
     }
 
-    /// The policy behind the interface that all schedulers have.
+    /// The policy behind the interface that all schedulers have; it is told of the load of services what `expected` says.
     ///
     /// # Errors
     /// What is wrong with the bundle's decoder options.
-    pub fn policy(&self) -> Result<Box<dyn Policy>, serde_json::Error> {
+    pub fn policy(&self, expected: ExpectedPeak) -> Result<Box<dyn Policy>, serde_json::Error> {
         Ok(match &self.model {
-            Model::Net(_) | Model::Linear(_) => Box::new(LearnedPolicy::new(self)?),
+            Model::Net(_) | Model::Linear(_) => Box::new(LearnedPolicy::new(self)?.with_expected_peak(expected)),
             Model::Utility(utility) => {
                 let decoder = Decoder::deserialize(&self.card.decoder)?;
                 Box::new(UtilityPolicy::new(utility, decoder.batching, decoder.information))

@@ -23,3 +23,4 @@ pub mod placement;
 pub mod quotas;
 pub mod resilience;
 pub mod serving;
+pub mod waiting;

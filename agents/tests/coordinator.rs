@@ -8,14 +8,15 @@ use std::sync::Arc;
 
 use goodput_agents::coordinator::{Claim, Coordinator, Federation, Transfer, allot};
 use goodput_agents::heuristic::by_name;
-use goodput_agents::loaning::Variant;
-use goodput_agents::serving::{Ahead, Now, Outlook};
+use goodput_agents::loaning::{Sharing, Variant};
+use goodput_agents::serving::{Ahead, Foresight, Now, Outlook};
 use goodput_env::cluster::{Cluster, Pool};
 use goodput_env::job::Workload;
 use goodput_env::service::{RateSeries, Service, ServingPoint, ServingProfile, Slo};
 use goodput_env::sim::{Outcome, Rounds, Scenario, SimOptions};
 use goodput_env::time::SimTime;
 use goodput_env::view::{Batching, Information};
+use goodput_forecast::Model;
 use proptest::prelude::*;
 use support::fixed;
 
@@ -149,7 +150,8 @@ fn scenario(phase: f64, swing: f64, jobs: u32) -> Arc<Scenario> {
 }
 
 fn federation(scenarios: &[Arc<Scenario>], outlook: Option<fn() -> Box<dyn Outlook>>, variant: Variant) -> Federation {
-    let member = |scenario: &Arc<Scenario>| (scenario.clone(), variant.around(by_name("aryl", 0).unwrap()));
+    let member =
+        |scenario: &Arc<Scenario>| (scenario.clone(), variant.around(by_name("aryl", 0).unwrap(), &Sharing::default()));
     let coordinator =
         outlook.map(|outlook| Coordinator::new(scenarios.iter().map(|_| outlook()).collect(), SimTime::from_secs(600)));
     Federation::new(scenarios.iter().map(member).collect(), &[8, 8], coordinator)
@@ -160,7 +162,7 @@ fn reactive() -> Box<dyn Outlook> {
 }
 
 fn forecast() -> Box<dyn Outlook> {
-    Box::new(Ahead::seasonal_naive(0.9))
+    Box::new(Ahead::new(Foresight::by(Model::Day)))
 }
 
 fn mean_jct(outcomes: &[Outcome]) -> f64 {

@@ -12,14 +12,19 @@ use goodput_agents::heuristic::deepboot::requests::RequestScheduler;
 use goodput_agents::placement::{Free, Packer};
 use goodput_env::application::{Application, EpochTable, GradientTable};
 use goodput_env::cluster::{Cluster, Pool};
+use goodput_env::guard::Guard;
 use goodput_env::job::{Elasticity, JobRequest, JobSpec, Work, Workload};
 use goodput_env::model::{BatchLimits, SwitchCost, ThroughputParams};
 use goodput_env::placement::Placement;
 use goodput_env::plan::Plan;
+use goodput_env::policy::Policy;
 use goodput_env::request::{InferenceRequest, ServedModel, Target};
+use goodput_env::seed::{Stream, rng};
 use goodput_env::sim::{InstanceState, Outcome, Rounds, Scenario, Served, SimOptions, Simulator, Status};
 use goodput_env::time::SimTime;
-use goodput_env::view::{Batching, ClusterView, Information};
+use goodput_env::view::{Afterwards, Batching, ClusterView, Information};
+use rand::RngExt;
+use rand_chacha::ChaCha8Rng;
 use support::oracle;
 
 /// An application that gains less with every accelerator.
@@ -318,6 +323,61 @@ fn requests_are_answered_at_home() {
     let outcome = run(&scenario, "fifo+ats-i");
     assert!(outcome.requests.iter().all(|request| request.finish.is_some()));
     assert!(outcome.jobs.iter().all(|job| job.finish.is_some() && job.restarts == 0), "nothing is taken from it");
+}
+
+/// Lends and calls back at random, gives training what that leaves to FIFO, and answers requests after both.
+struct Lender {
+    random: ChaCha8Rng,
+    training: Box<dyn Policy>,
+    requests: RequestScheduler,
+    after: Afterwards,
+    guard: Guard,
+}
+
+impl Policy for Lender {
+    fn decide(&mut self, view: &ClusterView<'_>) -> Plan {
+        let mut plan = Plan::keep();
+        for node in 0..view.cluster().nodes.len() as u32 {
+            let before = plan.clone();
+            match self.random.random_range(0..6) {
+                0 => plan.lend(node),
+                1 => plan.reclaim(node, view.now + secs(self.random.random_range(0..90))),
+                _ => {}
+            }
+            if self.guard.check(view, &plan).is_err() {
+                plan = before;
+            }
+        }
+        plan.changes = self.training.decide(&view.for_training(&plan, &mut self.after)).changes;
+        self.requests.place(view, &mut plan);
+        plan
+    }
+}
+
+/// The guard refuses requests on servers that are called back, and loans of servers at work: ATS-I proposes neither, warm instances included.
+#[test]
+fn requests_avoid_servers_that_come_and_go() {
+    let mut cluster = Cluster { types: Vec::new(), nodes: Vec::new() };
+    cluster.add_to(Pool::Training, "gpu", 1, 4);
+    cluster.add_to(Pool::Inference, "gpu", 4, 4);
+    cluster.add_to(Pool::Shared, "gpu", 1, 4);
+    let jobs = (0..12).map(|at| elastic("a", 60 * at, 3)).collect();
+    let plain = scenario(jobs, busy_requests(), 1);
+    let scenario = Arc::new(Scenario::new(Arc::new(cluster), plain.workload.clone(), plain.options.clone(), 0));
+    let (mut lent, mut back) = (0, 0);
+    for seed in 0..20 {
+        let mut policy = Lender {
+            random: rng(seed, Stream::Policy),
+            training: heuristic::by_name("fifo", 1).unwrap(),
+            requests: RequestScheduler::default(),
+            after: Afterwards::default(),
+            guard: Guard::default(),
+        };
+        let outcome = Simulator::new(scenario.clone()).run(&mut policy).unwrap();
+        assert!(outcome.requests.iter().all(|request| request.finish.is_some()));
+        (lent, back) = (lent + outcome.loans.lent, back + outcome.loans.returned);
+    }
+    assert!(lent > 100 && back > 100, "{lent} lent, {back} came back");
 }
 
 /// One accelerator, no rounds: the job that waits gets it when the instance's protection is over.

@@ -10,7 +10,7 @@ use goodput_agents::heuristic::pollux::Pollux;
 use goodput_agents::heuristic::pollux::genetic::GeneticConfig;
 use goodput_agents::heuristic::{by_name, names};
 use goodput_agents::loaning::{Body, Composite, Orchestrator, Party, Terms, lendable};
-use goodput_agents::serving::{Ahead, Autoscaler, Now, Outlook, Scaling, Told};
+use goodput_agents::serving::{Ahead, Autoscaler, Foresight, Now, Outlook, Scaling, Told};
 use goodput_env::cluster::{Cluster, Pool};
 use goodput_env::job::Workload;
 use goodput_env::policy::Policy;
@@ -19,6 +19,7 @@ use goodput_env::service::{RateSeries, Service, ServingPoint, ServingProfile, Sl
 use goodput_env::sim::{Outcome, Release, Rounds, Scenario, SimOptions, Simulator, Status};
 use goodput_env::time::SimTime;
 use goodput_env::view::{Batching, ClusterView, Information};
+use goodput_forecast::Model;
 use support::{fixed, random_workload};
 
 fn secs(secs: i64) -> SimTime {
@@ -170,7 +171,7 @@ fn loaning_helps_training_and_returns_in_time() {
     let outlooks: [(&str, Option<Box<dyn Outlook>>); 4] = [
         ("none", None),
         ("reactive", Some(Box::new(Now))),
-        ("forecast", Some(Box::new(Ahead::seasonal_naive(0.9)))),
+        ("forecast", Some(Box::new(Ahead::new(Foresight::by(Model::Day))))),
         ("oracle", Some(Box::new(Told))),
     ];
     let runs: Vec<(&str, Outcome)> = outlooks

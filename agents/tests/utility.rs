@@ -116,7 +116,7 @@ fn a_bundle_keeps_the_numbers_and_refuses_another_schema() {
     bundle.save(&path).unwrap();
     assert_eq!(PolicyBundle::load(&path, "of the gym").unwrap(), bundle);
     assert_eq!(bundle.kind(), "utility");
-    let read = bundle.policy().unwrap();
+    let read = bundle.policy(goodput_env::gym::ExpectedPeak::default()).unwrap();
     assert_eq!((read.batching(), read.information()), (Batching::Agent, Information::Profiled));
     let mut other = bundle.clone();
     other.card.schema_hash = "older".into();

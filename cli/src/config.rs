@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use goodput_eval::federation::{Federation, FederationConfig};
+use goodput_eval::forecasting::ForecastConfig;
 use goodput_eval::setup::SetupError;
 use goodput_train::config::Experiment;
 use toml_edit::{DocumentMut, Item, Key, Table, Value};
@@ -14,7 +15,11 @@ const HELP: &str = "`goodput config schema` describes every key; `goodput config
 
 /// Reads an experiment and applies `--set KEY=VALUE`.
 pub fn read(path: &Path, sets: &[String]) -> Result<Experiment, Fault> {
-    let help = if is_federation(path) { "with [[clusters]] it is a federation: `goodput federate FILE`" } else { HELP };
+    let help = match path {
+        path if is_federation(path) => "with [[clusters]] it is a federation: `goodput federate FILE`",
+        path if is_forecast(path) => "with [series] it is a study of forecasters: `goodput forecast backtest FILE`",
+        _ => HELP,
+    };
     let (experiment, name, text) = parse_with_text::<Experiment>(path, sets, help)?;
     experiment.setup().map_err(|error| BadValue::from(error).at_key(&name, &text))?;
     Ok(experiment)
@@ -27,15 +32,27 @@ pub fn read_federation(path: &Path, sets: &[String]) -> Result<(FederationConfig
     Ok((config, federation))
 }
 
-/// Whether a file is of a federation: only those have clusters, and what cannot be read is not.
-pub fn is_federation(path: &Path) -> bool {
-    let document = fs::read_to_string(path).ok().and_then(|text| toml_edit::Document::parse(text).ok());
-    document.is_some_and(|document| document.as_table().contains_key("clusters"))
+/// Reads a study of forecasters, applies `--set KEY=VALUE`, and checks its values.
+pub fn read_forecast(path: &Path, sets: &[String]) -> Result<ForecastConfig, Fault> {
+    let help = "`configs/forecast` has examples; configs/schema/forecast.schema.json describes every key";
+    let (config, name, text) = parse_with_text::<ForecastConfig>(path, sets, help)?;
+    config.check().map_err(|error| BadValue::from(error).at_key(&name, &text))?;
+    Ok(config)
 }
 
-/// Reads a file of any kind and applies `--set KEY=VALUE`.
-pub fn parse<T: serde::de::DeserializeOwned>(path: &Path, sets: &[String], help: &str) -> Result<T, Fault> {
-    parse_with_text(path, sets, help).map(|(config, _, _)| config)
+/// Whether a file is of a federation: only those have clusters, and what cannot be read is not.
+pub fn is_federation(path: &Path) -> bool {
+    has_table(path, "clusters")
+}
+
+/// Whether a file is a study of forecasters: only those have a series.
+pub fn is_forecast(path: &Path) -> bool {
+    has_table(path, "series")
+}
+
+fn has_table(path: &Path, key: &str) -> bool {
+    let document = fs::read_to_string(path).ok().and_then(|text| toml_edit::Document::parse(text).ok());
+    document.is_some_and(|document| document.as_table().contains_key(key))
 }
 
 fn parse_with_text<T: serde::de::DeserializeOwned>(

@@ -204,7 +204,7 @@ fn no_driver() {
 fn the_committed_schemas_are_what_the_program_prints() {
     let dir = tempfile::tempdir().unwrap();
     run(dir.path(), &["config", "schema", "--write", "."]);
-    for name in ["experiment.schema.json", "federation.schema.json"] {
+    for name in ["experiment.schema.json", "federation.schema.json", "forecast.schema.json"] {
         let printed = fs::read_to_string(dir.path().join(name)).unwrap();
         let committed = Path::new(env!("CARGO_MANIFEST_DIR")).join("../configs/schema").join(name);
         assert!(printed == fs::read_to_string(committed).unwrap(), "{name}: run `cargo xtask schema`");

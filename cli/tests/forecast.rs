@@ -72,5 +72,16 @@ fn mistakes_are_named() {
     assert!(code == 2 && said.contains("forecast fit"), "{said}");
     let (code, _, said) =
         run(dir.path(), &["forecast", "backtest", "study.toml", "--set", "backtest.initial_share=1.0"]);
+    assert!(code == 2 && said.contains("study.toml:") && said.contains("below 1"), "{said}");
+    let (code, _, said) =
+        run(dir.path(), &["forecast", "backtest", "study.toml", "--set", "backtest.initial_share=0.999"]);
     assert!(code == 2 && said.contains("too short"), "{said}");
+    fs::write(dir.path().join("bad.csv"), "t_s,rate\n0,1\n600,lots\n1200,3\n").unwrap();
+    let (code, _, said) = run(
+        dir.path(),
+        &["forecast", "backtest", "study.toml", "--set", "series.path=bad.csv", "--set", "series.column=rate"],
+    );
+    assert!(code == 2 && said.contains("bad.csv:3") && said.contains("lots"), "{said}");
+    let (code, _, said) = run(dir.path(), &["config", "check", "study.toml"]);
+    assert!(code == 0 && said.contains("ok"), "{said}");
 }

@@ -11,7 +11,7 @@ use crate::cluster::{Cluster, NodeId};
 use crate::job::{JobId, JobRequest, Work};
 use crate::model::{BatchLimits, GoodputModel};
 use crate::request::{InferenceRequest, RequestId};
-use crate::sim::{Best, InstanceTable, JobState, JobTable, Loans, Scenario, ServiceState};
+use crate::sim::{Best, InstanceTable, JobState, JobTable, Loans, Scenario, ServiceState, Shapes};
 use crate::tenant::{QuotaTree, Tenants};
 use crate::time::SimTime;
 
@@ -200,8 +200,8 @@ impl<'a> ClusterView<'a> {
 
     /// Active jobs in ascending order of (submission, id).
     pub fn jobs(&self) -> impl ExactSizeIterator<Item = JobView<'a>> + DoubleEndedIterator + use<'a> {
-        let view = *self;
-        view.ids.iter().map(move |&id| JobView { state: view.table.state(id), view })
+        let (table, known) = (self.table, self.known());
+        self.ids.iter().map(move |&id| JobView { state: table.state(id), known })
     }
 
     /// One active job.
@@ -211,7 +211,12 @@ impl<'a> ClusterView<'a> {
         if self.ids.len() != self.table.active().len() {
             self.ids.binary_search(&id).ok()?;
         }
-        Some(JobView { state, view: *self })
+        Some(JobView { state, known: self.known() })
+    }
+
+    /// Which jobs of the workload are alike to a queue.
+    pub fn shapes(&self) -> &'a Shapes {
+        self.scenario.shapes()
     }
 
     /// Work per second of two jobs on the same accelerators of type `kind`, as many as each of them asked for; `None` where they were not
@@ -237,12 +242,27 @@ impl<'a> ClusterView<'a> {
     }
 }
 
+/// What a job or a service in view has to know of the moment; views of them are made in great numbers, so it is little.
+#[derive(Clone, Copy)]
+pub(crate) struct Known<'a> {
+    now: SimTime,
+    information: Information,
+    batching: Batching,
+    scenario: &'a Scenario,
+}
+
+impl<'a> ClusterView<'a> {
+    pub(crate) fn known(&self) -> Known<'a> {
+        Known { now: self.now, information: self.information, batching: self.batching, scenario: self.scenario }
+    }
+}
+
 /// An active job as a policy may see it.
 #[derive(Clone, Copy)]
 pub struct JobView<'a> {
     /// What can be observed.
     pub state: &'a JobState,
-    view: ClusterView<'a>,
+    known: Known<'a>,
 }
 
 impl<'a> JobView<'a> {
@@ -253,27 +273,27 @@ impl<'a> JobView<'a> {
 
     /// What was asked for.
     pub fn request(&self) -> &'a JobRequest {
-        &self.view.scenario.workload.jobs[self.state.id.index()].request
+        &self.known.scenario.workload.jobs[self.state.id.index()].request
     }
 
     /// The application it trains; its name, limits and published constants are no secret.
     pub fn application(&self) -> Option<&'a Application> {
-        self.view.scenario.workload.application(self.state.id).map(|application| &**application)
+        self.known.scenario.workload.application(self.state.id).map(|application| &**application)
     }
 
     /// The name of the model it trains, as submitted; `""` where the trace does not tell.
     pub fn model_name(&self) -> &'a str {
-        self.view.scenario.workload.model_name(self.state.id)
+        self.known.scenario.workload.model_name(self.state.id)
     }
 
     /// The accelerator type it holds, else the first of the cluster: what a policy that is blind to types goes by.
     pub fn kind(&self) -> u16 {
-        self.view.scenario.kind_of(&self.state.placement)
+        self.known.scenario.kind_of(&self.state.placement)
     }
 
     /// Whether anything is known of its speed on accelerator type `kind`; where not, it cannot be placed there.
     pub fn runs_on(&self, kind: u16) -> bool {
-        let scenario = self.view.scenario;
+        let scenario = self.known.scenario;
         scenario.speeds.runs_on(scenario.workload.jobs[self.state.id.index()].work, kind)
     }
 
@@ -284,17 +304,17 @@ impl<'a> JobView<'a> {
 
     /// Time since submission.
     pub fn age(&self) -> SimTime {
-        self.view.now - self.request().submit
+        self.known.now - self.request().submit
     }
 
     /// Accelerator time held so far, GPU-milliseconds, restarts included.
     pub fn attained_gpu_millis(&self) -> i64 {
-        self.state.attained_gpu_millis(self.view.now)
+        self.state.attained_gpu_millis(self.known.now)
     }
 
     /// Wall time during which accelerators were held.
     pub fn executed(&self) -> SimTime {
-        self.state.executed(self.view.now)
+        self.state.executed(self.known.now)
     }
 
     /// Times it failed by itself; it has been tried again as often.
@@ -311,8 +331,8 @@ impl<'a> JobView<'a> {
     /// doubling: twice the most replicas profiled so far (Pollux, PolluxAgent).
     pub fn max_gpus(&self) -> u32 {
         let request = self.request();
-        let max = request.max_gpus().min(self.view.scenario.speeds.most_of_one_type().max(request.gpus));
-        match (self.view.batching, self.application()) {
+        let max = request.max_gpus().min(self.known.scenario.speeds.most_of_one_type().max(request.gpus));
+        match (self.known.batching, self.application()) {
             (Batching::Requested, Some(app)) if self.request().gpus != max => {
                 let batch = self.requested_batch(app);
                 max.min(app.max_replicas).min((batch / app.limits.min_local).max(1))
@@ -333,7 +353,7 @@ impl<'a> JobView<'a> {
     /// Remaining work in the job's unit (scale-invariant iterations, steps, or seconds at the requested size), exact or with
     /// the stated error; `None` where it is unknown.
     pub fn remaining_work(&self) -> Option<f64> {
-        match self.view.information {
+        match self.known.information {
             Information::Profiled => None,
             Information::Estimate { .. } => Some(self.true_remaining() * self.state.estimate_factor),
             Information::Oracle => Some(self.true_remaining()),
@@ -341,7 +361,7 @@ impl<'a> JobView<'a> {
     }
 
     fn true_remaining(&self) -> f64 {
-        (self.view.scenario.total_work(self.state.id) - self.state.done(self.view.now)).max(0.0)
+        (self.known.scenario.total_work(self.state.id) - self.state.done(self.known.now)).max(0.0)
     }
 
     /// Work per second on `gpus` accelerators of type [`Self::kind`] packed on as few nodes as possible, with the batch size
@@ -355,21 +375,21 @@ impl<'a> JobView<'a> {
         if gpus == 0 {
             return None;
         }
-        match self.view.scenario.workload.jobs[self.state.id.index()].work {
+        match self.known.scenario.workload.jobs[self.state.id.index()].work {
             Work::Fixed { .. } => self.request().linear_rate(gpus),
             Work::Steps { class, .. } if gpus == self.request().gpus => {
-                self.view.scenario.speeds.steps_per_sec(class, kind)
+                self.known.scenario.speeds.steps_per_sec(class, kind)
             }
             Work::Steps { .. } => None,
-            Work::Application { index, .. } => match self.view.batching {
-                Batching::Agent if self.view.information == Information::Profiled => {
-                    let nodes = gpus.div_ceil(self.view.scenario.speeds.gpus_per_node(kind));
-                    let limits = self.view.scenario.speeds.pace(index, kind)?.limits;
+            Work::Application { index, .. } => match self.known.batching {
+                Batching::Agent if self.known.information == Information::Profiled => {
+                    let nodes = gpus.div_ceil(self.known.scenario.speeds.gpus_per_node(kind));
+                    let limits = self.known.scenario.speeds.pace(index, kind)?.limits;
                     let model = self.state.profile.model(kind, limits)?;
                     Some(model.best(nodes, gpus)?.goodput / f64::from(model.limits.init))
                 }
                 Batching::Agent | Batching::Catalog => {
-                    self.view.scenario.speeds.best(index, kind, self.state.epoch, gpus).map(|best| best.rate)
+                    self.known.scenario.speeds.best(index, kind, self.state.epoch, gpus).map(|best| best.rate)
                 }
                 Batching::Requested => {
                     let (app, batch) = self.requested_split(kind, gpus)?;
@@ -382,9 +402,9 @@ impl<'a> JobView<'a> {
 
     /// [`Self::rate`] by size, with what does not depend on the size looked up once.
     pub fn rates(&self) -> Rates<'a> {
-        match self.view.scenario.workload.jobs[self.state.id.index()].work {
-            Work::Application { index, .. } if self.view.batching == Batching::Catalog => {
-                let row = self.view.scenario.speeds.row(index, self.kind(), self.state.epoch);
+        match self.known.scenario.workload.jobs[self.state.id.index()].work {
+            Work::Application { index, .. } if self.known.batching == Batching::Catalog => {
+                let row = self.known.scenario.speeds.row(index, self.kind(), self.state.epoch);
                 row.map_or(Rates::Job(*self), Rates::Row)
             }
             _ => Rates::Job(*self),
@@ -398,8 +418,8 @@ impl<'a> JobView<'a> {
     }
 
     fn pace(&self, kind: u16) -> Option<&'a Pace> {
-        match self.view.scenario.workload.jobs[self.state.id.index()].work {
-            Work::Application { index, .. } => self.view.scenario.speeds.pace(index, kind),
+        match self.known.scenario.workload.jobs[self.state.id.index()].work {
+            Work::Application { index, .. } => self.known.scenario.speeds.pace(index, kind),
             _ => None,
         }
     }
@@ -424,7 +444,7 @@ impl<'a> JobView<'a> {
     /// batch is profiled before it is submitted.
     pub fn fixed_throughput(&self, kind: u16, gpus: u32, batch: u32) -> Option<f64> {
         let pace = self.pace(kind)?;
-        let shape = packed_shape(gpus, self.view.scenario.speeds.gpus_per_node(kind));
+        let shape = packed_shape(gpus, self.known.scenario.speeds.gpus_per_node(kind));
         let split = pace.limits_on(&shape).split(batch, gpus);
         let step = pace.step_time(&shape, split.atomic).ok()?;
         let iteration = step.step_secs + f64::from(split.accumulation) * (step.step_secs - step.sync_secs);
@@ -433,13 +453,13 @@ impl<'a> JobView<'a> {
 
     /// Seconds a change of its accelerators stops the job for, as measured at its checkpoints.
     pub fn restart_secs(&self) -> f64 {
-        let name = self.view.scenario.workload.application_name(self.state.id);
-        self.view.scenario.options.switch_cost.cost_millis(name, 1, 1, true) as f64 / 1e3
+        let name = self.known.scenario.workload.application_name(self.state.id);
+        self.known.scenario.options.switch_cost.cost_millis(name, 1, 1, true) as f64 / 1e3
     }
 
     fn packed_step(&self, index: u16, kind: u16, gpus: u32, atomic: u32) -> Option<crate::model::StepTime> {
-        let shape = packed_shape(gpus, self.view.scenario.speeds.gpus_per_node(kind));
-        self.view.scenario.speeds.pace(index, kind)?.step_time(&shape, atomic).ok()
+        let shape = packed_shape(gpus, self.known.scenario.speeds.gpus_per_node(kind));
+        self.known.scenario.speeds.pace(index, kind)?.step_time(&shape, atomic).ok()
     }
 
     /// Seconds until completion on `gpus` packed accelerators from now on; `None` where unknown.
@@ -450,7 +470,7 @@ impl<'a> JobView<'a> {
     /// Seconds one iteration takes on `gpus` packed accelerators. With adapted batch sizes the iteration is the
     /// scale-invariant one.
     pub fn iteration_secs(&self, gpus: u32) -> Option<f64> {
-        match (self.view.batching, self.view.scenario.workload.jobs[self.state.id.index()].work) {
+        match (self.known.batching, self.known.scenario.workload.jobs[self.state.id.index()].work) {
             (Batching::Requested, Work::Application { index, .. }) => {
                 let (_, batch) = self.requested_split(self.kind(), gpus)?;
                 let step = self.packed_step(index, self.kind(), gpus, batch.atomic)?;
@@ -463,7 +483,7 @@ impl<'a> JobView<'a> {
     /// [`Self::iteration_secs`] on one accelerator if it accumulates at least once, as one that has to measure gradient noise
     /// does even where the batch would fit without.
     pub fn accumulating_iteration_secs(&self) -> Option<f64> {
-        match (self.view.batching, self.view.scenario.workload.jobs[self.state.id.index()].work) {
+        match (self.known.batching, self.known.scenario.workload.jobs[self.state.id.index()].work) {
             (Batching::Requested, Work::Application { index, .. }) => {
                 let app = self.application()?;
                 let batch = self.requested_batch(app);
@@ -479,12 +499,12 @@ impl<'a> JobView<'a> {
     /// Iterations left, in the unit of [`Self::iteration_secs`]; `None` where remaining work is unknown.
     pub fn remaining_iterations(&self) -> Option<f64> {
         let work = self.remaining_work()?;
-        let app = match (self.view.batching, self.application()) {
+        let app = match (self.known.batching, self.application()) {
             (Batching::Requested, Some(app)) => app,
             _ => return Some(work),
         };
         let batch = f64::from(self.requested_batch(app));
-        match (&app.iterations, self.view.information) {
+        match (&app.iterations, self.known.information) {
             (Some(table), Information::Oracle) => Some(table.remaining(batch, self.state.epoch)),
             _ => {
                 let gain = app.gradients.at(batch, self.state.epoch).gain(batch / f64::from(app.limits.init));
@@ -502,16 +522,16 @@ impl<'a> JobView<'a> {
     /// The same on accelerator type `kind`.
     pub fn goodput_model_on(&self, kind: u16) -> Option<GoodputModel> {
         let app = self.application()?;
-        let Work::Application { index, .. } = self.view.scenario.workload.jobs[self.state.id.index()].work else {
+        let Work::Application { index, .. } = self.known.scenario.workload.jobs[self.state.id.index()].work else {
             return None;
         };
-        match self.view.batching {
+        match self.known.batching {
             Batching::Agent => self.state.profile.model(kind, self.limits_on(kind)?),
-            _ if self.view.information == Information::Profiled => {
+            _ if self.known.information == Information::Profiled => {
                 self.state.profile.model(kind, self.limits_on(kind)?)
             }
             _ => {
-                let pace = self.view.scenario.speeds.pace(index, kind)?;
+                let pace = self.known.scenario.speeds.pace(index, kind)?;
                 let stats = app.gradients.at(f64::from(app.limits.init), self.state.epoch);
                 Some(GoodputModel { params: pace.params, stats, limits: pace.limits })
             }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use goodput_env::cluster::{Cluster, Pool};
 use goodput_env::gym::{
     Action, ClusterEnv, Encoder, EnvOptions, Environment, ExpectedPeak, Layout, LoanVerb, Observation, ResetOptions,
-    Round, ScaleVerb, ScenarioSource, check,
+    Reward, RewardTerm, Round, ScaleVerb, ScenarioSource, check,
 };
 use goodput_env::job::Workload;
 use goodput_env::model::{Checkpointing, FaultModel};
@@ -100,6 +100,35 @@ fn what_the_mask_allows_the_guard_lets_pass() {
     }
     assert!(loans.iter().chain(&scales).all(|&count| count > 20), "loans {loans:?}, replicas {scales:?}");
     assert!(violated > 0, "random scaling breaks objectives");
+}
+
+/// The term of late requests adds up to what the run counts, step by step and not only where a service changes.
+#[test]
+fn late_requests_are_rewarded_when_they_are_late() {
+    let terms = vec![RewardTerm::SloViolations { weight: 1.0 }];
+    let options = EnvOptions { reward: Reward { terms, ..Reward::default() }, ..options() };
+    let mut env = ClusterEnv::new(source(true), options);
+    let mut observation = Observation::zeros(&env.layout());
+    env.reset(Some(3), &ResetOptions::default(), observation.as_mut()).unwrap();
+    let mut random = rng(3, Stream::Exploration);
+    let late = |env: &ClusterEnv| -> u64 {
+        let outcome = env.simulator().unwrap().clone().outcome();
+        outcome.services.iter().map(|service| service.violated).sum()
+    };
+    // Before the first decision nobody could do anything.
+    let (before, mut total) = (late(&env), 0.0);
+    loop {
+        let actions = env.layout().actions();
+        let allowed: Vec<usize> = (0..actions).filter(|&action| observation.mask[action] == 1).collect();
+        let step = env.step(allowed[random.random_range(0..allowed.len())], observation.as_mut()).unwrap();
+        total += step.reward;
+        let since = late(&env) - before;
+        assert!((total + since as f64 / 1e9).abs() < 1e-6, "{total} and {since} at {}", env.simulator().unwrap().now());
+        if step.terminated || step.truncated {
+            break;
+        }
+    }
+    assert!(total < -1.0, "random scaling is late often: {total}");
 }
 
 #[test]

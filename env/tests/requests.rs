@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use goodput_env::cluster::Cluster;
+use goodput_env::cluster::{Cluster, Pool};
 use goodput_env::guard::{Guard, Violation};
 use goodput_env::job::{Elasticity, JobId, JobRequest, JobSpec, Work, Workload};
 use goodput_env::model::fault::{Cause, Scripted};
@@ -192,6 +192,69 @@ fn the_guard_refuses_bad_assignments_and_changes_nothing() {
     let mut mixed = Plan { assign: vec![to(1, Target::Node(1))], ..Plan::keep() };
     mixed.set(JobId(0), Placement::on(1, 1));
     assert!(simulator.apply(&mixed).is_err(), "the job does not exist");
+}
+
+/// One node for training, two servers for inference, of two accelerators each: where a request may be answered, and when a server may be lent.
+#[test]
+fn requests_stay_off_servers_that_are_called_back_or_elsewhere_and_lent_ones_are_whole() {
+    let mut cluster = Cluster { types: Vec::new(), nodes: Vec::new() };
+    cluster.add_to(Pool::Training, "gpu", 1, 2);
+    cluster.add_to(Pool::Inference, "gpu", 2, 2);
+    let requests =
+        vec![request(0, 0, 10), request(0, 1, 10), request(0, 100, 10), request(0, 200, 10), request(0, 300, 10)];
+    let jobs = vec![fixed_job(0, 1, 1000)];
+    let workload = Workload { requests, served: served(&["m"]), ..Workload::new(Vec::new(), jobs) };
+    let options = SimOptions { rounds: Rounds { period: None, on_churn: true }, ..SimOptions::standard() };
+    let mut run = Simulator::new(Arc::new(Scenario::new(Arc::new(cluster), Arc::new(workload), options, 1)));
+    let to = |request, target| Assign { request: RequestId(request), target };
+    let plan = |assign: Option<Assign>, loans: &dyn Fn(&mut Plan)| {
+        let mut plan = Plan { assign: assign.into_iter().collect(), ..Plan::keep() };
+        loans(&mut plan);
+        plan
+    };
+    let refused = |run: &Simulator, plan: &Plan, says: &str| {
+        let violations = Guard::default().check(&run.view(), plan).unwrap_err();
+        assert!(violations.iter().any(|one| one.to_string().contains(says)), "{says}: {violations:?}");
+    };
+    let next = |run: &mut Simulator, request: u32| {
+        while !run.view().waiting_requests().contains(&RequestId(request)) {
+            assert_eq!(run.run_until_decision().unwrap(), Status::Decision);
+        }
+    };
+
+    next(&mut run, 0);
+    refused(&run, &plan(Some(to(0, Target::Node(0))), &|_| {}), "the node is for training");
+    refused(&run, &plan(Some(to(0, Target::Node(1))), &|plan| plan.lend(1)), "lent by the same plan");
+    run.apply(&plan(Some(to(0, Target::Node(1))), &|_| {})).unwrap();
+    // The first request is being answered on node 1, so node 1 stays. Node 2 goes, with a job on one half.
+    next(&mut run, 1);
+    refused(&run, &plan(None, &|plan| plan.lend(1)), "a request is being answered on it");
+    let lend = |plan: &mut Plan| {
+        plan.lend(2);
+        plan.set(JobId(0), Placement::on(2, 1));
+    };
+    run.apply(&plan(None, &lend)).unwrap();
+    run.apply(&plan(Some(to(1, Target::Node(2))), &|_| {})).expect("the other half may answer");
+    // Both instances are warm by now.
+    next(&mut run, 2);
+    let on =
+        |run: &Simulator, node: u32| run.view().instances().iter().find(|(_, one)| one.node == node).map(|(id, _)| id);
+    let warm = on(&run, 2).unwrap();
+    let call = |plan: &mut Plan| plan.reclaim(2, secs(250));
+    refused(&run, &plan(Some(to(2, Target::Instance(warm))), &call), "called back");
+    run.apply(&plan(None, &call)).unwrap();
+    refused(&run, &plan(Some(to(2, Target::Instance(warm))), &|_| {}), "called back");
+    refused(&run, &plan(Some(to(2, Target::Node(2))), &|_| {}), "called back");
+    // Node 1 goes to another cluster and leaves its instance behind.
+    next(&mut run, 3);
+    assert!(on(&run, 1).is_some() && run.hand_over(1));
+    assert_eq!(on(&run, 1), None);
+    refused(&run, &plan(Some(to(2, Target::Node(1))), &|_| {}), "belongs to another cluster");
+    assert!(run.take_over(1));
+    // Node 2 is home since its deadline.
+    next(&mut run, 4);
+    let both = Plan { assign: vec![to(2, Target::Node(1)), to(3, Target::Node(2))], ..Plan::keep() };
+    run.apply(&both).unwrap();
 }
 
 #[test]

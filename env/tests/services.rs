@@ -16,6 +16,7 @@ use goodput_env::plan::Plan;
 use goodput_env::service::{RateSeries, Service, ServiceId, ServingPoint, ServingProfile, Slo};
 use goodput_env::sim::{Loan, Rounds, Scenario, SimError, SimOptions, Simulator, Status};
 use goodput_env::time::SimTime;
+use goodput_env::view::Afterwards;
 use support::fixed;
 
 const WEB: ServiceId = ServiceId(0);
@@ -126,6 +127,38 @@ fn pools_keep_training_and_services_apart() {
     assert!(run.view().lent(2) && !run.view().may_serve(2));
     let found = refused(&mut run, &plan(|plan| plan.scale(WEB, 2, 1)));
     assert!(matches!(found[0], Violation::Service { node: 2, .. }));
+}
+
+/// Nobody answers one request a second, and nothing happens to the service itself for ten minutes.
+#[test]
+fn violations_are_counted_up_to_the_present() {
+    let mut run = simulator(vec![fixed("a", 0, 4, 1000), fixed("b", 100, 4, 1000)], vec![service(&[1.0; 10])]);
+    for (at, late) in [(0, 0), (100, 100)] {
+        assert_eq!(run.run_until_decision().unwrap(), Status::Decision);
+        assert_eq!((run.now(), run.violated_micros()), (secs(at), 1_000_000 * late));
+        assert_eq!(run.violated_micros(), run.clone().outcome().services[0].violated, "as if it ended here");
+    }
+}
+
+/// The buffers of one policy in two runs with as many nodes, but other types, sizes and pools.
+#[test]
+fn training_sees_the_machines_of_its_own_run() {
+    let mut after = Afterwards::default();
+    for (kind, gpus, training) in [("gpu", 4, 2), ("t4", 2, 1), ("gpu", 8, 3), ("gpu", 4, 2)] {
+        let mut machines = Cluster { types: Vec::new(), nodes: Vec::new() };
+        machines.add_to(Pool::Training, kind, training, gpus);
+        machines.add_to(Pool::Inference, "gpu", 4 - training, gpus);
+        let workload = Workload::new(Vec::new(), vec![fixed("a", 0, 1, 10)]);
+        let scenario = Scenario::new(Arc::new(machines.clone()), Arc::new(workload), SimOptions::standard(), 0);
+        let mut run = Simulator::new(Arc::new(scenario));
+        run.run_until_decision().unwrap();
+        let view = run.view();
+        let seen = view.for_training(&Plan::keep(), &mut after);
+        // Servers of the inference pool are there, without accelerators.
+        machines.nodes[training as usize..].iter_mut().for_each(|node| node.gpus = 0);
+        assert_eq!(*seen.cluster(), machines);
+        assert_eq!(seen.total_free(), training * gpus);
+    }
 }
 
 #[test]

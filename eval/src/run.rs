@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use goodput_agents::loaning::complete;
+use goodput_agents::loaning::{Sharing, complete};
 use goodput_env::policy::Policy;
 use goodput_env::sim::{Outcome, Scenario, SimError, Simulator};
 use goodput_env::view::{Batching, Information};
@@ -88,6 +88,8 @@ pub struct Comparison {
     pub reference: Option<String>,
     /// How intervals are made.
     pub statistics: Statistics,
+    /// How policies that decide about training only share the cluster with services.
+    pub sharing: Arc<Sharing>,
 }
 
 /// Why a comparison cannot be made.
@@ -204,7 +206,7 @@ impl Evaluation {
 impl Comparison {
     /// A comparison against the first policy, with default statistics.
     pub fn new(policies: Vec<PolicyEntry>, scenarios: Vec<NamedScenario>) -> Self {
-        Self { policies, scenarios, reference: None, statistics: Statistics::default() }
+        Self { policies, scenarios, reference: None, statistics: Statistics::default(), sharing: Arc::default() }
     }
 
     /// Runs everything on rayon's current thread pool. `progress` is told how many runs are done and how many there are.
@@ -235,7 +237,7 @@ impl Comparison {
     fn run_one(&self, policy: usize, scenario: usize, workloads: &[String]) -> Result<Run, RunError> {
         let (entry, named) = (&self.policies[policy], &self.scenarios[scenario]);
         let inputs = entry.scenario(&named.scenario, scenario == 0);
-        let mut instance = complete((entry.make)(named.seed), &inputs);
+        let mut instance = complete((entry.make)(named.seed), &inputs, &self.sharing);
         let (needs, given) = (instance.needs(), inputs.options.information);
         if !given.allows(needs) {
             let (policy, workload) = (entry.name.clone(), named.name.clone());

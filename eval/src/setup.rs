@@ -4,12 +4,14 @@
 
 mod faults;
 mod instances;
+mod loaning;
 mod services;
 mod tenants;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use goodput_agents::loaning::Sharing;
 use goodput_datasets::synth::{Generator, SynthConfig, SynthError};
 use goodput_datasets::{Catalog, DataError, read_workload};
 use goodput_env::cluster::{Cluster, Pool};
@@ -25,6 +27,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 pub use instances::InstancesConfig;
+pub use loaning::{ForecasterConfig, LoaningConfig};
 pub use services::{LoadConfig, LoadFile, LoadUnit, ServiceConfig, SloConfig};
 pub use tenants::{Burst, CohortConfig, QuotaChangeConfig, QuotaConfig, TenantConfig};
 
@@ -191,6 +194,7 @@ pub struct Setup {
     source: Source,
     tenants: Vec<TenantConfig>,
     services: services::Services,
+    sharing: Arc<Sharing>,
     tie_break: TieBreak,
 }
 
@@ -231,7 +235,8 @@ impl Setup {
         let empty = Arc::new(Workload::new(applications, Vec::new()));
         let template = Scenario::new(cluster, empty, options, 0);
         let tenants = Vec::new();
-        Ok(Self { template, source, tenants, services: Default::default(), tie_break: environment.tie_break })
+        let (services, sharing) = Default::default();
+        Ok(Self { template, source, tenants, services, sharing, tie_break: environment.tie_break })
     }
 
     /// With declared tenants, those of the workload in their order.
@@ -281,6 +286,20 @@ impl Setup {
     pub fn with_services(mut self, services: &[ServiceConfig]) -> Result<Self, SetupError> {
         self.services = services::Services::new(services, &self.template.cluster)?;
         Ok(self)
+    }
+
+    /// The same with its services sharing the cluster by these settings.
+    ///
+    /// # Errors
+    /// [`SetupError`] naming the key or the file.
+    pub fn with_sharing(mut self, loaning: &LoaningConfig, forecaster: &ForecasterConfig) -> Result<Self, SetupError> {
+        self.sharing = Arc::new(loaning::sharing(loaning, forecaster, &self.services.of_seed(0))?);
+        Ok(self)
+    }
+
+    /// How its services share the cluster.
+    pub fn sharing(&self) -> &Arc<Sharing> {
+        &self.sharing
     }
 
     /// The scenario of `seed`.

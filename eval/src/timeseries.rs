@@ -26,36 +26,44 @@ pub struct Moment {
     pub running: i64,
     /// Inference instances that are protected.
     pub protected: i64,
+    /// Free accelerators on nodes that are too full for the widest waiting job.
+    pub fragmented: i64,
 }
 
 /// The course of a run that logged its allocations, in order of time, one entry a moment.
 pub fn moments(outcome: &Outcome) -> Vec<Moment> {
-    let mut changes: Vec<(SimTime, [i64; 6])> = Vec::new();
+    let mut changes: Vec<(SimTime, [i64; 7])> = Vec::new();
     for job in outcome.jobs.iter().filter(|job| job.submit <= outcome.end) {
-        changes.push((job.submit, [1, 0, 0, 0, 0, 0]));
-        changes.extend(job.left().map(|left| (left, [-1, 0, 0, 0, 0, 0])));
+        changes.push((job.submit, [1, 0, 0, 0, 0, 0, 0]));
+        changes.extend(job.left().map(|left| (left, [-1, 0, 0, 0, 0, 0, 0])));
     }
     let mut held = vec![0_i64; outcome.jobs.len()];
     for change in &outcome.allocations {
         let gpus = i64::from(change.gpus);
         let before = std::mem::replace(&mut held[change.job.index()], gpus);
-        changes.push((change.at, [0, i64::from(gpus > 0) - i64::from(before > 0), gpus - before, 0, 0, 0]));
+        changes.push((change.at, [0, i64::from(gpus > 0) - i64::from(before > 0), gpus - before, 0, 0, 0, 0]));
     }
     let mut served: BTreeMap<NodeId, i64> = BTreeMap::new();
     for change in &outcome.serving {
         let gpus = i64::from(change.gpus);
         let before = served.insert(change.node, gpus).unwrap_or(0);
-        changes.push((change.at, [0, 0, 0, gpus - before, 0, 0]));
+        changes.push((change.at, [0, 0, 0, gpus - before, 0, 0, 0]));
     }
     let mut before = [0; 2];
     for usage in &outcome.instance_usage {
         let now = [i64::from(usage.running), i64::from(usage.protected)];
-        changes.push((usage.at, [0, 0, 0, 0, now[0] - before[0], now[1] - before[1]]));
+        changes.push((usage.at, [0, 0, 0, 0, now[0] - before[0], now[1] - before[1], 0]));
         before = now;
+    }
+    let mut before = 0;
+    for change in &outcome.fragments {
+        let gpus = i64::from(change.gpus);
+        changes.push((change.at, [0, 0, 0, 0, 0, 0, gpus - before]));
+        before = gpus;
     }
     changes.sort_by_key(|&(at, _)| at);
     let (mut course, mut now): (Vec<Moment>, Moment) = (Vec::new(), Moment::default());
-    for (at, [jobs, allocated, gpus, serving, running, protected]) in changes {
+    for (at, [jobs, allocated, gpus, serving, running, protected, fragmented]) in changes {
         now = Moment {
             at,
             jobs: now.jobs + jobs,
@@ -64,6 +72,7 @@ pub fn moments(outcome: &Outcome) -> Vec<Moment> {
             serving: now.serving + serving,
             running: now.running + running,
             protected: now.protected + protected,
+            fragmented: now.fragmented + fragmented,
         };
         match course.last_mut().filter(|last| last.at == at) {
             Some(last) => *last = now,
@@ -97,6 +106,7 @@ pub fn timeseries_table(evaluation: &Evaluation) -> Table {
         Column::new("gpus_serving", whole(&|moment| moment.serving)),
         Column::new("instances_running", whole(&|moment| moment.running)),
         Column::new("instances_protected", whole(&|moment| moment.protected)),
+        Column::new("gpus_fragmented", whole(&|moment| moment.fragmented)),
     ])
 }
 

@@ -69,6 +69,8 @@ fn main() {
             line(method, &SERIES.iter().map(cell).collect::<Vec<_>>(), &base, column == 10);
         }
     }
+    calibration(&splits, &ours[0].1);
+    significance(&splits, &ours[0].1, &naive);
     println!(
         "\n### Cost, processor time\n\n| series | model | fit s | refresh s | update us | predict ms |\n|---|---|---|---|---|---|"
     );
@@ -76,16 +78,120 @@ fn main() {
         costs(split);
     }
     println!(
-        "\n### Lending, policy fixed in advance\n\n| series | lease | lent | violated | oracle |\n|---|---|---|---|---|"
+        "\n### Lending, policy fixed in advance\n\n| series | lease | lent | violated | best so far: lent | violated | oracle |\n|---|---|---|---|---|---|---|"
     );
     for split in &splits[..4] {
         for hours in [1, 6] {
             let of = |lender: Lender| lend(split, lender, hours);
-            let (ours, oracle) = (of(Lender::DEFAULT), of(Lender::Oracle));
             let percent = |share: f64| format!("{:.1} %", share * 100.0);
-            let (lent, violated) = (percent(ours.lent), percent(ours.violated));
-            println!("| {} | {hours} h | {lent} | {violated} | {} |", split.name, percent(oracle.lent));
+            let cells = |lender| {
+                let score = of(lender);
+                format!("{} | {}", percent(score.lent), percent(score.violated))
+            };
+            let (ours, chosen) = (cells(Lender::DEFAULT), cells(Lender::Chosen { target: 0.01 }));
+            println!("| {} | {hours} h | {ours} | {chosen} | {} |", split.name, percent(of(Lender::Oracle).lent));
         }
+    }
+}
+
+/// The default's quantiles against those of the same points without calibration: normal around the point with the errors' own standard deviation, and the plain pool.
+fn calibration(splits: &[Split], ours: &[Vec<Issue>]) {
+    println!(
+        "\n### Calibration of 0.9, 24 h\n\n| series | coverage: ours | normal | pool | loss: ours | normal | pool | CRPS: ours | normal | pool |\n|---|---|---|---|---|---|---|---|---|---|"
+    );
+    for (split, issues) in splits.iter().zip(ours) {
+        let of = |issues: &[Issue]| score(split, issues, split.horizon);
+        let scores = [of(issues), of(&normal(split, issues)), of(&conformal(split, issues))];
+        let cells = |figure: fn(&Score) -> f64| {
+            scores.iter().map(figure).map(|x| format!("{x:.4}")).collect::<Vec<_>>().join(" | ")
+        };
+        println!(
+            "| {} | {} | {} | {} |",
+            split.name,
+            cells(|s| s.levels[2].2),
+            cells(|s| s.levels[2].1),
+            cells(|s| s.crps)
+        );
+    }
+}
+
+/// Normal quantiles around the point: the standard deviation of errors of the calibration days at the same step, as a fit that is never calibrated has it.
+fn normal(split: &Split, issues: &[Issue]) -> Vec<Issue> {
+    let mut squares = vec![(0.0, 0.0); split.horizon];
+    for issue in issues.iter().filter(|issue| issue.origin < split.test_start) {
+        for (step, (sum, count)) in squares.iter_mut().enumerate() {
+            let target = issue.origin + step;
+            if target < split.test_start && split.observed[target] {
+                *sum += (split.y[target] - issue.point[step]).powi(2);
+                *count += 1.0;
+            }
+        }
+    }
+    // Far steps of late origins have not come before the test: the nearest step with errors.
+    let mut sd = 0.0;
+    let spread: Vec<f64> = squares
+        .iter()
+        .map(|&(sum, count)| {
+            if count > 0.0 {
+                sd = f64::sqrt(sum / count);
+            }
+            sd
+        })
+        .collect();
+    let z: Vec<f64> = protocol::levels().into_iter().map(normal_quantile).collect();
+    let row = |point: f64, sd: f64| z.iter().map(|z| (point + z * sd).max(0.0)).collect();
+    issues
+        .iter()
+        .map(|issue| Issue {
+            quantiles: Some(issue.point.iter().zip(&spread).map(|(&p, &sd)| row(p, sd)).collect()),
+            ..issue.clone()
+        })
+        .collect()
+}
+
+/// The standard normal quantile, by bisection of an integral by Simpson's rule.
+fn normal_quantile(level: f64) -> f64 {
+    let density = |x: f64| (-0.5 * x * x).exp() / std::f64::consts::TAU.sqrt();
+    let cumulative = |z: f64| {
+        let h = z / 200.0;
+        0.5 + (0..200)
+            .map(|i| f64::from(i) * h)
+            .map(|x| h / 6.0 * (density(x) + 4.0 * density(x + 0.5 * h) + density(x + h)))
+            .sum::<f64>()
+    };
+    let (mut low, mut high) = (-6.0, 6.0);
+    for _ in 0..60 {
+        let middle = 0.5 * (low + high);
+        if cumulative(middle) < level { low = middle } else { high = middle }
+    }
+    low
+}
+
+/// Relative differences of the default's absolute error to other points we have, origin by origin, with intervals by blocks of a day.
+fn significance(splits: &[Split], ours: &[Vec<Issue>], naive: &[Vec<Issue>]) {
+    println!(
+        "\n### Mean absolute error relative to the daily seasonal naive, 95 % intervals\n\n| series | 24 h | interval | 1 h | interval |\n|---|---|---|---|---|"
+    );
+    for ((split, ours), naive) in splits.iter().zip(ours).zip(naive) {
+        let cells = [split.hours(24), split.hours(1)].map(|steps| {
+            let errors = |issue: &Issue| {
+                (0..steps)
+                    .filter(|step| split.observed[issue.origin + step])
+                    .map(|step| (split.y[issue.origin + step] - issue.point[step]).abs())
+                    .sum::<f64>()
+            };
+            let tested = |issues: &[Issue]| {
+                issues.iter().filter(|issue| issue.origin >= split.test_start).map(errors).collect::<Vec<f64>>()
+            };
+            let (ours, naive) = (tested(ours), tested(naive));
+            let base = naive.iter().sum::<f64>() / naive.len() as f64;
+            let differences: Vec<f64> = ours.iter().zip(&naive).map(|(a, b)| (a - b) / base).collect();
+            let mean = differences.iter().sum::<f64>() / differences.len() as f64;
+            let (low, high) =
+                goodput_forecast::block_bootstrap(&differences, split.season / split.stride, 2_000, 0.95).unwrap();
+            format!("{:+.1} % | {:+.1} to {:+.1} %", 100.0 * mean, 100.0 * low, 100.0 * high)
+        });
+        println!("| {} | {} |", split.name, cells.join(" | "));
     }
 }
 

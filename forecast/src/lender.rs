@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::choice;
 use crate::lending::{Control, Fleet, Lease, Loan};
 use crate::{Adaptive, Fit, FitError, Predict, Series};
 
@@ -22,6 +23,11 @@ pub enum Lender {
         target: f64,
         /// How fast the margin follows violations.
         rate: f64,
+    },
+    /// Follows the best so far of many levels, scalings, margins and headrooms ([`choice`](crate::choice)).
+    Chosen {
+        /// Share of steps that may be violated.
+        target: f64,
     },
     /// Keeps what the last load needs (a day before, in a gap), and this share more: no forecast.
     Reactive {
@@ -48,6 +54,9 @@ impl Lender {
         lease: &Lease,
         first: usize,
     ) -> Result<Vec<Loan>, FitError> {
+        if let Lender::Chosen { target } = self {
+            return choice::run(target, model, series, fleet, lease, first);
+        }
         let load = series.values().to_vec();
         let filled = series.fill_gaps(model.day_steps);
         let after = lease.lead + lease.steps.max(1);
@@ -57,7 +66,7 @@ impl Lender {
         };
         let level = match self {
             Lender::Quantile { level } | Lender::Controlled { level, .. } => Some(level.clamp(1e-6, 1.0 - 1e-6)),
-            Lender::Reactive { .. } | Lender::Oracle => None,
+            Lender::Chosen { .. } | Lender::Reactive { .. } | Lender::Oracle => None,
         };
         let mut forecaster = match level {
             Some(_) => {

@@ -38,6 +38,7 @@ pub mod metrics;
 
 mod adaptive;
 mod backtest;
+mod choice;
 mod forecast;
 mod gaps;
 mod history;
@@ -52,8 +53,9 @@ mod scores;
 mod seasonal_naive;
 mod series;
 mod significance;
+mod snapshot;
 
-pub use adaptive::{Adaptive, FittedAdaptive};
+pub use adaptive::{Adaptive, Alarm, FittedAdaptive, Shift};
 pub use backtest::{Backtest, BacktestError, BacktestReport, OriginReport, Refit};
 pub use forecast::{Forecast, ForecastError, Horizon, check_levels};
 pub use lender::Lender;
@@ -64,3 +66,4 @@ pub use scores::{LevelScore, Scores};
 pub use seasonal_naive::{FittedSeasonalNaive, SeasonalNaive};
 pub use series::{Series, SeriesError};
 pub use significance::block_bootstrap;
+pub use snapshot::Snapshot;

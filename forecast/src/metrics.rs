@@ -40,6 +40,11 @@ pub fn smape_percent<'a>(actual: impl Into<ArrayView1<'a, f64>>, point: impl Int
     mean(measured(actual.into(), point.into()).map(|(y, f)| ratio(200.0 * (y - f).abs(), y.abs() + f.abs())))
 }
 
+/// Mean absolute percentage error: `mean 100 |y - f| / |y|`, in percent; infinite where a load of 0 was missed.
+pub fn mape_percent<'a>(actual: impl Into<ArrayView1<'a, f64>>, point: impl Into<ArrayView1<'a, f64>>) -> Option<f64> {
+    mean(measured(actual.into(), point.into()).map(|(y, f)| ratio(100.0 * (y - f).abs(), y)))
+}
+
 /// Mean absolute scaled error: `mean |y - f| / scale`, where `scale` is [`seasonal_naive_mae`] of the history before the forecast.
 ///
 /// Below 1 is better than repeating the last season was in the history. Hyndman and Koehler, "Another look at measures of forecast accuracy",
@@ -116,6 +121,8 @@ mod tests {
         assert_eq!(mae(&ACTUAL, &POINT), Some(5.0 / 3.0));
         assert_eq!(rmse(&ACTUAL, &POINT), Some((17.0_f64 / 3.0).sqrt()));
         assert_eq!(wape(&ACTUAL, &POINT), Some(5.0 / 12.0));
+        // 100 * 1/2 = 50, 0 and 100 * 4/6.
+        assert_eq!(mape_percent(&ACTUAL, &POINT), Some((50.0 + 400.0 / 6.0) / 3.0));
         // 200 * 1/5 = 40, 0 and 200 * 4/8 = 100.
         assert_eq!(smape_percent(&ACTUAL, &POINT), Some(140.0 / 3.0));
         assert_eq!(mase(&ACTUAL, &POINT, 2.0), Some(5.0 / 6.0));

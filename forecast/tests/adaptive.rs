@@ -1,7 +1,7 @@
 //! What holds of the default forecaster on any series: no panic, no crossing, no leak, and a snapshot goes on as if nothing had happened.
 #![expect(clippy::unwrap_used, reason = "the helpers of a test are tests too")]
 
-use goodput_forecast::{Adaptive, Fit, FittedAdaptive, Horizon, Model, Predict, Series};
+use goodput_forecast::{Adaptive, Backtest, Fit, FittedAdaptive, Horizon, Model, Predict, Refit, Series, Shift};
 use proptest::prelude::*;
 
 const LEVELS: [f64; 7] = [0.001, 0.1, 0.3, 0.5, 0.77, 0.9, 0.999];
@@ -120,6 +120,27 @@ proptest! {
     }
 
     #[test]
+    fn a_backtest_does_not_see_the_future(seed in 0..1000_u64, cut in 100..150_usize) {
+        let values = load(seed, 160);
+        let mut changed = values.clone();
+        for (index, value) in changed.iter_mut().enumerate().skip(cut) {
+            *value = 1e5 * noise(seed, index as u64);
+        }
+        let backtest = Backtest {
+            initial_steps: 90,
+            stride_steps: 5,
+            horizon: Horizon::steps(DAY),
+            refit: Refit::RefreshEvery(std::num::NonZeroUsize::MIN),
+            levels: LEVELS.to_vec(),
+            scale_season_steps: DAY,
+        };
+        let [before, after] = [values, changed].map(|values| backtest.run(&small(), &series(&values)).unwrap());
+        for (before, after) in before.origins.iter().zip(&after.origins).filter(|(origin, _)| origin.origin <= cut) {
+            prop_assert_eq!(&before.forecast, &after.forecast, "origin {}", before.origin);
+        }
+    }
+
+    #[test]
     fn a_snapshot_goes_on_to_the_same_bits(seed in 0..1000_u64) {
         let mut fitted = small().fit(&series(&load(seed, 150))).unwrap();
         let text = serde_json::to_string(&fitted).unwrap();
@@ -154,4 +175,16 @@ proptest! {
         }
         prop_assert_eq!(a, b);
     }
+}
+
+#[test]
+fn a_new_level_rings_the_alarm_and_a_quiet_load_does_not() {
+    let load = |level: f64, len: u64| (0..len).map(|i| level + 4.0 * noise(9, i)).collect::<Vec<f64>>();
+    let mut fitted = small().fit(&series(&load(50.0, 200))).unwrap();
+    fitted.update(&load(50.0, 100));
+    let before = fitted.alarm().rung();
+    fitted.update(&load(90.0, 12));
+    let (step, shift) = fitted.alarm().last().unwrap();
+    assert!(before <= 1 && fitted.alarm().rung() > before, "{before} alarms before");
+    assert!((300..312).contains(&step) && shift == Shift::Up, "{step} {shift:?}");
 }

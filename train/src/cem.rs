@@ -7,7 +7,7 @@ use goodput_agents::bundle::{Model, PolicyBundle, Provenance};
 use goodput_agents::learned::cem::Cem;
 use goodput_agents::learned::linear::Linear;
 use goodput_agents::learned::policy::LearnedPolicy;
-use goodput_env::gym::{EnvError, Layout};
+use goodput_env::gym::{EnvError, ExpectedPeak, Layout};
 use goodput_env::sim::Simulator;
 use goodput_eval::setup::Setup;
 use rayon::prelude::*;
@@ -44,7 +44,7 @@ pub fn train(
 ) -> Result<Trained, TrainError> {
     let setup = experiment.setup()?;
     let layout = experiment.environment.gym().layout();
-    let validation = Validation::new(experiment)?;
+    let validation = Validation::new(experiment, &setup)?;
     let config_sha256 = dir.config_sha256()?;
     let mut state = start(experiment, agent, dir, &config_sha256, &layout)?;
     let mut recorder = Recorder::new(dir, "progress", state.search.generation() * agent.episodes)?;
@@ -60,7 +60,7 @@ pub fn train(
         let candidates = state.search.ask();
         let bundles = candidates.iter().map(|weights| make(weights, 0)).collect::<Result<Vec<_>, _>>()?;
         let first = training_seed(experiment.seed, 0).wrapping_add(generation * agent.episodes);
-        let scores = score(&setup, &bundles, first, agent.episodes)?;
+        let scores = score(&setup, &bundles, first, agent.episodes, &experiment.expected_peak(&setup))?;
         let mean = scores.iter().sum::<f64>() / scores.len() as f64;
         state.search.tell(&scores);
         let center = state.search.mean().to_vec();
@@ -111,13 +111,20 @@ fn start(
 }
 
 /// Minus the mean completion time of each bundle over the same episodes.
-fn score(setup: &Setup, bundles: &[PolicyBundle], first: u64, episodes: u64) -> Result<Vec<f64>, TrainError> {
+fn score(
+    setup: &Setup,
+    bundles: &[PolicyBundle],
+    first: u64,
+    episodes: u64,
+    expected: &ExpectedPeak,
+) -> Result<Vec<f64>, TrainError> {
     let scenarios: Vec<_> =
         (0..episodes).into_par_iter().map(|episode| setup.scenario(first.wrapping_add(episode))).collect();
     let one = |bundle: &PolicyBundle| -> Result<f64, TrainError> {
         let mut total = 0.0;
         for scenario in &scenarios {
-            let mut policy = LearnedPolicy::new(bundle).map_err(|_| EnvError::NotReset)?;
+            let policy = LearnedPolicy::new(bundle).map_err(|_| EnvError::NotReset)?;
+            let mut policy = policy.with_expected_peak(expected.clone());
             let outcome = Simulator::new(scenario.clone()).run(&mut policy).map_err(EnvError::from)?;
             total += mean_jct_secs(&outcome);
         }

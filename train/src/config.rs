@@ -3,10 +3,12 @@
 use goodput_agents::learned::cem::CemConfig;
 use goodput_agents::learned::weights::NetConfig;
 use goodput_datasets::synth::SynthConfig;
+use goodput_env::gym::ExpectedPeak;
 use goodput_env::view::Information;
 use goodput_eval::run::{NamedScenario, PolicyEntry};
 use goodput_eval::setup::{
-    ClusterConfig, CohortConfig, EnvironmentConfig, ServiceConfig, Setup, SetupError, TenantConfig, WorkloadConfig,
+    ClusterConfig, CohortConfig, EnvironmentConfig, ForecasterConfig, LoaningConfig, ServiceConfig, Setup, SetupError,
+    TenantConfig, WorkloadConfig,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -39,6 +41,12 @@ pub struct Experiment {
     /// How the cluster behaves.
     #[serde(default)]
     pub environment: EnvironmentConfig,
+    /// On what terms services and training share it.
+    #[serde(default)]
+    pub loaning: LoaningConfig,
+    /// What looks ahead for services. Where it is absent, observations of learned policies go by yesterday and all else by all models.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forecaster: Option<ForecasterConfig>,
     /// What learns; only a comparison of heuristics does without.
     #[serde(default)]
     pub agent: Option<AgentConfig>,
@@ -324,7 +332,16 @@ impl Experiment {
         }
         Setup::new(&self.cluster, &self.workload, &self.environment)?
             .with_tenants(&self.tenants, &self.cohorts)?
-            .with_services(&self.services)
+            .with_services(&self.services)?
+            .with_sharing(&self.loaning, &self.forecaster.clone().unwrap_or_default())
+    }
+
+    /// What learned policies are told of the load to come, given the experiment's own setup.
+    pub fn expected_peak(&self, setup: &Setup) -> ExpectedPeak {
+        match self.forecaster {
+            Some(_) => setup.sharing().foresight.expected_peak(),
+            None => ExpectedPeak::default(),
+        }
     }
 
     /// The same experiment with `load` times as many jobs in the same time.
@@ -373,8 +390,8 @@ impl Experiment {
     ///
     /// # Errors
     /// [`TrainError`] where there is none of this name.
-    pub fn heuristic(&self, name: &str) -> Result<PolicyEntry, TrainError> {
-        let mut entry = heuristic_entry(name)?;
+    pub fn heuristic(&self, name: &str, setup: &Setup) -> Result<PolicyEntry, TrainError> {
+        let mut entry = heuristic_entry(name, setup.sharing())?;
         let needs = (entry.make)(0).needs();
         if let Some(sigma) = self.evaluate.estimates_sigma
             && !self.environment.information.allows(needs)

@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering;
 use goodput_agents::bundle::{Model, PolicyBundle, Provenance};
 use goodput_agents::learned::cma::Cma;
 use goodput_agents::learned::utility::{Experience, Theta, Utility};
-use goodput_env::gym::EnvError;
+use goodput_env::gym::{EnvError, ExpectedPeak};
 use goodput_env::job::{WHOLE, Work};
 use goodput_env::policy::Policy;
 use goodput_env::sim::{Outcome, Scenario, Simulator};
@@ -54,7 +54,7 @@ pub fn train(
     let setups = setups(experiment)?;
     let teacher = published(&agent.teacher)?;
     let config_sha256 = dir.config_sha256()?;
-    let validation = Validation::without_heuristics(experiment)?;
+    let validation = Validation::without_heuristics(experiment, &setups[0])?;
     let mut state = start(experiment, agent, dir, &config_sha256)?;
     let experience = match agent.experience {
         true => past(&episodes(&setups, experiment.seed, 0, EXPERIENCE)),
@@ -70,7 +70,7 @@ pub fn train(
     };
     let of_teacher = match state.teacher_jct_secs {
         Some(secs) => secs,
-        None => validation.score_of(experiment.heuristic(&agent.teacher)?)?,
+        None => validation.score_of(experiment.heuristic(&agent.teacher, &setups[0])?)?,
     };
     state.teacher_jct_secs = Some(of_teacher);
     let per_generation = agent.episodes * agent.population as u64;
@@ -179,7 +179,7 @@ fn costs(
     let pairs: Vec<(usize, usize)> =
         (0..candidates.len()).flat_map(|candidate| (0..episodes.len()).map(move |at| (candidate, at))).collect();
     let one = |&(candidate, at): &(usize, usize)| -> Result<f64, TrainError> {
-        let policy = candidates[candidate].policy().map_err(TrainError::Decoder)?;
+        let policy = candidates[candidate].policy(ExpectedPeak::default()).map_err(TrainError::Decoder)?;
         Ok(run(&episodes[at], policy)? - reference[at])
     };
     let all = pairs.par_iter().map(one).collect::<Result<Vec<f64>, _>>()?;

@@ -30,10 +30,11 @@ impl Verdict {
 /// [`TrainError`] where a run fails.
 pub fn judge(experiment: &Experiment, bundle: &PolicyBundle) -> Result<Option<Verdict>, TrainError> {
     let Some(teacher) = experiment.agent.as_ref().and_then(|agent| agent.teacher()) else { return Ok(None) };
-    let validation = Validation::without_heuristics(experiment)?;
+    let setup = experiment.setup()?;
+    let validation = Validation::without_heuristics(experiment, &setup)?;
     Ok(Some(Verdict {
         teacher: teacher.to_owned(),
-        teacher_jct_secs: validation.score_of(experiment.heuristic(teacher)?)?,
+        teacher_jct_secs: validation.score_of(experiment.heuristic(teacher, &setup)?)?,
         learned_jct_secs: validation.score(bundle)?,
     }))
 }

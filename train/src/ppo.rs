@@ -89,7 +89,7 @@ impl<'a> Run<'a> {
             std::sync::Arc::new(move |seed| setup.scenario(seed))
         };
         let options = experiment.environment.gym();
-        let env = ClusterEnv::new(source, options);
+        let env = ClusterEnv::new(source, options).with_expected_peak(experiment.expected_peak(setup));
         let mut rollout = Rollout::new(&env, agent.envs, agent.steps_per_env, experiment.seed)?;
         let threads = rayon::current_num_threads();
         let checkpoint = latest(dir, &config_sha256)?;
@@ -121,7 +121,7 @@ impl<'a> Run<'a> {
             }
         };
         Ok(Self {
-            validation: Validation::new(experiment)?,
+            validation: Validation::new(experiment, setup)?,
             experience: rollout.experience(),
             recorder: Recorder::new(dir, "progress", state.decisions)?,
             learner: learner.with_threads(threads),

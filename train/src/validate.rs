@@ -1,13 +1,16 @@
 //! How good a policy is on seeds it is not trained on, by the code that makes the final table.
 
-use goodput_agents::bundle::{Card, Model, PolicyBundle, Provenance};
+use std::sync::Arc;
+
+use goodput_agents::bundle::{Card, Model as Net, PolicyBundle, Provenance};
 use goodput_agents::heuristic;
 use goodput_agents::learned::policy::Decoder;
 use goodput_agents::learned::utility::Theta;
-use goodput_agents::loaning::Variant;
-use goodput_env::gym::schema_hash;
+use goodput_agents::loaning::{Sharing, Variant};
+use goodput_env::gym::{ExpectedPeak, schema_hash};
 use goodput_eval::run::{Comparison, NamedScenario, PolicyEntry};
 use goodput_eval::setup::Setup;
+use goodput_forecast::Model;
 
 use crate::config::{Experiment, VALIDATION};
 use crate::error::TrainError;
@@ -15,6 +18,8 @@ use crate::error::TrainError;
 /// Validation seeds of an experiment and the heuristics' results on them.
 pub struct Validation {
     scenarios: Vec<NamedScenario>,
+    sharing: Arc<Sharing>,
+    expected: ExpectedPeak,
     /// Mean completion time of the best heuristic, seconds.
     pub best_heuristic_jct_secs: f64,
 }
@@ -24,11 +29,11 @@ impl Validation {
     ///
     /// # Errors
     /// [`TrainError`] where one is unknown or fails.
-    pub fn new(experiment: &Experiment) -> Result<Self, TrainError> {
-        let mut validation = Self::without_heuristics(experiment)?;
+    pub fn new(experiment: &Experiment, setup: &Setup) -> Result<Self, TrainError> {
+        let mut validation = Self::without_heuristics(experiment, setup)?;
         // The genetic search of Pollux costs more than the whole training; it is compared in the end.
         let quick = experiment.evaluate.policies.iter().filter(|name| *name != "pollux");
-        let entries = quick.map(|name| experiment.heuristic(name)).collect::<Result<Vec<_>, _>>()?;
+        let entries = quick.map(|name| experiment.heuristic(name, setup)).collect::<Result<Vec<_>, _>>()?;
         if !entries.is_empty() {
             let means = validation.run(entries)?;
             validation.best_heuristic_jct_secs = means.into_iter().fold(f64::INFINITY, f64::min);
@@ -40,10 +45,14 @@ impl Validation {
     ///
     /// # Errors
     /// [`TrainError::Setup`].
-    pub fn without_heuristics(experiment: &Experiment) -> Result<Self, TrainError> {
+    pub fn without_heuristics(experiment: &Experiment, setup: &Setup) -> Result<Self, TrainError> {
         let train = &experiment.train;
-        let scenarios = experiment.scenarios(&train.loads, VALIDATION, train.validation_seeds)?;
-        Ok(Self { scenarios, best_heuristic_jct_secs: f64::INFINITY })
+        Ok(Self {
+            scenarios: experiment.scenarios(&train.loads, VALIDATION, train.validation_seeds)?,
+            sharing: setup.sharing().clone(),
+            expected: experiment.expected_peak(setup),
+            best_heuristic_jct_secs: f64::INFINITY,
+        })
     }
 
     /// Mean completion time of a bundle's policy over the validation seeds, seconds.
@@ -51,7 +60,7 @@ impl Validation {
     /// # Errors
     /// [`TrainError::Run`] where a run fails.
     pub fn score(&self, bundle: &PolicyBundle) -> Result<f64, TrainError> {
-        Ok(self.run(vec![learned_entry("learned", bundle)?])?[0])
+        Ok(self.run(vec![learned_entry("learned", bundle, self.expected.clone())?])?[0])
     }
 
     /// The same of a policy by name.
@@ -63,7 +72,8 @@ impl Validation {
     }
 
     fn run(&self, policies: Vec<PolicyEntry>) -> Result<Vec<f64>, TrainError> {
-        let comparison = Comparison::new(policies, self.scenarios.clone());
+        let mut comparison = Comparison::new(policies, self.scenarios.clone());
+        comparison.sharing = self.sharing.clone();
         let evaluation = comparison.run(&|_, _| {})?;
         let mean = |policy: usize| {
             let runs = evaluation.runs_of(policy);
@@ -102,11 +112,11 @@ pub fn published(name: &str) -> Result<&'static heuristic::Listed, TrainError> {
 }
 
 /// A heuristic under the scenario's own information level and batching; `NAME+VARIANT` shares the cluster with services in that way, `NAME+ats-i` is
-/// it beside DeepBoot's scheduler of inference requests.
+/// it beside DeepBoot's scheduler of inference requests. `forecast:MODEL` is a variant too.
 ///
 /// # Errors
 /// [`TrainError::UnknownPolicy`], [`TrainError::UnknownVariant`].
-pub fn heuristic_entry(name: &str) -> Result<PolicyEntry, TrainError> {
+pub fn heuristic_entry(name: &str, sharing: &Arc<Sharing>) -> Result<PolicyEntry, TrainError> {
     if let Some(training) = name.strip_suffix(heuristic::BESIDE_REQUESTS) {
         published(training)?;
         let owned = name.to_owned();
@@ -120,28 +130,35 @@ pub fn heuristic_entry(name: &str) -> Result<PolicyEntry, TrainError> {
     }
     let unknown = || TrainError::UnknownVariant {
         name: name.into(),
-        known: Variant::ALL.map(|(known, _)| format!("{plain}+{known}")).join(", "),
+        known: Variant::ALL.map(|(known, _)| format!("{plain}+{known}")).join(", ") + &models(plain),
     };
     let variant = Variant::by_name(shares).ok_or_else(unknown)?;
-    Ok(PolicyEntry::new(name, move |seed| Box::new(variant.around(entry.build(seed)))))
+    let sharing = sharing.clone();
+    Ok(PolicyEntry::new(name, move |seed| Box::new(variant.around(entry.build(seed), &sharing))))
 }
 
-/// A trained policy.
+/// Names of the variants that go by one model.
+fn models(plain: &str) -> String {
+    let known = Model::ALL.map(|model| format!(" or {}", model.name())).concat();
+    format!(", {plain}+forecast:MODEL with MODEL{}", known.trim_start_matches(" or"))
+}
+
+/// A trained policy, which is told of the load of services what `expected` says.
 ///
 /// # Errors
 /// [`TrainError::Decoder`] where the bundle does not say how it is to be run.
-pub fn learned_entry(name: &str, bundle: &PolicyBundle) -> Result<PolicyEntry, TrainError> {
-    bundle.policy().map_err(TrainError::Decoder)?;
+pub fn learned_entry(name: &str, bundle: &PolicyBundle, expected: ExpectedPeak) -> Result<PolicyEntry, TrainError> {
+    bundle.policy(expected.clone()).map_err(TrainError::Decoder)?;
     let bundle = bundle.clone();
-    Ok(PolicyEntry::new(name, move |_| bundle.policy().expect("it was made once already")))
+    Ok(PolicyEntry::new(name, move |_| bundle.policy(expected.clone()).expect("it was made once already")))
 }
 
 /// A bundle of `model` as trained by `experiment`.
-pub fn bundle(model: Model, setup: &Setup, provenance: Provenance) -> PolicyBundle {
+pub fn bundle(model: Net, setup: &Setup, provenance: Provenance) -> PolicyBundle {
     let options = setup.options();
     let decoder = Decoder { batching: options.batching, information: options.information };
     let card = Card {
-        schema_hash: if let Model::Utility(_) = model { Theta::schema_hash() } else { schema_hash() },
+        schema_hash: if let Net::Utility(_) = model { Theta::schema_hash() } else { schema_hash() },
         information: options.information.to_string(),
         decoder: serde_json::to_value(decoder).expect("a decoder is plain data"),
         provenance,

@@ -44,7 +44,8 @@ seeds = 1
     );
     let experiment: Experiment = toml::from_str(&config).unwrap();
     let setup = experiment.setup().unwrap();
-    let entries = experiment.evaluate.policies.iter().map(|name| heuristic_entry(name).unwrap()).collect();
+    let entries =
+        experiment.evaluate.policies.iter().map(|name| heuristic_entry(name, setup.sharing()).unwrap()).collect();
     Comparison::new(entries, scenarios(&setup, 1, 1)).run(&|_, _| ()).unwrap()
 }
 

@@ -72,8 +72,10 @@ fn stopping_and_resuming_changes_nothing() {
     assert_eq!(names, ["load 0.5", "load 0.5", "load 1", "load 1"]);
     let jobs: Vec<usize> = scenarios.iter().map(|named| named.scenario.workload.jobs.len()).collect();
     assert_eq!(jobs, [10, 10, 20, 20]);
-    let entries = ["pollux-fast", "optimus"].map(|name| experiment().heuristic(name).unwrap());
-    let policies = std::iter::once(learned_entry("learned", &whole).unwrap()).chain(entries).collect();
+    let setup = experiment().setup().unwrap();
+    let entries = ["pollux-fast", "optimus"].map(|name| experiment().heuristic(name, &setup).unwrap());
+    let policies =
+        std::iter::once(learned_entry("learned", &whole, Default::default()).unwrap()).chain(entries).collect();
     let evaluation = Comparison::new(policies, scenarios).run(&|_, _| ()).unwrap();
     assert!(evaluation.runs.iter().all(|run| !run.outcome.truncated));
     let levels: Vec<&str> = evaluation.summary.policies.iter().map(|policy| policy.information.as_str()).collect();

@@ -28,6 +28,8 @@ fn experiment() -> Experiment {
         cohorts: Vec::new(),
         services: Vec::new(),
         environment: EnvironmentConfig { slots: 16, ..Default::default() },
+        loaning: Default::default(),
+        forecaster: None,
         agent: Some(AgentConfig::Ppo(PpoAgent {
             envs: 6,
             steps_per_env: 24,

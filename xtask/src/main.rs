@@ -11,11 +11,12 @@ cargo xtask schema         writes the JSON schemas of the configuration files to
 ";
 
 /// Benchmarks: package and target.
-const BENCHES: [(&str, &str); 16] = [
+const BENCHES: [(&str, &str); 17] = [
     ("goodput-env", "gym"),
     ("goodput-env", "fit"),
     ("goodput-env", "soak"),
     ("goodput-env", "requests"),
+    ("goodput-agents", "queues"),
     ("goodput-datasets", "datasets"),
     ("goodput-eval", "replay"),
     ("goodput-eval", "faults"),

@@ -5,7 +5,7 @@ use goodput_env::time::SimTime;
 use goodput_env::view::{ClusterView, JobView};
 
 use super::{Claim, allot};
-use crate::serving::{Outlook, kind_for, needed};
+use crate::serving::{Outlook, kind_for, needed_for};
 
 /// Moves servers once a period.
 pub struct Coordinator {
@@ -41,8 +41,9 @@ impl Coordinator {
         if let Some(outlook) = self.outlooks.get_mut(index) {
             for service in view.services() {
                 let Some(kind) = kind_for(view, &service) else { continue };
-                let peak = outlook.peak(&service, until + service.cold_start());
-                need += f64::from(needed(&service, kind, peak, self.utilisation) * service.gpus_per_replica());
+                let expected = outlook.expect(&service, until + service.cold_start());
+                let replicas = needed_for(&service, kind, expected, self.utilisation);
+                need += f64::from(replicas * service.gpus_per_replica());
             }
         }
         let servers = f64::from(per_server);

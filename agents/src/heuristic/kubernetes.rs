@@ -4,19 +4,21 @@
 //! higher priority evicts lower (DefaultPreemption). Nothing here knows tenants: who raises his priority, or sends more pods earlier, has all of a
 //! full cluster. Where a run has quotas they are kept, as by ElasticQuota.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use goodput_env::cluster::NodeId;
 use goodput_env::job::JobId;
 use goodput_env::placement::Placement;
 use goodput_env::plan::Plan;
 use goodput_env::policy::Policy;
+use goodput_env::sim::JobShape;
 use goodput_env::time::SimTime;
 use goodput_env::view::{ClusterView, JobView};
 
 use crate::framework::plugins::{Allocated, Gang, NodeAffinity, Preemption, PrioritySort, QuotaFit, ResourcesFit};
-use crate::framework::{Affinity, Framework, Pod, PodId, Queue, Resident, Scheduled, Snapshot};
+use crate::framework::{Affinity, Framework, Pod, PodId, Resident, Scheduled, Snapshot};
 use crate::heuristic::{Listed, Traits};
+use crate::waiting::{Line, Lines};
 
 /// How long a gang waits for pods that are not there (scheduler-plugins, `permitWaitingTimeSeconds`). All pods of a job are there at once here.
 const PERMIT_TIMEOUT: SimTime = SimTime::from_secs(60);
@@ -73,38 +75,34 @@ impl Policy for Kubernetes {
         if let Some(tree) = view.quotas() {
             framework = framework.with(QuotaFit::new(tree.clone(), &snapshot), 0);
         }
-        let mut queue = Queue::default();
-        for job in view.jobs().filter(|job| !job.state.is_allocated()) {
-            pods(view, &job).for_each(|pod| framework.enqueue(&mut queue, pod));
-        }
-        run(&mut framework, &mut snapshot, &mut queue)
+        let mut lines = Lines::new(view.shapes());
+        view.jobs().filter(|job| !job.state.is_allocated()).for_each(|job| lines.push(job.id()));
+        run(view, &mut framework, &mut snapshot, &mut lines.together())
     }
 }
 
-/// Schedules everything in the queue. A pod like one that fitted nowhere is not tried, until something was evicted.
-fn run(framework: &mut Framework, snapshot: &mut Snapshot, queue: &mut Queue) -> Plan {
-    let mut given_up: Option<JobId> = None;
-    let mut hopeless: BTreeSet<(u32, i32, u32, u32, Vec<String>)> = BTreeSet::new();
+/// Schedules everything in the queue. A job like one that fitted nowhere is not tried, until something was evicted.
+fn run(view: &ClusterView<'_>, framework: &mut Framework, snapshot: &mut Snapshot, line: &mut Line) -> Plan {
     let (mut plan, mut placed) = (Plan::keep(), BTreeMap::<JobId, BTreeMap<NodeId, u32>>::new());
-    while let Some(pod) = framework.dequeue(queue) {
-        let kinds = pod.affinity.required.get("accelerator").cloned().unwrap_or_default();
-        let shape = (pod.tenant, pod.priority, pod.members, pod.gpus, kinds);
-        if given_up == Some(pod.id.job) || pod.id.index == 0 && hopeless.contains(&shape) {
-            given_up = Some(pod.id.job);
-            continue;
+    while let Some((id, shape)) = line.first() {
+        let mut hopeless = false;
+        for pod in view.job(id).into_iter().flat_map(|job| pods(view, &job, view.shapes().get(shape))) {
+            hopeless = framework.schedule(snapshot, &pod) == Scheduled::Unschedulable;
+            let given_up = hopeless;
+            for job in framework.take_evicted() {
+                plan.set(job, Placement::none());
+                line.reopen();
+                hopeless = false;
+            }
+            for (pod_id, node) in framework.take_bound() {
+                // All pods of a job are alike.
+                *placed.entry(pod_id.job).or_default().entry(node).or_default() += pod.gpus;
+            }
+            if given_up {
+                break;
+            }
         }
-        if framework.schedule(snapshot, &pod) == Scheduled::Unschedulable {
-            given_up = Some(pod.id.job);
-            hopeless.insert(shape);
-        }
-        for job in framework.take_evicted() {
-            plan.set(job, Placement::none());
-            hopeless.clear();
-        }
-        for (pod_id, node) in framework.take_bound() {
-            // All pods of a job are alike.
-            *placed.entry(pod_id.job).or_default().entry(node).or_default() += pod.gpus;
-        }
+        if hopeless { line.bar() } else { line.pop() }
     }
     for (job, nodes) in placed {
         plan.set(job, nodes.into_iter().collect());
@@ -131,9 +129,8 @@ fn snapshot(view: &ClusterView<'_>) -> Snapshot {
 }
 
 /// A job as pods.
-fn pods<'a>(view: &ClusterView<'a>, job: &JobView<'a>) -> impl Iterator<Item = Pod> + use<'a> {
-    let (cluster, request, id) = (view.cluster(), job.request(), job.id());
-    let kinds: Vec<u16> = (0..cluster.types.len() as u16).filter(|&kind| job.runs_on(kind)).collect();
+fn pods<'a>(view: &ClusterView<'a>, job: &JobView<'a>, shape: &JobShape) -> impl Iterator<Item = Pod> + use<'a> {
+    let (cluster, request, id, kinds) = (view.cluster(), job.request(), job.id(), &shape.kinds);
     let widest = kinds.iter().map(|&kind| cluster.gpus_per_node_of(kind)).max().unwrap_or(1);
     let (members, gpus) = if request.gpus <= widest { (1, request.gpus) } else { (request.gpus, 1) };
     let mut affinity = Affinity::default();

@@ -3,7 +3,7 @@
 use goodput_env::policy::Policy;
 use goodput_env::view::{Batching, Information};
 
-use crate::loaning::Variant;
+use crate::loaning::{Sharing, Variant};
 
 use super::deepboot::requests::{RequestScheduler, Taking};
 use super::deepboot::{self, Beside};
@@ -76,7 +76,7 @@ pub fn names() -> Vec<&'static str> {
 }
 
 /// The policy that users call `name`: by the paper's rule, or with `@replica` as its artifact behaves. `None` where there is
-/// no such policy, or no artifact that differs. `NAME+VARIANT` shares the cluster with services in that way ([`Variant`]); `NAME+ats-i` runs beside DeepBoot's
+/// no such policy, or no artifact that differs. `NAME+VARIANT` shares the cluster with services in that way ([`Variant`], with its usual settings); `NAME+ats-i` runs beside DeepBoot's
 /// scheduler of inference requests.
 pub fn by_name(name: &str, seed: u64) -> Option<Box<dyn Policy>> {
     if let Some(training) = name.strip_suffix(deepboot::SUFFIX) {
@@ -87,7 +87,7 @@ pub fn by_name(name: &str, seed: u64) -> Option<Box<dyn Policy>> {
         return Some(Box::new(Beside::new(by_name(training, seed)?, requests)));
     }
     if let Some((training, variant)) = name.split_once(VARIANT) {
-        return Some(Box::new(Variant::by_name(variant)?.around(by_name(training, seed)?)));
+        return Some(Box::new(Variant::by_name(variant)?.around(by_name(training, seed)?, &Sharing::default())));
     }
     let (name, replica) = match name.strip_suffix(REPLICA) {
         Some(name) => (name, true),

@@ -4,7 +4,7 @@
 //! - [`cheapest`]: which servers to call back.
 //! - [`Orchestrator`]: applies both every few minutes, reactive or ahead of time as its outlook is.
 //! - [`Composite`]: inference scheduler, orchestrator and any training scheduler as one policy.
-//! - [`Variant`]: the same by name.
+//! - [`Variant`]: the same by name, with the settings of [`Sharing`].
 
 mod composite;
 mod message;
@@ -16,4 +16,4 @@ pub use composite::Composite;
 pub use message::{Body, Message, Party};
 pub use orchestrator::{Orchestrator, Terms, lendable};
 pub use reclaim::{Occupant, Returned, cheapest};
-pub use variant::{Variant, complete};
+pub use variant::{Sharing, Variant, complete};

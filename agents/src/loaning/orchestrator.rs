@@ -9,7 +9,7 @@ use goodput_env::time::SimTime;
 use goodput_env::view::{ClusterView, Information, JobView};
 
 use super::{Occupant, cheapest};
-use crate::serving::{Outlook, needed};
+use crate::serving::{Outlook, kind_for, needed_for};
 
 /// What loans are subject to.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -20,11 +20,14 @@ pub struct Terms {
     pub period: SimTime,
     /// From calling a server back until training has to be gone.
     pub deadline: SimTime,
+    /// A server is lent if it is not expected to be needed for so long; at least until the next decision could take effect.
+    pub lease: SimTime,
 }
 
 impl Default for Terms {
     fn default() -> Self {
-        Self { headroom: 0.02, period: SimTime::from_secs(300), deadline: SimTime::from_secs(60) }
+        let (period, deadline) = (SimTime::from_secs(300), SimTime::from_secs(60));
+        Self { headroom: 0.02, period, deadline, lease: SimTime::ZERO }
     }
 }
 
@@ -86,16 +89,23 @@ impl Orchestrator {
     /// Adds loans and returns to `plan`, and what jobs lose by them. `wanted` are the replicas each service is to have now, at `utilisation`.
     pub fn decide(&mut self, view: &ClusterView<'_>, wanted: &[u32], utilisation: f64, plan: &mut Plan) -> Loans {
         let pool = Servers::of(view);
-        let need = self.need(view, wanted, utilisation);
+        let soon = self.terms.period + self.terms.deadline;
+        let need = self.need(view, wanted, utilisation, soon);
         let deadline = view.now + self.terms.deadline;
         let mut loans = Loans { pool: pool.gpus, need, deadline, ..Loans::default() };
-        let may_be_away = lendable(pool.gpus, f64::from(need), self.terms.headroom, pool.per_server);
-        let may_be_away = may_be_away.saturating_sub(self.owed) as usize;
+        let may_be_away = self.may_be_away(&pool, need);
         if may_be_away < pool.lent.len() {
             call_back(view, &pool.lent, pool.lent.len() - may_be_away, &mut loans, plan);
         } else if view.now >= self.next {
+            let for_long = match self.terms.lease > soon {
+                true => {
+                    let need = self.need(view, wanted, utilisation, self.terms.lease);
+                    self.may_be_away(&pool, need)
+                }
+                false => may_be_away,
+            };
             // Services are packed on low ids, so the high ones stay empty longest.
-            let more = may_be_away - pool.lent.len();
+            let more = for_long.saturating_sub(pool.lent.len());
             pool.empty.iter().rev().take(more).for_each(|&node| plan.lend(node));
         }
         if view.now >= self.next {
@@ -104,14 +114,19 @@ impl Orchestrator {
         loans
     }
 
-    /// Accelerators that services will need until the next decision could take effect, or have now if that is more.
-    pub fn need(&mut self, view: &ClusterView<'_>, wanted: &[u32], utilisation: f64) -> u32 {
-        let horizon = view.now + self.terms.period + self.terms.deadline;
+    fn may_be_away(&self, pool: &Servers, need: u32) -> usize {
+        let lendable = lendable(pool.gpus, f64::from(need), self.terms.headroom, pool.per_server);
+        lendable.saturating_sub(self.owed) as usize
+    }
+
+    /// Accelerators that services will need within `time`, and until a replica started at its end is warm, or have now if that is more.
+    fn need(&mut self, view: &ClusterView<'_>, wanted: &[u32], utilisation: f64, time: SimTime) -> u32 {
         let of_service = |service: goodput_env::view::ServiceView<'_>| {
             let now = wanted.get(service.id().index()).copied().unwrap_or(0);
-            let until = horizon + service.cold_start();
-            let soon = crate::serving::kind_for(view, &service)
-                .map_or(0, |kind| needed(&service, kind, self.outlook.peak(&service, until), utilisation));
+            let soon = kind_for(view, &service).map_or(0, |kind| {
+                let expected = self.outlook.expect(&service, view.now + time + service.cold_start());
+                needed_for(&service, kind, expected, utilisation)
+            });
             now.max(soon) * service.gpus_per_replica()
         };
         view.services().map(of_service).sum()

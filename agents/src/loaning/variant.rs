@@ -2,12 +2,21 @@
 
 use goodput_env::policy::{Policy, Scope};
 use goodput_env::sim::Scenario;
+use goodput_forecast::Model;
 
 use super::{Composite, Orchestrator, Terms};
-use crate::serving::{Ahead, Autoscaler, Now, Outlook, Scaling, Told};
+use crate::serving::{Ahead, Autoscaler, Foresight, Now, Outlook, Scaling, Told};
 
-/// Of the forecast, where nobody says otherwise: one window in ten may see more.
-const LEVEL: f64 = 0.9;
+/// What all ways to share a cluster have in common: settings of the three schedulers.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Sharing {
+    /// How services are scaled.
+    pub scaling: Scaling,
+    /// What loans are subject to.
+    pub terms: Terms,
+    /// The forecaster of those that look ahead.
+    pub foresight: Foresight,
+}
 
 /// How services are scaled and servers lent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,6 +27,8 @@ pub enum Variant {
     Reactive,
     /// By the load as forecast from its past.
     Forecast,
+    /// The same by one model alone.
+    ForecastBy(Model),
     /// By the load as it will be.
     Oracle,
 }
@@ -27,8 +38,11 @@ impl Variant {
     pub const ALL: [(&'static str, Self); 4] =
         [("none", Self::None), ("reactive", Self::Reactive), ("forecast", Self::Forecast), ("oracle", Self::Oracle)];
 
-    /// The variant called `name`.
+    /// The variant called `name`; `forecast:MODEL` for a model alone, as in `forecast:day`.
     pub fn by_name(name: &str) -> Option<Self> {
+        if let Some(model) = name.strip_prefix("forecast:") {
+            return Model::ALL.into_iter().find(|known| known.name() == model).map(Self::ForecastBy);
+        }
         Self::ALL.into_iter().find(|(known, _)| *known == name).map(|(_, variant)| variant)
     }
 
@@ -41,28 +55,28 @@ impl Variant {
     }
 
     /// `training` with services and loans.
-    pub fn around(self, training: Box<dyn Policy>) -> Composite {
-        let outlook = || -> Box<dyn Outlook> {
-            match self {
-                Self::None | Self::Reactive => Box::new(Now),
-                Self::Forecast => Box::new(Ahead::seasonal_naive(LEVEL)),
-                Self::Oracle => Box::new(Told),
-            }
+    pub fn around(self, training: Box<dyn Policy>, sharing: &Sharing) -> Composite {
+        let foresight = &sharing.foresight;
+        let [of_services, of_loans]: [Box<dyn Outlook>; 2] = match self {
+            Self::None | Self::Reactive => [Box::new(Now), Box::new(Now)],
+            Self::Forecast => Ahead::new(foresight.clone()).pair(),
+            Self::ForecastBy(model) => Ahead::new(Foresight::by(model).at(foresight.level)).pair(),
+            Self::Oracle => [Box::new(Told), Box::new(Told)],
         };
-        let orchestrator = (self != Self::None).then(|| Orchestrator::new(outlook(), Terms::default()));
-        Composite::new(Autoscaler::new(outlook(), Scaling::default()), orchestrator, training)
+        let orchestrator = (self != Self::None).then(|| Orchestrator::new(of_loans, sharing.terms));
+        Composite::new(Autoscaler::new(of_services, sharing.scaling), orchestrator, training)
     }
 }
 
 /// `policy` as it has to be to run `scenario`: where there are services or pools, somebody has to scale and lend. A training policy that was
 /// published with loaning gets that, any other one reactive scaling and no loans. Where single requests are served, that is up to the policy.
-pub fn complete(policy: Box<dyn Policy>, scenario: &Scenario) -> Box<dyn Policy> {
+pub fn complete(policy: Box<dyn Policy>, scenario: &Scenario, sharing: &Sharing) -> Box<dyn Policy> {
     let shared = !scenario.workload.services.is_empty() || scenario.cluster.has_pools();
     if !shared || !scenario.workload.requests.is_empty() {
         return policy;
     }
     match policy.scope() {
         Scope::Everything => policy,
-        Scope::Borrowing | Scope::Training => Box::new(Variant::usual(&*policy).around(policy)),
+        Scope::Borrowing | Scope::Training => Box::new(Variant::usual(&*policy).around(policy, sharing)),
     }
 }

@@ -10,7 +10,7 @@ use goodput_env::model::serving::Fleet;
 use goodput_env::time::SimTime;
 use goodput_env::view::{ClusterView, Information, ServiceView};
 
-use super::{Now, Outlook};
+use super::{Expected, Now, Outlook};
 
 /// Settings.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -52,6 +52,16 @@ pub fn needed(service: &ServiceView<'_>, kind: u16, rate: f64, utilisation: f64)
     count.clamp(min, max)
 }
 
+/// Replicas for what is expected: the usual rate at `utilisation`, and the high one within the objective. The share that utilisation leaves free is there for what
+/// is not foreseen; keeping it free at the high rate as well would pay for that twice.
+pub fn needed_for(service: &ServiceView<'_>, kind: u16, expected: Expected, utilisation: f64) -> u32 {
+    let usual = needed(service, kind, expected.usual, utilisation);
+    if expected.high <= expected.usual {
+        return usual;
+    }
+    usual.max(service.replicas_for(kind, expected.high).unwrap_or(usual))
+}
+
 /// Replicas of each service over time.
 pub struct Autoscaler {
     outlook: Box<dyn Outlook>,
@@ -86,11 +96,11 @@ impl Autoscaler {
     pub fn desired(&mut self, view: &ClusterView<'_>, service: &ServiceView<'_>) -> u32 {
         let Some(kind) = kind_for(view, service) else { return service.replica_limits().0 };
         let warm = view.now + service.cold_start() + service.history_step();
-        let rate = self.outlook.peak(service, warm).max(service.rate());
+        let expected = self.outlook.expect(service, warm).at_least(service.rate());
         let now = service.state.lasting().count() as u32;
-        let target = needed(service, kind, rate, self.scaling.utilisation);
+        let target = needed_for(service, kind, expected, self.scaling.utilisation);
         let capacity = service.profile(kind).map_or(0.0, |profile| profile.throughput()) * f64::from(now);
-        let off = rate / (capacity * self.scaling.utilisation) - 1.0;
+        let off = expected.usual / (capacity * self.scaling.utilisation) - 1.0;
         // A little too much is left alone; too little for the objective never is.
         let target = if target < now && off.abs() <= self.scaling.tolerance { now } else { target };
         self.calm_down(service.id().index(), view.now, target)

@@ -1,14 +1,27 @@
 //! Inference services on a cluster: how many replicas each should have, and where they go.
 //!
-//! - [`Outlook`]: the highest rate to expect, as measured now, as forecast, or as it will be.
+//! - [`Outlook`]: the highest rate to expect, as measured now ([`Now`]), as forecast ([`Ahead`]), or as it will be ([`Told`]).
+//! - [`Foresight`]: which forecaster, and how sure it is to be.
 //! - [`Autoscaler`]: from a rate to a number of replicas, with hysteresis.
 //! - [`Replicas`]: which servers gain or lose replicas, so that as many as possible stay empty.
 
+mod ahead;
 mod autoscaler;
+mod foresight;
 mod outlook;
 mod replicas;
 
+use goodput_env::time::SimTime;
+
+pub use ahead::Ahead;
 pub(crate) use autoscaler::kind_for;
-pub use autoscaler::{Autoscaler, Scaling, needed};
-pub use outlook::{Ahead, Model, Now, Outlook, Told};
+pub use autoscaler::{Autoscaler, Scaling, needed, needed_for};
+pub use foresight::Foresight;
+pub use outlook::{Expected, Now, Outlook, Told};
 pub use replicas::Replicas;
+
+/// Steps of length `step` after the first `known` that begin no later than `until`.
+fn steps_until(step: SimTime, known: usize, until: SimTime) -> usize {
+    let last = until.as_millis() / step.as_millis().max(1);
+    (last + 1 - known as i64).clamp(0, 10_000) as usize
+}

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use goodput_eval::federation::FederationConfig;
+use goodput_eval::forecasting::ForecastConfig;
 use goodput_train::config::Experiment;
 use schemars::{Schema, schema_for};
 
@@ -19,9 +20,10 @@ pub fn run(verb: &Config) -> Result<ExitCode, Fault> {
         Config::Check { files } => {
             let mut failed = None;
             for file in files {
-                let read = match config::is_federation(file) {
-                    true => config::read_federation(file, &[]).map(|_| ()),
-                    false => config::read(file, &[]).map(|_| ()),
+                let read = match file {
+                    file if config::is_federation(file) => config::read_federation(file, &[]).map(|_| ()),
+                    file if config::is_forecast(file) => config::read_forecast(file, &[]).map(|_| ()),
+                    file => config::read(file, &[]).map(|_| ()),
                 };
                 match read {
                     Ok(()) => say(&format!("{}: ok", file.display())),
@@ -31,9 +33,10 @@ pub fn run(verb: &Config) -> Result<ExitCode, Fault> {
             Ok(failed.unwrap_or(ExitCode::SUCCESS))
         }
         Config::Show { file, sets } => {
-            let text = match config::is_federation(file) {
-                true => resolved(&config::read_federation(file, sets)?.0)?,
-                false => resolved(&config::read(file, sets)?)?,
+            let text = match file {
+                file if config::is_federation(file) => resolved(&config::read_federation(file, sets)?.0)?,
+                file if config::is_forecast(file) => resolved(&config::read_forecast(file, sets)?)?,
+                file => resolved(&config::read(file, sets)?)?,
             };
             print(&text)?;
             Ok(ExitCode::SUCCESS)
@@ -44,6 +47,7 @@ pub fn run(verb: &Config) -> Result<ExitCode, Fault> {
                 Some(dir) => {
                     save(dir, "experiment.schema.json", &schema_for!(Experiment))?;
                     save(dir, "federation.schema.json", &schema_for!(FederationConfig))?;
+                    save(dir, "forecast.schema.json", &schema_for!(ForecastConfig))?;
                 }
             }
             Ok(ExitCode::SUCCESS)

@@ -16,7 +16,8 @@ pub fn run(verb: &Env) -> Result<ExitCode, Fault> {
     let experiment = config::read(experiment, &[])?;
     let setup = experiment.setup().map_err(Fault::input)?;
     let options = experiment.environment.gym();
-    let env = ClusterEnv::new(Arc::new(move |seed| setup.scenario(seed)), options);
+    let expected = experiment.expected_peak(&setup);
+    let env = ClusterEnv::new(Arc::new(move |seed| setup.scenario(seed)), options).with_expected_peak(expected);
     let findings = check(&env, *seed, *episodes, *steps).map_err(Fault::failed)?;
     let mut rows = Rows::new(&["result", "check", "problem"]);
     let mut failed = 0;

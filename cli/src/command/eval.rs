@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use goodput_agents::heuristic;
 use goodput_eval::run::{Comparison, Evaluation, NamedScenario, PolicyEntry, RunError};
-use goodput_eval::setup::{FileWorkload, WorkloadConfig};
+use goodput_eval::setup::{FileWorkload, Setup, WorkloadConfig};
 use goodput_train::config::{Experiment, HELD_OUT};
 use goodput_train::run_dir::RunDir;
 use goodput_train::validate::{learned_entry, scenarios};
@@ -24,12 +24,14 @@ pub fn run(args: &Eval, quiet: bool) -> Result<ExitCode, Fault> {
     threads(args.jobs)?;
     let experiment = config::read(&args.experiment, &args.sets)?;
     let names = if args.policies.is_empty() { &experiment.evaluate.policies } else { &args.policies };
-    let entries = names.iter().map(|name| entry(&experiment, name)).collect::<Result<Vec<_>, _>>()?;
+    let setup = experiment.setup().map_err(Fault::input)?;
+    let entries = names.iter().map(|name| entry(name, &experiment, &setup)).collect::<Result<Vec<_>, _>>()?;
     let dir = RunDir::reuse(&args.run_dir).map_err(Fault::input)?;
     let config = resolved(&experiment)?;
     let seeds = args.seeds.unwrap_or(experiment.evaluate.seeds);
     let meter = Meter::new(quiet);
     let mut comparison = Comparison::new(entries, workloads(&experiment, &args.workloads, seeds)?);
+    comparison.sharing = setup.sharing().clone();
     comparison.reference = args.reference.clone();
     let evaluation = compare(&comparison, &meter)?;
     let about =
@@ -66,18 +68,18 @@ pub fn compare(comparison: &Comparison, meter: &Meter) -> Result<Evaluation, Fau
 }
 
 /// A policy by name, or from a bundle; a bundle is called by its directory's name.
-fn entry(experiment: &Experiment, name: &str) -> Result<PolicyEntry, Fault> {
+fn entry(name: &str, experiment: &Experiment, setup: &Setup) -> Result<PolicyEntry, Fault> {
     if !Path::new(name).is_file() {
         return match name.strip_suffix(heuristic::REPLICA) {
             Some(_) => replica_entry(name),
-            None => experiment.heuristic(name).map_err(Fault::input),
+            None => experiment.heuristic(name, setup).map_err(Fault::input),
         };
     }
     let parent = Path::new(name).parent().and_then(Path::file_name).map(|folder| folder.to_string_lossy().into_owned());
     let label = parent
         .filter(|folder| !folder.is_empty())
         .map_or_else(|| name.to_string(), |folder| format!("learned ({folder})"));
-    learned_entry(&label, &bundle(name)?).map_err(Fault::input)
+    learned_entry(&label, &bundle(name)?, experiment.expected_peak(setup)).map_err(Fault::input)
 }
 
 /// A policy as its public artifact behaves.

@@ -5,46 +5,30 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use goodput_eval::forecasting::{ForecastConfig, ScoreRow, Study, StudyError, page};
-use goodput_forecast::{Fit, FittedAdaptive, Horizon, Predict, check_levels};
-use serde::{Deserialize, Serialize};
+use goodput_forecast::{Horizon, Predict, Snapshot, check_levels};
 
 use crate::args::{Forecast, Format};
 use crate::config;
 use crate::fault::Fault;
 use crate::output::{Cell, Rows};
 
-/// A fitted forecaster as `fit` writes it.
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Snapshot {
-    /// Time of the next step.
-    next_epoch_millis: i64,
-    step_millis: i64,
-    day_steps: usize,
-    forecaster: FittedAdaptive,
-}
-
 /// Runs it.
 pub fn run(verb: &Forecast) -> Result<ExitCode, Fault> {
     match verb {
-        Forecast::Fit { config, sets, to } => fit(&read(config, sets)?, to)?,
+        Forecast::Fit { config, sets, to } => fit(&config::read_forecast(config, sets)?, to)?,
         Forecast::Predict { snapshot, hours, levels, output } => predict(snapshot, *hours, levels, *output)?,
         Forecast::Backtest { config, sets, report, output } => {
-            let study = Study::new(&read(config, sets)?).map_err(fault)?;
+            let study = Study::new(&config::read_forecast(config, sets)?).map_err(fault)?;
             let reports = vec![("default".to_string(), study.run().map_err(fault)?)];
             finish(config, &study, &reports, report.as_deref(), *output)?;
         }
         Forecast::Compare { config, sets, report, output } => {
-            let study = Study::new(&read(config, sets)?).map_err(fault)?;
+            let study = Study::new(&config::read_forecast(config, sets)?).map_err(fault)?;
             let reports = study.compare().map_err(fault)?;
             finish(config, &study, &reports, report.as_deref(), *output)?;
         }
     }
     Ok(ExitCode::SUCCESS)
-}
-
-fn read(path: &Path, sets: &[String]) -> Result<ForecastConfig, Fault> {
-    config::parse(path, sets, "`configs/forecast` has examples; docs, forecasting, describes every key")
 }
 
 fn fault(error: StudyError) -> Fault {
@@ -54,6 +38,8 @@ fn fault(error: StudyError) -> Fault {
             let fault = Fault::input(error);
             if help.is_empty() { fault } else { fault.with_help(help) }
         }
+        error @ StudyError::Backtest(_) => Fault::input(error)
+            .with_help("a shorter backtest.horizon_hours or a smaller backtest.initial_share needs fewer steps"),
         other => Fault::input(other),
     }
 }
@@ -94,13 +80,7 @@ fn finish(config: &Path, study: &Study, reports: &Reports, report: Option<&Path>
 
 fn fit(config: &ForecastConfig, to: &Path) -> Result<(), Fault> {
     let study = Study::new(config).map_err(fault)?;
-    let forecaster = study.model.fit(&study.series).map_err(|error| Fault::input(format!("fit: {error}")))?;
-    let snapshot = Snapshot {
-        next_epoch_millis: study.series.end_epoch_millis(),
-        step_millis: study.series.step_millis(),
-        day_steps: study.day_steps,
-        forecaster,
-    };
+    let snapshot = Snapshot::fit(&study.model, &study.series).map_err(|error| Fault::input(format!("fit: {error}")))?;
     let bytes = serde_json::to_vec(&snapshot).map_err(Fault::failed)?;
     write(to, &bytes)
 }

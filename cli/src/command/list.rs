@@ -14,7 +14,7 @@ use crate::fault::Fault;
 use crate::output::{Cell, Rows};
 
 /// Trace formats, the header or file they are recognised by, and where they come from.
-const FORMATS: [(&str, &str, &str); 9] = [
+const FORMATS: [(&str, &str, &str); 14] = [
     (
         "goodput",
         "Parquet with job_id, submit_secs, duration_secs, gpus, ...",
@@ -55,6 +55,23 @@ const FORMATS: [(&str, &str, &str); 9] = [
         "pollux-profiles",
         "directory: APP/{placements,scalability,validation-B}.csv",
         "the same artifact, simulator/traces",
+    ),
+    (
+        "load",
+        "csv: times (t_s, timestamp, t, date) and columns of values (`forecast`, loads of services)",
+        "any; rate tables of alibaba/ServeGen, numenta/NAB, zhouhaoyi/ETDataset",
+    ),
+    ("azure-llm", "csv: TIMESTAMP,ContextTokens,GeneratedTokens (`forecast`)", "Azure/AzurePublicDataset"),
+    ("burstgpt", "csv: Timestamp,Model,Request tokens,...,Log Type (`forecast`)", "HPMLL/BurstGPT"),
+    (
+        "genai-requests",
+        "csv: gmt_create,predict_type,predict_status,exec_time_seconds,... (`forecast`)",
+        "alibaba/clusterdata, cluster-trace-v2026-GenAI",
+    ),
+    (
+        "genai-samples",
+        "csv: timestamp_anon,value,container_ip[,request_type] (`forecast`)",
+        "the same, qps and other tables of containers",
     ),
 ];
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use goodput_datasets::{Catalog, DataError, import, read_workload};
 use goodput_env::cluster::Cluster;
-use goodput_env::gym::schema_hash;
+use goodput_env::gym::{ExpectedPeak, schema_hash};
 use goodput_env::job::Workload;
 use goodput_env::policy::Policy;
 use goodput_env::sim::{Scenario, SimOptions, Simulator};
@@ -119,7 +119,9 @@ pub fn policy(name: &str, seed: u64) -> Result<Box<dyn Policy>, Fault> {
     }
     if Path::new(name).exists() {
         let bundle = bundle(name)?;
-        return bundle.policy().map_err(|error| Fault::input(format!("{name}: decoder options: {error}")));
+        return bundle
+            .policy(ExpectedPeak::default())
+            .map_err(|error| Fault::input(format!("{name}: decoder options: {error}")));
     }
     Err(Fault::input(format!("there is no policy and no bundle file {name:?}"))
         .with_help(format!("policies: {}", heuristic::names().join(", "))))

@@ -74,12 +74,14 @@ pub fn run(args: &Train, quiet: bool) -> Result<ExitCode, Fault> {
         return Ok(ExitCode::from(GATE));
     }
     bundle.save(&dir.path("policy.bundle")).map_err(Fault::input)?;
-    let mut entries = vec![learned_entry(LEARNED, &bundle).map_err(fault)?];
+    let setup = experiment.setup().map_err(Fault::input)?;
+    let mut entries = vec![learned_entry(LEARNED, &bundle, experiment.expected_peak(&setup)).map_err(fault)?];
     for name in &experiment.evaluate.policies {
-        entries.push(experiment.heuristic(name).map_err(Fault::input)?);
+        entries.push(experiment.heuristic(name, &setup).map_err(Fault::input)?);
     }
     let held_out = experiment.held_out(experiment.evaluate.seeds).map_err(Fault::input)?;
-    let comparison = Comparison::new(entries, held_out);
+    let mut comparison = Comparison::new(entries, held_out);
+    comparison.sharing = setup.sharing().clone();
     let evaluation = compare(&comparison, &meter)?;
     let config = resolved(&experiment)?;
     let about = About { title: experiment.name.clone(), focus: Some(LEARNED.into()), config: &config, trained: true };

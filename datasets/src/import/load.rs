@@ -1,7 +1,7 @@
-//! Load series: any table with a column of times and one of values.
+//! Load of a service: a series as [`super::series`] reads it, without gaps and in order, because requests cannot be left out of a simulation.
 //!
-//! Times are seconds (`t_s`), or dates as `2014-07-01 00:30:00`; rows must be in order and a step apart, the step being that of the first two rows.
-//! Rows that are missing are filled with the last value and reported; so are gaps within a series. A row that is out of order or no number is refused.
+//! Rows of a table must be in order and a step apart, the step being that of the first two rows. Rows that are missing are filled with the last value and
+//! reported. A row that is out of order, negative or no number is refused. A log of requests becomes requests per second.
 
 use std::path::Path;
 
@@ -9,15 +9,9 @@ use goodput_env::service::RateSeries;
 use goodput_env::time::SimTime;
 
 use super::ImportReport;
-use super::philly::seconds;
-use crate::csv_rows::{CsvRows, Row};
+use super::series::{self, SeriesOptions};
+use crate::csv_rows::Row;
 use crate::error::{DataError, RowProblem};
-
-/// Columns of times, in order of preference.
-const TIMES: [&str; 4] = ["t_s", "timestamp", "t", "date"];
-
-/// Names of the columns in messages.
-const NAMES: &[&str] = &["time", "value"];
 
 /// Longest gap that is filled, steps: a week of 10 minutes.
 const LONGEST_GAP: i64 = 1008;
@@ -41,87 +35,58 @@ impl Load {
     }
 }
 
-/// Reads the bytes of a table; `column` is the one of values, the first after that of times where it is `None`.
+/// Reads the bytes of a table or a log; `column` is the one of values, the first after that of times where it is `None`.
 ///
 /// # Errors
 /// Where a column is missing or fewer than two rows are usable.
 pub fn parse(path: &Path, text: &[u8], column: Option<&str>) -> Result<(Load, ImportReport), DataError> {
-    let header = text.split(|&byte| byte == b'\n').next().unwrap_or_default();
-    let header = String::from_utf8_lossy(header);
-    let names: Vec<&str> = header.trim().trim_start_matches('\u{feff}').split(',').map(str::trim).collect();
-    let missing = |column: &str| DataError::MissingColumn {
-        path: path.to_owned(),
-        column: column.to_owned(),
-        found: names.join(", "),
-    };
-    let time = TIMES.into_iter().find(|name| names.contains(name)).ok_or_else(|| missing("t_s"))?;
-    let value = match column {
-        Some(column) => column,
-        None => names.iter().copied().find(|name| !TIMES.contains(name)).ok_or_else(|| missing("value"))?,
-    };
-    let mut rows = CsvRows::new(path, text, &[time, value])?;
-    let mut report = ImportReport::default();
-    let (mut first, mut step, mut values) = (0.0, 0.0, Vec::new());
-    while let Some(row) = rows.next(NAMES) {
-        let entry = row.and_then(|row| {
-            let entry = entry(&row).and_then(|(at, value)| {
-                let place = place(at, first, step, &values, &row)?;
-                Ok((at, value, place))
-            });
-            entry.map(|entry| (row.line, entry)).map_err(|problem| (row.line, problem))
-        });
-        match entry {
-            Ok((line, (at, value, place))) => {
-                match values.len() {
-                    0 => first = at,
-                    1 => step = at - first,
-                    _ => {}
-                }
-                let gap = place - values.len() as i64;
-                if gap > 0 {
-                    let last = values.last().copied().unwrap_or(value);
-                    values.extend(std::iter::repeat_n(last, gap as usize));
-                    report.repair(
-                        "gap",
-                        line,
-                        format!("{gap} steps before it are missing, the last value stands for them"),
-                    );
-                }
-                values.push(value);
-                report.kept += 1;
-            }
-            Err((line, problem)) => report.refuse(line, problem),
-        }
-    }
-    if values.len() < 2 {
-        return Err(DataError::Empty { path: path.to_owned() });
-    }
-    Ok((Load { step: SimTime::from_secs_f64(step), values }, report))
+    let options = SeriesOptions { column: column.map(str::to_owned), ..SeriesOptions::default() };
+    let mut rows = InOrder::default();
+    let (series, report) = series::read(path, text, &options, |row, entry| rows.check(row, entry))?;
+    let mut last = 0.0;
+    let filled = series.iter().map(|value| {
+        last = value.unwrap_or(last);
+        last
+    });
+    Ok((Load { values: filled.collect(), step: SimTime::from_millis(series.step_millis()) }, report))
 }
 
-fn entry(row: &Row<'_, '_>) -> Result<(f64, f64), RowProblem> {
-    let date = || seconds(row.bytes(0)).map(|secs| secs as f64);
-    let time = row.float(0, "a time in seconds, or as 2014-07-01 00:30:00").or_else(|problem| date().ok_or(problem))?;
-    Ok((time, row.at_least(1, 0.0, "a number of at least 0")?))
+/// Where the series has got to.
+#[derive(Debug, Default)]
+struct InOrder {
+    first: f64,
+    step: f64,
+    /// Steps so far, filled ones included.
+    known: i64,
 }
 
-/// The position of a row in the series.
-fn place(at: f64, first: f64, step: f64, values: &[f64], row: &Row<'_, '_>) -> Result<i64, RowProblem> {
-    match values.len() {
-        0 => Ok(0),
-        1 if at > first => Ok(1),
-        1 => Err(row.problem(0, "a time after the row before")),
-        known => {
-            let place = ((at - first) / step).round();
-            // Sampling jitter of a tenth of a step is none of ours.
-            let near = ((at - first) / step - place).abs() <= 0.1;
-            let next = known as i64..=known as i64 + LONGEST_GAP;
-            if near && next.contains(&(place as i64)) {
-                Ok(place as i64)
-            } else {
-                Err(row.problem(0, "a whole number of steps after the row before"))
-            }
+impl InOrder {
+    fn check(&mut self, row: &Row<'_, '_>, (at, value): (f64, f64)) -> Result<Option<String>, RowProblem> {
+        if !(0.0..1e12).contains(&value) {
+            return Err(row.problem(1, "a number of at least 0"));
         }
+        let place = match self.known {
+            0 => 0,
+            1 if at > self.first => 1,
+            1 => return Err(row.problem(0, "a time after the row before")),
+            known => {
+                let place = ((at - self.first) / self.step).round();
+                // Sampling jitter of a tenth of a step is none of ours.
+                let near = ((at - self.first) / self.step - place).abs() <= 0.1;
+                if !near || !(known..=known + LONGEST_GAP).contains(&(place as i64)) {
+                    return Err(row.problem(0, "a whole number of steps after the row before"));
+                }
+                place as i64
+            }
+        };
+        match self.known {
+            0 => self.first = at,
+            1 => self.step = at - self.first,
+            _ => {}
+        }
+        let gap = place - self.known;
+        self.known = place + 1;
+        Ok((gap > 0).then(|| format!("{gap} steps before it are missing, the last value stands for them")))
     }
 }
 

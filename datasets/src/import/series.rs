@@ -1,11 +1,18 @@
 //! Load series to forecast, from tables of rates and from logs of requests.
 //!
 //! - A table of rates has a column of times (seconds, or dates) and columns of values: ServeGen-like rate tables, fleet and request counts by interval.
-//! - A log has one row a request, and becomes requests per second: Azure's LLM inference traces (`TIMESTAMP,ContextTokens,GeneratedTokens`) and
-//!   BurstGPT (`Timestamp,...` in seconds).
+//! - A log has one row a request, and becomes requests per second, or with a column named the sum of that column per second (tokens, seconds of work): Azure's LLM
+//!   inference traces (`TIMESTAMP,ContextTokens,GeneratedTokens`), BurstGPT (`Timestamp,...` in seconds) and the requests of Alibaba's GenAI trace (`lora_request_trace.csv`:
+//!   `gmt_create,predict_type,...`).
+//! - Samples have one row a container and moment, as the other tables of Alibaba's GenAI trace do (`timestamp_anon,value,container_ip`; `qps.csv` has a type of requests
+//!   besides). Each container counts with the mean of its samples in a step, and the load is the sum over containers, as their description asks
+//!   (alibaba/clusterdata, cluster-trace-v2026-GenAI).
 //!
-//! A step without a row is a gap, not a zero, in a table; in a log it is a zero, because nobody asked. Where a collector writes zeros when it is silent, say that zeros are gaps.
+//! Several rows of a table in one step count with their mean, so a longer step is one way to resample. A table without times has a row a step, if the length of a step is
+//! given. A step without a row is a gap, not a zero, in a table and among samples; in a log it is a zero, because nobody asked. So is a value that is empty or no number by name
+//! (`NaN`, `NULL`, `None`). Where a collector writes zeros when it is silent, say that zeros are gaps.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use goodput_forecast::Series;
@@ -18,47 +25,101 @@ use crate::error::{DataError, RowProblem};
 /// How to read a series.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SeriesOptions {
-    /// The column of values; the first after that of times where it is `None`. A log has none.
+    /// The column of values; where it is `None`, the first after that of times, `value` of samples, and of a log the number of rows.
     pub column: Option<String>,
-    /// Seconds of a step: of a log 600 where it is `None`, of a table the distance of the first two rows.
+    /// Seconds of a step: of a log and of samples 600 where it is `None`, of a table the distance of the first two rows.
     pub step_secs: Option<f64>,
     /// Whether zeros are gaps.
     pub zeros_are_gaps: bool,
 }
 
 /// Columns of times, in order of preference.
-const TIMES: [&str; 6] = ["t_s", "timestamp", "t", "date", "TIMESTAMP", "Timestamp"];
+const TIMES: [&str; 8] = ["t_s", "timestamp", "t", "date", "TIMESTAMP", "Timestamp", "gmt_create", "timestamp_anon"];
 /// Columns that only logs of requests have.
-const LOGS: [&str; 3] = ["ContextTokens", "Request tokens", "Log Type"];
+const LOGS: [&str; 4] = ["ContextTokens", "Request tokens", "Log Type", "predict_status"];
+/// Columns that only samples of containers have, and one that may tell apart what a container does.
+const CONTAINER: &str = "container_ip";
+const KIND: &str = "request_type";
 /// Names of the columns in messages.
-const NAMES: &[&str] = &["time", "value"];
+const NAMES: &[&str] = &["time", "value", "container", "type"];
 /// Longest series, steps: a century of ten minutes.
 const MOST_STEPS: f64 = 6e6;
-/// Step of a log, seconds.
-const LOG_STEP_SECS: f64 = 600.0;
+/// Step of logs and samples, seconds.
+const USUAL_STEP_SECS: f64 = 600.0;
 
-/// Reads the bytes of a table or a log.
+/// What a row is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Shape {
+    Table,
+    Log,
+    Samples,
+}
+
+/// A row: when, how much (`NaN` for a gap), and of whom.
+struct Entry {
+    at: f64,
+    value: f64,
+    source: usize,
+}
+
+/// Reads the bytes of a table, a log or samples.
 ///
 /// # Errors
 /// Where a column is missing, fewer than two rows are usable, or times are not a series.
 pub fn parse(path: &Path, text: &[u8], options: &SeriesOptions) -> Result<(Series, ImportReport), DataError> {
+    read(path, text, options, |_, _| Ok(None))
+}
+
+/// The same where `check` sees each row of a table, its time and its value, and refuses it, or says what is to be made good before it.
+pub(super) fn read(
+    path: &Path,
+    text: &[u8],
+    options: &SeriesOptions,
+    mut check: impl FnMut(&Row<'_, '_>, (f64, f64)) -> Result<Option<String>, RowProblem>,
+) -> Result<(Series, ImportReport), DataError> {
     let header = String::from_utf8_lossy(first_line(text)).into_owned();
     let names: Vec<&str> = header.split(',').map(|name| name.trim().trim_matches('"')).collect();
     let missing =
         |column: &str| DataError::MissingColumn { path: path.into(), column: column.into(), found: names.join(", ") };
-    let time = TIMES.into_iter().find(|name| names.contains(name)).ok_or_else(|| missing("t_s"))?;
-    let is_log = LOGS.iter().any(|name| names.contains(name)) && options.column.is_none();
+    let shape = match () {
+        () if LOGS.iter().any(|name| names.contains(name)) => Shape::Log,
+        () if names.contains(&CONTAINER) => Shape::Samples,
+        () => Shape::Table,
+    };
+    let time = TIMES.into_iter().find(|name| names.contains(name));
+    // Without times the rows of a table are a step apart, if it is known how long that is.
+    let numbered = shape == Shape::Table && time.is_none() && options.step_secs.is_some();
+    let time = if numbered { None } else { Some(time.ok_or_else(|| missing("t_s"))?) };
+    // The rows of a log are counted unless a column is named.
+    let counted = shape == Shape::Log && options.column.is_none();
     let value = match &options.column {
-        _ if is_log => time,
         Some(column) => column.as_str(),
+        None if counted => time.unwrap_or_default(),
+        None if shape == Shape::Samples => "value",
         None => names.iter().copied().find(|name| !TIMES.contains(name)).ok_or_else(|| missing("value"))?,
     };
-    let mut rows = CsvRows::new(path, text, &[time, value])?;
+    let mut wanted = vec![time.unwrap_or(value), value];
+    if shape == Shape::Samples {
+        wanted.push(CONTAINER);
+        wanted.extend(names.contains(&KIND).then_some(KIND));
+    }
+    let mut rows = CsvRows::new(path, text, &wanted)?;
     let mut report = ImportReport::default();
-    let mut entries: Vec<(f64, f64)> = Vec::new();
+    let mut sources: BTreeMap<Vec<u8>, usize> = BTreeMap::new();
+    let mut entries: Vec<Entry> = Vec::new();
     while let Some(row) = rows.next(NAMES) {
-        match row.and_then(|row| entry(&row, is_log).map_err(|problem| (row.line, problem))) {
-            Ok(entry) => {
+        let read = row.and_then(|row| {
+            let refused = |problem| (row.line, problem);
+            let (at, value) = entry(&row, counted, numbered).map_err(refused)?;
+            let at = if numbered { entries.len() as f64 * options.step_secs.unwrap_or(1.0) } else { at };
+            let repair = if shape == Shape::Table { check(&row, (at, value)).map_err(refused)? } else { None };
+            let name = (2..wanted.len()).map(|column| row.bytes(column)).collect::<Vec<_>>().join(&b',');
+            let fresh = sources.len();
+            Ok((row.line, Entry { at, value, source: *sources.entry(name).or_insert(fresh) }, repair))
+        });
+        match read {
+            Ok((line, entry, repair)) => {
+                repair.into_iter().for_each(|what| report.repair("gap", line, what));
                 entries.push(entry);
                 report.kept += 1;
             }
@@ -66,22 +127,31 @@ pub fn parse(path: &Path, text: &[u8], options: &SeriesOptions) -> Result<(Serie
         }
     }
     let empty = || DataError::Empty { path: path.into() };
-    let Some(first) = entries.iter().map(|entry| entry.0).min_by(f64::total_cmp) else { return Err(empty()) };
-    let distance = entries.get(1).map_or(0.0, |second| second.0 - entries[0].0);
-    let step = options.step_secs.unwrap_or(if is_log { LOG_STEP_SECS } else { distance });
-    let last = entries.iter().map(|entry| entry.0).fold(first, f64::max);
+    let Some(first) = entries.iter().map(|entry| entry.at).min_by(f64::total_cmp) else { return Err(empty()) };
+    let distance = entries.get(1).map_or(0.0, |second| second.at - entries[0].at);
+    let step = options.step_secs.unwrap_or(if shape == Shape::Table { distance } else { USUAL_STEP_SECS });
+    let last = entries.iter().map(|entry| entry.at).fold(first, f64::max);
     if step.is_nan() || step < 1e-3 || (last - first) / step > MOST_STEPS {
         return Err(empty());
     }
-    // Times a little early or late belong to the nearest step of a table; a request belongs to the step it came in.
-    let place = |at: f64| if is_log { ((at - first) / step) as usize } else { ((at - first) / step).round() as usize };
-    let mut values = vec![if is_log { 0.0 } else { f64::NAN }; place(last) + 1];
-    for &(at, value) in &entries {
-        let slot = &mut values[place(at)];
-        *slot = if is_log { *slot + 1.0 / step } else { value };
-    }
-    if is_log {
-        // The last step was cut off when the log ended.
+    // Times a little early or late belong to the nearest step of a table; a request, a sample or one of several rows belongs to the step it came in.
+    let nearest = shape == Shape::Table && step < 1.5 * distance;
+    let place = |at: f64| {
+        let steps = (at - first) / step;
+        (if nearest { steps.round() } else { steps }) as usize
+    };
+    let steps = place(last) + 1;
+    let mut values = match shape {
+        Shape::Table | Shape::Samples => summed_means(steps, entries.iter().map(|entry| (place(entry.at), entry))),
+        Shape::Log => {
+            let mut values = vec![0.0; steps];
+            let measured = entries.iter().filter(|entry| !entry.value.is_nan());
+            measured.for_each(|entry| values[place(entry.at)] += entry.value / step);
+            values
+        }
+    };
+    if !nearest {
+        // The last step was cut off when the recording ended.
         values.pop();
     }
     if options.zeros_are_gaps {
@@ -98,7 +168,22 @@ pub fn parse(path: &Path, text: &[u8], options: &SeriesOptions) -> Result<(Serie
         .map_err(|_| empty())
 }
 
-fn entry(row: &Row<'_, '_>, is_log: bool) -> Result<(f64, f64), RowProblem> {
+/// For each step the sum over sources of the mean of their values; a gap where no source has one.
+fn summed_means<'a>(steps: usize, entries: impl Iterator<Item = (usize, &'a Entry)>) -> Vec<f64> {
+    let mut means: BTreeMap<(usize, usize), (f64, f64)> = BTreeMap::new();
+    for (place, entry) in entries.filter(|(_, entry)| !entry.value.is_nan()) {
+        let (sum, count) = means.entry((place, entry.source)).or_default();
+        (*sum, *count) = (*sum + entry.value, *count + 1.0);
+    }
+    let mut values = vec![f64::NAN; steps];
+    for ((place, _), (sum, count)) in means {
+        let before = if values[place].is_nan() { 0.0 } else { values[place] };
+        values[place] = before + sum / count;
+    }
+    values
+}
+
+fn entry(row: &Row<'_, '_>, counted: bool, numbered: bool) -> Result<(f64, f64), RowProblem> {
     let date = || {
         let text = row.bytes(0);
         // Fractions of a second, as `2023-11-16 18:15:46.6805900`, after the whole ones.
@@ -106,8 +191,18 @@ fn entry(row: &Row<'_, '_>, is_log: bool) -> Result<(f64, f64), RowProblem> {
         let fraction = std::str::from_utf8(text.get(19..)?).ok()?;
         if fraction.is_empty() { Some(whole) } else { fraction.parse::<f64>().ok().map(|fraction| whole + fraction) }
     };
-    let time = row.float(0, "a time in seconds, or as 2014-07-01 00:30:00").or_else(|problem| date().ok_or(problem))?;
-    let value = if is_log { 1.0 } else { row.float(1, "a number")? };
+    let time = match numbered {
+        true => 0.0,
+        false => {
+            row.float(0, "a time in seconds, or as 2014-07-01 00:30:00").or_else(|problem| date().ok_or(problem))?
+        }
+    };
+    let gap = || [&b""[..], b"nan", b"null", b"none"].contains(&&*row.bytes(1).to_ascii_lowercase());
+    let value = match () {
+        () if counted => 1.0,
+        () if gap() => f64::NAN,
+        () => row.float(1, "a number, or nothing for a gap")?,
+    };
     Ok((time, value))
 }
 
@@ -150,6 +245,36 @@ mod tests {
         let burst = "Timestamp,Model,Request tokens,Response tokens,Total tokens,Log Type\n5,ChatGPT,472,18,490,Conversation log\n45,ChatGPT,1087,230,1317,Conversation log\n118,GPT-4,417,276,693,Conversation log\n";
         let options = SeriesOptions { step_secs: Some(50.0), ..SeriesOptions::default() };
         assert_eq!(read(burst, &options).0, [Some(0.04), Some(0.0)]);
+        let options = SeriesOptions { column: Some("Request tokens".into()), ..options };
+        assert_eq!(read(burst, &options).0, [Some((472.0 + 1087.0) / 50.0), Some(0.0)], "tokens per second");
+    }
+
+    #[test]
+    fn the_tables_of_alibabas_genai_trace_are_logs_and_samples() {
+        // Rows of lora_request_trace.csv.
+        let log = "gmt_create,predict_type,predict_status,exec_time_seconds,groupId,prompt_length,negative_prompt_length,num_images_per_prompt,num_inference_steps,checkpoint_model_version_id,num_lora\n\
+            2024-11-15 18:16:14,TXT_2_IMG,SUCCEED,43.0,G0001,93.0,,1.0,40.0,M0001,0\n\
+            2024-11-15 18:17:06,TXT_2_IMG,SUCCEED,36.0,G0001,93.0,,8.0,40.0,M0001,0\n\
+            2024-11-15 18:28:07,IMG_2_IMG,SUCCEED,54.0,G0001,177.0,,8.0,40.0,M0001,0\n\
+            2024-11-15 18:37:21,INPAINTING,SUCCEED,31.0,G0001,105.0,,8.0,40.0,M0001,0\n";
+        assert_eq!(read(log, &SeriesOptions::default()).0, [Some(2.0 / 600.0), Some(1.0 / 600.0)]);
+        let busy = SeriesOptions { column: Some("exec_time_seconds".into()), ..SeriesOptions::default() };
+        assert_eq!(read(log, &busy).0, [Some(79.0 / 600.0), Some(54.0 / 600.0)], "executors that are busy");
+        // qps.csv: the mean of a container's samples in a step, summed over containers and types; no sample is a gap.
+        let samples = "timestamp_anon,value,container_ip,request_type\n100.5,1.0,a,Generative Requests\n120.5,3.0,a,Generative Requests\n130.0,5.0,b,Generative Requests\n\
+            140.0,0.5,None,API Requests\n280.0,4.0,a,Generative Requests\n350.0,9.0,a,Generative Requests\n";
+        let options = SeriesOptions { step_secs: Some(60.0), ..SeriesOptions::default() };
+        assert_eq!(read(samples, &options).0, [Some(7.5), None, Some(4.0), None]);
+    }
+
+    #[test]
+    fn a_longer_step_takes_means_and_rows_may_be_numbered() {
+        let text = "t_s,a\n0,1\n57,3\n114,\n171,8\n228,10\n285,nan\n342,5\n";
+        let options = SeriesOptions { step_secs: Some(114.0), ..SeriesOptions::default() };
+        assert_eq!(read(text, &options).0, [Some(2.0), Some(8.0), Some(10.0)]);
+        let options = SeriesOptions { step_secs: Some(1800.0), ..SeriesOptions::default() };
+        let (values, step, _) = read("Y\n22262\n21756\n\n22247\n", &options);
+        assert_eq!((values, step), (vec![Some(22262.0), Some(21756.0), Some(22247.0)], 1_800_000));
     }
 
     #[test]

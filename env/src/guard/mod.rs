@@ -211,7 +211,7 @@ impl Guard {
         pools::check_training(view, plan, &mut violations);
         pools::check_loans(view, plan, &mut violations);
         pools::check_services(view, plan, &mut self.balance, &mut violations);
-        self.check_assignments(view, &plan.assign, &mut violations);
+        self.check_assignments(view, plan, &mut violations);
         for (node, &balance) in self.balance.iter().enumerate().filter(|(_, balance)| **balance < 0) {
             violations.push(Violation::Capacity { node: node as NodeId, missing: balance.unsigned_abs() as u32 });
         }
@@ -223,10 +223,11 @@ impl Guard {
 }
 
 impl Guard {
-    /// Requests that wait, each once, on idle instances of their model, each once, or on known nodes. What is not held yet is taken.
-    fn check_assignments(&mut self, view: &ClusterView<'_>, assign: &[Assign], violations: &mut Vec<Violation>) {
-        for (at, &Assign { request, target }) in assign.iter().enumerate() {
-            let twice = assign[..at].iter().any(|other| match target {
+    /// Requests that wait, each once, on idle instances of their model, each once, or on known nodes, where they may be answered after the plan. What
+    /// is not held yet is taken.
+    fn check_assignments(&mut self, view: &ClusterView<'_>, plan: &Plan, violations: &mut Vec<Violation>) {
+        for (at, &Assign { request, target }) in plan.assign.iter().enumerate() {
+            let twice = plan.assign[..at].iter().any(|other| match target {
                 Target::Instance(_) => other.request == request || other.target == target,
                 Target::Node(_) => other.request == request,
             });
@@ -235,13 +236,16 @@ impl Guard {
             let (problem, node) = match target {
                 _ if twice => (Some("it, or its instance, is named twice"), None),
                 _ if !waits => (Some("it does not wait"), None),
-                Target::Node(node) if (node as usize) < self.balance.len() => (None, Some(node)),
-                Target::Node(_) => (Some("there is no such node"), None),
+                Target::Node(node) if (node as usize) >= self.balance.len() => (Some("there is no such node"), None),
+                Target::Node(node) => (pools::unanswerable(view, plan, node), Some(node)),
                 Target::Instance(id) => match view.instances().get(id) {
                     None => (Some("there is no such instance"), None),
                     Some(instance) if Some(instance.model) != model => (Some("the instance is of another model"), None),
                     Some(instance) if !instance.is_idle() => (Some("the instance is busy"), None),
-                    Some(instance) => (None, instance.is_free().then_some(instance.node)),
+                    Some(instance) => {
+                        let problem = pools::unanswerable(view, plan, instance.node);
+                        (problem, instance.is_free().then_some(instance.node))
+                    }
                 },
             };
             violations.extend(problem.map(|problem| Violation::Assignment { request, problem: problem.into() }));

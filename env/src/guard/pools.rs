@@ -28,7 +28,7 @@ pub(super) fn check_training(view: &ClusterView<'_>, plan: &Plan, violations: &m
     }
 }
 
-/// Servers that are lent are whole and at home, those called back are lent.
+/// Servers that are lent are whole, without a request at work, and at home; those called back are lent.
 pub(super) fn check_loans(view: &ClusterView<'_>, plan: &Plan, violations: &mut Vec<Violation>) {
     let mut refuse = |node, problem: &str| violations.push(Violation::Loan { node, problem: problem.into() });
     let known = |node: NodeId| view.cluster().nodes.get(node as usize).is_some_and(|node| node.pool == Pool::Inference);
@@ -43,6 +43,8 @@ pub(super) fn check_loans(view: &ClusterView<'_>, plan: &Plan, violations: &mut 
             refuse(node, "it is lent twice");
         } else if left_of_services(view, plan, node) > 0 {
             refuse(node, "replicas are left on it; servers are lent whole");
+        } else if view.instances().answers_on(node) {
+            refuse(node, "a request is being answered on it; servers are lent whole");
         }
     }
     for (at, reclaim) in plan.reclaim.iter().enumerate() {
@@ -54,6 +56,20 @@ pub(super) fn check_loans(view: &ClusterView<'_>, plan: &Plan, violations: &mut 
         } else if reclaim.deadline < view.now {
             refuse(node, "its deadline has passed");
         }
+    }
+}
+
+/// Why no request may be answered on `node` after the plan.
+pub(super) fn unanswerable(view: &ClusterView<'_>, plan: &Plan, node: NodeId) -> Option<&'static str> {
+    match view.pool(node) {
+        Pool::Training => Some("the node is for training"),
+        Pool::Inference if !view.owned(node) => Some("the server belongs to another cluster now"),
+        Pool::Inference if !view.may_answer(node) => Some("the server is called back"),
+        Pool::Inference if plan.reclaim.iter().any(|reclaim| reclaim.node == node) => Some("the server is called back"),
+        Pool::Inference if plan.lend.contains(&node) => {
+            Some("the server is lent by the same plan, and servers are lent whole")
+        }
+        Pool::Inference | Pool::Shared => None,
     }
 }
 

@@ -9,7 +9,7 @@ use crate::gym::action::Action;
 use crate::gym::expected_peak::ExpectedPeak;
 use crate::gym::layout::Layout;
 use crate::gym::observation::{Encoder, layout};
-use crate::gym::reward::{Integrals, Reward};
+use crate::gym::reward::Reward;
 use crate::gym::round::Round;
 use crate::plan::Plan;
 use crate::sim::{Scenario, SimError, Simulator, Status};
@@ -243,7 +243,7 @@ impl Environment for ClusterEnv {
             return Err(EnvError::NotReset);
         }
         let forbidden = EnvError::Forbidden { action };
-        let before = (simulator.now(), Integrals::of(simulator));
+        let before = (simulator.now(), self.options.reward.integrals(simulator));
         match Action::decode(action, &self.layout).ok_or(EnvError::Forbidden { action })? {
             Action::Change { slot, verb } => {
                 if !self.round.change(slot, verb) {
@@ -275,7 +275,7 @@ impl Environment for ClusterEnv {
         self.write(out);
         let simulator = self.simulator.as_ref().ok_or(EnvError::NotReset)?;
         Ok(Step {
-            reward: self.options.reward.between(before.1, Integrals::of(simulator)),
+            reward: self.options.reward.between(before.1, self.options.reward.integrals(simulator)),
             elapsed_secs: (simulator.now() - before.0).as_secs_f64(),
             terminated: self.status == Status::Complete,
             truncated: self.status == Status::Truncated,

@@ -1,6 +1,6 @@
 //! What a service's load will be, as far as a learned policy is told.
 //!
-//! Forecasters live in another crate; an environment takes any function of what a policy may see. Without one it goes by yesterday.
+//! Forecasters live in another crate; an environment takes any function of what a policy may see, with a memory or without. Without one it goes by yesterday.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,21 +13,47 @@ pub const WINDOW: SimTime = SimTime::from_secs(3600);
 
 const DAY: SimTime = SimTime::from_secs(24 * 3600);
 
-type Peak = dyn Fn(&ServiceView<'_>, SimTime) -> f64 + Send + Sync;
+type Peak = dyn FnMut(&ServiceView<'_>, SimTime) -> f64 + Send + Sync;
+type Make = dyn Fn() -> Box<Peak> + Send + Sync;
 
 /// The highest rate expected within a window from now on, requests per second.
-#[derive(Clone)]
-pub struct ExpectedPeak(Arc<Peak>);
+///
+/// It may remember what it has worked out, but its answer follows from the view alone: a clone begins without memory, and so does an episode.
+pub struct ExpectedPeak {
+    make: Arc<Make>,
+    peak: Box<Peak>,
+}
 
 impl ExpectedPeak {
     /// By any function of a service and the window.
     pub fn new(peak: impl Fn(&ServiceView<'_>, SimTime) -> f64 + Send + Sync + 'static) -> Self {
-        Self(Arc::new(peak))
+        let peak = Arc::new(peak);
+        Self::remembering(move || {
+            let peak = peak.clone();
+            Box::new(move |service, window| peak(service, window))
+        })
+    }
+
+    /// By functions that `make` makes, one an episode.
+    pub fn remembering(make: impl Fn() -> Box<Peak> + Send + Sync + 'static) -> Self {
+        let peak = make();
+        Self { make: Arc::new(make), peak }
     }
 
     /// The peak of [`WINDOW`].
-    pub fn peak(&self, service: &ServiceView<'_>) -> f64 {
-        (self.0)(service, WINDOW)
+    pub fn peak(&mut self, service: &ServiceView<'_>) -> f64 {
+        (self.peak)(service, WINDOW)
+    }
+
+    /// Forgets what it has worked out, before another episode.
+    pub fn forget(&mut self) {
+        self.peak = (self.make)();
+    }
+}
+
+impl Clone for ExpectedPeak {
+    fn clone(&self) -> Self {
+        Self { make: self.make.clone(), peak: (self.make)() }
     }
 }
 

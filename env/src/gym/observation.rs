@@ -157,6 +157,7 @@ impl Encoder {
     pub fn reset(&mut self) {
         self.facts.clear();
         self.features.fill(0.0);
+        self.expected.forget();
     }
 
     /// Encodes a round that has just begun.
@@ -207,7 +208,7 @@ impl Encoder {
         let Layout { slots, slot_features, services, pools, .. } = self.layout;
         if services > 0 || pools {
             let features = &mut self.features[slots * slot_features + GLOBAL_FEATURES.len()..];
-            shared_features::write(view, round.shared(), &self.expected, (services, pools), features);
+            shared_features::write(view, round.shared(), &mut self.expected, (services, pools), features);
         }
     }
 

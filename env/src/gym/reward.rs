@@ -53,20 +53,21 @@ impl Default for Reward {
 pub(crate) struct Integrals {
     job_millis: i64,
     gpu_millis: f64,
-    violated: u64,
-}
-
-impl Integrals {
-    pub fn of(simulator: &Simulator) -> Self {
-        Self {
-            job_millis: simulator.job_millis(),
-            gpu_millis: simulator.gpu_millis() as f64 / f64::from(simulator.scenario().cluster.total_gpus()),
-            violated: simulator.violated_micros(),
-        }
-    }
+    /// Zero where no term asks for it: it is the only one that has to be worked out.
+    violated: i64,
 }
 
 impl Reward {
+    /// The integrals that its terms are made of, up to now.
+    pub(crate) fn integrals(&self, simulator: &Simulator) -> Integrals {
+        let late = self.terms.iter().any(|term| matches!(term, RewardTerm::SloViolations { .. }));
+        Integrals {
+            job_millis: simulator.job_millis(),
+            gpu_millis: simulator.gpu_millis() as f64 / f64::from(simulator.scenario().cluster.total_gpus()),
+            violated: if late { simulator.violated_micros() as i64 } else { 0 },
+        }
+    }
+
     /// The reward of going from one moment to another.
     pub(crate) fn between(&self, from: Integrals, to: Integrals) -> f64 {
         let unit = self.scale_secs * 1000.0;

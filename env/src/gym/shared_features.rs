@@ -35,7 +35,7 @@ fn ln1p(x: f64) -> f32 {
 pub(super) fn write(
     view: &ClusterView<'_>,
     round: &SharedRound,
-    expected: &ExpectedPeak,
+    expected: &mut ExpectedPeak,
     (services, pools): (usize, bool),
     features: &mut [f32],
 ) {

@@ -162,6 +162,7 @@ impl Simulator {
         self.job_millis += i64::from(self.in_system) * span;
         self.gpu_millis += i64::from(self.held) * span;
         self.advance_instances(span);
+        self.advance_fragments(span);
         if let Some(health) = &mut self.health {
             health.record.out_gpu_millis += i64::from(health.out) * span;
         }

@@ -173,7 +173,7 @@ impl Simulator {
         let (before, after) = self.health.as_mut().map_or((0, 0), |health| health.refit(node, whole));
         let lost = before - after;
         self.take_from_completed(node, lost.saturating_sub(self.free[node as usize]));
-        self.free[node as usize] -= lost;
+        self.take_free(node, lost);
         self.trim_instances(node);
         for change in &survivors {
             self.occupy(change)?;
@@ -187,7 +187,7 @@ impl Simulator {
     fn restore(&mut self, node: NodeId) {
         let whole = self.scenario.cluster.nodes[node as usize].gpus;
         let (before, after) = self.health.as_mut().map_or((0, 0), |health| health.refit(node, whole));
-        self.free[node as usize] += after - before;
+        self.add_free(node, after - before);
         self.idle_decisions = 0;
         self.trigger.fault = true;
     }

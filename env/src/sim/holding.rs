@@ -44,7 +44,7 @@ impl Simulator {
         self.book(job, placement, -1);
         for slice in placement.slices() {
             let node = slice.node as usize;
-            self.free[node] = self.free[node].wrapping_add(slice.gpus);
+            self.add_free(slice.node, slice.gpus);
             self.distributed[node] = self.distributed[node].wrapping_sub(u32::from(placement.is_distributed()));
             self.loans.trained_on[node] = self.loans.trained_on[node].wrapping_sub(slice.gpus);
         }
@@ -56,7 +56,7 @@ impl Simulator {
         self.book(job, placement, 1);
         let distributed = u32::from(placement.is_distributed());
         for slice in placement.slices() {
-            self.free[slice.node as usize] -= slice.gpus;
+            self.take_free(slice.node, slice.gpus);
             self.distributed[slice.node as usize] += distributed;
             let trained = &mut self.loans.trained_on[slice.node as usize];
             *trained = trained.wrapping_add(slice.gpus);
@@ -78,6 +78,9 @@ impl Simulator {
         state.commands += 1;
         let placement = std::mem::take(&mut state.placement);
         state.previous_gpus = placement.gpus();
+        if !placement.is_empty() {
+            self.count_waiting(job, 1);
+        }
         if self.leave_partner(job)? {
             self.log(job, &Placement::none());
         } else if !placement.is_empty() {
@@ -98,7 +101,7 @@ impl Simulator {
     }
 
     /// Puts a job on other nodes as if they were the same. Between two of these the books may be short of what others still hold, so
-    /// they are kept in wrapping numbers; the guard has seen that the whole plan fits.
+    /// they are kept in wrapping numbers.
     pub(super) fn relabel(&mut self, change: &Change) {
         let held = std::mem::replace(&mut self.table.state_mut(change.job).placement, change.placement.clone());
         self.book(change.job, &held, -1);
@@ -106,13 +109,13 @@ impl Simulator {
         let distributed = u32::from(held.is_distributed());
         for slice in held.slices() {
             let node = slice.node as usize;
-            self.free[node] = self.free[node].wrapping_add(slice.gpus);
+            self.add_free(slice.node, slice.gpus);
             self.distributed[node] = self.distributed[node].wrapping_sub(distributed);
             self.loans.trained_on[node] = self.loans.trained_on[node].wrapping_sub(slice.gpus);
         }
         for slice in change.placement.slices() {
             let node = slice.node as usize;
-            self.free[node] = self.free[node].wrapping_sub(slice.gpus);
+            self.take_free(slice.node, slice.gpus);
             self.distributed[node] = self.distributed[node].wrapping_add(distributed);
             self.loans.trained_on[node] = self.loans.trained_on[node].wrapping_add(slice.gpus);
         }
@@ -122,6 +125,7 @@ impl Simulator {
         if change.placement.is_empty() {
             return Ok(());
         }
+        self.count_waiting(change.job, -1);
         // What two jobs share is taken once, by the first of them.
         if change.counts() {
             self.take(change.job, &change.placement);

@@ -195,6 +195,12 @@ impl InstanceTable {
         on_node.iter().copied().filter(move |id| !free(id))
     }
 
+    /// Whether a request is being answered on `node`.
+    pub fn answers_on(&self, node: NodeId) -> bool {
+        let runs = |id: InstanceId| self.get(id).is_some_and(|one| matches!(one.state, InstanceState::Run { .. }));
+        self.busy_on(node).any(runs)
+    }
+
     fn queue(&mut self, id: InstanceId, state: InstanceState) {
         let generation = &mut self.generations[id.0 as usize];
         *generation += 1;

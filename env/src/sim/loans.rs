@@ -115,6 +115,11 @@ impl Simulator {
         let movable = self.loans.of(node) == Loan::Home && self.free[node as usize] == server.gpus;
         if movable {
             self.loans.by_node[node as usize] = Loan::Elsewhere;
+            // What sleeps there stays behind.
+            while let Some(id) = self.requests.instances.longest_free(node) {
+                self.requests.instances.remove(id);
+            }
+            self.recount(node);
         }
         movable
     }
@@ -124,6 +129,7 @@ impl Simulator {
         let elsewhere = self.loans.of(node) == Loan::Elsewhere;
         if elsewhere {
             self.loans.by_node[node as usize] = Loan::Home;
+            self.recount(node);
             self.refresh_open();
         }
         elsewhere
@@ -141,6 +147,7 @@ impl Simulator {
         for &node in &plan.lend {
             self.loans.by_node[node as usize] = Loan::Lent { since: self.now };
             self.loans.record.lent += 1;
+            self.recount(node);
         }
         for reclaim in &plan.reclaim {
             let at = &mut self.loans.by_node[reclaim.node as usize];
@@ -149,6 +156,7 @@ impl Simulator {
                 self.loans.returning.push(reclaim.node);
                 let (at, kind) = (reclaim.deadline, ServiceEventKind::Deadline);
                 self.services.push(ServiceEvent { at, kind, id: reclaim.node });
+                self.recount(reclaim.node);
             }
         }
     }
@@ -165,6 +173,7 @@ impl Simulator {
     fn came_home(&mut self, node: NodeId) {
         let Loan::Returning { since, called, .. } = self.loans.of(node) else { return };
         self.loans.by_node[node as usize] = Loan::Home;
+        self.recount(node);
         let reclaim = (self.now - called).as_millis();
         let gpus = i64::from(self.scenario.cluster.nodes[node as usize].gpus);
         let record = &mut self.loans.record;

@@ -8,6 +8,7 @@
 mod event_loop;
 mod events;
 mod faults;
+mod fragments;
 mod health;
 mod holding;
 mod instances;
@@ -24,6 +25,7 @@ mod saving;
 mod scenario;
 mod segment;
 mod services;
+mod shapes;
 mod speeds;
 mod state;
 
@@ -43,6 +45,8 @@ use crate::time::SimTime;
 use crate::view::{ClusterView, Information, Trigger};
 
 use events::EventQueue;
+pub use fragments::FragmentChange;
+use fragments::Fragments;
 use health::Health;
 pub use instances::{Instance, InstanceState, InstanceTable};
 use ledger::Ledger;
@@ -60,6 +64,7 @@ pub use resize::Resize;
 pub use scenario::Scenario;
 pub use services::{LatencyCounts, Replica, ReplicaPhase, ServiceOnNode, ServiceRecord, ServiceState, ServingChange};
 use services::{ReplicasHeld, Services};
+pub use shapes::{JobShape, Shapes};
 pub use speeds::{Best, Speeds};
 pub use state::{JobState, JobTable, Phase};
 
@@ -137,6 +142,7 @@ pub struct Simulator {
     table: JobTable,
     /// Accelerators by node that neither jobs nor instances which run or are protected hold.
     free: Vec<u32>,
+    fragments: Fragments,
     requests: Requests,
     queue: EventQueue,
     /// Jobs that have arrived are those below.
@@ -210,6 +216,7 @@ impl Simulator {
             served: ReplicasHeld::new(&scenario),
             loans: Loans::new(&scenario.cluster),
             ledger: Ledger::new(free.len()),
+            fragments: Fragments::new(&scenario),
             free,
             queue: EventQueue::with_capacity(4 * room),
             arrived: 0,
@@ -314,6 +321,8 @@ impl Simulator {
             end: now,
             truncated,
             idle_gpu_millis: self.idle_gpu_millis,
+            fragmented_gpu_millis: self.fragments.millis,
+            fragments: std::mem::take(&mut self.fragments.log),
             hardware: self.health.as_ref().map(|health| health.record).unwrap_or_default(),
             decisions: self.decisions,
             events: self.events,
@@ -398,6 +407,7 @@ impl Simulator {
         let tenant = self.scenario.workload.jobs[id.index()].request.tenant;
         state.saving.buggy = faults.is_some_and(|model| model.is_buggy(self.scenario.seed, id, tenant));
         self.table.insert(state);
+        self.count_waiting(id, 1);
         self.arrived += 1;
         self.in_system += 1;
         self.events += 1;
@@ -436,6 +446,9 @@ impl Simulator {
         self.in_system -= 1;
         self.trigger.completion = true;
         let placement = std::mem::take(&mut self.table.state_mut(job).placement);
+        if placement.is_empty() {
+            self.count_waiting(job, -1);
+        }
         if self.leave_partner(job)? {
             self.log(job, &Placement::none());
         } else if self.scenario.options.release == Release::NextRound && self.scenario.options.rounds.period.is_some() {

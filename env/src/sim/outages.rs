@@ -54,7 +54,7 @@ impl Simulator {
             self.requests.due = true;
         }
         self.requests.instances.remove(id);
-        self.free[node as usize] += 1;
+        self.add_free(node, 1);
     }
 
     /// Free instances are on accelerators that count as free; those in excess of what is left end, the longest free first.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{LoanRecord, ServiceRecord, ServingChange, TrainingOnNode};
+use super::{FragmentChange, LoanRecord, ServiceRecord, ServingChange, TrainingOnNode};
 use crate::job::JobId;
 use crate::time::SimTime;
 
@@ -148,6 +148,10 @@ pub struct Outcome {
     pub truncated: bool,
     /// Accelerator time held without use because a job restarted or grew, all jobs, GPU-milliseconds.
     pub idle_gpu_millis: i64,
+    /// Integral over time of free accelerators that the widest waiting job could not use, GPU-milliseconds.
+    pub fragmented_gpu_millis: i64,
+    /// Changes of their number in time order, where allocations were logged.
+    pub fragments: Vec<FragmentChange>,
     /// One record per inference request of the workload, by id.
     pub requests: Vec<RequestRecord>,
     /// Instances over time, where allocations were logged.

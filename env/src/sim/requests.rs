@@ -117,7 +117,7 @@ impl Simulator {
                 let until = now + options.protection(hits);
                 if !options.keep {
                     self.requests.instances.remove(id);
-                    self.free[node as usize] += 1;
+                    self.add_free(node, 1);
                     self.wake_jobs();
                 } else if until > now {
                     self.requests.instances.set(id, InstanceState::Protect { until }, hits, now);
@@ -135,7 +135,7 @@ impl Simulator {
     fn set_free(&mut self, id: InstanceId, node: NodeId) {
         let now = self.now;
         self.requests.instances.set(id, InstanceState::Free { since: now }, 0, now);
-        self.free[node as usize] += 1;
+        self.add_free(node, 1);
         self.wake_jobs();
     }
 
@@ -158,9 +158,9 @@ impl Simulator {
                     let Some(&Instance { node, state, hits, .. }) = requests.instances.get(id) else { continue };
                     let free = matches!(state, InstanceState::Free { .. });
                     let hits = if free { 0 } else { hits + 1 };
-                    self.free[node as usize] -= u32::from(free);
                     let until = now + spec.duration;
                     requests.instances.set(id, InstanceState::Run { request, until }, hits, now);
+                    self.take_free(node, u32::from(free));
                     (SimTime::ZERO, if free { Served::Reused } else { Served::Hit })
                 }
                 Target::Node(node) => {
@@ -169,12 +169,12 @@ impl Simulator {
                     let cold = SimTime::from_millis(cold_start.cost_millis(&model.application, 0, 1, true));
                     let until = now + cold + spec.duration;
                     requests.instances.start(spec.model, node, InstanceState::Run { request, until }, now);
-                    self.free[node as usize] -= 1;
+                    self.take_free(node, 1);
                     (cold, Served::Cold)
                 }
             };
-            requests.cold_millis += cold.as_millis();
-            let record = &mut requests.records[request.index()];
+            self.requests.cold_millis += cold.as_millis();
+            let record = &mut self.requests.records[request.index()];
             (record.start, record.served) = (Some(now), Some(served));
         }
     }

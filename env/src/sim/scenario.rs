@@ -1,6 +1,6 @@
 //! One run's fixed inputs, shared by all simulators of it.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use crate::cluster::Cluster;
 use crate::job::{JobId, WHOLE, Work, Workload};
@@ -8,6 +8,7 @@ use crate::model::{BatchConfig, GoodputModel};
 use crate::placement::Placement;
 use crate::service::{Service, ServiceId, ServingProfile};
 use crate::sim::options::SimOptions;
+use crate::sim::shapes::Shapes;
 use crate::sim::speeds::Speeds;
 
 /// Cluster, workload, options and master seed: what determines a run, together with the policy.
@@ -21,6 +22,8 @@ pub struct Scenario {
     pub speeds: Arc<Speeds>,
     /// Serving profiles by service, then accelerator type.
     pub profiles: Arc<[Option<ServingProfile>]>,
+    /// Shapes of the workload's jobs, worked out when somebody asks.
+    pub shapes: OnceLock<Shapes>,
     /// Options.
     pub options: SimOptions,
     /// Master seed.
@@ -32,13 +35,18 @@ impl Scenario {
     pub fn new(cluster: Arc<Cluster>, workload: Arc<Workload>, options: SimOptions, seed: u64) -> Self {
         let speeds = Arc::new(Speeds::new(&cluster, &workload));
         let profiles = profiles(&cluster, &workload);
-        Self { cluster, workload, speeds, profiles, options, seed }
+        Self { cluster, workload, speeds, profiles, shapes: OnceLock::new(), options, seed }
     }
 
     /// Speed of a replica of `service` on accelerator type `kind`; `None` where it cannot run there.
     pub fn profile(&self, service: ServiceId, kind: u16) -> Option<&ServingProfile> {
         let kinds = self.cluster.types.len();
         self.profiles.get(service.index() * kinds..)?.get(..kinds)?.get(kind as usize)?.as_ref()
+    }
+
+    /// Shapes of the workload's jobs.
+    pub fn shapes(&self) -> &Shapes {
+        self.shapes.get_or_init(|| Shapes::new(&self.workload, &self.speeds, self.cluster.types.len()))
     }
 
     /// The accelerator type of `placement`; the first type where it is empty.
@@ -61,7 +69,7 @@ impl Scenario {
     /// The same cluster and applications with other jobs and seed; the speed tables are shared.
     pub fn with_jobs(&self, workload: Arc<Workload>, seed: u64) -> Self {
         let profiles = profiles(&self.cluster, &workload);
-        Self { workload, seed, profiles, ..self.clone() }
+        Self { workload, seed, profiles, shapes: OnceLock::new(), ..self.clone() }
     }
 
     /// The goodput-optimal batch size by the catalogued model on `gpus` accelerators of type `kind` on `nodes` nodes.

@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 
 use super::{Scenario, Simulator};
 use crate::cluster::NodeId;
-use crate::model::serving::{Demand, Fleet};
+use crate::model::serving::{Demand, Fleet, Interval};
 use crate::plan::Scale;
 use crate::service::{Service, ServiceId};
 use crate::time::SimTime;
@@ -128,14 +128,12 @@ impl ReplicasHeld {
         Self { by_node: vec![0; nodes], log: scenario.options.log_allocations.then(Vec::new) }
     }
 
-    fn enter(&mut self, free: &mut [u32], at: SimTime, node: NodeId, gpus: u32) {
-        free[node as usize] -= gpus;
+    fn enter(&mut self, at: SimTime, node: NodeId, gpus: u32) {
         self.by_node[node as usize] += gpus;
         self.note(at, node);
     }
 
-    fn leave(&mut self, free: &mut [u32], at: SimTime, node: NodeId, gpus: u32) {
-        free[node as usize] += gpus;
+    fn leave(&mut self, at: SimTime, node: NodeId, gpus: u32) {
         self.by_node[node as usize] -= gpus;
         self.note(at, node);
     }
@@ -231,26 +229,32 @@ impl ServiceState {
         }
     }
 
+    /// Requests that came since the last time, micro-requests, and what became of them; `None` where there were none and none waits.
+    fn since_settled(&self, scenario: &Scenario, now: SimTime) -> Option<(u64, Interval)> {
+        let millis = (now - self.since).as_millis().max(0);
+        let requests = u64::from(self.rate_milli) * millis as u64;
+        if millis == 0 || requests == 0 && self.backlog == 0 {
+            return None;
+        }
+        let demand = Demand::of(&scenario.workload.services[self.id.index()], self.rate_milli);
+        let counted = self.fleet(scenario).interval(&demand, self.backlog, requests, millis as f64 / 1e3);
+        Some((requests, counted))
+    }
+
     /// Counts what happened since the last time.
     pub(super) fn settle(&mut self, scenario: &Scenario, now: SimTime) {
         let millis = (now - self.since).as_millis();
         if millis <= 0 {
             return;
         }
+        let counted = self.since_settled(scenario, now);
         self.since = now;
         for (on, &held) in self.record.nodes.iter_mut().zip(&self.held) {
             let gpu_millis = i64::from(held) * millis;
             on.gpu_millis += gpu_millis;
             self.record.gpu_millis += gpu_millis;
         }
-        let service = &scenario.workload.services[self.id.index()];
-        let requests = u64::from(self.rate_milli) * millis as u64;
-        if requests == 0 && self.backlog == 0 {
-            return;
-        }
-        let fleet = self.fleet(scenario);
-        let demand = Demand::of(service, self.rate_milli);
-        let counted = fleet.interval(&demand, self.backlog, requests, millis as f64 / 1e3);
+        let Some((requests, counted)) = counted else { return };
         self.backlog = counted.waiting;
         self.record.requests += requests;
         self.record.violated += counted.violated;
@@ -341,9 +345,13 @@ impl Services {
 }
 
 impl Simulator {
-    /// Requests that missed their objective so far, micro-requests, as of each service's last event.
+    /// Requests that missed their objective so far, micro-requests: up to now, though services are settled at their own events only.
     pub fn violated_micros(&self) -> u64 {
-        self.services.states.iter().map(|state| state.record.violated).sum()
+        let violated = |state: &ServiceState| {
+            state.record.violated
+                + state.since_settled(&self.scenario, self.now).map_or(0, |(_, counted)| counted.violated)
+        };
+        self.services.states.iter().map(violated).sum()
     }
 
     /// The next event of a service or a server that still means anything.
@@ -416,7 +424,8 @@ impl Simulator {
         let node = state.replicas.remove(at).node;
         let on = state.node_at(node);
         state.held[on] -= gpus;
-        self.served.leave(&mut self.free, self.now, node, gpus);
+        self.served.leave(self.now, node, gpus);
+        self.add_free(node, gpus);
     }
 
     /// Lets go of replicas that are too many, before anything new takes accelerators.
@@ -467,7 +476,7 @@ impl Simulator {
         let on = state.node_at(scale.node);
         state.held[on] += missing * service.gpus_per_replica;
         state.record.starts += u64::from(missing);
-        self.served.enter(&mut self.free, now, scale.node, missing * service.gpus_per_replica);
+        self.served.enter(now, scale.node, missing * service.gpus_per_replica);
         for _ in 0..missing {
             let phase = if until > now { ReplicaPhase::Starting { until } } else { ReplicaPhase::Ready };
             state.replicas.push(Replica { node: scale.node, phase });
@@ -475,6 +484,7 @@ impl Simulator {
                 state.set_ready(&scenario, scale.node, true);
             }
         }
+        self.take_free(scale.node, missing * service.gpus_per_replica);
         if until > now {
             self.services.push(ServiceEvent { at: until, kind: ServiceEventKind::Replica, id: scale.service.0 });
         }

@@ -6,7 +6,7 @@
 //! cluster of its own respects pools without knowing of them.
 
 use super::ClusterView;
-use crate::cluster::{Cluster, NodeId, Pool};
+use crate::cluster::{Cluster, Node, NodeId, Pool};
 use crate::plan::Plan;
 use crate::sim::{JobTable, Loan, Loans, Phase};
 
@@ -50,13 +50,16 @@ impl<'a> ClusterView<'a> {
             let idle = &mut after.idle[slice.node as usize];
             *idle = idle.saturating_sub(slice.gpus);
         }
-        let known = after.cluster.take().filter(|known| known.nodes.len() == after.idle.len());
-        let mut cluster = known.unwrap_or_else(|| self.cluster().clone());
+        // Kept for its buffers only: another run may have other machines.
+        let known = after.cluster.take().filter(|known| known.types == self.cluster().types);
+        let mut cluster = known.unwrap_or_else(|| Cluster { types: self.cluster().types.clone(), nodes: Vec::new() });
+        cluster.nodes.clear();
         after.free.clear();
-        for ((known, now), node) in cluster.nodes.iter_mut().zip(&self.cluster().nodes).zip(0..) {
+        for (now, node) in self.cluster().nodes.iter().zip(0..) {
             let (of_services, left) = self.promised(plan, node);
             let open = loans.may_train(self.cluster(), node);
-            known.gpus = if open { now.gpus.saturating_sub(of_services) } else { 0 };
+            let gpus = if open { now.gpus.saturating_sub(of_services) } else { 0 };
+            cluster.nodes.push(Node { gpus, ..*now });
             after.free.push(if open { after.idle[node as usize].saturating_sub(left) } else { 0 });
         }
         let cluster: &'b Cluster = after.cluster.insert(cluster);

@@ -1,6 +1,6 @@
 //! What a policy sees of services and of the pools that nodes belong to.
 
-use super::ClusterView;
+use super::{ClusterView, Known};
 use crate::cluster::{NodeId, Pool};
 use crate::model::serving::{Demand, Fleet};
 use crate::service::{Service, ServiceId, ServingProfile};
@@ -39,6 +39,16 @@ impl<'a> ClusterView<'a> {
         self.loans.may_serve(self.cluster(), node)
     }
 
+    /// Whether inference requests may be answered on `node` now, one by one: on shared nodes and on servers of the inference pool, at home or lent,
+    /// but not on one that is called back or belongs to another cluster.
+    pub fn may_answer(&self, node: NodeId) -> bool {
+        match self.pool(node) {
+            Pool::Shared => true,
+            Pool::Training => false,
+            Pool::Inference => matches!(self.loan(node), Loan::Home | Loan::Lent { .. }),
+        }
+    }
+
     /// Free accelerators of `node` that replicas may take.
     pub fn free_for_service(&self, node: NodeId) -> u32 {
         if self.may_serve(node) { self.idle[node as usize] } else { 0 }
@@ -61,13 +71,13 @@ impl<'a> ClusterView<'a> {
 
     /// All services, by id.
     pub fn services(&self) -> impl ExactSizeIterator<Item = ServiceView<'a>> + use<'a> {
-        let view = *self;
-        view.services.iter().map(move |state| ServiceView { state, view })
+        let known = self.known();
+        self.services.iter().map(move |state| ServiceView { state, known })
     }
 
     /// One service.
     pub fn service(&self, id: ServiceId) -> Option<ServiceView<'a>> {
-        Some(ServiceView { state: self.services.get(id.index())?, view: *self })
+        Some(ServiceView { state: self.services.get(id.index())?, known: self.known() })
     }
 }
 
@@ -76,7 +86,7 @@ impl<'a> ClusterView<'a> {
 pub struct ServiceView<'a> {
     /// Replicas, rate and backlog now.
     pub state: &'a ServiceState,
-    view: ClusterView<'a>,
+    known: Known<'a>,
 }
 
 impl<'a> ServiceView<'a> {
@@ -85,8 +95,13 @@ impl<'a> ServiceView<'a> {
         self.state.id
     }
 
+    /// The moment of the view.
+    pub fn now(&self) -> SimTime {
+        self.known.now
+    }
+
     fn service(&self) -> &'a Service {
-        &self.view.scenario.workload.services[self.state.id.index()]
+        &self.known.scenario.workload.services[self.state.id.index()]
     }
 
     /// Its name.
@@ -137,19 +152,19 @@ impl<'a> ServiceView<'a> {
     /// Requests per second, in thousandths, by step up to now; the current step is the last.
     pub fn history(&self) -> &'a [u32] {
         let rates = &self.service().rates;
-        let upto = (rates.index_at(self.view.now) + 1).min(rates.values().len());
+        let upto = (rates.index_at(self.known.now) + 1).min(rates.values().len());
         &rates.values()[..upto]
     }
 
     /// Whether its series of rates has come to its end: no request comes any more.
     pub fn is_over(&self) -> bool {
         let rates = &self.service().rates;
-        rates.index_at(self.view.now) >= rates.values().len()
+        rates.index_at(self.known.now) >= rates.values().len()
     }
 
     /// [`Self::history`] of the steps to come, for policies that are told everything.
     pub fn future(&self) -> Option<&'a [u32]> {
-        let told = self.view.information == super::Information::Oracle;
+        let told = self.known.information == super::Information::Oracle;
         told.then(|| &self.service().rates.values()[self.history().len()..])
     }
 
@@ -160,12 +175,12 @@ impl<'a> ServiceView<'a> {
 
     /// Speed of a replica on accelerator type `kind`; `None` where it cannot run there.
     pub fn profile(&self, kind: u16) -> Option<&'a ServingProfile> {
-        self.view.scenario.profile(self.state.id, kind)
+        self.known.scenario.profile(self.state.id, kind)
     }
 
     /// Requests per second that the ready replicas can answer.
     pub fn capacity(&self) -> f64 {
-        self.state.fleet(self.view.scenario).capacity()
+        self.state.fleet(self.known.scenario).capacity()
     }
 
     /// What comes at `rate` requests per second, for [`Fleet`].
@@ -197,6 +212,6 @@ impl<'a> ServiceView<'a> {
 
     /// The ready replicas as a queueing system.
     pub fn fleet(&self) -> Fleet<'a> {
-        self.state.fleet(self.view.scenario)
+        self.state.fleet(self.known.scenario)
     }
 }

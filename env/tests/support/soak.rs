@@ -27,6 +27,7 @@ pub const ALWAYS: &[(&str, Always)] = &[
     ("every job that has arrived is active or has left", no_job_is_lost),
     ("jobs hold what they can run on, on nodes that have not failed", placements_are_sound),
     ("free instances are on accelerators that are free", sleepers_have_room),
+    ("fragments are free accelerators on nodes too full for the widest job that waits", fragments_are_counted),
 ];
 
 /// What holds when a run is over.
@@ -104,6 +105,14 @@ fn sleepers_have_room(simulator: &Simulator) -> Result<(), String> {
     let nodes = 0..view.cluster().nodes.len() as u32;
     let crowded = nodes.filter(|&node| view.instances().sleeping_on(node) > view.idle_on(node)).count();
     equal("nodes with more sleepers than room", crowded, 0)
+}
+
+fn fragments_are_counted(simulator: &Simulator) -> Result<(), String> {
+    let view = simulator.view();
+    let widest = view.jobs().filter(|job| job.gpus() == 0).map(|job| job.min_gpus()).max().unwrap_or(0);
+    let nodes = view.cluster().nodes.iter().zip(view.free());
+    let fragments: u32 = nodes.filter(|(node, free)| **free < widest.min(node.gpus)).map(|(_, free)| free).sum();
+    equal("counted and there", simulator.fragmented_gpus(), fragments)
 }
 
 fn littles_law(_: &Scenario, simulator: &Simulator, outcome: &Outcome) -> Result<(), String> {

@@ -2,8 +2,8 @@
 
 use goodput_agents::coordinator::Coordinator;
 use goodput_agents::heuristic::{VARIANT, policies};
-use goodput_agents::loaning::{Composite, Variant};
-use goodput_agents::serving::{Ahead, Now, Outlook};
+use goodput_agents::loaning::{Composite, Sharing, Variant};
+use goodput_agents::serving::{Ahead, Foresight, Now, Outlook};
 use goodput_env::cluster::Pool;
 use goodput_env::policy::{Policy, Scope};
 use goodput_env::time::SimTime;
@@ -11,7 +11,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Federation;
-use crate::setup::{ClusterConfig, EnvironmentConfig, NodeGroup, ServiceConfig, Setup, SetupError, WorkloadConfig};
+use crate::setup::{
+    ClusterConfig, EnvironmentConfig, ForecasterConfig, LoaningConfig, NodeGroup, ServiceConfig, Setup, SetupError,
+    WorkloadConfig,
+};
 
 /// Clusters that can lend each other servers: `goodput federate FILE`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -33,6 +36,12 @@ pub struct FederationConfig {
     /// How every cluster behaves.
     #[serde(default)]
     pub environment: EnvironmentConfig,
+    /// On what terms services and training share each of them.
+    #[serde(default)]
+    pub loaning: LoaningConfig,
+    /// What looks ahead for services, within clusters and between them.
+    #[serde(default)]
+    pub forecaster: ForecasterConfig,
     /// At least two.
     pub clusters: Vec<MemberConfig>,
 }
@@ -56,7 +65,7 @@ pub struct CoordinatorConfig {
     pub outlook: Vec<OutlookConfig>,
     /// Between its decisions, seconds.
     pub period_secs: f64,
-    /// Of the forecast that services' needs are taken from.
+    /// Probability that a service's highest rate stays below what its servers are kept for.
     pub quantile: f64,
     /// Share of the need kept on top of it.
     pub headroom: f64,
@@ -72,7 +81,7 @@ pub enum OutlookConfig {
     None,
     /// The load as it is.
     Reactive,
-    /// A quantile of a seasonal naive forecast, until two periods from now and a cold start.
+    /// The forecaster, until two periods from now and a cold start.
     Forecast,
 }
 
@@ -146,7 +155,7 @@ impl FederationConfig {
         expect((1..=1_000_000).contains(&movable), "clusters.movable", movable, "1 to 1000000 in all")?;
         let setup = |cluster: &MemberConfig| {
             let named = |source| SetupError::Member { cluster: cluster.name.clone(), source: Box::new(source) };
-            cluster.setup(&self.server, movable, &self.environment).map_err(named)
+            cluster.setup(&self.server, movable, self).map_err(named)
         };
         let setups = self.clusters.iter().map(setup).collect::<Result<_, _>>()?;
         Ok(Federation { config: self.clone(), setups })
@@ -167,16 +176,20 @@ impl CoordinatorConfig {
         expect((0.0..=1e12).contains(&cost), "coordinator.move_cost_job_secs", cost, "0 to 1e12")
     }
 
-    /// The coordinator of so many clusters; `None` where there is none.
-    pub(super) fn build(&self, outlook: OutlookConfig, clusters: usize) -> Option<Coordinator> {
-        let one = || -> Option<Box<dyn Outlook>> {
+    /// The coordinator of clusters whose services have these forecasters; `None` where there is none.
+    pub(super) fn build<'a>(
+        &self,
+        outlook: OutlookConfig,
+        clusters: impl Iterator<Item = &'a Foresight>,
+    ) -> Option<Coordinator> {
+        let one = |foresight: &Foresight| -> Option<Box<dyn Outlook>> {
             match outlook {
                 OutlookConfig::None => None,
                 OutlookConfig::Reactive => Some(Box::new(Now)),
-                OutlookConfig::Forecast => Some(Box::new(Ahead::seasonal_naive(self.quantile))),
+                OutlookConfig::Forecast => Some(Box::new(Ahead::new(foresight.clone().at(self.quantile)))),
             }
         };
-        let outlooks = (0..clusters).map(|_| one()).collect::<Option<_>>()?;
+        let outlooks = clusters.map(one).collect::<Option<_>>()?;
         let mut coordinator = Coordinator::new(outlooks, SimTime::from_secs_f64(self.period_secs));
         (coordinator.headroom, coordinator.move_cost) = (self.headroom, self.move_cost_job_secs);
         Some(coordinator)
@@ -196,17 +209,17 @@ impl OutlookConfig {
 
 impl MemberConfig {
     /// Every cluster lists all movable servers, and before its own nodes, so that they have the same ids everywhere.
-    fn setup(&self, server: &ServerConfig, movable: u32, environment: &EnvironmentConfig) -> Result<Setup, SetupError> {
+    fn setup(&self, server: &ServerConfig, movable: u32, all: &FederationConfig) -> Result<Setup, SetupError> {
         let ServerConfig { accelerator, gpus_per_node } = server.clone();
         let mut groups = vec![NodeGroup { accelerator, nodes: movable, gpus_per_node, pool: Pool::Inference }];
         groups.extend(self.groups.iter().cloned());
         let fixed = self.groups.iter().all(|group| group.pool != Pool::Inference);
         expect(fixed, "groups.pool", "inference", "training or shared; servers for inference are those that move")?;
-        let setup = Setup::new(&ClusterConfig { groups }, &self.workload, environment)?;
-        let setup = setup.with_services(&self.services)?;
+        let setup = Setup::new(&ClusterConfig { groups }, &self.workload, &all.environment)?;
+        let setup = setup.with_services(&self.services)?.with_sharing(&all.loaning, &all.forecaster)?;
         let requests = setup.scenario(0).workload.requests.len();
         expect(requests == 0, "workload", format!("one with {requests} requests"), "one of training jobs only")?;
-        let policy = self.composite(0).ok_or_else(|| {
+        let policy = self.composite(0, setup.sharing()).ok_or_else(|| {
             let names = Variant::ALL.map(|(name, _)| name).join(", ");
             let expected = format!("a training policy of `goodput list policies`, alone or followed by + and {names}");
             value("policy", format!("{:?}", self.policy), expected)
@@ -218,13 +231,13 @@ impl MemberConfig {
     }
 
     /// Its schedulers; `None` where the name is of none, or of one that does more than training.
-    pub(super) fn composite(&self, seed: u64) -> Option<Composite> {
+    pub(super) fn composite(&self, seed: u64, sharing: &Sharing) -> Option<Composite> {
         let (plain, variant) = self.policy.split_once(VARIANT).unwrap_or((&self.policy, ""));
         let training = policies().find(|entry| entry.name == plain)?.build(seed);
         if training.scope() == Scope::Everything {
             return None;
         }
         let variant = if variant.is_empty() { Variant::usual(&*training) } else { Variant::by_name(variant)? };
-        Some(variant.around(training))
+        Some(variant.around(training, sharing))
     }
 }

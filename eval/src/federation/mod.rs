@@ -159,12 +159,12 @@ impl Federation {
         let clusters = &self.config.clusters;
         // Each cluster of each seed draws for itself.
         let own = |index: usize| seed * clusters.len() as u64 + index as u64;
-        let members =
-            self.setups.iter().zip(clusters).enumerate().filter_map(|(index, (setup, cluster))| {
-                Some((setup.scenario(own(index)), cluster.composite(own(index))?))
-            });
+        let members = self.setups.iter().zip(clusters).enumerate().filter_map(|(index, (setup, cluster))| {
+            Some((setup.scenario(own(index)), cluster.composite(own(index), setup.sharing())?))
+        });
         let owned: Vec<u32> = clusters.iter().map(|cluster| cluster.movable).collect();
-        let coordinator = self.config.coordinator.build(outlook, clusters.len());
+        let coordinator =
+            self.config.coordinator.build(outlook, self.setups.iter().map(|setup| &setup.sharing().foresight));
         let (outcomes, transfers) =
             coordinator::Federation::new(members.collect(), &owned, coordinator).run(|_, _| {})?;
         let mut tallies: Vec<Tally> = outcomes.iter().map(Tally::of).collect();

@@ -8,13 +8,16 @@ use std::path::PathBuf;
 use goodput_datasets::import::series::SeriesOptions;
 use goodput_forecast::lending::Lease;
 use goodput_forecast::{Adaptive, Model};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+use crate::setup::SetupError;
 
 pub use page::page;
 pub use study::{LendingRow, ScoreRow, Study, StudyError, read_series};
 
 /// A study from a file.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ForecastConfig {
     /// The series.
@@ -31,20 +34,49 @@ pub struct ForecastConfig {
 }
 
 /// Where the series comes from.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SeriesConfig {
-    /// A table of rates or a log of requests.
+    /// A table of rates, a log of requests or samples of containers.
     pub path: PathBuf,
-    /// Column of values; the first after that of times where it is left out.
+    /// Column of values; where it is left out, the first after that of times, or of a log of requests their number.
     #[serde(default)]
     pub column: Option<String>,
-    /// Seconds of a step; as in the table, or 600 of a log, where it is left out.
+    /// Seconds of a step; as in the table, or 600 of a log or of samples, where it is left out.
     #[serde(default)]
     pub step_secs: Option<f64>,
     /// Whether zeros are gaps: a collector that was silent.
     #[serde(default)]
     pub zeros_are_gaps: bool,
+}
+
+impl ForecastConfig {
+    /// Checks what can be checked without the series.
+    ///
+    /// # Errors
+    /// [`SetupError::Value`] naming the key.
+    pub fn check(&self) -> Result<(), SetupError> {
+        let expect = |holds: bool, key, value: f64, expected: &str| match holds {
+            true => Ok(()),
+            false => Err(SetupError::Value { key, value: value.to_string(), expected: expected.into() }),
+        };
+        let step = self.series.step_secs.unwrap_or(1.0);
+        expect((0.001..=1e7).contains(&step), "series.step_secs", step, "0.001 to 10000000 seconds")?;
+        let day = self.model.day_steps.unwrap_or(1);
+        expect((1..=1_000_000).contains(&day), "model.day_steps", day as f64, "1 to 1000000")?;
+        let BacktestConfig { initial_share, stride_hours, horizon_hours } = self.backtest;
+        let within = initial_share > 0.0 && initial_share < 1.0;
+        expect(within, "backtest.initial_share", initial_share, "above 0 and below 1")?;
+        expect((1e-3..=1e4).contains(&stride_hours), "backtest.stride_hours", stride_hours, "0.001 to 10000 hours")?;
+        expect((1e-3..=1e4).contains(&horizon_hours), "backtest.horizon_hours", horizon_hours, "0.001 to 10000 hours")?;
+        let Some(lending) = &self.lending else { return Ok(()) };
+        let (count, per) = (lending.accelerators, lending.load_per_accelerator.unwrap_or(1.0));
+        expect(count > 0, "lending.accelerators", f64::from(count), "at least 1")?;
+        expect(per > 0.0 && per.is_finite(), "lending.load_per_accelerator", per, "a load above 0")?;
+        let (hours, target) = (lending.lease_hours, lending.target);
+        expect((1e-3..=1e4).contains(&hours), "lending.lease_hours", hours, "0.001 to 10000 hours")?;
+        expect((0.0..1.0).contains(&target), "lending.target", target, "at least 0 and below 1")
+    }
 }
 
 impl SeriesConfig {
@@ -55,7 +87,7 @@ impl SeriesConfig {
 }
 
 /// The forecaster: all models weighed, unless some are named.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ModelConfig {
     /// The models weighed; all of them where none is named.
@@ -67,7 +99,7 @@ pub struct ModelConfig {
 }
 
 /// What to forecast and when.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct BacktestConfig {
     /// Share of the series known at the first origin.
@@ -85,7 +117,7 @@ impl Default for BacktestConfig {
 }
 
 /// What to lend.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LendingConfig {
     /// Accelerators that serve the load.

@@ -14,6 +14,7 @@ use thiserror::Error;
 
 use super::{ForecastConfig, LendingConfig, SeriesConfig};
 use crate::plots::Fan;
+use crate::setup::SetupError;
 
 /// Why a study cannot be run.
 #[derive(Debug, Error)]
@@ -21,6 +22,9 @@ pub enum StudyError {
     /// The series cannot be read.
     #[error(transparent)]
     Data(#[from] DataError),
+    /// A setting is out of its range.
+    #[error(transparent)]
+    Setting(#[from] SetupError),
     /// The backtest cannot be run.
     #[error("backtest: {0}")]
     Backtest(#[from] BacktestError),
@@ -76,17 +80,25 @@ pub struct Study {
     pub model: Adaptive,
     /// Steps in a day.
     pub day_steps: usize,
+    /// Where the series comes from.
+    source: String,
     backtest: Backtest,
     lending: Option<LendingConfig>,
 }
 
-/// Reads a series.
+/// Reads a series. Strict: scores on a part of a series compare with nothing.
 ///
 /// # Errors
-/// A file that cannot be read or is no series.
+/// A file that cannot be read or is no series; the first row that is refused, with its line.
 pub fn read_series(config: &SeriesConfig) -> Result<(Series, ImportReport), DataError> {
     let text = std::fs::read(&config.path).map_err(|source| DataError::Read { path: config.path.clone(), source })?;
-    series::parse(&config.path, &text, &config.options())
+    let (series, report) = series::parse(&config.path, &text, &config.options())?;
+    match report.refused.examples.iter().min_by_key(|(line, _)| *line) {
+        Some((line, problem)) => {
+            Err(DataError::Row { path: config.path.clone(), line: *line, problem: problem.clone() })
+        }
+        None => Ok((series, report)),
+    }
 }
 
 impl Study {
@@ -95,6 +107,7 @@ impl Study {
     /// # Errors
     /// A series that cannot be read, or has no days.
     pub fn new(config: &ForecastConfig) -> Result<Self, StudyError> {
+        config.check()?;
         let (series, import) = read_series(&config.series)?;
         let step_millis = series.step_millis();
         let day_steps = config.model.day_steps.or(series.steps_per_day()).ok_or(StudyError::Day { step_millis })?;
@@ -110,7 +123,20 @@ impl Study {
             scale_season_steps: day_steps,
         };
         let model = config.model.forecaster(day_steps, horizon);
-        Ok(Self { series, import, model, day_steps, backtest, lending: config.lending.clone() })
+        let path = config.series.path.display();
+        let source = config.series.column.as_ref().map_or(format!("{path}"), |column| format!("{path}, {column}"));
+        Ok(Self { series, import, model, day_steps, source, backtest, lending: config.lending.clone() })
+    }
+
+    /// What is forecast, in a sentence.
+    pub fn about(&self) -> String {
+        let secs = self.series.step_millis() as f64 / 1e3;
+        let (steps, measured) = (self.series.len(), self.series.observed_len());
+        let from = self.backtest.initial_steps;
+        format!(
+            "{}: {steps} steps of {secs} s, of which {measured} are measured; forecast from step {from} on.",
+            self.source
+        )
     }
 
     /// Runs the forecaster of the file.

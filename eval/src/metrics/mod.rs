@@ -160,6 +160,14 @@ pub static METRICS: &[Metric] = &[
         of: |run| run.share_of_capacity(run.held_gpu_secs),
     },
     Metric {
+        key: "fragmentation",
+        name: "fragmentation",
+        unit: Unit::Share,
+        better: Better::Lower,
+        description: "Free GPU time on nodes that had some accelerators taken and fewer free than the widest waiting job needs there, over capacity times makespan",
+        of: |run| run.share_of_capacity(run.outcome.fragmented_gpu_millis as f64 / 1e3),
+    },
+    Metric {
         key: "productive_share",
         name: "productive share",
         unit: Unit::Share,

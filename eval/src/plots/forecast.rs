@@ -38,7 +38,7 @@ pub fn fan(fan: &Fan) -> Figure {
     let y = Scale::linear((low, high * 1.05), panel.y());
     Canvas::figure(super::WIDTH, HEIGHT, "Forecast with quantile bands", |canvas| {
         panel.y_axis(canvas, y, &linear_ticks(low, high * 1.05, 5, number), "load");
-        panel.x_axis(canvas, x, &linear_ticks(-before, after, 8, number), "hours from the origin");
+        panel.x_axis(canvas, x, &hour_ticks(-before, after), "hours from the origin");
         let ahead = |step: usize| x.at(hours(step as f64 + 1.0));
         for (lower, upper) in &fan.bands {
             let edge =
@@ -103,6 +103,16 @@ pub fn frontier(curves: &[(String, Vec<(f64, f64)>)]) -> Figure {
         }
         legend(canvas, &panel, curves.iter().map(|curve| curve.0.as_str()));
     })
+}
+
+/// Halves of days where there are days, round numbers of hours else.
+fn hour_ticks(low: f64, high: f64) -> Vec<Tick> {
+    const HALF_DAY: f64 = 12.0;
+    if !(24.0..=240.0).contains(&(high - low)) {
+        return linear_ticks(low, high, 8, number);
+    }
+    let (from, to) = ((low / HALF_DAY).ceil() as i32, (high / HALF_DAY).floor() as i32);
+    (from..=to).map(|n| f64::from(n) * HALF_DAY).map(|value| Tick { value, label: number(value) }).collect()
 }
 
 /// A curve that is interrupted where a value is missing.

@@ -19,6 +19,8 @@ pub struct UtilizationRow {
     pub end_secs: f64,
     /// Mean share of accelerators held in each of equal spans of the whole axis.
     pub shares: Vec<f64>,
+    /// Mean share of accelerators that are free but too scattered for the widest waiting job, in the same spans.
+    pub fragmented: Vec<f64>,
     /// Utilisation of the run.
     pub mean: f64,
 }
@@ -27,50 +29,77 @@ const STRIP: f64 = 40.0;
 const GAP: f64 = 14.0;
 const LINE: f64 = 1.6;
 
-/// Mean accelerators held in each of `bins` equal spans up to `until`: from the log of allocations, or, where none was kept,
-/// with each job's holding spread evenly from its start to its end.
-pub fn held_gpus(outcome: &Outcome, until: SimTime, bins: usize) -> Vec<f64> {
-    let span = until.as_secs_f64() / bins as f64;
-    let mut held = vec![0.0; bins];
-    let mut add = |from: f64, to: f64, gpus: f64| {
+/// Accelerators in each of equal spans of time.
+struct Spans {
+    secs: f64,
+    mean: Vec<f64>,
+}
+
+impl Spans {
+    fn new(until: SimTime, bins: usize) -> Self {
+        Self { secs: until.as_secs_f64() / bins as f64, mean: vec![0.0; bins] }
+    }
+
+    fn add(&mut self, from: f64, to: f64, gpus: f64) {
+        let span = self.secs;
         if span <= 0.0 || to <= from {
             return;
         }
         let (first, end) = ((from / span) as usize, (to / span).ceil() as usize);
-        for (bin, mean) in held.iter_mut().enumerate().take(end).skip(first) {
+        for (bin, mean) in self.mean.iter_mut().enumerate().take(end).skip(first) {
             let overlap = to.min((bin + 1) as f64 * span) - from.max(bin as f64 * span);
             *mean += gpus * overlap.max(0.0) / span;
         }
-    };
+    }
+}
+
+/// Mean accelerators held in each of `bins` equal spans up to `until`: from the log of allocations, or, where none was kept,
+/// with each job's holding spread evenly from its start to its end.
+pub fn held_gpus(outcome: &Outcome, until: SimTime, bins: usize) -> Vec<f64> {
+    let mut held = Spans::new(until, bins);
     if outcome.allocations.is_empty() {
         for job in &outcome.jobs {
             let (Some(start), end) = (job.start, job.finish.unwrap_or(outcome.end)) else { continue };
             let secs = (end - start).as_secs_f64();
             if secs > 0.0 {
-                add(start.as_secs_f64(), end.as_secs_f64(), job.attained_gpu_millis as f64 / 1000.0 / secs);
+                held.add(start.as_secs_f64(), end.as_secs_f64(), job.attained_gpu_millis as f64 / 1000.0 / secs);
             }
         }
-        return held;
+        return held.mean;
     }
     let mut gpus_of = vec![0_u32; outcome.jobs.len()];
     let (mut now, mut total) = (0.0, 0_i64);
     for change in &outcome.allocations {
         let at = change.at.as_secs_f64();
-        add(now, at, total as f64);
+        held.add(now, at, total as f64);
         now = at;
         let before = std::mem::replace(&mut gpus_of[change.job.index()], change.gpus);
         total += i64::from(change.gpus) - i64::from(before);
     }
-    add(now, outcome.end.as_secs_f64(), total as f64);
-    held
+    held.add(now, outcome.end.as_secs_f64(), total as f64);
+    held.mean
+}
+
+/// Mean accelerators that were free but too scattered for the widest waiting job, in the same spans, from the log of their changes.
+pub fn fragmented_gpus(outcome: &Outcome, until: SimTime, bins: usize) -> Vec<f64> {
+    let mut fragmented = Spans::new(until, bins);
+    let (mut now, mut gpus) = (0.0, 0.0);
+    for change in &outcome.fragments {
+        let at = change.at.as_secs_f64();
+        fragmented.add(now, at, gpus);
+        (now, gpus) = (at, f64::from(change.gpus));
+    }
+    fragmented.add(now, outcome.end.as_secs_f64(), gpus);
+    fragmented.mean
 }
 
 impl UtilizationRow {
     /// The strip of one run on an axis that ends at `until`.
     pub fn new(name: &str, color: usize, scenario: &Scenario, outcome: &Outcome, until: SimTime, mean: f64) -> Self {
         let capacity = f64::from(scenario.cluster.total_gpus());
-        let shares = held_gpus(outcome, until, 360).into_iter().map(|gpus| gpus / capacity).collect();
-        Self { name: name.into(), color, end_secs: outcome.end.as_secs_f64(), shares, mean }
+        let share = |gpus: Vec<f64>| gpus.into_iter().map(|gpus| gpus / capacity).collect();
+        let (shares, fragmented) = (share(held_gpus(outcome, until, 360)), share(fragmented_gpus(outcome, until, 360)));
+        Self { name: name.into(), color, end_secs: outcome.end.as_secs_f64(), shares, fragmented, mean }
     }
 }
 
@@ -89,11 +118,17 @@ pub fn utilization(rows: &[UtilizationRow], until: SimTime) -> Figure {
             let bottom = panel.top + (STRIP + GAP) * (index as f64 + 1.0) - GAP / 2.0;
             let y = Scale::linear((0.0, 1.0), (bottom, bottom - STRIP));
             let ink = Ink::Series(row.color);
-            let outline = outline(row, x, y, end);
+            let outline = steps(row, &row.shares, x, y, end);
             let mut area = outline.clone();
             area.extend([(outline.last().map_or(panel.left, |point| point.0), bottom), (panel.left, bottom)]);
             canvas.rect((panel.left, y.at(1.0)), (x.at(row.end_secs), bottom), Ink::Grid, 0.45);
             canvas.area(&area, ink, 0.3);
+            if row.fragmented.iter().any(|&share| share > 0.0) {
+                let top: Vec<f64> = row.shares.iter().zip(&row.fragmented).map(|(held, lost)| held + lost).collect();
+                let mut band = steps(row, &top, x, y, end);
+                band.extend(outline.iter().rev());
+                canvas.area(&band, Ink::Muted, 0.6);
+            }
             canvas.line(&outline, ink, LINE);
             canvas.text((panel.left - 14.0, bottom - STRIP / 2.0), &row.name, Type::new(Ink::Text, Anchor::End));
             let mean = format!("{:.0} %", row.mean * 100.0);
@@ -102,10 +137,10 @@ pub fn utilization(rows: &[UtilizationRow], until: SimTime) -> Figure {
     })
 }
 
-/// Steps of the shares up to the end of the run.
-fn outline(row: &UtilizationRow, x: Scale, y: Scale, end: f64) -> Vec<(f64, f64)> {
-    let span = end / row.shares.len().max(1) as f64;
-    let steps = row.shares.iter().enumerate().flat_map(|(bin, &share)| {
+/// Steps of `shares` up to the end of the run.
+fn steps(row: &UtilizationRow, shares: &[f64], x: Scale, y: Scale, end: f64) -> Vec<(f64, f64)> {
+    let span = end / shares.len().max(1) as f64;
+    let steps = shares.iter().enumerate().flat_map(|(bin, &share)| {
         let from = bin as f64 * span;
         let level = y.at(share);
         [(x.at(from.min(row.end_secs)), level), (x.at((from + span).min(row.end_secs)), level)]

@@ -100,7 +100,9 @@ fn fullness(evaluation: &Evaluation, shown: &Shown<'_>) -> Option<Section> {
     let strips: Vec<UtilizationRow> = shown.iter().map(strip).collect();
     let caption = format!(
         "Share of accelerators held on {}. The shaded box ends with the last job: a policy that fills it early and leaves no \
-         long thin tail packs work well. Holding is not progress: compare goodput in the table.",
+         long thin tail packs work well. Grey on \
+         top is free but scattered: on nodes too full for the widest job that waits. Holding is not progress: compare goodput \
+         in the table.",
         scenario_of(evaluation, shown)
     );
     Some(Section::new("utilisation", "How full the cluster is", &utilization(&strips, until), &caption))

@@ -6,23 +6,27 @@
 //! - **Local scale.** Errors are kept divided by the scale at their origin and given back times the scale now (Lei, G'Sell, Rinaldo, Tibshirani, Wasserman,
 //!   "Distribution-free predictive inference for regression", JASA 113, 2018, section 5.2). The scale is the square root of how large errors of the last hours were,
 //!   relative to what is usual at their distance, and upward and downward errors have one each: a level that rises widens the upper quantiles alone. It grows with the
-//!   square root of the forecast too.
-//! - **Tracking.** Each quantile moves up a little when it was exceeded and down when it was not, so that in the long run it covers what it says (Gibbs and Candes,
-//!   "Adaptive conformal inference under distribution shift", NeurIPS 2021; in the units of the error as in Angelopoulos, Candes, Tibshirani, "Conformal PID control for
-//!   time series prediction", NeurIPS 2023). The median is left alone and tails move most.
+//!   square root of the forecast too. Far ahead the last hours say less, so the power falls from 1/2 at the next step to 1/4 a day ahead. Only errors of forecasts that
+//!   looked a short way ahead count: what was forecast before a change goes on failing for a day after it, and says nothing of the forecasts made now.
+//! - **Control of coverage.** The level asked of the pool is the nominal one plus twice what its coverage fell short in the last days, within bounds (proportional
+//!   control of coverage: Angelopoulos, Candes, Tibshirani, "Conformal PID control for time series prediction", NeurIPS 2023; in levels as in Gibbs and Candes, "Adaptive
+//!   conformal inference under distribution shift", NeurIPS 2021, so that it never leaves the errors that were seen). The median is left alone.
 
 use serde::{Deserialize, Serialize};
 
+use super::coverage::Coverage;
+
 /// Levels whose coverage is followed; those between are interpolated.
 pub(crate) const GRID: [f64; 9] = [0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99];
-/// Rate of tracking at levels 0.1 and 0.9, in units of the mean error.
-const RATE: f64 = 1e-3;
 /// Errors beyond this many times the usual one say no more than that.
 const CAP: f64 = 10.0;
 /// The least a scale can be.
 const LEAST: f64 = 0.05;
+/// Power of the scale at the next step, and at and beyond so many doublings of the distance.
+const POWERS: (f64, f64) = (0.5, 0.25);
+const DOUBLINGS: usize = 7;
 /// Days after which an error counts half, and after which it is dropped.
-const HALF_LIFE_DAYS: f64 = 7.0;
+const HALF_LIFE_DAYS: f64 = 14.0;
 const DROP_DAYS: usize = 14;
 /// Fewer errors than this at a distance, and it borrows those of a shorter one.
 const ENOUGH: usize = 20;
@@ -39,10 +43,10 @@ pub(crate) struct Made<'a> {
     pub point: f64,
     /// How much larger its errors are for its size alone.
     pub size: f64,
-    /// How large errors were when it was made.
+    /// How large errors at its distance were when it was made.
     pub scale: Scale,
-    /// The scaled quantiles it gave.
-    pub given: &'a [f64; GRID.len()],
+    /// The scaled quantiles it gave, where their coverage is controlled: not for a window's maximum, which its lender controls.
+    pub given: Option<&'a [f64; GRID.len()]>,
 }
 
 impl Scale {
@@ -51,6 +55,13 @@ impl Scale {
 
     fn of(self, error: f64) -> f64 {
         if error > 0.0 { self.up } else { self.down }
+    }
+
+    /// The scale of errors at distance `track`.
+    pub fn at(self, track: usize) -> Self {
+        let (near, far) = POWERS;
+        let power = near + (far - near) * track.min(DOUBLINGS) as f64 / DOUBLINGS as f64;
+        Self { down: self.down.powf(power), up: self.up.powf(power) }
     }
 }
 
@@ -73,10 +84,11 @@ pub(crate) struct Conformal {
 struct Track {
     /// Scaled errors in ascending order.
     errors: Vec<Past>,
+    /// Those that came since they were last sorted in.
+    fresh: Vec<Past>,
     /// Sum and weight of absolute errors.
     usual: [f64; 2],
-    /// Corrections of the levels of the grid.
-    shift: [f64; GRID.len()],
+    coverage: Coverage,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -84,6 +96,8 @@ struct Past {
     error: f64,
     /// Relative to an error at the beginning of the present day.
     weight: f64,
+    /// Weight of the smaller ones.
+    below: f64,
     at: usize,
 }
 
@@ -103,9 +117,14 @@ impl Conformal {
         }
     }
 
-    /// How large errors are now.
+    /// One distance more, of which nothing is known yet.
+    pub fn add_track(&mut self) {
+        self.tracks.push(Track::default());
+    }
+
+    /// How large errors are now, relative to the usual.
     pub fn scale(&self) -> Scale {
-        let scale = |sum: f64| (sum / self.recent[2]).max(LEAST).sqrt();
+        let scale = |sum: f64| (sum / self.recent[2]).max(LEAST);
         Scale { down: scale(self.recent[0]), up: scale(self.recent[1]) }
     }
 
@@ -129,15 +148,12 @@ impl Conformal {
         let [sum, weight] = track.usual;
         let usual = if weight > 0.0 { sum / weight } else { 0.0 };
         track.usual = [sum + error.abs(), weight + 1.0];
-        for ((shift, level), given) in track.shift.iter_mut().zip(GRID).zip(made.given) {
-            let rate = RATE * ((level - 0.5).abs() / 0.4).powi(4);
-            let covered = if scaled <= *given { 1.0 } else { 0.0 };
-            *shift += rate * usual * (level - covered);
+        if let Some(given) = made.given {
+            track.coverage.learn(scaled, given);
         }
         if keep && scaled.is_finite() {
             let weight = 2.0_f64.powf((now % self.day) as f64 / self.half_life);
-            let place = track.errors.partition_point(|past| past.error < scaled);
-            track.errors.insert(place, Past { error: scaled, weight, at: now });
+            track.fresh.push(Past { error: scaled, weight, below: 0.0, at: now });
         }
         (usual > 0.0).then(|| (error / usual).clamp(-CAP, CAP))
     }
@@ -146,6 +162,7 @@ impl Conformal {
     pub fn pass(&mut self, now: usize, [down, up, count]: [f64; 3]) {
         for track in &mut self.tracks {
             track.usual = track.usual.map(|sum| sum * self.usual_keep);
+            track.coverage.pass(self.day as f64);
         }
         if count > 0.0 {
             // Half of the errors go either way, so that both means are 1 in quiet times.
@@ -156,10 +173,36 @@ impl Conformal {
         if now.is_multiple_of(self.day) {
             let day_older = 2.0_f64.powf(-(self.day as f64) / self.half_life);
             for track in &mut self.tracks {
+                track.errors.append(&mut track.fresh);
+                track.errors.sort_by(|a, b| a.error.total_cmp(&b.error));
                 track.errors.retain(|past| past.at + DROP_DAYS * self.day > now);
                 for past in &mut track.errors {
                     past.weight *= day_older;
                 }
+            }
+            self.absorb();
+        }
+    }
+
+    /// Sorts in the errors that came: one pass over the old ones for all of the new, because moving them is most of what an update costs.
+    pub fn absorb(&mut self) {
+        for Track { errors, fresh, .. } in &mut self.tracks {
+            fresh.sort_by(|a, b| b.error.total_cmp(&a.error));
+            let mut unmoved = errors.len();
+            let mut free = unmoved + fresh.len();
+            errors.extend_from_slice(fresh);
+            for past in fresh.drain(..) {
+                let place = errors[..unmoved].partition_point(|other| other.error < past.error);
+                free -= unmoved - place;
+                errors.copy_within(place..unmoved, free);
+                free -= 1;
+                errors[free] = past;
+                unmoved = place;
+            }
+            let mut below = 0.0;
+            for past in errors {
+                past.below = below;
+                below += past.weight;
             }
         }
     }
@@ -169,31 +212,25 @@ impl Conformal {
         let track = &self.tracks[track];
         let source = self.source(track);
         let errors = &source.errors;
-        if errors.is_empty() {
-            return out.fill(0.0);
-        }
-        let total: f64 = errors.iter().map(|past| past.weight).sum();
-        let (mut below, mut index) = (0.0, 0);
+        let Some(last) = errors.last() else { return out.fill(0.0) };
+        let total = last.below + last.weight;
         for (out, &level) in out.iter_mut().zip(levels) {
-            let target = level * total;
-            while index + 1 < errors.len() && below + 0.5 * errors[index].weight < target {
-                below += errors[index].weight;
-                index += 1;
-            }
+            let target = track.coverage.asked(level) * total;
+            let index = errors.partition_point(|past| past.below + 0.5 * past.weight < target).min(errors.len() - 1);
             let here = errors[index].error;
             let quantile = match index.checked_sub(1).map(|before| &errors[before]) {
                 None => here,
                 Some(before) => {
-                    let from = below - 0.5 * before.weight;
-                    let to = below + 0.5 * errors[index].weight;
+                    let from = before.below + 0.5 * before.weight;
+                    let to = errors[index].below + 0.5 * errors[index].weight;
                     before.error + (here - before.error) * ((target - from) / (to - from)).clamp(0.0, 1.0)
                 }
             };
-            *out = quantile + track.shift_at(level);
+            *out = quantile;
         }
     }
 
-    /// A forecast with scaled quantile `quantile`, in the unit of the series.
+    /// A forecast with scaled quantile `quantile`, in the unit of the series; `scale` is that of its distance.
     pub fn restore(&self, point: f64, quantile: f64, scale: Scale) -> f64 {
         point + quantile * scale.of(quantile) * self.size(point)
     }
@@ -205,21 +242,5 @@ impl Conformal {
         }
         let index = self.tracks.iter().position(|other| std::ptr::eq(other, track)).unwrap_or(0);
         self.tracks[..index].iter().rev().find(|track| track.errors.len() >= ENOUGH).unwrap_or(track)
-    }
-}
-
-impl Track {
-    /// Correction of any level: interpolated in the grid, constant beyond.
-    fn shift_at(&self, level: f64) -> f64 {
-        let above = GRID.partition_point(|&grid| grid < level);
-        match above {
-            0 => self.shift[0],
-            above if above == GRID.len() => self.shift[GRID.len() - 1],
-            above => {
-                let (low, high) = (GRID[above - 1], GRID[above]);
-                let part = (level - low) / (high - low);
-                self.shift[above - 1] + part * (self.shift[above] - self.shift[above - 1])
-            }
-        }
     }
 }

@@ -3,12 +3,15 @@
 //! - **Point.** The weighted median of its models' paths. A model's weight is `(1 / MAE)^2` of its own past forecasts, by how far ahead they looked, half
 //!   forgotten after a day ([`weights`]). The median, and not the mean, because one model that is badly wrong must not move it.
 //! - **Quantiles.** Conformal: the point plus a weighted quantile of past errors at that distance, each divided by how large errors were when it was made and
-//!   multiplied by how large they are now, upwards and downwards apart; tails follow their own coverage ([`conformal`]).
+//!   multiplied by how large they are now, upwards and downwards apart; the level asked follows the coverage of the last days ([`conformal`]).
+//! - **Alarm.** A chart of short-range errors says when the load has changed its regime ([`Alarm`]).
 //! - **Online.** Every past forecast used for either was made without knowing what came: the fit plays the last week of its series through [`Predict::update`].
 //!
 //! One model alone is the same thing with a list of one, so every [`Model`] has quantiles.
 
+mod alarm;
 mod conformal;
+mod coverage;
 mod state;
 mod weights;
 mod window;
@@ -19,6 +22,7 @@ use crate::history::History;
 use crate::models::Seasons;
 use crate::{Fit, FitError, Model, Predict, Series};
 
+pub use alarm::{Alarm, Shift};
 pub use state::FittedAdaptive;
 
 /// Settings of the default forecaster: there is nothing to tune but the seasons.

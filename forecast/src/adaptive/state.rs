@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
+use super::alarm::Alarm;
 use super::conformal::{Conformal, GRID, Made, Scale};
 use super::weights::{Weights, distance, weighted_median};
 use super::window::{self, Peak};
@@ -25,6 +26,7 @@ pub struct FittedAdaptive {
     windows: Vec<Range<usize>>,
     weights: Weights,
     conformal: Conformal,
+    alarm: Alarm,
     /// Forecasts of which something is still to come, oldest first.
     pending: VecDeque<Pending>,
 }
@@ -36,14 +38,19 @@ struct Pending {
     /// One row a step, one column a model.
     paths: Vec<f64>,
     point: Vec<f64>,
-    scale: Scale,
+    /// By distance.
+    scales: Vec<Scale>,
     /// Scaled quantiles of the grid, by track.
     given: Vec<[f64; GRID.len()]>,
     peaks: Vec<Peak>,
 }
 
-/// Forecasts a day whose errors are learnt from.
+/// Powers of [`Conformal::size`], itself a square root, by which errors of a window's maximum are kept divided.
+const PEAK_SIZES: [i32; 3] = [0, 1, 2];
+/// Forecasts a day whose errors are learnt from; more where they look less far than to the next of them.
 const FORECASTS_A_DAY: usize = 12;
+/// Errors of forecasts that looked less than this part of the horizon ahead say how large errors are now.
+const SHORT_RANGE: usize = 8;
 /// A load beyond this is taken as this, so that squares of it are still numbers.
 const LARGEST: f64 = 1e100;
 
@@ -52,24 +59,45 @@ pub(super) fn bounded(load: f64) -> f64 {
     if load.is_finite() { load.clamp(-LARGEST, LARGEST) } else { f64::NAN }
 }
 
+/// The steps of a window, at least one and none beyond `horizon`.
+fn within((first, steps): (usize, usize), horizon: usize) -> Range<usize> {
+    first.min(horizon - 1)..first.saturating_add(steps.max(1)).min(horizon).max(1)
+}
+
 impl FittedAdaptive {
     pub(super) fn new(past: History, members: Vec<Member>, seasons: Seasons, windows: &[(usize, usize)]) -> Self {
         let Seasons { day, horizon, .. } = seasons;
         let known = past.values();
         let mean = known.iter().map(|y| y.abs()).sum::<f64>() / known.len().max(1) as f64;
-        let windows: Vec<Range<usize>> =
-            windows.iter().map(|&(first, steps)| first.min(horizon - 1)..(first + steps.max(1)).min(horizon)).collect();
+        let windows: Vec<Range<usize>> = windows.iter().map(|&window| within(window, horizon)).collect();
         Self {
             nonnegative: known.iter().all(|&y| y >= 0.0),
             horizon,
-            stride: (day / FORECASTS_A_DAY).max(1),
+            stride: (day / FORECASTS_A_DAY).clamp(1, horizon),
             weights: Weights::new(members.len(), horizon, day as f64),
-            conformal: Conformal::new(distance(horizon - 1) + 1 + windows.len(), day, mean),
+            conformal: Conformal::new(distance(horizon - 1) + 1 + PEAK_SIZES.len() * windows.len(), day, mean),
             windows,
             members,
             past,
+            alarm: Alarm::default(),
             pending: VecDeque::new(),
         }
+    }
+
+    /// Forecasts also the largest of `steps` values from the `first` one ahead on, as far as the horizon reaches, and gives the number of that window. Until
+    /// errors of its own are known, those of a shorter distance stand for them.
+    pub fn watch(&mut self, first: usize, steps: usize) -> usize {
+        let window = within((first, steps), self.horizon);
+        self.windows.iter().position(|known| *known == window).unwrap_or_else(|| {
+            self.windows.push(window);
+            PEAK_SIZES.iter().for_each(|_| self.conformal.add_track());
+            self.windows.len() - 1
+        })
+    }
+
+    /// Whether and when the load last changed its regime.
+    pub fn alarm(&self) -> &Alarm {
+        &self.alarm
     }
 
     /// Quantiles at ascending `levels` of the largest value in window number `window` of the settings.
@@ -82,15 +110,31 @@ impl FittedAdaptive {
         if let Err(error) = check_levels(levels) {
             panic!("quantile levels have to be checked before predicting: {error}");
         }
+        self.peaks(window, levels).map(|[quantiles, ..]| quantiles)
+    }
+
+    /// The same three times: with errors that do not depend on the size of the forecast, that grow with its square root, and that grow with it.
+    pub(crate) fn peaks(&self, window: usize, levels: &[f64]) -> Option<[Vec<f64>; PEAK_SIZES.len()]> {
         let range = self.windows.get(window)?;
         let point = window::largest(&self.point(self.horizon), range);
-        let mut quantiles = vec![0.0; levels.len()];
-        self.conformal.quantiles(self.distances() + window, levels, &mut quantiles);
-        for quantile in &mut quantiles {
-            *quantile = self.floor(point + *quantile);
-        }
-        quantiles.sort_by(f64::total_cmp);
-        Some(quantiles)
+        Some(std::array::from_fn(|number| {
+            let mut quantiles = vec![0.0; levels.len()];
+            self.conformal.quantiles(self.peak_track(window, number), levels, &mut quantiles);
+            for quantile in &mut quantiles {
+                *quantile = self.floor(point + *quantile * self.conformal.size(point).powi(PEAK_SIZES[number]));
+            }
+            quantiles.sort_by(f64::total_cmp);
+            quantiles
+        }))
+    }
+
+    fn peak_track(&self, window: usize, number: usize) -> usize {
+        self.distances() + window * PEAK_SIZES.len() + number
+    }
+
+    /// Farthest step whose errors are learnt.
+    pub fn horizon(&self) -> Horizon {
+        Horizon::steps(self.horizon)
     }
 
     /// Steps seen so far, gaps included.
@@ -147,21 +191,27 @@ impl FittedAdaptive {
         if self.nonnegative { value.max(0.0) } else { value }
     }
 
+    /// How large errors are now, by distance.
+    fn scales(&self) -> Vec<Scale> {
+        let scale = self.conformal.scale();
+        (0..self.distances()).map(|track| scale.at(track)).collect()
+    }
+
     fn distances(&self) -> usize {
         distance(self.horizon - 1) + 1
     }
 
     /// Makes a forecast to learn from.
     fn issue(&mut self) {
+        self.conformal.absorb();
         let paths = self.paths(self.horizon);
         let point = if self.members.is_empty() { self.point(self.horizon) } else { self.combine(&paths) };
-        let tracks = self.distances() + self.windows.len();
         self.pending.push_back(Pending {
             origin: self.past.len(),
             paths,
             point,
-            scale: self.conformal.scale(),
-            given: (0..tracks).map(|track| self.conformal.give(track)).collect(),
+            scales: self.scales(),
+            given: (0..self.distances()).map(|track| self.conformal.give(track)).collect(),
             peaks: self.windows.iter().map(|_| Peak::new()).collect(),
         });
     }
@@ -171,17 +221,21 @@ impl FittedAdaptive {
         let now = self.past.len();
         let (models, distances) = (self.members.len(), self.distances());
         let mut recent = [0.0; 3];
+        let mut latest = None;
         let mut of_distance = [0; usize::BITS as usize];
         self.weights.forget();
         for pending in &mut self.pending {
             let step = now - pending.origin;
             for (number, (peak, window)) in pending.peaks.iter_mut().zip(&self.windows).enumerate() {
                 if let Some(largest) = peak.watch(window, step, y) {
-                    let track = distances + number;
                     let point = window::largest(&pending.point, window);
-                    // Bursts do not announce themselves: for the maximum, errors as they are serve better than scaled ones.
-                    let made = Made { point, size: 1.0, scale: Scale::ONE, given: &pending.given[track] };
-                    self.conformal.learn(track, now, true, &made, largest);
+                    let size = self.conformal.size(point);
+                    for (other, power) in PEAK_SIZES.into_iter().enumerate() {
+                        let track = distances + number * PEAK_SIZES.len() + other;
+                        // Bursts do not announce themselves: for the maximum, errors without a local scale serve better than scaled ones.
+                        let made = Made { point, size: size.powi(power), scale: Scale::ONE, given: None };
+                        self.conformal.learn(track, now, true, &made, largest);
+                    }
                 }
             }
             let Some(y) = y else { continue };
@@ -194,13 +248,18 @@ impl FittedAdaptive {
             let keep = number == now % ((1 << track) / self.stride).max(1);
             let point = pending.point[step];
             let size = self.conformal.size(point);
-            let made = Made { point, size, scale: pending.scale, given: &pending.given[track] };
-            if let Some(relative) = self.conformal.learn(track, now, keep, &made, y) {
+            let made = Made { point, size, scale: pending.scales[track], given: Some(&pending.given[track]) };
+            let relative = self.conformal.learn(track, now, keep, &made, y);
+            if let Some(relative) = relative.filter(|_| SHORT_RANGE * step < self.horizon) {
+                latest = Some(relative);
                 recent[usize::from(relative > 0.0)] += relative.abs();
                 recent[2] += 1.0;
             }
         }
         self.conformal.pass(now, recent);
+        if let Some(relative) = latest {
+            self.alarm.observe(now, relative);
+        }
         while self.pending.front().is_some_and(|pending| now + 1 >= pending.origin + self.horizon) {
             self.pending.pop_front();
         }
@@ -212,7 +271,7 @@ impl Predict for FittedAdaptive {
         let (all, _) = crate::forecast::with_median(levels);
         let steps = horizon.get();
         let point = self.point(steps);
-        let scale = self.conformal.scale();
+        let scales = self.scales();
         let width = all.len();
         let mut scaled = vec![0.0; self.distances() * width];
         for (track, row) in scaled.chunks_exact_mut(width).enumerate() {
@@ -221,7 +280,7 @@ impl Predict for FittedAdaptive {
         Forecast::from_quantiles(horizon, levels, |step, level| {
             let column = all.partition_point(|&other| other < level);
             let track = distance(step.min(self.horizon - 1));
-            self.floor(self.conformal.restore(point[step], scaled[track * width + column], scale))
+            self.floor(self.conformal.restore(point[step], scaled[track * width + column], scales[track]))
         })
     }
 

@@ -1,5 +1,6 @@
 //! The models by name.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::direct_ridge::DirectRidge;
@@ -14,7 +15,7 @@ use super::{Path, Seasons};
 use crate::history::History;
 
 /// A model of the path by name; each file of `models` has its formula and source.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Model {

@@ -8,8 +8,8 @@
 //! AFE, the third part, is what a change of size costs: `goodput_env::model::SwitchCost::DeepbootAfe`. Protection of instances is the environment's
 //! (`goodput_env::sim::InstanceOptions`).
 //!
-//! `deepboot@replica` is the artifact (czq693497091/DeepBoot, `simulator/dp.py`): a job without age is worth nothing, and one that has restarted more often than
-//! once every 10 s of its age is not even started again.
+//! `deepboot@replica` is the artifact (czq693497091/DeepBoot, `simulator/dp.py`): a job without age is worth nothing, one that has restarted more often than
+//! once every 10 s of its age is not even started again, and one that is spread out of the order of nodes restarts where it is.
 
 mod beside;
 mod choice;
@@ -69,6 +69,8 @@ impl Policy for DeepBoot {
         let mut plan = Plan::keep();
         if view.now.next_multiple_of(PERIOD) == view.now {
             self.sizes.plan(view, &mut plan);
+        } else if self.sizes.start() == StartValue::Discounted {
+            relist(view, &mut plan);
         }
         self.requests.place(view, &mut plan);
         plan
@@ -80,5 +82,18 @@ impl Policy for DeepBoot {
 
     fn batching(&self) -> Batching {
         Batching::Agent
+    }
+}
+
+/// The artifact's inference scheduler lists every job's nodes in ascending order and takes a list in another order for another placement: a job that ATS-T spread in
+/// the order of free accelerators restarts, in full, at the next event of a request.
+fn relist(view: &ClusterView<'_>, plan: &mut Plan) {
+    for job in view.jobs() {
+        let held = &job.state.placement;
+        if !held.slices().is_sorted_by_key(|slice| slice.node) {
+            let mut slices: Vec<_> = held.slices().iter().map(|slice| (slice.node, slice.gpus)).collect();
+            slices.sort_unstable();
+            plan.set(job.id(), slices.into_iter().collect());
+        }
     }
 }

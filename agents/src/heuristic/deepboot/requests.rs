@@ -3,7 +3,7 @@
 //! In this order: an idle instance of the model, the one with most hits first; an empty accelerator, on the node with fewest training accelerators; that of a
 //! free instance of another model; one accelerator of a training job, the one whose loss leaves the largest sum of speedups.
 
-use goodput_env::cluster::{NodeId, Pool};
+use goodput_env::cluster::NodeId;
 use goodput_env::job::JobId;
 use goodput_env::placement::Placement;
 use goodput_env::plan::{Change, Plan};
@@ -118,7 +118,10 @@ impl RequestScheduler {
     fn warm(&mut self, view: &ClusterView<'_>, model: u16, plan: &Plan) -> Option<Target> {
         let named = |id: InstanceId| plan.assign.iter().any(|assign| assign.target == Target::Instance(id));
         let idle = view.instances().of_model(model).filter(|(id, instance)| {
-            instance.is_idle() && !named(*id) && (!instance.is_free() || self.sleeping[instance.node as usize] > 0)
+            instance.is_idle()
+                && !named(*id)
+                && (!instance.is_free() || self.sleeping[instance.node as usize] > 0)
+                && stays_open(view, plan, instance.node)
         });
         let (_, _, id, node) = idle
             .map(|(id, instance)| (std::cmp::Reverse(instance.hits), instance.is_free(), id, instance.node))
@@ -132,7 +135,7 @@ impl RequestScheduler {
 
     /// A node for a new instance.
     fn somewhere(&mut self, view: &ClusterView<'_>, plan: &mut Plan) -> Option<Target> {
-        let nodes = || (0..self.free.len()).filter(|&node| self.serves(view, node as NodeId));
+        let nodes = || (0..self.free.len()).filter(|&node| self.serves(view, plan, node as NodeId));
         let fewest = |node: &usize| (self.training[*node], *node);
         let empty = nodes().filter(|&node| self.free[node] > self.sleeping[node]).min_by_key(fewest);
         let node = match empty.or_else(|| nodes().filter(|&node| self.free[node] > 0).min_by_key(fewest)) {
@@ -153,7 +156,7 @@ impl RequestScheduler {
             let Some(job) = view.job(*id) else { continue };
             let now = self.goodputs.speedup(&job, held.nodes(), held.gpus(), fair);
             for slice in held.slices() {
-                let allowed = self.serves(view, slice.node);
+                let allowed = self.serves(view, plan, slice.node);
                 let after = self.left(job.min_gpus(), held, slice.node);
                 let loss = now - self.goodputs.speedup(&job, after.nodes(), after.gpus(), fair);
                 if allowed && best.is_none_or(|(least, ..)| loss < least) {
@@ -181,10 +184,10 @@ impl RequestScheduler {
         Some(node)
     }
 
-    /// Whether instances may be on `node`.
-    fn serves(&self, view: &ClusterView<'_>, node: NodeId) -> bool {
+    /// Whether new instances may be on `node`.
+    fn serves(&self, view: &ClusterView<'_>, plan: &Plan, node: NodeId) -> bool {
         let chosen = self.nodes.as_ref().is_none_or(|nodes| nodes.get(node as usize) == Some(&true));
-        chosen && view.pool(node) != Pool::Training
+        chosen && stays_open(view, plan, node)
     }
 
     /// What a job keeps that loses an accelerator of `node`.
@@ -194,4 +197,9 @@ impl RequestScheduler {
         }
         held.slices().iter().map(|slice| (slice.node, slice.gpus - u32::from(slice.node == node))).collect()
     }
+}
+
+/// Whether requests may be answered on `node` now and after the plan: the guard lets nothing start on a server that is lent or called back by it.
+fn stays_open(view: &ClusterView<'_>, plan: &Plan, node: NodeId) -> bool {
+    view.may_answer(node) && !plan.lend.contains(&node) && plan.reclaim.iter().all(|reclaim| reclaim.node != node)
 }

@@ -38,6 +38,11 @@ impl Sizes {
         Self { start, goodputs: Goodputs::default(), choice: Choice::default(), free: Free::default() }
     }
 
+    /// What a first start is worth.
+    pub fn start(&self) -> StartValue {
+        self.start
+    }
+
     /// Writes into `plan` what takes every job to its size: whoever keeps its size keeps its nodes, the others are placed in ascending order of (size,
     /// id), each where the fewest sufficient accelerators are free (figure 7).
     pub fn plan(&mut self, view: &ClusterView<'_>, plan: &mut Plan) {

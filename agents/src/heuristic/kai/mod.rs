@@ -10,7 +10,7 @@ pub mod fair_share;
 pub mod usage;
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 
 use goodput_env::job::JobId;
 use goodput_env::placement::Placement;
@@ -22,6 +22,7 @@ use goodput_env::view::{ClusterView, JobView};
 
 use crate::heuristic::{Listed, Traits};
 use crate::placement::Free;
+use crate::waiting::{Line, Lines};
 use fair_share::{Queue, fair_shares};
 use usage::DecayedUsage;
 
@@ -111,7 +112,7 @@ struct Tenant {
     held: u32,
     deserved: f64,
     share: f64,
-    waiting: VecDeque<JobId>,
+    waiting: Line,
 }
 
 impl Tenant {
@@ -157,15 +158,16 @@ impl<'a, 'v> Cycle<'a, 'v> {
             usage.reset(tree);
         }
         let mut asked: BTreeMap<u32, u32> = BTreeMap::new();
+        let mut lines = Lines::new(view.shapes());
+        let fresh = || Tenant { held: 0, deserved: 0.0, share: 0.0, waiting: Line::default() };
         for job in view.jobs() {
-            let (id, tenant) = (job.id(), job.request().tenant);
-            let fresh = || Tenant { held: 0, deserved: 0.0, share: 0.0, waiting: VecDeque::new() };
-            let state = tenants.entry(tenant).or_insert_with(fresh);
-            *asked.entry(tenant).or_default() += job.gpus().max(job.request().gpus);
             let Some(first) = job.state.placement.slices().first() else {
-                state.waiting.push_back(id);
+                lines.push(job.id());
                 continue;
             };
+            let (id, tenant) = (job.id(), job.request().tenant);
+            let state = tenants.entry(tenant).or_insert_with(fresh);
+            *asked.entry(tenant).or_default() += job.gpus().max(job.request().gpus);
             let (kind, gpus) = (view.cluster().nodes[first.node as usize].accelerator, job.gpus());
             state.held += gpus;
             running.push(Victim {
@@ -179,6 +181,13 @@ impl<'a, 'v> Cycle<'a, 'v> {
             if let Some((tree, usage)) = quotas.as_mut().filter(|(tree, _)| (tenant as usize) < tree.tenants()) {
                 tree.add(usage, tenant as usize, usize::from(kind), u64::from(gpus));
             }
+        }
+        for (shape, count) in lines.counts() {
+            let shape = view.shapes().get(shape);
+            *asked.entry(shape.tenant).or_default() += shape.gpus * count as u32;
+        }
+        for (tenant, line) in lines.by_tenant() {
+            tenants.entry(tenant).or_insert_with(fresh).waiting = line;
         }
         running.sort_by_key(|of| (of.priority, Reverse(of.since), of.job));
         let capacity = crate::quotas::capacity(view).iter().sum::<u64>() as u32;
@@ -200,8 +209,6 @@ impl<'a, 'v> Cycle<'a, 'v> {
         let shares = fair_shares(f64::from(capacity), &queues, policy.config.k);
         for ((state, queue), share) in tenants.values_mut().zip(&queues).zip(shares) {
             (state.deserved, state.share) = (queue.deserved, share);
-            let priority = |job: &JobId| view.job(*job).map(|job| Reverse(job.request().priority));
-            state.waiting.make_contiguous().sort_by_key(priority);
         }
         let (config, free) = (policy.config, &mut policy.free);
         Self {
@@ -226,14 +233,23 @@ impl<'a, 'v> Cycle<'a, 'v> {
                     one.0.total_cmp(&other.0).then(one.1.total_cmp(&other.1)).then(one.2.cmp(&other.2))
                 });
             let Some((.., tenant)) = next else { return };
-            let Some(id) = self.tenants.get_mut(&tenant).and_then(|state| state.waiting.pop_front()) else { return };
+            let Some((id, shape)) = self.line(tenant, Line::first).flatten() else { continue };
             let Some(job) = self.view.job(id) else { continue };
-            let kinds = (0..self.view.cluster().types.len() as u16).filter(|&kind| job.runs_on(kind));
-            let kinds: Vec<u16> = kinds.collect();
-            if !kinds.iter().any(|&kind| self.start(&job, kind)) {
-                self.unserved |= !kinds.iter().any(|&kind| self.reclaim(&job, kind) && self.start(&job, kind));
+            let kinds = &self.view.shapes().get(shape).kinds;
+            let mut started = kinds.iter().any(|&kind| self.start(&job, kind));
+            if !started {
+                started = kinds.iter().any(|&kind| self.reclaim(&job, kind) && self.start(&job, kind));
+                self.unserved |= !started;
             }
+            let key = |&kind: &u16| (tenant, job.request().gpus, kind);
+            // Until somebody is evicted less and less is free, so what did not start will not start.
+            let hopeless = !started && kinds.iter().all(|kind| self.hopeless.contains(&key(kind)));
+            self.line(tenant, if hopeless { Line::bar } else { Line::pop });
         }
+    }
+
+    fn line<T>(&mut self, tenant: u32, of: impl FnOnce(&mut Line) -> T) -> Option<T> {
+        self.tenants.get_mut(&tenant).map(|state| of(&mut state.waiting))
     }
 
     /// Starts the job on what is free.
@@ -336,6 +352,7 @@ impl<'a, 'v> Cycle<'a, 'v> {
         }
         self.running.retain(|of| of.job != victim.job);
         self.hopeless.clear();
+        self.tenants.values_mut().for_each(|state| state.waiting.reopen());
         self.plan.set(victim.job, Placement::none());
     }
 

@@ -13,8 +13,7 @@ pub mod preemption;
 pub mod tournament;
 mod victims;
 
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 
 use goodput_env::job::JobId;
 use goodput_env::placement::Placement;
@@ -27,6 +26,7 @@ use goodput_env::view::{ClusterView, JobView};
 use crate::heuristic::{Listed, Traits};
 use crate::placement::Free;
 use crate::quotas::Quotas;
+use crate::waiting::{Line, Lines};
 use preemption::{Claim, Evict, Rules, Strategy, fair_preemption};
 
 const SOURCE: &str = "Kueue, KEP-79 and KEP-1714";
@@ -144,8 +144,8 @@ struct Cycle<'a, 'v> {
     evicted: &'a mut BTreeSet<JobId>,
     /// Jobs that ran before and were not evicted.
     running: Vec<Claim>,
-    /// By tenant, most important first.
-    waiting: BTreeMap<usize, VecDeque<JobId>>,
+    /// By tenant.
+    waiting: BTreeMap<u32, Line>,
     /// (Tenant, resource, amount, priority) of claims that fit in no way.
     hopeless: BTreeSet<(usize, usize, u64, i32)>,
     plan: Plan,
@@ -155,10 +155,12 @@ impl<'a, 'v> Cycle<'a, 'v> {
     fn new(view: &'a ClusterView<'v>, tree: &'a QuotaTree, policy: &'a mut Kueue) -> Self {
         let Kueue { rules, lends, usage, free, evicted, .. } = policy;
         usage.reset(tree);
-        let (mut running, mut waiting) = (Vec::new(), BTreeMap::<usize, VecDeque<JobId>>::new());
-        for job in view.jobs().filter(|job| (job.request().tenant as usize) < tree.tenants()) {
+        let (mut running, mut lines) = (Vec::new(), Lines::new(view.shapes()));
+        let known = |tenant: u32| (tenant as usize) < tree.tenants();
+        for job in view.jobs() {
             match job.state.placement.slices().first() {
-                None => waiting.entry(job.request().tenant as usize).or_default().push_back(job.id()),
+                None => lines.push(job.id()),
+                Some(_) if !known(job.request().tenant) => {}
                 Some(first) => {
                     let kind = view.cluster().nodes[first.node as usize].accelerator;
                     let claim = claim(&job, kind, job.gpus(), job.state.changed);
@@ -167,10 +169,7 @@ impl<'a, 'v> Cycle<'a, 'v> {
                 }
             }
         }
-        for jobs in waiting.values_mut() {
-            let priority = |job: &JobId| view.job(*job).map(|job| Reverse(job.request().priority));
-            jobs.make_contiguous().sort_by_key(priority);
-        }
+        let waiting = lines.by_tenant();
         // Where nobody owns anything, keeping to what is owned would keep everybody out.
         let owns = |tenant: usize| (0..tree.resources()).any(|kind| tree.subtree(tenant, kind) > 0);
         let lends = *lends || !(0..tree.tenants()).any(owns);
@@ -188,7 +187,7 @@ impl<'a, 'v> Cycle<'a, 'v> {
             }
             let Some(next) = tournament::winner(self.tree, self.usage, &nominees) else { return };
             if !self.admit(&next) {
-                self.hopeless.insert(shape(&next));
+                self.hopeless.insert(shape_of(&next));
             }
         }
     }
@@ -196,16 +195,19 @@ impl<'a, 'v> Cycle<'a, 'v> {
     /// The tenant's most important job that may still be admitted; those before it that may not are passed over.
     fn nominee(&mut self, tenant: usize) -> Option<Claim> {
         loop {
-            let job = self.view.job(*self.waiting.get(&tenant)?.front()?)?;
-            let kinds = (0..self.tree.resources() as u16).filter(|&kind| job.runs_on(kind));
-            let claims = kinds.map(|kind| claim(&job, kind, job.request().gpus, job.request().submit));
-            let calm = self.evicted.contains(&job.id());
-            let hopeful = claims.filter(|claim| !self.hopeless.contains(&shape(claim)) && (!calm || self.fits(claim)));
+            let (id, shape) = self.waiting.get_mut(&(tenant as u32))?.first()?;
+            let job = self.view.job(id)?;
+            let kinds = &self.view.shapes().get(shape).kinds;
+            let claims = kinds.iter().map(|&kind| claim(&job, kind, job.request().gpus, job.request().submit));
+            let hopeful: Vec<Claim> = claims.filter(|claim| !self.hopeless.contains(&shape_of(claim))).collect();
+            let calm = self.evicted.contains(&id);
             // Fit before preemption, then the cluster's order of types.
-            match hopeful.min_by_key(|claim| !self.fits(claim)) {
-                Some(claim) => return Some(claim),
-                None => self.waiting.get_mut(&tenant)?.pop_front(),
-            };
+            let best = hopeful.iter().filter(|claim| !calm || self.fits(claim)).min_by_key(|claim| !self.fits(claim));
+            if let Some(claim) = best {
+                return Some(*claim);
+            }
+            let line = self.waiting.get_mut(&(tenant as u32))?;
+            if hopeful.is_empty() { line.bar() } else { line.pop() }
         }
     }
 
@@ -234,8 +236,8 @@ impl<'a, 'v> Cycle<'a, 'v> {
         let Some(placement) = self.free.pack(cluster, kind, claim.amount as u32) else { return false };
         self.tree.add(self.usage, claim.tenant, claim.resource, claim.amount);
         self.plan.set(claim.job, placement);
-        if let Some(jobs) = self.waiting.get_mut(&claim.tenant) {
-            jobs.pop_front();
+        if let Some(line) = self.waiting.get_mut(&(claim.tenant as u32)) {
+            line.pop();
         }
         true
     }
@@ -252,6 +254,7 @@ impl<'a, 'v> Cycle<'a, 'v> {
         self.evicted.extend(gone);
         self.running.retain(|claim| !gone.contains(&claim.job));
         self.hopeless.clear();
+        self.waiting.values_mut().for_each(Line::reopen);
     }
 }
 
@@ -266,6 +269,6 @@ fn claim(job: &JobView<'_>, kind: u16, gpus: u32, since: SimTime) -> Claim {
     }
 }
 
-fn shape(claim: &Claim) -> (usize, usize, u64, i32) {
+fn shape_of(claim: &Claim) -> (usize, usize, u64, i32) {
     (claim.tenant, claim.resource, claim.amount, claim.priority)
 }

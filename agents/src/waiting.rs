@@ -1,0 +1,195 @@
+//! Queues by (priority, age) in which jobs alike are passed over together.
+//!
+//! On a cluster that cannot keep up the queue grows without end, while the jobs in it have few different shapes. Once one of a shape has no place, those behind it have none
+//! either until something changes, so a decision looks at each shape about once, whatever the length of the queue. The order in which jobs
+//! are looked at is that of a plain queue.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+
+use goodput_env::job::JobId;
+use goodput_env::sim::Shapes;
+
+/// Place in a queue: ids follow submission.
+type Place = (Reverse<i32>, JobId);
+
+/// Waiting jobs of one shape, oldest first.
+#[derive(Clone, Debug)]
+struct Alike {
+    shape: u32,
+    priority: i32,
+    jobs: Vec<JobId>,
+    /// Those before have left the queue.
+    next: usize,
+}
+
+impl Alike {
+    fn front(&self) -> Option<Place> {
+        self.jobs.get(self.next).map(|&job| (Reverse(self.priority), job))
+    }
+}
+
+/// One queue.
+#[derive(Clone, Debug, Default)]
+pub struct Line {
+    alike: Vec<Alike>,
+    /// The first of each shape that is not barred.
+    open: BTreeSet<(Place, usize)>,
+    barred: Vec<usize>,
+    /// All before this place have left the queue.
+    passed: Option<Place>,
+}
+
+impl Line {
+    /// The first job that is not barred, with its shape. Those before it are passed over for good; where there is none, all are.
+    pub fn first(&mut self) -> Option<(JobId, u32)> {
+        match self.open.first() {
+            Some(&(place, at)) => {
+                self.passed = Some(place);
+                Some((place.1, self.alike[at].shape))
+            }
+            None => {
+                self.barred.clear();
+                None
+            }
+        }
+    }
+
+    /// The first job leaves.
+    pub fn pop(&mut self) {
+        if let Some((_, at)) = self.open.pop_first() {
+            self.alike[at].next += 1;
+            self.open.extend(self.alike[at].front().map(|place| (place, at)));
+        }
+    }
+
+    /// The first job leaves, and nothing can be done for those like it.
+    pub fn bar(&mut self) {
+        if let Some((_, at)) = self.open.pop_first() {
+            self.alike[at].next += 1;
+            self.barred.push(at);
+        }
+    }
+
+    /// Something changed: jobs that were barred and not passed over may be looked at again.
+    pub fn reopen(&mut self) {
+        for at in std::mem::take(&mut self.barred) {
+            let alike = &mut self.alike[at];
+            let passed = |job: &JobId| self.passed.is_some_and(|passed| (Reverse(alike.priority), *job) < passed);
+            alike.next = alike.next.max(alike.jobs.partition_point(passed));
+            self.open.extend(alike.front().map(|place| (place, at)));
+        }
+    }
+
+    fn add(&mut self, shape: u32, shapes: &Shapes, jobs: Vec<JobId>) {
+        let alike = Alike { shape, priority: shapes.get(shape).priority, jobs, next: 0 };
+        self.open.extend(alike.front().map(|place| (place, self.alike.len())));
+        self.alike.push(alike);
+    }
+
+    /// Whether no job is left, barred ones included.
+    pub fn is_empty(&self) -> bool {
+        self.open.is_empty() && self.barred.is_empty()
+    }
+}
+
+/// Queues being filled.
+#[derive(Debug)]
+pub struct Lines<'v> {
+    shapes: &'v Shapes,
+    /// By shape: its jobs.
+    jobs: Vec<Vec<JobId>>,
+}
+
+impl<'v> Lines<'v> {
+    /// No jobs yet.
+    pub fn new(shapes: &'v Shapes) -> Self {
+        Self { shapes, jobs: vec![Vec::new(); shapes.len()] }
+    }
+
+    /// Adds a job; ids ascend.
+    pub fn push(&mut self, job: JobId) {
+        self.jobs[self.shapes.of(job) as usize].push(job);
+    }
+
+    /// Shapes with the number of their jobs.
+    pub fn counts(&self) -> impl Iterator<Item = (u32, usize)> {
+        (0..).zip(self.jobs.iter().map(Vec::len)).filter(|(_, count)| *count > 0)
+    }
+
+    fn filled(&mut self) -> Vec<(u32, Vec<JobId>)> {
+        let jobs = (0..).zip(self.jobs.iter_mut());
+        jobs.filter(|(_, jobs)| !jobs.is_empty()).map(|(shape, jobs)| (shape, std::mem::take(jobs))).collect()
+    }
+
+    /// One queue for each tenant.
+    pub fn by_tenant(mut self) -> BTreeMap<u32, Line> {
+        let mut lines: BTreeMap<u32, Line> = BTreeMap::new();
+        for (shape, jobs) in self.filled() {
+            lines.entry(self.shapes.get(shape).tenant).or_default().add(shape, self.shapes, jobs);
+        }
+        lines
+    }
+
+    /// One queue for all.
+    pub fn together(mut self) -> Line {
+        let mut line = Line::default();
+        self.filled().into_iter().for_each(|(shape, jobs)| line.add(shape, self.shapes, jobs));
+        line
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Jobs 0 to 6 of shapes 0, 1, 0, 2, 1, 0, 2, the last shape more important.
+    fn line() -> Line {
+        let mut line = Line::default();
+        for (shape, priority, jobs) in [(0, 0, [0, 2, 5].as_slice()), (1, 0, &[1, 4]), (2, 1, &[3, 6])] {
+            let alike = Alike { shape, priority, jobs: jobs.iter().map(|&id| JobId(id)).collect(), next: 0 };
+            line.open.extend(alike.front().map(|place| (place, line.alike.len())));
+            line.alike.push(alike);
+        }
+        line
+    }
+
+    fn rest(line: &mut Line) -> Vec<u32> {
+        std::iter::from_fn(|| line.first().inspect(|_| line.pop()).map(|(job, _)| job.0)).collect()
+    }
+
+    #[test]
+    fn the_more_important_then_the_older_come_first() {
+        let mut line = line();
+        assert_eq!(rest(&mut line), [3, 6, 0, 1, 2, 4, 5]);
+        assert!(line.is_empty());
+    }
+
+    #[test]
+    fn those_like_a_barred_one_wait_until_something_changes_and_then_only_those_not_passed_over() {
+        let mut line = line();
+        line.pop();
+        line.pop();
+        assert_eq!(line.first(), Some((JobId(0), 0)));
+        line.bar();
+        assert_eq!(line.first(), Some((JobId(1), 1)));
+        line.pop();
+        // Looking at 4 passes over 2.
+        assert_eq!(line.first(), Some((JobId(4), 1)));
+        line.reopen();
+        assert_eq!(rest(&mut line), [4, 5]);
+    }
+
+    #[test]
+    fn a_queue_with_only_barred_jobs_is_drained_by_looking_at_it() {
+        let mut line = line();
+        for _ in 0..3 {
+            line.first();
+            line.bar();
+        }
+        assert!(!line.is_empty());
+        assert_eq!(line.first(), None);
+        line.reopen();
+        assert!(line.is_empty());
+    }
+}

@@ -1,0 +1,165 @@
+//! Forecasters inside the cluster: they know the past and nothing else, and what they say follows from it alone.
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
+mod support;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use goodput_agents::heuristic::by_name;
+use goodput_agents::loaning::{Sharing, Variant};
+use goodput_agents::serving::{Ahead, Foresight, Outlook};
+use goodput_env::cluster::{Cluster, Pool};
+use goodput_env::gym::{ClusterEnv, EnvOptions, check};
+use goodput_env::job::Workload;
+use goodput_env::policy::Policy;
+use goodput_env::service::{RateSeries, Service, ServingPoint, ServingProfile, Slo};
+use goodput_env::sim::{Rounds, Scenario, SimOptions, Simulator, Status};
+use goodput_env::time::SimTime;
+use goodput_env::view::{Batching, ClusterView, Information};
+use goodput_forecast::{Adaptive, Model, Series, Snapshot};
+use support::fixed;
+
+const STEP: SimTime = SimTime::from_secs(1800);
+const DAY: usize = 48;
+
+fn service(step: SimTime, per_sec: &[f64]) -> Arc<Service> {
+    let profile = ServingProfile::new(vec![ServingPoint { concurrency: 1, latency_secs: 0.01 }]).unwrap();
+    Arc::new(Service {
+        name: "web".into(),
+        tenant: 0,
+        rates: RateSeries::new(step, per_sec).unwrap(),
+        arrival_cv2: 1.0,
+        work_cv2: 0.0,
+        profiles: BTreeMap::from([("gpu".to_string(), profile)]),
+        reference: "gpu".into(),
+        gpus_per_replica: 1,
+        slo: Slo { class: "interactive".into(), latency: SimTime::from_millis(100), target: 0.99 },
+        cold_start: SimTime::from_secs(600),
+        drain: SimTime::from_secs(2),
+        min_replicas: 1,
+        max_replicas: 64,
+    })
+}
+
+/// Days between 50 and 650 requests a second, with something on top that no day repeats.
+fn days(days: usize) -> Vec<f64> {
+    let wave = |step: usize| 1.0 - (std::f64::consts::TAU * step as f64 / DAY as f64).cos();
+    (0..days * DAY).map(|step| 50.0 + 280.0 * wave(step) + (step * 7919 % 41) as f64).collect()
+}
+
+fn scenario(service: Arc<Service>) -> Arc<Scenario> {
+    let mut cluster = Cluster { types: Vec::new(), nodes: Vec::new() };
+    cluster.add_to(Pool::Training, "gpu", 2, 4);
+    cluster.add_to(Pool::Inference, "gpu", 4, 4);
+    let jobs =
+        (0..80).map(|at| fixed(&format!("j{at}"), 1 + at % 4, 6000 + 100 * i64::from(at % 7), 4000 * i64::from(at)));
+    let workload = Workload { services: vec![service], ..Workload::new(Vec::new(), jobs.collect()) };
+    let options = SimOptions {
+        rounds: Rounds { period: None, on_churn: true },
+        batching: Batching::Requested,
+        information: Information::Oracle,
+        ..SimOptions::standard()
+    };
+    Arc::new(Scenario::new(Arc::new(cluster), Arc::new(workload), options, 1))
+}
+
+/// Every plan and its time.
+fn plans(variant: &str, scenario: &Arc<Scenario>, mut look: impl FnMut(&ClusterView<'_>)) -> Vec<(SimTime, String)> {
+    let variant = Variant::by_name(variant).unwrap();
+    let mut policy = variant.around(by_name("srtf", 0).unwrap(), &Sharing::default());
+    let (mut simulator, mut plans) = (Simulator::new(scenario.clone()), Vec::new());
+    while simulator.run_until_decision().unwrap() == Status::Decision {
+        look(&simulator.view());
+        let plan = policy.decide(&simulator.view());
+        plans.push((simulator.now(), format!("{plan:?}")));
+        simulator.apply(&plan).unwrap();
+        simulator.wake_at(policy.wake_at());
+    }
+    plans
+}
+
+#[test]
+fn decisions_do_not_move_with_the_future() {
+    let rates = days(4);
+    let change = 3 * DAY - 5;
+    let mut other = rates.clone();
+    other[change..].iter_mut().for_each(|rate| *rate = 700.0 - *rate);
+    let until = SimTime::from_millis(STEP.as_millis() * change as i64);
+    for variant in ["forecast", "forecast:day", "forecast:holt_winters"] {
+        let [one, two] = [&rates, &other].map(|rates| plans(variant, &scenario(service(STEP, rates)), |_| {}));
+        let before = |plans: &[(SimTime, String)]| plans.iter().take_while(|(at, _)| *at < until).count();
+        let (known, all) = (before(&one), before(&two));
+        assert!(known > 100 && known == all, "{variant}: {known} and {all} plans");
+        assert!(one[..known] == two[..known], "{variant} decides by what it cannot know");
+        assert!(one != two, "{variant}: the change does something");
+    }
+}
+
+#[test]
+fn what_is_expected_follows_from_the_past_alone() {
+    let scenario = scenario(service(SimTime::from_secs(60), &days(6)));
+    let mut often = Ahead::new(Foresight::default());
+    let (mut calls, mut spread) = (0, 0.0);
+    plans("reactive", &scenario, |view| {
+        calls += 1;
+        let service = view.services().next().unwrap();
+        let until = view.now + SimTime::from_secs(1500);
+        let expected = often.expect(&service, until);
+        assert!(expected.high >= expected.usual && expected.usual >= service.rate(), "{expected:?}");
+        spread += expected.high - expected.usual;
+        if calls % 97 == 0 {
+            let fresh = Ahead::new(Foresight::default()).expect(&service, until);
+            assert_eq!(fresh, expected, "asked for the first time at {}", view.now);
+        }
+    });
+    assert!(calls > 300 && spread > 0.0);
+}
+
+#[test]
+fn a_saved_forecaster_knows_the_day_from_the_first_step() {
+    let rates = days(12);
+    let (past, future) = rates.split_at(10 * DAY);
+    let series = Series::new(0, STEP.as_millis(), past.to_vec().into()).unwrap();
+    let snapshot = Snapshot::fit(&Adaptive::daily(DAY), &series).unwrap();
+    let again: Snapshot = serde_json::from_slice(&serde_json::to_vec(&snapshot).unwrap()).unwrap();
+    assert_eq!(again, snapshot);
+    let saved = Foresight { saved: Arc::new(BTreeMap::from([("web".to_string(), snapshot)])), ..Foresight::default() };
+    let [mut knows, mut learns] = [saved, Foresight::default()].map(Ahead::new);
+    let mut errors = [0.0; 2];
+    plans("reactive", &scenario(service(STEP, future)), |view| {
+        // Three hours ahead in the first day, while the load doubles and halves.
+        let service = view.services().next().unwrap();
+        let now = service.history().len() - 1;
+        if now + 6 < DAY {
+            let until = view.now + SimTime::from_secs(3 * 3600);
+            let truth = future[now..=now + 6].iter().copied().fold(0.0, f64::max);
+            for (error, ahead) in errors.iter_mut().zip([&mut knows, &mut learns]) {
+                *error += (ahead.expect(&service, until).usual - truth).abs();
+            }
+        }
+    });
+    assert!(errors[0] < 0.3 * errors[1], "{errors:?}");
+}
+
+#[test]
+fn observations_take_the_forecast_and_stay_reproducible() {
+    let source = |seed: u64| {
+        let rates: Vec<f64> = days(2).iter().map(|rate| rate + 10.0 * (seed % 7) as f64).collect();
+        scenario(service(STEP, &rates))
+    };
+    let options = EnvOptions { slots: 8, services: 1, pools: true, ..EnvOptions::default() };
+    let env = ClusterEnv::new(Arc::new(source), options).with_expected_peak(Foresight::default().expected_peak());
+    for finding in check(&env, 7, 2, 400).unwrap() {
+        assert_eq!(finding.problem, None, "{}", finding.check);
+    }
+}
+
+#[test]
+fn every_model_has_a_name_behind_the_policys() {
+    for model in Model::ALL {
+        assert_eq!(Variant::by_name(&format!("forecast:{}", model.name())), Some(Variant::ForecastBy(model)));
+        assert!(by_name(&format!("aryl+forecast:{}", model.name()), 0).is_some());
+    }
+    assert_eq!(Variant::by_name("forecast:crystal_ball"), None);
+}

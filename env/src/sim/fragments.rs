@@ -1,0 +1,122 @@
+//! Free accelerators that the widest waiting job cannot use.
+//!
+//! A node is a *fragment* for a job when it has fewer accelerators free than the job needs there; all that is free on it then counts (FGD,
+//! ATC'23, section 3.1, with the widest waiting job for the typical one). What a job needs on a node is the fewest accelerators it starts on, at
+//! most as many as the node has in service: jobs may span nodes, so a whole free node is no fragment for anybody, and while nobody waits
+//! nothing is. Nodes that training may not use do not count.
+//!
+//! Kept by number of free accelerators, so that a change costs work for the nodes it touches and time that passes costs at most one addition
+//! for each accelerator of the largest node.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Scenario, Simulator};
+use crate::cluster::NodeId;
+use crate::job::JobId;
+use crate::time::SimTime;
+
+/// Fragmentation from a moment on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FragmentChange {
+    /// When.
+    pub at: SimTime,
+    /// Free accelerators that the widest waiting job cannot use.
+    pub gpus: u32,
+}
+
+/// The books.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Fragments {
+    /// By node: its free accelerators where some of it is taken and training may use it, else 0.
+    counted: Vec<u32>,
+    /// By number of free accelerators: nodes counted with it.
+    nodes: Vec<u32>,
+    /// By accelerators that a job needs on a node: jobs that wait.
+    waiting: Vec<u32>,
+    /// What the books came to when they were last looked at; `None` where they changed since.
+    known: Option<u32>,
+    /// Integral over time, GPU-milliseconds.
+    pub millis: i64,
+    /// Changes, where the run logs them.
+    pub log: Vec<FragmentChange>,
+}
+
+impl Fragments {
+    pub fn new(scenario: &Scenario) -> Self {
+        let (nodes, widest) = (scenario.cluster.nodes.len(), scenario.cluster.gpus_per_node() as usize);
+        let mut by_free = vec![0; widest + 1];
+        by_free[0] = nodes as u32;
+        Self { counted: vec![0; nodes], nodes: by_free, waiting: vec![0; widest + 1], ..Self::default() }
+    }
+
+    fn count(&mut self, node: NodeId, free: u32) {
+        let before = std::mem::replace(&mut self.counted[node as usize], free);
+        if before != free {
+            self.nodes[before as usize] -= 1;
+            self.nodes[free as usize] += 1;
+            self.known = None;
+        }
+    }
+
+    /// Free accelerators on nodes that are too full for the widest waiting job.
+    fn gpus(&self) -> u32 {
+        let widest = self.waiting.iter().rposition(|&jobs| jobs > 0).unwrap_or(0);
+        (0..widest as u32).zip(&self.nodes).map(|(free, nodes)| free * nodes).sum()
+    }
+}
+
+impl Simulator {
+    /// Free accelerators that the widest waiting job cannot use, as they lie now.
+    pub fn fragmented_gpus(&self) -> u32 {
+        self.fragments.known.unwrap_or_else(|| self.fragments.gpus())
+    }
+
+    /// Accelerators of `node` are free again.
+    pub(super) fn add_free(&mut self, node: NodeId, gpus: u32) {
+        let free = &mut self.free[node as usize];
+        *free = free.wrapping_add(gpus);
+        self.recount(node);
+    }
+
+    /// Accelerators of `node` are no longer free. Between two moves of a plan there may be fewer than are taken, so they are kept in wrapping
+    /// numbers; the guard has seen that the whole plan fits.
+    pub(super) fn take_free(&mut self, node: NodeId, gpus: u32) {
+        let free = &mut self.free[node as usize];
+        *free = free.wrapping_sub(gpus);
+        self.recount(node);
+    }
+
+    /// Something changed on `node` that says whether it is a fragment.
+    pub(super) fn recount(&mut self, node: NodeId) {
+        let cluster = self.health.as_deref().map_or(&*self.scenario.cluster, |health| &health.cluster);
+        let (free, whole) = (self.free[node as usize], cluster.nodes[node as usize].gpus);
+        let partly = free < whole && self.loans.may_train(cluster, node);
+        self.fragments.count(node, if partly { free } else { 0 });
+    }
+
+    /// A job begins to wait, or no longer does.
+    pub(super) fn count_waiting(&mut self, job: JobId, by: i32) {
+        let fewest = self.scenario.workload.jobs[job.index()].request.min_gpus() as usize;
+        let widest = self.fragments.waiting.len() - 1;
+        let jobs = &mut self.fragments.waiting[fewest.min(widest)];
+        *jobs = jobs.wrapping_add_signed(by);
+        self.fragments.known = None;
+    }
+
+    /// Time passes.
+    pub(super) fn advance_fragments(&mut self, millis: i64) {
+        if millis == 0 {
+            return;
+        }
+        let fragments = &mut self.fragments;
+        if fragments.known.is_none() {
+            let gpus = fragments.gpus();
+            fragments.known = Some(gpus);
+            let last = fragments.log.last().map_or(0, |last| last.gpus);
+            if self.scenario.options.log_allocations && gpus != last {
+                fragments.log.push(FragmentChange { at: self.now, gpus });
+            }
+        }
+        fragments.millis += i64::from(fragments.known.unwrap_or(0)) * millis;
+    }
+}

@@ -1,0 +1,137 @@
+//! How the inference pool is shared, and by which forecaster: `[loaning]` and `[forecaster]`.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use goodput_agents::loaning::{Sharing, Terms};
+use goodput_agents::serving::{Foresight, Scaling};
+use goodput_datasets::DataError;
+use goodput_env::service::Service;
+use goodput_env::time::SimTime;
+use goodput_forecast::{Model, Snapshot};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::SetupError;
+
+/// Terms of loans and of scaling.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct LoaningConfig {
+    /// Between decisions to lend, seconds.
+    pub period_secs: f64,
+    /// From calling a server back until training has to be gone, seconds.
+    pub deadline_secs: f64,
+    /// A server is lent if it is not expected to be needed for so long, seconds; at least until the next decision could take effect.
+    pub lease_secs: f64,
+    /// Share of the need kept on top of it.
+    pub headroom: f64,
+    /// Share of a replica's throughput that the usual load is to use.
+    pub utilisation: f64,
+}
+
+/// The forecaster of whatever looks ahead: loans, scaling, coordinators, and with this table in the file also observations of learned policies.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct ForecasterConfig {
+    /// Models weighed online; all of them where none is named.
+    pub models: Vec<Model>,
+    /// Forecasters that `goodput forecast fit` has written, by name of service. Their series go on where the service's begin.
+    pub saved: BTreeMap<String, PathBuf>,
+    /// Probability that the highest rate of a window stays below what is kept for.
+    pub level: f64,
+}
+
+impl Default for LoaningConfig {
+    fn default() -> Self {
+        let (terms, scaling) = (Terms::default(), Scaling::default());
+        Self {
+            period_secs: terms.period.as_secs_f64(),
+            deadline_secs: terms.deadline.as_secs_f64(),
+            lease_secs: terms.lease.as_secs_f64(),
+            headroom: terms.headroom,
+            utilisation: scaling.utilisation,
+        }
+    }
+}
+
+impl Default for ForecasterConfig {
+    fn default() -> Self {
+        Self { models: Vec::new(), saved: BTreeMap::new(), level: Foresight::default().level }
+    }
+}
+
+fn value(key: &'static str, value: impl ToString, expected: impl ToString) -> SetupError {
+    SetupError::Value { key, value: value.to_string(), expected: expected.to_string() }
+}
+
+fn within(
+    key: &'static str,
+    number: f64,
+    range: std::ops::RangeInclusive<f64>,
+    expected: &str,
+) -> Result<(), SetupError> {
+    if range.contains(&number) { Ok(()) } else { Err(value(key, number, expected)) }
+}
+
+/// The settings of everything that shares a cluster with `services`.
+///
+/// # Errors
+/// [`SetupError`] naming the key or the file.
+pub fn sharing(
+    loaning: &LoaningConfig,
+    forecaster: &ForecasterConfig,
+    services: &[Arc<Service>],
+) -> Result<Sharing, SetupError> {
+    let LoaningConfig { period_secs, deadline_secs, lease_secs, headroom, utilisation } = *loaning;
+    within("loaning.period_secs", period_secs, 1.0..=1e6, "1 to 1000000")?;
+    within("loaning.deadline_secs", deadline_secs, 0.001..=1e6, "0.001 to 1000000")?;
+    within("loaning.lease_secs", lease_secs, 0.0..=86_400.0, "0 to 86400")?;
+    within("loaning.headroom", headroom, 0.0..=10.0, "0 to 10")?;
+    within("loaning.utilisation", utilisation, 0.01..=1.0, "0.01 to 1")?;
+    let secs = SimTime::from_secs_f64;
+    let terms = Terms { headroom, period: secs(period_secs), deadline: secs(deadline_secs), lease: secs(lease_secs) };
+    let scaling = Scaling { utilisation, ..Scaling::default() };
+    Ok(Sharing { scaling, terms, foresight: forecaster.foresight(services)? })
+}
+
+impl ForecasterConfig {
+    /// Reads what was saved.
+    fn foresight(&self, services: &[Arc<Service>]) -> Result<Foresight, SetupError> {
+        within("forecaster.level", self.level, 0.001..=0.999, "0.001 to 0.999")?;
+        let read = |(name, path): (&String, &PathBuf)| {
+            let service = services.iter().find(|service| service.name == *name).ok_or_else(|| {
+                let known = services.iter().map(|service| service.name.as_str()).collect::<Vec<_>>().join(" or ");
+                value(
+                    "forecaster.saved",
+                    format!("for {name:?}"),
+                    if known.is_empty() { "[[services]]" } else { &known },
+                )
+            })?;
+            let bytes = std::fs::read(path).map_err(|source| DataError::Read { path: path.clone(), source })?;
+            let snapshot: Snapshot = serde_json::from_slice(&bytes).map_err(|error| {
+                value(
+                    "forecaster.saved",
+                    format!("{}: {error}", path.display()),
+                    "a file that `goodput forecast fit` has written",
+                )
+            })?;
+            let step = service.rates.step().as_millis();
+            if snapshot.step_millis != step {
+                let expected =
+                    format!("one with the steps of the service's load, {step} ms (series.step_secs of the fit)");
+                return Err(value(
+                    "forecaster.saved",
+                    format!("{}, with steps of {} ms", path.display(), snapshot.step_millis),
+                    expected,
+                ));
+            }
+            Ok((name.clone(), snapshot))
+        };
+        let saved = self.saved.iter().map(read).collect::<Result<BTreeMap<_, _>, SetupError>>()?;
+        let usual = Foresight::default();
+        let models = if self.models.is_empty() { usual.models } else { self.models.clone() };
+        Ok(Foresight { models, saved: Arc::new(saved), level: self.level })
+    }
+}

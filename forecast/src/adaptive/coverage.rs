@@ -1,0 +1,89 @@
+//! What quantiles covered lately, and the level to ask for so that they cover what they say.
+
+use serde::{Deserialize, Serialize};
+
+use super::conformal::GRID;
+
+/// Days after which an outcome counts half.
+const HALF_LIFE_DAYS: f64 = 2.0;
+/// Days of perfect coverage that are taken as seen before anything was.
+const PRIOR_DAYS: f64 = 0.5;
+/// Change of the level asked for a unit of coverage missing.
+const GAIN: f64 = 2.0;
+/// How much of the way to certainty, and of the way back to it, the level asked may go.
+const OUTWARD: f64 = 0.8;
+const INWARD: f64 = 0.5;
+
+/// Coverage of the levels of the grid at one distance.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Coverage {
+    /// Sum of level minus covered, by level, and how many outcomes that is.
+    missing: [f64; GRID.len()],
+    count: f64,
+    /// What is added to each level.
+    moved: [f64; GRID.len()],
+}
+
+impl Coverage {
+    /// `y` came where these quantiles were given.
+    pub fn learn(&mut self, y: f64, given: &[f64; GRID.len()]) {
+        for ((missing, level), given) in self.missing.iter_mut().zip(GRID).zip(given) {
+            *missing += if y <= *given { level - 1.0 } else { level };
+        }
+        self.count += 1.0;
+    }
+
+    /// A step has passed, of `day` a day.
+    pub fn pass(&mut self, day: f64) {
+        let keep = 1.0 - std::f64::consts::LN_2 / (HALF_LIFE_DAYS * day).max(1.0);
+        self.count *= keep;
+        let weight = GAIN / (self.count + PRIOR_DAYS * day);
+        for ((missing, moved), level) in self.missing.iter_mut().zip(&mut self.moved).zip(GRID) {
+            *missing *= keep;
+            let tail = level.min(1.0 - level);
+            let (low, high) = if level > 0.5 { (INWARD, OUTWARD) } else { (OUTWARD, INWARD) };
+            *moved = if level == 0.5 { 0.0 } else { (weight * *missing).clamp(-low * tail, high * tail) };
+        }
+    }
+
+    /// The level to ask for in place of `level`: corrections are interpolated in the grid, and fade beyond it.
+    pub fn asked(&self, level: f64) -> f64 {
+        let last = GRID.len() - 1;
+        let moved = match GRID.partition_point(|&grid| grid < level) {
+            0 => self.moved[0] * level / GRID[0],
+            above if above > last => self.moved[last] * (1.0 - level) / (1.0 - GRID[last]),
+            above => {
+                let part = (level - GRID[above - 1]) / (GRID[above] - GRID[above - 1]);
+                self.moved[above - 1] + part * (self.moved[above] - self.moved[above - 1])
+            }
+        };
+        level + moved
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn after(y: f64) -> Coverage {
+        let mut coverage = Coverage::default();
+        let given = std::array::from_fn(|index| index as f64);
+        for _ in 0..100 {
+            coverage.learn(y, &given);
+            coverage.pass(24.0);
+        }
+        coverage
+    }
+
+    #[test]
+    fn misses_ask_for_more_within_bounds_and_in_order() {
+        let (high, low) = (after(99.0), after(-1.0));
+        assert!((high.asked(0.9) - 0.98).abs() < 1e-12 && (high.asked(0.99) - 0.998).abs() < 1e-12);
+        assert!((low.asked(0.9) - 0.85).abs() < 1e-12, "covered always: half of a tail inward");
+        assert_eq!((high.asked(0.5), Coverage::default().asked(0.9)), (0.5, 0.9));
+        for coverage in [high, low] {
+            let asked: Vec<f64> = (1..1000).map(|i| coverage.asked(f64::from(i) / 1000.0)).collect();
+            assert!(asked.is_sorted() && asked.iter().all(|level| (0.0..=1.0).contains(level)));
+        }
+    }
+}
