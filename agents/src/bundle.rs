@@ -4,24 +4,30 @@
 //! from the weights it belongs to. Loading refuses a policy trained on another observation schema: a net would answer anyway,
 //! and wrongly.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use goodput_env::gym::Layout;
+use goodput_env::gym::{ExpectedPeak, Layout};
+use goodput_env::policy::Policy;
 use serde::{Deserialize, Serialize};
 
 use crate::learned::archive::{Archive, ArchiveError, Entry, write};
 use crate::learned::fused::{Fused, Scratch};
 use crate::learned::linear::Linear;
 use crate::learned::normaliser::Normaliser;
+use crate::learned::policy::{Decoder, LearnedPolicy};
+use crate::learned::utility::{Experience, PARAMETERS, Theta, Utility, UtilityPolicy};
 use crate::learned::weights::{MlpConfig, NetConfig, SetConfig, Weights};
 
 /// Version of the format this build writes and reads.
 pub const FORMAT: u32 = 1;
 /// Largest number of slots, features or verbs believed: buffers of their products are allocated.
 const LARGEST: usize = 4096;
+/// Layout of policies that play no rounds: nothing to see, nothing to do but wait.
+const NO_ROUNDS: Layout = Layout { slots: 0, slot_features: 0, globals: 0, verbs: 0, services: 0, pools: false };
 /// Key of the manifest in the file's metadata.
 const MANIFEST: &str = "goodput.bundle";
 
@@ -43,6 +49,8 @@ pub enum Model {
     Net(Weights),
     /// A linear priority function.
     Linear(Linear),
+    /// Utilities that a knapsack goes by. It plays no rounds of the gym.
+    Utility(Utility),
 }
 
 /// What a policy was trained on and how it is to be used.
@@ -92,6 +100,10 @@ enum Kind {
     Set(SetConfig),
     Mlp(MlpConfig),
     Linear,
+    Utility {
+        /// Models that there is experience of, with the number of quantiles.
+        experience: BTreeMap<String, usize>,
+    },
 }
 
 /// The part of the manifest that every version has.
@@ -160,10 +172,19 @@ impl PolicyBundle {
         match &self.model {
             Model::Net(weights) => weights.layout(),
             Model::Linear(linear) => linear.layout(),
+            Model::Utility(_) => &NO_ROUNDS,
         }
     }
 
-    /// Name of the kind of policy: `set`, `mlp` or `linear`.
+    /// Hash of the schema that a policy of this kind is to have been trained on, `rounds` being that of the gym's observations.
+    fn schema<'a>(&self, rounds: &'a str) -> Cow<'a, str> {
+        match self.model {
+            Model::Net(_) | Model::Linear(_) => Cow::Borrowed(rounds),
+            Model::Utility(_) => Cow::Owned(Theta::schema_hash()),
+        }
+    }
+
+    /// Name of the kind of policy: `set`, `mlp`, `linear` or `utility`.
     pub const fn kind(&self) -> &'static str {
         match &self.model {
             Model::Net(weights) => match weights.config() {
@@ -171,17 +192,20 @@ impl PolicyBundle {
                 NetConfig::Mlp(_) => "mlp",
             },
             Model::Linear(_) => "linear",
+            Model::Utility(_) => "utility",
         }
     }
 
-    /// Reads a bundle and checks that it was trained on the observation schema of this hash.
+    /// Reads a bundle and checks that it was trained on the observation schema of this hash, or on this program's features where it plays no
+    /// rounds.
     ///
     /// # Errors
     /// When the file is not a sound bundle of this format, or of another schema.
     pub fn load(path: &Path, schema_hash: &str) -> Result<Self, BundleError> {
         let bundle = Self::inspect(path)?;
-        if bundle.card.schema_hash != schema_hash {
-            let (found, expected) = (bundle.card.schema_hash, schema_hash.to_owned());
+        let expected = bundle.schema(schema_hash).into_owned();
+        if bundle.card.schema_hash != expected {
+            let found = bundle.card.schema_hash;
             return Err(BundleError::Schema { path: path.to_owned(), found, expected });
         }
         Ok(bundle)
@@ -239,6 +263,17 @@ impl PolicyBundle {
         let model = match manifest.kind {
             Kind::Set(config) => net(NetConfig::Set(config))?,
             Kind::Mlp(config) => net(NetConfig::Mlp(config))?,
+            Kind::Utility { experience } => {
+                let theta: Vec<f64> = archive.tensor("theta", &[PARAMETERS])?.into_iter().map(f64::from).collect();
+                let reason = "a parameter is not finite".to_owned();
+                let theta = Theta::new(&theta).ok_or(ArchiveError::BadHeader { reason })?;
+                let quantiles = |(model, count): (String, usize)| {
+                    let works = archive.tensor(&format!("experience.{model}"), &[count])?;
+                    Ok((model, works))
+                };
+                let models = experience.into_iter().map(quantiles).collect::<Result<Vec<_>, ArchiveError>>()?;
+                Model::Utility(Utility { theta, experience: Experience::stored(models) })
+            }
             Kind::Linear => {
                 let mut weights = archive.tensor("verbs.weight", &[layout.verbs, layout.slot_features])?;
                 weights.extend(archive.tensor("wait.bias", &[1])?);
@@ -260,6 +295,10 @@ impl PolicyBundle {
     pub fn to_bytes(&self) -> Vec<u8> {
         let layout = *self.layout();
         let mut tensors: Vec<Entry<'_>> = Vec::new();
+        let theta: Vec<f32> = match &self.model {
+            Model::Utility(utility) => utility.theta.values().iter().map(|&value| value as f32).collect(),
+            _ => Vec::new(),
+        };
         let kind = match &self.model {
             Model::Net(weights) => {
                 for (index, layer) in weights.layers().iter().enumerate() {
@@ -277,6 +316,15 @@ impl PolicyBundle {
                 tensors.push(("verbs.weight".into(), vec![layout.verbs, layout.slot_features], verbs));
                 tensors.push(("wait.bias".into(), vec![1], wait));
                 Kind::Linear
+            }
+            Model::Utility(utility) => {
+                tensors.push(("theta".into(), vec![theta.len()], &theta));
+                let mut experience = BTreeMap::new();
+                for (model, works) in utility.experience.models() {
+                    tensors.push((format!("experience.{model}"), vec![works.len()], works));
+                    experience.insert(model.to_owned(), works.len());
+                }
+                Kind::Utility { experience }
             }
         };
         let parts = self.normaliser.as_ref().map(Normaliser::parts);
@@ -310,7 +358,21 @@ impl PolicyBundle {
         moved
     }
 
-    /// The policy ready to decide.
+    /// The policy behind the interface that all schedulers have; it is told of the load of services what `expected` says.
+    ///
+    /// # Errors
+    /// What is wrong with the bundle's decoder options.
+    pub fn policy(&self, expected: ExpectedPeak) -> Result<Box<dyn Policy>, serde_json::Error> {
+        Ok(match &self.model {
+            Model::Net(_) | Model::Linear(_) => Box::new(LearnedPolicy::new(self)?.with_expected_peak(expected)),
+            Model::Utility(utility) => {
+                let decoder = Decoder::deserialize(&self.card.decoder)?;
+                Box::new(UtilityPolicy::new(utility, decoder.batching, decoder.information))
+            }
+        })
+    }
+
+    /// The net or linear policy ready to play rounds of the gym; a utility has no say in them and always waits.
     pub fn deploy(&self) -> Deployed {
         let layout = self.layout();
         let decider = match &self.model {
@@ -320,6 +382,7 @@ impl PolicyBundle {
                 Decider::Net(Box::new((net, scratch)))
             }
             Model::Linear(linear) => Decider::Linear(linear.clone(), vec![0.0; layout.actions()]),
+            Model::Utility(_) => Decider::Waits,
         };
         Deployed { decider, normaliser: self.normaliser.clone(), observation: Vec::with_capacity(layout.obs_dim()) }
     }
@@ -337,6 +400,7 @@ pub struct Deployed {
 enum Decider {
     Net(Box<(Fused, Scratch)>),
     Linear(Linear, Vec<f32>),
+    Waits,
 }
 
 impl Deployed {
@@ -347,10 +411,11 @@ impl Deployed {
         match decider {
             Decider::Net(net) => net.0.greedy(observation, mask, &mut net.1),
             Decider::Linear(linear, logits) => linear.greedy(observation, mask, logits),
+            Decider::Waits => mask.len().saturating_sub(1),
         }
     }
 
-    /// The scores of all actions for one flat observation `[obs_dim]`, allowed or not.
+    /// The scores of all actions for one flat observation `[obs_dim]`, allowed or not; none from a utility, which scores sizes of jobs instead.
     pub fn scores(&mut self, observation: &[f32]) -> &[f32] {
         let Self { decider, normaliser, observation: buffer } = self;
         let observation = normalised(normaliser.as_ref(), observation, buffer);
@@ -360,6 +425,7 @@ impl Deployed {
                 linear.logits(observation, logits);
                 logits
             }
+            Decider::Waits => &[],
         }
     }
 }

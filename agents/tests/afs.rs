@@ -112,7 +112,7 @@ fn application(name: &str, iterations: f64, speeds: &[f64]) -> Arc<Application> 
 
 fn elastic(name: &str, index: u16, max: u32, submit: i64) -> JobSpec {
     let mut job = fixed(name, 1, 1, submit);
-    job.work = Work::Application { index };
+    job.work = Work::application(index);
     job.request.elasticity = Elasticity::Elastic { min: 1, max };
     job.request.batch_size = Some(12);
     job

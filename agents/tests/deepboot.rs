@@ -119,7 +119,7 @@ fn elastic(name: &str, submit: i64, gpus: u32) -> JobSpec {
         weight_milli: 1000,
         deadline: None,
     };
-    JobSpec { request, work: Work::Application { index: 0 } }
+    JobSpec { request, work: Work::application(0) }
 }
 
 fn request(model: u16, submit: i64, duration: i64) -> InferenceRequest {

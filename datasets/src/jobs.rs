@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use goodput_env::application::Application;
-use goodput_env::job::{Elasticity, JobRequest, JobSpec, Work, Workload};
+use goodput_env::job::{Elasticity, JobRequest, JobSpec, WHOLE, Work, Workload};
 use goodput_env::tenant::UNIT_WEIGHT;
 use goodput_env::time::SimTime;
 
@@ -32,6 +32,8 @@ pub struct JobRow {
     pub batch_size: Option<u32>,
     /// Application it trains.
     pub application: Option<String>,
+    /// How much of the application's work it does, in thousandths; missing: 1000.
+    pub work_milli: Option<u32>,
     /// Who submitted it.
     pub tenant: Option<String>,
     /// The higher the earlier; missing: 0.
@@ -104,7 +106,7 @@ fn resolve(row: &JobRow, catalog: &Catalog) -> Result<(Work, Elasticity), RowPro
                     elasticity(row, min.unwrap_or(1), max.unwrap_or(most))?
                 }
             };
-            Ok((Work::Application { index }, elasticity))
+            Ok((Work::Application { index, work_milli: row.work_milli.unwrap_or(WHOLE) }, elasticity))
         }
         (None, _, Some(duration)) => {
             let elasticity = elasticity(row, row.gpu_min.unwrap_or(row.gpus), row.gpu_max.unwrap_or(row.gpus))?;

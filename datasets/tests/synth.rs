@@ -8,7 +8,7 @@ use std::path::Path;
 use goodput_datasets::catalog::Catalog;
 use goodput_datasets::store::{jobs, provenance::sha256};
 use goodput_datasets::synth::{DiurnalSynth, Generator, Lengths, PolluxSynth, Sizes, SynthConfig, SynthError};
-use goodput_env::job::Workload;
+use goodput_env::job::{Work, Workload};
 use shared::shared;
 
 fn pollux(settings: PolluxSynth) -> Generator {
@@ -204,7 +204,7 @@ fn jobs_of_known_length_are_what_the_settings_say_and_survive_their_table() {
     let mut secs: Vec<f64> = Vec::new();
     let (mut gpus, mut elastic) = (0.0, 0.0);
     for job in &workload.jobs {
-        let goodput_env::job::Work::Fixed { duration } = job.work else { panic!("{job:?} has no duration") };
+        let Work::Fixed { duration } = job.work else { panic!("{job:?} has no duration") };
         secs.push(duration.as_secs_f64());
         gpus += f64::from(job.request.gpus) / 20_000.0;
         let range = (job.request.min_gpus(), job.request.max_gpus());
@@ -222,4 +222,30 @@ fn jobs_of_known_length_are_what_the_settings_say_and_survive_their_table() {
     let wrong = Lengths { widths: Vec::new(), ..Lengths::default() };
     let refused = SynthConfig::Diurnal(DiurnalSynth { lengths: Some(wrong), ..DiurnalSynth::default() });
     assert!(matches!(refused.build(Catalog::shipped()), Err(SynthError::Setting { setting: "lengths.widths", .. })));
+}
+
+#[test]
+fn work_is_spread_around_the_whole_and_nothing_else_changes() {
+    let generator = |work_spread| pollux(PolluxSynth { jobs: 20_000, work_spread, ..PolluxSynth::default() });
+    let (plain, spread) = (generator(0.0).generate(5), generator(1.0).generate(5));
+    let mut factors: Vec<f64> = Vec::new();
+    for (plain, spread) in plain.jobs.iter().zip(&spread.jobs) {
+        assert_eq!(plain.request, spread.request);
+        let (Work::Application { index, work_milli }, Work::Application { index: same, work_milli: whole }) =
+            (spread.work, plain.work)
+        else {
+            panic!("not an application: {:?}", spread.work)
+        };
+        assert_eq!((index, whole), (same, goodput_env::job::WHOLE));
+        factors.push(f64::from(work_milli) / 1000.0);
+    }
+    factors.sort_by(f64::total_cmp);
+    let mean = factors.iter().sum::<f64>() / 20_000.0;
+    assert!((mean - 1.0).abs() < 0.04, "mean {mean}: the load stays");
+    assert!((factors[10_000] / (-0.5_f64).exp() - 1.0).abs() < 0.04, "median {}", factors[10_000]);
+    assert!((factors[16_827] / 0.5_f64.exp() - 1.0).abs() < 0.05, "one deviation up: {}", factors[16_827]);
+    let table = jobs::table(&generator(1.0).rows(5)).to_parquet(Path::new("w")).unwrap();
+    let rows = jobs::from_bytes(Path::new("w"), table).unwrap().jobs;
+    let (again, _) = goodput_datasets::jobs::into_workload(rows, Catalog::shipped()).unwrap();
+    assert_eq!(again.jobs, spread.jobs, "as many thousandths after Parquet");
 }

@@ -116,6 +116,34 @@ impl Application {
         self.epochs.last().copied().unwrap_or(0.0)
     }
 
+    /// Progress at the end of epoch number `epoch`, from 0. Past the last one that was measured, epochs are as long as that.
+    pub fn epoch_end(&self, epoch: u32) -> f64 {
+        let (epoch, known) = (epoch as usize, self.epochs.len());
+        match self.epochs.get(epoch) {
+            Some(&end) => end,
+            None => self.total_work() + (epoch + 1 - known) as f64 * self.last_epoch(),
+        }
+    }
+
+    /// Epochs that are over when so much progress is made.
+    pub fn epochs_by(&self, progress: f64) -> u32 {
+        let complete = self.epochs.partition_point(|&end| end <= progress);
+        let beyond = if complete == self.epochs.len() && self.last_epoch() > 0.0 {
+            ((progress - self.total_work()) / self.last_epoch()).floor().max(0.0)
+        } else {
+            0.0
+        };
+        complete as u32 + beyond as u32
+    }
+
+    fn last_epoch(&self) -> f64 {
+        match self.epochs[..] {
+            [.., before, last] => last - before,
+            [last] => last,
+            [] => 0.0,
+        }
+    }
+
     /// How fast it is on an accelerator type; `None` where nothing is known of it. A type called `gpu` says nothing about
     /// its speed and takes that of the reference type.
     pub fn pace(&self, accelerator: &str) -> Option<Pace> {

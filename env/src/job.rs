@@ -123,10 +123,14 @@ pub enum Work {
         /// Run time on the requested number.
         duration: SimTime,
     },
-    /// Trains an application of the catalog to its end.
+    /// Trains an application of the catalog.
     Application {
         /// Index into [`Workload::applications`].
         index: u16,
+        /// How much of the application's whole training it does, in thousandths: 500 stops half way, 2000 goes on as the last epoch went for as
+        /// long again. Users train the same model for different lengths, and no policy can tell beforehand.
+        #[serde(default = "whole")]
+        work_milli: u32,
     },
     /// So many steps, on exactly the accelerators it asked for, at the speed its class has on their type.
     Steps {
@@ -135,6 +139,20 @@ pub enum Work {
         /// Number of steps.
         steps: f64,
     },
+}
+
+/// The whole training of an application, in thousandths of it.
+pub const WHOLE: u32 = 1000;
+
+fn whole() -> u32 {
+    WHOLE
+}
+
+impl Work {
+    /// The whole training of application `index`.
+    pub const fn application(index: u16) -> Self {
+        Self::Application { index, work_milli: WHOLE }
+    }
 }
 
 /// A kind of job whose speed on each accelerator type was measured as a whole: a row of a throughput matrix (Gavel, OSDI'20).
@@ -197,7 +215,7 @@ impl Workload {
     /// The application a job trains, if any.
     pub fn application(&self, job: JobId) -> Option<&Arc<Application>> {
         match self.jobs[job.index()].work {
-            Work::Application { index } => self.applications.get(index as usize),
+            Work::Application { index, .. } => self.applications.get(index as usize),
             Work::Fixed { .. } | Work::Steps { .. } => None,
         }
     }
@@ -213,7 +231,7 @@ impl Workload {
     /// The name of what a job runs, application or class; `""` where nothing is known but its duration.
     pub fn application_name(&self, job: JobId) -> &str {
         match self.jobs[job.index()].work {
-            Work::Application { index } => self.applications.get(index as usize).map_or("", |app| &app.name),
+            Work::Application { index, .. } => self.applications.get(index as usize).map_or("", |app| &app.name),
             Work::Steps { class, .. } => self.classes.get(class as usize).map_or("", |class| &class.name),
             Work::Fixed { .. } => "",
         }

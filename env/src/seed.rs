@@ -28,6 +28,8 @@ pub enum Stream {
     Load = 21,
     /// Order among jobs submitted at once.
     Ties = 20,
+    /// How much of its application's work each job does.
+    Work = 22,
     /// Costs of restarts that are drawn.
     Switching = 12,
 }

@@ -381,7 +381,7 @@ impl<'a> JobView<'a> {
                 self.known.scenario.speeds.steps_per_sec(class, kind)
             }
             Work::Steps { .. } => None,
-            Work::Application { index } => match self.known.batching {
+            Work::Application { index, .. } => match self.known.batching {
                 Batching::Agent if self.known.information == Information::Profiled => {
                     let nodes = gpus.div_ceil(self.known.scenario.speeds.gpus_per_node(kind));
                     let limits = self.known.scenario.speeds.pace(index, kind)?.limits;
@@ -403,7 +403,7 @@ impl<'a> JobView<'a> {
     /// [`Self::rate`] by size, with what does not depend on the size looked up once.
     pub fn rates(&self) -> Rates<'a> {
         match self.known.scenario.workload.jobs[self.state.id.index()].work {
-            Work::Application { index } if self.known.batching == Batching::Catalog => {
+            Work::Application { index, .. } if self.known.batching == Batching::Catalog => {
                 let row = self.known.scenario.speeds.row(index, self.kind(), self.state.epoch);
                 row.map_or(Rates::Job(*self), Rates::Row)
             }
@@ -419,7 +419,7 @@ impl<'a> JobView<'a> {
 
     fn pace(&self, kind: u16) -> Option<&'a Pace> {
         match self.known.scenario.workload.jobs[self.state.id.index()].work {
-            Work::Application { index } => self.known.scenario.speeds.pace(index, kind),
+            Work::Application { index, .. } => self.known.scenario.speeds.pace(index, kind),
             _ => None,
         }
     }
@@ -471,7 +471,7 @@ impl<'a> JobView<'a> {
     /// scale-invariant one.
     pub fn iteration_secs(&self, gpus: u32) -> Option<f64> {
         match (self.known.batching, self.known.scenario.workload.jobs[self.state.id.index()].work) {
-            (Batching::Requested, Work::Application { index }) => {
+            (Batching::Requested, Work::Application { index, .. }) => {
                 let (_, batch) = self.requested_split(self.kind(), gpus)?;
                 let step = self.packed_step(index, self.kind(), gpus, batch.atomic)?;
                 Some(step.step_secs + f64::from(batch.accumulation) * (step.step_secs - step.sync_secs))
@@ -484,7 +484,7 @@ impl<'a> JobView<'a> {
     /// does even where the batch would fit without.
     pub fn accumulating_iteration_secs(&self) -> Option<f64> {
         match (self.known.batching, self.known.scenario.workload.jobs[self.state.id.index()].work) {
-            (Batching::Requested, Work::Application { index }) => {
+            (Batching::Requested, Work::Application { index, .. }) => {
                 let app = self.application()?;
                 let batch = self.requested_batch(app);
                 let split =
@@ -522,7 +522,7 @@ impl<'a> JobView<'a> {
     /// The same on accelerator type `kind`.
     pub fn goodput_model_on(&self, kind: u16) -> Option<GoodputModel> {
         let app = self.application()?;
-        let Work::Application { index } = self.known.scenario.workload.jobs[self.state.id.index()].work else {
+        let Work::Application { index, .. } = self.known.scenario.workload.jobs[self.state.id.index()].work else {
             return None;
         };
         match self.known.batching {

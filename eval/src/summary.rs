@@ -95,6 +95,18 @@ pub struct Versus {
     pub ratio: Estimates,
     /// On the headline metric.
     pub headline: Option<Headline>,
+    /// On each workload, where there are several.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub by_workload: BTreeMap<String, OnWorkload>,
+}
+
+/// A policy against the reference on the seeds of one workload.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct OnWorkload {
+    /// Mean paired difference, policy minus reference, in the unit of the metric.
+    pub difference: Estimates,
+    /// Ratio of the means, policy over reference.
+    pub ratio: Estimates,
 }
 
 /// Robust comparison on mean JCT. The score of a run is the reference's mean JCT over the policy's on the same seed: above 1
@@ -144,6 +156,7 @@ impl Summary {
                     difference: tables.paired(policy, base, |x, y| difference(&all, x, y)),
                     ratio: tables.paired(policy, base, |x, y| ratio_of_means(&all, x, y)),
                     headline: tables.headline(policy, base, &all, statistics.seed),
+                    by_workload: tables.versus_by_workload(policy, base, workloads, &single),
                 }),
             })
             .collect();
@@ -252,6 +265,24 @@ impl Tables {
             self.each(policy, |all| mean_estimate(bootstrap, all.slice_axis(Axis(1), (task..=task).into())))
         };
         names.iter().enumerate().map(|(task, name)| (name.clone(), of(task))).collect()
+    }
+
+    fn versus_by_workload(
+        &self,
+        policy: usize,
+        base: usize,
+        names: &[String],
+        bootstrap: &Bootstrap,
+    ) -> BTreeMap<String, OnWorkload> {
+        let on = |task: usize, of: fn(&Bootstrap, ArrayView2<'_, f64>, ArrayView2<'_, f64>) -> Estimate| {
+            let column = (task..=task).into();
+            self.paired(policy, base, |x, y| {
+                of(bootstrap, x.slice_axis(Axis(1), column), y.slice_axis(Axis(1), column))
+            })
+        };
+        let versus = |task| OnWorkload { difference: on(task, difference), ratio: on(task, ratio_of_means) };
+        let several = names.iter().enumerate().filter(|_| names.len() > 1);
+        several.map(|(task, name)| (name.clone(), versus(task))).collect()
     }
 
     fn each(&self, policy: usize, of: impl Fn(ArrayView2<'_, f64>) -> Estimate) -> Estimates {

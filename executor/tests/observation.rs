@@ -29,7 +29,7 @@ fn jobs(seed: u64, count: u32) -> Vec<JobSpec> {
         let elasticity = if elastic { Elasticity::Elastic { min: 1, max: 8 } } else { Elasticity::Rigid };
         let work = match random.random_bool(0.5) {
             true => Work::Fixed { duration: SimTime::from_secs(random.random_range(60..4000)) },
-            false => Work::Application { index: 0 },
+            false => Work::application(0),
         };
         let name = format!("job-{index}");
         JobSpec {

@@ -2,13 +2,19 @@
 
 use goodput_agents::learned::cem::CemConfig;
 use goodput_agents::learned::weights::NetConfig;
+use goodput_datasets::synth::SynthConfig;
 use goodput_env::gym::ExpectedPeak;
+use goodput_env::view::Information;
+use goodput_eval::run::{NamedScenario, PolicyEntry};
 use goodput_eval::setup::{
     ClusterConfig, CohortConfig, EnvironmentConfig, ForecasterConfig, LoaningConfig, ServiceConfig, Setup, SetupError,
     TenantConfig, WorkloadConfig,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+use crate::error::TrainError;
+use crate::validate::{heuristic_entry, scenarios};
 
 /// An experiment: `goodput train FILE`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -64,6 +70,19 @@ pub enum AgentConfig {
     Ppo(PpoAgent),
     /// The cross-entropy method over a linear priority function.
     Cem(CemAgent),
+    /// Evolution of utilities that a knapsack goes by.
+    Evolution(EvolutionAgent),
+}
+
+impl AgentConfig {
+    /// The heuristic that the policy comes from and must not be worse than.
+    pub fn teacher(&self) -> Option<&str> {
+        match self {
+            Self::Ppo(agent) => agent.warm_start.as_ref().map(|plan| plan.teacher.as_str()),
+            Self::Cem(_) => None,
+            Self::Evolution(agent) => Some(&agent.teacher),
+        }
+    }
 }
 
 /// Proximal policy optimisation (Schulman et al. 2017) with the details that matter.
@@ -180,6 +199,44 @@ impl Default for CemAgent {
     }
 }
 
+/// CMA-ES over utilities (`goodput_agents::learned::utility`), from Sia's objective on. A candidate's cost is its logarithm of mean completion
+/// time, less that of the teacher on the same episode: what an episode costs under any policy cancels out.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct EvolutionAgent {
+    /// The heuristic that episodes are measured against.
+    pub teacher: String,
+    /// Candidates of a generation, at least 4.
+    pub population: usize,
+    /// Generations.
+    pub generations: u64,
+    /// Episodes that score a candidate; the same for all candidates of a generation, new ones each generation.
+    pub episodes: u64,
+    /// First step, in units of each parameter's own scale.
+    pub step: f64,
+    /// Weight of the 99th percentile of completion times beside their mean.
+    pub tail: f64,
+    /// Generations between evaluations of the centre on validation seeds.
+    pub validate_every: u64,
+    /// Whether the policy brings along what jobs of training episodes did, by model.
+    pub experience: bool,
+}
+
+impl Default for EvolutionAgent {
+    fn default() -> Self {
+        Self {
+            teacher: "pollux-fast".into(),
+            population: 16,
+            generations: 40,
+            episodes: 8,
+            step: 0.6,
+            tail: 0.1,
+            validate_every: 5,
+            experience: true,
+        }
+    }
+}
+
 /// Budget and rhythm.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -190,13 +247,15 @@ pub struct TrainConfig {
     pub checkpoint_every: u64,
     /// Updates between evaluations on validation seeds; the best policy so far is the one that is exported.
     pub evaluate_every: u64,
-    /// Validation seeds.
+    /// Validation seeds, under each load.
     pub validation_seeds: u64,
+    /// Loads relative to the workload's own; empty: as it is.
+    pub loads: Vec<f64>,
 }
 
 impl Default for TrainConfig {
     fn default() -> Self {
-        Self { decisions: 1_000_000, checkpoint_every: 20, evaluate_every: 20, validation_seeds: 16 }
+        Self { decisions: 1_000_000, checkpoint_every: 20, evaluate_every: 20, validation_seeds: 16, loads: Vec::new() }
     }
 }
 
@@ -208,12 +267,17 @@ pub struct EvaluateConfig {
     pub policies: Vec<String>,
     /// Held-out seeds: never trained on, never selected on.
     pub seeds: u64,
+    /// Loads relative to the workload's own; empty: as it is.
+    pub loads: Vec<f64>,
+    /// Error of the estimates that heuristics get which cannot run on what the run gives, standard deviation of the logarithm; absent: they are
+    /// refused.
+    pub estimates_sigma: Option<f64>,
 }
 
 impl Default for EvaluateConfig {
     fn default() -> Self {
         let policies = ["fifo", "srtf", "tiresias", "optimus", "pollux"];
-        Self { policies: policies.map(String::from).to_vec(), seeds: 20 }
+        Self { policies: policies.map(String::from).to_vec(), seeds: 20, loads: Vec::new(), estimates_sigma: None }
     }
 }
 
@@ -252,6 +316,20 @@ impl Experiment {
                 "validation_seeds, evaluate_every and checkpoint_every of at least 1",
             ));
         }
+        if let Some(AgentConfig::Evolution(agent)) = &self.agent {
+            agent.check()?;
+        }
+        if let Some(sigma) = self.evaluate.estimates_sigma.filter(|sigma| !(0.0..=10.0).contains(sigma)) {
+            return Err(value("evaluate.estimates_sigma", sigma.to_string(), "0 to 10"));
+        }
+        for (key, loads) in [("train.loads", &self.train.loads), ("evaluate.loads", &self.evaluate.loads)] {
+            if let Some(load) = loads.iter().find(|load| !(0.01..=100.0).contains(*load)) {
+                return Err(value(key, load.to_string(), "0.01 to 100"));
+            }
+            if !loads.is_empty() && !matches!(self.workload, WorkloadConfig::Synthetic(_)) {
+                return Err(value(key, format!("{loads:?}"), "no loads with a workload that is not synthetic"));
+            }
+        }
         Setup::new(&self.cluster, &self.workload, &self.environment)?
             .with_tenants(&self.tenants, &self.cohorts)?
             .with_services(&self.services)?
@@ -263,6 +341,86 @@ impl Experiment {
         match self.forecaster {
             Some(_) => setup.sharing().foresight.expected_peak(),
             None => ExpectedPeak::default(),
+        }
+    }
+
+    /// The same experiment with `load` times as many jobs in the same time.
+    #[must_use]
+    pub fn at_load(&self, load: f64) -> Self {
+        let mut scaled = self.clone();
+        let times = |jobs: u32| (f64::from(jobs) * load).round().max(1.0) as u32;
+        match &mut scaled.workload {
+            WorkloadConfig::Synthetic(SynthConfig::Pollux(synth)) => synth.jobs = times(synth.jobs),
+            WorkloadConfig::Synthetic(SynthConfig::Diurnal(synth)) => {
+                synth.jobs = times(synth.jobs);
+                synth.jobs_per_hour *= load;
+            }
+            WorkloadConfig::File(_) | WorkloadConfig::Bursts(_) => {}
+        }
+        scaled
+    }
+
+    /// Scenarios of `count` seeds from `first` on under each of `loads`, as workloads named by it.
+    ///
+    /// # Errors
+    /// [`SetupError`] naming the key.
+    pub fn scenarios(&self, loads: &[f64], first: u64, count: u64) -> Result<Vec<NamedScenario>, SetupError> {
+        let setup = self.setup()?;
+        if loads.is_empty() {
+            return Ok(scenarios(&setup, first, count));
+        }
+        let mut all = Vec::new();
+        for load in loads {
+            let name = format!("load {load}");
+            let at_load = scenarios(&self.at_load(*load).setup()?, first, count);
+            all.extend(at_load.into_iter().map(|scenario| NamedScenario { name: name.clone(), ..scenario }));
+        }
+        Ok(all)
+    }
+
+    /// The held-out scenarios.
+    ///
+    /// # Errors
+    /// [`SetupError`] naming the key.
+    pub fn held_out(&self, seeds: u64) -> Result<Vec<NamedScenario>, SetupError> {
+        self.scenarios(&self.evaluate.loads, HELD_OUT, seeds)
+    }
+
+    /// A heuristic of the comparison, with estimates where it needs them and the experiment grants them.
+    ///
+    /// # Errors
+    /// [`TrainError`] where there is none of this name.
+    pub fn heuristic(&self, name: &str, setup: &Setup) -> Result<PolicyEntry, TrainError> {
+        let mut entry = heuristic_entry(name, setup.sharing())?;
+        let needs = (entry.make)(0).needs();
+        if let Some(sigma) = self.evaluate.estimates_sigma
+            && !self.environment.information.allows(needs)
+        {
+            entry.information = Some(Information::Estimate { sigma });
+        }
+        Ok(entry)
+    }
+}
+
+impl EvolutionAgent {
+    fn check(&self) -> Result<(), SetupError> {
+        let checks: [(&'static str, f64, bool, &str); 5] = [
+            ("agent.evolution.population", self.population as f64, (4..=4096).contains(&self.population), "4 to 4096"),
+            ("agent.evolution.generations", self.generations as f64, self.generations > 0, "at least 1"),
+            ("agent.evolution.episodes", self.episodes as f64, self.episodes > 0, "at least 1"),
+            ("agent.evolution.step", self.step, self.step > 0.0 && self.step <= 100.0, "above 0 and at most 100"),
+            ("agent.evolution.tail", self.tail, (0.0..=100.0).contains(&self.tail), "0 to 100"),
+        ];
+        match checks.into_iter().find(|(_, _, ok, _)| !ok) {
+            Some((key, value, _, expected)) => {
+                Err(SetupError::Value { key, value: value.to_string(), expected: expected.into() })
+            }
+            None if self.validate_every == 0 => Err(SetupError::Value {
+                key: "agent.evolution.validate_every",
+                value: "0".into(),
+                expected: "at least 1".into(),
+            }),
+            None => Ok(()),
         }
     }
 }

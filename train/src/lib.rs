@@ -4,9 +4,9 @@
 //!
 //! - [`config`]: one file describes one experiment.
 //! - [`rollout`], [`scaling`]: experience from environments on all cores.
-//! - [`ppo`], [`cem`]: the loops; `warm_start` imitates a heuristic first.
+//! - [`ppo`], [`cem`], [`evolution`]: the loops; `warm_start` imitates a heuristic first.
 //! - [`forecaster`]: neural forecasters on a load series.
-//! - [`validate`]: how good the policy is, by the code that makes the final table.
+//! - [`validate`]: how good the policy is, by the code that makes the final table; [`gate`]: whether that is good enough.
 //! - [`checkpoint`]: everything a run needs to continue as if it had never stopped.
 //! - [`run_dir`], [`recorder`]: one run, one directory.
 //!
@@ -17,7 +17,9 @@ pub mod cem;
 pub mod checkpoint;
 pub mod config;
 mod error;
+pub mod evolution;
 pub mod forecaster;
+pub mod gate;
 pub mod ppo;
 pub mod recorder;
 pub mod rollout;
@@ -77,6 +79,7 @@ pub fn train(experiment: &Experiment, dir: &RunDir, hooks: &Hooks<'_>) -> Result
     match &experiment.agent {
         Some(AgentConfig::Ppo(agent)) => ppo::train(experiment, agent, dir, hooks),
         Some(AgentConfig::Cem(agent)) => cem::train(experiment, agent, dir, hooks),
+        Some(AgentConfig::Evolution(agent)) => evolution::train(experiment, agent, dir, hooks),
         None => Err(TrainError::NoAgent),
     }
 }

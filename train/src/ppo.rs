@@ -64,7 +64,7 @@ struct Run<'a> {
     hooks: &'a Hooks<'a>,
     setup: &'a Setup,
     config_sha256: String,
-    validation: Validation<'a>,
+    validation: Validation,
     rollout: Rollout,
     experience: Experience,
     learner: Learner,

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use goodput_agents::bundle::{Card, Model as Net, PolicyBundle, Provenance};
 use goodput_agents::heuristic;
-use goodput_agents::learned::policy::{Decoder, LearnedPolicy};
+use goodput_agents::learned::policy::Decoder;
+use goodput_agents::learned::utility::Theta;
 use goodput_agents::loaning::{Sharing, Variant};
 use goodput_env::gym::{ExpectedPeak, schema_hash};
 use goodput_eval::run::{Comparison, NamedScenario, PolicyEntry};
@@ -15,30 +16,43 @@ use crate::config::{Experiment, VALIDATION};
 use crate::error::TrainError;
 
 /// Validation seeds of an experiment and the heuristics' results on them.
-pub struct Validation<'a> {
-    setup: &'a Setup,
-    seeds: u64,
+pub struct Validation {
+    scenarios: Vec<NamedScenario>,
+    sharing: Arc<Sharing>,
     expected: ExpectedPeak,
     /// Mean completion time of the best heuristic, seconds.
     pub best_heuristic_jct_secs: f64,
 }
 
-impl<'a> Validation<'a> {
+impl Validation {
     /// Runs the heuristics of the experiment on its validation seeds.
     ///
     /// # Errors
     /// [`TrainError`] where one is unknown or fails.
-    pub fn new(experiment: &Experiment, setup: &'a Setup) -> Result<Self, TrainError> {
-        let (seeds, expected) = (experiment.train.validation_seeds, experiment.expected_peak(setup));
-        let mut validation = Self { setup, seeds, expected, best_heuristic_jct_secs: f64::INFINITY };
+    pub fn new(experiment: &Experiment, setup: &Setup) -> Result<Self, TrainError> {
+        let mut validation = Self::without_heuristics(experiment, setup)?;
         // The genetic search of Pollux costs more than the whole training; it is compared in the end.
         let quick = experiment.evaluate.policies.iter().filter(|name| *name != "pollux");
-        let entries = quick.map(|name| heuristic_entry(name, setup.sharing())).collect::<Result<Vec<_>, _>>()?;
+        let entries = quick.map(|name| experiment.heuristic(name, setup)).collect::<Result<Vec<_>, _>>()?;
         if !entries.is_empty() {
             let means = validation.run(entries)?;
             validation.best_heuristic_jct_secs = means.into_iter().fold(f64::INFINITY, f64::min);
         }
         Ok(validation)
+    }
+
+    /// The validation seeds alone, under each load of the training.
+    ///
+    /// # Errors
+    /// [`TrainError::Setup`].
+    pub fn without_heuristics(experiment: &Experiment, setup: &Setup) -> Result<Self, TrainError> {
+        let train = &experiment.train;
+        Ok(Self {
+            scenarios: experiment.scenarios(&train.loads, VALIDATION, train.validation_seeds)?,
+            sharing: setup.sharing().clone(),
+            expected: experiment.expected_peak(setup),
+            best_heuristic_jct_secs: f64::INFINITY,
+        })
     }
 
     /// Mean completion time of a bundle's policy over the validation seeds, seconds.
@@ -49,9 +63,17 @@ impl<'a> Validation<'a> {
         Ok(self.run(vec![learned_entry("learned", bundle, self.expected.clone())?])?[0])
     }
 
+    /// The same of a policy by name.
+    ///
+    /// # Errors
+    /// [`TrainError::Run`] where a run fails.
+    pub fn score_of(&self, policy: PolicyEntry) -> Result<f64, TrainError> {
+        Ok(self.run(vec![policy])?[0])
+    }
+
     fn run(&self, policies: Vec<PolicyEntry>) -> Result<Vec<f64>, TrainError> {
-        let mut comparison = Comparison::new(policies, scenarios(self.setup, VALIDATION, self.seeds));
-        comparison.sharing = self.setup.sharing().clone();
+        let mut comparison = Comparison::new(policies, self.scenarios.clone());
+        comparison.sharing = self.sharing.clone();
         let evaluation = comparison.run(&|_, _| {})?;
         let mean = |policy: usize| {
             let runs = evaluation.runs_of(policy);
@@ -126,8 +148,9 @@ fn models(plain: &str) -> String {
 /// # Errors
 /// [`TrainError::Decoder`] where the bundle does not say how it is to be run.
 pub fn learned_entry(name: &str, bundle: &PolicyBundle, expected: ExpectedPeak) -> Result<PolicyEntry, TrainError> {
-    let policy = LearnedPolicy::new(bundle).map_err(TrainError::Decoder)?.with_expected_peak(expected);
-    Ok(PolicyEntry::new(name, move |_| Box::new(policy.clone())))
+    bundle.policy(expected.clone()).map_err(TrainError::Decoder)?;
+    let bundle = bundle.clone();
+    Ok(PolicyEntry::new(name, move |_| bundle.policy(expected.clone()).expect("it was made once already")))
 }
 
 /// A bundle of `model` as trained by `experiment`.
@@ -135,7 +158,7 @@ pub fn bundle(model: Net, setup: &Setup, provenance: Provenance) -> PolicyBundle
     let options = setup.options();
     let decoder = Decoder { batching: options.batching, information: options.information };
     let card = Card {
-        schema_hash: schema_hash(),
+        schema_hash: if let Net::Utility(_) = model { Theta::schema_hash() } else { schema_hash() },
         information: options.information.to_string(),
         decoder: serde_json::to_value(decoder).expect("a decoder is plain data"),
         provenance,

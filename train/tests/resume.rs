@@ -45,8 +45,14 @@ fn experiment() -> Experiment {
             }),
             ..Default::default()
         })),
-        train: TrainConfig { decisions: 4 * 144, checkpoint_every: 100, evaluate_every: 2, validation_seeds: 2 },
-        evaluate: EvaluateConfig { policies: vec!["srtf".into()], seeds: 1 },
+        train: TrainConfig {
+            decisions: 4 * 144,
+            checkpoint_every: 100,
+            evaluate_every: 2,
+            validation_seeds: 2,
+            ..Default::default()
+        },
+        evaluate: EvaluateConfig { policies: vec!["srtf".into()], seeds: 1, ..Default::default() },
     }
 }
 

@@ -13,6 +13,8 @@
 //! - [`fused`]: the forward pass in plain Rust; rollouts, evaluation and the executor use it.
 //! - [`gae`], [`adam`]: advantages in continuous time; the optimiser.
 //! - [`cem`], [`linear`]: the non-neural baseline.
+//! - [`decoder`]: from scores of (job, size) pairs to a division of the accelerators.
+//! - [`cma`], [`utility`]: learned utilities in a knapsack, searched without gradients.
 //! - [`normaliser`]: frozen feature scaling shipped with a policy.
 //! - with the feature `learn`: the same nets in burn, the objectives, and the `Learner`.
 //!
@@ -22,6 +24,8 @@
 pub mod adam;
 pub mod archive;
 pub mod cem;
+pub mod cma;
+pub mod decoder;
 pub mod distribution;
 pub mod fused;
 pub mod gae;
@@ -30,6 +34,7 @@ pub mod linear;
 pub mod normaliser;
 pub mod policy;
 pub mod teacher;
+pub mod utility;
 pub mod weights;
 
 #[cfg(feature = "learn")]

@@ -120,7 +120,7 @@ pub fn random_workload(rng: &mut ChaCha8Rng, count: usize, most_gpus: u32) -> Wo
         if kind > 0 {
             let index = rng.random_range(0..2);
             let app: &Application = &applications[usize::from(index)];
-            job.work = Work::Application { index };
+            job.work = Work::application(index);
             job.request.batch_size = Some(app.limits.init * rng.random_range(1..=8));
             job.request.gpus = gpus.min(app.max_replicas);
             if kind == 2 {

@@ -8,7 +8,7 @@ use goodput_eval::run::{Comparison, Evaluation, NamedScenario, PolicyEntry, RunE
 use goodput_eval::setup::{FileWorkload, Setup, WorkloadConfig};
 use goodput_train::config::{Experiment, HELD_OUT};
 use goodput_train::run_dir::RunDir;
-use goodput_train::validate::{heuristic_entry, learned_entry, scenarios};
+use goodput_train::validate::{learned_entry, scenarios};
 
 use crate::args::Eval;
 use crate::command::config::resolved;
@@ -30,7 +30,7 @@ pub fn run(args: &Eval, quiet: bool) -> Result<ExitCode, Fault> {
     let config = resolved(&experiment)?;
     let seeds = args.seeds.unwrap_or(experiment.evaluate.seeds);
     let meter = Meter::new(quiet);
-    let mut comparison = Comparison::new(entries, workloads(&experiment, &setup, &args.workloads, seeds)?);
+    let mut comparison = Comparison::new(entries, workloads(&experiment, &args.workloads, seeds)?);
     comparison.sharing = setup.sharing().clone();
     comparison.reference = args.reference.clone();
     let evaluation = compare(&comparison, &meter)?;
@@ -42,14 +42,9 @@ pub fn run(args: &Eval, quiet: bool) -> Result<ExitCode, Fault> {
 }
 
 /// The experiment's own workload, or each of `files` in its place under the file's name.
-fn workloads(
-    experiment: &Experiment,
-    setup: &Setup,
-    files: &[PathBuf],
-    seeds: u64,
-) -> Result<Vec<NamedScenario>, Fault> {
+fn workloads(experiment: &Experiment, files: &[PathBuf], seeds: u64) -> Result<Vec<NamedScenario>, Fault> {
     if files.is_empty() {
-        return Ok(scenarios(setup, HELD_OUT, seeds));
+        return experiment.held_out(seeds).map_err(Fault::input);
     }
     let mut all = Vec::new();
     for path in files {
@@ -77,7 +72,7 @@ fn entry(name: &str, experiment: &Experiment, setup: &Setup) -> Result<PolicyEnt
     if !Path::new(name).is_file() {
         return match name.strip_suffix(heuristic::REPLICA) {
             Some(_) => replica_entry(name),
-            None => heuristic_entry(name, setup.sharing()).map_err(Fault::input),
+            None => experiment.heuristic(name, setup).map_err(Fault::input),
         };
     }
     let parent = Path::new(name).parent().and_then(Path::file_name).map(|folder| folder.to_string_lossy().into_owned());

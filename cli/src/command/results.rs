@@ -7,6 +7,7 @@ use goodput_eval::metrics::levels_table;
 use goodput_eval::plots::{CurvePoint, LearningCurve};
 use goodput_eval::report::Report;
 use goodput_eval::run::Evaluation;
+use goodput_eval::summary::Summary;
 use goodput_eval::tables;
 use goodput_eval::timeseries::timeseries_table;
 use goodput_train::run_dir::RunDir;
@@ -98,7 +99,39 @@ pub fn print(evaluation: &Evaluation, format: Format) -> Result<(), Fault> {
             metric("restarts_mean", 2),
         ]);
     }
-    rows.print(format)
+    rows.print(format)?;
+    if format == Format::Table && summary.workloads.len() > 1 {
+        crate::output::print("\n")?;
+        by_workload(summary).print(format)?;
+    }
+    Ok(())
+}
+
+/// Each workload on its own, loads for instance: against the reference, in percent of its mean.
+fn by_workload(summary: &Summary) -> Rows {
+    let mut rows =
+        Rows::new(&["workload", "policy", "jct_mean_secs", "percent", "low", "high", "jct_p99_secs", "p99_percent"]);
+    for workload in &summary.workloads {
+        for policy in tables::ranking(summary) {
+            let value = |key: &str| policy.by_workload.get(&workload.name)?.get(key).map(|estimate| estimate.value);
+            let versus = policy.versus_reference.as_ref().and_then(|versus| versus.by_workload.get(&workload.name));
+            let ratio = |key: &str| versus.and_then(|versus| versus.ratio.get(key));
+            let percent = |ratio: f64| Cell::Number(100.0 * (ratio - 1.0), 1);
+            let (mean, tail) = (ratio("jct_mean_secs"), ratio("jct_p99_secs"));
+            let interval = mean.and_then(|estimate| estimate.ci);
+            rows.push(vec![
+                workload.name.as_str().into(),
+                policy.name.as_str().into(),
+                Cell::option(value("jct_mean_secs"), |secs| Cell::Number(secs, 1)),
+                Cell::option(mean, |estimate| percent(estimate.value)),
+                Cell::option(interval, |ci| percent(ci.low)),
+                Cell::option(interval, |ci| percent(ci.high)),
+                Cell::option(value("jct_p99_secs"), |secs| Cell::Number(secs, 1)),
+                Cell::option(tail, |estimate| percent(estimate.value)),
+            ]);
+        }
+    }
+    rows
 }
 
 /// The command line, without the directory the program lies in.

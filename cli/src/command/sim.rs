@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use goodput_datasets::{Catalog, DataError, import, read_workload};
 use goodput_env::cluster::Cluster;
-use goodput_env::gym::schema_hash;
+use goodput_env::gym::{ExpectedPeak, schema_hash};
 use goodput_env::job::Workload;
 use goodput_env::policy::Policy;
 use goodput_env::sim::{Scenario, SimOptions, Simulator};
@@ -18,7 +18,6 @@ use crate::fault::Fault;
 use crate::output::{Cell, Rows};
 use goodput_agents::bundle::PolicyBundle;
 use goodput_agents::heuristic;
-use goodput_agents::learned::policy::LearnedPolicy;
 
 /// Runs it.
 pub fn run(args: &Sim) -> Result<ExitCode, Fault> {
@@ -120,9 +119,9 @@ pub fn policy(name: &str, seed: u64) -> Result<Box<dyn Policy>, Fault> {
     }
     if Path::new(name).exists() {
         let bundle = bundle(name)?;
-        let policy =
-            LearnedPolicy::new(&bundle).map_err(|error| Fault::input(format!("{name}: decoder options: {error}")))?;
-        return Ok(Box::new(policy));
+        return bundle
+            .policy(ExpectedPeak::default())
+            .map_err(|error| Fault::input(format!("{name}: decoder options: {error}")));
     }
     Err(Fault::input(format!("there is no policy and no bundle file {name:?}"))
         .with_help(format!("policies: {}", heuristic::names().join(", "))))

@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use goodput_eval::run::Comparison;
-use goodput_train::config::HELD_OUT;
+use goodput_train::gate::{Verdict, judge};
 use goodput_train::run_dir::{Manifest, RunDir};
-use goodput_train::validate::{heuristic_entry, learned_entry, scenarios};
+use goodput_train::validate::learned_entry;
 use goodput_train::{Hooks, TrainError, Trained, train};
 
 use crate::args::{Format, Train};
@@ -21,6 +21,9 @@ use crate::config;
 use crate::fault::Fault;
 use crate::output::say;
 use crate::progress::Meter;
+
+/// Exit code where the policy is worse than its teacher.
+const GATE: u8 = 3;
 
 /// Exit code of an interrupted run.
 pub const INTERRUPTED: u8 = 130;
@@ -66,13 +69,21 @@ pub fn run(args: &Train, quiet: bool) -> Result<ExitCode, Fault> {
         say(&format!("stopped; continue with: goodput train --resume {}", dir.path("").display()));
         return Ok(ExitCode::from(INTERRUPTED));
     };
+    if let Some(verdict) = judge(&experiment, &bundle).map_err(fault)?.filter(|verdict| !verdict.passes()) {
+        let Verdict { teacher, teacher_jct_secs, learned_jct_secs } = verdict;
+        say(&format!(
+            "not exported: mean JCT {learned_jct_secs:.1} s on validation seeds, {teacher_jct_secs:.1} s with its teacher {teacher}"
+        ));
+        return Ok(ExitCode::from(GATE));
+    }
     bundle.save(&dir.path("policy.bundle")).map_err(Fault::input)?;
     let setup = experiment.setup().map_err(Fault::input)?;
     let mut entries = vec![learned_entry(LEARNED, &bundle, experiment.expected_peak(&setup)).map_err(fault)?];
     for name in &experiment.evaluate.policies {
-        entries.push(heuristic_entry(name, setup.sharing()).map_err(Fault::input)?);
+        entries.push(experiment.heuristic(name, &setup).map_err(Fault::input)?);
     }
-    let mut comparison = Comparison::new(entries, scenarios(&setup, HELD_OUT, experiment.evaluate.seeds));
+    let held_out = experiment.held_out(experiment.evaluate.seeds).map_err(Fault::input)?;
+    let mut comparison = Comparison::new(entries, held_out);
     comparison.sharing = setup.sharing().clone();
     let evaluation = compare(&comparison, &meter)?;
     let config = resolved(&experiment)?;

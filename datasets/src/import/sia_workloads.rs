@@ -90,13 +90,13 @@ fn fix_batches(workload: &mut Workload, keeps: impl Fn(&str) -> bool) {
     let mut variants: BTreeMap<(u16, u32), u16> = BTreeMap::new();
     let applications = &mut workload.applications;
     for job in workload.jobs.iter_mut().filter(|job| keeps(&job.request.name)) {
-        let (Work::Application { index }, Some(batch)) = (job.work, job.request.batch_size) else { continue };
+        let (Work::Application { index, .. }, Some(batch)) = (job.work, job.request.batch_size) else { continue };
         let index = *variants.entry((index, batch)).or_insert_with(|| {
             let application: &Application = &applications[usize::from(index)];
             let variant = Application { fixed_batch: Some(batch), ..application.clone() };
             applications.push(Arc::new(variant));
             (applications.len() - 1) as u16
         });
-        job.work = Work::Application { index };
+        job.work = Work::application(index);
     }
 }

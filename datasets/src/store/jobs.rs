@@ -1,4 +1,4 @@
-//! The job table as Parquet: `job_id, submit_secs, duration_secs, gpus, gpu_min, gpu_max, batch_size, application, tenant,
+//! The job table as Parquet: `job_id, submit_secs, duration_secs, gpus, gpu_min, gpu_max, batch_size, application, work_factor, tenant,
 //! priority, weight, deadline_secs`.
 
 use std::path::Path;
@@ -29,6 +29,7 @@ pub fn table(jobs: &[JobRow]) -> Table {
         Column::new("gpu_max", int(&|job| job.gpu_max)),
         Column::new("batch_size", int(&|job| job.batch_size)),
         Column::new("application", text(&|job| job.application.clone())),
+        Column::new("work_factor", float(&|job| job.work_milli.map(|work| f64::from(work) / 1000.0))),
         Column::new("tenant", text(&|job| job.tenant.clone())),
         Column::new("priority", Values::Int64(jobs.iter().map(|job| job.priority.map(i64::from)).collect())),
         Column::new("weight", float(&|job| job.weight_milli.map(|weight| f64::from(weight) / 1000.0))),
@@ -56,6 +57,7 @@ pub fn from_bytes(path: &Path, bytes: Vec<u8>) -> Result<Imported, DataError> {
         gpu_max: numbers(path, &table, "gpu_max")?,
         batch_size: numbers(path, &table, "batch_size")?,
         application: texts(path, &table, "application")?,
+        work_factor: numbers(path, &table, "work_factor")?,
         tenant: texts(path, &table, "tenant")?,
         priority: numbers(path, &table, "priority")?,
         weight: numbers(path, &table, "weight")?,
@@ -84,6 +86,7 @@ struct Columns {
     gpu_max: Vec<Option<f64>>,
     batch_size: Vec<Option<f64>>,
     application: Vec<Option<String>>,
+    work_factor: Vec<Option<f64>>,
     tenant: Vec<Option<String>>,
     priority: Vec<Option<f64>>,
     weight: Vec<Option<f64>>,
@@ -102,9 +105,10 @@ impl Columns {
             gpu_max: count(&self.gpu_max, row, "gpu_max")?,
             batch_size: count(&self.batch_size, row, "batch_size")?,
             application: text(&self.application, row),
+            work_milli: milli(&self.work_factor, row, "work_factor", "a factor from 0.001 to 1e6")?,
             tenant: text(&self.tenant, row),
             priority: priority(&self.priority, row)?,
-            weight_milli: weight_milli(&self.weight, row)?,
+            weight_milli: milli(&self.weight, row, "weight", "a weight from 0.001 to 1e6")?,
             deadline: secs(&self.deadline, row, "deadline_secs", 0.0)?,
         })
     }
@@ -149,13 +153,16 @@ fn priority(column: &[Option<f64>], row: usize) -> Result<Option<i32>, RowProble
     }
 }
 
-fn weight_milli(column: &[Option<f64>], row: usize) -> Result<Option<u32>, RowProblem> {
+fn milli(
+    column: &[Option<f64>],
+    row: usize,
+    name: &'static str,
+    expected: &'static str,
+) -> Result<Option<u32>, RowProblem> {
     match column.get(row).copied().flatten() {
-        Some(value) if !(0.001..=1e6).contains(&value) => Err(RowProblem::Value {
-            column: "weight",
-            value: value.to_string(),
-            expected: "a weight from 0.001 to 1e6",
-        }),
+        Some(value) if !(0.001..=1e6).contains(&value) => {
+            Err(RowProblem::Value { column: name, value: value.to_string(), expected })
+        }
         value => Ok(value.map(|value| (value * 1000.0).round() as u32)),
     }
 }

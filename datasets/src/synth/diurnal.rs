@@ -8,6 +8,7 @@
 
 use std::collections::BTreeMap;
 
+use goodput_env::job::WHOLE;
 use goodput_env::time::SimTime;
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
@@ -49,6 +50,8 @@ pub struct DiurnalSynth {
     pub mix: BTreeMap<String, f64>,
     /// What jobs ask for.
     pub sizes: Sizes,
+    /// Standard deviation of the logarithm of a job's work relative to its application's; 0: every job of an application does the same.
+    pub work_spread: f64,
     /// Jobs of which only a duration is known, instead of the mix of applications.
     pub lengths: Option<Lengths>,
     /// Number of tenants; tenant `k` submits in proportion to `1 / (k + 1)`.
@@ -77,6 +80,7 @@ impl Default for DiurnalSynth {
             burst_share: 0.1,
             mix: mix.map(|(name, share)| (name.to_owned(), share)).into(),
             sizes: Sizes::Tuned,
+            work_spread: 0.0,
             lengths: None,
             tenants: 1,
         }
@@ -110,6 +114,7 @@ impl DiurnalSynth {
         check("burst_factor", self.burst_factor, 1.0..=1000.0, "1 to 1000")?;
         check("burst_minutes", self.burst_minutes, 0.01..=1e6, "0.01 to 1000000")?;
         check("burst_share", self.burst_share, 0.0..=0.99, "0 to 0.99")?;
+        check("work_spread", self.work_spread, 0.0..=3.0, "0 to 3")?;
         check("tenants", f64::from(self.tenants), 1.0..=1000.0, "1 to 1000")?;
         self.lengths.as_ref().map_or(Ok(()), Lengths::check)?;
         for share in self.mix.values() {
@@ -146,6 +151,10 @@ impl DiurnalSynth {
 }
 
 impl Process {
+    pub(super) fn work_spread(&self) -> f64 {
+        self.settings.work_spread
+    }
+
     pub(super) fn tenants(&self) -> u32 {
         self.settings.tenants
     }
@@ -194,7 +203,7 @@ impl Process {
             None => {
                 let choices = &self.choices[pick(rng, &self.mix)];
                 let (gpus, batch_size) = choices.draw(rng);
-                Task::Application { index: choices.index, gpus, batch_size }
+                Task::Application { index: choices.index, gpus, batch_size, work_milli: WHOLE }
             }
         };
         let tenant = pick(rng, &self.shares) as u32;

@@ -8,11 +8,12 @@ pub mod diurnal;
 pub mod lengths;
 pub mod load;
 pub mod pollux;
+mod work;
 
 use std::path::{Path, PathBuf};
 
 use goodput_env::application::Application;
-use goodput_env::job::{Elasticity, JobRequest, JobSpec, Work, Workload};
+use goodput_env::job::{Elasticity, JobRequest, JobSpec, WHOLE, Work, Workload};
 use goodput_env::model::BatchLimits;
 use goodput_env::seed::{Stream, rng};
 use goodput_env::time::SimTime;
@@ -123,7 +124,7 @@ struct Draw {
 #[derive(Clone, Copy, Debug)]
 enum Task {
     /// Trains an application of the catalog.
-    Application { index: u16, gpus: u32, batch_size: u32 },
+    Application { index: u16, gpus: u32, batch_size: u32, work_milli: u32 },
     /// Only its duration is known.
     Timed(lengths::Length),
 }
@@ -172,9 +173,9 @@ impl Generator {
     pub fn generate(&self, seed: u64) -> Workload {
         let jobs = self.draws(seed).into_iter().enumerate().map(|(index, draw)| {
             let (work, gpus, batch_size, elasticity) = match draw.task {
-                Task::Application { index, gpus, batch_size } => {
+                Task::Application { index, gpus, batch_size, work_milli } => {
                     let elasticity = application_elasticity(self.application(index), gpus);
-                    (Work::Application { index }, gpus, Some(batch_size), elasticity)
+                    (Work::Application { index, work_milli }, gpus, Some(batch_size), elasticity)
                 }
                 Task::Timed(length) => {
                     (Work::Fixed { duration: length.duration }, length.gpus, None, length.elasticity)
@@ -200,9 +201,10 @@ impl Generator {
                 ..JobRow::default()
             };
             match draw.task {
-                Task::Application { index, gpus, batch_size } => {
+                Task::Application { index, gpus, batch_size, work_milli } => {
                     let application = Some(self.application(index).name.clone());
-                    JobRow { gpus, batch_size: Some(batch_size), application, ..blank }
+                    let work_milli = (work_milli != WHOLE).then_some(work_milli);
+                    JobRow { gpus, batch_size: Some(batch_size), application, work_milli, ..blank }
                 }
                 Task::Timed(Length { duration, gpus, elasticity }) => {
                     let (gpu_min, gpu_max) = match elasticity {
@@ -244,6 +246,13 @@ impl Generator {
             Draws::Diurnal(process) => process.draw(&mut rng),
         };
         draws.sort_by_key(|draw| draw.submit);
+        let spread = match &self.draws {
+            Draws::Pollux(sampler) => sampler.work_spread(),
+            Draws::Diurnal(process) => process.work_spread(),
+        };
+        if spread > 0.0 {
+            work::randomise(&mut draws, spread, seed);
+        }
         draws
     }
 }

@@ -10,6 +10,7 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
+use goodput_env::job::WHOLE;
 use goodput_env::time::SimTime;
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
@@ -77,13 +78,16 @@ pub struct PolluxSynth {
     pub hours: u32,
     /// What jobs ask for.
     pub sizes: Sizes,
+    /// Standard deviation of the logarithm of a job's work relative to its application's; 0: every job of an application does the same, as
+    /// published.
+    pub work_spread: f64,
     /// The Philly trace to sample from (`data/philly/philly.csv`); without it, shipped figures.
     pub trace: Option<PathBuf>,
 }
 
 impl Default for PolluxSynth {
     fn default() -> Self {
-        Self { jobs: 160, hours: 8, sizes: Sizes::Tuned, trace: None }
+        Self { jobs: 160, hours: 8, sizes: Sizes::Tuned, work_spread: 0.0, trace: None }
     }
 }
 
@@ -91,6 +95,7 @@ impl Default for PolluxSynth {
 #[derive(Clone, Debug)]
 pub(super) struct Sampler {
     jobs: u32,
+    work_spread: f64,
     /// Configurations of each application of each class.
     choices: [Vec<Choices>; 4],
     source: Source,
@@ -108,6 +113,7 @@ impl PolluxSynth {
     pub(super) fn sampler(&self, catalog: &Catalog) -> Result<Sampler, SynthError> {
         check_jobs(self.jobs)?;
         check("hours", f64::from(self.hours), 1.0..=24.0, "1 to 24")?;
+        check("work_spread", self.work_spread, 0.0..=3.0, "0 to 3")?;
         let mut choices: [Vec<Choices>; 4] = Default::default();
         for (class, choices) in choices.iter_mut().enumerate() {
             for name in CLASS_APPLICATIONS[class] {
@@ -127,11 +133,15 @@ impl PolluxSynth {
                 Source::Trace(usable, self.sizes)
             }
         };
-        Ok(Sampler { jobs: self.jobs, choices, source })
+        Ok(Sampler { jobs: self.jobs, work_spread: self.work_spread, choices, source })
     }
 }
 
 impl Sampler {
+    pub(super) fn work_spread(&self) -> f64 {
+        self.work_spread
+    }
+
     pub(super) fn draw(&self, rng: &mut ChaCha8Rng) -> Vec<Draw> {
         match &self.source {
             Source::Figures(counts) => (0..self.jobs)
@@ -169,7 +179,7 @@ impl Sampler {
 }
 
 fn job(second: u32, index: u16, gpus: u32, batch_size: u32) -> Draw {
-    let task = Task::Application { index, gpus, batch_size };
+    let task = Task::Application { index, gpus, batch_size, work_milli: WHOLE };
     Draw { submit: SimTime::from_secs(i64::from(second)), tenant: 0, task }
 }
 

@@ -211,14 +211,13 @@ impl Simulator {
     /// Stops a job without warning: it waits, at its last checkpoint.
     fn interrupt(&mut self, job: JobId, store_lost: bool) -> Result<(), SimError> {
         let now = self.now;
-        let ends = self.scenario.workload.application(job).map(|app| app.epochs.clone());
+        let app = self.scenario.workload.application(job).cloned();
+        let total = self.scenario.total_work(job);
         let state = self.table.state_mut(job);
         state.settle(now);
         state.undo(store_lost);
-        state.epoch = ends.map_or(0, |ends| {
-            let complete = ends.partition_point(|&end| end <= state.progress);
-            complete.min(ends.len().saturating_sub(1)) as u32
-        });
+        // Never past its last epoch.
+        state.epoch = app.map_or(0, |app| app.epochs_by(state.progress.min(total * (1.0 - f64::EPSILON))));
         let base = state.saving.base;
         self.vacate(job)?;
         self.table.state_mut(job).saving.base = base;
@@ -228,7 +227,7 @@ impl Simulator {
     /// Whether a job can run on what a fault has left it.
     fn can_go_on(&self, job: JobId, left: &Placement) -> bool {
         let spec = &self.scenario.workload.jobs[job.index()];
-        let Work::Application { index } = spec.work else { return false };
+        let Work::Application { index, .. } = spec.work else { return false };
         if left.is_empty() || !spec.request.accepts(left.gpus()) {
             return false;
         }

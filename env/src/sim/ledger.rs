@@ -74,7 +74,7 @@ impl Simulator {
         let workload = &self.scenario.workload;
         let classes = workload.applications.len() as u16;
         let application = match workload.jobs[job.index()].work {
-            Work::Application { index } => index,
+            Work::Application { index, .. } => index,
             Work::Steps { class, .. } => classes + class,
             Work::Fixed { .. } => classes + workload.classes.len() as u16,
         };

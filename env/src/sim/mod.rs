@@ -425,17 +425,13 @@ impl Simulator {
         if let Phase::Starting { .. } = state.phase {
             return self.begin(job);
         }
+        let end = self.scenario.epoch_end(job, state.epoch);
         state.epoch += 1;
-        let epoch = state.epoch;
-        // The end of an epoch is exact by definition, whatever rounding put the event here.
-        let epochs = match self.scenario.workload.application(job) {
-            Some(app) => {
-                self.table.state_mut(job).progress = app.epochs[epoch as usize - 1];
-                app.epochs.len() as u32
-            }
-            None => 1,
-        };
-        if epoch >= epochs {
+        if self.scenario.workload.application(job).is_some() {
+            // The end of an epoch is exact by definition, whatever rounding put the event here.
+            state.progress = end;
+        }
+        if end >= self.scenario.total_work(job) {
             return if self.table.state(job).saving.buggy { self.fail(job) } else { self.leave(job, Some(now)) };
         }
         self.choose_batch(job);

@@ -235,7 +235,7 @@ impl Simulator {
         let secs = match self.scenario.workload.jobs[job.index()].work {
             Work::Fixed { .. } => 0.0,
             Work::Steps { .. } => state.rate.recip(),
-            Work::Application { index } => {
+            Work::Application { index, .. } => {
                 let kind = self.scenario.kind_of(&state.placement);
                 let step = self.true_step(job, index, kind)?;
                 let pass_secs = step.step_secs - step.sync_secs;

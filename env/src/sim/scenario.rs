@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use crate::cluster::Cluster;
-use crate::job::{JobId, Work, Workload};
+use crate::job::{JobId, WHOLE, Work, Workload};
 use crate::model::{BatchConfig, GoodputModel};
 use crate::placement::Placement;
 use crate::service::{Service, ServiceId, ServingProfile};
@@ -86,9 +86,17 @@ impl Scenario {
     pub(crate) fn total_work(&self, job: JobId) -> f64 {
         match self.workload.jobs[job.index()].work {
             Work::Fixed { duration } => duration.as_secs_f64(),
-            Work::Application { index } => self.workload.applications[index as usize].total_work(),
+            Work::Application { index, work_milli } => {
+                self.workload.applications[index as usize].total_work() * (f64::from(work_milli) / f64::from(WHOLE))
+            }
             Work::Steps { steps, .. } => steps,
         }
+    }
+
+    /// Work of a job at the end of its epoch number `epoch`, from 0: at most all of it. What is no application has one epoch.
+    pub(crate) fn epoch_end(&self, job: JobId, epoch: u32) -> f64 {
+        let total = self.total_work(job);
+        self.workload.application(job).map_or(total, |app| app.epoch_end(epoch).min(total))
     }
 }
 

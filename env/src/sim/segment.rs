@@ -10,7 +10,7 @@ use crate::view::Batching;
 impl Simulator {
     /// Chooses the batch size for the current placement.
     pub(super) fn choose_batch(&mut self, job: JobId) {
-        let Work::Application { index } = self.scenario.workload.jobs[job.index()].work else {
+        let Work::Application { index, .. } = self.scenario.workload.jobs[job.index()].work else {
             return;
         };
         let scenario = &self.scenario;
@@ -60,7 +60,7 @@ impl Simulator {
                 let rate = rate.ok_or_else(|| self.no_speed(job, kind))?;
                 (rate, steps)
             }
-            Work::Application { index } => {
+            Work::Application { index, .. } => {
                 let app = self.scenario.workload.applications[index as usize].clone();
                 let (epoch, batch, replicas) = (state.epoch, state.batch, state.share().gpus());
                 let kind = self.scenario.kind_of(&state.placement);
@@ -75,7 +75,7 @@ impl Simulator {
                         self.stale.push(job);
                     }
                 }
-                (app.progress_rate(step, replicas, batch, epoch), app.epochs[epoch as usize])
+                (app.progress_rate(step, replicas, batch, epoch), self.scenario.epoch_end(job, epoch))
             }
         };
         self.set_rate(job, rate, goal);

@@ -109,7 +109,9 @@ impl Speeds {
     /// The same for all sizes, by accelerators - 1.
     pub fn row(&self, index: u16, kind: u16, epoch: u32) -> Option<&[Option<Best>]> {
         let app = self.app(index, kind)?;
-        Some(app.rows.get(epoch as usize)?.get_or_init(|| app.row(epoch)))
+        // Past the last epoch that was measured, speeds are those of that one.
+        let epoch = epoch.min((app.rows.len() as u32).checked_sub(1)?);
+        Some(app.rows[epoch as usize].get_or_init(|| app.row(epoch)))
     }
 
     /// Steps per second of job class `class` on accelerator type `kind`; `None` where it was not measured or cannot run.
@@ -131,7 +133,7 @@ impl Speeds {
     pub fn runs_on(&self, work: Work, kind: u16) -> bool {
         match work {
             Work::Fixed { .. } => true,
-            Work::Application { index } => self.pace(index, kind).is_some(),
+            Work::Application { index, .. } => self.pace(index, kind).is_some(),
             Work::Steps { class, .. } => self.steps_per_sec(class, kind).is_some(),
         }
     }

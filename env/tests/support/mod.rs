@@ -43,7 +43,7 @@ pub fn elastic(name: &str, submit: i64, max: u32) -> JobSpec {
         elasticity: Elasticity::Elastic { min: 1, max },
         ..JobRequest::default()
     };
-    JobSpec { request, work: Work::Application { index: 0 } }
+    JobSpec { request, work: Work::application(0) }
 }
 
 /// Four epochs whose noise scale grows, about ten minutes on one accelerator.

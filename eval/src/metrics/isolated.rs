@@ -9,44 +9,66 @@
 //! Shares are fractions: between whole numbers of accelerators speed is interpolated linearly (time slicing between the two),
 //! below the fewest the job runs on it falls in proportion, above the size where it is fastest it stays.
 
-use goodput_env::job::{JobId, Work};
+use goodput_env::job::{JobId, WHOLE, Work};
 use goodput_env::sim::{Outcome, Scenario};
 
 /// Undisturbed run times of a workload's applications at every size.
 #[derive(Clone, Debug)]
 pub struct Reference {
-    /// By application, by size - 1: seconds for the whole application; `None` where it cannot run so.
-    run_secs: Vec<Vec<Option<f64>>>,
+    /// By application: progress at the end of each epoch.
+    ends: Vec<Vec<f64>>,
+    /// By application, by size - 1: seconds until the end of each epoch; `None` where it cannot run so.
+    secs: Vec<Vec<Option<Vec<f64>>>>,
 }
 
 impl Reference {
     /// Adds up the epochs of every application at every size.
     pub fn new(scenario: &Scenario) -> Self {
         let most = scenario.cluster.total_gpus();
-        let apps = scenario.workload.applications.iter().enumerate();
-        let run_secs = apps.map(|(index, app)| {
+        let apps = || scenario.workload.applications.iter().enumerate();
+        let secs = apps().map(|(index, app)| {
             let sizes = 1..=app.max_replicas.min(most);
-            sizes.map(|gpus| whole_run_secs(scenario, index as u16, gpus)).collect()
+            sizes.map(|gpus| secs_by_epoch(scenario, index as u16, gpus)).collect()
         });
-        Self { run_secs: run_secs.collect() }
+        Self { ends: apps().map(|(_, app)| app.epochs.clone()).collect(), secs: secs.collect() }
     }
 
-    /// Seconds that application `index` takes on `gpus` packed accelerators.
+    /// Seconds that the whole of application `index` takes on `gpus` packed accelerators.
     pub fn run_secs(&self, index: u16, gpus: u32) -> Option<f64> {
-        *self.run_secs.get(index as usize)?.get(gpus.checked_sub(1)? as usize)?
+        self.by_epoch(index, gpus)?.last().copied()
+    }
+
+    /// The same for a job that does `work_milli` thousandths of it.
+    pub fn job_secs(&self, index: u16, gpus: u32, work_milli: u32) -> Option<f64> {
+        let (whole, secs) = (self.run_secs(index, gpus)?, self.by_epoch(index, gpus)?);
+        if work_milli == WHOLE {
+            return Some(whole);
+        }
+        let ends = &self.ends[index as usize];
+        let work = ends.last()? * f64::from(work_milli) / f64::from(WHOLE);
+        // Within the epoch in which it stops it goes at one speed; past the last one as in that.
+        let stops = ends.partition_point(|&end| end < work).min(ends.len() - 1);
+        let before = |of: &[f64]| stops.checked_sub(1).map_or(0.0, |epoch| of[epoch]);
+        let speed = (secs[stops] - before(secs)) / (ends[stops] - before(ends));
+        Some(before(secs) + (work - before(ends)) * speed)
+    }
+
+    fn by_epoch(&self, index: u16, gpus: u32) -> Option<&[f64]> {
+        self.secs.get(index as usize)?.get(gpus.checked_sub(1)? as usize)?.as_deref()
     }
 }
 
-fn whole_run_secs(scenario: &Scenario, index: u16, gpus: u32) -> Option<f64> {
-    let mut done = 0.0;
+fn secs_by_epoch(scenario: &Scenario, index: u16, gpus: u32) -> Option<Vec<f64>> {
+    let (mut done, mut secs) = (0.0, 0.0);
     let ends = scenario.workload.applications[index as usize].epochs.iter().enumerate();
     ends.map(|(epoch, &end)| {
         let work = end - done;
         done = end;
         let rate = mean_over_types(scenario, |kind| Some(scenario.speeds.best(index, kind, epoch as u32, gpus)?.rate));
-        (rate > 0.0).then(|| work / rate)
+        secs += if rate > 0.0 { work / rate } else { return None };
+        Some(secs)
     })
-    .sum()
+    .collect()
 }
 
 /// Mean number of jobs in the system over the life of each job, itself included; `None` for jobs that are not complete.
@@ -114,9 +136,10 @@ fn alone_secs(scenario: &Scenario, reference: &Reference, job: JobId, share: f64
             let slices = (f64::from(spec.request.gpus) / share).max(1.0);
             Some(steps / steps_per_sec(scenario, class)? * slices)
         }
-        Work::Application { index } => {
+        Work::Application { index, work_milli } => {
             let sizes = spec.request.min_gpus()..=spec.request.max_gpus();
-            Some(1.0 / speed_at(sizes.map(|gpus| (gpus, reference.run_secs(index, gpus))), share)?)
+            let run_secs = |gpus| (gpus, reference.job_secs(index, gpus, work_milli));
+            Some(1.0 / speed_at(sizes.map(run_secs), share)?)
         }
     }
 }

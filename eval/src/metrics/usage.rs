@@ -28,9 +28,9 @@ pub fn reference_gpu_secs(scenario: &Scenario, reference: &Reference, job: JobId
                 .max_by(f64::total_cmp)?;
             Some(f64::from(spec.request.gpus) * steps / fastest)
         }
-        Work::Application { index } => {
+        Work::Application { index, work_milli } => {
             let sizes = spec.request.min_gpus()..=spec.request.max_gpus();
-            let costs = sizes.filter_map(|gpus| Some(f64::from(gpus) * reference.run_secs(index, gpus)?));
+            let costs = sizes.filter_map(|gpus| Some(f64::from(gpus) * reference.job_secs(index, gpus, work_milli)?));
             costs.min_by(f64::total_cmp)
         }
     }

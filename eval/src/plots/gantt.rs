@@ -91,7 +91,7 @@ fn bars(outcome: &Outcome) -> Vec<Bar> {
 
 fn application_ink(scenario: &Scenario, job: usize) -> Ink {
     match scenario.workload.jobs[job].work {
-        goodput_env::job::Work::Application { index } => Ink::Series(usize::from(index)),
+        goodput_env::job::Work::Application { index, .. } => Ink::Series(usize::from(index)),
         goodput_env::job::Work::Steps { class, .. } => Ink::Series(usize::from(class)),
         goodput_env::job::Work::Fixed { .. } => Ink::Series(0),
     }

@@ -139,7 +139,7 @@ fn virtual_cluster(jobs: &[&JobSpec], catalog: &Catalog) -> Workload {
         let app = &catalog.applications[usize::from(index)];
         let gpus = job.request.gpus.min(app.max_replicas);
         let mut job = (*job).clone();
-        job.work = Work::Application { index };
+        job.work = Work::application(index);
         job.request.gpus = gpus;
         job.request.batch_size = Some((app.limits.init * gpus).min(app.limits.max));
         job.request.elasticity = match app.max_replicas {
@@ -155,7 +155,9 @@ fn virtual_cluster(jobs: &[&JobSpec], catalog: &Catalog) -> Workload {
     let workload = Arc::new(Workload::new(catalog.applications.clone(), jobs.clone()));
     let reference = Reference::new(&Scenario::new(Arc::new(cluster), workload, options, 0));
     let work = jobs.iter().filter_map(|job| match job.work {
-        Work::Application { index } => Some(reference.run_secs(index, job.request.gpus)? * f64::from(job.request.gpus)),
+        Work::Application { index, .. } => {
+            Some(reference.run_secs(index, job.request.gpus)? * f64::from(job.request.gpus))
+        }
         Work::Fixed { .. } | Work::Steps { .. } => None,
     });
     let needed_secs = work.sum::<f64>() / capacity / PHILLY_LOAD;

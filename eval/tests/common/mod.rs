@@ -198,7 +198,7 @@ pub fn workload(seed: u64, jobs: usize, span_secs: f64) -> Arc<Workload> {
                     elasticity: Elasticity::Elastic { min: 1, max: 16 },
                     ..JobRequest::default()
                 },
-                work: Work::Application { index: index as u16 },
+                work: Work::application(index as u16),
             }
         })
         .collect();

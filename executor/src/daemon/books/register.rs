@@ -71,7 +71,7 @@ impl Books {
         }
         let named = |name: &String| self.setting.applications.iter().position(|app| app.name == *name);
         spec.work = match (seen.application.as_ref().map(|name| (name, named(name))), spec.work) {
-            (Some((_, Some(index))), _) => Work::Application { index: index as u16 },
+            (Some((_, Some(index))), _) => Work::application(index as u16),
             (None, Work::Fixed { duration }) if duration > SimTime::ZERO => Work::Fixed { duration },
             (unknown, _) => {
                 if let Some((name, _)) = unknown {

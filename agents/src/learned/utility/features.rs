@@ -1,0 +1,73 @@
+//! What a job's weight may go by: ratios and logarithms of order one, none of them a constant of an application.
+
+/// Features of a job, in order.
+pub const FEATURES: [&str; 13] = [
+    "log_attained_gpu_secs",
+    "log_remaining_gpu_secs",
+    "log_age_secs",
+    "log_speedup_at_fair_share",
+    "log_speedup_on_a_node",
+    "log_speedup_at_most",
+    "waiting",
+    "never_ran",
+    "log_restarts",
+    "log_remaining_by_pressure",
+    "log_attained_by_pressure",
+    "log_share_done",
+    "log_remaining_squared",
+];
+
+/// What is known of a job at a decision.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Facts {
+    /// Accelerator seconds held so far.
+    pub attained_gpu_secs: f64,
+    /// Accelerator seconds that it may have left on its smallest size.
+    pub remaining_gpu_secs: f64,
+    /// Accelerator seconds on its smallest size that its progress so far was worth.
+    pub done_gpu_secs: f64,
+    /// Seconds since submission.
+    pub age_secs: f64,
+    /// Speed relative to that of its smallest size: at an equal share of the cluster, on a whole node, at the most it may have.
+    pub speedups: [f64; 3],
+    /// It holds nothing.
+    pub waiting: bool,
+    /// Nothing has been measured of it.
+    pub never_ran: bool,
+    /// Restarts so far.
+    pub restarts: u32,
+    /// Logarithm of jobs per node.
+    pub pressure: f64,
+}
+
+impl Facts {
+    /// The features.
+    pub fn features(&self) -> [f64; FEATURES.len()] {
+        // Hours, with a minute as the shortest time that matters.
+        let hours = |secs: f64| ((secs + 60.0) / 3600.0).ln();
+        let flag = |on: bool| f64::from(u8::from(on));
+        let [fair, node, most] = self.speedups.map(|speedup| speedup.max(0.05).ln());
+        let (attained, remaining) = (hours(self.attained_gpu_secs), hours(self.remaining_gpu_secs));
+        let done = (self.done_gpu_secs + 1.0) / (self.done_gpu_secs + self.remaining_gpu_secs + 1.0);
+        [
+            attained,
+            remaining,
+            hours(self.age_secs),
+            fair,
+            node,
+            most,
+            flag(self.waiting),
+            flag(self.never_ran),
+            f64::from(self.restarts).ln_1p(),
+            remaining * self.pressure,
+            attained * self.pressure,
+            done.max(1e-3).ln(),
+            remaining * remaining * 0.1,
+        ]
+    }
+}
+
+/// The weight of a job, from the logarithm that the features add up to; bounded, so that no job is beyond comparison.
+pub fn weight(theta: &[f64], features: &[f64]) -> f64 {
+    theta.iter().zip(features).map(|(weight, feature)| weight * feature).sum::<f64>().clamp(-30.0, 30.0).exp()
+}

@@ -1,0 +1,123 @@
+//! The numbers of a utility, by name.
+
+use sha2::{Digest, Sha256};
+
+use super::features::FEATURES;
+
+/// Parameters that are no weight of a feature: name, Sia's value, and the first step of a search.
+const SHAPE: [(&str, f64, f64); 10] = [
+    // Exponent of the speed, and how it moves with the load.
+    ("exponent", -0.5, 0.3),
+    ("exponent_by_pressure", 0.0, 0.3),
+    // Logarithm of what is added to the speed, so that a job without accelerators is worth something.
+    ("log_floor", -3.0, 1.0),
+    // Logarithm of the horizon over which a restart pays, seconds; by age and by the time the job may have left.
+    ("log_horizon", 0.0, 0.7),
+    ("horizon_by_age", 1.0, 0.3),
+    ("horizon_by_remaining", 0.0, 0.3),
+    // How much of the past restarts count against another one.
+    ("restart_memory", 1.0, 0.3),
+    // What is left of a job by its own progress alone: so many times what it did, and so many accelerator seconds at first.
+    ("log_more", 0.0, 0.5),
+    ("log_first_secs", 6.0, 1.0),
+    // Completed jobs of the same model that count as much as the job's own progress.
+    ("log_doubt", 0.0, 1.0),
+];
+
+/// Number of parameters.
+pub const PARAMETERS: usize = FEATURES.len() + SHAPE.len();
+
+/// The parameters: weights of the features, then the shape.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Theta {
+    values: [f64; PARAMETERS],
+}
+
+impl Theta {
+    /// From numbers in the order of [`Self::names`]; `None` where there are not [`PARAMETERS`] finite ones.
+    pub fn new(values: &[f64]) -> Option<Self> {
+        let values: [f64; PARAMETERS] = values.try_into().ok()?;
+        values.iter().all(|value| value.is_finite()).then_some(Self { values })
+    }
+
+    /// The objective of Sia (SOSP'23, section 3.4) on one type of accelerator: where searches start.
+    pub fn sia() -> Self {
+        let mut values = [0.0; PARAMETERS];
+        values[FEATURES.len()..].iter_mut().zip(SHAPE).for_each(|(value, shape)| *value = shape.1);
+        Self { values }
+    }
+
+    /// The objective of Pollux (OSDI'21, equation 14).
+    pub fn pollux() -> Self {
+        let mut pollux = Self::sia();
+        for (value, name) in pollux.values.iter_mut().zip(Self::names()) {
+            match name {
+                "exponent" => *value = -1.0,
+                "log_speedup_at_fair_share" => *value = 1.0,
+                _ => {}
+            }
+        }
+        pollux
+    }
+
+    /// Names, in order.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        FEATURES.iter().copied().chain(SHAPE.iter().map(|shape| shape.0))
+    }
+
+    /// How far a search first looks in each direction.
+    pub fn scales() -> Vec<f64> {
+        FEATURES.iter().map(|_| 0.3).chain(SHAPE.iter().map(|shape| shape.2)).collect()
+    }
+
+    /// The numbers.
+    pub fn values(&self) -> &[f64] {
+        &self.values
+    }
+
+    /// SHA-256, in hexadecimal, of all that gives meaning to the numbers.
+    pub fn schema_hash() -> String {
+        let text = format!("utility 2;{}", Self::names().collect::<Vec<_>>().join(","));
+        Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    /// Weights of the features.
+    pub(super) fn weights(&self) -> &[f64] {
+        &self.values[..FEATURES.len()]
+    }
+
+    fn shape(&self, at: usize) -> f64 {
+        self.values[FEATURES.len() + at]
+    }
+
+    /// Exponent of the speed under `pressure`; never quite 0, where the power has no inverse.
+    pub(super) fn exponent(&self, pressure: f64) -> f64 {
+        let exponent = (self.shape(0) + self.shape(1) * pressure).clamp(-3.0, 1.0);
+        if exponent.abs() < 1e-3 { 1e-3 } else { exponent }
+    }
+
+    pub(super) fn floor(&self) -> f64 {
+        self.shape(2).clamp(-9.0, 3.0).exp()
+    }
+
+    /// What a job is left of its speed if it restarts, at `secs` each: less the more it did so already, as in Pollux and Sia, and the shorter the
+    /// horizon over which the new size pays. `remaining` are the seconds it may have left at its present speed.
+    pub(super) fn after_restart(&self, secs: f64, age: f64, restarts: u32, remaining: f64) -> f64 {
+        let log = self.shape(3) + self.shape(4) * (age + 1.0).ln() + self.shape(5) * (remaining + 1.0).ln();
+        let horizon = log.clamp(-20.0, 20.0).exp();
+        let spent = self.shape(6).max(0.0) * f64::from(restarts) * secs;
+        (1.0 - spent / age.max(1.0)).max(0.0) * horizon / (horizon + secs)
+    }
+
+    pub(super) fn more(&self) -> f64 {
+        self.shape(7).clamp(-5.0, 5.0).exp()
+    }
+
+    pub(super) fn first_secs(&self) -> f64 {
+        self.shape(8).clamp(0.0, 15.0).exp()
+    }
+
+    pub(super) fn doubt(&self) -> f64 {
+        self.shape(9).clamp(-5.0, 5.0).exp()
+    }
+}

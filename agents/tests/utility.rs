@@ -1,0 +1,129 @@
+//! Learned utilities: legal on every cluster, whatever the numbers; the same numbers on 16 and on 10,000 accelerators.
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
+mod support;
+
+use goodput_agents::bundle::{Card, Model, PolicyBundle};
+use goodput_agents::learned::policy::Decoder;
+use goodput_agents::learned::utility::features::FEATURES;
+use goodput_agents::learned::utility::{Experience, PARAMETERS, Theta, Utility, UtilityPolicy};
+use goodput_env::cluster::Cluster;
+use goodput_env::job::{Elasticity, JobSpec, Workload};
+use goodput_env::model::SwitchCost;
+use goodput_env::seed::{Stream, rng};
+use goodput_env::sim::SimOptions;
+use goodput_env::view::{Batching, Information};
+use proptest::prelude::*;
+use support::{fixed, random_workload, run};
+
+fn policy(theta: Theta) -> UtilityPolicy {
+    UtilityPolicy::new(&Utility { theta, experience: Experience::default() }, Batching::Agent, Information::Profiled)
+}
+
+fn options(batching: Batching) -> SimOptions {
+    SimOptions { batching, information: Information::Profiled, ..SimOptions::standard() }
+}
+
+/// Pollux's numbers with some of them changed.
+fn theta(changes: &[(&str, f64)]) -> Theta {
+    let mut values = Theta::pollux().values().to_vec();
+    for (name, value) in changes {
+        values[Theta::names().position(|known| known == *name).unwrap()] = *value;
+    }
+    Theta::new(&values).unwrap()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn any_numbers_finish_any_workload(
+        values in prop::collection::vec(-4.0f64..4.0, PARAMETERS),
+        seed in 0u64..1000,
+        nodes in 1u32..5,
+        batching in prop::sample::select(vec![Batching::Agent, Batching::Requested, Batching::Catalog]),
+    ) {
+        let workload = random_workload(&mut rng(seed, Stream::Workload), 12, nodes * 4);
+        let count = workload.jobs.len();
+        // The guard checks every plan of every round; a plan it refuses ends the run with an error.
+        let theta = Theta::new(&values).unwrap();
+        let outcome = run(&mut policy(theta), Cluster::homogeneous(nodes, 4), workload, options(batching));
+        prop_assert_eq!(outcome.jobs.iter().filter(|job| job.finish.is_some()).count(), count);
+    }
+}
+
+#[test]
+fn the_same_numbers_run_16_and_10_000_accelerators() {
+    for (nodes, jobs) in [(4, 30), (1250, 400)] {
+        let workload = random_workload(&mut rng(3, Stream::Workload), jobs, 64);
+        let outcome =
+            run(&mut policy(Theta::pollux()), Cluster::homogeneous(nodes, 8), workload, options(Batching::Agent));
+        assert!(outcome.jobs.iter().all(|job| job.finish.is_some()), "{nodes} nodes");
+    }
+}
+
+fn mean_secs(theta: Theta, jobs: Vec<JobSpec>) -> f64 {
+    let options = SimOptions { switch_cost: SwitchCost::Zero, ..options(Batching::Requested) };
+    let outcome = run(&mut policy(theta), Cluster::homogeneous(1, 4), Workload::new(Vec::new(), jobs), options);
+    outcome.jobs.iter().map(|job| job.jct().unwrap().as_secs_f64()).sum::<f64>() / outcome.jobs.len() as f64
+}
+
+#[test]
+fn weights_on_attained_service_let_short_jobs_by() {
+    // One long rigid job that takes the cluster, and short ones that come later; nobody knows which is which.
+    let mut jobs = vec![fixed("long", 4, 40_000, 0)];
+    jobs.extend((0..20).map(|at| fixed(&format!("short-{at}"), 4, 100, 600 + 300 * at)));
+    let shared =
+        |weight| theta(&[("log_attained_gpu_secs", weight), ("log_speedup_at_fair_share", 0.0), ("exponent", 1.0)]);
+    let (to_the_new, to_the_old) = (mean_secs(shared(-1.0), jobs.clone()), mean_secs(shared(1.0), jobs));
+    assert!(to_the_new < 0.2 * to_the_old, "{to_the_new} s and {to_the_old} s");
+}
+
+#[test]
+fn equal_elastic_jobs_share_equally_under_a_concave_exponent_and_not_under_a_straight_one() {
+    let elastic = |at: usize| {
+        let mut job = fixed(&format!("job-{at}"), 1, 4000, 10 * at as i64);
+        job.request.elasticity = Elasticity::Elastic { min: 1, max: 4 };
+        job
+    };
+    let makespans = |exponent: f64| {
+        let workload = Workload::new(Vec::new(), (0..2).map(elastic).collect());
+        let options = SimOptions { switch_cost: SwitchCost::Zero, ..options(Batching::Requested) };
+        // The older one first, where that is not against the exponent.
+        let numbers = [("exponent", exponent), ("horizon_by_age", 0.0), ("log_horizon", 20.0), ("restart_memory", 0.0)];
+        let theta = theta(&[&numbers[..], &[("log_age_secs", 0.01)]].concat());
+        let outcome = run(&mut policy(theta), Cluster::homogeneous(1, 4), workload, options);
+        outcome.jobs.iter().map(|job| job.jct().unwrap().as_secs_f64()).collect::<Vec<_>>()
+    };
+    let shared = makespans(-1.0);
+    assert!((shared[0] - shared[1]).abs() < 30.0, "two each: {shared:?}");
+    let one_by_one = makespans(1.0);
+    assert!(one_by_one[0] < 0.6 * one_by_one[1], "all for the first: {one_by_one:?}");
+}
+
+#[test]
+fn a_bundle_keeps_the_numbers_and_refuses_another_schema() {
+    let values: Vec<f64> = (0..PARAMETERS).map(|at| f64::from(at as f32 * 0.37 - 2.0)).collect();
+    let decoder = Decoder { batching: Batching::Agent, information: Information::Profiled };
+    let card =
+        Card { schema_hash: Theta::schema_hash(), decoder: serde_json::to_value(decoder).unwrap(), ..Card::default() };
+    let experience = Experience::of([("a model/with marks", 3.0), ("a model/with marks", 5.0), ("another", 7.0)]);
+    let utility = Utility { theta: Theta::new(&values).unwrap(), experience };
+    let bundle = PolicyBundle { model: Model::Utility(utility), normaliser: None, card };
+    let folder = std::env::temp_dir().join(format!("goodput-utility-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let path = folder.join("policy.bundle");
+    bundle.save(&path).unwrap();
+    assert_eq!(PolicyBundle::load(&path, "of the gym").unwrap(), bundle);
+    assert_eq!(bundle.kind(), "utility");
+    let read = bundle.policy(goodput_env::gym::ExpectedPeak::default()).unwrap();
+    assert_eq!((read.batching(), read.information()), (Batching::Agent, Information::Profiled));
+    let mut other = bundle.clone();
+    other.card.schema_hash = "older".into();
+    other.save(&path).unwrap();
+    let message = PolicyBundle::load(&path, "of the gym").unwrap_err().to_string();
+    assert!(message.contains("older") && message.contains(&Theta::schema_hash()), "{message}");
+    std::fs::remove_dir_all(folder).unwrap();
+    assert_eq!(Theta::names().count(), PARAMETERS);
+    assert_eq!(Theta::new(&vec![0.0; FEATURES.len()]), None);
+}

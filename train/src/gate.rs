@@ -1,0 +1,40 @@
+//! Never ship a policy worse than its teacher: what a policy has to pass before it is exported.
+
+use goodput_agents::bundle::PolicyBundle;
+
+use crate::config::Experiment;
+use crate::error::TrainError;
+use crate::validate::Validation;
+
+/// A policy's and its teacher's mean completion time on validation seeds, seconds.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Verdict {
+    /// The teacher's name.
+    pub teacher: String,
+    /// The teacher's result.
+    pub teacher_jct_secs: f64,
+    /// The policy's result.
+    pub learned_jct_secs: f64,
+}
+
+impl Verdict {
+    /// Whether the policy is at least as good as its teacher.
+    pub fn passes(&self) -> bool {
+        self.learned_jct_secs <= self.teacher_jct_secs
+    }
+}
+
+/// Compares `bundle` with the experiment's teacher on validation seeds; `None` where it has no teacher.
+///
+/// # Errors
+/// [`TrainError`] where a run fails.
+pub fn judge(experiment: &Experiment, bundle: &PolicyBundle) -> Result<Option<Verdict>, TrainError> {
+    let Some(teacher) = experiment.agent.as_ref().and_then(|agent| agent.teacher()) else { return Ok(None) };
+    let setup = experiment.setup()?;
+    let validation = Validation::without_heuristics(experiment, &setup)?;
+    Ok(Some(Verdict {
+        teacher: teacher.to_owned(),
+        teacher_jct_secs: validation.score_of(experiment.heuristic(teacher, &setup)?)?,
+        learned_jct_secs: validation.score(bundle)?,
+    }))
+}

@@ -1,0 +1,115 @@
+//! Evolution from a configuration: repeatable, resumable, on seeds of its own, and never exported where it is worse than its teacher.
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use goodput_agents::bundle::{Model, PolicyBundle};
+use goodput_agents::learned::utility::{Experience, Theta, Utility};
+use goodput_eval::run::Comparison;
+use goodput_train::config::{AgentConfig, Experiment, HELD_OUT, VALIDATION, training_seed};
+use goodput_train::gate::judge;
+use goodput_train::run_dir::RunDir;
+use goodput_train::validate::learned_entry;
+use goodput_train::{Hooks, Trained, train};
+
+const ELASTIC: &str = include_str!("../../configs/experiment/elastic.toml");
+
+/// The headline's experiment, small.
+fn experiment() -> Experiment {
+    let text = ELASTIC.replace("work_spread = 1.0", "work_spread = 1.0\njobs = 20\nhours = 1");
+    let mut experiment: Experiment = toml::from_str(&text).unwrap();
+    experiment.cluster.groups[0].nodes = 4;
+    experiment.train.loads = vec![0.5, 1.0];
+    experiment.train.validation_seeds = 1;
+    experiment.evaluate.loads = vec![0.5, 1.0];
+    let Some(AgentConfig::Evolution(agent)) = &mut experiment.agent else { panic!("not an evolution") };
+    (agent.population, agent.generations, agent.episodes, agent.validate_every) = (4, 3, 2, 2);
+    experiment
+}
+
+fn run(path: &Path, stop_after: Option<u64>) -> Trained {
+    let experiment = experiment();
+    let dir = match path.join("config.toml").exists() {
+        true => RunDir::open(path).unwrap(),
+        false => {
+            let dir = RunDir::create(path).unwrap();
+            dir.write("config.toml", b"the same for all runs").unwrap();
+            dir
+        }
+    };
+    let (stop, generations) = (AtomicBool::new(false), AtomicU64::new(0));
+    let progress = |_| {
+        if stop_after == Some(generations.fetch_add(1, Ordering::Relaxed) + 1) {
+            stop.store(true, Ordering::Relaxed);
+        }
+    };
+    train(&experiment, &dir, &Hooks { stop: &stop, progress: &progress, argv: vec!["test".into()] }).unwrap()
+}
+
+fn bundle(trained: Trained) -> PolicyBundle {
+    match trained {
+        Trained::Complete(bundle) => *bundle,
+        Trained::Stopped => panic!("stopped"),
+    }
+}
+
+#[test]
+fn stopping_and_resuming_changes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let whole = bundle(run(&folder.path().join("whole"), None));
+    let parts = folder.path().join("parts");
+    assert!(matches!(run(&parts, Some(1)), Trained::Stopped));
+    let resumed = bundle(run(&parts, None));
+    assert_eq!(whole.to_bytes(), resumed.to_bytes());
+    let Model::Utility(utility) = &whole.model else { panic!("{}", whole.kind()) };
+    assert_ne!(utility.theta, Theta::sia(), "it has moved");
+    assert!(utility.experience.models().any(|(model, _)| model == "cifar10"));
+
+    // What was trained runs on the held-out seeds of every load.
+    let scenarios = experiment().held_out(2).unwrap();
+    let names: Vec<&str> = scenarios.iter().map(|scenario| scenario.name.as_str()).collect();
+    assert_eq!(names, ["load 0.5", "load 0.5", "load 1", "load 1"]);
+    let jobs: Vec<usize> = scenarios.iter().map(|named| named.scenario.workload.jobs.len()).collect();
+    assert_eq!(jobs, [10, 10, 20, 20]);
+    let setup = experiment().setup().unwrap();
+    let entries = ["pollux-fast", "optimus"].map(|name| experiment().heuristic(name, &setup).unwrap());
+    let policies =
+        std::iter::once(learned_entry("learned", &whole, Default::default()).unwrap()).chain(entries).collect();
+    let evaluation = Comparison::new(policies, scenarios).run(&|_, _| ()).unwrap();
+    assert!(evaluation.runs.iter().all(|run| !run.outcome.truncated));
+    let levels: Vec<&str> = evaluation.summary.policies.iter().map(|policy| policy.information.as_str()).collect();
+    assert_eq!(levels, ["profiled", "profiled", "estimate (sigma 0.5)"]);
+    let versus = evaluation.summary.policies[1].versus_reference.as_ref().unwrap();
+    let differences = versus.by_workload.values().map(|on| on.difference["jct_mean_secs"].value);
+    let mean = differences.sum::<f64>() / 2.0;
+    assert!((mean - versus.difference["jct_mean_secs"].value).abs() < 1e-6, "the loads count alike");
+}
+
+#[test]
+fn what_is_worse_than_its_teacher_does_not_pass() {
+    let folder = tempfile::tempdir().unwrap();
+    let good = bundle(run(&folder.path().join("run"), None));
+    // Nobody is ever given a second accelerator.
+    let mut values = Theta::sia().values().to_vec();
+    values[Theta::names().position(|name| name == "log_horizon").unwrap()] = -20.0;
+    let utility = Utility { theta: Theta::new(&values).unwrap(), experience: Experience::default() };
+    let bad = PolicyBundle { model: Model::Utility(utility), ..good };
+    let verdict = judge(&experiment(), &bad).unwrap().unwrap();
+    assert!(!verdict.passes(), "{verdict:?}");
+    assert_eq!(verdict.teacher, "pollux-fast");
+    let itself = goodput_train::gate::Verdict { learned_jct_secs: verdict.teacher_jct_secs, ..verdict };
+    assert!(itself.passes());
+}
+
+#[test]
+fn training_never_meets_validation_or_held_out_seeds() {
+    let reserved = HELD_OUT..VALIDATION + 1_000_000;
+    for master in 0..200 {
+        for index in 0..64 {
+            // Episodes count up from here, a million of them at most.
+            let first = training_seed(master, index);
+            assert!(first > reserved.end && first.checked_add(1_000_000).is_some(), "{master} {index}: {first}");
+        }
+    }
+}
