@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::boosted::Boosted;
 use super::direct_ridge::DirectRidge;
 use super::fourier_ar::FourierAr;
 use super::holt_winters::HoltWinters;
@@ -47,11 +48,24 @@ pub enum Model {
     WeekProfile,
     /// Closed-form NLinear of two days.
     Nlinear,
+    /// Boosted trees on the median shape of the day.
+    Boosted,
 }
 
 impl Model {
-    /// All of them: the members of the default forecaster.
-    pub const ALL: [Model; 14] = [
+    /// All of them.
+    pub const ALL: [Model; 15] = {
+        let mut all = [Model::Boosted; 15];
+        let mut index = 0;
+        while index < Self::DEFAULT.len() {
+            all[index] = Self::DEFAULT[index];
+            index += 1;
+        }
+        all
+    };
+
+    /// The members of the default forecaster: those that cost little.
+    pub const DEFAULT: [Model; 14] = [
         Model::Naive,
         Model::Day,
         Model::Week,
@@ -85,6 +99,7 @@ impl Model {
             Model::Profile => "profile",
             Model::WeekProfile => "week_profile",
             Model::Nlinear => "nlinear",
+            Model::Boosted => "boosted",
         }
     }
 
@@ -107,6 +122,7 @@ impl Model {
             Model::Profile => Member::Profile(Profile::new(day, 7, 2, CARRY)),
             Model::WeekProfile => Member::Profile(Profile::new(week, 4, 1, CARRY)),
             Model::Nlinear => Member::NLinear(NLinear::new(2 * day, horizon)),
+            Model::Boosted => Member::Boosted(Boosted::new(Profile::new(day, 7, 2, CARRY), horizon)),
         }
     }
 }
@@ -140,6 +156,7 @@ pub(crate) enum Member {
     LogFourierAr(Logged<FourierAr>),
     Profile(Profile),
     NLinear(NLinear),
+    Boosted(Boosted),
 }
 
 macro_rules! each {
@@ -155,6 +172,7 @@ macro_rules! each {
             Member::LogFourierAr($model) => $call,
             Member::Profile($model) => $call,
             Member::NLinear($model) => $call,
+            Member::Boosted($model) => $call,
         }
     };
 }
