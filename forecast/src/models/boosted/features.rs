@@ -64,8 +64,7 @@ impl Features<'_> {
         row[LAGS.len() + 1] = ratio(unit, self.unit(end - season));
         row[LAGS.len() + 2] = ratio(square.sqrt(), 1.0);
         for (slot, day) in self.days().enumerate() {
-            row[COMMON + OWN + OF_A_DAY * slot] =
-                ratio(self.past.mean_before(end - day * season, SHORT), unit);
+            row[COMMON + OWN + OF_A_DAY * slot] = ratio(self.past.mean_before(end - day * season, SHORT), unit);
         }
     }
 

@@ -90,10 +90,8 @@ impl Tree {
             if let Some((above, side)) = leaf.above {
                 nodes[above].children[side] = node as i32;
             }
-            let (left, right): (Vec<u32>, Vec<u32>) = leaf
-                .rows
-                .iter()
-                .partition(|&&row| usize::from(data.row(row as usize)[split.feature]) <= split.bin);
+            let (left, right): (Vec<u32>, Vec<u32>) =
+                leaf.rows.iter().partition(|&&row| usize::from(data.row(row as usize)[split.feature]) <= split.bin);
             let mut larger = std::mem::take(&mut leaf.histogram);
             let smaller = search.histogram(if left.len() <= right.len() { &left } else { &right });
             larger.iter_mut().zip(&smaller).for_each(|(sum, other)| *sum -= other);
@@ -186,7 +184,8 @@ mod tests {
     /// 60 rows of three features with few values each, and which rows are below.
     fn small(seed: u64) -> (Vec<f64>, Vec<bool>) {
         let rows: Vec<f64> = (0..180).map(|i| (mix(seed, i) % 17) as f64).collect();
-        let below = (0..60).map(|row| (rows[3 * row] + rows[3 * row + 2] + (mix(seed, 1_000 + row as u64) % 9) as f64) < 18.0);
+        let below =
+            (0..60).map(|row| (rows[3 * row] + rows[3 * row + 2] + (mix(seed, 1_000 + row as u64) % 9) as f64) < 18.0);
         let below = below.collect();
         (rows, below)
     }
@@ -197,7 +196,7 @@ mod tests {
             let gradient: f64 = part.iter().map(|&row| f64::from(u8::from(below[row])) - level).sum();
             gradient * gradient / part.len() as f64
         };
-        let mut best = None;
+        let mut best: Option<(f64, usize, f64)> = None;
         for feature in 0..3 {
             for value in 0..17 {
                 let value = f64::from(value);
