@@ -38,7 +38,7 @@ fn malformed() -> impl Strategy<Value = Vec<f64>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(24))]
+    #![proptest_config(ProptestConfig::with_cases(4))]
 
     #[test]
     fn a_backtest_does_not_see_the_future(values in daily(), other in daily(), cut in 22 * DAY..28 * DAY) {
@@ -61,7 +61,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
+    #![proptest_config(ProptestConfig::with_cases(60))]
 
     #[test]
     fn no_series_makes_it_fail(values in malformed(), next in malformed()) {

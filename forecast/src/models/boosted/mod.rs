@@ -186,7 +186,7 @@ mod tests {
     /// A daily shape whose second half depends on the first hour: no profile knows that, trees do.
     fn load(days: u64) -> Vec<f64> {
         let hour = |day, hour: u64| {
-            let busy = mix(5, day) % 2 == 0;
+            let busy = mix(5, day).is_multiple_of(2);
             let noise = (mix(day, hour) % 100) as f64 / 50.0;
             100.0 + noise + if busy == (hour % 24 < 6) { 40.0 } else { 0.0 }
         };

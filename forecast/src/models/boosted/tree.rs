@@ -161,8 +161,8 @@ impl Search<'_> {
             let all: Sum = sums.iter().sum();
             let rows = |sum: Sum| (sum & u64::from(u32::MAX)) as usize;
             let mut left = 0;
-            for bin in 0..self.data.edges(feature).len() {
-                left += sums[bin];
+            for (bin, &sum) in sums.iter().enumerate().take(self.data.edges(feature).len()) {
+                left += sum;
                 if rows(left) < self.least || rows(all - left) < self.least {
                     continue;
                 }
