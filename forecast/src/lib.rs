@@ -10,6 +10,7 @@
 //! - [`Fit`] and [`Predict`]: a model that was not fitted has no `predict`, because fitting gives another type.
 //! - [`SeasonalNaive`]: "as it was one season ago", the bar that every other model has to beat.
 //! - [`Adaptive`]: the default, many [`Model`]s weighed online with conformal quantiles; a model alone is a list of one.
+//! - [`neural`]: nets with quantile heads; training them needs the feature `train`.
 //! - [`lending`] and [`Lender`]: how many accelerators can be lent, and what a forecast is worth for that.
 //! - [`Forecast`]: one row a step ahead, one column a quantile level, never crossing.
 //! - [`metrics`] and [`Scores`]: how far off, relative to what, and how honest the quantiles were.
@@ -35,6 +36,7 @@
 pub mod calendar;
 pub mod lending;
 pub mod metrics;
+pub mod neural;
 
 mod adaptive;
 mod backtest;

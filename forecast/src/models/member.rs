@@ -14,6 +14,7 @@ use super::profile::Profile;
 use super::repeat::Repeat;
 use super::{Path, Seasons};
 use crate::history::History;
+use crate::neural::NetPath;
 
 /// A model of the path by name; each file of `models` has its formula and source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
@@ -54,15 +55,23 @@ pub enum Model {
 
 impl Model {
     /// All of them.
-    pub const ALL: [Model; 15] = {
-        let mut all = [Model::Boosted; 15];
-        let mut index = 0;
-        while index < Self::DEFAULT.len() {
-            all[index] = Self::DEFAULT[index];
-            index += 1;
-        }
-        all
-    };
+    pub const ALL: [Model; 15] = [
+        Model::Naive,
+        Model::Day,
+        Model::Week,
+        Model::LevelDay,
+        Model::LevelWeek,
+        Model::HoltWinters,
+        Model::LogHoltWinters,
+        Model::DirectRidge,
+        Model::LogDirectRidge,
+        Model::FourierAr,
+        Model::LogFourierAr,
+        Model::Profile,
+        Model::WeekProfile,
+        Model::Nlinear,
+        Model::Boosted,
+    ];
 
     /// The members of the default forecaster: those that cost little.
     pub const DEFAULT: [Model; 14] = [
@@ -157,6 +166,7 @@ pub(crate) enum Member {
     Profile(Profile),
     NLinear(NLinear),
     Boosted(Boosted),
+    Net(Box<NetPath>),
 }
 
 macro_rules! each {
@@ -173,6 +183,7 @@ macro_rules! each {
             Member::Profile($model) => $call,
             Member::NLinear($model) => $call,
             Member::Boosted($model) => $call,
+            Member::Net($model) => $call,
         }
     };
 }
