@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::boosted::Boosted;
 use super::direct_ridge::DirectRidge;
 use super::fourier_ar::FourierAr;
 use super::holt_winters::HoltWinters;
@@ -48,11 +49,32 @@ pub enum Model {
     WeekProfile,
     /// Closed-form NLinear of two days.
     Nlinear,
+    /// Boosted trees on the median shape of the day.
+    Boosted,
 }
 
 impl Model {
-    /// All of them: the members of the default forecaster.
-    pub const ALL: [Model; 14] = [
+    /// All of them.
+    pub const ALL: [Model; 15] = [
+        Model::Naive,
+        Model::Day,
+        Model::Week,
+        Model::LevelDay,
+        Model::LevelWeek,
+        Model::HoltWinters,
+        Model::LogHoltWinters,
+        Model::DirectRidge,
+        Model::LogDirectRidge,
+        Model::FourierAr,
+        Model::LogFourierAr,
+        Model::Profile,
+        Model::WeekProfile,
+        Model::Nlinear,
+        Model::Boosted,
+    ];
+
+    /// The members of the default forecaster: those that cost little.
+    pub const DEFAULT: [Model; 14] = [
         Model::Naive,
         Model::Day,
         Model::Week,
@@ -86,6 +108,7 @@ impl Model {
             Model::Profile => "profile",
             Model::WeekProfile => "week_profile",
             Model::Nlinear => "nlinear",
+            Model::Boosted => "boosted",
         }
     }
 
@@ -108,6 +131,7 @@ impl Model {
             Model::Profile => Member::Profile(Profile::new(day, 7, 2, CARRY)),
             Model::WeekProfile => Member::Profile(Profile::new(week, 4, 1, CARRY)),
             Model::Nlinear => Member::NLinear(NLinear::new(2 * day, horizon)),
+            Model::Boosted => Member::Boosted(Boosted::new(Profile::new(day, 7, 2, CARRY), horizon)),
         }
     }
 }
@@ -141,6 +165,7 @@ pub(crate) enum Member {
     LogFourierAr(Logged<FourierAr>),
     Profile(Profile),
     NLinear(NLinear),
+    Boosted(Boosted),
     Net(Box<NetPath>),
 }
 
@@ -157,6 +182,7 @@ macro_rules! each {
             Member::LogFourierAr($model) => $call,
             Member::Profile($model) => $call,
             Member::NLinear($model) => $call,
+            Member::Boosted($model) => $call,
             Member::Net($model) => $call,
         }
     };

@@ -2,6 +2,7 @@
 //!
 //! One file a model. They know nothing of quantiles: the conformal layer of [`Adaptive`](crate::Adaptive) makes those from any model's errors.
 
+mod boosted;
 mod direct_ridge;
 mod fourier_ar;
 mod holt_winters;
