@@ -21,7 +21,7 @@ pub struct Foresight {
 
 impl Default for Foresight {
     fn default() -> Self {
-        Self { models: Model::ALL.to_vec(), saved: Arc::default(), level: LEVEL }
+        Self { models: Model::DEFAULT.to_vec(), saved: Arc::default(), level: LEVEL }
     }
 }
 

@@ -146,7 +146,7 @@ impl LendingConfig {
 impl ModelConfig {
     /// The forecaster for a series with `day_steps` a day and a horizon of `horizon` steps.
     pub fn forecaster(&self, day_steps: usize, horizon: usize) -> Adaptive {
-        let models = if self.models.is_empty() { Model::ALL.to_vec() } else { self.models.clone() };
+        let models = if self.models.is_empty() { Model::DEFAULT.to_vec() } else { self.models.clone() };
         Adaptive { models, horizon_steps: horizon.max(1), ..Adaptive::daily(day_steps) }
     }
 }

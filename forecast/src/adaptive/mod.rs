@@ -49,13 +49,13 @@ const FIT_DAYS: usize = 3;
 const KEEP_WEEKS: usize = 26;
 
 impl Adaptive {
-    /// All models, for a series with `day_steps` steps a day: a horizon of one day.
+    /// The default models, for a series with `day_steps` steps a day: a horizon of one day.
     pub fn daily(day_steps: usize) -> Self {
         Self {
             day_steps,
             week_steps: 7 * day_steps,
             horizon_steps: day_steps,
-            models: Model::ALL.to_vec(),
+            models: Model::DEFAULT.to_vec(),
             windows: vec![],
         }
     }

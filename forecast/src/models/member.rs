@@ -4,10 +4,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::direct_ridge::DirectRidge;
+use super::dlinear::DLinear;
+use super::ewma::Ewma;
 use super::fourier_ar::FourierAr;
 use super::holt_winters::HoltWinters;
 use super::level_naive::LevelNaive;
 use super::logged::Logged;
+use super::mstl::Mstl;
 use super::nlinear::NLinear;
 use super::profile::Profile;
 use super::repeat::Repeat;
@@ -47,11 +50,38 @@ pub enum Model {
     WeekProfile,
     /// Closed-form NLinear of two days.
     Nlinear,
+    /// Closed-form DLinear of two days.
+    Dlinear,
+    /// Exponentially weighted mean.
+    Ewma,
+    /// Seasons of a day and a week by STL, the rest by damped exponential smoothing.
+    Mstl,
 }
 
 impl Model {
-    /// All of them: the members of the default forecaster.
-    pub const ALL: [Model; 14] = [
+    /// All of them.
+    pub const ALL: [Model; 17] = [
+        Model::Naive,
+        Model::Day,
+        Model::Week,
+        Model::LevelDay,
+        Model::LevelWeek,
+        Model::HoltWinters,
+        Model::LogHoltWinters,
+        Model::DirectRidge,
+        Model::LogDirectRidge,
+        Model::FourierAr,
+        Model::LogFourierAr,
+        Model::Profile,
+        Model::WeekProfile,
+        Model::Nlinear,
+        Model::Dlinear,
+        Model::Ewma,
+        Model::Mstl,
+    ];
+
+    /// The members of the default forecaster.
+    pub const DEFAULT: [Model; 14] = [
         Model::Naive,
         Model::Day,
         Model::Week,
@@ -85,6 +115,9 @@ impl Model {
             Model::Profile => "profile",
             Model::WeekProfile => "week_profile",
             Model::Nlinear => "nlinear",
+            Model::Dlinear => "dlinear",
+            Model::Ewma => "ewma",
+            Model::Mstl => "mstl",
         }
     }
 
@@ -107,6 +140,9 @@ impl Model {
             Model::Profile => Member::Profile(Profile::new(day, 7, 2, CARRY)),
             Model::WeekProfile => Member::Profile(Profile::new(week, 4, 1, CARRY)),
             Model::Nlinear => Member::NLinear(NLinear::new(2 * day, horizon)),
+            Model::Dlinear => Member::DLinear(DLinear::new(2 * day, horizon)),
+            Model::Ewma => Member::Ewma(Ewma::new()),
+            Model::Mstl => Member::Mstl(Mstl::new()),
         }
     }
 }
@@ -140,6 +176,9 @@ pub(crate) enum Member {
     LogFourierAr(Logged<FourierAr>),
     Profile(Profile),
     NLinear(NLinear),
+    DLinear(DLinear),
+    Ewma(Ewma),
+    Mstl(Mstl),
 }
 
 macro_rules! each {
@@ -155,6 +194,9 @@ macro_rules! each {
             Member::LogFourierAr($model) => $call,
             Member::Profile($model) => $call,
             Member::NLinear($model) => $call,
+            Member::DLinear($model) => $call,
+            Member::Ewma($model) => $call,
+            Member::Mstl($model) => $call,
         }
     };
 }

@@ -3,11 +3,14 @@
 //! One file a model. They know nothing of quantiles: the conformal layer of [`Adaptive`](crate::Adaptive) makes those from any model's errors.
 
 mod direct_ridge;
+mod dlinear;
+mod ewma;
 mod fourier_ar;
 mod holt_winters;
 mod level_naive;
 mod logged;
 mod member;
+mod mstl;
 mod nlinear;
 mod profile;
 mod repeat;
