@@ -10,10 +10,11 @@
 //! - [`loaning`]: servers of the inference pool that training borrows.
 //! - [`serving`]: how many replicas of inference services, and where.
 //! - [`coordinator`]: servers that move between clusters.
-//! - [`bundle`]: what training writes and everything else reads.
+//! - [`bundle`]: what training writes and everything else reads; [`forecaster`]: the same of a forecaster.
 
 pub mod bundle;
 pub mod coordinator;
+pub mod forecaster;
 pub mod framework;
 pub mod heuristic;
 pub mod knapsack;

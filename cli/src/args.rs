@@ -81,15 +81,24 @@ pub enum Forecast {
         /// Override a key, as in --set series.column=value.
         #[arg(long = "set", value_name = "KEY=VALUE")]
         sets: Vec<String>,
+        /// A trained forecaster beside the models, as written by `train`; may be given again.
+        #[arg(long = "bundle", value_name = "FILE")]
+        bundles: Vec<PathBuf>,
         /// Where to keep it.
         #[arg(long, value_name = "FILE")]
         to: PathBuf,
     },
     /// Quantiles of the load from a fitted forecaster.
     Predict {
-        /// As written by `forecast fit`.
-        #[arg(value_name = "FITTED")]
+        /// As written by `forecast fit`, or a bundle as written by `train`.
+        #[arg(value_name = "FITTED|BUNDLE")]
         snapshot: PathBuf,
+        /// Study with the series that a bundle is to continue: TOML.
+        #[arg(long, value_name = "STUDY")]
+        study: Option<PathBuf>,
+        /// Override a key of the study.
+        #[arg(long = "set", value_name = "KEY=VALUE", requires = "study")]
+        sets: Vec<String>,
         /// Hours ahead.
         #[arg(long, default_value_t = 24.0)]
         hours: f64,
@@ -108,6 +117,9 @@ pub enum Forecast {
         /// Override a key, as in --set series.column=value.
         #[arg(long = "set", value_name = "KEY=VALUE")]
         sets: Vec<String>,
+        /// A trained forecaster beside the models, as written by `train`; may be given again.
+        #[arg(long = "bundle", value_name = "FILE")]
+        bundles: Vec<PathBuf>,
         /// Write a page with pictures, lending included.
         #[arg(long, value_name = "HTML")]
         report: Option<PathBuf>,
@@ -123,6 +135,9 @@ pub enum Forecast {
         /// Override a key, as in --set series.column=value.
         #[arg(long = "set", value_name = "KEY=VALUE")]
         sets: Vec<String>,
+        /// A trained forecaster beside the models, as written by `train`; may be given again.
+        #[arg(long = "bundle", value_name = "FILE")]
+        bundles: Vec<PathBuf>,
         /// Write a page with pictures, lending included.
         #[arg(long, value_name = "HTML")]
         report: Option<PathBuf>,
@@ -198,9 +213,10 @@ pub enum InformationLevel {
 #[command(after_help = "\
 Example:
   goodput train configs/experiment/quickstart.toml --set agent.ppo.learning_rate=5e-4
+A file with a [forecaster] trains a forecaster of a load series (configs/forecast/nhits.toml).
 Ctrl-C stops after the current update; continue with --resume.")]
 pub struct Train {
-    /// Experiment file.
+    /// Experiment file, or one with a [forecaster].
     #[arg(value_name = "EXPERIMENT.toml", required_unless_present = "resume")]
     pub experiment: Option<PathBuf>,
     /// Change a value of the file: `--set train.decisions=200000`.

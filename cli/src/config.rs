@@ -7,6 +7,7 @@ use goodput_eval::federation::{Federation, FederationConfig};
 use goodput_eval::forecasting::ForecastConfig;
 use goodput_eval::setup::SetupError;
 use goodput_train::config::Experiment;
+use goodput_train::forecaster::{ForecasterExperiment, ForecasterTrainError};
 use toml_edit::{DocumentMut, Item, Key, Table, Value};
 
 use crate::fault::Fault;
@@ -34,10 +35,33 @@ pub fn read_federation(path: &Path, sets: &[String]) -> Result<(FederationConfig
 
 /// Reads a study of forecasters, applies `--set KEY=VALUE`, and checks its values.
 pub fn read_forecast(path: &Path, sets: &[String]) -> Result<ForecastConfig, Fault> {
-    let help = "`configs/forecast` has examples; configs/schema/forecast.schema.json describes every key";
+    let help = match is_forecaster(path) {
+        true => "with [forecaster] it is a forecaster to train: `goodput train FILE`",
+        false => "`configs/forecast` has examples; configs/schema/forecast.schema.json describes every key",
+    };
     let (config, name, text) = parse_with_text::<ForecastConfig>(path, sets, help)?;
     config.check().map_err(|error| BadValue::from(error).at_key(&name, &text))?;
     Ok(config)
+}
+
+/// Reads a forecaster to train and applies `--set KEY=VALUE`.
+pub fn read_forecaster(path: &Path, sets: &[String]) -> Result<ForecasterExperiment, Fault> {
+    let help = "`configs/forecast/nhits.toml` is an example; docs, neural forecasters, describes every key";
+    let (experiment, name, text) = parse_with_text::<ForecasterExperiment>(path, sets, help)?;
+    match experiment.check() {
+        Err(error @ ForecasterTrainError::Value { key, .. }) => {
+            Err(BadValue { message: error.to_string(), key: Some(key) }.at_key(&name, &text))
+        }
+        other => other.map(|()| experiment).map_err(Fault::input),
+    }
+}
+
+/// A message about the value of a key of a file, `--set KEY=VALUE` applied.
+pub fn at_key(path: &Path, sets: &[String], key: &'static str, message: &str) -> Fault {
+    let name = path.display().to_string();
+    let text = fs::read_to_string(path).unwrap_or_default();
+    let text = sets.iter().try_fold(text, |text, set| apply(&name, text, set)).unwrap_or_default();
+    BadValue { message: message.into(), key: Some(key) }.at_key(&name, &text)
 }
 
 /// Whether a file is of a federation: only those have clusters, and what cannot be read is not.
@@ -45,9 +69,14 @@ pub fn is_federation(path: &Path) -> bool {
     has_table(path, "clusters")
 }
 
-/// Whether a file is a study of forecasters: only those have a series.
+/// Whether a file is a study of forecasters: only those have a series and none to train.
 pub fn is_forecast(path: &Path) -> bool {
-    has_table(path, "series")
+    has_table(path, "series") && !has_table(path, "forecaster")
+}
+
+/// Whether a file is a forecaster to train: only those have both a series and one.
+pub fn is_forecaster(path: &Path) -> bool {
+    has_table(path, "series") && has_table(path, "forecaster")
 }
 
 fn has_table(path: &Path, key: &str) -> bool {

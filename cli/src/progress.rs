@@ -5,6 +5,7 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use goodput_train::Progress;
+use goodput_train::forecaster::ForecasterProgress;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::output::say;
@@ -48,6 +49,12 @@ impl Meter {
             format!("  JCT {jct:.0} s{against}")
         });
         self.show(progress.phase, progress.decisions, progress.budget, "decisions", &jct);
+    }
+
+    /// Progress of a forecaster's training.
+    pub fn forecaster(&self, progress: ForecasterProgress) {
+        let loss = progress.validation_loss.map_or_else(String::new, |loss| format!("  validation loss {loss:.4}"));
+        self.show("train", progress.step, progress.steps, "steps", &loss);
     }
 
     /// Progress of a comparison.

@@ -48,6 +48,12 @@ pub enum FitError {
         /// Number of values, all gaps.
         len: usize,
     },
+    /// Weights could not be found.
+    #[error("training: {reason}")]
+    Training {
+        /// Why not.
+        reason: String,
+    },
     /// A season has at least one step.
     #[error("season of 0 steps")]
     SeasonEmpty,

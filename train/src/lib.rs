@@ -5,6 +5,7 @@
 //! - [`config`]: one file describes one experiment.
 //! - [`rollout`], [`scaling`]: experience from environments on all cores.
 //! - [`ppo`], [`cem`]: the loops; `warm_start` imitates a heuristic first.
+//! - [`forecaster`]: neural forecasters on a load series.
 //! - [`validate`]: how good the policy is, by the code that makes the final table.
 //! - [`checkpoint`]: everything a run needs to continue as if it had never stopped.
 //! - [`run_dir`], [`recorder`]: one run, one directory.
@@ -16,6 +17,7 @@ pub mod cem;
 pub mod checkpoint;
 pub mod config;
 mod error;
+pub mod forecaster;
 pub mod ppo;
 pub mod recorder;
 pub mod rollout;

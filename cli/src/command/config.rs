@@ -22,6 +22,7 @@ pub fn run(verb: &Config) -> Result<ExitCode, Fault> {
             for file in files {
                 let read = match file {
                     file if config::is_federation(file) => config::read_federation(file, &[]).map(|_| ()),
+                    file if config::is_forecaster(file) => config::read_forecaster(file, &[]).map(|_| ()),
                     file if config::is_forecast(file) => config::read_forecast(file, &[]).map(|_| ()),
                     file => config::read(file, &[]).map(|_| ()),
                 };
@@ -35,6 +36,7 @@ pub fn run(verb: &Config) -> Result<ExitCode, Fault> {
         Config::Show { file, sets } => {
             let text = match file {
                 file if config::is_federation(file) => resolved(&config::read_federation(file, sets)?.0)?,
+                file if config::is_forecaster(file) => resolved(&config::read_forecaster(file, sets)?)?,
                 file if config::is_forecast(file) => resolved(&config::read_forecast(file, sets)?)?,
                 file => resolved(&config::read(file, sets)?)?,
             };

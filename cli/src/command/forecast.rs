@@ -1,11 +1,12 @@
 //! `goodput forecast`: load series in, forecasts, comparisons and lending out.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use goodput_agents::forecaster::ForecasterBundle;
 use goodput_eval::forecasting::{ForecastConfig, ScoreRow, Study, StudyError, page};
-use goodput_forecast::{Horizon, Predict, Snapshot, check_levels};
+use goodput_forecast::{Fit, Horizon, Predict, Snapshot, check_levels};
 
 use crate::args::{Forecast, Format};
 use crate::config;
@@ -15,20 +16,29 @@ use crate::output::{Cell, Rows};
 /// Runs it.
 pub fn run(verb: &Forecast) -> Result<ExitCode, Fault> {
     match verb {
-        Forecast::Fit { config, sets, to } => fit(&config::read_forecast(config, sets)?, to)?,
-        Forecast::Predict { snapshot, hours, levels, output } => predict(snapshot, *hours, levels, *output)?,
-        Forecast::Backtest { config, sets, report, output } => {
-            let study = Study::new(&config::read_forecast(config, sets)?).map_err(fault)?;
+        Forecast::Fit { config, sets, bundles, to } => fit(&read(config, sets, bundles)?, to)?,
+        Forecast::Predict { snapshot, study, sets, hours, levels, output } => {
+            let ahead = known(snapshot, study.as_deref(), sets)?;
+            predict(&ahead, *hours, levels, *output)?;
+        }
+        Forecast::Backtest { config, sets, bundles, report, output } => {
+            let study = Study::new(&read(config, sets, bundles)?).map_err(fault)?;
             let reports = vec![("default".to_string(), study.run().map_err(fault)?)];
             finish(config, &study, &reports, report.as_deref(), *output)?;
         }
-        Forecast::Compare { config, sets, report, output } => {
-            let study = Study::new(&config::read_forecast(config, sets)?).map_err(fault)?;
+        Forecast::Compare { config, sets, bundles, report, output } => {
+            let study = Study::new(&read(config, sets, bundles)?).map_err(fault)?;
             let reports = study.compare().map_err(fault)?;
             finish(config, &study, &reports, report.as_deref(), *output)?;
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn read(path: &Path, sets: &[String], bundles: &[PathBuf]) -> Result<ForecastConfig, Fault> {
+    let mut config = config::read_forecast(path, sets)?;
+    config.model.bundles.extend_from_slice(bundles);
+    Ok(config)
 }
 
 fn fault(error: StudyError) -> Fault {
@@ -85,14 +95,42 @@ fn fit(config: &ForecastConfig, to: &Path) -> Result<(), Fault> {
     write(to, &bytes)
 }
 
-fn predict(snapshot: &Path, hours: f64, levels: &[f64], output: Format) -> Result<(), Fault> {
+/// A forecaster that knows its series, and the time of the next step.
+struct Ahead {
+    next_epoch_millis: i64,
+    step_millis: i64,
+    day_steps: usize,
+    forecaster: Box<dyn Predict>,
+}
+
+/// A snapshot as it is; a bundle on the series of a study, with the quantiles of its own heads.
+fn known(path: &Path, study: Option<&Path>, sets: &[String]) -> Result<Ahead, Fault> {
+    let bytes = fs::read(path).map_err(|error| Fault::input(format!("cannot read {}: {error}", path.display())))?;
+    if bytes.first() == Some(&b'{') {
+        let snapshot: Snapshot = serde_json::from_slice(&bytes).map_err(|error| {
+            Fault::input(format!("{}: {error}", path.display())).with_help("make it with `goodput forecast fit`")
+        })?;
+        let Snapshot { next_epoch_millis, step_millis, day_steps, forecaster } = snapshot;
+        return Ok(Ahead { next_epoch_millis, step_millis, day_steps, forecaster: Box::new(forecaster) });
+    }
+    let bundle = ForecasterBundle::from_bytes(&bytes, path).map_err(Fault::input)?;
+    let Some(study) = study else {
+        let message = format!("{}: a bundle has no series to continue", path.display());
+        return Err(Fault::input(message).with_help("name one: --study configs/forecast/servegen.toml"));
+    };
+    let study = Study::new(&read(study, sets, &[path.to_path_buf()])?).map_err(fault)?;
+    let forecaster = bundle.net.fit(&study.series).map_err(|error| Fault::input(format!("fit: {error}")))?;
+    Ok(Ahead {
+        next_epoch_millis: study.series.end_epoch_millis(),
+        step_millis: study.series.step_millis(),
+        day_steps: study.day_steps,
+        forecaster: Box::new(forecaster),
+    })
+}
+
+fn predict(snapshot: &Ahead, hours: f64, levels: &[f64], output: Format) -> Result<(), Fault> {
     check_levels(levels)
         .map_err(|error| Fault::input(format!("--levels: {error}")).with_help("for example --levels 0.1,0.5,0.9"))?;
-    let bytes =
-        fs::read(snapshot).map_err(|error| Fault::input(format!("cannot read {}: {error}", snapshot.display())))?;
-    let snapshot: Snapshot = serde_json::from_slice(&bytes).map_err(|error| {
-        Fault::input(format!("{}: {error}", snapshot.display())).with_help("make it with `goodput forecast fit`")
-    })?;
     let steps = ((hours * snapshot.day_steps as f64 / 24.0).round() as usize).max(1);
     let forecast = snapshot.forecaster.predict(Horizon::steps(steps), levels);
     let mut rows = Rows::new(&["epoch_millis", "level", "load"]);

@@ -12,3 +12,4 @@ pub mod reproduce;
 mod results;
 pub mod sim;
 pub mod train;
+mod train_forecaster;

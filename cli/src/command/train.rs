@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use goodput_eval::run::Comparison;
-use goodput_train::config::{Experiment, HELD_OUT};
+use goodput_train::config::HELD_OUT;
 use goodput_train::run_dir::{Manifest, RunDir};
 use goodput_train::validate::{heuristic_entry, learned_entry, scenarios};
 use goodput_train::{Hooks, TrainError, Trained, train};
@@ -16,13 +16,14 @@ use crate::args::{Format, Train};
 use crate::command::config::resolved;
 use crate::command::eval::compare;
 use crate::command::results::{self, About};
+use crate::command::train_forecaster;
 use crate::config;
 use crate::fault::Fault;
 use crate::output::say;
 use crate::progress::Meter;
 
 /// Exit code of an interrupted run.
-const INTERRUPTED: u8 = 130;
+pub const INTERRUPTED: u8 = 130;
 
 /// Name of the trained policy in tables.
 const LEARNED: &str = "learned";
@@ -30,6 +31,9 @@ const LEARNED: &str = "learned";
 /// Runs it.
 pub fn run(args: &Train, quiet: bool) -> Result<ExitCode, Fault> {
     threads(args.jobs)?;
+    if train_forecaster::is_one(args) {
+        return train_forecaster::run(args, quiet);
+    }
     let (experiment, dir) = match (&args.resume, &args.experiment) {
         (Some(path), _) => {
             let dir = RunDir::open(path).map_err(Fault::input)?;
@@ -45,7 +49,7 @@ pub fn run(args: &Train, quiet: bool) -> Result<ExitCode, Fault> {
                 say(&format!("{}: ok; would train {} with seed {}", file.display(), experiment.name, experiment.seed));
                 return Ok(ExitCode::SUCCESS);
             }
-            let dir = begin(&experiment, args.run_dir.clone())?;
+            let dir = begin(&experiment.name, experiment.seed, &resolved(&experiment)?, args.run_dir.clone())?;
             (experiment, dir)
         }
         (None, None) => return Err(Fault::input("give an experiment file or --resume DIR")),
@@ -79,15 +83,15 @@ pub fn run(args: &Train, quiet: bool) -> Result<ExitCode, Fault> {
 }
 
 /// Makes the run's directory and writes what it is.
-fn begin(experiment: &Experiment, path: Option<PathBuf>) -> Result<RunDir, Fault> {
-    let path = path.unwrap_or_else(|| free_path(experiment));
+pub fn begin(name: &str, seed: u64, config: &str, path: Option<PathBuf>) -> Result<RunDir, Fault> {
+    let path = path.unwrap_or_else(|| free_path(name, seed));
     let dir = RunDir::create(&path).map_err(Fault::input)?;
-    dir.write("config.toml", resolved(experiment)?.as_bytes()).map_err(Fault::input)?;
+    dir.write("config.toml", config.as_bytes()).map_err(Fault::input)?;
     let manifest = Manifest {
         argv: std::env::args().collect(),
         version: env!("CARGO_PKG_VERSION").into(),
         started_unix_secs: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()),
-        seed: experiment.seed,
+        seed,
         config_sha256: dir.config_sha256().map_err(Fault::input)?,
     };
     let text = serde_json::to_vec_pretty(&manifest).map_err(Fault::failed)?;
@@ -96,15 +100,15 @@ fn begin(experiment: &Experiment, path: Option<PathBuf>) -> Result<RunDir, Fault
 }
 
 /// `runs/NAME/SEED`, or with the first number appended that makes it new.
-fn free_path(experiment: &Experiment) -> PathBuf {
-    let runs = PathBuf::from("runs").join(&experiment.name);
-    let first = runs.join(experiment.seed.to_string());
-    let later = (2..).map(|at| runs.join(format!("{}-{at}", experiment.seed)));
+fn free_path(name: &str, seed: u64) -> PathBuf {
+    let runs = PathBuf::from("runs").join(name);
+    let first = runs.join(seed.to_string());
+    let later = (2..).map(|at| runs.join(format!("{seed}-{at}")));
     std::iter::once(first).chain(later).find(|path| !path.exists()).unwrap_or(runs)
 }
 
 /// A flag that the first Ctrl-C sets; the second one ends the program at once.
-fn interrupt() -> Result<Arc<AtomicBool>, Fault> {
+pub fn interrupt() -> Result<Arc<AtomicBool>, Fault> {
     let stop = Arc::new(AtomicBool::new(false));
     let flag = stop.clone();
     ctrlc::set_handler(move || {

@@ -96,6 +96,9 @@ pub struct ModelConfig {
     /// Steps in a day; from the step of the series where it is left out.
     #[serde(default)]
     pub day_steps: Option<usize>,
+    /// Trained forecasters weighed beside the models, as `goodput train` writes them.
+    #[serde(default)]
+    pub bundles: Vec<PathBuf>,
 }
 
 /// What to forecast and when.

@@ -2,9 +2,11 @@
 
 use std::num::NonZeroUsize;
 
+use goodput_agents::forecaster::{ForecasterBundle, ForecasterError};
 use goodput_datasets::DataError;
 use goodput_datasets::import::{ImportReport, series};
 use goodput_forecast::lending::{Fleet, LendingScore};
+use goodput_forecast::neural::Net;
 use goodput_forecast::{
     Adaptive, Backtest, BacktestError, BacktestReport, FitError, Horizon, Lender, Model, Refit, Series, block_bootstrap,
 };
@@ -31,6 +33,36 @@ pub enum StudyError {
     /// The forecaster cannot be fitted.
     #[error("fit: {0}")]
     Fit(#[from] FitError),
+    /// A trained forecaster cannot be read.
+    #[error(transparent)]
+    Bundle(#[from] ForecasterError),
+    /// A trained forecaster of another step or day.
+    #[error(
+        "{name} was trained on steps of {} s, {} a day, and the series has steps of {} s, {} a day: set series.step_secs, or train on this series",
+        of.0 as f64 / 1e3, of.1, series.0 as f64 / 1e3, series.1
+    )]
+    OtherSteps {
+        /// The forecaster.
+        name: String,
+        /// Milliseconds of its step, steps of its day.
+        of: (i64, usize),
+        /// Those of the series.
+        series: (i64, usize),
+    },
+    /// A backtest that begins before the end of what a forecaster was trained on.
+    #[error(
+        "{name} has seen the series up to {unseen_from_epoch_millis} ms since 1970, and the first forecast is at {first_epoch_millis}: set backtest.initial_share to at least {share:.3}, or train with a smaller data.known_share"
+    )]
+    Seen {
+        /// The forecaster.
+        name: String,
+        /// First time it has not seen.
+        unseen_from_epoch_millis: i64,
+        /// Time of the first forecast.
+        first_epoch_millis: i64,
+        /// Share that would do.
+        share: f64,
+    },
     /// A day is not a whole number of steps.
     #[error(
         "a day is not a whole number of steps of {step_millis} ms: set model.day_steps, or resample with series.step_secs"
@@ -78,6 +110,8 @@ pub struct Study {
     pub import: ImportReport,
     /// The forecaster.
     pub model: Adaptive,
+    /// Trained forecasters among those it weighs, by name.
+    pub trained: Vec<ForecasterBundle>,
     /// Steps in a day.
     pub day_steps: usize,
     /// Where the series comes from.
@@ -122,10 +156,35 @@ impl Study {
             levels: levels(),
             scale_season_steps: day_steps,
         };
-        let model = config.model.forecaster(day_steps, horizon);
+        let mut trained = Vec::new();
+        for path in &config.model.bundles {
+            let bundle = ForecasterBundle::load(path)?;
+            let (of, own) = ((bundle.card.step_millis, bundle.net.spec().day_steps), (step_millis, day_steps));
+            if of != own {
+                return Err(StudyError::OtherSteps { name: bundle.name, of, series: own });
+            }
+            trained.push(bundle);
+        }
+        let mut model = config.model.forecaster(day_steps, horizon);
+        model.nets = trained.iter().map(|bundle| bundle.net.clone()).collect();
         let path = config.series.path.display();
         let source = config.series.column.as_ref().map_or(format!("{path}"), |column| format!("{path}, {column}"));
-        Ok(Self { series, import, model, day_steps, source, backtest, lending: config.lending.clone() })
+        Ok(Self { series, import, model, trained, day_steps, source, backtest, lending: config.lending.clone() })
+    }
+
+    /// That no trained forecaster has seen what it is asked to forecast.
+    fn check_unseen(&self) -> Result<(), StudyError> {
+        let first_epoch_millis = self.series.time_epoch_millis(self.backtest.initial_steps);
+        match self.trained.iter().find(|bundle| bundle.card.unseen_from_epoch_millis > first_epoch_millis) {
+            None => Ok(()),
+            Some(bundle) => {
+                let unseen_from_epoch_millis = bundle.card.unseen_from_epoch_millis;
+                let seen = (unseen_from_epoch_millis - self.series.start_epoch_millis()) as f64;
+                let whole = (self.series.end_epoch_millis() - self.series.start_epoch_millis()) as f64;
+                let (name, share) = (bundle.name.clone(), (1e3 * seen / whole.max(1.0)).ceil() / 1e3);
+                Err(StudyError::Seen { name, unseen_from_epoch_millis, first_epoch_millis, share })
+            }
+        }
     }
 
     /// What is forecast, in a sentence.
@@ -142,18 +201,23 @@ impl Study {
     /// Runs the forecaster of the file.
     ///
     /// # Errors
-    /// A series too short for one origin.
+    /// A series too short for one origin, or forecasts of what a trained forecaster has seen.
     pub fn run(&self) -> Result<BacktestReport, StudyError> {
+        self.check_unseen()?;
         Ok(self.backtest.run(&self.model, &self.series)?)
     }
 
-    /// Runs every model alone too, in parallel; the forecaster of the file comes first.
+    /// Runs every model and every trained forecaster alone too, in parallel; the forecaster of the file comes first.
     ///
     /// # Errors
-    /// A series too short for one origin.
+    /// As [`Self::run`].
     pub fn compare(&self) -> Result<Vec<(String, BacktestReport)>, StudyError> {
-        let alone = Model::ALL.map(|model| (model.name(), Adaptive { models: vec![model], ..self.model.clone() }));
-        let all: Vec<(&str, Adaptive)> = std::iter::once(("default", self.model.clone())).chain(alone).collect();
+        self.check_unseen()?;
+        let only = |models: Vec<Model>, nets: Vec<Net>| Adaptive { models, nets, ..self.model.clone() };
+        let models = Model::ALL.map(|model| (model.name(), only(vec![model], vec![])));
+        let nets = self.trained.iter().map(|bundle| (bundle.name.as_str(), only(vec![], vec![bundle.net.clone()])));
+        let first = std::iter::once(("default", self.model.clone()));
+        let all: Vec<(&str, Adaptive)> = first.chain(models).chain(nets).collect();
         all.into_par_iter()
             .map(|(name, model)| Ok((name.to_string(), self.backtest.run(&model, &self.series)?)))
             .collect()
@@ -202,6 +266,7 @@ impl Study {
     /// # Errors
     /// A series that cannot be fitted.
     pub fn lend(&self) -> Result<Vec<LendingRow>, StudyError> {
+        self.check_unseen()?;
         let Some(config) = &self.lending else { return Ok(vec![]) };
         let peak = self.series.observed().map(|(_, y)| y).fold(0.0, f64::max);
         let all = f64::from(config.accelerators.max(1));

@@ -19,14 +19,16 @@ mod window;
 use serde::{Deserialize, Serialize};
 
 use crate::history::History;
-use crate::models::Seasons;
+use crate::models::{Member, Seasons};
+use crate::neural::{Net, NetPath};
 use crate::{Fit, FitError, Model, Predict, Series};
 
 pub use alarm::{Alarm, Shift};
 pub use state::FittedAdaptive;
+pub(crate) use state::bounded;
 
 /// Settings of the default forecaster: there is nothing to tune but the seasons.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Adaptive {
     /// Steps in a day, at least 1.
@@ -39,6 +41,9 @@ pub struct Adaptive {
     pub models: Vec<Model>,
     /// Windows ahead whose maximum is forecast too: `(first step, steps)`, the first step counted from 0.
     pub windows: Vec<(usize, usize)>,
+    /// Trained nets weighed beside the models; they have nothing left to estimate.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub nets: Vec<Net>,
 }
 
 /// Days of the series that are played again at a fit, to learn weights and errors.
@@ -57,6 +62,7 @@ impl Adaptive {
             horizon_steps: day_steps,
             models: Model::DEFAULT.to_vec(),
             windows: vec![],
+            nets: vec![],
         }
     }
 
@@ -96,7 +102,8 @@ impl Fit for Adaptive {
         for &value in values.iter().take(start) {
             past.push(state::bounded(value));
         }
-        let members = self.models.iter().map(|model| model.member(seasons)).collect();
+        let nets = self.nets.iter().map(|net| Member::Net(Box::new(NetPath(net.clone()))));
+        let members = self.models.iter().map(|model| model.member(seasons)).chain(nets).collect();
         let mut fitted = FittedAdaptive::new(past, members, seasons, &self.windows);
         fitted.refresh();
         for (index, &value) in values.iter().enumerate().skip(start) {

@@ -55,7 +55,7 @@ const SHORT_RANGE: usize = 8;
 const LARGEST: f64 = 1e100;
 
 /// A load that can be squared; a gap stays one.
-pub(super) fn bounded(load: f64) -> f64 {
+pub(crate) fn bounded(load: f64) -> f64 {
     if load.is_finite() { load.clamp(-LARGEST, LARGEST) } else { f64::NAN }
 }
 

@@ -16,6 +16,7 @@ use super::profile::Profile;
 use super::repeat::Repeat;
 use super::{Path, Seasons};
 use crate::history::History;
+use crate::neural::NetPath;
 
 /// A model of the path by name; each file of `models` has its formula and source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
@@ -179,6 +180,7 @@ pub(crate) enum Member {
     DLinear(DLinear),
     Ewma(Ewma),
     Mstl(Mstl),
+    Net(Box<NetPath>),
 }
 
 macro_rules! each {
@@ -197,6 +199,7 @@ macro_rules! each {
             Member::DLinear($model) => $call,
             Member::Ewma($model) => $call,
             Member::Mstl($model) => $call,
+            Member::Net($model) => $call,
         }
     };
 }

@@ -15,6 +15,7 @@ mod nlinear;
 mod profile;
 mod repeat;
 
+pub(crate) use direct_ridge::DirectRidge;
 pub(crate) use member::Member;
 pub use member::Model;
 pub use nlinear::LinearMap;

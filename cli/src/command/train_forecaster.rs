@@ -1,0 +1,88 @@
+//! `goodput train` of a forecaster: learn, write the bundle, say how to use it.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::atomic::AtomicBool;
+
+use goodput_train::forecaster::{ForecasterExperiment, ForecasterHooks, ForecasterTrainError, train};
+use goodput_train::run_dir::RunDir;
+
+use crate::args::Train;
+use crate::command::config::resolved;
+use crate::command::train::{INTERRUPTED, begin, interrupt};
+use crate::config;
+use crate::fault::Fault;
+use crate::output::say;
+use crate::progress::Meter;
+
+/// The bundle's file.
+const BUNDLE: &str = "forecaster.bundle";
+
+/// Whether this run is of a forecaster.
+pub fn is_one(args: &Train) -> bool {
+    let file = args.resume.as_ref().map(|dir| dir.join("config.toml")).or_else(|| args.experiment.clone());
+    file.is_some_and(|file| config::is_forecaster(&file))
+}
+
+/// Runs it.
+pub fn run(args: &Train, quiet: bool) -> Result<ExitCode, Fault> {
+    let (experiment, dir, source) = match (&args.resume, &args.experiment) {
+        (Some(path), _) => {
+            let dir = RunDir::open(path).map_err(Fault::input)?;
+            let file = dir.path("config.toml");
+            (config::read_forecaster(&file, &[])?, dir, file)
+        }
+        (None, Some(file)) => {
+            let mut experiment = config::read_forecaster(file, &args.sets)?;
+            experiment.seed = args.seed.unwrap_or(experiment.seed);
+            experiment.prepare().map_err(|error| fault(error, file, &args.sets))?;
+            if args.dry_run {
+                say(&format!("{}: ok; would train {} with seed {}", file.display(), experiment.name, experiment.seed));
+                return Ok(ExitCode::SUCCESS);
+            }
+            let path = args.run_dir.clone();
+            let dir = begin(&experiment.name, experiment.seed, &resolved(&experiment)?, path)?;
+            (experiment, dir, file.clone())
+        }
+        (None, None) => return Err(Fault::input("give an experiment file or --resume DIR")),
+    };
+    let stop = interrupt()?;
+    let bundle = learn(&experiment, &dir, &stop, quiet).map_err(|error| fault(error, &source, &args.sets))?;
+    let Some(path) = bundle else {
+        say(&format!("stopped; continue with: goodput train --resume {}", dir.path("").display()));
+        return Ok(ExitCode::from(INTERRUPTED));
+    };
+    say(&format!("forecaster: {0}; compare it with: goodput forecast compare STUDY --bundle {0}", path.display()));
+    Ok(ExitCode::SUCCESS)
+}
+
+fn learn(
+    experiment: &ForecasterExperiment,
+    dir: &RunDir,
+    stop: &AtomicBool,
+    quiet: bool,
+) -> Result<Option<PathBuf>, ForecasterTrainError> {
+    if !quiet {
+        say(&format!("run: {}", dir.path("").display()));
+    }
+    let meter = Meter::new(quiet);
+    let hooks =
+        ForecasterHooks { stop, progress: &|progress| meter.forecaster(progress), argv: std::env::args().collect() };
+    let bundle = train(experiment, dir, &hooks)?;
+    meter.finish();
+    let Some(bundle) = bundle else { return Ok(None) };
+    dir.write(BUNDLE, &bundle.to_bytes())?;
+    Ok(Some(dir.path(BUNDLE)))
+}
+
+fn fault(error: ForecasterTrainError, file: &Path, sets: &[String]) -> Fault {
+    match error {
+        ForecasterTrainError::Value { key, .. } => config::at_key(file, sets, key, &error.to_string()),
+        ForecasterTrainError::Data(error) => {
+            let help = error.remedy();
+            let fault = Fault::input(error);
+            if help.is_empty() { fault } else { fault.with_help(help) }
+        }
+        other => Fault::input(other),
+    }
+}

@@ -1,0 +1,135 @@
+//! `goodput train` of a forecaster, and its bundle in `goodput forecast`.
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+fn run(dir: &Path, args: &[&str]) -> (i32, String, String) {
+    let output =
+        Command::new(env!("CARGO_BIN_EXE_goodput")).args(args).current_dir(dir).env("NO_COLOR", "1").output().unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (output.status.code().unwrap(), text(&output.stdout), text(&output.stderr))
+}
+
+/// Twenty days of an hourly load, a study of it and a small net for it.
+fn place() -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    let load = |hour: usize| {
+        let shape = (hour as f64 * std::f64::consts::TAU / 24.0).sin();
+        100.0 + 50.0 * shape + (hour * 7_919 % 101) as f64 / 10.0
+    };
+    let rows: String = (0..480).map(|hour| format!("{},{}\n", hour * 3600, load(hour))).collect();
+    fs::write(dir.path().join("load.csv"), format!("t_s,requests\n{rows}")).unwrap();
+    let study = "[series]\npath = \"load.csv\"\n[backtest]\ninitial_share = 0.7\nstride_hours = 6.0\n\
+                 [lending]\naccelerators = 20\nlease_hours = 2.0\n";
+    fs::write(dir.path().join("study.toml"), study).unwrap();
+    let tiny = "name = \"tiny\"\n[series]\npath = \"load.csv\"\n[forecaster.nhits]\npools = [4, 2, 1]\nrates = [12, 4, 1]\n\
+                width = 16\nlayers = 2\n[window]\nlevels = [0.1, 0.5, 0.9]\n[data]\nknown_share = 0.7\n\
+                [train]\nsteps = 60\nbatch = 16\nvalidate_every = 20\n";
+    fs::write(dir.path().join("tiny.toml"), tiny).unwrap();
+    dir
+}
+
+fn predicted(dir: &Path, bundle: &str) -> String {
+    let levels = ["--hours", "6", "--levels", "0.1,0.5,0.9", "-o", "csv"];
+    let (code, rows, said) =
+        run(dir, &[&["forecast", "predict", bundle, "--study", "study.toml"], &levels[..]].concat());
+    assert_eq!(code, 0, "{said}");
+    rows
+}
+
+#[test]
+fn a_trained_forecaster_is_a_bundle_that_predicts_and_is_compared() {
+    let dir = place();
+    let (code, _, said) = run(dir.path(), &["train", "tiny.toml"]);
+    assert_eq!(code, 0, "{said}");
+    let made = dir.path().join("runs/tiny/1");
+    for file in [
+        "config.toml",
+        "manifest.json",
+        "progress.csv",
+        "tb",
+        "checkpoints/forecaster.safetensors",
+        "forecaster.bundle",
+    ] {
+        assert!(made.join(file).exists(), "{file}");
+    }
+    let progress = fs::read_to_string(made.join("progress.csv")).unwrap();
+    assert_eq!(progress.lines().count(), 1 + 3, "{progress}");
+    let rows = predicted(dir.path(), "runs/tiny/1/forecaster.bundle");
+    assert_eq!(rows.lines().count(), 1 + 6 * 3, "{rows}");
+    assert!(rows.lines().nth(1).unwrap().starts_with(&format!("{},0.1,", 480 * 3_600_000)), "{rows}");
+
+    // The same file trains the same net, and a finished run that is resumed stays as it is.
+    assert_eq!(run(dir.path(), &["train", "tiny.toml", "--run-dir", "again"]).0, 0);
+    assert_eq!(predicted(dir.path(), "again/forecaster.bundle"), rows);
+    assert_eq!(run(dir.path(), &["train", "--resume", "again"]).0, 0);
+    assert_eq!(predicted(dir.path(), "again/forecaster.bundle"), rows);
+
+    let bundle = ["--bundle", "runs/tiny/1/forecaster.bundle"];
+    let (code, rows, said) =
+        run(dir.path(), &[&["forecast", "compare", "study.toml", "-o", "csv"], &bundle[..]].concat());
+    assert_eq!(code, 0, "{said}");
+    assert_eq!(rows.lines().filter(|row| row.starts_with("tiny,")).count(), 3, "{rows}");
+    let (code, _, said) =
+        run(dir.path(), &[&["forecast", "fit", "study.toml", "--to", "f.json"], &bundle[..]].concat());
+    assert_eq!(code, 0, "{said}");
+    assert_eq!(run(dir.path(), &["forecast", "predict", "f.json"]).0, 0);
+}
+
+#[test]
+fn the_shipped_file_is_sound_and_shows_its_defaults() {
+    let shipped = concat!(env!("CARGO_MANIFEST_DIR"), "/../configs/forecast/nhits.toml");
+    let dir = place();
+    assert_eq!(run(dir.path(), &["config", "check", shipped]).0, 0);
+    let (code, text, said) = run(dir.path(), &["config", "show", shipped]);
+    assert!(code == 0 && text.contains("processor = \"cpu\""), "{text}{said}");
+}
+
+#[test]
+fn a_checkpoint_continues_to_the_same_net() {
+    let dir = place();
+    assert_eq!(run(dir.path(), &["train", "tiny.toml", "--set", "checkpoint_every=25", "--run-dir", "a"]).0, 0);
+    let whole = predicted(dir.path(), "a/forecaster.bundle");
+    fs::create_dir_all(dir.path().join("b/checkpoints")).unwrap();
+    fs::copy(dir.path().join("a/config.toml"), dir.path().join("b/config.toml")).unwrap();
+    let (code, _, said) = run(dir.path(), &["train", "--resume", "b"]);
+    assert_eq!(code, 0, "{said}");
+    assert_eq!(predicted(dir.path(), "b/forecaster.bundle"), whole, "from no checkpoint, the beginning");
+    fs::write(
+        dir.path().join("b/config.toml"),
+        fs::read_to_string(dir.path().join("a/config.toml")).unwrap() + "\n# changed\n",
+    )
+    .unwrap();
+    let (code, _, said) = run(dir.path(), &["train", "--resume", "b"]);
+    assert!(code == 2 && said.contains("another configuration"), "{said}");
+}
+
+#[test]
+fn mistakes_are_named_with_their_place() {
+    let dir = place();
+    assert_eq!(run(dir.path(), &["train", "tiny.toml"]).0, 0);
+    let bundle = ["--bundle", "runs/tiny/1/forecaster.bundle"];
+    let backtest = ["forecast", "backtest", "study.toml", "--set", "backtest.initial_share=0.5"];
+    let (code, _, said) = run(dir.path(), &[&backtest[..], &bundle[..]].concat());
+    assert!(code == 2 && said.contains("initial_share to at least 0.7"), "{said}");
+    let (code, _, said) = run(dir.path(), &["forecast", "predict", "runs/tiny/1/forecaster.bundle"]);
+    assert!(code == 2 && said.contains("--study"), "{said}");
+    let set = |key: &str| run(dir.path(), &["train", "tiny.toml", "--run-dir", "bad", "--set", key]);
+    let (code, _, said) = set("forecaster.nhits.pools=[5,1,1]");
+    assert!(code == 2 && said.contains("tiny.toml:") && said.contains("divisors of the lookback of 48"), "{said}");
+    let (code, _, said) = set("data.known_share=0");
+    assert!(code == 2 && said.contains("tiny.toml:12") && said.contains("above 0"), "{said}");
+    let (code, _, said) = set("train.stepz=3");
+    assert!(code == 2 && said.contains("unknown field `stepz`"), "{said}");
+    let (code, _, said) = set("data.known_share=0.05");
+    assert!(code == 2 && said.contains("too few for one window"), "{said}");
+    let (code, _, said) = set("train.processor=gpu");
+    assert!(code == 2 && said.contains("--features wgpu"), "{said}");
+    let (code, _, said) = run(dir.path(), &["forecast", "backtest", "tiny.toml"]);
+    assert!(code == 2 && said.contains("goodput train FILE"), "{said}");
+    fs::write(dir.path().join("study2.toml"), "[series]\npath = \"load.csv\"\nstep_secs = 7200.0\n").unwrap();
+    let (code, _, said) = run(dir.path(), &[&["forecast", "backtest", "study2.toml"], &bundle[..]].concat());
+    assert!(code == 2 && said.contains("was trained on steps of 3600 s"), "{said}");
+}

@@ -1,0 +1,116 @@
+//! A trained net at work on a series.
+
+use serde::{Deserialize, Serialize};
+
+use super::net::Net;
+use crate::adaptive::bounded;
+use crate::history::History;
+use crate::models::Path;
+use crate::{Fit, FitError, Forecast, Horizon, Predict, Series, check_levels};
+
+/// A net that knows a series up to now. Its serde form is a complete snapshot.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct FittedNet {
+    net: Net,
+    past: History,
+}
+
+/// A trained net has nothing to estimate: "fitting" it takes in the series.
+impl Fit for Net {
+    type Fitted = FittedNet;
+
+    fn fit(&self, series: &Series) -> Result<FittedNet, FitError> {
+        if series.observed_len() == 0 {
+            return Err(FitError::NothingObserved { len: series.len() });
+        }
+        let day = self.spec().day_steps;
+        let mut fitted = FittedNet { net: self.clone(), past: History::new(day, day, self.spec().lookback) };
+        fitted.update(&series.values().to_vec());
+        Ok(fitted)
+    }
+}
+
+impl FittedNet {
+    /// The net.
+    pub fn net(&self) -> &Net {
+        &self.net
+    }
+
+    /// All quantiles of the next `steps` values, level after level. What is farther than the net's horizon is forecast from its medians, with quantiles as
+    /// wide as those of a first forecast.
+    fn quantiles(&self, steps: usize) -> Vec<Vec<f64>> {
+        let spec = self.net.spec();
+        let mut window = window(&self.past, spec.lookback);
+        let mut levels = vec![Vec::with_capacity(steps); spec.levels.len()];
+        while levels[0].len() < steps {
+            let quantiles = self.net.quantiles(&window);
+            for (level, part) in levels.iter_mut().zip(quantiles.chunks_exact(spec.horizon)) {
+                level.extend_from_slice(part);
+            }
+            let medians = quantiles.chunks_exact(spec.horizon).nth(spec.median()).unwrap_or_default();
+            window.extend_from_slice(medians);
+            window.drain(..spec.horizon);
+        }
+        levels
+    }
+}
+
+impl Predict for FittedNet {
+    fn predict(&self, horizon: Horizon, levels: &[f64]) -> Forecast {
+        if let Err(error) = check_levels(levels) {
+            panic!("quantile levels have to be checked before predicting: {error}");
+        }
+        let quantiles = self.quantiles(horizon.get());
+        let known = &self.net.spec().levels;
+        Forecast::from_quantiles(horizon, levels, |step, level| {
+            interpolated(known, |index| quantiles[index][step], level)
+        })
+    }
+
+    fn update(&mut self, values: &[f64]) {
+        for &value in values {
+            self.past.push(bounded(value));
+        }
+    }
+}
+
+/// The quantile at `level` from those at ascending `known` levels, on a line in the log odds: exact for a logistic distribution, tails included.
+fn interpolated(known: &[f64], value: impl Fn(usize) -> f64, level: f64) -> f64 {
+    if known.len() == 1 {
+        return value(0);
+    }
+    let odds = |level: f64| (level / (1.0 - level)).ln();
+    let after = known.partition_point(|&other| other < level).clamp(1, known.len() - 1);
+    let (low, high) = (odds(known[after - 1]), odds(known[after]));
+    let share = (odds(level) - low) / (high - low);
+    if known[after] == level {
+        return value(after);
+    }
+    value(after - 1) + share * (value(after) - value(after - 1))
+}
+
+/// The last `lookback` values; before the first one known, that one.
+fn window(past: &History, lookback: usize) -> Vec<f64> {
+    (1..=lookback).rev().map(|lag| past.lag(lag)).collect()
+}
+
+/// A trained net as one of the models weighed by [`Adaptive`](crate::Adaptive): its medians.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct NetPath(pub Net);
+
+impl Path for NetPath {
+    fn refit(&mut self, _: &History) {}
+
+    fn push(&mut self, _: &History) {}
+
+    fn path(&self, past: &History, out: &mut [f64]) {
+        let mut window = window(past, self.0.spec().lookback);
+        for out in out.chunks_mut(self.0.spec().horizon) {
+            let medians = self.0.median(&window);
+            out.copy_from_slice(&medians[..out.len()]);
+            window.extend_from_slice(&medians);
+            window.drain(..medians.len());
+        }
+    }
+}

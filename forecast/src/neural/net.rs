@@ -1,0 +1,173 @@
+//! The weights of a trained net, and its forward pass in plain Rust.
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use super::head;
+use super::parameters::{Parameter, Reader};
+use super::scale::Overall;
+use super::spec::{Spec, SpecError};
+
+/// A net with its weights: what a bundle stores. Its serde form is complete; reading one back checks it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "Record", into = "Record")]
+pub struct Net {
+    spec: Spec,
+    parameters: Vec<Parameter>,
+    overall: Overall,
+    weights: Vec<f32>,
+}
+
+/// A net as stored.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Record {
+    spec: Spec,
+    overall: Overall,
+    weights: Vec<f32>,
+}
+
+/// Parts that make no net.
+#[derive(Debug, Clone, PartialEq, Error)]
+#[non_exhaustive]
+pub enum NetError {
+    /// The spec cannot work.
+    #[error(transparent)]
+    Spec(#[from] SpecError),
+    /// Too few or too many weights.
+    #[error("{found} weights for a net that has {expected}")]
+    Length {
+        /// Weights of the net.
+        expected: usize,
+        /// Weights given.
+        found: usize,
+    },
+    /// A NaN or an infinity.
+    #[error("weight {index} of `{name}` is not finite")]
+    NotFinite {
+        /// The matrix.
+        name: String,
+        /// Position in it.
+        index: usize,
+    },
+    /// The spread of the series trained on is a positive number.
+    #[error("a series of mean {mean} and spread {spread}")]
+    Scale {
+        /// Mean given.
+        mean: f64,
+        /// Spread given.
+        spread: f64,
+    },
+}
+
+impl Net {
+    /// A net from its parts; `mean` and `spread` are those of the series trained on.
+    ///
+    /// # Errors
+    /// A spec that cannot work, weights of another number, or a number that is not finite.
+    pub fn from_parts(spec: Spec, mean: f64, spread: f64, weights: Vec<f32>) -> Result<Self, NetError> {
+        spec.check()?;
+        if !(mean.is_finite() && spread.is_finite() && spread > 0.0) {
+            return Err(NetError::Scale { mean, spread });
+        }
+        let parameters = spec.parameters();
+        let expected = parameters.iter().map(Parameter::len).sum();
+        if weights.len() != expected {
+            return Err(NetError::Length { expected, found: weights.len() });
+        }
+        let net = Self { spec, parameters, overall: Overall { mean, spread }, weights };
+        for (name, _, values) in net.tensors() {
+            if let Some(index) = values.iter().position(|value| !value.is_finite()) {
+                return Err(NetError::NotFinite { name: name.into(), index });
+            }
+        }
+        Ok(net)
+    }
+
+    /// Names and shapes `[rows, columns]` of all matrices, in the order of the flat vector.
+    ///
+    /// # Errors
+    /// A spec that cannot work.
+    pub fn shapes(spec: &Spec) -> Result<Vec<(String, [usize; 2])>, SpecError> {
+        spec.check()?;
+        Ok(spec
+            .parameters()
+            .into_iter()
+            .map(|parameter| (parameter.name, [parameter.rows, parameter.columns]))
+            .collect())
+    }
+
+    /// What the net is.
+    pub fn spec(&self) -> &Spec {
+        &self.spec
+    }
+
+    /// Mean and spread of the series trained on.
+    pub fn scale(&self) -> (f64, f64) {
+        (self.overall.mean, self.overall.spread)
+    }
+
+    /// All weights.
+    pub fn weights(&self) -> &[f32] {
+        &self.weights
+    }
+
+    /// The matrices: name, shape `[rows, columns]`, numbers row by row.
+    pub fn tensors(&self) -> impl Iterator<Item = (&str, [usize; 2], &[f32])> {
+        let mut rest = self.weights.as_slice();
+        self.parameters.iter().map(move |parameter| {
+            let (values, after) = rest.split_at(parameter.len());
+            rest = after;
+            (parameter.name.as_str(), [parameter.rows, parameter.columns], values)
+        })
+    }
+
+    /// Quantiles of the `horizon` values after a window of `lookback`: all steps of the first level, then of the next, in the units of the series.
+    ///
+    /// # Panics
+    /// When the window has another length.
+    pub fn quantiles(&self, window: &[f64]) -> Vec<f64> {
+        assert_eq!(window.len(), self.spec.lookback, "a net that looks back {} steps", self.spec.lookback);
+        let units = self.overall.units(self.spec.centre, window);
+        let inward: Vec<f32> = window.iter().map(|&value| units.inward(value)).collect();
+        let features = self.spec.architecture.layers().features(&self.spec.shape(), &inward);
+        self.of_features(&features).into_iter().map(|value| units.outward(value)).collect()
+    }
+
+    /// The median of the next `horizon` values.
+    ///
+    /// # Panics
+    /// When the window has another length than `lookback`.
+    pub fn median(&self, window: &[f64]) -> Vec<f64> {
+        let start = self.spec.median() * self.spec.horizon;
+        self.quantiles(window)[start..start + self.spec.horizon].to_vec()
+    }
+
+    /// The same from what the layers see of a window, in its units.
+    pub(super) fn of_features(&self, features: &[f32]) -> Vec<f32> {
+        let shape = self.spec.shape();
+        let mut weights = Reader::new(&self.parameters, &self.weights);
+        let mut raw = self.spec.architecture.layers().forward(&shape, &mut weights, features);
+        head::quantiles(&shape, &mut raw);
+        raw
+    }
+
+    #[cfg(feature = "train")]
+    pub(super) fn weights_mut(&mut self) -> &mut Vec<f32> {
+        &mut self.weights
+    }
+}
+
+impl From<Net> for Record {
+    fn from(net: Net) -> Self {
+        Self { spec: net.spec, overall: net.overall, weights: net.weights }
+    }
+}
+
+impl TryFrom<Record> for Net {
+    type Error = NetError;
+
+    fn try_from(record: Record) -> Result<Self, NetError> {
+        Self::from_parts(record.spec, record.overall.mean, record.overall.spread, record.weights)
+    }
+}

@@ -1,0 +1,68 @@
+//! A window in units of its own.
+
+use serde::{Deserialize, Serialize};
+
+/// What the values of a window are relative to.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Centre {
+    /// Its last value: the next ones begin there.
+    #[default]
+    Last,
+    /// Its mean.
+    Mean,
+    /// Nothing: values as they are, relative to the mean and spread of the series trained on.
+    Series,
+}
+
+/// Mean and spread of the series that a net was trained on.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Overall {
+    pub mean: f64,
+    pub spread: f64,
+}
+
+/// The units of one window.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Units {
+    pub centre: f64,
+    pub spread: f64,
+}
+
+/// Smallest spread of a window relative to the series': a constant window is not blown up.
+const LEAST: f64 = 1e-2;
+
+impl Overall {
+    /// Of the finite numbers among `values`.
+    pub fn of(values: impl Iterator<Item = f64> + Clone) -> Self {
+        let values = values.filter(|value| value.is_finite());
+        let count = values.clone().count().max(1) as f64;
+        let mean = values.clone().sum::<f64>() / count;
+        let spread = (values.map(|value| (value - mean).powi(2)).sum::<f64>() / count).sqrt();
+        Self { mean, spread: if spread.is_finite() && spread > 0.0 { spread } else { 1.0 } }
+    }
+
+    /// Units of a window.
+    pub fn units(&self, centre: Centre, window: &[f64]) -> Units {
+        if centre == Centre::Series {
+            return Units { centre: self.mean, spread: self.spread };
+        }
+        let own = Self::of(window.iter().copied());
+        let last = window.last().copied().unwrap_or(self.mean);
+        Units {
+            centre: if centre == Centre::Last { last } else { own.mean },
+            spread: own.spread.max(LEAST * self.spread),
+        }
+    }
+}
+
+impl Units {
+    pub fn inward(&self, value: f64) -> f32 {
+        ((value - self.centre) / self.spread) as f32
+    }
+
+    pub fn outward(&self, value: f32) -> f64 {
+        self.centre + f64::from(value) * self.spread
+    }
+}

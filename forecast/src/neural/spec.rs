@@ -1,0 +1,183 @@
+//! What a net is: its architecture, how far it looks back and ahead, and the levels it answers at.
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use super::head::Loss;
+use super::parameters::{Parameter, Reader};
+use super::scale::Centre;
+use super::{Dlinear, Lstm, Nhits, PatchTst};
+use crate::{ForecastError, check_levels};
+
+/// Everything that decides the shape of a net.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Spec {
+    /// The layers.
+    pub architecture: Architecture,
+    /// Steps in a day: a gap is filled from one day before.
+    pub day_steps: usize,
+    /// Steps seen.
+    pub lookback: usize,
+    /// Steps forecast at once; farther ones are forecast from forecasts.
+    pub horizon: usize,
+    /// Levels of the quantiles, 0.5 among them; others are interpolated.
+    pub levels: Vec<f64>,
+    /// What a window is relative to.
+    pub centre: Centre,
+    /// What is minimised.
+    pub loss: Loss,
+}
+
+/// The layers between a window and its forecast.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Architecture {
+    /// Linear maps of the trend and of the rest.
+    Dlinear(Dlinear),
+    /// A recurrent net.
+    Lstm(Lstm),
+    /// Perceptrons at several rates.
+    Nhits(Nhits),
+    /// A transformer over patches.
+    PatchTst(PatchTst),
+}
+
+/// Steps in, steps out, numbers a step.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Shape {
+    pub lookback: usize,
+    pub horizon: usize,
+    pub levels: usize,
+}
+
+impl Shape {
+    /// Numbers that the last layer answers with: all steps of the first level, then of the next.
+    pub fn outputs(&self) -> usize {
+        self.horizon * self.levels
+    }
+}
+
+/// What every architecture says of itself. Its three passes over the parameters go through them in the same order.
+pub(super) trait Layers {
+    /// Settings that cannot work with this shape: the key and what is expected.
+    fn check(&self, shape: &Shape) -> Result<(), (&'static str, String)>;
+    /// All parameters, in order.
+    fn parameters(&self, shape: &Shape) -> Vec<Parameter>;
+    /// What the layers see of a window: the window itself, its parts, its patches.
+    fn features(&self, _: &Shape, window: &[f32]) -> Vec<f32> {
+        window.to_vec()
+    }
+    /// From features to raw outputs.
+    fn forward(&self, shape: &Shape, weights: &mut Reader<'_>, features: &[f32]) -> Vec<f32>;
+    /// The same for a batch, in burn.
+    #[cfg(feature = "train")]
+    fn graph(&self, shape: &Shape, graph: &mut super::graph::Graph<'_>) -> burn::tensor::Tensor<2>;
+}
+
+/// Settings from which no net can be made.
+#[derive(Debug, Clone, PartialEq, Error)]
+#[non_exhaustive]
+pub enum SpecError {
+    /// A length that has to be at least 1, or a setting that does not fit the others.
+    #[error("`{key}`: expected {expected}")]
+    Setting {
+        /// The key.
+        key: &'static str,
+        /// What would do.
+        expected: String,
+    },
+    /// Bad levels.
+    #[error("`levels`: {0}")]
+    Levels(#[from] ForecastError),
+}
+
+/// Most numbers a net may have: 256 MiB of weights, far beyond what a load series can teach.
+const LARGEST: usize = 1 << 26;
+
+impl Architecture {
+    pub(super) fn layers(&self) -> &dyn Layers {
+        match self {
+            Architecture::Dlinear(layers) => layers,
+            Architecture::Lstm(layers) => layers,
+            Architecture::Nhits(layers) => layers,
+            Architecture::PatchTst(layers) => layers,
+        }
+    }
+
+    /// Its name in files and tables.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Architecture::Dlinear(_) => "dlinear",
+            Architecture::Lstm(_) => "lstm",
+            Architecture::Nhits(_) => "nhits",
+            Architecture::PatchTst(_) => "patchtst",
+        }
+    }
+}
+
+impl Spec {
+    /// Levels of the quantile heads unless others are asked for.
+    pub const LEVELS: [f64; 7] = [0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99];
+
+    /// A net that sees two days of `day_steps` and forecasts one, with the usual levels and the pinball loss.
+    pub fn daily(architecture: Architecture, day_steps: usize) -> Self {
+        Self {
+            architecture,
+            day_steps,
+            lookback: 2 * day_steps,
+            horizon: day_steps,
+            levels: Self::LEVELS.to_vec(),
+            centre: Centre::Last,
+            loss: Loss::Pinball,
+        }
+    }
+
+    /// Checks that a net can be made.
+    ///
+    /// # Errors
+    /// The first setting that does not work, by its key.
+    pub fn check(&self) -> Result<(), SpecError> {
+        let setting = |key, expected: &str| SpecError::Setting { key, expected: expected.into() };
+        if self.lookback < 2 {
+            return Err(setting("lookback", "at least 2 steps"));
+        }
+        if self.horizon == 0 {
+            return Err(setting("horizon", "at least 1 step"));
+        }
+        check_levels(&self.levels)?;
+        if !self.levels.contains(&0.5) {
+            return Err(ForecastError::NoMedian.into());
+        }
+        if self.loss == Loss::Squared && self.levels.len() > 1 {
+            return Err(setting("levels", "only 0.5 with the squared loss, which knows no quantiles"));
+        }
+        if self.lookback.saturating_mul(self.horizon).saturating_mul(self.levels.len()) > LARGEST {
+            return Err(setting("lookback", "fewer steps, or a shorter horizon"));
+        }
+        let shape = self.shape();
+        self.architecture.layers().check(&shape).map_err(|(key, expected)| SpecError::Setting { key, expected })?;
+        if self.parameters().iter().map(Parameter::len).sum::<usize>() > LARGEST {
+            return Err(setting("architecture", "fewer than 67 million parameters"));
+        }
+        Ok(())
+    }
+
+    pub(super) fn shape(&self) -> Shape {
+        Shape { lookback: self.lookback, horizon: self.horizon, levels: self.levels.len() }
+    }
+
+    pub(super) fn parameters(&self) -> Vec<Parameter> {
+        self.architecture.layers().parameters(&self.shape())
+    }
+
+    /// The level that is the point forecast.
+    pub(super) fn median(&self) -> usize {
+        self.levels.iter().position(|&level| level == 0.5).unwrap_or(0)
+    }
+}
+
+/// An error unless `value` is within `least..=most`.
+pub(super) fn within(key: &'static str, value: usize, least: usize, most: usize) -> Result<(), (&'static str, String)> {
+    if (least..=most).contains(&value) { Ok(()) } else { Err((key, format!("{least} to {most}, not {value}"))) }
+}

@@ -1,0 +1,141 @@
+"""The four nets written down a second time, plainly and from their papers, in double precision: `python3 neural_reference.py > neural_reference.json`.
+
+Weights are 0.3 sin(1.7 i + 0.3), i their position in the flat vector; a test feeds the same window to the Rust nets.
+"""
+
+import json
+from math import exp, log1p, sin, sqrt, floor
+
+LOOKBACK, HORIZON, LEVELS = 12, 6, 3
+WINDOW = [100 + 20 * sin(0.9 * t) + 3 * ((7 * t) % 5) for t in range(LOOKBACK)]
+
+
+class Weights:
+    def __init__(self):
+        self.at = 0
+
+    def matrix(self, rows, columns):
+        start, self.at = self.at, self.at + rows * columns
+        value = lambda i: 0.3 * sin(1.7 * i + 0.3)
+        return [[value(start + r * columns + c) for c in range(columns)] for r in range(rows)]
+
+
+def times(x, w):
+    return [sum(x[i] * w[i][j] for i in range(len(x))) for j in range(len(w[0]))]
+
+
+def plus(a, b):
+    return [x + y for x, y in zip(a, b)]
+
+
+def affine(weights, x, outputs):
+    w = weights.matrix(len(x), outputs)
+    return plus(times(x, w), weights.matrix(1, outputs)[0])
+
+
+def relu(x):
+    return [max(v, 0.0) for v in x]
+
+
+def sigmoid(x):
+    return 1 / (1 + exp(-x))
+
+
+def tanh(x):
+    return (exp(x) - exp(-x)) / (exp(x) + exp(-x))
+
+
+def dlinear(x, kernel=5):
+    w, half = Weights(), kernel // 2
+    padded = [x[0]] * half + x + [x[-1]] * half
+    trend = [sum(padded[t:t + kernel]) / kernel for t in range(len(x))]
+    rest = [a - b for a, b in zip(x, trend)]
+    return plus(affine(w, trend, HORIZON * LEVELS), affine(w, rest, HORIZON * LEVELS))
+
+
+def lstm(x, hidden=4, chunk=3):
+    w = Weights()
+    gates = [(w.matrix(chunk, hidden), w.matrix(hidden, hidden), w.matrix(1, hidden)[0]) for _ in range(4)]
+    h, c = [0.0] * hidden, [0.0] * hidden
+    for start in range(0, len(x), chunk):
+        i, f, o, g = [plus(plus(times(x[start:start + chunk], wx), times(h, wh)), b) for wx, wh, b in gates]
+        c = [sigmoid(f[k]) * c[k] + sigmoid(i[k]) * tanh(g[k]) for k in range(hidden)]
+        h = [sigmoid(o[k]) * tanh(c[k]) for k in range(hidden)]
+    return affine(w, h, HORIZON * LEVELS)
+
+
+def interpolate(knots, steps):
+    """Linear, as torch.nn.functional.interpolate(mode="linear", align_corners=False)."""
+    out = []
+    for step in range(steps):
+        at = min(max((step + 0.5) * len(knots) / steps - 0.5, 0.0), len(knots) - 1.0)
+        low = floor(at)
+        high = min(low + 1, len(knots) - 1)
+        out.append(knots[low] + (at - low) * (knots[high] - knots[low]))
+    return out
+
+
+def nhits(x, pools=(4, 2, 1), rates=(6, 3, 1), width=5, layers=2):
+    w, rest, out = Weights(), list(x), [0.0] * (HORIZON * LEVELS)
+    for pool, rate in zip(pools, rates):
+        z = [max(rest[t:t + pool]) for t in range(0, len(rest), pool)]
+        for _ in range(layers):
+            z = relu(affine(w, z, width))
+        backcast = affine(w, z, max(LOOKBACK // rate, 1))
+        knots = max(HORIZON // rate, 1)
+        forecast = affine(w, z, knots * LEVELS)
+        rest = [a - b for a, b in zip(rest, interpolate(backcast, LOOKBACK))]
+        levels = [interpolate(forecast[k * knots:(k + 1) * knots], HORIZON) for k in range(LEVELS)]
+        out = plus(out, sum(levels, []))
+    return out
+
+
+def patchtst(x, patch=4, stride=2, width=4, heads=2, hidden=6, layers=2):
+    w = Weights()
+    padded = x + [x[-1]] * stride
+    patches = [padded[t:t + patch] for t in range(0, len(padded) - patch + 1, stride)]
+    we, be = w.matrix(patch, width), w.matrix(1, width)[0]
+    positions = w.matrix(len(patches), width)
+    words = [plus(plus(times(p, we), be), position) for p, position in zip(patches, positions)]
+
+    def norm(rows):
+        gain, bias = w.matrix(1, width)[0], w.matrix(1, width)[0]
+        out = []
+        for row in rows:
+            mean = sum(row) / width
+            variance = sum((v - mean) ** 2 for v in row) / width
+            out.append([(v - mean) / sqrt(variance + 1e-5) * g + b for v, g, b in zip(row, gain, bias)])
+        return out
+
+    def each(rows, outputs):
+        matrix, bias = w.matrix(len(rows[0]), outputs), w.matrix(1, outputs)[0]
+        return [plus(times(row, matrix), bias) for row in rows]
+
+    for _ in range(layers):
+        normed = norm(words)
+        q, k, v = each(normed, width), each(normed, width), each(normed, width)
+        size, mixed = width // heads, [[] for _ in words]
+        for head in range(heads):
+            part = slice(head * size, (head + 1) * size)
+            for n, query in enumerate(q):
+                scores = [exp(sum(a * b for a, b in zip(query[part], key[part])) / sqrt(size)) for key in k]
+                shares = [s / sum(scores) for s in scores]
+                mixed[n] += [sum(s * value[part][j] for s, value in zip(shares, v)) for j in range(size)]
+        words = [plus(a, b) for a, b in zip(words, each(mixed, width))]
+        z = [relu(row) for row in each(norm(words), hidden)]
+        words = [plus(a, b) for a, b in zip(words, each(z, width))]
+    return affine(w, sum(norm(words), []), HORIZON * LEVELS)
+
+
+def head(raw):
+    for at in range(HORIZON, len(raw)):
+        raw[at] = raw[at - HORIZON] + log1p(exp(raw[at]))
+    return raw
+
+
+mean = sum(WINDOW) / LOOKBACK
+spread = sqrt(sum((v - mean) ** 2 for v in WINDOW) / LOOKBACK)
+inward = [(v - WINDOW[-1]) / spread for v in WINDOW]
+nets = {"dlinear": dlinear, "lstm": lstm, "nhits": nhits, "patchtst": patchtst}
+outward = lambda raw: [WINDOW[-1] + v * spread for v in head(raw)]
+print(json.dumps({"window": WINDOW, "quantiles": {name: outward(net(inward)) for name, net in nets.items()}}))
