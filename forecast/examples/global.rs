@@ -1,4 +1,5 @@
-//! New tenants by one model of many: `cargo run --release -p goodput-forecast --example global -- RATES.csv`, a rate table with a column a client (`servegen_top_clients_rate_10min.csv`).
+//! New tenants by one model of many: `cargo run --release -p goodput-forecast --example global -- RATES.csv`, a rate table with a column a client
+//! (`servegen_top_clients_rate_10min.csv`, or `servegen_language_clients_rate_10min.parquet` as CSV by `pandas.read_parquet(P).to_csv(C, index=False)`).
 //!
 //! Every third client is new: of it two days are known at each origin. The others' first nine days make the global model, so nothing of the scored days is in it.
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a program that prints a table of reference data")]

@@ -1,7 +1,7 @@
 //! One model of many tenants' series, for the tenant that is too new to have one of its own.
 //!
 //! Global models: Montero-Manso and Hyndman, "Principles and algorithms for forecasting groups of time series: locality and globality", International Journal of Forecasting
-//! 37, 2021. Here the direct ridge regressions, whose features are differences from the last value, on all series divided by their levels: rows of every tenant go
+//! 37, 2021. Here the direct ridge regressions, whose features are differences from the last value (so that the level goes), on all series divided by their spread: rows of every tenant go
 //! into the same sums, so a fit costs what its rows do and another tenant is a few more rows.
 
 use serde::{Deserialize, Serialize};
@@ -59,29 +59,35 @@ impl FittedGlobalRidge {
     /// The next `steps` values of a tenant, not below zero; of less than two days its last value, of no load zeros.
     pub fn predict(&self, tenant: &Series, steps: usize) -> Vec<f64> {
         let mut out = vec![0.0; steps];
-        if let Some((past, level)) = scaled(tenant, self.day_steps) {
+        if let Some((past, unit)) = scaled(tenant, self.day_steps) {
             self.model.path(&past, &mut out);
             for out in &mut out {
-                *out = (*out * level).max(0.0);
+                *out = (*out * unit).max(0.0);
             }
         }
         out
     }
 }
 
-/// A series in units of its mean size, and that; `None` without any load.
+/// A series in units of its standard deviation, of its mean size where it is constant, and that unit; `None` without any load.
+///
+/// Not of its mean: squares of a tenant that comes in bursts would drown all others.
 fn scaled(series: &Series, day: usize) -> Option<(History, f64)> {
-    let (sum, count) = series.observed().fold((0.0, 0), |(sum, count), (_, value)| (sum + value.abs(), count + 1));
-    let level = sum / f64::from(count.max(1));
-    if !(level > 0.0 && level.is_finite()) {
+    let mean = |of: &dyn Fn(f64) -> f64| {
+        series.observed().map(|(_, value)| of(value)).sum::<f64>() / series.observed_len().max(1) as f64
+    };
+    let level = mean(&|value| value);
+    let spread = mean(&|value| (value - level) * (value - level)).sqrt();
+    let unit = if spread > 1e-9 * level.abs() { spread } else { mean(&f64::abs) };
+    if !(unit > 0.0 && unit.is_finite()) {
         return None;
     }
     // One season only: a tenant that is new has no week.
     let mut past = History::new(day, day, series.len());
     for &value in series.values() {
-        past.push(value / level);
+        past.push(value / unit);
     }
-    Some((past, level))
+    Some((past, unit))
 }
 
 #[cfg(test)]
