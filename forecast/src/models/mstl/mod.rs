@@ -19,6 +19,8 @@ use crate::history::History;
 const WINDOW_WEEKS: usize = 4;
 /// Times that each season is found in what the others leave.
 const ROUNDS: usize = 2;
+/// Cycles without which there is no season: a line through two is those two, noise included.
+const MIN_CYCLES: usize = 3;
 /// Cycles that the first season is smoothed over, and how many more each further one.
 const CYCLES: (usize, usize) = (11, 4);
 
@@ -46,7 +48,7 @@ impl Path for Mstl {
         let y = &y[y.len().saturating_sub(WINDOW_WEEKS * past.week())..];
         let mut periods = vec![past.season(), past.week()];
         periods.dedup();
-        periods.retain(|&period| period > 1 && y.len() >= 2 * period);
+        periods.retain(|&period| period > 1 && y.len() >= MIN_CYCLES * period);
         if y.is_empty() {
             return;
         }
