@@ -342,18 +342,32 @@ enum Decider {
 impl Deployed {
     /// The allowed action of the greatest score for one flat observation `[obs_dim]` and its mask `[actions]`.
     pub fn decide(&mut self, observation: &[f32], mask: &[u8]) -> usize {
-        let observation = match &self.normaliser {
-            None => observation,
-            Some(normaliser) => {
-                self.observation.clear();
-                self.observation.extend_from_slice(observation);
-                normaliser.apply(&mut self.observation);
-                &self.observation
-            }
-        };
-        match &mut self.decider {
+        let Self { decider, normaliser, observation: buffer } = self;
+        let observation = normalised(normaliser.as_ref(), observation, buffer);
+        match decider {
             Decider::Net(net) => net.0.greedy(observation, mask, &mut net.1),
             Decider::Linear(linear, logits) => linear.greedy(observation, mask, logits),
         }
     }
+
+    /// The scores of all actions for one flat observation `[obs_dim]`, allowed or not.
+    pub fn scores(&mut self, observation: &[f32]) -> &[f32] {
+        let Self { decider, normaliser, observation: buffer } = self;
+        let observation = normalised(normaliser.as_ref(), observation, buffer);
+        match decider {
+            Decider::Net(net) => net.0.logits(observation, &mut net.1),
+            Decider::Linear(linear, logits) => {
+                linear.logits(observation, logits);
+                logits
+            }
+        }
+    }
+}
+
+fn normalised<'a>(normaliser: Option<&Normaliser>, observation: &'a [f32], buffer: &'a mut Vec<f32>) -> &'a [f32] {
+    let Some(normaliser) = normaliser else { return observation };
+    buffer.clear();
+    buffer.extend_from_slice(observation);
+    normaliser.apply(buffer);
+    buffer
 }

@@ -1,8 +1,12 @@
 //! What can be typed.
 
+mod live;
+
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
+
+pub use live::{DaemonAddress, Live, Top};
 
 /// Train, compare and deploy schedulers for deep-learning clusters.
 #[derive(Debug, Parser)]
@@ -58,6 +62,8 @@ pub enum Command {
     /// Real machines.
     #[command(subcommand)]
     Live(Live),
+    /// Cluster and queue of a running daemon at a glance.
+    Top(Top),
     /// Configuration files.
     #[command(subcommand)]
     Config(Config),
@@ -380,22 +386,6 @@ pub enum Env {
         /// First seed.
         #[arg(long, default_value_t = 0)]
         seed: u64,
-    },
-}
-
-#[derive(Debug, Subcommand)]
-pub enum Live {
-    /// Accelerators of this machine.
-    Devices {
-        /// Again every so many seconds.
-        #[arg(long, value_name = "SECS")]
-        watch: Option<f64>,
-        /// Another NVML library.
-        #[arg(long, value_name = "FILE")]
-        nvml: Option<PathBuf>,
-        /// Form of the listing.
-        #[arg(short, long, value_enum, default_value_t)]
-        output: Format,
     },
 }
 

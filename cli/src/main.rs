@@ -38,6 +38,7 @@ fn run(args: Args) -> Result<ExitCode, Fault> {
         Command::Env(verb) => command::env::run(&verb),
         Command::Forecast(verb) => command::forecast::run(&verb),
         Command::Live(verb) => command::live::run(&verb),
+        Command::Top(options) => command::top::run(&options),
         Command::Config(verb) => command::config::run(&verb),
         Command::List(options) => command::list::run(&options),
         Command::Completions { shell } => {

@@ -1,8 +1,18 @@
 //! A policy driving real machines.
 //!
-//! What `env` may not do happens here: threads, clocks and drivers. The first of it is to see what a machine has.
+//! What `env` may not do happens here: threads, clocks, processes and drivers.
 //!
 //! # Layout
+//! - [`daemon`]: looks at a cluster, asks a policy, carries out what the guard lets pass.
+//! - [`engine`]: the seam to whatever runs jobs on machines: Slurm, our own agents, the simulator.
+//! - [`agent`]: the agent of a node.
+//! - [`bench_job`]: a job of known speed, to test and measure with.
 //! - [`devices`]: the accelerators of this machine, through NVML or whatever else implements [`devices::DeviceSource`].
+//! - [`job`]: job protocol v1: what a job is told, what it says, and what its end means.
 
+pub mod agent;
+pub mod bench_job;
+pub mod daemon;
 pub mod devices;
+pub mod engine;
+pub mod job;

@@ -1,4 +1,4 @@
-//! Development tasks: `cargo xtask {test, bench, schema}`.
+//! Development tasks: `cargo xtask {test, bench, drill, schema}`.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a task runner talks on the terminal")]
 
 use std::env;
@@ -7,11 +7,12 @@ use std::process::{Command, ExitCode};
 const HELP: &str = "\
 cargo xtask test           everything: format, lints, unit, property, golden, parity and command-line tests
 cargo xtask bench [NAME]   benchmarks: all of them, or those whose name contains NAME
+cargo xtask drill [KILLS]  the long drills: the daemon killed so often (200) while it drives real Slurm
 cargo xtask schema         writes the JSON schemas of the configuration files to configs/schema
 ";
 
 /// Benchmarks: package and target.
-const BENCHES: [(&str, &str); 17] = [
+const BENCHES: [(&str, &str); 19] = [
     ("goodput-env", "gym"),
     ("goodput-env", "fit"),
     ("goodput-env", "soak"),
@@ -29,6 +30,8 @@ const BENCHES: [(&str, &str); 17] = [
     ("goodput-eval", "sia"),
     ("goodput-eval", "loaning"),
     ("goodput-train", "training_loop"),
+    ("goodput-executor", "latency"),
+    ("goodput-executor", "sim_to_real"),
 ];
 
 fn main() -> ExitCode {
@@ -37,6 +40,8 @@ fn main() -> ExitCode {
         ["test"] => test(),
         ["bench"] => bench(""),
         ["bench", name] => bench(name),
+        ["drill"] => drill("200"),
+        ["drill", kills] => drill(kills),
         ["schema"] => run(
             "cargo",
             &["run", "--release", "--quiet", "--bin", "goodput", "--", "config", "schema", "--write", "configs/schema"],
@@ -53,9 +58,59 @@ fn main() -> ExitCode {
 fn test() -> bool {
     run("cargo", &["fmt", "--all", "--check"])
         && run("cargo", &["clippy", "--release", "--workspace", "--all-targets", "--", "-D", "warnings"])
+        && slurm()
         && suite()
         && run("cargo", &["test", "--release", "--workspace", "--doc", "--quiet"])
         && deny()
+}
+
+/// Programs and Debian packages of Slurm that the executor's tests start a cluster of their own with.
+const SLURM: ([&str; 3], [&str; 5]) =
+    (["slurmctld", "slurmd", "munged"], ["slurmctld", "slurmd", "slurm-client", "slurm-wlm-basic-plugins", "munge"]);
+
+/// Finds Slurm, or installs it where that is allowed. Without it the suite says loudly what it does not test, and fails where `CI` is set.
+fn slurm() -> bool {
+    let (programs, packages) = SLURM;
+    let found = || {
+        let place = |program: &str| {
+            ["/usr/sbin", "/usr/bin", "/usr/local/sbin", "/usr/local/bin"].map(|at| format!("{at}/{program}"))
+        };
+        programs.iter().all(|program| place(program).iter().any(|path| std::path::Path::new(path).exists()))
+    };
+    if found() {
+        return true;
+    }
+    let root = Command::new("id").arg("-u").output().is_ok_and(|output| output.stdout.trim_ascii() == b"0");
+    if root && has_apt() {
+        let install = [&["install", "-y", "--no-install-recommends"][..], &packages].concat();
+        if run("apt-get", &["update"]) && run("apt-get", &install) && found() {
+            return true;
+        }
+    }
+    let ci = env::var_os("CI").is_some();
+    eprintln!(
+        "Slurm is not installed: {}. apt-get install {}",
+        if ci { "failing" } else { "ITS TESTS DO NOTHING" },
+        packages.join(" ")
+    );
+    !ci
+}
+
+fn has_apt() -> bool {
+    Command::new("apt-get").arg("--version").output().is_ok_and(|output| output.status.success())
+}
+
+/// The daemon is killed `kills` times while it drives real Slurm; then Slurm's controller is killed after it has acknowledged.
+fn drill(kills: &str) -> bool {
+    let drills = ["killed_for_real_it_goes_on", "the_controller_may_forget_what_it_acknowledged"];
+    slurm()
+        && drills.into_iter().all(|name| {
+            let test = ["test", "--release", "--workspace", "--test", "slurm", "--"];
+            let arguments = [&test[..], &[name, "--exact", "--include-ignored", "--nocapture"]].concat();
+            println!("$ GOODPUT_KILLS={kills} cargo {}", arguments.join(" "));
+            let status = Command::new("cargo").args(arguments).env("GOODPUT_KILLS", kills).status();
+            status.is_ok_and(|status| status.success())
+        })
 }
 
 /// The test suite, by nextest where it is installed.

@@ -6,14 +6,15 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// What each room may use of ours.
-const MAY_USE: [(&str, &[&str]); 9] = [
+const MAY_USE: [(&str, &[&str]); 10] = [
     ("goodput-env", &[]),
     ("goodput-forecast", &[]),
     ("goodput-datasets", &["goodput-env", "goodput-forecast"]),
     ("goodput-agents", &["goodput-env", "goodput-forecast"]),
     ("goodput-eval", &["goodput-env", "goodput-forecast", "goodput-datasets", "goodput-agents"]),
     ("goodput-train", &["goodput-env", "goodput-forecast", "goodput-datasets", "goodput-agents", "goodput-eval"]),
-    ("goodput-executor", &["goodput-env", "goodput-forecast", "goodput-agents"]),
+    ("goodput-executor", &["goodput-env", "goodput-forecast", "goodput-agents", "goodput-nvml-double"]),
+    ("goodput-nvml-double", &[]),
     (
         "goodput-cli",
         &[

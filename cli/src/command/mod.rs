@@ -11,5 +11,6 @@ pub mod live;
 pub mod reproduce;
 mod results;
 pub mod sim;
+pub mod top;
 pub mod train;
 mod train_forecaster;

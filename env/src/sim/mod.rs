@@ -14,6 +14,7 @@ mod holding;
 mod instances;
 mod ledger;
 mod loans;
+mod observed;
 mod options;
 mod outages;
 mod profile;
@@ -53,6 +54,7 @@ use ledger::Ledger;
 pub use ledger::TrainingOnNode;
 pub(crate) use loans::Loans;
 pub use loans::{Loan, LoanRecord};
+pub use observed::{Observed, ObservedCluster, ObservedError, ObservedJob};
 pub use options::{EpochEnd, Release, Rounds, SimOptions};
 pub use profile::{Profile, TypeProfile};
 pub use record::{

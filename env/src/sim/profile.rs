@@ -2,12 +2,13 @@
 
 use std::sync::OnceLock;
 
+use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
 use crate::model::{self, BatchLimits, GoodputModel, GradientStats, Sample, StepTime, ThroughputParams};
 
 /// Measurements of one job.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Profile {
     stats: Option<GradientStats>,
     /// Accelerator types in the order they were first used.
@@ -15,13 +16,21 @@ pub struct Profile {
 }
 
 /// Measurements on one type of accelerator, at most one per (nodes, replicas, atomic batch size).
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct TypeProfile {
     kind: u16,
     samples: Vec<Sample>,
     max_replicas: u32,
     /// Fitted on first use after a new sample: policies that never look at the model do not pay for it.
+    #[serde(skip)]
     fitted: OnceLock<ThroughputParams>,
+}
+
+/// What was measured is compared; whether somebody has looked at the fit is not.
+impl PartialEq for TypeProfile {
+    fn eq(&self, other: &Self) -> bool {
+        (self.kind, &self.samples, self.max_replicas) == (other.kind, &other.samples, other.max_replicas)
+    }
 }
 
 impl TypeProfile {

@@ -1,6 +1,8 @@
 //! Active jobs. Between events a job advances at a constant rate, so its state is only touched when the rate changes and
 //! everything that grows with time is derived from `(value at since, rate)`.
 
+use serde::{Deserialize, Serialize};
+
 use crate::job::JobId;
 use crate::model::BatchConfig;
 use crate::placement::Placement;
@@ -10,7 +12,7 @@ use crate::sim::saving::Saving;
 use crate::time::SimTime;
 
 /// What an active job is doing.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Phase {
     /// Waits for accelerators.
     #[default]

@@ -1,5 +1,6 @@
 //! Why the devices of a machine could not be listed, and what its owner can do about it.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use nvml_wrapper::error::NvmlError;
@@ -35,6 +36,14 @@ pub enum DeviceError {
     /// The source of devices panicked, and no more will come from it.
     #[error("device source panicked")]
     SourcePanicked,
+    /// Accelerators that do not exist could not be set up.
+    #[error("fake accelerators in {}: {problem}", folder.display())]
+    Fake {
+        /// Where their script and library are kept.
+        folder: PathBuf,
+        /// What is wrong.
+        problem: String,
+    },
     /// Anything else that NVML reports.
     #[error("failed to {action}")]
     Nvml {
@@ -65,7 +74,7 @@ impl DeviceError {
             DeviceError::Nvml { source: NvmlError::LibRmVersionMismatch, .. } => {
                 Some("restart the machine: the driver was updated while the old one was loaded")
             }
-            DeviceError::Nvml { .. } | DeviceError::SourcePanicked => None,
+            DeviceError::Nvml { .. } | DeviceError::SourcePanicked | DeviceError::Fake { .. } => None,
         }
     }
 

@@ -36,8 +36,20 @@ pub struct DeviceInfo {
     pub temperature_celsius: Option<u32>,
     /// Power drawn by the board, watts.
     pub power_watts: Option<f64>,
+    /// Energy drawn since the driver was loaded, joules.
+    #[serde(default)]
+    pub energy_joules: Option<f64>,
+    /// Why clocks are held down, as bits of NVML's clocks throttle reasons.
+    #[serde(default)]
+    pub throttle_bits: Option<u64>,
+    /// Memory errors since the driver was loaded that could not be corrected.
+    #[serde(default)]
+    pub ecc_uncorrected: Option<u64>,
     /// Number of processes with a compute context.
     pub processes: Option<u32>,
+    /// Their ids.
+    #[serde(default)]
+    pub process_ids: Vec<u32>,
     /// Whether the device is split into instances; `None` where it cannot be.
     pub mig_mode: Option<MigMode>,
 }
@@ -95,7 +107,11 @@ mod tests {
             memory_percent: None,
             temperature_celsius: Some(31),
             power_watts: Some(76.5),
+            energy_joules: None,
+            throttle_bits: Some(0),
+            ecc_uncorrected: Some(0),
             processes: Some(0),
+            process_ids: Vec::new(),
             mig_mode: Some(MigMode::Enabled),
         };
         let inventory = Inventory { devices: vec![device], ..Inventory::default() };

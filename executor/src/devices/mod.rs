@@ -5,15 +5,25 @@
 //!
 //! Cards differ in what they report: a reading that a card does not support is `None`, never 0, which would look like an idle card. A card that fails
 //! altogether is listed among the faults of the [`Inventory`], and the others are listed as ever.
+//!
+//! An agent keeps a [`Telemetry`]: the newest readings, whether the driver answers, and which devices are fit for work ([`HealthBook`]).
 
+mod choice;
 mod error;
+mod events;
+mod fake;
+mod health;
 mod inventory;
 mod nvml;
+mod telemetry;
 mod watch;
 
+pub use choice::{DeviceChoice, accelerator_type};
 pub use error::DeviceError;
+pub use health::{Health, HealthBook, Tracked};
 pub use inventory::{DeviceFault, DeviceInfo, FaultKind, Inventory, MigMode};
 pub use nvml::NvmlSource;
+pub use telemetry::{Pace, Readings, Telemetry};
 pub use watch::watch;
 
 /// Something that knows the devices of a machine.

@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
-use nvml_wrapper::enum_wrappers::device::TemperatureSensor;
+use nvml_wrapper::enum_wrappers::device::{EccCounter, MemoryError, TemperatureSensor};
 use nvml_wrapper::error::NvmlError;
 use nvml_wrapper::{Device, Nvml, cuda_driver_version_major, cuda_driver_version_minor};
 
@@ -43,6 +43,11 @@ impl NvmlSource {
         Ok(Self { nvml, library: library.to_owned() })
     }
 
+    /// Where it was loaded from.
+    pub(super) fn library(&self) -> &Path {
+        &self.library
+    }
+
     fn error(&self, error: NvmlError, action: &'static str) -> DeviceError {
         DeviceError::from_nvml(error, action, &self.library.to_string_lossy())
     }
@@ -72,6 +77,8 @@ fn read(nvml: &Nvml, index: u32) -> Result<DeviceInfo, NvmlError> {
     let device = nvml.device_by_index(index)?;
     let memory = supported(device.memory_info())?;
     let utilization = supported(device.utilization_rates())?;
+    let processes = supported(device.running_compute_processes())?;
+    let ecc = device.total_ecc_errors(MemoryError::Uncorrected, EccCounter::Volatile);
     Ok(DeviceInfo {
         index,
         uuid: device.uuid()?,
@@ -82,7 +89,11 @@ fn read(nvml: &Nvml, index: u32) -> Result<DeviceInfo, NvmlError> {
         memory_percent: utilization.as_ref().map(|utilization| utilization.memory),
         temperature_celsius: supported(device.temperature(TemperatureSensor::Gpu))?,
         power_watts: supported(device.power_usage())?.map(|milliwatts| f64::from(milliwatts) / 1000.0),
-        processes: supported(device.running_compute_processes_count())?,
+        energy_joules: supported(device.total_energy_consumption())?.map(|millijoules| millijoules as f64 / 1000.0),
+        throttle_bits: supported(device.current_throttle_reasons())?.map(|reasons| reasons.bits()),
+        ecc_uncorrected: supported(ecc)?,
+        processes: processes.as_ref().map(|processes| processes.len() as u32),
+        process_ids: processes.into_iter().flatten().map(|process| process.pid).collect(),
         mig_mode: supported(device.mig_mode())?.map(|mode| match mode.current {
             0 => MigMode::Disabled,
             _ => MigMode::Enabled,

@@ -5,7 +5,8 @@
 
 use std::time::Duration;
 
-use tokio::sync::mpsc;
+use std::sync::Arc;
+use tokio::sync::{Notify, mpsc};
 use tokio::task::{JoinError, JoinHandle, spawn_blocking};
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 
@@ -28,20 +29,22 @@ type Answer = Result<Inventory, DeviceError>;
 /// # Panics
 /// Outside a tokio runtime with time enabled.
 pub fn watch(source: impl DeviceSource + 'static, period: Duration) -> mpsc::Receiver<Answer> {
-    watch_with_deadline(source, period, DEADLINE)
+    watch_with_deadline(source, period, DEADLINE, Arc::default())
 }
 
-fn watch_with_deadline(
+/// As [`watch()`], with a deadline other than 5 s, and asking also when `now` is notified.
+pub(super) fn watch_with_deadline(
     source: impl DeviceSource + 'static,
     period: Duration,
     deadline: Duration,
+    now: Arc<Notify>,
 ) -> mpsc::Receiver<Answer> {
     let (answers, receiver) = mpsc::channel(1);
     tokio::spawn(async move {
         let ended = answers.clone();
         tokio::select! {
             () = ended.closed() => {}
-            () = ask_forever(source, period, deadline, answers) => {}
+            () = ask_forever(source, period, deadline, &now, answers) => {}
         }
     });
     receiver
@@ -51,12 +54,16 @@ async fn ask_forever<S: DeviceSource + 'static>(
     mut source: S,
     period: Duration,
     deadline: Duration,
+    now: &Notify,
     answers: mpsc::Sender<Answer>,
 ) {
     let mut ticks = interval(period.max(SHORTEST_PERIOD));
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
-        ticks.tick().await;
+        tokio::select! {
+            _ = ticks.tick() => {}
+            () = now.notified() => {}
+        }
         let question = spawn_blocking(move || {
             let answer = source.list();
             (source, answer)
@@ -150,7 +157,7 @@ mod tests {
             let _ = released.recv();
             Ok(numbered(asked))
         });
-        let mut answers = watch_with_deadline(source, SOON, SOON);
+        let mut answers = watch_with_deadline(source, SOON, SOON, Arc::default());
         for _ in 0..2 {
             let answer = answers.recv().await.unwrap();
             assert!(matches!(answer, Err(DeviceError::Stuck { waited }) if waited >= SOON));
@@ -163,6 +170,15 @@ mod tests {
             }
         };
         assert_eq!(answered, numbered(0), "the question that hung was asked once");
+    }
+
+    #[tokio::test]
+    async fn who_is_in_a_hurry_need_not_wait_for_the_next_turn() {
+        let now = Arc::new(Notify::new());
+        let mut answers = watch_with_deadline(fake(|asked| Ok(numbered(asked))), NEVER, NEVER, Arc::clone(&now));
+        assert_eq!(answers.recv().await.unwrap().unwrap(), numbered(0));
+        now.notify_one();
+        assert_eq!(answers.recv().await.unwrap().unwrap(), numbered(1));
     }
 
     #[tokio::test]

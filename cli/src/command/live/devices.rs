@@ -1,25 +1,25 @@
-//! `goodput live`: real machines.
+//! `goodput live devices`: accelerators of this machine.
 
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use goodput_executor::devices::{DeviceError, DeviceSource, Inventory, NvmlSource, watch};
 
-use crate::args::{Format, Live};
+use crate::args::Format;
 use crate::fault::Fault;
 use crate::output::{Cell, Rows, say};
 
 /// Runs it.
-pub fn run(verb: &Live) -> Result<ExitCode, Fault> {
-    let Live::Devices { watch: period, nvml, output } = verb;
+pub fn run(period: Option<f64>, nvml: Option<&Path>, output: Format) -> Result<ExitCode, Fault> {
     let mut source = match nvml {
         Some(path) => NvmlSource::open_library(path),
         None => NvmlSource::open(),
     }
     .map_err(device_fault)?;
     match period {
-        None => print(&source.list().map_err(device_fault)?, *output)?,
-        Some(secs) if *secs > 0.0 && *secs < 1e6 => follow(source, Duration::from_secs_f64(*secs), *output)?,
+        None => print(&source.list().map_err(device_fault)?, output)?,
+        Some(secs) if secs > 0.0 && secs < 1e6 => follow(source, Duration::from_secs_f64(secs), output)?,
         Some(secs) => return Err(Fault::input(format!("--watch {secs}: expected a positive number of seconds"))),
     }
     Ok(ExitCode::SUCCESS)

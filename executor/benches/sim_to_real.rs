@@ -1,0 +1,193 @@
+//! The same trace in simulation and on real Slurm and on our own agents: 60 jobs on four nodes with eight accelerators each, real processes, time compressed 60 times.
+//!
+//! First the cost of an action is measured: from submission to the first line of the program on an empty cluster. The simulator is given that cost and the
+//! daemon's period; then mean completion times are compared. `GOODPUT_BUNDLE` names a bundle to compare beside the heuristics; `GOODPUT_JOBS` the number of jobs.
+#![expect(clippy::print_stdout, reason = "a benchmark prints what it measures")]
+#![allow(clippy::unwrap_used, reason = "a benchmark may fail")]
+
+#[path = "../tests/nodes/mod.rs"]
+mod nodes;
+#[path = "site/mod.rs"]
+mod site;
+#[path = "site/agents.rs"]
+mod site_agents;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use goodput_agents::bundle::PolicyBundle;
+use goodput_agents::heuristic;
+use goodput_agents::learned::policy::LearnedPolicy;
+use goodput_env::cluster::Cluster;
+use goodput_env::gym::schema_hash;
+use goodput_env::job::{Elasticity, JobRequest, JobSpec, Work, Workload};
+use goodput_env::model::SwitchCost;
+use goodput_env::policy::Policy;
+use goodput_env::seed::{Stream, rng};
+use goodput_env::sim::{Rounds, Scenario, SimOptions, Simulator};
+use goodput_env::time::SimTime;
+use goodput_env::view::Information;
+use goodput_executor::engine::Engine;
+use rand::RngExt;
+use site::Site;
+
+/// How many times faster than its own time the trace is played.
+const SPEEDUP: f64 = 60.0;
+/// Seconds of the trace between two decisions when nothing happens.
+const ROUND: f64 = 60.0;
+
+/// Times are the trace's.
+fn trace(jobs: u32) -> Vec<JobSpec> {
+    let mut random = rng(60, Stream::Workload);
+    let mut submit = 0.0;
+    let job = |index: u32| {
+        submit += -45.0 * (1.0 - random.random::<f64>()).ln();
+        let gpus = [1, 1, 2, 2, 4, 4, 8][random.random_range(0..7)];
+        let elastic = random.random_bool(0.5);
+        let elasticity = if elastic { Elasticity::Elastic { min: 1, max: 2 * gpus } } else { Elasticity::Rigid };
+        let duration = SimTime::from_secs(random.random_range(180..1200));
+        let request = JobRequest {
+            name: format!("job-{index}"),
+            submit: SimTime::from_secs_f64(submit),
+            gpus,
+            elasticity,
+            ..JobRequest::default()
+        };
+        JobSpec { request, work: Work::Fixed { duration } }
+    };
+    (0..jobs).map(job).collect()
+}
+
+fn policy(name: &str) -> Box<dyn Policy> {
+    match heuristic::by_name(name, 0) {
+        Some(policy) => policy,
+        None => {
+            Box::new(LearnedPolicy::new(&PolicyBundle::load(&PathBuf::from(name), &schema_hash()).unwrap()).unwrap())
+        }
+    }
+}
+
+/// Mean completion time in simulation, seconds, and restarts.
+fn simulated(name: &str, jobs: &[JobSpec], cost: SimTime) -> (f64, u32) {
+    let mut policy = policy(name);
+    let rounds = Rounds { period: Some(SimTime::from_secs_f64(ROUND)), on_churn: true };
+    let switch_cost = SwitchCost::Constant { millis: cost.as_millis() };
+    let information = Information::Estimate { sigma: 0.0 };
+    let options =
+        SimOptions { rounds, switch_cost, information, batching: policy.batching(), ..SimOptions::standard() };
+    let mut cluster = Cluster { types: Vec::new(), nodes: Vec::new() };
+    cluster.add("a100", 4, 8);
+    let scenario = Scenario::new(Arc::new(cluster), Arc::new(Workload::new(Vec::new(), jobs.to_vec())), options, 0);
+    let outcome = Simulator::new(Arc::new(scenario)).run(&mut *policy).unwrap();
+    let total: f64 = outcome.jobs.iter().map(|job| job.jct().unwrap().as_secs_f64()).sum();
+    (total / jobs.len() as f64, outcome.jobs.iter().map(|job| job.restarts).sum())
+}
+
+const CYCLE: &str = "[cycle]\npoll_secs = 0.1\nround_secs = 60\nspeedup = 60\n[guard]\nmin_run_secs = 0\npreempt_every_secs = 0\npreempt_percent = 100\n";
+
+/// The same with real processes.
+fn real<E: Engine, M>(site: &Site<M>, engine: E, name: &str, jobs: &[JobSpec]) -> (f64, u32) {
+    let who = if heuristic::by_name(name, 0).is_some() { "name" } else { "bundle" };
+    let mut daemon = site.daemon(engine, &format!("[policy]\n{who} = {name:?}\n{CYCLE}"));
+    let began = Instant::now();
+    let mut submitted: Vec<(String, i64)> = Vec::new();
+    site::runtime().block_on(async {
+        loop {
+            while let Some(next) = jobs.get(submitted.len()) {
+                let due = Duration::from_secs_f64(next.request.submit.as_secs_f64() / SPEEDUP);
+                if began.elapsed() < due {
+                    break;
+                }
+                let now = site::now_ms();
+                let key = daemon.engine_mut().submit(&site.submission(next, SPEEDUP)).await.unwrap();
+                submitted.push((key, now));
+            }
+            let _ = daemon.cycle().await;
+            if submitted.len() == jobs.len() && site.ended() == jobs.len() {
+                break;
+            }
+            assert!(
+                began.elapsed() < Duration::from_secs(600),
+                "not at the end: {:?}",
+                daemon.status().lock().unwrap().queue
+            );
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    });
+    for alert in &daemon.status().lock().unwrap().alerts {
+        println!("alert: {alert}");
+    }
+    let mut total = 0.0;
+    let mut restarts = 0;
+    for (key, submit) in &submitted {
+        let (ended, starts) = site.witness(key);
+        total += (ended - submit) as f64 / 1e3 * SPEEDUP;
+        restarts += starts - 1;
+    }
+    (total / jobs.len() as f64, restarts)
+}
+
+/// From submission to the first line of the program, milliseconds, the mean of a few, one at a time.
+fn action_cost<E: Engine, M>(site: &Site<M>, engine: E) -> f64 {
+    let mut daemon = site.daemon(engine, &format!("[policy]\nname = \"fifo\"\n{CYCLE}"));
+    let mut costs = Vec::new();
+    site::runtime().block_on(async {
+        for index in 0..8 {
+            let request = JobRequest { name: format!("cost-{index}"), gpus: 2, ..JobRequest::default() };
+            let job = JobSpec { request, work: Work::Fixed { duration: SimTime::from_secs(30) } };
+            let now = site::now_ms();
+            let key = daemon.engine_mut().submit(&site.submission(&job, SPEEDUP)).await.unwrap();
+            while site.ended() <= index {
+                let _ = daemon.cycle().await;
+                tokio::time::sleep(Duration::from_millis(100)).await;
+                assert!(now + 60_000 > site::now_ms(), "{:?}", daemon.status().lock().unwrap().queue);
+            }
+            costs.push((site.first_line(&key).unwrap() - now) as f64);
+        }
+    });
+    costs.sort_by(f64::total_cmp);
+    println!("submission to first line, ms: {costs:?}");
+    costs.iter().sum::<f64>() / costs.len() as f64
+}
+
+/// A row per policy: what simulation with the measured cost expects, and what was found.
+fn compare(machines: &str, cost_ms: f64, jobs: &[JobSpec], mut found: impl FnMut(&str) -> (f64, u32)) {
+    let cost = SimTime::from_secs_f64(cost_ms * SPEEDUP / 1e3);
+    println!("{machines}: an action costs {cost_ms:.0} ms, {:.1} s of the trace", cost.as_secs_f64());
+    let mut names = vec!["fifo".to_string(), "srtf".to_string()];
+    names.extend(std::env::var("GOODPUT_BUNDLE").ok());
+    for name in names {
+        let ((free, _), (expected, planned)) = (simulated(&name, jobs, SimTime::ZERO), simulated(&name, jobs, cost));
+        let (found, restarts) = found(&name);
+        let difference = 100.0 * (found / expected - 1.0);
+        println!(
+            "| {machines} | {name} | {expected:.1} | {free:.1} | {found:.1} | {difference:+.1} % | {planned} | {restarts} |"
+        );
+    }
+}
+
+fn main() {
+    let count = std::env::var("GOODPUT_JOBS").ok().and_then(|text| text.parse().ok()).unwrap_or(60);
+    let jobs = trace(count);
+    println!(
+        "| machines | policy | simulator, mean JCT (s) | without cost (s) | found, mean JCT (s) | difference | restarts, simulator | restarts, found |"
+    );
+    println!("|---|---|---|---|---|---|---|---|");
+    let slurm = || Site::slurm(4, 8);
+    let site = slurm();
+    let cost_ms = action_cost(&site, site.engine());
+    drop(site);
+    compare("Slurm", cost_ms, &jobs, |name| {
+        let site = slurm();
+        real(&site, site.engine(), name, &jobs)
+    });
+    let runtime = site::runtime();
+    let site = Site::agents(&runtime);
+    let cost_ms = action_cost(&site, site.engine());
+    drop(site);
+    compare("agents", cost_ms, &jobs, |name| {
+        let site = Site::agents(&runtime);
+        real(&site, site.engine(), name, &jobs)
+    });
+}

@@ -1,0 +1,65 @@
+//! What the double is told to show.
+
+use serde::{Deserialize, Serialize};
+
+/// A machine, as written in `state.json`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct State {
+    /// Version of the driver.
+    pub driver: String,
+    /// Version of CUDA: 12.4 is 12040.
+    pub cuda: i32,
+    /// The accelerators.
+    pub devices: Vec<Device>,
+    /// Return code of `nvmlInit`, 0: it works.
+    pub init_error: u32,
+    /// How long each call hangs, milliseconds; a hang ends early when this becomes 0.
+    pub hang_ms: u64,
+}
+
+/// An accelerator.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Device {
+    /// Its own name for itself.
+    pub uuid: String,
+    /// Product name.
+    pub name: String,
+    /// Memory, bytes.
+    pub mem_total: u64,
+    /// Memory in use, bytes.
+    pub mem_used: u64,
+    /// Utilisation of its compute, percent.
+    pub util: u32,
+    /// Utilisation of its memory, percent.
+    pub mem_util: u32,
+    /// Temperature, degrees Celsius.
+    pub temp: u32,
+    /// Power, milliwatts.
+    pub power_mw: u32,
+    /// Energy since the driver was loaded, millijoules.
+    pub energy_mj: u64,
+    /// Bits of the reasons why clocks are held down (`nvmlClocksThrottleReason*`).
+    pub throttle: u64,
+    /// Uncorrected memory errors since the driver was loaded.
+    pub ecc_uncorrected: u64,
+    /// Whether it is split into instances: 0 or 1.
+    pub mig: u32,
+    /// NUMA node.
+    pub numa: u32,
+    /// What is wrong with it.
+    pub fault: Option<Fault>,
+}
+
+/// What is wrong with a device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Fault {
+    /// It can be named, and every question to it fails with "GPU is lost".
+    Lost,
+    /// It cannot even be named.
+    FallenOffBus,
+    /// It counts an uncorrectable memory error more than `ecc_uncorrected`.
+    EccUncorrectable,
+}

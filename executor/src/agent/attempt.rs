@@ -1,0 +1,103 @@
+//! One attempt on this node, as it is remembered.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use super::api::{AttemptState, AttemptStatus};
+use super::clock::unix_ms;
+use super::keeper::Processes;
+use super::spool::{self, CAUSE, EXIT, LAUNCH, PROCESSES, STOP};
+use crate::job::{Cause, Exit, Intake, Launch, Meaning, Silence};
+
+/// What was asked for, and when.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    /// What was asked for.
+    pub launch: Launch,
+    /// When, milliseconds since the Unix epoch.
+    pub started_ms: i64,
+}
+
+/// An attempt.
+#[derive(Debug)]
+pub struct Attempt {
+    /// Its folder in the spool.
+    pub folder: PathBuf,
+    /// What was asked for.
+    pub record: Record,
+    /// Who runs.
+    pub processes: Option<Processes>,
+    /// It was told to stop.
+    pub stopping: bool,
+    /// What it holds has failed.
+    pub fault: bool,
+    /// How and when it ended.
+    pub ended: Option<(Exit, Cause, i64)>,
+    /// What it says.
+    pub intake: Intake,
+    /// What an AdaptDL job hints.
+    pub hints: Option<serde_json::Value>,
+}
+
+impl Attempt {
+    /// One that begins.
+    pub fn new(folder: PathBuf, record: Record) -> Self {
+        let intake = Intake::new(record.launch.fence.clone(), record.launch.attempt);
+        let (processes, hints, ended) = (None, None, None);
+        Self { folder, record, processes, stopping: false, fault: false, ended, intake, hints }
+    }
+
+    /// One that an earlier agent began; `None`: the folder holds none.
+    pub fn load(folder: PathBuf) -> Option<Self> {
+        let record: Record = spool::read(&folder, LAUNCH)?;
+        let mut attempt = Self::new(folder, record);
+        attempt.stopping = attempt.folder.join(STOP).exists();
+        attempt.fault = spool::read::<Cause>(&attempt.folder, CAUSE).is_some_and(|cause| cause.fault);
+        attempt.refresh();
+        if let Some(exit) = spool::read(&attempt.folder, EXIT) {
+            attempt.end(exit);
+        }
+        Some(attempt)
+    }
+
+    /// Looks again who runs.
+    pub fn refresh(&mut self) {
+        if self.processes.is_none_or(|processes| processes.job.is_none()) {
+            self.processes = spool::read(&self.folder, PROCESSES).or(self.processes);
+        }
+    }
+
+    /// It ended.
+    pub fn end(&mut self, exit: Exit) {
+        self.fault = self.fault || spool::read::<Cause>(&self.folder, CAUSE).is_some_and(|cause| cause.fault);
+        self.ended = Some((exit, Cause { stopping: self.stopping, fault: self.fault }, unix_ms()));
+    }
+
+    /// Whether it holds the accelerator.
+    pub fn holds(&self, uuid: &str) -> bool {
+        self.ended.is_none() && self.record.launch.grants.iter().any(|grant| grant.uuid == uuid)
+    }
+
+    /// As the daemon is told.
+    pub fn status(&self) -> AttemptStatus {
+        let launch = &self.record.launch;
+        let state = match self.ended {
+            Some((exit, cause, at_ms)) => AttemptState::Ended { exit, cause, meaning: Meaning::of(exit, cause), at_ms },
+            None if self.stopping => AttemptState::Stopping,
+            None => AttemptState::Running,
+        };
+        AttemptStatus {
+            id: launch.id(),
+            job: launch.program.name.clone(),
+            attempt: launch.attempt,
+            fence: launch.fence.clone(),
+            grants: launch.grants.clone(),
+            state,
+            started_ms: self.record.started_ms,
+            stalled: self.ended.is_none() && self.intake.silence(unix_ms()) == Silence::Stalled,
+            report: self.intake.newest().cloned(),
+            hints: self.hints.clone(),
+        }
+    }
+}

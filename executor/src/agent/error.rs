@@ -1,0 +1,109 @@
+//! Why an agent refuses or fails.
+
+use std::io;
+
+use thiserror::Error;
+
+use crate::job::{ProgramError, Refusal};
+
+/// Why an agent did not do what it was asked, or could not start.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum AgentError {
+    /// Who asks has been replaced.
+    #[error("term {term} is over: term {current} leads; stop acting and read the lease again")]
+    OldTerm {
+        /// Term of the caller.
+        term: u64,
+        /// Highest term seen.
+        current: u64,
+    },
+    /// Jobs die here without the daemon, and it has not been heard of.
+    #[error("the lease is over: renew it before jobs are started")]
+    NoLease,
+    /// No such attempt on this node.
+    #[error("attempt {0} is not on this node")]
+    NoAttempt(String),
+    /// The name is taken by an attempt with another fence.
+    #[error("attempt {0} is already on this node with another fence: forget it first, or use the next number")]
+    Taken(String),
+    /// Still running.
+    #[error("attempt {0} has not ended: stop it first")]
+    NotEnded(String),
+    /// It would end instead.
+    #[error("attempt {0} does not handle SIGUSR1: stop it to get a checkpoint, or have the job handle it")]
+    NoCheckpoint(String),
+    /// No such accelerator.
+    #[error("accelerator {0} is not on this node")]
+    NoAccelerator(String),
+    /// An accelerator cannot be given now.
+    #[error("accelerator {uuid} cannot be given: {why}")]
+    Unavailable {
+        /// Which.
+        uuid: String,
+        /// Why, and until when.
+        why: String,
+    },
+    /// What is to be run makes no sense.
+    #[error(transparent)]
+    Program(#[from] ProgramError),
+    /// A report is not believed.
+    #[error(transparent)]
+    Report(#[from] Refusal),
+    /// Setup is wrong.
+    #[error("{0}")]
+    Setup(String),
+    /// The machine does not let it.
+    #[error("cannot {action}: {source}")]
+    Io {
+        /// What was tried.
+        action: String,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+impl AgentError {
+    /// The same error with what was tried.
+    pub(super) fn io(action: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
+        move |source| AgentError::Io { action: action.into(), source }
+    }
+
+    /// Status of HTTP that says the same.
+    #[must_use]
+    pub fn status(&self) -> u16 {
+        match self {
+            AgentError::NoAttempt(_) | AgentError::NoAccelerator(_) => 404,
+            AgentError::OldTerm { .. }
+            | AgentError::NoLease
+            | AgentError::Taken(_)
+            | AgentError::NotEnded(_)
+            | AgentError::NoCheckpoint(_)
+            | AgentError::Unavailable { .. }
+            | AgentError::Report(Refusal::OldFence | Refusal::Stranger) => 409,
+            AgentError::Program(_) | AgentError::Report(_) => 400,
+            AgentError::Setup(_) | AgentError::Io { .. } => 500,
+        }
+    }
+
+    /// One word for programs.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            AgentError::OldTerm { .. } => "old_term",
+            AgentError::NoLease => "no_lease",
+            AgentError::NoAttempt(_) => "no_attempt",
+            AgentError::Taken(_) => "taken",
+            AgentError::NotEnded(_) => "not_ended",
+            AgentError::NoCheckpoint(_) => "no_checkpoint",
+            AgentError::NoAccelerator(_) => "no_accelerator",
+            AgentError::Unavailable { .. } => "unavailable",
+            AgentError::Program(_) => "program",
+            AgentError::Report(Refusal::OldFence) => "old_fence",
+            AgentError::Report(Refusal::Stranger) => "stranger",
+            AgentError::Report(_) => "report",
+            AgentError::Setup(_) => "setup",
+            AgentError::Io { .. } => "io",
+        }
+    }
+}

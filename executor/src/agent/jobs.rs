@@ -1,0 +1,77 @@
+//! What jobs say to the agent: reports, and AdaptDL's hints.
+
+use super::api::Kept;
+use super::clock::unix_ms;
+use super::error::AgentError;
+use super::node::Agent;
+use super::process::descends;
+use crate::job::{Refusal, Report};
+
+/// Who reports.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Speaker<'a> {
+    /// A process on the socket, as the kernel names it.
+    Process(u32),
+    /// Whoever names this job by HTTP.
+    Named(&'a str),
+}
+
+impl Agent {
+    /// Takes a report, one line of JSON.
+    ///
+    /// # Errors
+    /// It is no report, its fence is not that of a running attempt, or who speaks was not started by that attempt.
+    pub fn report(&self, speaker: Speaker<'_>, line: &[u8]) -> Result<(), AgentError> {
+        let report: Report = serde_json::from_slice(line).map_err(|error| Refusal::Malformed(error.to_string()))?;
+        let at_ms = unix_ms();
+        let mut inner = self.lock();
+        let mut running = inner.attempts.values_mut().filter(|attempt| attempt.ended.is_none());
+        let attempt = running.find(|attempt| attempt.record.launch.fence == report.fence).ok_or(Refusal::OldFence)?;
+        let belongs = match speaker {
+            Speaker::Named(job) => attempt.record.launch.program.name.as_str() == job,
+            Speaker::Process(pid) => {
+                attempt.refresh();
+                attempt.processes.is_some_and(|processes| descends(pid, processes.keeper.pid))
+            }
+        };
+        if !belongs {
+            return Err(Refusal::Stranger.into());
+        }
+        let keep = attempt.intake.read(line, at_ms)?;
+        let launch = &attempt.record.launch;
+        let (job, nodes, world) = (launch.program.name.clone(), launch.gang.nodes, launch.gang.world);
+        if keep {
+            Agent::keep(&mut inner, Kept { job, nodes, world, at_ms, report });
+        }
+        Ok(())
+    }
+
+    /// Takes the hints of an AdaptDL job. `false`: it does not run here.
+    pub(super) fn hint(&self, job: &str, hints: serde_json::Value) -> bool {
+        let mut inner = self.lock();
+        let mut running = inner.attempts.values_mut().filter(|attempt| attempt.ended.is_none());
+        let attempt = running.find(|attempt| attempt.record.launch.program.name.as_str() == job);
+        attempt.map(|attempt| attempt.hints = Some(hints)).is_some()
+    }
+
+    /// Addresses of the replicas of an attempt, by rank; `None`: it does not run here, or not yet.
+    pub(super) fn peers(&self, job: &str, attempt: u32) -> Option<Vec<String>> {
+        let inner = self.lock();
+        let mut running = inner.attempts.values().filter(|attempt| attempt.ended.is_none());
+        let found = running.find(|running| {
+            let launch = &running.record.launch;
+            launch.program.name.as_str() == job && launch.attempt == attempt
+        });
+        found.map(|attempt| attempt.record.launch.gang.peers.clone())
+    }
+}
+
+impl crate::job::adaptdl::Supervisor for Agent {
+    fn hints(&self, job: &str, hints: serde_json::Value) -> bool {
+        self.hint(job, hints)
+    }
+
+    fn addresses(&self, job: &str, attempt: u32) -> Option<Vec<String>> {
+        self.peers(job, attempt)
+    }
+}

@@ -1,0 +1,37 @@
+//! The agent of one node: it starts and stops jobs, watches accelerators, and lives on its own when the daemon is gone.
+//!
+//! Each attempt has a *keeper* ([`keeper`]), a small process of its own that is parent to everything the attempt starts, writes down how it ended, and kills
+//! what does not leave. The agent may die and come back: it finds its attempts in the spool ([`spool`]), checks that they are who they were, and goes on.
+//!
+//! - [`api`]: what the daemon says and hears; [`AgentClient`] is its side of the wire.
+//! - [`tls`]: who may speak: both sides show certificates of one private authority, with the name of the node or of the daemon in them.
+//! - [`Agent`]: attempts and accelerators of the node. Every call that changes something carries the leader's term; lower terms are refused.
+//! - [`socket`], and the plain HTTP server for jobs: where jobs report.
+
+pub mod api;
+mod attempt;
+mod client;
+mod clock;
+mod config;
+mod error;
+mod guardian;
+mod jobs;
+pub mod keeper;
+mod lease;
+mod node;
+mod process;
+mod run;
+mod server;
+mod socket;
+pub mod spool;
+mod status;
+pub mod tls;
+
+pub(crate) use clock::unix_ms;
+
+pub use client::{AgentClient, ClientError};
+pub use config::{AgentConfig, Fencing};
+pub use error::AgentError;
+pub use node::Agent;
+pub use process::ProcessId;
+pub use run::{Running, SERVING, run, serve};

@@ -1,0 +1,337 @@
+//! The agent itself: attempts and accelerators of one node.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use rustix::process::Signal;
+use tokio::time::sleep;
+
+use super::api::{AttemptStatus, Done, Kept, Lease, ReportPage, Start, Stop, Term};
+use super::attempt::{Attempt, Record};
+use super::clock::{boot_ms, unix_ms};
+use super::config::AgentConfig;
+use super::error::AgentError;
+use super::keeper::{Deadline, Order};
+use super::lease::LeaseBook;
+use super::process::{ProcessId, carriers, kill};
+use super::spool::{self, CAUSE, EXIT, LAUNCH, ORDER, STOP};
+use crate::devices::Telemetry;
+use crate::job::contract::Surroundings;
+use crate::job::{Cause, Exit, Launch};
+
+/// Reports kept for the daemon to fetch.
+const REPORTS: usize = 10_000;
+
+/// How long a keeper may take to begin.
+const BEGIN: Duration = Duration::from_secs(2);
+
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
+
+/// The variables of the agent that jobs inherit.
+const INHERITED: [&str; 7] = ["PATH", "HOME", "USER", "LANG", "TZ", "TMPDIR", "LD_LIBRARY_PATH"];
+
+/// The agent of one node.
+pub struct Agent {
+    pub(super) config: AgentConfig,
+    pub(super) telemetry: Telemetry,
+    pub(super) since_ms: i64,
+    /// Starts are looked at one at a time, so that two do not find the same accelerator free.
+    pub(super) starting: tokio::sync::Mutex<()>,
+    job_url: String,
+    inner: Mutex<Inner>,
+}
+
+pub(super) struct Inner {
+    pub lease: LeaseBook,
+    pub attempts: BTreeMap<String, Attempt>,
+    reports: VecDeque<Kept>,
+    /// Number of the next report; starts with the time, so that it grows over restarts.
+    next: u64,
+}
+
+impl Agent {
+    /// With what an earlier agent left behind; `job_url` is where jobs reach it by HTTP.
+    pub(super) fn new(config: AgentConfig, telemetry: Telemetry, job_url: String) -> Self {
+        let lease = LeaseBook::open(config.state_dir.clone(), config.fencing);
+        let found = spool::folders(&config.state_dir.join("attempts")).into_iter().filter_map(Attempt::load);
+        let attempts = found.map(|attempt| (attempt.record.launch.id(), attempt)).collect();
+        let since_ms = unix_ms();
+        let inner = Inner { lease, attempts, reports: VecDeque::new(), next: since_ms as u64 };
+        Self { config, telemetry, since_ms, starting: tokio::sync::Mutex::new(()), job_url, inner: Mutex::new(inner) }
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Follows what still runs. All of an earlier agent's attempts are accounted for when this returns.
+    pub(super) async fn adopt(self: &Arc<Self>) {
+        let running: Vec<String> = self
+            .lock()
+            .attempts
+            .iter()
+            .filter(|(_, attempt)| attempt.ended.is_none())
+            .map(|(id, _)| id.clone())
+            .collect();
+        for id in running {
+            match self.keeper_of(&id).await {
+                Some(keeper) => self.follow(id, keeper, None),
+                None => self.finish(&id).await,
+            }
+        }
+    }
+
+    /// The keeper of an attempt, if it lives; waits a little for one that is just starting.
+    async fn keeper_of(&self, id: &str) -> Option<ProcessId> {
+        let given_up = tokio::time::Instant::now() + BEGIN;
+        loop {
+            let (keeper, folder) = {
+                let mut inner = self.lock();
+                let attempt = inner.attempts.get_mut(id)?;
+                attempt.refresh();
+                (attempt.processes.map(|processes| processes.keeper), attempt.folder.clone())
+            };
+            match keeper {
+                Some(keeper) => return keeper.lives().then_some(keeper),
+                None if tokio::time::Instant::now() < given_up => sleep(LOOK_AGAIN).await,
+                // From here on no keeper can begin.
+                None if spool::claim(&folder).unwrap_or(true) => return None,
+                None => sleep(LOOK_AGAIN).await,
+            }
+        }
+    }
+
+    /// Renews the lease.
+    ///
+    /// # Errors
+    /// The term is over, or the disk fails.
+    pub fn renew(&self, lease: &Lease) -> Result<Done, AgentError> {
+        let mut inner = self.lock();
+        inner.lease.admit(lease.term, Some(&lease.leader))?;
+        inner.lease.renew(lease.as_of_boot_ms).map_err(AgentError::io("renew the lease"))?;
+        Ok(Done { term: inner.lease.term() })
+    }
+
+    /// Starts an attempt, or says how it is if it was started before.
+    ///
+    /// # Errors
+    /// The term is over; an accelerator is not there, not fit or not free; the program makes no sense; the disk fails.
+    pub async fn start(self: &Arc<Self>, start: &Start) -> Result<AttemptStatus, AgentError> {
+        let _one_at_a_time = self.starting.lock().await;
+        let launch = &start.launch;
+        let id = launch.id();
+        {
+            let mut inner = self.lock();
+            inner.lease.admit(start.term, None)?;
+            if let Some(attempt) = inner.attempts.get(&id) {
+                let same = attempt.record.launch.fence == launch.fence;
+                return if same { Ok(attempt.status()) } else { Err(AgentError::Taken(id)) };
+            }
+            if !inner.lease.is_good() {
+                return Err(AgentError::NoLease);
+            }
+        }
+        launch.program.check()?;
+        self.check_grants(&launch.grants).await?;
+        let record = Record { launch: launch.clone(), started_ms: unix_ms() };
+        let folder = self.config.state_dir.join("attempts").join(&id);
+        let keeper = self.begin(&folder, &record);
+        let keeper = keeper.map_err(|source| AgentError::Io { action: format!("start {id}"), source })?;
+        let status = {
+            let mut inner = self.lock();
+            let attempt = inner.attempts.entry(id.clone()).or_insert(Attempt::new(folder, record));
+            attempt.status()
+        };
+        let found = ProcessId::of(keeper.id());
+        match found {
+            Some(process) => self.follow(id, process, Some(keeper)),
+            None => self.finish(&id).await,
+        }
+        Ok(status)
+    }
+
+    fn begin(&self, folder: &PathBuf, record: &Record) -> std::io::Result<Child> {
+        let launch = &record.launch;
+        let program = &launch.program;
+        let of_job = || self.config.checkpoint_root.join(program.name.as_str());
+        let checkpoint_dir = program.checkpoint_dir.clone().unwrap_or_else(of_job);
+        fs::create_dir_all(folder)?;
+        fs::create_dir_all(&checkpoint_dir)?;
+        spool::write(folder, LAUNCH, record)?;
+        let order = Order {
+            command: program.command.clone(),
+            env: self.environment(launch, &checkpoint_dir),
+            cwd: program.cwd.clone().unwrap_or(checkpoint_dir),
+            lease: self.lock().lease.watched(),
+        };
+        spool::write(folder, ORDER, &order)?;
+        let (keeper, arguments) =
+            self.config.keeper.split_first().ok_or_else(|| std::io::Error::other("`keeper` is empty"))?;
+        let mut command = Command::new(keeper);
+        command.args(arguments).arg(folder).env_clear().current_dir("/");
+        std::os::unix::process::CommandExt::process_group(&mut command, 0);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()
+    }
+
+    fn environment(&self, launch: &Launch, checkpoint_dir: &std::path::Path) -> BTreeMap<String, String> {
+        let around = Surroundings {
+            node: self.config.node.clone(),
+            checkpoint_dir: checkpoint_dir.to_owned(),
+            socket: self.socket_path(),
+            url: self.job_url.clone(),
+        };
+        let inherited = INHERITED.iter().filter_map(|key| Some(((*key).to_owned(), std::env::var(key).ok()?)));
+        let mut env: BTreeMap<String, String> = inherited.collect();
+        env.extend(launch.environment(&around));
+        env
+    }
+
+    /// Where jobs report.
+    pub(super) fn socket_path(&self) -> PathBuf {
+        self.config.state_dir.join("jobs.sock")
+    }
+
+    /// Waits for the end of a keeper, whether or not it is our child.
+    fn follow(self: &Arc<Self>, id: String, keeper: ProcessId, child: Option<Child>) {
+        let agent = Arc::clone(self);
+        tokio::spawn(async move {
+            let (gone, told) = tokio::sync::oneshot::channel();
+            std::thread::spawn(move || {
+                keeper.wait();
+                // Nobody listens any more where the agent has ended.
+                let _ = gone.send(());
+            });
+            let _ = told.await;
+            if let Some(mut child) = child {
+                // It is dead: this only takes it off the system's list.
+                let _ = child.wait();
+            }
+            agent.finish(&id).await;
+        });
+    }
+
+    /// The keeper is gone: either it said how the job ended, or it was killed, and then nothing of the job may stay.
+    async fn finish(&self, id: &str) {
+        let Some((folder, fence)) = ({
+            let inner = self.lock();
+            let attempt = inner.attempts.get(id);
+            attempt.map(|attempt| (attempt.folder.clone(), attempt.record.launch.fence.clone()))
+        }) else {
+            return;
+        };
+        let exit: Option<Exit> = spool::read(&folder, EXIT);
+        if exit.is_none() {
+            loop {
+                let left = carriers(fence.as_str(), self.config.node.as_str());
+                let none = left.is_empty();
+                left.into_iter().for_each(kill);
+                if none {
+                    break;
+                }
+                sleep(LOOK_AGAIN).await;
+            }
+            // If this cannot be written, the next agent comes to the same end by the same way.
+            let _ = spool::write(&folder, EXIT, &Exit::Unseen);
+        }
+        if let Some(attempt) = self.lock().attempts.get_mut(id) {
+            attempt.end(exit.unwrap_or(Exit::Unseen));
+        }
+    }
+
+    /// Tells an attempt to stop: SIGTERM now, SIGKILL when its grace is over.
+    ///
+    /// # Errors
+    /// The term is over, there is no such attempt, or the disk fails.
+    pub fn stop(&self, id: &str, stop: Stop) -> Result<AttemptStatus, AgentError> {
+        let mut inner = self.lock();
+        inner.lease.admit(stop.term, None)?;
+        let attempt = inner.attempts.get_mut(id).ok_or_else(|| AgentError::NoAttempt(id.to_owned()))?;
+        stop_attempt(attempt, stop.grace_ms)?;
+        Ok(attempt.status())
+    }
+
+    /// Asks an attempt to write a checkpoint and go on.
+    ///
+    /// # Errors
+    /// The term is over, or there is no such attempt.
+    pub fn checkpoint(&self, id: &str, order: Term) -> Result<AttemptStatus, AgentError> {
+        let mut inner = self.lock();
+        inner.lease.admit(order.term, None)?;
+        let attempt = inner.attempts.get_mut(id).ok_or_else(|| AgentError::NoAttempt(id.to_owned()))?;
+        attempt.refresh();
+        let job = attempt.processes.and_then(|processes| processes.job).filter(|_| attempt.ended.is_none());
+        match job {
+            // Only the job itself: SIGUSR1 would end helpers that do not expect it.
+            Some(job) if job.catches(Signal::USR1) => job.signal(Signal::USR1),
+            Some(_) => return Err(AgentError::NoCheckpoint(id.to_owned())),
+            None => {}
+        }
+        Ok(attempt.status())
+    }
+
+    /// Forgets an attempt that has ended, once its end is recorded elsewhere.
+    ///
+    /// # Errors
+    /// The term is over, it has not ended, or the disk fails. Forgetting what is not there is no error.
+    pub fn forget(&self, id: &str, order: Term) -> Result<Done, AgentError> {
+        let mut inner = self.lock();
+        inner.lease.admit(order.term, None)?;
+        let Some(attempt) = inner.attempts.get(id) else { return Ok(Done { term: inner.lease.term() }) };
+        if attempt.ended.is_none() {
+            return Err(AgentError::NotEnded(id.to_owned()));
+        }
+        fs::remove_dir_all(&attempt.folder).map_err(AgentError::io(format!("forget {id}")))?;
+        inner.attempts.remove(id);
+        Ok(Done { term: inner.lease.term() })
+    }
+
+    /// Keeps a report for the daemon.
+    pub(super) fn keep(inner: &mut Inner, kept: Kept) {
+        inner.reports.push_back(kept);
+        inner.next += 1;
+        if inner.reports.len() > REPORTS {
+            inner.reports.pop_front();
+        }
+    }
+
+    /// Reports kept from number `since` on.
+    pub fn reports(&self, since: u64) -> ReportPage {
+        let inner = self.lock();
+        let first = inner.next - inner.reports.len() as u64;
+        let skip = since.saturating_sub(first) as usize;
+        ReportPage { next: inner.next, reports: inner.reports.iter().skip(skip).cloned().collect() }
+    }
+}
+
+/// SIGTERM at the first call; later calls may only shorten the grace.
+pub(super) fn stop_attempt(attempt: &mut Attempt, grace_ms: Option<u64>) -> Result<(), AgentError> {
+    if attempt.ended.is_some() {
+        return Ok(());
+    }
+    let grace_ms = grace_ms.unwrap_or(u64::from(attempt.record.launch.program.grace_s) * 1000);
+    let at = boot_ms().saturating_add(i64::try_from(grace_ms).unwrap_or(i64::MAX));
+    let earlier = spool::read::<Deadline>(&attempt.folder, STOP).map_or(i64::MAX, |deadline| deadline.kill_at_boot_ms);
+    if at < earlier {
+        let written = spool::write(&attempt.folder, STOP, &Deadline { kill_at_boot_ms: at });
+        written.map_err(AgentError::io("write down that the attempt is to stop"))?;
+    }
+    attempt.refresh();
+    if !attempt.stopping {
+        attempt.stopping = true;
+        if let Some(job) = attempt.processes.and_then(|processes| processes.job) {
+            job.signal_group(Signal::TERM);
+        }
+    }
+    Ok(())
+}
+
+/// An accelerator of the attempt has failed: what comes of it is not the job's fault.
+pub(super) fn blame_machine(attempt: &mut Attempt) -> Result<(), AgentError> {
+    attempt.fault = true;
+    let cause = Cause { stopping: false, fault: true };
+    spool::write(&attempt.folder, CAUSE, &cause).map_err(AgentError::io("write down that an accelerator failed"))
+}

@@ -1,0 +1,139 @@
+//! Bringing an agent up.
+
+use std::fs::{self, File, Permissions};
+use std::io;
+use std::net::SocketAddr;
+use std::os::unix::fs::PermissionsExt;
+use std::sync::Arc;
+
+use rustix::fs::{FlockOperation, flock};
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::task::JoinHandle;
+
+use super::clock::unix_ms;
+use super::config::AgentConfig;
+use super::error::AgentError;
+use super::guardian::HEALTH;
+use super::node::Agent;
+use super::{server, socket, spool, tls};
+use crate::devices::Telemetry;
+
+/// Longest path of a socket (`sun_path` of unix(7)).
+const LONGEST_SOCKET: usize = 107;
+
+/// An agent that serves. Ends when dropped; its jobs do not.
+pub struct Running {
+    /// The agent.
+    pub agent: Arc<Agent>,
+    /// Where the daemon reaches it.
+    pub address: SocketAddr,
+    /// Where jobs reach it.
+    pub jobs: SocketAddr,
+    tasks: Vec<JoinHandle<()>>,
+    _only_one: File,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.tasks.iter().for_each(JoinHandle::abort);
+    }
+}
+
+/// Starts an agent: accounts for what an earlier one left, then serves.
+///
+/// # Errors
+/// Another agent serves from the same folder; the folder, the sockets or the certificates cannot be used.
+pub async fn serve(config: AgentConfig) -> Result<Running, AgentError> {
+    if !config.jobs.ip().is_loopback() {
+        return Err(AgentError::Setup(format!(
+            "`jobs` is {}: jobs are served on the loopback device only",
+            config.jobs
+        )));
+    }
+    if config.keeper.is_empty() {
+        return Err(AgentError::Setup("`keeper` is empty: name the program that keeps attempts".to_owned()));
+    }
+    let only_one = prepare(&config)?;
+    let acceptor = tls::acceptor(&config.tls)?;
+    let listen = TcpListener::bind(config.listen).await;
+    let listen = listen.map_err(AgentError::io(format!("listen on {}", config.listen)))?;
+    let for_jobs = TcpListener::bind(config.jobs).await;
+    let for_jobs = for_jobs.map_err(AgentError::io(format!("listen on {}", config.jobs)))?;
+    let address = listen.local_addr().map_err(AgentError::io("read the own address"))?;
+    let jobs = for_jobs.local_addr().map_err(AgentError::io("read the own address"))?;
+
+    let folder = config.state_dir.join("devices");
+    let telemetry = Telemetry::start(config.devices.clone(), folder, config.node.to_string(), config.pace, unix_ms);
+    if let Some(book) = spool::read(&config.state_dir, HEALTH) {
+        telemetry.inherit(book);
+    }
+    let daemon = config.daemon.clone();
+    let agent = Arc::new(Agent::new(config, telemetry, format!("http://{jobs}")));
+    agent.adopt().await;
+    let socket =
+        socket::open(&agent).map_err(AgentError::io(format!("listen on {}", agent.socket_path().display())))?;
+    let jobs_router = server::for_jobs(Arc::clone(&agent));
+    let tasks = vec![
+        tokio::spawn(socket::serve(Arc::clone(&agent), socket)),
+        tokio::spawn(server::serve_daemon(listen, acceptor, daemon, server::for_daemon(Arc::clone(&agent)))),
+        tokio::spawn(async move {
+            // Ends with the listener, which lives as long as the agent.
+            let _ = server::serve_jobs(for_jobs, jobs_router).await;
+        }),
+        tokio::spawn(Arc::clone(&agent).guard()),
+    ];
+    Ok(Running { agent, address, jobs, tasks, _only_one: only_one })
+}
+
+/// Makes the folders, readable by nobody else, and locks them.
+fn prepare(config: &AgentConfig) -> Result<File, AgentError> {
+    let folder = &config.state_dir;
+    let socket = folder.join("jobs.sock");
+    if socket.as_os_str().len() > LONGEST_SOCKET {
+        return Err(AgentError::Setup(format!(
+            "{} is too long for a socket: choose a shorter `state_dir`",
+            socket.display()
+        )));
+    }
+    let make = || -> io::Result<File> {
+        fs::create_dir_all(folder.join("attempts"))?;
+        fs::create_dir_all(&config.checkpoint_root)?;
+        fs::set_permissions(folder, Permissions::from_mode(0o711))?;
+        fs::set_permissions(folder.join("attempts"), Permissions::from_mode(0o700))?;
+        File::create(folder.join("lock"))
+    };
+    let lock = make().map_err(AgentError::io(format!("use {}", folder.display())))?;
+    flock(&lock, FlockOperation::NonBlockingLockExclusive).map_err(|_| {
+        AgentError::Setup(format!("another agent serves from {}: end it, or choose another folder", folder.display()))
+    })?;
+    Ok(lock)
+}
+
+/// Where an agent that serves says so, in its folder: `{"address": ..., "jobs": ..., "pid": ...}`.
+pub const SERVING: &str = "serving.json";
+
+/// Serves until SIGTERM or SIGINT. Jobs live on.
+///
+/// # Errors
+/// As [`serve`].
+pub fn run(config: AgentConfig) -> Result<(), AgentError> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    let runtime = runtime.map_err(AgentError::io("start threads"))?;
+    let result = runtime.block_on(async {
+        let folder = config.state_dir.clone();
+        let mut term = signal(SignalKind::terminate()).map_err(AgentError::io("listen for signals"))?;
+        let running = serve(config).await?;
+        let pid = std::process::id();
+        let serving = serde_json::json!({"address": running.address, "jobs": running.jobs, "pid": pid});
+        spool::write(&folder, SERVING, &serving).map_err(AgentError::io(format!("write {SERVING}")))?;
+        tokio::select! {
+            _ = term.recv() => {}
+            _ = tokio::signal::ctrl_c() => {}
+        }
+        Ok(())
+    });
+    // A driver that hangs would otherwise keep the program alive.
+    runtime.shutdown_background();
+    result
+}

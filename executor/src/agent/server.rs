@@ -1,0 +1,154 @@
+//! Two HTTP servers: one for the daemon, with certificates on both sides, and one for jobs on this machine.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::{DefaultBodyLimit, Path, Query, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Json, Response};
+use axum::routing::{get, post, put};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
+use tokio_rustls::TlsAcceptor;
+
+use super::api::{AttemptStatus, Done, Lease, NodeStatus, Refused, ReportPage, Start, Stop, Term};
+use super::error::AgentError;
+use super::jobs::Speaker;
+use super::node::Agent;
+use super::tls;
+use crate::job::adaptdl;
+
+/// Largest request, bytes.
+pub const LARGEST_BODY: usize = 64 * 1024;
+
+/// Connections at a time.
+const CONNECTIONS: usize = 64;
+
+/// How long a connection may take to say who it is, and then to send its headers.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+type Shared = State<Arc<Agent>>;
+type Answer<T> = Result<Json<T>, AgentError>;
+
+impl IntoResponse for AgentError {
+    fn into_response(self) -> Response {
+        let status = StatusCode::from_u16(self.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        (status, Json(Refused { code: self.code().to_owned(), error: self.to_string() })).into_response()
+    }
+}
+
+/// What was sent, or why it cannot be read.
+fn body<T: DeserializeOwned>(bytes: &Bytes) -> Result<T, AgentError> {
+    let read = serde_json::from_slice(bytes);
+    read.map_err(|error| crate::job::Refusal::Malformed(error.to_string()).into())
+}
+
+/// Calls of the daemon.
+pub fn for_daemon(agent: Arc<Agent>) -> Router {
+    Router::new()
+        .route("/v1/node", get(node))
+        .route("/v1/lease", post(lease))
+        .route("/v1/reports", get(reports))
+        .route("/v1/attempts", post(start))
+        .route("/v1/attempts/{id}", get(attempt))
+        .route("/v1/attempts/{id}/stop", post(stop))
+        .route("/v1/attempts/{id}/checkpoint", post(checkpoint))
+        .route("/v1/attempts/{id}/forget", post(forget))
+        .route("/v1/accelerators/{uuid}/restore", post(restore))
+        .layer(DefaultBodyLimit::max(LARGEST_BODY))
+        .with_state(agent)
+}
+
+/// Calls of jobs: reports, and what AdaptDL asks.
+pub fn for_jobs(agent: Arc<Agent>) -> Router {
+    let adaptdl = adaptdl::router(Arc::clone(&agent) as Arc<dyn adaptdl::Supervisor>);
+    Router::new()
+        .route("/v1/jobs/{job}/report", put(report))
+        .with_state(agent)
+        .merge(adaptdl)
+        .layer(DefaultBodyLimit::max(LARGEST_BODY))
+}
+
+async fn node(State(agent): Shared) -> Json<NodeStatus> {
+    Json(agent.status())
+}
+
+async fn lease(State(agent): Shared, bytes: Bytes) -> Answer<Done> {
+    agent.renew(&body::<Lease>(&bytes)?).map(Json)
+}
+
+#[derive(Deserialize)]
+struct Since {
+    #[serde(default)]
+    since: u64,
+}
+
+async fn reports(State(agent): Shared, Query(since): Query<Since>) -> Json<ReportPage> {
+    Json(agent.reports(since.since))
+}
+
+async fn start(State(agent): Shared, bytes: Bytes) -> Answer<AttemptStatus> {
+    agent.start(&body::<Start>(&bytes)?).await.map(Json)
+}
+
+async fn attempt(State(agent): Shared, Path(id): Path<String>) -> Answer<AttemptStatus> {
+    agent.attempt(&id).map(Json)
+}
+
+async fn stop(State(agent): Shared, Path(id): Path<String>, bytes: Bytes) -> Answer<AttemptStatus> {
+    agent.stop(&id, body::<Stop>(&bytes)?).map(Json)
+}
+
+async fn checkpoint(State(agent): Shared, Path(id): Path<String>, bytes: Bytes) -> Answer<AttemptStatus> {
+    agent.checkpoint(&id, body::<Term>(&bytes)?).map(Json)
+}
+
+async fn forget(State(agent): Shared, Path(id): Path<String>, bytes: Bytes) -> Answer<Done> {
+    agent.forget(&id, body::<Term>(&bytes)?).map(Json)
+}
+
+async fn restore(State(agent): Shared, Path(uuid): Path<String>, bytes: Bytes) -> Answer<Done> {
+    agent.restore(&uuid, body::<Term>(&bytes)?).map(Json)
+}
+
+async fn report(State(agent): Shared, Path(job): Path<String>, bytes: Bytes) -> Result<StatusCode, AgentError> {
+    agent.report(Speaker::Named(&job), &bytes).map(|()| StatusCode::NO_CONTENT)
+}
+
+/// Serves the daemon for ever. Who cannot show its certificate is not answered at all.
+pub async fn serve_daemon(listener: TcpListener, acceptor: TlsAcceptor, daemon: String, router: Router) {
+    let places = Arc::new(Semaphore::new(CONNECTIONS));
+    loop {
+        let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
+        let Ok((stream, _)) = listener.accept().await else {
+            // Out of file descriptors, for example.
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            continue;
+        };
+        let (acceptor, daemon, router) = (acceptor.clone(), daemon.clone(), router.clone());
+        tokio::spawn(async move {
+            let Ok(Ok(stream)) = timeout(PATIENCE, acceptor.accept(stream)).await else { return };
+            if tls::is_named(stream.get_ref().1.peer_certificates(), &daemon) {
+                let service = TowerToHyperService::new(router);
+                let mut server = hyper::server::conn::http1::Builder::new();
+                server.timer(TokioTimer::new()).header_read_timeout(PATIENCE);
+                // The daemon went away: it asks again.
+                let _ = server.serve_connection(TokioIo::new(stream), service).await;
+            }
+            drop(place);
+        });
+    }
+}
+
+/// Serves jobs for ever.
+pub async fn serve_jobs(listener: TcpListener, router: Router) -> io::Result<()> {
+    axum::serve(listener, router).await
+}

@@ -1,0 +1,64 @@
+//! The socket on which jobs report: lines of JSON in, one line of JSON back for each.
+//!
+//! The kernel says which process is at the other end (`SO_PEERCRED`), so nobody speaks for a job that did not start it, even with its fence in hand.
+
+use std::io;
+use std::sync::Arc;
+
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::{UnixListener, UnixStream};
+
+use super::jobs::Speaker;
+use super::node::Agent;
+use crate::job::LONGEST_LINE;
+
+/// Opens the socket, in place of one that an earlier agent left.
+pub fn open(agent: &Agent) -> io::Result<UnixListener> {
+    let path = agent.socket_path();
+    match std::fs::remove_file(&path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    UnixListener::bind(path)
+}
+
+/// Answers jobs for ever.
+pub async fn serve(agent: Arc<Agent>, listener: UnixListener) {
+    loop {
+        // Out of file descriptors, for example: others may be closed by then.
+        let Ok((stream, _)) = listener.accept().await else {
+            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+            continue;
+        };
+        let agent = Arc::clone(&agent);
+        tokio::spawn(async move {
+            // A job that goes away mid-sentence is no matter.
+            let _ = talk(&agent, stream).await;
+        });
+    }
+}
+
+async fn talk(agent: &Agent, stream: UnixStream) -> io::Result<()> {
+    let peer = stream.peer_cred()?;
+    let pid = peer.pid().and_then(|pid| u32::try_from(pid).ok()).unwrap_or(0);
+    let (read, mut write) = stream.into_split();
+    let mut lines = BufReader::new(read);
+    loop {
+        let mut line = Vec::new();
+        let limit = LONGEST_LINE as u64 + 1;
+        if (&mut lines).take(limit).read_until(b'\n', &mut line).await? == 0 {
+            return Ok(());
+        }
+        let whole = line.ends_with(b"\n");
+        let answer = match agent.report(Speaker::Process(pid), &line) {
+            Ok(()) => serde_json::json!({"ok": true}),
+            Err(error) => {
+                serde_json::json!({"ok": false, "status": error.status(), "code": error.code(), "error": error.to_string()})
+            }
+        };
+        write.write_all(format!("{answer}\n").as_bytes()).await?;
+        if !whole {
+            return Ok(());
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! Who may speak: a private authority, a certificate for each node, and one for the daemon.
+//!
+//! A node's certificate is good for serving only and the daemon's for asking only, so a node cannot command another. Both are checked for the name in them:
+//! the daemon speaks with the node it means, and the agent obeys nobody but the daemon.
+
+use std::fs::{self, OpenOptions};
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rcgen::{
+    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose,
+    date_time_ymd,
+};
+use serde::{Deserialize, Serialize};
+use tokio_rustls::rustls::client::verify_server_name;
+use tokio_rustls::rustls::crypto::{CryptoProvider, ring};
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use tokio_rustls::rustls::server::{ParsedCertificate, WebPkiClientVerifier};
+use tokio_rustls::rustls::{ClientConfig, RootCertStore, ServerConfig};
+use tokio_rustls::{TlsAcceptor, TlsConnector};
+
+use super::clock::unix_ms;
+use super::error::AgentError;
+use crate::job::JobName;
+
+/// Name in the daemon's certificate.
+pub const DAEMON: &str = "goodput-daemon";
+
+/// Years for which certificates of nodes and of the daemon are good; the authority's is good for twice as long.
+const YEARS: i32 = 5;
+
+/// Where the certificates of one party are.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TlsFiles {
+    /// Certificate of the authority.
+    pub ca: PathBuf,
+    /// Own certificate.
+    pub cert: PathBuf,
+    /// Own key.
+    pub key: PathBuf,
+}
+
+impl TlsFiles {
+    /// As [`create`] names them: `ca.pem`, `NAME.pem` and `NAME.key` in `folder`.
+    #[must_use]
+    pub fn of(folder: &Path, name: &str) -> Self {
+        let file = |name: String| folder.join(name);
+        Self { ca: file("ca.pem".to_owned()), cert: file(format!("{name}.pem")), key: file(format!("{name}.key")) }
+    }
+}
+
+/// Makes certificates for nodes and for the daemon in `folder`, and the authority that signs them where there is none yet. Existing ones of the same names
+/// are replaced.
+///
+/// # Errors
+/// The folder cannot be written, or holds a key that is not one.
+pub fn create(folder: &Path, nodes: &[JobName]) -> Result<(), AgentError> {
+    let failed = |error: rcgen::Error| AgentError::Setup(format!("certificates in {}: {error}", folder.display()));
+    fs::create_dir_all(folder).map_err(AgentError::io(format!("make {}", folder.display())))?;
+    let year = 1970 + (unix_ms() / 31_556_952_000) as i32;
+    let mut authority = CertificateParams::default();
+    authority.distinguished_name.push(DnType::CommonName, "goodput authority");
+    authority.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+    authority.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+    authority.not_before = date_time_ymd(year, 1, 1);
+    authority.not_after = date_time_ymd(year + 2 * YEARS, 1, 1);
+
+    let ca_key = folder.join("ca.key");
+    let key = if ca_key.exists() {
+        let text = fs::read_to_string(&ca_key).map_err(AgentError::io(format!("read {}", ca_key.display())))?;
+        KeyPair::from_pem(&text).map_err(failed)?
+    } else {
+        let key = KeyPair::generate().map_err(failed)?;
+        let certificate = authority.self_signed(&key).map_err(failed)?;
+        write(&ca_key, &key.serialize_pem(), 0o600)?;
+        write(&folder.join("ca.pem"), &certificate.pem(), 0o644)?;
+        key
+    };
+    let issuer = Issuer::new(authority, key);
+    let nodes = nodes.iter().map(|node| (node.as_str(), ExtendedKeyUsagePurpose::ServerAuth));
+    for (name, usage) in nodes.chain([(DAEMON, ExtendedKeyUsagePurpose::ClientAuth)]) {
+        let mut params = CertificateParams::new([name.to_owned()]).map_err(failed)?;
+        params.distinguished_name.push(DnType::CommonName, name);
+        params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+        params.extended_key_usages = vec![usage];
+        params.not_before = date_time_ymd(year, 1, 1);
+        params.not_after = date_time_ymd(year + YEARS, 1, 1);
+        let key = KeyPair::generate().map_err(failed)?;
+        let certificate = params.signed_by(&key, &issuer).map_err(failed)?;
+        let files = TlsFiles::of(folder, name);
+        write(&files.key, &key.serialize_pem(), 0o600)?;
+        write(&files.cert, &certificate.pem(), 0o644)?;
+    }
+    Ok(())
+}
+
+fn write(path: &Path, text: &str, mode: u32) -> Result<(), AgentError> {
+    let new = path.with_extension("new");
+    let open = || {
+        let _ = fs::remove_file(&new);
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(&new)?;
+        file.write_all(text.as_bytes())?;
+        fs::rename(&new, path)
+    };
+    open().map_err(AgentError::io(format!("write {}", path.display())))
+}
+
+/// The agent's side: asks for a certificate of the authority.
+pub(super) fn acceptor(files: &TlsFiles) -> Result<TlsAcceptor, AgentError> {
+    let (roots, chain, key) = load(files)?;
+    let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider()).build();
+    let verifier = verifier.map_err(|error| wrong(files, &error))?;
+    let config = ServerConfig::builder_with_provider(provider()).with_safe_default_protocol_versions();
+    let config = config.map_err(|error| wrong(files, &error))?.with_client_cert_verifier(verifier);
+    let config = config.with_single_cert(chain, key).map_err(|error| wrong(files, &error))?;
+    Ok(TlsAcceptor::from(Arc::new(config)))
+}
+
+/// The daemon's side: shows its own certificate.
+pub(super) fn connector(files: &TlsFiles) -> Result<TlsConnector, AgentError> {
+    let (roots, chain, key) = load(files)?;
+    let config = ClientConfig::builder_with_provider(provider()).with_safe_default_protocol_versions();
+    let config = config.map_err(|error| wrong(files, &error))?.with_root_certificates(roots);
+    let config = config.with_client_auth_cert(chain, key).map_err(|error| wrong(files, &error))?;
+    Ok(TlsConnector::from(Arc::new(config)))
+}
+
+/// Whether a certificate that was verified names `name`.
+pub(super) fn is_named(chain: Option<&[CertificateDer<'_>]>, name: &str) -> bool {
+    let Some(first) = chain.and_then(<[_]>::first) else { return false };
+    match (ParsedCertificate::try_from(first), ServerName::try_from(name)) {
+        (Ok(certificate), Ok(name)) => verify_server_name(&certificate, &name).is_ok(),
+        _ => false,
+    }
+}
+
+fn provider() -> Arc<CryptoProvider> {
+    Arc::new(ring::default_provider())
+}
+
+type Loaded = (RootCertStore, Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
+
+fn load(files: &TlsFiles) -> Result<Loaded, AgentError> {
+    let mut roots = RootCertStore::empty();
+    for certificate in certificates(&files.ca)? {
+        roots.add(certificate).map_err(|error| wrong(files, &error))?;
+    }
+    let key = PrivateKeyDer::from_pem_file(&files.key);
+    let key = key.map_err(|error| AgentError::Setup(format!("key {}: {error}", files.key.display())))?;
+    Ok((roots, certificates(&files.cert)?, key))
+}
+
+fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, AgentError> {
+    let found = CertificateDer::pem_file_iter(path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+    match found {
+        Ok(found) if !found.is_empty() => Ok(found),
+        Ok(_) => Err(AgentError::Setup(format!("{} holds no certificate", path.display()))),
+        Err(error) => Err(AgentError::Setup(format!(
+            "certificate {}: {error:?}; make some with `goodput live certs`",
+            path.display()
+        ))),
+    }
+}
+
+fn wrong(files: &TlsFiles, error: &dyn std::fmt::Display) -> AgentError {
+    AgentError::Setup(format!("certificate {}: {error}", files.cert.display()))
+}

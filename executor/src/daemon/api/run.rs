@@ -1,0 +1,79 @@
+//! The daemon's loop with its interface: cycles by the clock, calls as they come.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio::sync::{mpsc, oneshot};
+
+use super::{Api, Call, Command, router};
+use crate::daemon::settings::Role;
+use crate::daemon::{Daemon, DaemonError};
+use crate::engine::Engine;
+
+/// Between looks while orders are under way.
+const BUSY: Duration = Duration::from_millis(200);
+
+/// Runs `daemon` until `stop`. Errors of cycles are logged and the next cycle begins anew.
+///
+/// # Errors
+/// Where the interface cannot listen.
+pub async fn run<E: Engine>(mut daemon: Daemon<E>, mut stop: oneshot::Receiver<()>) -> Result<Daemon<E>, DaemonError> {
+    let (calls, mut called) = mpsc::channel::<Call>(64);
+    let listen = daemon.settings.api.listen.clone();
+    let mut server = None;
+    if !listen.is_empty() {
+        let listener = TcpListener::bind(&listen).await.map_err(|source| DaemonError::System {
+            action: format!("cannot listen on {listen}; see [api] listen"),
+            source,
+        })?;
+        let tokens = daemon.settings.api.tokens.clone().into();
+        let api = Api { status: daemon.status(), metrics: daemon.metrics(), calls: calls.clone(), tokens };
+        let writers = daemon.settings.api.tokens.iter().any(|token| token.role == Role::Write);
+        if !writers {
+            tracing::warn!(
+                "no token may write: jobs are submitted to the engine itself, and the mode is what the file says"
+            );
+        }
+        let address = listener.local_addr().map(|address| address.to_string()).unwrap_or(listen);
+        tracing::info!(address, "listening");
+        server = Some(tokio::spawn(async move { axum::serve(listener, router(api)).await }));
+    }
+    let poll = Duration::from_secs_f64(daemon.settings.cycle.poll_secs);
+    loop {
+        let open = match daemon.cycle().await {
+            Ok(report) => report.open > 0,
+            Err(DaemonError::Drill(_)) => break,
+            Err(_) => false,
+        };
+        let pause = if open { poll.min(BUSY) } else { poll };
+        tokio::select! {
+            _ = &mut stop => break,
+            call = called.recv() => {
+                let Some(Call { who, command, answer }) = call else { break };
+                // Nobody may wait for the answer any more.
+                let _ = answer.send(carry_out(&mut daemon, &who, command).await);
+            }
+            () = tokio::time::sleep(pause) => {}
+        }
+    }
+    daemon.resign();
+    if let Some(server) = server {
+        server.abort();
+    }
+    Ok(daemon)
+}
+
+async fn carry_out<E: Engine>(daemon: &mut Daemon<E>, who: &str, command: Command) -> Result<Value, String> {
+    let done = match command {
+        Command::Submit(job) => daemon.submit(who, &job).await.map(Value::from),
+        Command::Order { job, action } => daemon.order_by_hand(who, &job, action).map(|()| json!({ "accepted": true })),
+        Command::Mode(mode) => daemon.set_mode(who, mode).map(|()| json!({ "mode": mode.name() })),
+        Command::Orders(job) => daemon.journal().orders_of(&job).map_err(Into::into).map(|orders| {
+            let order =
+                |(verb, stage, note, at_ms)| json!({ "verb": verb, "stage": stage, "note": note, "at_ms": at_ms });
+            orders.into_iter().map(order).collect()
+        }),
+    };
+    done.map_err(|error| error.to_string())
+}

@@ -1,0 +1,131 @@
+//! The past of one job, kept from snapshot to snapshot for engines that do not tell it.
+
+use goodput_env::job::JobId;
+use goodput_env::model::BatchConfig;
+use goodput_env::placement::Placement;
+use goodput_env::sim::{ObservedCluster, ObservedJob, Phase, Profile};
+use goodput_env::time::SimTime;
+use serde::{Deserialize, Serialize};
+
+use super::Books;
+use crate::engine::{JobPhase, JobSeen};
+
+/// What a job has attained. Times are the policy's.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Past {
+    /// When it was last looked at.
+    at: SimTime,
+    /// When its placement changed last; submission before that.
+    changed: SimTime,
+    started: Option<SimTime>,
+    restarts: u32,
+    attained_gpu_millis: i64,
+    executed: SimTime,
+    /// Work done, as reported or as the rate makes it.
+    done: f64,
+    /// Work per second from now on, as far as is known.
+    rate: f64,
+    held: Placement,
+    starts: u32,
+    profile: Profile,
+}
+
+impl Past {
+    /// A job that has just been submitted.
+    pub fn new(submit: SimTime) -> Self {
+        Self {
+            at: submit,
+            changed: submit,
+            started: None,
+            restarts: 0,
+            attained_gpu_millis: 0,
+            executed: SimTime::ZERO,
+            done: 0.0,
+            rate: 0.0,
+            held: Placement::none(),
+            starts: 0,
+            profile: Profile::default(),
+        }
+    }
+
+    /// Brings it up to `now`. `begun`: when the running attempt began.
+    pub(super) fn advance(&mut self, now: SimTime, begun: Option<SimTime>, seen: &JobSeen, held: &Placement) {
+        let now = now.max(self.at);
+        if !held.is_empty() && (seen.starts != self.starts || self.held != *held) {
+            // A new attempt: it holds since it began, which lies between two looks.
+            let begun = begun.unwrap_or(now).clamp(self.at, now);
+            self.settle(begun);
+            self.rate = 0.0;
+            self.restarts += u32::from(self.started.is_some());
+            self.started.get_or_insert(begun);
+            self.changed = begun;
+        } else if held.is_empty() && !self.held.is_empty() {
+            self.settle(now);
+            self.changed = now;
+        }
+        self.held = held.clone();
+        self.starts = seen.starts;
+        self.settle(now);
+        if seen.phase != JobPhase::Running {
+            self.rate = 0.0;
+        }
+        if let Some(done) = seen.done {
+            self.done = done;
+        }
+    }
+
+    fn settle(&mut self, to: SimTime) {
+        let span = to - self.at;
+        let gpus = self.held.gpus();
+        self.attained_gpu_millis += i64::from(gpus) * span.as_millis();
+        if gpus > 0 {
+            self.executed += span;
+        }
+        self.done += self.rate * span.as_secs_f64();
+        self.at = to;
+    }
+
+    pub(super) fn observed(&self, id: JobId, seen: &JobSeen, held: &Placement) -> ObservedJob {
+        ObservedJob {
+            id,
+            phase: if held.is_empty() { Phase::Pending } else { Phase::Running },
+            placement: held.clone(),
+            partner: None,
+            batch: BatchConfig { atomic: 0, accumulation: 0 },
+            epoch: seen.epoch,
+            restarts: self.restarts,
+            started: self.started,
+            changed: self.changed,
+            attained_gpu_millis: self.attained_gpu_millis,
+            executed: self.executed,
+            restarting: SimTime::ZERO,
+            done: self.done,
+            failures: seen.failures,
+            estimate_factor: 1.0,
+            profile: self.profile.clone(),
+        }
+    }
+}
+
+impl Books {
+    /// What running jobs do per second from now on, for the work they do not report.
+    pub(super) fn note_rates(&mut self, cluster: &ObservedCluster) {
+        let view = cluster.view();
+        for (&id, past) in &mut self.past {
+            let rate = view.job(id).filter(|job| !past.held.is_empty() && job.gpus() == past.held.gpus());
+            past.rate = rate.and_then(|job| job.rate(job.gpus())).unwrap_or(0.0);
+        }
+    }
+
+    /// The pasts by key, to be kept in the journal.
+    pub fn pasts(&self) -> impl Iterator<Item = (&str, &Past)> {
+        self.past.iter().filter_map(|(&id, past)| Some((self.key(id)?, past)))
+    }
+
+    /// Puts back what the journal kept of a job that is registered already.
+    pub fn restore(&mut self, key: &str, past: Past) {
+        if let Some(id) = self.id(key) {
+            self.past.insert(id, past);
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! Names become numbers, for good: a policy keeps state by job and node number.
+
+use std::sync::Arc;
+
+use goodput_env::cluster::{AcceleratorType, Kind, Node};
+use goodput_env::job::{JobId, JobSpec, Work};
+use goodput_env::sim::Scenario;
+use goodput_env::time::SimTime;
+
+use super::Books;
+use crate::engine::{JobSeen, Snapshot};
+
+/// Shown as the duration of a job that says nothing about it.
+const UNKNOWN_DURATION: SimTime = SimTime::from_secs(3600);
+
+impl Books {
+    pub(super) fn register_nodes(&mut self, snapshot: &Snapshot) {
+        let mut changed = false;
+        for seen in &snapshot.nodes {
+            let kind = self.cluster.types.iter().position(|kind| kind.name == seen.accelerator).unwrap_or_else(|| {
+                let name = seen.accelerator.clone();
+                self.cluster.types.push(AcceleratorType { name, kind: Kind::Gpu, memory_mib: None });
+                changed = true;
+                self.cluster.types.len() - 1
+            });
+            let machine = Node::new(kind as u16, seen.gpus).of(seen.pool);
+            match self.nodes.iter().position(|name| *name == seen.name) {
+                None => {
+                    self.nodes.push(seen.name.clone());
+                    self.cluster.nodes.push(machine);
+                    changed = true;
+                }
+                Some(at) => {
+                    let known = &mut self.cluster.nodes[at];
+                    // A node that lost accelerators is still the machine it was.
+                    let gpus = known.gpus.max(machine.gpus);
+                    let machine = Node { gpus, ..machine };
+                    changed |= *known != machine;
+                    *known = machine;
+                }
+            }
+        }
+        if changed {
+            let Scenario { workload, options, seed, .. } = &*self.scenario;
+            let cluster = Arc::new(self.cluster.clone());
+            self.scenario = Arc::new(Scenario::new(cluster, workload.clone(), options.clone(), *seed));
+        }
+    }
+
+    pub(super) fn register_jobs(&mut self, snapshot: &Snapshot) {
+        let mut new: Vec<&JobSeen> =
+            snapshot.jobs.iter().filter(|job| !job.phase.is_over() && !self.ids.contains_key(&job.key)).collect();
+        new.sort_by(|a, b| (a.spec.request.submit, &a.key).cmp(&(b.spec.request.submit, &b.key)));
+        for seen in new {
+            let spec = self.spec_of(seen);
+            let id = JobId(self.keys.len() as u32);
+            self.keys.push(seen.key.clone());
+            self.ids.insert(seen.key.clone(), id);
+            let scenario = Arc::make_mut(&mut self.scenario);
+            Arc::make_mut(&mut scenario.workload).jobs.push(spec);
+        }
+    }
+
+    /// A job in the terms of the environment. One that names an application nobody knows is a job of unknown duration.
+    fn spec_of(&self, seen: &JobSeen) -> JobSpec {
+        let mut spec = seen.spec.clone();
+        spec.request.submit = self.time(spec.request.submit.as_millis());
+        if !seen.tenant.is_empty() {
+            let known = self.setting.tenants.iter().position(|group| group.name == seen.tenant);
+            spec.request.tenant = known.unwrap_or_default() as u32;
+        }
+        let named = |name: &String| self.setting.applications.iter().position(|app| app.name == *name);
+        spec.work = match (seen.application.as_ref().map(|name| (name, named(name))), spec.work) {
+            (Some((_, Some(index))), _) => Work::Application { index: index as u16 },
+            (None, Work::Fixed { duration }) if duration > SimTime::ZERO => Work::Fixed { duration },
+            (unknown, _) => {
+                if let Some((name, _)) = unknown {
+                    tracing::warn!(
+                        job = seen.key,
+                        application = name,
+                        "application is not in the catalog: its speed is unknown"
+                    );
+                }
+                Work::Fixed { duration: UNKNOWN_DURATION }
+            }
+        };
+        spec
+    }
+}

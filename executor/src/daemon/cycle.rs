@@ -1,0 +1,218 @@
+//! One turn of the daemon.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use goodput_env::sim::ObservedCluster;
+use goodput_env::time::SimTime;
+use goodput_env::view::Trigger;
+use serde_json::json;
+
+use super::journal::{JournalError, Stage};
+use super::metrics::Metrics;
+use super::settings::Mode;
+use super::{Daemon, DaemonError, UnderWay, wall_ms};
+use crate::engine::{Engine, Order, OrderId, Snapshot, Verdict};
+
+/// What a cycle did.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Report {
+    /// Whether this daemon leads; one that stands by only looks.
+    pub leads: bool,
+    /// Whether a policy was asked.
+    pub decided: bool,
+    /// Orders of the decision.
+    pub ordered: usize,
+    /// Orders that were closed.
+    pub closed: usize,
+    /// Orders under way at the end.
+    pub open: usize,
+    /// Time of decision, guard and journal.
+    pub deciding: Duration,
+}
+
+impl<E: Engine> Daemon<E> {
+    /// One turn: look, verify, decide, write down, act.
+    ///
+    /// # Errors
+    /// [`DaemonError`]: what was to be done next was not done; the next cycle begins anew. A journal or an audit log that cannot be written
+    /// also sets the mode to observe.
+    pub async fn cycle(&mut self) -> Result<Report, DaemonError> {
+        let began = Instant::now();
+        let result = self.turn(began).await;
+        self.metrics.cycle.observe(began.elapsed().as_secs_f64());
+        self.metrics.engine_up.set(i64::from(!matches!(result, Err(DaemonError::Engine(_)))));
+        if let Err(error) = &result {
+            self.fail(error);
+        }
+        result
+    }
+
+    /// What an error means for what comes next.
+    fn fail(&mut self, error: &DaemonError) {
+        match error {
+            DaemonError::Journal(JournalError::Deposed { .. }) => self.leader.step_down(),
+            DaemonError::Journal(_) | DaemonError::Audit(_) if self.mode != Mode::Observe => {
+                self.mode = Mode::Observe;
+                self.alert("journal", &format!("mode is observe from now on: {error}"));
+            }
+            DaemonError::Drill(_) => return,
+            _ => {}
+        }
+        tracing::error!(%error, "the cycle ended early");
+    }
+
+    /// Says that something is wrong, to monitoring, to the log and to whoever looks.
+    pub(super) fn alert(&mut self, kind: &'static str, text: &str) {
+        tracing::warn!(alert = kind, text);
+        Metrics::count(&self.metrics.alerts, &[("kind", kind)]);
+        let _ = self.audit.write(wall_ms(), "alert", json!({ "kind": kind, "text": text }));
+        if let Ok(mut status) = self.status.lock() {
+            status.alerts.push(format!("{kind}: {text}"));
+            let old = status.alerts.len().saturating_sub(20);
+            status.alerts.drain(..old);
+        }
+    }
+
+    async fn turn(&mut self, began: Instant) -> Result<Report, DaemonError> {
+        let term = self.leader.tick(&mut self.journal, began)?;
+        self.metrics.leader.set(i64::from(term.is_some()));
+        if let (Some(term), false) = (term, self.recovered) {
+            self.engine.lead(term).await?;
+        }
+        if let Some((_, at)) = &self.last {
+            self.metrics.snapshot_age.set(at.elapsed().as_secs_f64());
+        }
+        let looked = Instant::now();
+        let snapshot = Arc::new(self.engine.snapshot().await?);
+        self.last = Some((snapshot.clone(), looked));
+        if term.is_some() && !self.recovered {
+            self.recover(&snapshot)?;
+        }
+        if term.is_none() {
+            self.recovered = false;
+        }
+        let mut report = Report { leads: term.is_some(), ..Report::default() };
+        if term.is_some() {
+            report.closed = self.close(&snapshot)?;
+        }
+        for job in self.watch.look(&snapshot, began) {
+            self.alert("hands-off", &format!("job {job} was reversed twice by somebody else; left alone for an hour"));
+        }
+        self.measure(&snapshot);
+        let deciding = Instant::now();
+        let open: Vec<Order> = self.open.iter().map(|under_way| under_way.order.clone()).collect();
+        let cluster = Arc::new(self.books.read(&snapshot, &open)?);
+        let mut decided = None;
+        self.proposed.clear();
+        if term.is_some()
+            && let Some(trigger) = self.due(&cluster)
+        {
+            decided = Some(self.decide(&cluster, &snapshot, trigger, began)?);
+            report.decided = true;
+        }
+        let mode = self.mode();
+        if let (Some(decided), Some(term)) = (&decided, term) {
+            let new = self.write_down(decided, &cluster, &snapshot, term, mode, looked)?;
+            report.ordered = new;
+            report.deciding = deciding.elapsed();
+        }
+        self.show(&cluster, &snapshot, decided.as_ref(), mode);
+        if let Some(term) = term
+            && mode >= Mode::Canary
+        {
+            self.act(&snapshot, term).await?;
+        }
+        if term.is_some() && self.kept.elapsed() >= Duration::from_secs(5) {
+            self.keep()?;
+        }
+        report.open = self.open.len();
+        Ok(report)
+    }
+
+    /// Takes up what an earlier daemon left: its orders, and what jobs had attained.
+    fn recover(&mut self, snapshot: &Snapshot) -> Result<(), DaemonError> {
+        let entries = self.journal.open_orders()?;
+        let since = Instant::now();
+        let under_way = |order: Order| UnderWay { order, since, note: "taken up again".into() };
+        self.open = entries.into_iter().map(|entry| under_way(entry.order)).collect();
+        self.books.read(snapshot, &[])?;
+        for (job, past) in self.journal.pasts()? {
+            self.books.restore(&job, past);
+        }
+        if let Some(epoch_ms) = self.books.epoch_ms() {
+            self.journal.remember("epoch_ms", &epoch_ms.to_string())?;
+        }
+        let body = json!({ "term": self.leader.term(), "open_orders": self.open.len(), "policy": self.chooser.name() });
+        self.audit.write(wall_ms(), "start", body)?;
+        self.recovered = true;
+        Ok(())
+    }
+
+    /// Keeps what jobs have attained.
+    pub(super) fn keep(&mut self) -> Result<(), DaemonError> {
+        self.journal.keep_pasts(self.books.pasts())?;
+        self.kept = Instant::now();
+        Ok(())
+    }
+
+    /// Closes the orders that the snapshot shows to be carried out, or never to be.
+    fn close(&mut self, snapshot: &Snapshot) -> Result<usize, DaemonError> {
+        let timeout = Duration::from_secs_f64(self.settings.cycle.order_timeout_secs);
+        let mut closed: Vec<(OrderId, Stage, String)> = Vec::new();
+        let mut done = Vec::new();
+        for under_way in &self.open {
+            let order = &under_way.order;
+            let (stage, note) = match self.engine.verify(order, snapshot) {
+                Verdict::Done => (Stage::Done, String::new()),
+                Verdict::Lost { reason } => (Stage::Lost, reason),
+                Verdict::Pending if under_way.since.elapsed() > timeout => {
+                    (Stage::Lost, format!("given up after {} s: {}", timeout.as_secs(), under_way.note))
+                }
+                Verdict::Pending => continue,
+            };
+            done.push((order.clone(), stage));
+            closed.push((order.id.clone(), stage, note));
+        }
+        if closed.is_empty() {
+            return Ok(0);
+        }
+        self.pass("before-done")?;
+        self.journal.close(&closed, wall_ms())?;
+        for (order, stage) in done {
+            let result = if stage == Stage::Done { "done" } else { "lost" };
+            Metrics::count(&self.metrics.orders, &[("verb", order.action.verb()), ("result", result)]);
+            let job = snapshot.jobs.iter().find(|job| job.key == order.job);
+            if let (Some(job), Some(_), Stage::Done) = (job, order.action.placement(), stage) {
+                self.watch.placed(&order.job, job.starts, job.failures);
+            }
+        }
+        let gone: BTreeSet<&OrderId> = closed.iter().map(|(id, ..)| id).collect();
+        self.open.retain(|under_way| !gone.contains(&under_way.order.id));
+        let body =
+            closed.iter().map(|(id, stage, note)| json!({ "id": id, "done": *stage == Stage::Done, "note": note }));
+        self.audit.write(wall_ms(), "verified", body.collect())?;
+        Ok(closed.len())
+    }
+
+    /// Why a policy is to be asked now; `None` where it is not.
+    fn due(&self, cluster: &ObservedCluster) -> Option<Trigger> {
+        let view = cluster.view();
+        let period = SimTime::from_secs_f64(self.settings.cycle.round_secs).as_millis().max(1);
+        let turn = |at: SimTime| at.as_millis().div_euclid(period);
+        let round = self.last_decision.is_none_or(|last| turn(view.now) > turn(last));
+        let wake = self.wake.is_some_and(|wake| view.now >= wake);
+        let trigger = Trigger { round, wake, ..view.trigger };
+        (trigger.is_churn() || round || wake).then_some(trigger)
+    }
+
+    /// Gives up the lease.
+    pub fn resign(&mut self) {
+        if let Some(term) = self.leader.term() {
+            let _ = self.keep();
+            let _ = self.journal.resign(term);
+            self.leader.step_down();
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! What a live cluster asks of a plan beyond what is possible: that it does no harm.
+//!
+//! [`goodput_env::guard::Guard`] decides whether a plan can be at all; it is the same in simulation. These rules leave changes out that
+//! come too soon, too often or at the wrong place, one by one, and what is left is checked again.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use goodput_env::guard::{Guard, Violation};
+use goodput_env::job::JobId;
+use goodput_env::plan::{Change, Plan};
+use goodput_env::view::ClusterView;
+use serde::{Deserialize, Serialize};
+
+/// Bounds on what one decision may do. Times are seconds of the policy's clock.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Rules {
+    /// A running job is left alone for so long after its start.
+    pub min_run_secs: f64,
+    /// A job is moved or stopped at most once in so long.
+    pub preempt_every_secs: f64,
+    /// Percent of all accelerators that running jobs may be asked to leave in one cycle.
+    pub preempt_percent: f64,
+    /// Most orders of one cycle.
+    pub max_actions: usize,
+    /// A plan made from an older snapshot is dropped; seconds of the wall clock.
+    pub max_snapshot_age_secs: f64,
+}
+
+impl Default for Rules {
+    fn default() -> Self {
+        Self {
+            min_run_secs: 60.0,
+            preempt_every_secs: 600.0,
+            preempt_percent: 5.0,
+            max_actions: 500,
+            max_snapshot_age_secs: 30.0,
+        }
+    }
+}
+
+/// Why a change was left out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Rule {
+    /// An order for the job is under way.
+    UnderWay,
+    /// An administrator works on the job, or undid what was done to it twice.
+    HandsOff,
+    /// A node is drained, suspect, or not known.
+    NodeNotUp,
+    /// The job has not run long enough.
+    MinRunTime,
+    /// The job was moved too lately.
+    PreemptRate,
+    /// Too many accelerators at once.
+    PreemptShare,
+    /// Too many orders at once.
+    ActionCap,
+    /// Outside what a canary may touch.
+    Canary,
+    /// The engine cannot do it.
+    Capability,
+    /// There is no room without the changes that were left out.
+    NoRoom,
+}
+
+impl Rule {
+    /// Its name, as in metrics.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::UnderWay => "under-way",
+            Self::HandsOff => "hands-off",
+            Self::NodeNotUp => "node-not-up",
+            Self::MinRunTime => "min-run-time",
+            Self::PreemptRate => "preempt-rate",
+            Self::PreemptShare => "preempt-share",
+            Self::ActionCap => "action-cap",
+            Self::Canary => "canary",
+            Self::Capability => "capability",
+            Self::NoRoom => "no-room",
+        }
+    }
+}
+
+/// What the rules go by, beside the view.
+#[derive(Clone, Debug, Default)]
+pub struct Circumstances {
+    /// Jobs that an order is under way for.
+    pub under_way: BTreeSet<JobId>,
+    /// Jobs that are left alone.
+    pub hands_off: BTreeSet<JobId>,
+    /// Nodes where nothing may start.
+    pub closed: BTreeSet<u32>,
+    /// When jobs were last moved or stopped by order.
+    pub preempted: BTreeMap<JobId, goodput_env::time::SimTime>,
+    /// What a canary may touch; everything where `None`.
+    pub canary: Option<Canary>,
+    /// Whether nodes can be lent.
+    pub can_lend: bool,
+}
+
+/// What a canary may touch.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Canary {
+    /// Jobs; all where empty.
+    pub jobs: BTreeSet<JobId>,
+    /// Nodes; all where empty.
+    pub nodes: BTreeSet<u32>,
+    /// Orders left in this hour.
+    pub budget: usize,
+}
+
+/// Changes that were left out, by job where they are a job's, and why.
+pub type LeftOut = Vec<(Option<JobId>, Rule)>;
+
+/// The part of `plan` that may be carried out, and what was left out of it. What is left passes the environment's guard.
+///
+/// # Errors
+/// Every [`Violation`] of the whole plan: it could not be at all, so its policy is not to be trusted.
+pub fn admit(
+    rules: &Rules,
+    guard: &mut Guard,
+    view: &ClusterView<'_>,
+    plan: &Plan,
+    about: &Circumstances,
+) -> Result<(Plan, LeftOut), Vec<Violation>> {
+    guard.check(view, plan)?;
+    let mut left_out = Vec::new();
+    let mut kept = plan.clone();
+    let unchanged = |change: &Change| view.job(change.job).is_some_and(|job| job.state.placement == change.placement);
+    kept.changes.retain(|change| !unchanged(change));
+    let mut budget = Budget::new(rules, view, about);
+    // Two jobs that share accelerators are changed together or not at all; engines run one job on one accelerator.
+    kept.changes.retain(|change| match budget.refuses(rules, view, about, change) {
+        None => true,
+        Some(rule) => {
+            left_out.push((Some(change.job), rule));
+            false
+        }
+    });
+    if !(kept.scale.is_empty() && kept.assign.is_empty())
+        || !(about.can_lend || kept.lend.is_empty() && kept.reclaim.is_empty())
+    {
+        kept = Plan { changes: kept.changes, ..Plan::keep() };
+        left_out.push((None, Rule::Capability));
+    }
+    // What was to be released may have been left out: then there is no room for what was to take it.
+    while let Err(violations) = guard.check(view, &kept) {
+        let before = kept.changes.len();
+        let short: BTreeSet<u32> = violations.iter().filter_map(short_node).collect();
+        let gains = |change: &Change| change.placement.slices().iter().any(|slice| short.contains(&slice.node));
+        let Some(at) = kept.changes.iter().rposition(gains) else {
+            left_out.extend(kept.changes.drain(..).map(|change| (Some(change.job), Rule::NoRoom)));
+            kept = Plan::keep();
+            break;
+        };
+        left_out.push((Some(kept.changes.remove(at).job), Rule::NoRoom));
+        debug_assert!(kept.changes.len() < before);
+    }
+    Ok((kept, left_out))
+}
+
+fn short_node(violation: &Violation) -> Option<u32> {
+    match violation {
+        Violation::Capacity { node, .. } => Some(*node),
+        _ => None,
+    }
+}
+
+struct Budget {
+    actions: usize,
+    /// Accelerators that running jobs may still be asked to leave.
+    preempted: u32,
+}
+
+impl Budget {
+    fn new(rules: &Rules, view: &ClusterView<'_>, about: &Circumstances) -> Self {
+        let total = f64::from(view.cluster().total_gpus());
+        let canary = about.canary.as_ref().map_or(usize::MAX, |canary| canary.budget);
+        // At least the largest job may be moved, or in a small cluster none ever could.
+        let largest = view.jobs().map(|job| job.gpus()).max().unwrap_or(0);
+        let preempted = ((rules.preempt_percent / 100.0 * total).floor() as u32).max(largest);
+        Self { actions: rules.max_actions.min(canary), preempted }
+    }
+
+    fn refuses(
+        &mut self,
+        rules: &Rules,
+        view: &ClusterView<'_>,
+        about: &Circumstances,
+        change: &Change,
+    ) -> Option<Rule> {
+        let job = view.job(change.job)?;
+        if about.under_way.contains(&change.job) {
+            return Some(Rule::UnderWay);
+        }
+        if about.hands_off.contains(&change.job) {
+            return Some(Rule::HandsOff);
+        }
+        if change.partner.is_some() {
+            return Some(Rule::Capability);
+        }
+        let nodes = || change.placement.slices().iter().chain(job.state.placement.slices()).map(|slice| slice.node);
+        if change.placement.slices().iter().any(|slice| about.closed.contains(&slice.node)) {
+            return Some(Rule::NodeNotUp);
+        }
+        if let Some(canary) = &about.canary {
+            let job_listed = canary.jobs.is_empty() || canary.jobs.contains(&change.job);
+            let nodes_listed = canary.nodes.is_empty() || nodes().all(|node| canary.nodes.contains(&node));
+            if !(job_listed && nodes_listed) {
+                return Some(Rule::Canary);
+            }
+        }
+        let held = job.gpus();
+        if held > 0 {
+            if (view.now - job.state.changed).as_secs_f64() < rules.min_run_secs {
+                return Some(Rule::MinRunTime);
+            }
+            let last = about.preempted.get(&change.job);
+            if last.is_some_and(|&last| (view.now - last).as_secs_f64() < rules.preempt_every_secs) {
+                return Some(Rule::PreemptRate);
+            }
+            if held > self.preempted {
+                return Some(Rule::PreemptShare);
+            }
+        }
+        if self.actions == 0 {
+            return Some(Rule::ActionCap);
+        }
+        self.actions -= 1;
+        self.preempted -= if held > 0 { held } else { 0 };
+        None
+    }
+}

@@ -1,0 +1,243 @@
+//! The daemon: it looks at a cluster, asks a policy, and carries out what the guard lets pass.
+//!
+//! A cycle is: snapshot, verify open orders, decide, guard, journal (fsync), act, audit. Whatever dies in between, the next cycle finds out what
+//! is (by the snapshot) and what was wanted (by the journal) and goes on from there.
+//!
+//! # Layout
+//! - [`books`]: snapshots in the terms of the environment; [`orders`]: plans in the terms of engines.
+//! - [`chooser`], [`screen`]: the policy, and the heuristic behind it.
+//! - [`guard`]: what a plan may do to a running cluster.
+//! - [`journal`], [`leader`], [`audit`]: what was wanted, who may want, what became of it.
+//! - [`cycle`](Daemon::cycle), `decide`, `act`, `show`: the loop; [`status`], [`explain`], [`metrics`], [`api`]: what people see of it.
+//! - [`settings`]: the configuration file.
+
+mod act;
+pub mod api;
+pub mod audit;
+pub mod books;
+pub mod chooser;
+mod cycle;
+mod decide;
+pub mod explain;
+pub mod failpoint;
+pub mod guard;
+pub mod journal;
+pub mod leader;
+pub mod metrics;
+mod open;
+pub mod orders;
+pub mod screen;
+pub mod settings;
+mod show;
+pub mod status;
+mod watch;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use goodput_env::guard::Guard;
+use goodput_env::time::SimTime;
+use thiserror::Error;
+
+use crate::engine::{Engine, EngineError, Order, Snapshot};
+use audit::{Audit, AuditError};
+use books::{Books, BooksError};
+use chooser::Chooser;
+use journal::{Journal, JournalError};
+use leader::Leader;
+use metrics::Metrics;
+pub use open::open;
+use settings::{Mode, Settings};
+use status::Status;
+use watch::Watch;
+
+/// Why a cycle ended early. The next one begins anew.
+#[derive(Debug, Error)]
+pub enum DaemonError {
+    /// The engine does not answer.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+    /// The journal cannot be used; nothing is done without it.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// The audit log cannot be written; nothing is done without it.
+    #[error(transparent)]
+    Audit(#[from] AuditError),
+    /// The snapshot makes no sense.
+    #[error(transparent)]
+    Books(#[from] BooksError),
+    /// A file or a thread could not be had.
+    #[error("{action}: {source}")]
+    System {
+        /// What was tried.
+        action: String,
+        /// Why not.
+        source: std::io::Error,
+    },
+    /// What was asked for is not allowed now.
+    #[error("{0}")]
+    Refused(String),
+    /// A drill ends the cycle here.
+    #[error("the drill ends the daemon at {0}")]
+    Drill(&'static str),
+}
+
+/// An order under way.
+#[derive(Clone, Debug)]
+struct UnderWay {
+    order: Order,
+    since: Instant,
+    /// What the engine said last.
+    note: String,
+}
+
+/// Ends a cycle at a place where it says so; for drills within one process.
+pub type Hook = Box<dyn FnMut(&'static str) -> bool + Send>;
+
+/// A daemon for one cluster.
+pub struct Daemon<E> {
+    engine: E,
+    settings: Settings,
+    books: Books,
+    chooser: Chooser,
+    guard: Guard,
+    journal: Journal,
+    audit: Audit,
+    leader: Leader,
+    metrics: Arc<Metrics>,
+    status: Arc<Mutex<Status>>,
+    mode: Mode,
+    stop_file: PathBuf,
+    open: Vec<UnderWay>,
+    /// Orders of the last decision, acted on or not.
+    proposed: Vec<Order>,
+    watch: Watch,
+    /// When jobs that are not over were submitted, and whether they have started, by key.
+    clocks: BTreeMap<String, (i64, bool)>,
+    /// When jobs were last moved or stopped by order, by key.
+    preempted: BTreeMap<String, SimTime>,
+    /// When the last orders of a canary were given.
+    acted: VecDeque<Instant>,
+    last_decision: Option<SimTime>,
+    wake: Option<SimTime>,
+    last: Option<(Arc<Snapshot>, Instant)>,
+    recovered: bool,
+    kept: Instant,
+    hook: Option<Hook>,
+}
+
+impl<E: Engine> Daemon<E> {
+    /// A daemon that has not looked yet, with its files in the settings' directory.
+    ///
+    /// # Errors
+    /// [`DaemonError`] where its files cannot be used.
+    pub fn new(engine: E, settings: Settings, books: Books, chooser: Chooser) -> Result<Self, DaemonError> {
+        let directory = settings.state.directory.clone();
+        let system = |action: &str| {
+            let action = format!("cannot {action} in {}", directory.display());
+            move |source| DaemonError::System { action, source }
+        };
+        std::fs::create_dir_all(&directory).map_err(system("make the state directory"))?;
+        let name = match &settings.state.name {
+            Some(name) => name.clone(),
+            None => {
+                format!("{}:{}", nix::unistd::gethostname().unwrap_or_default().to_string_lossy(), std::process::id())
+            }
+        };
+        let lease = Duration::from_secs(u64::from(settings.state.lease_secs.max(1)));
+        let terms = leader::Terms { lease, renew: lease / 3 };
+        let leader = Leader::new(name, &directory.join("leader.lock"), terms).map_err(system("open the lock"))?;
+        let status = Status { policy: chooser.name().into(), engine: engine.name().into(), ..Status::default() };
+        let journal = Journal::open(&directory.join("journal.sqlite"))?;
+        let books = match journal.fact("epoch_ms")?.and_then(|text| text.parse().ok()) {
+            Some(epoch_ms) => books.since(epoch_ms),
+            None => books,
+        };
+        Ok(Self {
+            mode: settings.mode,
+            stop_file: directory.join("STOP"),
+            audit: Audit::open(&directory.join("audit.jsonl"))?,
+            journal,
+            leader,
+            status: Arc::new(Mutex::new(status)),
+            metrics: Arc::new(Metrics::new()),
+            guard: Guard::default(),
+            open: Vec::new(),
+            proposed: Vec::new(),
+            watch: Watch::default(),
+            clocks: BTreeMap::new(),
+            preempted: BTreeMap::new(),
+            acted: VecDeque::new(),
+            last_decision: None,
+            wake: None,
+            last: None,
+            recovered: false,
+            kept: Instant::now(),
+            hook: None,
+            engine,
+            settings,
+            books,
+            chooser,
+        })
+    }
+
+    /// Ends cycles where `hook` says so.
+    pub fn set_hook(&mut self, hook: Hook) {
+        self.hook = Some(hook);
+    }
+
+    /// The engine.
+    pub fn engine_mut(&mut self) -> &mut E {
+        &mut self.engine
+    }
+
+    /// The engine, when the daemon is no more.
+    pub fn into_engine(self) -> E {
+        self.engine
+    }
+
+    /// Orders of the last decision, whether they are acted on or not.
+    pub fn proposed(&self) -> &[Order] {
+        &self.proposed
+    }
+
+    /// The journal.
+    pub fn journal(&self) -> &Journal {
+        &self.journal
+    }
+
+    /// The books.
+    pub fn books(&self) -> &Books {
+        &self.books
+    }
+
+    /// What people see of it.
+    pub fn status(&self) -> Arc<Mutex<Status>> {
+        self.status.clone()
+    }
+
+    /// What monitoring sees of it.
+    pub fn metrics(&self) -> Arc<Metrics> {
+        self.metrics.clone()
+    }
+
+    /// How far it goes now: no further than observing while there is a stop file.
+    pub fn mode(&self) -> Mode {
+        if self.stop_file.exists() { Mode::Observe } else { self.mode }
+    }
+
+    /// Passes a place where a drill may end it.
+    fn pass(&mut self, place: &'static str) -> Result<(), DaemonError> {
+        failpoint::pass(place);
+        let ends = self.hook.as_mut().is_some_and(|hook| hook(place));
+        if ends { Err(DaemonError::Drill(place)) } else { Ok(()) }
+    }
+}
+
+/// Milliseconds of the Unix epoch.
+pub fn wall_ms() -> i64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since.map_or(0, |since| since.as_millis() as i64)
+}

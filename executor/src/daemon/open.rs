@@ -1,0 +1,91 @@
+//! A daemon from its configuration.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use goodput_agents::bundle::PolicyBundle;
+use goodput_agents::heuristic;
+use goodput_agents::learned::policy::LearnedPolicy;
+use goodput_env::application::Application;
+use goodput_env::gym::schema_hash;
+use goodput_env::policy::Policy;
+use goodput_env::sim::SimOptions;
+use goodput_env::tenant::Tenants;
+use goodput_env::time::SimTime;
+use goodput_env::view::Information;
+
+use super::books::{Books, Setting};
+use super::chooser::Chooser;
+use super::screen::Screen;
+use super::settings::{InformationSetting, PolicySettings, Settings};
+use super::{Daemon, DaemonError};
+use crate::engine::Engine;
+
+/// The daemon that `settings` describe, over `engine`, for jobs that train `applications`.
+///
+/// # Errors
+/// [`DaemonError::Refused`] where the policy cannot be had or cannot run live; what [`Daemon::new`] says otherwise.
+pub fn open<E: Engine>(
+    engine: E,
+    settings: Settings,
+    applications: Vec<Arc<Application>>,
+    tenants: Arc<Tenants>,
+) -> Result<Daemon<E>, DaemonError> {
+    let refused = |text: String| DaemonError::Refused(text);
+    let (name, policy, screen) = policy(&settings.policy)?;
+    let information = information(&*policy, settings.policy.information);
+    if !information.allows(policy.needs()) {
+        let needs = policy.needs();
+        return Err(refused(format!(
+            "policy {name} needs {needs}; on real machines there is at most an estimate: use another policy"
+        )));
+    }
+    let fallback = heuristic::by_name(&settings.reliance.fallback, settings.policy.seed).ok_or_else(|| {
+        let known = heuristic::names().join(", ");
+        refused(format!(
+            "[reliance] fallback = {:?}: there is no such heuristic; one of: {known}",
+            settings.reliance.fallback
+        ))
+    })?;
+    if settings.reliance.fallback == name {
+        tracing::warn!(policy = name, "the fallback is the policy itself");
+    }
+    let options = SimOptions { information, batching: policy.batching(), ..SimOptions::standard() };
+    let speedup = settings.cycle.speedup;
+    let setting = Setting { applications, tenants, options, speedup, start: SimTime::from_secs_f64(speedup) };
+    let system = |source| DaemonError::System { action: "cannot start a thread for the policy".into(), source };
+    let chooser = Chooser::new(settings.reliance.clone(), (&name, policy), fallback, screen).map_err(system)?;
+    Daemon::new(engine, settings, Books::new(setting), chooser)
+}
+
+type Chosen = (String, Box<dyn Policy>, Option<Screen>);
+
+fn policy(settings: &PolicySettings) -> Result<Chosen, DaemonError> {
+    let refused = |text: String| DaemonError::Refused(text);
+    if let Some(name) = &settings.name {
+        let policy = heuristic::by_name(name, settings.seed).ok_or_else(|| {
+            refused(format!(
+                "[policy] name = {name:?}: there is no such heuristic; one of: {}",
+                heuristic::names().join(", ")
+            ))
+        })?;
+        return Ok((name.clone(), policy, None));
+    }
+    let path: PathBuf = settings.bundle.clone().unwrap_or_default();
+    let bundle =
+        PolicyBundle::load(&path, &schema_hash()).map_err(|error| refused(format!("[policy] bundle: {error}")))?;
+    let learned = LearnedPolicy::new(&bundle)
+        .map_err(|error| refused(format!("[policy] bundle {}: decoder options: {error}", path.display())))?;
+    let name = path.file_stem().map_or_else(|| "bundle".into(), |stem| stem.to_string_lossy().into_owned());
+    Ok((name, Box::new(learned), Some(Screen::new(&bundle))))
+}
+
+/// What a policy may be told: never what only a simulation knows.
+fn information(policy: &dyn Policy, setting: InformationSetting) -> Information {
+    match (setting, policy.information()) {
+        (InformationSetting::Profiled, _) | (InformationSetting::Policy, Information::Profiled) => {
+            Information::Profiled
+        }
+        _ => Information::Estimate { sigma: 0.0 },
+    }
+}

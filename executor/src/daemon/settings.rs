@@ -1,0 +1,302 @@
+//! The configuration file of a deployment.
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use super::chooser::Reliance;
+use super::guard::Rules;
+use crate::engine::agents::AgentsSettings;
+
+/// How far the daemon goes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Mode {
+    /// It reads, decides and says what it would do.
+    #[default]
+    Observe,
+    /// The same, and it says by simulation what would have come of it.
+    Shadow,
+    /// It acts on what is listed, a few times an hour.
+    Canary,
+    /// It acts.
+    Act,
+}
+
+impl Mode {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Observe => "observe",
+            Self::Shadow => "shadow",
+            Self::Canary => "canary",
+            Self::Act => "act",
+        }
+    }
+
+    /// The mode called `name`.
+    pub fn by_name(name: &str) -> Option<Self> {
+        [Self::Observe, Self::Shadow, Self::Canary, Self::Act].into_iter().find(|mode| mode.name() == name)
+    }
+}
+
+/// A deployment.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Settings {
+    /// Where jobs run.
+    pub engine: EngineSettings,
+    /// Who decides.
+    pub policy: PolicySettings,
+    /// How far it goes.
+    #[serde(default)]
+    pub mode: Mode,
+    /// What a canary may touch.
+    #[serde(default)]
+    pub canary: CanarySettings,
+    /// When it decides.
+    #[serde(default)]
+    pub cycle: CycleSettings,
+    /// What the guard lets pass.
+    #[serde(default)]
+    pub guard: Rules,
+    /// When it goes by the heuristic.
+    #[serde(default)]
+    pub reliance: Reliance,
+    /// Where its state is.
+    pub state: StateSettings,
+    /// The HTTP interface.
+    #[serde(default)]
+    pub api: ApiSettings,
+}
+
+/// Where jobs run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase", deny_unknown_fields)]
+pub enum EngineSettings {
+    /// Slurm, by its commands.
+    Slurm(SlurmSettings),
+    /// Our own node agents.
+    Agents(AgentsSettings),
+}
+
+/// A Slurm cluster.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct SlurmSettings {
+    /// `slurm.conf`, where it is not the default one.
+    pub conf: Option<PathBuf>,
+    /// Where the commands are, where not on the path.
+    pub bin: Option<PathBuf>,
+    /// Partitions it manages; all where empty.
+    pub partitions: Vec<String>,
+}
+
+/// Who decides.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PolicySettings {
+    /// A bundle that `train` wrote. Either this or `name`.
+    #[serde(default)]
+    pub bundle: Option<PathBuf>,
+    /// A heuristic.
+    #[serde(default)]
+    pub name: Option<String>,
+    /// Seed of policies that draw random numbers.
+    #[serde(default)]
+    pub seed: u64,
+    /// Whether users' estimates of durations are shown to the policy: `profiled`, or `estimate`.
+    #[serde(default)]
+    pub information: InformationSetting,
+}
+
+/// What policies are told of remaining work.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum InformationSetting {
+    /// What its publication, or training, says.
+    #[default]
+    Policy,
+    /// Nothing.
+    Profiled,
+    /// What is estimated from the catalog and from time limits.
+    Estimate,
+}
+
+/// What a canary may touch.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct CanarySettings {
+    /// Keys of jobs; all where empty.
+    pub jobs: Vec<String>,
+    /// Names of nodes; all where empty.
+    pub nodes: Vec<String>,
+    /// Most orders in an hour.
+    pub orders_per_hour: usize,
+}
+
+impl Default for CanarySettings {
+    fn default() -> Self {
+        Self { jobs: Vec::new(), nodes: Vec::new(), orders_per_hour: 20 }
+    }
+}
+
+/// When it decides.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct CycleSettings {
+    /// Time between looks, seconds.
+    pub poll_secs: f64,
+    /// Time between decisions when nothing has happened, seconds of the policy's clock.
+    pub round_secs: f64,
+    /// Seconds of the policy's clock in a second; 1 but in experiments with compressed traces.
+    pub speedup: f64,
+    /// Seconds from SIGTERM to SIGKILL.
+    pub grace_secs: u32,
+    /// An order that has not been carried out after so long is given up, seconds.
+    pub order_timeout_secs: f64,
+}
+
+impl Default for CycleSettings {
+    fn default() -> Self {
+        Self { poll_secs: 1.0, round_secs: 60.0, speedup: 1.0, grace_secs: 60, order_timeout_secs: 300.0 }
+    }
+}
+
+/// Where its state is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StateSettings {
+    /// Directory of journal, audit log, lock and stop file.
+    pub directory: PathBuf,
+    /// Name of this daemon among others that share the directory; the host's where absent.
+    #[serde(default)]
+    pub name: Option<String>,
+    /// Seconds without renewal after which another daemon takes over.
+    #[serde(default = "lease_secs")]
+    pub lease_secs: u32,
+}
+
+fn lease_secs() -> u32 {
+    15
+}
+
+/// The HTTP interface.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ApiSettings {
+    /// Where it listens; not at all where empty.
+    pub listen: String,
+    /// Who may ask. Hashes are made by `goodput live token`.
+    pub tokens: Vec<Token>,
+}
+
+impl Default for ApiSettings {
+    fn default() -> Self {
+        Self { listen: "127.0.0.1:7070".into(), tokens: Vec::new() }
+    }
+}
+
+/// A bearer token.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Token {
+    /// Whose it is, for the audit log.
+    pub name: String,
+    /// SHA-256 of the token, hexadecimal.
+    pub sha256: String,
+    /// What it is good for.
+    pub role: Role,
+}
+
+/// What a token is good for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// Looking.
+    Read,
+    /// Submitting, cancelling, draining and changing the mode too.
+    Write,
+}
+
+/// A file that is no configuration.
+#[derive(Debug, Error)]
+pub enum SettingsError {
+    /// It cannot be read.
+    #[error("{path}: {source}")]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: std::io::Error,
+    },
+    /// It is not TOML, or has keys or values that are not known.
+    #[error("{path}: {message}")]
+    Text {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong, with line and column.
+        message: String,
+    },
+    /// A value does not make sense.
+    #[error("{path}: [{key}] {problem}")]
+    Value {
+        /// The file.
+        path: PathBuf,
+        /// Where.
+        key: &'static str,
+        /// Why not, and what would.
+        problem: String,
+    },
+}
+
+impl Settings {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// [`SettingsError`] with what is wrong and where.
+    pub fn read(path: &Path) -> Result<Self, SettingsError> {
+        let text = std::fs::read_to_string(path).map_err(|source| SettingsError::Io { path: path.into(), source })?;
+        Self::parse(&text, path)
+    }
+
+    /// The same of a text; `path` is for messages.
+    ///
+    /// # Errors
+    /// As [`Settings::read`].
+    pub fn parse(text: &str, path: &Path) -> Result<Self, SettingsError> {
+        let settings: Self = toml::from_str(text)
+            .map_err(|error| SettingsError::Text { path: path.into(), message: error.to_string() })?;
+        let wrong = |key, problem: String| Err(SettingsError::Value { path: path.into(), key, problem });
+        let policy = &settings.policy;
+        if policy.bundle.is_some() == policy.name.is_some() {
+            return wrong("policy", "name one: bundle = \"FILE\" or name = \"HEURISTIC\"".into());
+        }
+        let cycle = &settings.cycle;
+        for (value, key) in
+            [(cycle.poll_secs, "poll_secs"), (cycle.round_secs, "round_secs"), (cycle.speedup, "speedup")]
+        {
+            if !(value > 0.0 && value < 1e7) {
+                return wrong("cycle", format!("{key} = {value}: expected a positive number"));
+            }
+        }
+        if let EngineSettings::Agents(agents) = &settings.engine
+            && agents.nodes.is_empty()
+        {
+            return wrong(
+                "engine.agents",
+                "nodes is empty: list the agents as { name = \"n0\", address = \"HOST:PORT\" }".into(),
+            );
+        }
+        for token in &settings.api.tokens {
+            if token.sha256.len() != 64 || !token.sha256.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+                return wrong(
+                    "api.tokens",
+                    format!("{}: sha256 is not 64 hexadecimal digits; `goodput live token` makes one", token.name),
+                );
+            }
+        }
+        Ok(settings)
+    }
+}

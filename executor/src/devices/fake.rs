@@ -1,0 +1,101 @@
+//! Accelerators that do not exist: a folder with a copy of the stand-in for NVML and the script it plays.
+//!
+//! The stand-in is loaded as the real library is, so everything above it is what runs on real machines.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::{env, fs, io};
+
+use goodput_nvml_double::{Device, State};
+use sha2::{Digest, Sha256};
+
+use super::DeviceError;
+
+const DOUBLE: &str = "libgoodput_nvml_double.so";
+
+/// Types, their product names and memory in MiB, as the drivers report them.
+const TYPES: [(&str, &str, u64); 8] = [
+    ("a100", "NVIDIA A100-SXM4-80GB", 81_920),
+    ("h100", "NVIDIA H100 80GB HBM3", 81_559),
+    ("h200", "NVIDIA H200", 143_771),
+    ("v100", "Tesla V100-SXM2-32GB", 32_768),
+    ("a40", "NVIDIA A40", 46_068),
+    ("l40s", "NVIDIA L40S", 46_068),
+    ("t4", "Tesla T4", 15_360),
+    ("rtx3090", "NVIDIA GeForce RTX 3090", 24_576),
+];
+
+fn of(kind: &str) -> Option<&'static (&'static str, &'static str, u64)> {
+    TYPES.iter().find(|(name, ..)| *name == kind)
+}
+
+/// Memory of a type, MiB.
+pub(super) fn memory_mib(kind: &str) -> Option<u64> {
+    of(kind).map(|(.., memory)| *memory)
+}
+
+/// All types, for messages.
+pub(super) fn types() -> String {
+    TYPES.map(|(name, ..)| name).join(", ")
+}
+
+/// Makes the folder, keeping a script that is there, and returns the library to load.
+pub(super) fn prepare(folder: &Path, node: &str, count: u32, kind: &str) -> Result<PathBuf, DeviceError> {
+    let failed = |error: io::Error| DeviceError::Fake { folder: folder.to_owned(), problem: error.to_string() };
+    let double = find().ok_or_else(|| DeviceError::Fake {
+        folder: folder.to_owned(),
+        problem: format!("{DOUBLE} is not beside the program; build it with `cargo build -p goodput-nvml-double`"),
+    })?;
+    fs::create_dir_all(folder).map_err(failed)?;
+    let script = folder.join("state.json");
+    let wanted = state(folder, node, count, kind);
+    let uuids = |state: &State| state.devices.iter().map(|device| device.uuid.clone()).collect::<Vec<_>>();
+    let found: Option<State> = fs::read(&script).ok().and_then(|text| serde_json::from_slice(&text).ok());
+    if found.is_none_or(|found| uuids(&found) != uuids(&wanted)) {
+        let text = serde_json::to_vec_pretty(&wanted).map_err(io::Error::from);
+        fs::write(&script, text.map_err(failed)?).map_err(failed)?;
+    }
+    // A copy, because the loader takes two names of one file for one library; renamed into place, because the old one may be in use.
+    let library = folder.join("libnvidia-ml.so.1");
+    // A name of its own for each call: an agent that is just ending may still be here.
+    static CALLS: AtomicU64 = AtomicU64::new(0);
+    let call = CALLS.fetch_add(1, Ordering::Relaxed);
+    let copy = folder.join(format!("copy-{}-{call}", std::process::id()));
+    fs::copy(double, &copy).and_then(|_| fs::rename(&copy, &library)).map_err(failed)?;
+    Ok(library)
+}
+
+/// Beside the program, or where cargo puts libraries.
+fn find() -> Option<PathBuf> {
+    let program = env::current_exe().ok()?;
+    let folder = program.parent()?;
+    [folder.join(DOUBLE), folder.join("deps").join(DOUBLE), folder.join("../lib").join(DOUBLE)]
+        .into_iter()
+        .find(|path| path.exists())
+}
+
+fn state(folder: &Path, node: &str, count: u32, kind: &str) -> State {
+    let (_, product, memory) = of(kind).copied().unwrap_or(TYPES[0]);
+    let device = |index: u32| Device {
+        uuid: uuid(&format!("{kind} {node} {index} {}", folder.display())),
+        name: product.to_owned(),
+        mem_total: memory << 20,
+        temp: 40,
+        power_mw: 60_000,
+        numa: index * 2 / count.max(1),
+        ..Device::default()
+    };
+    State {
+        driver: "550.54.15".to_owned(),
+        cuda: 12_040,
+        devices: (0..count).map(device).collect(),
+        ..State::default()
+    }
+}
+
+/// A name as devices have, the same whenever the same node is faked in the same folder.
+fn uuid(of: &str) -> String {
+    let digits: String = Sha256::digest(of.as_bytes()).iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+    let part = |range: std::ops::Range<usize>| &digits[range];
+    format!("GPU-{}-{}-{}-{}-{}", part(0..8), part(8..12), part(12..16), part(16..20), part(20..32))
+}

@@ -1,0 +1,215 @@
+//! Which devices are fit for work.
+//!
+//! A device is taken out by a failed reading, a critical error (XID) or a memory error that could not be corrected. It comes back after it has been well for
+//! a while, or when an administrator says so. Devices are remembered by UUID, because one that fell off the bus cannot tell its name any more.
+
+use serde::{Deserialize, Serialize};
+
+use super::{DeviceInfo, FaultKind, Inventory};
+
+/// Critical errors that programs cause and devices survive: 13 and 31 (bad access), 43 and 45 (a program was stopped), 63 (a bad memory row was put aside)
+/// (NVIDIA, XID errors, table of common causes).
+const OF_PROGRAMS: [u64; 5] = [13, 31, 43, 45, 63];
+
+/// Whether a device may be given to jobs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Health {
+    /// Yes.
+    Fit,
+    /// No.
+    Out {
+        /// Why: `lost`, `xid 79`, `ecc_uncorrectable`, ...
+        reason: String,
+        /// Since when, milliseconds of the caller's clock.
+        since_ms: i64,
+        /// Since when it has been well again; `None`: it is not.
+        well_since_ms: Option<i64>,
+    },
+}
+
+/// A device, its last good reading and its health.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Tracked {
+    /// Its own name for itself.
+    pub uuid: String,
+    /// Position in the driver's list.
+    pub index: u32,
+    /// Newest reading that succeeded.
+    pub info: DeviceInfo,
+    /// Whether it may be given to jobs.
+    pub health: Health,
+}
+
+/// The devices of a machine and their health.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct HealthBook {
+    back_after_ms: i64,
+    devices: Vec<Tracked>,
+}
+
+impl HealthBook {
+    /// Devices come back after `back_after_ms` of good readings.
+    #[must_use]
+    pub fn new(back_after_ms: i64) -> Self {
+        Self { back_after_ms, devices: Vec::new() }
+    }
+
+    /// All devices ever seen, by index.
+    #[must_use]
+    pub fn devices(&self) -> &[Tracked] {
+        &self.devices
+    }
+
+    /// Goes on from what an earlier process knew: what was out stays out.
+    pub fn inherit(&mut self, earlier: HealthBook) {
+        self.devices = earlier.devices;
+    }
+
+    /// Takes in a listing made at `now_ms`.
+    pub fn observe(&mut self, inventory: &Inventory, now_ms: i64) {
+        for info in &inventory.devices {
+            match self.devices.iter_mut().find(|device| device.uuid == info.uuid) {
+                Some(device) => device.good(info, self.back_after_ms, now_ms),
+                None => {
+                    let (uuid, index) = (info.uuid.clone(), info.index);
+                    self.devices.push(Tracked { uuid, index, info: info.clone(), health: Health::Fit });
+                }
+            }
+        }
+        for fault in &inventory.faults {
+            let named = |device: &&mut Tracked| match &fault.uuid {
+                Some(uuid) => device.uuid == *uuid,
+                None => device.index == fault.index,
+            };
+            if let Some(device) = self.devices.iter_mut().find(named) {
+                device.bad(reason(fault.kind, &fault.message), now_ms);
+            }
+        }
+        self.devices.sort_by_key(|device| device.index);
+    }
+
+    /// Takes in a critical error of a device.
+    pub fn xid(&mut self, uuid: &str, code: u64, now_ms: i64) {
+        if OF_PROGRAMS.contains(&code) {
+            return;
+        }
+        if let Some(device) = self.devices.iter_mut().find(|device| device.uuid == uuid) {
+            device.bad(format!("xid {code}"), now_ms);
+        }
+    }
+
+    /// An administrator says that a device is well. `false`: there is none of that name.
+    pub fn restore(&mut self, uuid: &str) -> bool {
+        let device = self.devices.iter_mut().find(|device| device.uuid == uuid);
+        device.map(|device| device.health = Health::Fit).is_some()
+    }
+}
+
+impl Tracked {
+    fn good(&mut self, info: &DeviceInfo, back_after_ms: i64, now_ms: i64) {
+        let worse = info.ecc_uncorrected > self.info.ecc_uncorrected && self.info.ecc_uncorrected.is_some();
+        self.info = info.clone();
+        self.index = info.index;
+        if worse {
+            self.bad("ecc_uncorrectable".to_owned(), now_ms);
+        }
+        if let Health::Out { well_since_ms, .. } = &mut self.health {
+            let since = *well_since_ms.get_or_insert(now_ms);
+            if now_ms - since >= back_after_ms {
+                self.health = Health::Fit;
+            }
+        }
+    }
+
+    /// The first reason stays: what follows from it is less telling.
+    fn bad(&mut self, reason: String, now_ms: i64) {
+        match &mut self.health {
+            Health::Fit => self.health = Health::Out { reason, since_ms: now_ms, well_since_ms: None },
+            Health::Out { well_since_ms, .. } => *well_since_ms = None,
+        }
+    }
+}
+
+fn reason(kind: FaultKind, message: &str) -> String {
+    match kind {
+        FaultKind::Lost => "lost".to_owned(),
+        FaultKind::ResetRequired => "reset_required".to_owned(),
+        FaultKind::NoPermission => "no_permission".to_owned(),
+        FaultKind::Other => message.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::devices::DeviceFault;
+
+    const TEN_MINUTES: i64 = 600_000;
+
+    fn listing(ecc: u64, lost: bool) -> Inventory {
+        let info = |index: u32| -> DeviceInfo {
+            let text = format!(r#"{{"index":{index},"uuid":"GPU-{index}","name":"x","ecc_uncorrected":{ecc}}}"#);
+            serde_json::from_str(&text).unwrap()
+        };
+        let fault = DeviceFault { index: 1, uuid: None, kind: FaultKind::Lost, message: "GPU is lost".to_owned() };
+        match lost {
+            false => Inventory { devices: vec![info(0), info(1)], ..Inventory::default() },
+            true => Inventory { devices: vec![info(0)], faults: vec![fault], ..Inventory::default() },
+        }
+    }
+
+    fn reasons(book: &HealthBook) -> Vec<&str> {
+        let reason = |device: &Tracked| match &device.health {
+            Health::Fit => "",
+            Health::Out { reason, .. } => Box::leak(reason.clone().into_boxed_str()),
+        };
+        book.devices().iter().map(reason).collect()
+    }
+
+    #[test]
+    fn a_lost_device_is_out_at_once_and_back_after_ten_good_minutes() {
+        let mut book = HealthBook::new(TEN_MINUTES);
+        book.observe(&listing(0, false), 0);
+        assert_eq!(reasons(&book), ["", ""]);
+        book.observe(&listing(0, true), 1_000);
+        assert_eq!(reasons(&book), ["", "lost"]);
+        book.observe(&listing(0, false), 2_000);
+        book.observe(&listing(0, true), 300_000);
+        book.observe(&listing(0, false), 301_000);
+        book.observe(&listing(0, false), 301_000 + TEN_MINUTES - 1);
+        assert_eq!(reasons(&book), ["", "lost"], "the minutes count from the last bad reading");
+        book.observe(&listing(0, false), 301_000 + TEN_MINUTES);
+        assert_eq!(reasons(&book), ["", ""]);
+    }
+
+    #[test]
+    fn memory_errors_count_from_what_was_there_before() {
+        let mut book = HealthBook::new(TEN_MINUTES);
+        book.observe(&listing(3, false), 0);
+        book.observe(&listing(3, false), 1);
+        assert_eq!(reasons(&book), ["", ""]);
+        book.observe(&listing(4, false), 2);
+        assert_eq!(reasons(&book), ["ecc_uncorrectable"; 2]);
+        assert!(book.restore("GPU-0") && !book.restore("GPU-9"));
+        book.observe(&listing(4, false), 3);
+        assert_eq!(reasons(&book), ["", "ecc_uncorrectable"]);
+    }
+
+    #[test]
+    fn critical_errors_take_a_device_out_unless_programs_cause_them() {
+        let mut book = HealthBook::new(TEN_MINUTES);
+        book.observe(&listing(0, false), 0);
+        for code in OF_PROGRAMS {
+            book.xid("GPU-0", code, 1);
+        }
+        assert_eq!(reasons(&book), ["", ""]);
+        book.xid("GPU-0", 79, 1);
+        book.xid("GPU-0", 48, 2);
+        assert_eq!(reasons(&book), ["xid 79", ""]);
+        let mut next = HealthBook::new(TEN_MINUTES);
+        next.inherit(book);
+        next.observe(&listing(0, false), 3);
+        assert_eq!(reasons(&next), ["xid 79", ""], "also for the next agent");
+    }
+}

@@ -1,0 +1,188 @@
+//! What an agent knows of its devices at any moment, without ever waiting for the driver.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use tokio::sync::{Notify, watch};
+
+use super::watch::watch_with_deadline;
+use super::{DeviceChoice, DeviceError, HealthBook, Tracked, events};
+
+/// How often and how patiently the driver is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Pace {
+    /// Between two listings, milliseconds.
+    pub period_ms: u64,
+    /// When the driver counts as stuck, milliseconds.
+    pub deadline_ms: u64,
+    /// How long a device must be well before it comes back, milliseconds.
+    pub back_after_ms: u64,
+}
+
+impl Default for Pace {
+    /// Every second, 5 s, 10 min.
+    fn default() -> Self {
+        Self { period_ms: 1000, deadline_ms: 5000, back_after_ms: 600_000 }
+    }
+}
+
+/// What is known at one moment.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Readings {
+    /// The devices, by index.
+    pub devices: Vec<Tracked>,
+    /// When they were read, milliseconds of the caller's clock; 0: never.
+    pub read_ms: i64,
+    /// How long the driver has not answered, milliseconds; `None`: it does.
+    pub stuck_ms: Option<u64>,
+    /// Why the last listing failed, where it did otherwise.
+    pub error: Option<String>,
+}
+
+struct State {
+    book: HealthBook,
+    read_ms: i64,
+    stuck_ms: Option<u64>,
+    error: Option<String>,
+}
+
+/// Watches the devices of a machine; ends when dropped.
+pub struct Telemetry {
+    state: Arc<Mutex<State>>,
+    changed: Arc<watch::Sender<u64>>,
+    stop: Arc<AtomicBool>,
+    now: Arc<Notify>,
+    clock: fn() -> i64,
+}
+
+impl Telemetry {
+    /// Starts to watch. Opening the driver is part of it and may hang or fail as any question to it: then it is tried again.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime with time enabled.
+    #[must_use]
+    pub fn start(choice: DeviceChoice, folder: PathBuf, node: String, pace: Pace, clock: fn() -> i64) -> Self {
+        let book = HealthBook::new(i64::try_from(pace.back_after_ms).unwrap_or(i64::MAX));
+        let state = Arc::new(Mutex::new(State { book, read_ms: 0, stuck_ms: None, error: None }));
+        let (changed, _) = watch::channel(0);
+        let (changed, stop) = (Arc::new(changed), Arc::new(AtomicBool::new(false)));
+        let now = Arc::new(Notify::new());
+        let telemetry = Self { state, changed, stop, now: Arc::clone(&now), clock };
+        let source = Lazy { choice, folder, node, opened: None, on_open: telemetry.listener() };
+        let period = Duration::from_millis(pace.period_ms);
+        let mut answers = watch_with_deadline(source, period, Duration::from_millis(pace.deadline_ms), now);
+        let (state, changed, stop) =
+            (Arc::clone(&telemetry.state), Arc::clone(&telemetry.changed), Arc::clone(&telemetry.stop));
+        tokio::spawn(async move {
+            while let Some(answer) = answers.recv().await {
+                if stop.load(Ordering::Relaxed) {
+                    return;
+                }
+                take(&mut lock(&state), answer, clock());
+                changed.send_modify(|version| *version += 1);
+            }
+        });
+        telemetry
+    }
+
+    /// Goes on from what an earlier process knew.
+    pub fn inherit(&self, earlier: HealthBook) {
+        lock(&self.state).book.inherit(earlier);
+    }
+
+    /// Has the driver read soon, and not only at the next turn.
+    pub fn hurry(&self) {
+        self.now.notify_one();
+    }
+
+    /// What is known now.
+    #[must_use]
+    pub fn readings(&self) -> Readings {
+        let state = lock(&self.state);
+        let (devices, error) = (state.book.devices().to_vec(), state.error.clone());
+        Readings { devices, read_ms: state.read_ms, stuck_ms: state.stuck_ms, error }
+    }
+
+    /// The health of all devices, to be kept for the next process.
+    #[must_use]
+    pub fn book(&self) -> HealthBook {
+        lock(&self.state).book.clone()
+    }
+
+    /// An administrator says that a device is well.
+    pub fn restore(&self, uuid: &str) -> bool {
+        let known = lock(&self.state).book.restore(uuid);
+        self.changed.send_modify(|version| *version += 1);
+        known
+    }
+
+    /// Changes whenever something new is known.
+    #[must_use]
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.changed.subscribe()
+    }
+
+    fn listener(&self) -> impl Fn(PathBuf) + Send + 'static {
+        let (state, changed, stop, clock) =
+            (Arc::clone(&self.state), Arc::clone(&self.changed), Arc::clone(&self.stop), self.clock);
+        move |library| {
+            let (state, changed) = (Arc::clone(&state), Arc::clone(&changed));
+            events::listen(&library, Arc::clone(&stop), move |uuid, code| {
+                lock(&state).book.xid(uuid, code, clock());
+                changed.send_modify(|version| *version += 1);
+            });
+        }
+    }
+}
+
+impl Drop for Telemetry {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+}
+
+fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn take(state: &mut State, answer: Result<super::Inventory, DeviceError>, now_ms: i64) {
+    (state.stuck_ms, state.error) = match answer {
+        Ok(inventory) => {
+            state.book.observe(&inventory, now_ms);
+            state.read_ms = now_ms;
+            (None, None)
+        }
+        Err(DeviceError::Stuck { waited }) => (Some(waited.as_millis() as u64), None),
+        Err(error) => {
+            let remedy = error.remedy().map(|remedy| format!("; {remedy}"));
+            (None, Some(format!("{error}{}", remedy.unwrap_or_default())))
+        }
+    };
+}
+
+/// Opens the driver at the first question, on the thread that may hang.
+struct Lazy<F> {
+    choice: DeviceChoice,
+    folder: PathBuf,
+    node: String,
+    opened: Option<super::NvmlSource>,
+    on_open: F,
+}
+
+impl<F: Fn(PathBuf) + Send> super::DeviceSource for Lazy<F> {
+    fn list(&mut self) -> Result<super::Inventory, DeviceError> {
+        if self.opened.is_none() {
+            let source = self.choice.open(&self.folder, &self.node)?;
+            (self.on_open)(source.library().to_owned());
+            self.opened = Some(source);
+        }
+        match &mut self.opened {
+            Some(source) => source.list(),
+            None => Ok(super::Inventory::default()),
+        }
+    }
+}

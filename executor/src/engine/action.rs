@@ -1,0 +1,193 @@
+//! What can be asked of an engine, and what it answers.
+
+use serde::{Deserialize, Serialize};
+
+use super::snapshot::OnNode;
+
+/// What a share of an accelerator is bounded by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Share {
+    /// Percent of compute, 1..=100.
+    pub compute_percent: u8,
+    /// Device memory, MiB.
+    pub memory_mib: u32,
+}
+
+/// One thing to do.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "verb")]
+pub enum Action {
+    /// A waiting job starts.
+    Place {
+        /// Where.
+        placement: Vec<OnNode>,
+        /// Part of each accelerator; all of it where `None`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        share: Option<Share>,
+    },
+    /// A running job checkpoints, leaves and waits again.
+    Stop {
+        /// Seconds from SIGTERM to SIGKILL.
+        grace_s: u32,
+    },
+    /// A running job goes on with another number of accelerators.
+    Resize {
+        /// Where.
+        placement: Vec<OnNode>,
+        /// Seconds from SIGTERM to SIGKILL.
+        grace_s: u32,
+    },
+    /// A running job goes on elsewhere.
+    Migrate {
+        /// Where.
+        placement: Vec<OnNode>,
+        /// Seconds from SIGTERM to SIGKILL.
+        grace_s: u32,
+    },
+    /// A running job stands still and keeps its accelerators.
+    Suspend,
+    /// A suspended job goes on.
+    Resume,
+    /// A job is taken back for good.
+    Cancel {
+        /// Seconds from SIGTERM to SIGKILL.
+        grace_s: u32,
+    },
+    /// No job starts on a node any more.
+    Drain {
+        /// The node.
+        node: String,
+        /// Why, for the administrators.
+        reason: String,
+    },
+    /// Jobs may start on a node again.
+    Undrain {
+        /// The node.
+        node: String,
+    },
+    /// A node of the inference pool is training's for now.
+    Lend {
+        /// The node.
+        node: String,
+    },
+    /// A lent node goes back.
+    Return {
+        /// The node.
+        node: String,
+        /// When training has to be gone, on the engine's clock, milliseconds.
+        deadline_ms: i64,
+    },
+}
+
+impl Action {
+    /// The verb, for ids, metrics and logs.
+    pub fn verb(&self) -> &'static str {
+        match self {
+            Self::Place { .. } => "place",
+            Self::Stop { .. } => "stop",
+            Self::Resize { .. } => "resize",
+            Self::Migrate { .. } => "migrate",
+            Self::Suspend => "suspend",
+            Self::Resume => "resume",
+            Self::Cancel { .. } => "cancel",
+            Self::Drain { .. } => "drain",
+            Self::Undrain { .. } => "undrain",
+            Self::Lend { .. } => "lend",
+            Self::Return { .. } => "return",
+        }
+    }
+
+    /// Where the job is to be after it; `None` where it does not say.
+    pub fn placement(&self) -> Option<&[OnNode]> {
+        match self {
+            Self::Place { placement, .. } | Self::Resize { placement, .. } | Self::Migrate { placement, .. } => {
+                Some(placement)
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether it takes accelerators away from a running job.
+    pub fn preempts(&self) -> bool {
+        matches!(self, Self::Stop { .. } | Self::Resize { .. } | Self::Migrate { .. })
+    }
+}
+
+/// Names an order: a hash of plan, subject, attempt and verb, so that one decision can be carried out twice only under one name.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct OrderId(pub String);
+
+/// An action with a name and a subject.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Order {
+    /// Its name.
+    pub id: OrderId,
+    /// Key of the job; empty for actions on nodes.
+    #[serde(default)]
+    pub job: String,
+    /// What starts of the job were when it was decided ([`super::JobSeen::starts`]): an order for an older attempt is void.
+    #[serde(default)]
+    pub starts: u32,
+    /// What to do.
+    pub action: Action,
+}
+
+/// What became of a step.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Outcome {
+    /// The engine took it.
+    Accepted,
+    /// Not now: the same order is to be tried again.
+    Later {
+        /// Why.
+        reason: String,
+    },
+    /// Never.
+    Refused {
+        /// Why.
+        reason: String,
+    },
+}
+
+/// Answer to one order.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Receipt {
+    /// The order.
+    pub id: OrderId,
+    /// What became of this step.
+    pub outcome: Outcome,
+}
+
+/// Whether an order is carried out.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// Yes.
+    Done,
+    /// Not yet.
+    Pending,
+    /// It never will be: the world moved on.
+    Lost {
+        /// What happened instead.
+        reason: String,
+    },
+}
+
+/// What an engine can do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Capabilities {
+    /// Places a job on named accelerators.
+    pub exact_accelerator: bool,
+    /// Gives parts of accelerators.
+    pub fractional: bool,
+    /// Changes a running job's size without stopping it.
+    pub resize_in_place: bool,
+    /// Suspends and resumes.
+    pub suspend: bool,
+    /// Keeps submitted jobs waiting for an order.
+    pub hold: bool,
+    /// Lends nodes between pools.
+    pub lend: bool,
+}

@@ -1,0 +1,99 @@
+//! One attempt on several nodes: it runs where all its parts run, and ends when all have ended.
+
+use super::live::LiveJob;
+use super::nodes::Nodes;
+use crate::agent::api::AttemptState;
+use crate::engine::{JobPhase, OnNode};
+use crate::job::{Cause, Exit, Meaning, Verdict};
+
+/// How long the parts of an attempt may take to begin, milliseconds.
+const BEGIN_MS: i64 = 30_000;
+
+/// What is known of a part.
+enum Part {
+    /// Its agent has not begun it.
+    Missing,
+    /// It runs, or may run: its node is silent.
+    Alive,
+    /// It ended.
+    Ended(Meaning),
+}
+
+/// Brings a job a step on by what its nodes said.
+pub fn advance(job: &mut LiveJob, nodes: &Nodes, now_ms: i64) {
+    let (Some(current), Some(id)) = (&job.current, job.attempt_id()) else { return };
+    let parts: Vec<Part> = current.placement.iter().map(|on| part(on, &id, current.leaving, nodes)).collect();
+    for on in &current.placement {
+        if let Some(report) = nodes.attempt(&on.node, &id).and_then(|status| status.report.as_ref()) {
+            job.steps = Some(report.step);
+            job.epoch = report.epoch.map_or(job.epoch, |epoch| epoch as u32);
+        }
+    }
+    let ended = parts.iter().filter_map(|part| match part {
+        Part::Ended(meaning) => Some(*meaning),
+        Part::Missing | Part::Alive => None,
+    });
+    let worst = ended.clone().max_by_key(|meaning| severity(*meaning));
+    let late = parts.iter().any(|part| matches!(part, Part::Missing)) && now_ms - current.since_ms > BEGIN_MS;
+    match worst {
+        Some(worst) if ended.count() == parts.len() => close(job, worst, now_ms),
+        // One part ended other than well, or never began: the others cannot go on.
+        Some(Meaning::Done) | None if !late => job.phase = JobPhase::Running,
+        _ => {
+            if let Some(current) = &mut job.current {
+                current.leaving = true;
+            }
+            job.note = if late { "a part of it did not begin".to_owned() } else { "a part of it ended".to_owned() };
+        }
+    }
+}
+
+fn part(on: &OnNode, id: &str, leaving: bool, nodes: &Nodes) -> Part {
+    match nodes.attempt(&on.node, id).map(|status| status.state) {
+        Some(AttemptState::Ended { meaning, .. }) => Part::Ended(meaning),
+        _ if nodes.is_fenced(&on.node) => {
+            Part::Ended(Meaning::of(Exit::Unseen, Cause { stopping: false, fault: true }))
+        }
+        Some(_) => Part::Alive,
+        // A start that was sent may still arrive, unless the node answers and does not know of it.
+        None if leaving && nodes.is_fresh(&on.node) => Part::Ended(Meaning::Preempted),
+        None => Part::Missing,
+    }
+}
+
+/// Of several ends the one that tells most: a fault of the machine explains failures of the others, and a failure explains that others were stopped.
+fn severity(meaning: Meaning) -> u8 {
+    match meaning {
+        Meaning::Done => 0,
+        Meaning::Preempted => 1,
+        Meaning::TryAgain => 2,
+        Meaning::Failed => 3,
+        Meaning::Infrastructure => 4,
+    }
+}
+
+fn close(job: &mut LiveJob, meaning: Meaning, now_ms: i64) {
+    job.current = None;
+    let budget = job.budget();
+    job.failures += u32::from(meaning.uses_budget());
+    let verdict = job.retry.judge(meaning, &budget, now_ms);
+    (job.phase, job.note) = match verdict {
+        Verdict::Done => (JobPhase::Done, String::new()),
+        _ if job.cancelled => (JobPhase::Cancelled, "taken back".to_owned()),
+        Verdict::GiveUp => {
+            (JobPhase::Failed, format!("failed more than {} times in {} s", budget.failures, budget.window_s))
+        }
+        Verdict::Requeue { not_before_ms } => {
+            job.not_before_ms = not_before_ms;
+            let why = match meaning {
+                Meaning::Infrastructure => "its machine failed",
+                Meaning::Preempted => "it gave way",
+                _ => "it failed, and is tried again",
+            };
+            (JobPhase::Held, why.to_owned())
+        }
+    };
+    if job.phase.is_over() {
+        job.ended_ms = Some(now_ms);
+    }
+}

@@ -1,0 +1,147 @@
+//! A job, as it is wanted.
+
+use serde::{Deserialize, Serialize};
+
+use super::nodes::Nodes;
+use crate::agent::api::AttemptState;
+use crate::engine::{Attempt, JobPhase, JobSeen, OnNode, Share, Submission};
+use crate::job::{Fence, JobName, Program, RetryBudget, RetryHistory};
+
+/// A job of the engine.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LiveJob {
+    /// Names it for good: its name, and when it was handed in.
+    pub key: String,
+    /// What was handed in.
+    pub submission: Submission,
+    /// When, milliseconds since the Unix epoch.
+    pub submitted_ms: i64,
+    /// What it is doing.
+    pub phase: JobPhase,
+    /// Starts so far.
+    pub starts: u32,
+    /// The attempt that is to run.
+    pub current: Option<Current>,
+    /// Part of each accelerator it was placed on last.
+    pub share: Option<Share>,
+    /// Its failures.
+    pub retry: RetryHistory,
+    /// Attempts that failed by themselves.
+    pub failures: u32,
+    /// It does not start before, milliseconds since the Unix epoch.
+    pub not_before_ms: i64,
+    /// Its user took it back.
+    pub cancelled: bool,
+    /// When it was over.
+    pub ended_ms: Option<i64>,
+    /// Steps it reported.
+    pub steps: Option<u64>,
+    /// Epochs it reported.
+    pub epoch: u32,
+    /// Why it waits or ended as it did.
+    pub note: String,
+}
+
+/// An attempt that is to run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Current {
+    /// Its number.
+    pub number: u32,
+    /// Its token.
+    pub fence: Fence,
+    /// Where, with the accelerators by UUID; rank 0 first.
+    pub placement: Vec<OnNode>,
+    /// Address and port of rank 0.
+    pub master: (String, u16),
+    /// Since when, milliseconds since the Unix epoch.
+    pub since_ms: i64,
+    /// It is to end: nodes that have not started it must not.
+    pub leaving: bool,
+}
+
+impl LiveJob {
+    /// A job that is handed in.
+    pub fn new(submission: &Submission, now_ms: i64, number: usize) -> Result<Self, String> {
+        let name = &submission.spec.request.name;
+        let key = format!("{}-{now_ms:x}-{number:x}", name.chars().take(40).collect::<String>());
+        JobName::new(key.as_str()).map_err(|error| error.to_string())?;
+        let live = Self {
+            key,
+            submission: submission.clone(),
+            submitted_ms: now_ms,
+            phase: JobPhase::Held,
+            starts: 0,
+            current: None,
+            share: None,
+            retry: RetryHistory::default(),
+            failures: 0,
+            not_before_ms: 0,
+            cancelled: false,
+            ended_ms: None,
+            steps: None,
+            epoch: 0,
+            note: String::new(),
+        };
+        live.program()?.check().map_err(|error| error.to_string())?;
+        Ok(live)
+    }
+
+    /// What agents are to run.
+    pub fn program(&self) -> Result<Program, String> {
+        let name = JobName::new(self.key.as_str()).map_err(|error| error.to_string())?;
+        let submission = &self.submission;
+        Ok(Program {
+            env: submission.environment.clone(),
+            cwd: submission.directory.clone(),
+            grace_s: submission.grace_s,
+            ..Program::new(name, submission.command.clone())
+        })
+    }
+
+    /// How often it may fail.
+    pub fn budget(&self) -> RetryBudget {
+        RetryBudget::default()
+    }
+
+    /// Name of the current attempt on its nodes.
+    pub fn attempt_id(&self) -> Option<String> {
+        self.current.as_ref().map(|current| format!("{}.{}", self.key, current.number))
+    }
+
+    /// As the daemon is told.
+    pub fn seen(&self, nodes: &Nodes) -> JobSeen {
+        let mut spec = self.submission.spec.clone();
+        spec.request.submit = goodput_env::time::SimTime::from_millis(self.submitted_ms);
+        let id = self.attempt_id();
+        let states = self.current.iter().flat_map(|current| &current.placement);
+        let states: Vec<_> = states.map(|on| nodes.attempt(&on.node, id.as_deref().unwrap_or_default())).collect();
+        let is = |wanted: fn(&AttemptState) -> bool| states.iter().flatten().any(|status| wanted(&status.state));
+        let phase = match &self.current {
+            None => self.phase,
+            Some(current) if current.leaving || is(|state| *state == AttemptState::Stopping) => JobPhase::Stopping,
+            Some(_) if states.iter().all(Option::is_some) => JobPhase::Running,
+            Some(_) => JobPhase::Released,
+        };
+        let attempt = self.current.as_ref().map(|current| Attempt {
+            number: current.number,
+            placement: current.placement.clone(),
+            since_ms: current.since_ms,
+        });
+        let steps = matches!(spec.work, goodput_env::job::Work::Steps { .. });
+        JobSeen {
+            key: self.key.clone(),
+            spec,
+            application: self.submission.application.clone(),
+            tenant: self.submission.tenant.clone(),
+            phase,
+            starts: self.starts,
+            attempt,
+            failures: self.failures,
+            hands_off: false,
+            done: self.steps.filter(|_| steps).map(|steps| steps as f64),
+            epoch: self.epoch,
+            history: None,
+            note: self.note.clone(),
+        }
+    }
+}

@@ -1,0 +1,297 @@
+//! The agents, and what was last heard of each.
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use tokio::task::JoinSet;
+
+use super::AgentsSettings;
+use super::live::LiveJob;
+use crate::agent::api::{Accelerator, AttemptState, AttemptStatus, Kept, Lease, NodeStatus, Start, Stop};
+use crate::agent::{AgentClient, AgentError, ClientError, Fencing};
+use crate::devices::Health;
+use crate::engine::{NodeHealth, NodeSeen};
+use crate::job::{Gang, Grant, Isolation, Launch};
+
+/// All agents.
+pub struct Nodes {
+    remotes: Vec<Remote>,
+    /// When all were asked last. Silence is counted up to then: a node is not silent because nobody asked.
+    looked: Instant,
+    suspect_ms: u64,
+    lease_ms: u64,
+}
+
+struct Remote {
+    client: AgentClient,
+    address: String,
+    /// When it was last heard, and what it said.
+    heard: Option<(Instant, NodeStatus)>,
+    trouble: String,
+    drained: Option<String>,
+    next_report: u64,
+}
+
+/// What came of asking all.
+pub struct Heard {
+    /// No agent obeys another daemon.
+    pub obeyed: bool,
+}
+
+/// When it answered, what it said, and what came of the rest.
+type Answer = Result<(Instant, NodeStatus, Result<(Vec<Kept>, u64), ClientError>), ClientError>;
+
+async fn ask(client: AgentClient, lease: Option<(u64, String)>, since: u64) -> Answer {
+    let status = client.status().await?;
+    let heard = Instant::now();
+    let as_of_boot_ms = status.boot_ms;
+    let rest = async {
+        if let Some((term, leader)) = lease {
+            client.renew(&Lease { term, leader, as_of_boot_ms }).await?;
+        }
+        client.reports(since).await.map(|page| (page.reports, page.next))
+    };
+    let rest = rest.await;
+    Ok((heard, status, rest))
+}
+
+impl Nodes {
+    pub fn new(settings: &AgentsSettings) -> Result<Self, AgentError> {
+        let remotes = settings.nodes.iter().map(|node| {
+            let client = AgentClient::new(node.name.clone(), node.address, &settings.tls, settings.patience())?;
+            let (heard, drained) = (None, None);
+            let address = node.address.ip().to_string();
+            Ok(Remote { client, address, heard, trouble: String::new(), drained, next_report: 0 })
+        });
+        let remotes = remotes.collect::<Result<_, AgentError>>()?;
+        Ok(Self { remotes, looked: Instant::now(), suspect_ms: settings.suspect_ms, lease_ms: settings.lease_ms })
+    }
+
+    /// Asks all at once; renews their leases where this daemon leads.
+    pub async fn look(&mut self, term: Option<u64>, settings: &AgentsSettings) -> (Heard, Vec<Kept>) {
+        let (looked, mut asked) = (Instant::now(), JoinSet::new());
+        for (index, remote) in self.remotes.iter().enumerate() {
+            let lease = term.map(|term| (term, settings.leader.clone()));
+            let (client, since) = (remote.client.clone(), remote.next_report);
+            asked.spawn(async move { (index, ask(client, lease, since).await) });
+        }
+        let (mut obeyed, mut reports) = (true, Vec::new());
+        while let Some(answer) = asked.join_next().await {
+            let Ok((index, answer)) = answer else { continue };
+            let remote = &mut self.remotes[index];
+            remote.trouble.clear();
+            let rest = answer.and_then(|(at, status, rest)| {
+                remote.heard = Some((at, status));
+                rest
+            });
+            match rest {
+                Ok((new, next)) => {
+                    remote.next_report = next;
+                    reports.extend(new);
+                }
+                Err(error) => {
+                    obeyed = obeyed && error.code() != Some("old_term");
+                    remote.trouble = error.to_string();
+                }
+            }
+        }
+        self.looked = looked;
+        reports.sort_by_key(|kept| kept.at_ms);
+        (Heard { obeyed }, reports)
+    }
+
+    fn remote(&self, node: &str) -> Option<&Remote> {
+        self.remotes.iter().find(|remote| remote.client.node().as_str() == node)
+    }
+
+    /// What a node said last.
+    pub fn status(&self, node: &str) -> Option<&NodeStatus> {
+        self.remote(node)?.heard.as_ref().map(|(_, status)| status)
+    }
+
+    /// An attempt on a node, as last heard.
+    pub fn attempt(&self, node: &str, id: &str) -> Option<&AttemptStatus> {
+        self.status(node)?.attempts.iter().find(|attempt| attempt.id == id)
+    }
+
+    /// Where peers reach a node.
+    pub fn address(&self, node: &str) -> Option<&str> {
+        self.remote(node).map(|remote| remote.address.as_str())
+    }
+
+    /// What a node is good for.
+    pub fn health(&self, node: &str) -> NodeHealth {
+        let Some(remote) = self.remote(node) else { return NodeHealth::Down };
+        let Some((at, _)) = &remote.heard else { return NodeHealth::Down };
+        let silent = self.looked.saturating_duration_since(*at).as_millis() as u64;
+        match silent {
+            _ if silent >= self.suspect_ms && self.is_fenced(node) => NodeHealth::Down,
+            _ if silent >= self.suspect_ms => NodeHealth::Suspect,
+            _ if remote.drained.is_some() => NodeHealth::Drained,
+            _ => NodeHealth::Up,
+        }
+    }
+
+    /// Whether no job of a silent node can still run: its agent said that they die without a lease, and the last lease it can have had is over.
+    pub fn is_fenced(&self, node: &str) -> bool {
+        let Some(remote) = self.remote(node) else { return false };
+        let Some((heard, status)) = &remote.heard else { return false };
+        // A lease counts from what the agent's clock showed when it was heard, so no renewal that arrives late makes it longer.
+        let kills = matches!(status.fencing, Fencing::Kill { after_ms } if after_ms < self.lease_ms);
+        kills && heard.elapsed().as_millis() as u64 >= self.lease_ms
+    }
+
+    /// Whether a node was heard at the last look.
+    pub fn is_fresh(&self, node: &str) -> bool {
+        self.remote(node).is_some_and(|remote| remote.trouble.is_empty() && remote.heard.is_some())
+    }
+
+    /// As the daemon is told.
+    pub fn seen<'a>(&self, jobs: impl Iterator<Item = &'a LiveJob> + Clone) -> Vec<NodeSeen> {
+        let seen = self.remotes.iter().map(|remote| {
+            let name = remote.client.node().as_str();
+            let fit = self.fit(name);
+            let free = fit.iter().filter(|device| self.is_free(name, &device.uuid, jobs.clone())).count();
+            let note = match (&remote.drained, self.status(name).and_then(|status| status.trouble.clone())) {
+                (Some(reason), _) => reason.clone(),
+                (None, Some(trouble)) => trouble,
+                (None, None) => remote.trouble.clone(),
+            };
+            NodeSeen {
+                name: name.to_owned(),
+                accelerator: fit.first().map_or_else(String::new, |device| device.kind.clone()),
+                gpus: fit.len() as u32,
+                free: free as u32,
+                health: self.health(name),
+                note,
+                ..NodeSeen::default()
+            }
+        });
+        seen.collect()
+    }
+
+    /// Accelerators of a node that may be given, by index.
+    pub fn fit(&self, node: &str) -> Vec<&Accelerator> {
+        let devices = self.status(node).into_iter().flat_map(|status| &status.accelerators);
+        devices.filter(|device| device.health == Health::Fit).collect()
+    }
+
+    /// Whether nobody holds an accelerator, by what the agent says and by what is wanted.
+    pub fn is_free<'a>(&self, node: &str, uuid: &str, mut jobs: impl Iterator<Item = &'a LiveJob>) -> bool {
+        let attempts = self.status(node).into_iter().flat_map(|status| &status.attempts);
+        let mut running = attempts.filter(|attempt| !matches!(attempt.state, AttemptState::Ended { .. }));
+        let held = running.any(|attempt| attempt.grants.iter().any(|grant| grant.uuid == uuid));
+        let wanted = jobs.any(|job| {
+            let on = job.current.iter().flat_map(|current| &current.placement);
+            on.filter(|on| on.node == node).any(|on| on.accelerators.iter().any(|held| held == uuid))
+        });
+        !held && !wanted
+    }
+
+    /// Starts the current attempt where it is not known. An agent that knows it says so and does nothing.
+    pub async fn start_missing(&self, job: &LiveJob, term: u64) {
+        let (Some(current), Some(id)) = (&job.current, job.attempt_id()) else { return };
+        let Ok(program) = job.program() else { return };
+        if current.leaving {
+            return;
+        }
+        let world: u32 = current.placement.iter().map(|on| on.gpus).sum();
+        let peers: Vec<String> = current
+            .placement
+            .iter()
+            .flat_map(|on| std::iter::repeat_n(self.address(&on.node).unwrap_or_default().to_owned(), on.gpus as usize))
+            .collect();
+        let mut calls = JoinSet::new();
+        let mut first = 0;
+        for (rank, on) in current.placement.iter().enumerate() {
+            let gang = Gang {
+                rank: rank as u32,
+                nodes: current.placement.len() as u32,
+                world,
+                first,
+                master_addr: current.master.0.clone(),
+                master_port: current.master.1,
+                peers: peers.clone(),
+            };
+            first += on.gpus;
+            let unknown = self.is_fresh(&on.node) && self.attempt(&on.node, &id).is_none();
+            let Some(remote) = self.remote(&on.node).filter(|_| unknown) else { continue };
+            let grant = |uuid: &String| match job.share {
+                None => Grant::whole(uuid),
+                Some(share) => Grant {
+                    uuid: uuid.clone(),
+                    compute_percent: u32::from(share.compute_percent),
+                    memory_mib: Some(u64::from(share.memory_mib)),
+                    isolation: Isolation::Mps,
+                },
+            };
+            let grants = on.accelerators.iter().map(grant).collect();
+            let (program, fence) = (program.clone(), current.fence.clone());
+            let launch = Launch { program, attempt: current.number, fence, grants, gang };
+            let client = remote.client.clone();
+            calls.spawn(async move { client.start(&Start { term, launch }).await });
+        }
+        // Whatever came of it is seen at the next look.
+        while calls.join_next().await.is_some() {}
+    }
+
+    /// Tells the current attempt to stop, wherever it runs.
+    pub async fn stop(&self, job: &LiveJob, grace_ms: u64, term: u64) {
+        let (Some(current), Some(id)) = (&job.current, job.attempt_id()) else { return };
+        let mut calls = JoinSet::new();
+        let heard = current.placement.iter().filter(|on| self.is_fresh(&on.node));
+        for remote in heard.filter_map(|on| self.remote(&on.node)) {
+            let (client, id) = (remote.client.clone(), id.clone());
+            calls.spawn(async move { client.stop(&id, Stop { term, grace_ms: Some(grace_ms) }).await });
+        }
+        while calls.join_next().await.is_some() {}
+    }
+
+    /// Lets agents forget attempts whose end is written down, and ends those that are not wanted: they began with an order that arrived late.
+    pub async fn tidy(&self, jobs: &BTreeMap<String, LiveJob>, term: u64) {
+        let mut calls = JoinSet::new();
+        for remote in self.remotes.iter().filter(|remote| remote.trouble.is_empty()) {
+            let (attempts, node) = (remote.heard.iter().flat_map(|(_, status)| &status.attempts), remote.client.node());
+            // Jobs of another daemon's folder are none of ours.
+            let ours = attempts.filter_map(|attempt| Some((attempt, jobs.get(attempt.job.as_str())?)));
+            for (attempt, job) in ours {
+                let wanted = job.attempt_id().as_deref() == Some(&attempt.id)
+                    && job.current.iter().flat_map(|current| &current.placement).any(|on| on.node == node.as_str());
+                let leaving = job.current.as_ref().is_some_and(|current| current.leaving);
+                let ended = matches!(attempt.state, AttemptState::Ended { .. });
+                let grace_ms = if wanted { u64::from(job.submission.grace_s) * 1000 } else { 0 };
+                let (client, id) = (remote.client.clone(), attempt.id.clone());
+                if ended && !wanted {
+                    calls.spawn(async move { client.forget(&id, term).await.map(|_| ()) });
+                } else if !ended && (!wanted || leaving) {
+                    calls.spawn(
+                        async move { client.stop(&id, Stop { term, grace_ms: Some(grace_ms) }).await.map(|_| ()) },
+                    );
+                }
+            }
+        }
+        while calls.join_next().await.is_some() {}
+    }
+
+    /// Drains a node, or ends that. `false`: there is none of that name.
+    pub fn drain(&mut self, node: &str, reason: Option<String>) -> bool {
+        let remote = self.remotes.iter_mut().find(|remote| remote.client.node().as_str() == node);
+        remote.map(|remote| remote.drained = reason).is_some()
+    }
+
+    /// Nodes that are drained, and why.
+    pub fn drained(&self) -> BTreeMap<String, String> {
+        let drained = self
+            .remotes
+            .iter()
+            .filter_map(|remote| remote.drained.clone().map(|reason| (remote.client.node().to_string(), reason)));
+        drained.collect()
+    }
+
+    /// As it was written down.
+    pub fn set_drained(&mut self, drained: BTreeMap<String, String>) {
+        for (node, reason) in drained {
+            self.drain(&node, Some(reason));
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! Jobs on disk: one file each, written whole and forced before anything is done.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+
+use super::live::LiveJob;
+use crate::agent::{AgentError, spool};
+
+const DRAINED: &str = "drained.json";
+
+/// The folder of jobs.
+pub struct Store {
+    folder: PathBuf,
+}
+
+impl Store {
+    /// Makes the folder where it is missing.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    pub fn open(folder: PathBuf) -> Result<Self, AgentError> {
+        let made = fs::create_dir_all(folder.join("jobs"));
+        made.map_err(|source| AgentError::Io { action: format!("make {}", folder.display()), source })?;
+        Ok(Self { folder })
+    }
+
+    /// All jobs by key.
+    pub(super) fn load(&self) -> BTreeMap<String, LiveJob> {
+        let folder = self.folder.join("jobs");
+        let entries = fs::read_dir(&folder).into_iter().flatten().flatten();
+        let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+        let jobs =
+            names.filter(|name| name.ends_with(".json")).filter_map(|name| spool::read::<LiveJob>(&folder, &name));
+        jobs.map(|job| (job.key.clone(), job)).collect()
+    }
+
+    /// Writes a job.
+    pub(super) fn save(&self, job: &LiveJob) -> Result<(), AgentError> {
+        let written = spool::write(&self.folder.join("jobs"), &format!("{}.json", job.key), job);
+        written.map_err(|source| AgentError::Io { action: format!("write down job {}", job.key), source })
+    }
+
+    /// Nodes that are drained, and why.
+    pub(super) fn drained(&self) -> BTreeMap<String, String> {
+        spool::read(&self.folder, DRAINED).unwrap_or_default()
+    }
+
+    /// Writes which nodes are drained.
+    pub(super) fn save_drained(&self, drained: &BTreeMap<String, String>) -> Result<(), AgentError> {
+        let written = spool::write(&self.folder, DRAINED, drained);
+        written.map_err(|source| AgentError::Io { action: "write down which nodes are drained".to_owned(), source })
+    }
+}

@@ -1,0 +1,124 @@
+//! The seam between deciding and doing: whatever can run jobs on machines implements [`Engine`].
+//!
+//! Engines are level-triggered. [`Engine::apply`] takes the *next* step towards what an order wants, given what the engine sees now, and is
+//! called with the same order again and again until [`Engine::verify`] finds it done in a snapshot. So the daemon can die between any two steps,
+//! an engine may forget what it has acknowledged (slurmctld does), and the one way out of every such state is the way forward.
+
+mod action;
+pub mod agents;
+pub mod recorded;
+pub mod sim;
+pub mod slurm;
+mod snapshot;
+mod verify;
+
+use std::future::Future;
+
+use goodput_env::job::JobSpec;
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+pub use action::{Action, Capabilities, Order, OrderId, Outcome, Receipt, Share, Verdict};
+pub use snapshot::{Attempt, History, JobPhase, JobSeen, NodeHealth, NodeSeen, OnNode, Snapshot};
+pub use verify::verify;
+
+/// What a user hands in: the schedulable part of a job, and what to run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Submission {
+    /// What policies see of it and what there is to do; `request.submit` is ignored, the engine's clock counts. An application is named by
+    /// `application`, and `spec.work` is then what the daemon makes of it.
+    pub spec: JobSpec,
+    /// Application of the catalog, where it trains one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub application: Option<String>,
+    /// Name of the tenant.
+    #[serde(default)]
+    pub tenant: String,
+    /// Program and arguments.
+    pub command: Vec<String>,
+    /// Environment beside the job protocol's.
+    #[serde(default)]
+    pub environment: std::collections::BTreeMap<String, String>,
+    /// Working directory; the engine's own choice where `None`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub directory: Option<std::path::PathBuf>,
+    /// Seconds from SIGTERM to SIGKILL.
+    #[serde(default = "default_grace")]
+    pub grace_s: u32,
+}
+
+const fn default_grace() -> u32 {
+    60
+}
+
+/// Why an engine could not answer.
+#[derive(Debug, Error)]
+pub enum EngineError {
+    /// It cannot be reached or does not answer in time; nothing is known of the cluster.
+    #[error("{engine} does not answer: {problem}; {remedy}")]
+    Unreachable {
+        /// Which engine.
+        engine: &'static str,
+        /// What happened.
+        problem: String,
+        /// What to do.
+        remedy: &'static str,
+    },
+    /// It answered something that is not understood.
+    #[error("{engine}: cannot read {what}: {problem}")]
+    Unreadable {
+        /// Which engine.
+        engine: &'static str,
+        /// What was read.
+        what: &'static str,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// What was asked cannot be done here.
+    #[error("{engine} refuses: {problem}")]
+    Refused {
+        /// Which engine.
+        engine: &'static str,
+        /// Why.
+        problem: String,
+    },
+}
+
+/// Something that runs jobs on machines.
+pub trait Engine: Send {
+    /// Its name: `slurm`, `agents`, `sim`.
+    fn name(&self) -> &'static str;
+
+    /// What it can do.
+    fn capabilities(&self) -> Capabilities;
+
+    /// What is there now: all nodes and all jobs that are not over, and jobs that ended since about a minute, so that their end is seen.
+    ///
+    /// # Errors
+    /// [`EngineError`] where the engine does not answer or not sensibly.
+    fn snapshot(&mut self) -> impl Future<Output = Result<Snapshot, EngineError>> + Send;
+
+    /// Takes the next step of each order, in order. Repeatable: an order that is under way or done is not begun again.
+    /// One receipt per order.
+    ///
+    /// # Errors
+    /// [`EngineError`] where the engine does not answer; what it did before that is found in the next snapshot.
+    fn apply(&mut self, orders: &[Order]) -> impl Future<Output = Result<Vec<Receipt>, EngineError>> + Send;
+
+    /// Whether a snapshot shows that an order is carried out.
+    fn verify(&self, order: &Order, snapshot: &Snapshot) -> Verdict {
+        verify(order, snapshot)
+    }
+
+    /// Hands a job in; it waits until an order places it. Returns its key.
+    ///
+    /// # Errors
+    /// [`EngineError::Refused`] where the engine does not take it.
+    fn submit(&mut self, job: &Submission) -> impl Future<Output = Result<String, EngineError>> + Send;
+
+    /// Tells the engine who leads: each call to machines carries the term, and lower terms are refused there.
+    fn lead(&mut self, _term: u64) -> impl Future<Output = Result<(), EngineError>> + Send {
+        async { Ok(()) }
+    }
+}

@@ -1,0 +1,232 @@
+//! The simulator behind the seam of real machines: what drives a live cluster is rehearsed here, in simulated time.
+
+use std::sync::Arc;
+
+use goodput_env::cluster::Pool;
+use goodput_env::job::{JobId, Work};
+use goodput_env::plan::Plan;
+use goodput_env::sim::{Loan, Observed, ObservedJob, Outcome as Record, Phase, Scenario, Simulator, Status};
+use goodput_env::time::SimTime;
+
+use super::{
+    Action, Attempt, Capabilities, Engine, EngineError, JobPhase, JobSeen, NodeHealth, NodeSeen, OnNode, Order,
+    Outcome, Receipt, Snapshot, Submission, Verdict,
+};
+
+/// A simulated cluster. Time stands still until [`SimEngine::advance`].
+#[derive(Clone, Debug)]
+pub struct SimEngine {
+    simulator: Simulator,
+    version: u64,
+    starts: Vec<u32>,
+    ended: Vec<JobId>,
+    complete: bool,
+}
+
+impl SimEngine {
+    /// The scenario's cluster at time zero, its jobs arriving by themselves. Decisions fall on churn and whenever time is to stop.
+    pub fn new(scenario: Scenario) -> Self {
+        let mut scenario = scenario;
+        scenario.options.rounds.on_churn = true;
+        Self::of(Simulator::new(Arc::new(scenario)))
+    }
+
+    /// A simulation as it stands.
+    pub fn of(simulator: Simulator) -> Self {
+        let starts = vec![0; simulator.scenario().workload.jobs.len()];
+        Self { simulator, version: 0, starts, ended: Vec::new(), complete: false }
+    }
+
+    /// Lets time pass up to `at`, or to the next moment at which something happened that a policy is asked about. Returns the time it is.
+    ///
+    /// # Errors
+    /// [`EngineError::Refused`] where the simulation cannot go on.
+    pub fn advance(&mut self, at: SimTime) -> Result<SimTime, EngineError> {
+        if self.complete || at <= self.simulator.now() {
+            return Ok(self.simulator.now());
+        }
+        let before: Vec<JobId> = self.simulator.view().jobs().map(|job| job.id()).collect();
+        self.simulator.wake_at(Some(at));
+        match self.simulator.run_until_decision() {
+            Ok(Status::Decision) => {}
+            Ok(Status::Complete | Status::Truncated) => self.complete = true,
+            Err(error) => return Err(EngineError::Refused { engine: "sim", problem: error.to_string() }),
+        }
+        let view = self.simulator.view();
+        self.ended.extend(before.into_iter().filter(|&job| view.job(job).is_none()));
+        Ok(self.simulator.now())
+    }
+
+    /// Whether every job is complete.
+    pub fn is_complete(&self) -> bool {
+        self.complete
+    }
+
+    /// What became of the jobs.
+    pub fn outcome(&self) -> Record {
+        self.simulator.clone().outcome()
+    }
+
+    /// The simulator itself, for those who compare.
+    pub fn simulator(&self) -> &Simulator {
+        &self.simulator
+    }
+
+    /// The key of a job: its number first, so that keys sort as ids do.
+    pub fn key(&self, job: JobId) -> String {
+        format!("{:06}-{}", job.0, self.simulator.scenario().workload.jobs[job.index()].request.name)
+    }
+
+    fn job_of(&self, key: &str) -> Option<JobId> {
+        let id = key.split('-').next()?.parse().ok().map(JobId)?;
+        (id.index() < self.starts.len()).then_some(id)
+    }
+
+    fn node_of(name: &str) -> Option<u32> {
+        name.strip_prefix('n')?.parse().ok()
+    }
+
+    fn node_seen(&self, seen: &Observed, node: usize) -> NodeSeen {
+        let machine = seen.cluster.nodes[node];
+        let down = seen.down.get(node).is_some_and(|&down| down > 0);
+        let lent = matches!(seen.loans.get(node), Some(Loan::Lent { .. } | Loan::Returning { .. }));
+        NodeSeen {
+            name: format!("n{node}"),
+            accelerator: seen.cluster.types[machine.accelerator as usize].name.clone(),
+            gpus: machine.gpus,
+            free: seen.idle[node],
+            pool: machine.pool,
+            lent: lent && machine.pool == Pool::Inference,
+            health: if down { NodeHealth::Down } else { NodeHealth::Up },
+            note: String::new(),
+        }
+    }
+
+    fn job_seen(&self, job: ObservedJob) -> JobSeen {
+        let workload = &self.simulator.scenario().workload;
+        let starts = self.starts[job.id.index()];
+        let on = job.placement.slices().iter();
+        let placement: Vec<OnNode> = on
+            .map(|slice| OnNode { node: format!("n{}", slice.node), gpus: slice.gpus, ..OnNode::default() })
+            .collect();
+        let holds = job.phase != Phase::Pending;
+        let since_ms = job.changed.as_millis();
+        let spec = workload.jobs[job.id.index()].clone();
+        let named = matches!(spec.work, Work::Application { .. });
+        JobSeen {
+            key: self.key(job.id),
+            application: named.then(|| workload.application_name(job.id).to_string()),
+            tenant: String::new(),
+            phase: if holds { JobPhase::Running } else { JobPhase::Held },
+            starts,
+            attempt: holds.then(|| Attempt { number: starts.saturating_sub(1), placement, since_ms }),
+            failures: job.failures,
+            hands_off: false,
+            done: Some(job.done),
+            epoch: job.epoch,
+            history: Some(Box::new(job)),
+            note: String::new(),
+            spec,
+        }
+    }
+
+    /// Adds what `order` wants to `plan`; why not where it cannot be wanted now.
+    fn plan(&self, order: &Order, plan: &mut Plan) -> Result<(), Outcome> {
+        let refused = |reason: &str| Outcome::Refused { reason: reason.into() };
+        let node = |name: &str| Self::node_of(name).ok_or_else(|| refused("there is no such node"));
+        match &order.action {
+            Action::Lend { node: name } => plan.lend(node(name)?),
+            Action::Return { node: name, deadline_ms } => {
+                plan.reclaim(node(name)?, SimTime::from_millis(*deadline_ms));
+            }
+            action => {
+                let id = self.job_of(&order.job).ok_or_else(|| refused("there is no such job"))?;
+                let view = self.simulator.view();
+                let job = view.job(id).ok_or_else(|| refused("the job is over, or has not come yet"))?;
+                let running = job.gpus() > 0;
+                if self.starts[id.index()] != order.starts {
+                    return Err(refused("the order is for another attempt"));
+                }
+                match (action, running) {
+                    (Action::Place { .. }, false) | (Action::Resize { .. } | Action::Migrate { .. }, true) => {
+                        let slices = action.placement().unwrap_or_default().iter();
+                        let slices = slices.map(|on| Ok((node(&on.node)?, on.gpus)));
+                        plan.set(id, slices.collect::<Result<_, Outcome>>()?);
+                    }
+                    (Action::Stop { .. }, true) => plan.set(id, goodput_env::placement::Placement::none()),
+                    (Action::Stop { .. }, false) => return Err(Outcome::Accepted),
+                    _ => return Err(refused("the simulator cannot do that to this job now")),
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Engine for SimEngine {
+    fn name(&self) -> &'static str {
+        "sim"
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { hold: true, lend: true, ..Capabilities::default() }
+    }
+
+    async fn snapshot(&mut self) -> Result<Snapshot, EngineError> {
+        self.version += 1;
+        let seen = self.simulator.observed();
+        let nodes = (0..seen.cluster.nodes.len()).map(|node| self.node_seen(&seen, node)).collect();
+        let mut jobs: Vec<JobSeen> = seen.jobs.into_iter().map(|job| self.job_seen(job)).collect();
+        let workload = &self.simulator.scenario().workload;
+        jobs.extend(self.ended.iter().rev().take(256).map(|&id| JobSeen {
+            key: self.key(id),
+            spec: workload.jobs[id.index()].clone(),
+            application: None,
+            tenant: String::new(),
+            phase: JobPhase::Done,
+            starts: self.starts[id.index()],
+            attempt: None,
+            failures: 0,
+            hands_off: false,
+            done: None,
+            epoch: 0,
+            history: None,
+            note: String::new(),
+        }));
+        Ok(Snapshot { version: self.version, at_ms: seen.now.as_millis(), nodes, jobs })
+    }
+
+    async fn apply(&mut self, orders: &[Order]) -> Result<Vec<Receipt>, EngineError> {
+        let mut plan = Plan::keep();
+        let mut receipts = Vec::with_capacity(orders.len());
+        let mut started = Vec::new();
+        for order in orders {
+            let outcome = match self.plan(order, &mut plan) {
+                Ok(()) => Outcome::Accepted,
+                Err(outcome) => outcome,
+            };
+            if outcome == Outcome::Accepted && order.action.placement().is_some() {
+                started.extend(self.job_of(&order.job));
+            }
+            receipts.push(Receipt { id: order.id.clone(), outcome });
+        }
+        match self.simulator.apply(&plan) {
+            Ok(()) => started.into_iter().for_each(|job| self.starts[job.index()] += 1),
+            Err(error) => {
+                let reason = error.to_string();
+                let accepted = receipts.iter_mut().filter(|receipt| receipt.outcome == Outcome::Accepted);
+                accepted.for_each(|receipt| receipt.outcome = Outcome::Later { reason: reason.clone() });
+            }
+        }
+        Ok(receipts)
+    }
+
+    fn verify(&self, order: &Order, snapshot: &Snapshot) -> Verdict {
+        super::verify(order, snapshot)
+    }
+
+    async fn submit(&mut self, _job: &Submission) -> Result<String, EngineError> {
+        let problem = "the jobs of a simulated cluster come from its workload".into();
+        Err(EngineError::Refused { engine: "sim", problem })
+    }
+}

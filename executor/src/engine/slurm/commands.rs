@@ -1,0 +1,105 @@
+//! Slurm's commands as child processes, with a deadline each.
+
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::time::Duration;
+
+use tokio::io::AsyncWriteExt;
+use tokio::process::Command;
+
+use crate::daemon::settings::SlurmSettings;
+use crate::engine::EngineError;
+
+/// A command that takes longer is ended: slurmctld is away.
+const DEADLINE: Duration = Duration::from_secs(20);
+pub(super) const REMEDY: &str = "check that slurmctld runs and that [engine.slurm] conf and bin are right";
+
+/// Where the commands are and which cluster they are for.
+#[derive(Clone, Debug)]
+pub(super) struct Commands {
+    conf: Option<PathBuf>,
+    bin: Option<PathBuf>,
+}
+
+/// What `scontrol` complained of.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Complaints(Vec<String>);
+
+impl Complaints {
+    /// The complaint about a job.
+    pub fn about(&self, job: u64) -> Option<String> {
+        let ending = format!("job {job}");
+        let of_job = |line: &&String| {
+            let after = line.split(ending.as_str()).nth(1);
+            after.is_some_and(|after| !after.starts_with(|c: char| c.is_ascii_digit()))
+        };
+        self.0.iter().find(of_job).cloned()
+    }
+}
+
+impl Commands {
+    pub fn new(settings: &SlurmSettings) -> Self {
+        Self { conf: settings.conf.clone(), bin: settings.bin.clone() }
+    }
+
+    /// Runs a command with `input` on its standard input and gives what it wrote.
+    pub async fn run(&self, name: &str, arguments: &[&str], input: &str) -> Result<String, EngineError> {
+        let (status, out, err) = self.output(name, arguments, input).await?;
+        if status {
+            return Ok(out);
+        }
+        let problem = format!("{name}: {}", err.trim());
+        match ["Unable to contact", "onnection refused", "onnection timed out", "Socket timed out"]
+            .iter()
+            .any(|away| err.contains(away))
+        {
+            true => Err(EngineError::Unreachable { engine: "slurm", problem, remedy: REMEDY }),
+            false => Err(EngineError::Refused { engine: "slurm", problem }),
+        }
+    }
+
+    /// Gives `scontrol` one line after the other in one session. What it refuses does not keep the rest from being done.
+    pub async fn control(&self, lines: &[&String]) -> Result<Complaints, EngineError> {
+        if lines.is_empty() {
+            return Ok(Complaints::default());
+        }
+        let mut input = String::new();
+        for line in lines {
+            input.push_str(line);
+            input.push('\n');
+        }
+        input.push_str("quit\n");
+        let (_, _, err) = self.output("scontrol", &[], &input).await?;
+        if err.contains("Unable to contact") {
+            return Err(EngineError::Unreachable { engine: "slurm", problem: err.trim().into(), remedy: REMEDY });
+        }
+        Ok(Complaints(err.lines().map(Into::into).collect()))
+    }
+
+    async fn output(&self, name: &str, arguments: &[&str], input: &str) -> Result<(bool, String, String), EngineError> {
+        let unreachable = |problem: String| EngineError::Unreachable { engine: "slurm", problem, remedy: REMEDY };
+        let program = self.bin.as_ref().map_or_else(|| PathBuf::from(name), |bin| bin.join(name));
+        let mut command = Command::new(&program);
+        command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+        if let Some(conf) = &self.conf {
+            command.env("SLURM_CONF", conf);
+        }
+        let mut child = command.spawn().map_err(|error| unreachable(format!("{}: {error}", program.display())))?;
+        let stdin = child.stdin.take();
+        let work = async {
+            let feed = async {
+                if let Some(mut stdin) = stdin {
+                    // A program that ends early says why on its standard error.
+                    let _ = stdin.write_all(input.as_bytes()).await;
+                }
+            };
+            tokio::join!(feed, child.wait_with_output()).1
+        };
+        let output = tokio::time::timeout(DEADLINE, work)
+            .await
+            .map_err(|_| unreachable(format!("{name} did not end in {} s", DEADLINE.as_secs())))?
+            .map_err(|error| unreachable(format!("{name}: {error}")))?;
+        let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+        Ok((output.status.success(), text(output.stdout), text(output.stderr)))
+    }
+}

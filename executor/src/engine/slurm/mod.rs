@@ -1,0 +1,153 @@
+//! Slurm, driven by its commands: it is a separate program, and nothing of it is linked.
+//!
+//! What was seen of 22.05 and is handled here:
+//! 1. `requeue` sets a start time two minutes ahead: jobs are requeued held, and given `StartTime=now` before their release.
+//! 2. A job that is completing cannot be altered: it is tried again in the next cycle.
+//! 3. Typed and untyped accelerators cannot be mixed: jobs ask for untyped ones, and the node says the type.
+//! 4. A running job does not grow: a change of size is requeue, update, release.
+//! 5. Signals reach the batch script: it `exec`s the program.
+//! 6. A job that is killed has failed and is not requeued; whether it is tried again is not Slurm's to say.
+//! 7. slurmctld acknowledges before it is durable: nothing is believed but the next snapshot, and every step can be taken again.
+//! 8. After a restart of slurmctld, accelerators are shown free that are not: what running jobs hold is counted too.
+//! 9. The time of submission changes when a job is requeued: it is kept in the job's comment.
+
+mod commands;
+pub mod private;
+pub mod read;
+mod script;
+mod steps;
+
+use std::collections::BTreeMap;
+
+use goodput_env::time::SimTime;
+
+use super::{
+    Action, Capabilities, Engine, EngineError, JobPhase, Order, Outcome, Receipt, Snapshot, Submission, Verdict, verify,
+};
+use crate::daemon::settings::SlurmSettings;
+use commands::Commands;
+use read::RawJob;
+use steps::{Step, next};
+
+/// A Slurm cluster.
+#[derive(Debug)]
+pub struct SlurmEngine {
+    commands: Commands,
+    partitions: Vec<String>,
+    version: u64,
+    /// Times of submission as first seen, for jobs that do not carry them.
+    submitted: BTreeMap<u64, i64>,
+    jobs: BTreeMap<u64, RawJob>,
+}
+
+impl SlurmEngine {
+    /// The cluster of `settings`; nothing is asked of it yet.
+    pub fn new(settings: &SlurmSettings) -> Self {
+        Self {
+            commands: Commands::new(settings),
+            partitions: settings.partitions.clone(),
+            version: 0,
+            submitted: BTreeMap::new(),
+            jobs: BTreeMap::new(),
+        }
+    }
+}
+
+impl Engine for SlurmEngine {
+    fn name(&self) -> &'static str {
+        "slurm"
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { suspend: true, hold: true, ..Capabilities::default() }
+    }
+
+    async fn snapshot(&mut self) -> Result<Snapshot, EngineError> {
+        let (jobs, nodes) = tokio::try_join!(
+            self.commands.run("squeue", &["--json"], ""),
+            self.commands.run("sinfo", &["--json"], "")
+        )?;
+        let mut jobs = read::jobs(&jobs)?;
+        let mut nodes = read::nodes(&nodes)?;
+        if !self.partitions.is_empty() {
+            jobs.retain(|job| self.partitions.contains(&job.partition));
+            nodes.retain(|node| node.partitions.iter().any(|partition| self.partitions.contains(partition)));
+        }
+        self.version += 1;
+        for job in &mut jobs {
+            let first = *self.submitted.entry(job.id).or_insert(job.submit_ms);
+            job.submit_ms = job.stated.submit_ms.unwrap_or(first);
+        }
+        let known: BTreeMap<u64, RawJob> = jobs.into_iter().map(|job| (job.id, job)).collect();
+        self.submitted.retain(|id, _| known.contains_key(id));
+        self.jobs = known;
+        let seen: Vec<_> = self.jobs.values().map(RawJob::seen).collect();
+        let nodes = nodes.iter().map(|node| node.seen(&seen)).collect();
+        Ok(Snapshot { version: self.version, at_ms: crate::daemon::wall_ms(), nodes, jobs: seen })
+    }
+
+    async fn apply(&mut self, orders: &[Order]) -> Result<Vec<Receipt>, EngineError> {
+        let steps: Vec<Result<Step, Outcome>> = orders.iter().map(|order| next(order, &self.jobs)).collect();
+        // First everything that prepares, then what lets go: a job whose preparation failed is not released.
+        let prepare: Vec<&String> = steps.iter().flatten().flat_map(|step| &step.prepare).collect();
+        let prepared = self.commands.control(&prepare).await?;
+        let release: Vec<&String> = steps
+            .iter()
+            .flatten()
+            .filter(|step| prepared.about(step.job).is_none())
+            .flat_map(|step| &step.release)
+            .collect();
+        let released = self.commands.control(&release).await?;
+        let mut receipts = Vec::with_capacity(orders.len());
+        for (order, step) in orders.iter().zip(steps) {
+            let outcome = match step {
+                Err(outcome) => outcome,
+                Ok(step) => match prepared.about(step.job).or_else(|| released.about(step.job)) {
+                    Some(problem) => Outcome::Later { reason: problem },
+                    None => {
+                        if let Some(job) = step.cancel {
+                            self.commands.run("scancel", &[&job.to_string()], "").await?;
+                        }
+                        Outcome::Accepted
+                    }
+                },
+            };
+            receipts.push(Receipt { id: order.id.clone(), outcome });
+        }
+        Ok(receipts)
+    }
+
+    /// Where a job is spread unevenly Slurm itself chooses how many accelerators of which of the nodes, so that only nodes and number count.
+    fn verify(&self, order: &Order, snapshot: &Snapshot) -> Verdict {
+        let verdict = verify(order, snapshot);
+        let job = snapshot.jobs.iter().find(|job| job.key == order.job);
+        let held = job.filter(|job| job.phase == JobPhase::Running).and_then(|job| job.attempt.as_ref());
+        if let (Verdict::Lost { .. }, Some(held), Some(wanted)) = (&verdict, held, order.action.placement()) {
+            let total = |on: &[super::OnNode]| on.iter().map(|on| on.gpus).sum::<u32>();
+            let nodes =
+                |on: &[super::OnNode]| on.iter().map(|on| on.node.clone()).collect::<std::collections::BTreeSet<_>>();
+            if total(&held.placement) == total(wanted) && nodes(&held.placement) == nodes(wanted) {
+                return Verdict::Done;
+            }
+        }
+        verdict
+    }
+
+    async fn submit(&mut self, job: &Submission) -> Result<String, EngineError> {
+        let mut job = job.clone();
+        job.spec.request.submit = SimTime::from_millis(crate::daemon::wall_ms());
+        let (arguments, script) = script::of(&job);
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        let answer = self.commands.run("sbatch", &arguments, &script).await?;
+        let id = answer.trim().split(';').next().unwrap_or_default();
+        let refused =
+            || EngineError::Unreadable { engine: "slurm", what: "the answer of sbatch", problem: answer.clone() };
+        id.parse::<u64>().map_err(|_| refused())?;
+        Ok(id.into())
+    }
+}
+
+/// Whether an action is one that Slurm can do.
+fn is_possible(action: &Action) -> bool {
+    !matches!(action, Action::Lend { .. } | Action::Return { .. } | Action::Place { share: Some(_), .. })
+}

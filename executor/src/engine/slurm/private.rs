@@ -1,0 +1,358 @@
+//! A Slurm cluster of one's own: on free ports of this machine, as the user at hand, with accelerators that are links to `/dev/null`.
+//!
+//! Tests, drills and the worked example run on it. The daemons are children in the foreground; each is ended by its id, also when the program
+//! that started them is killed (`setpriv --pdeathsig`).
+
+use std::fs;
+use std::io::Read;
+use std::net::TcpListener;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::{Pid, User, getuid};
+use thiserror::Error;
+
+use crate::daemon::settings::SlurmSettings;
+
+/// Programs that a cluster needs, and the Debian packages that have them.
+pub const PROGRAMS: [&str; 6] = ["slurmctld", "slurmd", "munged", "sbatch", "setpriv", "scontrol"];
+/// What to install where they are missing.
+pub const PACKAGES: [&str; 5] = ["slurmctld", "slurmd", "slurm-client", "slurm-wlm-basic-plugins", "munge"];
+/// Where daemons live on Debian, whatever the path says.
+const SBIN: [&str; 2] = ["/usr/sbin", "/sbin"];
+
+/// Why there is no cluster.
+#[derive(Debug, Error)]
+pub enum PrivateError {
+    /// Slurm is not installed.
+    #[error(
+        "{program} is not installed; `apt-get install --no-install-recommends slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge`"
+    )]
+    Missing {
+        /// What was looked for.
+        program: &'static str,
+    },
+    /// Something of the system refused.
+    #[error("private Slurm in {directory}: cannot {action}: {source}")]
+    System {
+        /// The cluster's directory.
+        directory: PathBuf,
+        /// What was tried.
+        action: String,
+        /// Why not.
+        source: std::io::Error,
+    },
+    /// The nodes did not come up.
+    #[error("private Slurm in {directory}: nodes are {state:?} after {secs} s; see its log directory")]
+    NotUp {
+        /// The cluster's directory.
+        directory: PathBuf,
+        /// What `sinfo` says.
+        state: String,
+        /// How long was waited.
+        secs: u64,
+    },
+}
+
+/// A running cluster; dropping it ends it.
+#[derive(Debug)]
+pub struct PrivateCluster {
+    directory: PathBuf,
+    nodes: u32,
+    munged: Option<Child>,
+    controller: Option<Child>,
+    slurmds: Vec<Option<Child>>,
+}
+
+/// Where `program` is.
+pub fn find(program: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let places = std::env::split_paths(&path).chain(SBIN.map(PathBuf::from));
+    places.map(|place| place.join(program)).find(|file| file.is_file())
+}
+
+/// The first of [`PROGRAMS`] that is missing.
+pub fn missing() -> Option<&'static str> {
+    PROGRAMS.into_iter().find(|program| find(program).is_none())
+}
+
+impl PrivateCluster {
+    /// Starts `nodes` nodes called `n0`, `n1`, ... with `gpus` accelerators of type `accelerator` each, all files in `directory`.
+    /// `kill_wait`: seconds from SIGTERM to SIGKILL.
+    ///
+    /// # Errors
+    /// [`PrivateError`] where Slurm is not installed or does not come up.
+    pub fn start(
+        directory: &Path,
+        nodes: u32,
+        gpus: u32,
+        accelerator: &str,
+        kill_wait: u32,
+    ) -> Result<Self, PrivateError> {
+        if let Some(program) = missing() {
+            return Err(PrivateError::Missing { program });
+        }
+        let system = |action: &str| {
+            let action = action.to_string();
+            move |source| PrivateError::System { directory: directory.into(), action, source }
+        };
+        for part in ["conf", "run", "state", "log", "dev"] {
+            fs::create_dir_all(directory.join(part)).map_err(system("make its directories"))?;
+        }
+        for gpu in 0..gpus {
+            let link = directory.join(format!("dev/nvidia{gpu}"));
+            if !link.exists() {
+                symlink("/dev/null", link).map_err(system("link its devices"))?;
+            }
+        }
+        let directory = directory.canonicalize().map_err(system("find its directory"))?;
+        let system = |action: &str| {
+            let (action, directory) = (action.to_string(), directory.clone());
+            move |source| PrivateError::System { directory, action, source }
+        };
+        let ports = free_ports(nodes as usize + 1).map_err(system("find free ports"))?;
+        let text = configuration(&directory, nodes, gpus, accelerator, kill_wait, &ports);
+        fs::write(directory.join("conf/slurm.conf"), text).map_err(system("write slurm.conf"))?;
+        let last = gpus.saturating_sub(1);
+        let gres = format!(
+            "NodeName=n[0-{}] Name=gpu Type={accelerator} File={}/dev/nvidia[0-{last}]\n",
+            nodes - 1,
+            directory.display()
+        );
+        fs::write(directory.join("conf/gres.conf"), gres).map_err(system("write gres.conf"))?;
+        fs::write(directory.join("conf/cgroup.conf"), "CgroupPlugin=cgroup/v1\n")
+            .map_err(system("write cgroup.conf"))?;
+        let key = directory.join("run/munge.key");
+        if !key.exists() {
+            let mut bytes = [0; 1024];
+            fs::File::open("/dev/urandom")
+                .and_then(|mut file| file.read_exact(&mut bytes))
+                .map_err(system("draw a key"))?;
+            fs::write(&key, bytes).map_err(system("write the key"))?;
+            fs::set_permissions(&key, fs::Permissions::from_mode(0o400)).map_err(system("protect the key"))?;
+        }
+        let mut cluster =
+            Self { directory: directory.clone(), nodes, munged: None, controller: None, slurmds: Vec::new() };
+        let run = |file: &str| directory.join("run").join(file).display().to_string();
+        let munged = [
+            "--foreground".into(),
+            "--force".into(),
+            format!("--socket={}", run("munge.sock")),
+            format!("--key-file={}", run("munge.key")),
+            format!("--pid-file={}", run("munged.pid")),
+            format!("--seed-file={}", run("munge.seed")),
+            format!("--log-file={}", directory.join("log/munged.log").display()),
+        ];
+        cluster.munged = Some(cluster.child("munged", &munged).map_err(system("start munged"))?);
+        let socket = directory.join("run/munge.sock");
+        let began = Instant::now();
+        while !socket.exists() && began.elapsed() < Duration::from_secs(10) {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        cluster.start_controller()?;
+        for node in 0..nodes {
+            cluster.slurmds.push(None);
+            cluster.start_node(node)?;
+        }
+        cluster.wait_until_up(Duration::from_secs(60))?;
+        Ok(cluster)
+    }
+
+    /// How an engine reaches it.
+    pub fn settings(&self) -> SlurmSettings {
+        SlurmSettings { conf: Some(self.directory.join("conf/slurm.conf")), bin: None, partitions: Vec::new() }
+    }
+
+    /// A command of Slurm for this cluster.
+    pub fn command(&self, program: &str) -> Command {
+        let mut command = Command::new(find(program).unwrap_or_else(|| program.into()));
+        command.env("SLURM_CONF", self.directory.join("conf/slurm.conf"));
+        let path = std::env::var("PATH").unwrap_or_default();
+        command.env("PATH", format!("{path}:/usr/sbin"));
+        command
+    }
+
+    /// What a command writes; empty where it fails.
+    pub fn ask(&self, program: &str, arguments: &[&str]) -> String {
+        let output = self.command(program).args(arguments).stderr(Stdio::null()).output();
+        output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default()
+    }
+
+    fn child(&self, program: &str, arguments: &[String]) -> std::io::Result<Child> {
+        let mut command = self.command("setpriv");
+        let program = find(program).unwrap_or_else(|| program.into());
+        command.args(["--pdeathsig", "TERM", "--"]).arg(program).args(arguments);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()
+    }
+
+    /// Starts the controller, again where it was killed.
+    ///
+    /// # Errors
+    /// [`PrivateError::System`] where it cannot be started.
+    pub fn start_controller(&mut self) -> Result<(), PrivateError> {
+        let started = self.child("slurmctld", &["-D".into()]);
+        let system = |source| PrivateError::System {
+            directory: self.directory.clone(),
+            action: "start slurmctld".into(),
+            source,
+        };
+        self.controller = Some(started.map_err(system)?);
+        Ok(())
+    }
+
+    /// Kills the controller without warning.
+    pub fn kill_controller(&mut self) {
+        if let Some(mut child) = self.controller.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+
+    /// Starts the daemon of a node, again where it was killed.
+    ///
+    /// # Errors
+    /// [`PrivateError::System`] where it cannot be started.
+    pub fn start_node(&mut self, node: u32) -> Result<(), PrivateError> {
+        let spool = self.directory.join(format!("spool/n{node}"));
+        let system = |source| PrivateError::System {
+            directory: self.directory.clone(),
+            action: format!("start slurmd of n{node}"),
+            source,
+        };
+        fs::create_dir_all(spool).map_err(system)?;
+        let started = self.child("slurmd", &["-D".into(), "-N".into(), format!("n{node}")]);
+        self.slurmds[node as usize] = Some(started.map_err(system)?);
+        Ok(())
+    }
+
+    /// Kills the daemon of a node without warning; its jobs run on.
+    pub fn kill_node(&mut self, node: u32) {
+        if let Some(mut child) = self.slurmds.get_mut(node as usize).and_then(Option::take) {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+
+    /// Waits until every node is there and idle or in use.
+    ///
+    /// # Errors
+    /// [`PrivateError::NotUp`] where that takes longer than `limit`.
+    pub fn wait_until_up(&self, limit: Duration) -> Result<(), PrivateError> {
+        let began = Instant::now();
+        loop {
+            let state = self.ask("sinfo", &["-h", "-N", "-o", "%T"]);
+            let states: Vec<&str> = state.split_whitespace().collect();
+            if states.len() >= self.nodes as usize
+                && states.iter().all(|state| ["idle", "mixed", "allocated"].contains(state))
+            {
+                return Ok(());
+            }
+            if began.elapsed() > limit {
+                return Err(PrivateError::NotUp { directory: self.directory.clone(), state, secs: limit.as_secs() });
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    /// Resident memory of all of its daemons, KiB.
+    pub fn resident_kib(&self) -> u64 {
+        let children = self.munged.iter().chain(&self.controller).chain(self.slurmds.iter().flatten());
+        let pages = children.filter_map(|child| {
+            let text = fs::read_to_string(format!("/proc/{}/statm", child.id())).ok()?;
+            text.split_whitespace().nth(1)?.parse::<u64>().ok()
+        });
+        pages.map(|pages| 4 * pages).sum()
+    }
+}
+
+impl Drop for PrivateCluster {
+    fn drop(&mut self) {
+        if self.controller.is_some() {
+            let user = User::from_uid(getuid()).ok().flatten().map_or_else(|| "root".into(), |user| user.name);
+            self.ask("scancel", &["--user", &user]);
+            let began = Instant::now();
+            while began.elapsed() < Duration::from_secs(5)
+                && !self.ask("squeue", &["-h", "-t", "R,CG"]).trim().is_empty()
+            {
+                std::thread::sleep(Duration::from_millis(100));
+            }
+        }
+        let children = self.slurmds.iter_mut().chain([&mut self.controller, &mut self.munged]);
+        for mut child in children.filter_map(Option::take) {
+            let _ = kill(Pid::from_raw(child.id() as i32), Signal::SIGTERM);
+            let began = Instant::now();
+            while matches!(child.try_wait(), Ok(None)) {
+                if began.elapsed() > Duration::from_secs(3) {
+                    let _ = child.kill();
+                }
+                std::thread::sleep(Duration::from_millis(10));
+            }
+        }
+    }
+}
+
+/// Ports that nobody listens on now.
+fn free_ports(count: usize) -> std::io::Result<Vec<u16>> {
+    let listeners: Vec<TcpListener> =
+        (0..count).map(|_| TcpListener::bind(("127.0.0.1", 0))).collect::<Result<_, _>>()?;
+    listeners.iter().map(|listener| Ok(listener.local_addr()?.port())).collect()
+}
+
+fn configuration(directory: &Path, nodes: u32, gpus: u32, accelerator: &str, kill_wait: u32, ports: &[u16]) -> String {
+    let user = User::from_uid(getuid()).ok().flatten().map_or_else(|| "root".into(), |user| user.name);
+    let host = nix::unistd::gethostname()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .split('.')
+        .next()
+        .unwrap_or_default()
+        .to_string();
+    let place = directory.display();
+    let mut text = format!(
+        "ClusterName=private
+SlurmctldHost={host}(127.0.0.1)
+SlurmctldPort={port}
+AuthType=auth/munge
+AuthInfo=socket={place}/run/munge.sock
+CredType=cred/munge
+SlurmUser={user}
+SlurmdUser={user}
+StateSaveLocation={place}/state
+SlurmdSpoolDir={place}/spool/%n
+SlurmctldPidFile={place}/run/slurmctld.pid
+SlurmdPidFile={place}/run/slurmd-%n.pid
+SlurmctldLogFile={place}/log/slurmctld.log
+SlurmdLogFile={place}/log/slurmd-%n.log
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+JobAcctGatherType=jobacct_gather/none
+JobCompType=jobcomp/none
+MpiDefault=none
+SelectType=select/cons_tres
+SelectTypeParameters=CR_CPU_Memory
+DefMemPerCPU=1000
+SchedulerType=sched/backfill
+SchedulerParameters=sched_min_interval=0,batch_sched_delay=0,bf_interval=1,bf_continue
+PriorityType=priority/basic
+GresTypes=gpu
+SlurmdParameters=config_overrides
+ReturnToService=2
+SlurmctldTimeout=30
+SlurmdTimeout=15
+KillWait={kill_wait}
+MinJobAge=60
+MaxJobCount=20000
+",
+        port = ports[0]
+    );
+    for (node, port) in (0..nodes).zip(&ports[1..]) {
+        text.push_str(&format!(
+            "NodeName=n{node} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} CPUs=64 RealMemory=512000 Gres=gpu:{accelerator}:{gpus}\n"
+        ));
+    }
+    text.push_str("PartitionName=train Nodes=ALL Default=YES State=UP MaxTime=INFINITE\n");
+    text
+}

@@ -1,0 +1,433 @@
+//! What `squeue --json` and `sinfo --json` say. Versions differ in the types of fields, so little is demanded of them.
+
+use goodput_env::job::{Elasticity, JobRequest, JobSpec, Work};
+use goodput_env::time::SimTime;
+use serde_json::Value;
+
+use crate::engine::{Attempt, EngineError, JobPhase, JobSeen, NodeHealth, NodeSeen, OnNode};
+
+/// Begins the comment of jobs that say more of themselves than Slurm knows.
+const MARK: &str = "goodput";
+
+/// The state of a job, as far as it matters here.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RawState {
+    /// Waits; held: until it is released.
+    Pending {
+        /// Whether it is held.
+        held: bool,
+    },
+    /// Runs.
+    Running,
+    /// Leaves its nodes.
+    Completing,
+    /// Stands still.
+    Suspended,
+    /// Ended well.
+    Completed,
+    /// Ended badly.
+    #[default]
+    Failed,
+    /// Taken back.
+    Cancelled,
+}
+
+/// What a job's comment says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[expect(missing_docs, reason = "each is what its name says; absent where not stated")]
+pub struct Stated {
+    pub gpus: Option<u32>,
+    pub min: Option<u32>,
+    pub max: Option<u32>,
+    pub submit_ms: Option<i64>,
+    pub priority: Option<i32>,
+    pub duration_ms: Option<i64>,
+    pub application: Option<String>,
+    pub tenant: Option<String>,
+}
+
+impl Stated {
+    /// As a comment.
+    pub fn text(&self) -> String {
+        let mut text = String::from(MARK);
+        let mut add = |name: &str, value: Option<String>| {
+            let word = value.filter(|value| !value.is_empty() && !value.contains(char::is_whitespace));
+            text.extend(word.map(|word| format!(" {name}={word}")));
+        };
+        add("gpus", self.gpus.map(|n| n.to_string()));
+        add("min", self.min.map(|n| n.to_string()));
+        add("max", self.max.map(|n| n.to_string()));
+        add("submit_ms", self.submit_ms.map(|n| n.to_string()));
+        add("priority", self.priority.map(|n| n.to_string()));
+        add("duration_ms", self.duration_ms.map(|n| n.to_string()));
+        add("application", self.application.clone());
+        add("tenant", self.tenant.clone());
+        text
+    }
+
+    /// Of a comment; nothing where it is somebody else's.
+    pub fn parse(text: &str) -> Self {
+        let mut words = text.split_whitespace();
+        let mut stated = Self::default();
+        if words.next() != Some(MARK) {
+            return stated;
+        }
+        for (name, value) in words.filter_map(|word| word.split_once('=')) {
+            match name {
+                "gpus" => stated.gpus = value.parse().ok(),
+                "min" => stated.min = value.parse().ok(),
+                "max" => stated.max = value.parse().ok(),
+                "submit_ms" => stated.submit_ms = value.parse().ok(),
+                "priority" => stated.priority = value.parse().ok(),
+                "duration_ms" => stated.duration_ms = value.parse().ok(),
+                "application" => stated.application = Some(value.into()),
+                "tenant" => stated.tenant = Some(value.into()),
+                _ => {}
+            }
+        }
+        stated
+    }
+}
+
+/// A job as Slurm tells it.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[expect(missing_docs, reason = "each is Slurm's field of that name")]
+pub struct RawJob {
+    pub id: u64,
+    pub name: String,
+    pub user: String,
+    pub partition: String,
+    pub state: RawState,
+    pub reason: String,
+    pub restarts: u32,
+    pub submit_ms: i64,
+    pub start_ms: i64,
+    pub end_ms: i64,
+    /// Minutes to seconds: its time limit, where it has one.
+    pub limit_ms: Option<i64>,
+    pub required_nodes: Vec<String>,
+    /// Accelerators it asks for in all.
+    pub asked: u32,
+    pub held: Vec<OnNode>,
+    pub stated: Stated,
+}
+
+impl RawJob {
+    /// Starts so far.
+    pub fn starts(&self) -> u32 {
+        match self.state {
+            RawState::Pending { .. } => self.restarts,
+            RawState::Cancelled | RawState::Failed if self.start_ms == 0 => self.restarts,
+            _ => self.restarts + 1,
+        }
+    }
+
+    /// Whether it is released and cannot start as it is.
+    pub fn is_stuck(&self) -> bool {
+        matches!(self.reason.as_str(), "BadConstraints" | "BeginTime" | "ReqNodeNotAvail")
+    }
+
+    /// In the terms of the seam.
+    pub fn seen(&self) -> JobSeen {
+        let phase = match self.state {
+            RawState::Pending { held: true } => JobPhase::Held,
+            RawState::Pending { held: false } => JobPhase::Released,
+            RawState::Running => JobPhase::Running,
+            RawState::Completing => JobPhase::Stopping,
+            RawState::Suspended => JobPhase::Suspended,
+            RawState::Completed => JobPhase::Done,
+            RawState::Failed => JobPhase::Failed,
+            RawState::Cancelled => JobPhase::Cancelled,
+        };
+        let Stated { gpus, min, max, priority, duration_ms, application, tenant, .. } = self.stated.clone();
+        let gpus = gpus.unwrap_or(self.asked).max(1);
+        let (min, max) = (min.unwrap_or(gpus), max.unwrap_or(gpus));
+        let elasticity = if min == max { Elasticity::Rigid } else { Elasticity::Elastic { min, max } };
+        let request = JobRequest {
+            name: self.name.clone(),
+            submit: SimTime::from_millis(self.submit_ms),
+            gpus,
+            elasticity,
+            priority: priority.unwrap_or(0),
+            ..JobRequest::default()
+        };
+        let duration = SimTime::from_millis(duration_ms.or(self.limit_ms).unwrap_or(0));
+        let number = self.starts().saturating_sub(1);
+        let attempt = Attempt { number, placement: self.held.clone(), since_ms: self.start_ms };
+        let none = phase == JobPhase::Running && self.held.is_empty();
+        let note = if none { "it runs, and no accelerator is allocated: see gres.conf" } else { self.reason.as_str() };
+        JobSeen {
+            key: self.id.to_string(),
+            spec: JobSpec { request, work: Work::Fixed { duration } },
+            application,
+            tenant: tenant.unwrap_or_default(),
+            phase,
+            starts: self.starts(),
+            attempt: phase.holds().then_some(attempt),
+            failures: 0,
+            hands_off: phase == JobPhase::Held && self.reason == "JobHeldAdmin",
+            done: None,
+            epoch: 0,
+            history: None,
+            note: if note == "None" { String::new() } else { note.into() },
+        }
+    }
+}
+
+/// A node as Slurm tells it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RawNode {
+    /// Partitions it is in.
+    pub partitions: Vec<String>,
+    name: String,
+    accelerator: String,
+    gpus: u32,
+    used: u32,
+    health: NodeHealth,
+    note: String,
+}
+
+impl RawNode {
+    /// In the terms of the seam. What running jobs hold is not free, whatever the node says.
+    pub fn seen(&self, jobs: &[JobSeen]) -> NodeSeen {
+        let held = jobs.iter().filter_map(|job| job.attempt.as_ref()).flat_map(|attempt| &attempt.placement);
+        let held: u32 = held.filter(|on| on.node == self.name).map(|on| on.gpus).sum();
+        NodeSeen {
+            name: self.name.clone(),
+            accelerator: self.accelerator.clone(),
+            gpus: self.gpus,
+            free: self.gpus.saturating_sub(self.used.max(held)),
+            health: self.health,
+            note: self.note.clone(),
+            ..NodeSeen::default()
+        }
+    }
+}
+
+/// Where slurmctld is away the commands end well, with an empty list and their errors beside it: that nothing is told is not that there is nothing.
+fn parsed(text: &str, what: &'static str) -> Result<Value, EngineError> {
+    let unreadable = |problem: String| EngineError::Unreadable { engine: "slurm", what, problem };
+    let json: Value = serde_json::from_str(text).map_err(|error| unreadable(error.to_string()))?;
+    match json.get("errors").and_then(Value::as_array) {
+        Some(errors) if !errors.is_empty() => {
+            let problem = format!("{what}: {}", errors[0].get("description").unwrap_or(&errors[0]));
+            Err(EngineError::Unreachable { engine: "slurm", problem, remedy: super::commands::REMEDY })
+        }
+        _ => Ok(json),
+    }
+}
+
+/// A number, also where it is an object with a flag beside it, as newer versions have it.
+fn number(value: &Value) -> i64 {
+    let inner = value.get("number").unwrap_or(value);
+    inner.as_i64().or_else(|| inner.as_f64().map(|number| number as i64)).unwrap_or(0)
+}
+
+fn text(value: &Value) -> String {
+    let first = value.as_array().and_then(|list| list.first()).unwrap_or(value);
+    first.as_str().unwrap_or_default().into()
+}
+
+/// Jobs of `squeue --json`.
+///
+/// # Errors
+/// [`EngineError::Unreadable`] where it is not JSON of that shape.
+pub fn jobs(json: &str) -> Result<Vec<RawJob>, EngineError> {
+    let json = parsed(json, "squeue --json")?;
+    let list = json.get("jobs").and_then(Value::as_array);
+    let missing =
+        || EngineError::Unreadable { engine: "slurm", what: "squeue --json", problem: "it has no list of jobs".into() };
+    Ok(list.ok_or_else(missing)?.iter().map(job).collect())
+}
+
+fn job(json: &Value) -> RawJob {
+    let nodes = hostlist(&text(&json["nodes"]));
+    let node_count = number(&json["node_count"]).max(1) as u32;
+    let (per_job, per_node) = (gres(&text(&json["tres_per_job"])).1, gres(&text(&json["tres_per_node"])).1);
+    let detail = json["gres_detail"].as_array().cloned().unwrap_or_default();
+    let held = nodes.iter().zip(detail.iter()).filter_map(|(node, detail)| {
+        let (_, gpus) = gres(detail.as_str().unwrap_or_default());
+        (gpus > 0).then(|| OnNode {
+            node: node.clone(),
+            gpus,
+            accelerators: indices(detail.as_str().unwrap_or_default()),
+        })
+    });
+    let reason = text(&json["state_reason"]);
+    let held_now = number(&json["priority"]) == 0;
+    let state = match text(&json["job_state"]).as_str() {
+        "PENDING" => RawState::Pending { held: held_now },
+        "RUNNING" | "CONFIGURING" => RawState::Running,
+        "COMPLETING" | "REQUEUED" | "REQUEUE_HOLD" | "STOPPED" | "SIGNALING" => RawState::Completing,
+        "SUSPENDED" => RawState::Suspended,
+        "COMPLETED" => RawState::Completed,
+        "CANCELLED" => RawState::Cancelled,
+        _ => RawState::Failed,
+    };
+    let mut required_nodes = hostlist(&text(&json["required_nodes"]));
+    required_nodes.sort_unstable();
+    let limit = number(&json["time_limit"]);
+    RawJob {
+        id: number(&json["job_id"]) as u64,
+        name: text(&json["name"]),
+        user: text(&json["user_name"]),
+        partition: text(&json["partition"]),
+        state,
+        reason,
+        restarts: number(&json["restart_cnt"]) as u32,
+        submit_ms: 1000 * number(&json["submit_time"]),
+        start_ms: 1000 * number(&json["start_time"]),
+        end_ms: 1000 * number(&json["end_time"]),
+        limit_ms: (1..=100_000).contains(&limit).then_some(60_000 * limit),
+        required_nodes,
+        asked: if per_job > 0 { per_job } else { per_node * node_count },
+        held: held.collect(),
+        stated: Stated::parse(&text(&json["comment"])),
+    }
+}
+
+/// Nodes of `sinfo --json` that have accelerators.
+///
+/// # Errors
+/// [`EngineError::Unreadable`] where it is not JSON of that shape.
+pub fn nodes(json: &str) -> Result<Vec<RawNode>, EngineError> {
+    let json = parsed(json, "sinfo --json")?;
+    let list = json.get("nodes").and_then(Value::as_array);
+    let missing =
+        || EngineError::Unreadable { engine: "slurm", what: "sinfo --json", problem: "it has no list of nodes".into() };
+    let mut nodes: Vec<RawNode> = list.ok_or_else(missing)?.iter().map(node).filter(|node| node.gpus > 0).collect();
+    nodes.sort_by_key(|node| natural(&node.name));
+    nodes.dedup_by(|a, b| a.name == b.name);
+    Ok(nodes)
+}
+
+fn node(json: &Value) -> RawNode {
+    let (accelerator, gpus) = gres(&text(&json["gres"]));
+    let state = text(&json["state"]).to_lowercase();
+    let flags: Vec<String> =
+        json["state_flags"].as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_uppercase).collect();
+    let flagged = |flag: &str| flags.iter().any(|known| known == flag);
+    let health = match () {
+        () if state.contains("down") || flagged("FAIL") || flagged("POWERED_DOWN") => NodeHealth::Down,
+        () if flagged("NOT_RESPONDING") => NodeHealth::Suspect,
+        () if flagged("DRAIN") || flagged("MAINTENANCE") || state.contains("drain") => NodeHealth::Drained,
+        () if state.contains("unknown") => NodeHealth::Suspect,
+        () => NodeHealth::Up,
+    };
+    let partitions = json["partitions"].as_array().into_iter().flatten().filter_map(Value::as_str).map(Into::into);
+    RawNode {
+        partitions: partitions.collect(),
+        name: text(&json["name"]),
+        accelerator: if accelerator.is_empty() { "gpu".into() } else { accelerator },
+        gpus,
+        used: gres(&text(&json["gres_used"])).1,
+        health,
+        note: text(&json["reason"]),
+    }
+}
+
+/// Type and number of accelerators in `gpu:a100:8(S:0-1),mps:a100:800`, `gres:gpu:4`, `gpu:2`.
+fn gres(text: &str) -> (String, u32) {
+    let mut depth = 0;
+    // Commas within brackets are part of a list of indices.
+    let parts = text.split(|c: char| {
+        depth += i32::from(c == '(') - i32::from(c == ')');
+        c == ',' && depth == 0
+    });
+    let (mut name, mut total) = (String::new(), 0);
+    for part in parts {
+        let part = part.split('(').next().unwrap_or_default();
+        let part = part.strip_prefix("gres:").or_else(|| part.strip_prefix("gres/")).unwrap_or(part);
+        let words: Vec<&str> = part.split([':', '=']).collect();
+        if words.first() != Some(&"gpu") {
+            continue;
+        }
+        total += words.last().and_then(|word| word.parse().ok()).unwrap_or(u32::from(words.len() == 1));
+        if let [_, kind, _] = words[..]
+            && name.is_empty()
+        {
+            name = kind.into();
+        }
+    }
+    (name, total)
+}
+
+/// The indices in `gpu:a100:3(IDX:0-1,5)`.
+fn indices(text: &str) -> Vec<String> {
+    let list = text.split_once("IDX:").and_then(|(_, rest)| rest.split_once(')')).map_or("", |(list, _)| list);
+    list.split(',').flat_map(range).collect()
+}
+
+/// `3-5` or `4`, with the zeros in front kept.
+fn range(text: &str) -> Vec<String> {
+    let (first, last) = text.split_once('-').unwrap_or((text, text));
+    match (first.parse::<u32>(), last.parse::<u32>()) {
+        (Ok(from), Ok(to)) if to >= from && to - from < 100_000 => {
+            (from..=to).map(|number| format!("{number:0width$}", width = first.len())).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// The names in `n[1-3,07],login,gpu2`.
+fn hostlist(text: &str) -> Vec<String> {
+    let mut names = Vec::new();
+    let mut rest = text;
+    while !rest.is_empty() {
+        let end = rest.find([',', '[']).unwrap_or(rest.len());
+        let (prefix, after) = rest.split_at(end);
+        match after.strip_prefix('[').and_then(|after| after.split_once(']')) {
+            Some((list, after)) => {
+                names.extend(list.split(',').flat_map(range).map(|number| format!("{prefix}{number}")));
+                rest = after.strip_prefix(',').unwrap_or(after);
+            }
+            None => {
+                names.extend((!prefix.is_empty()).then(|| prefix.to_string()));
+                rest = after.strip_prefix(',').unwrap_or_default();
+            }
+        }
+    }
+    names
+}
+
+/// So that n10 comes after n9.
+fn natural(name: &str) -> (String, u64, String) {
+    let digits = name.len() - name.trim_end_matches(|c: char| c.is_ascii_digit()).len();
+    let (stem, number) = name.split_at(name.len() - digits);
+    (stem.into(), number.parse().unwrap_or(0), name.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn that_nothing_is_told_is_not_that_there_is_nothing() {
+        let told = r#"{"errors":[{"description":"Failed while looking for jobs","error_number":-1}],"jobs":[]}"#;
+        assert!(matches!(jobs(told), Err(EngineError::Unreachable { .. })));
+        assert!(matches!(jobs(r#"{"errors":[],"jobs":[]}"#), Ok(list) if list.is_empty()));
+        assert!(matches!(jobs("slurm_load_jobs error"), Err(EngineError::Unreadable { .. })));
+    }
+
+    #[test]
+    fn lists_of_slurm_are_understood() {
+        assert_eq!(hostlist("n[1-3,07],login,gpu2"), ["n1", "n2", "n3", "n07", "login", "gpu2"]);
+        assert_eq!(hostlist(""), Vec::<String>::new());
+        assert_eq!(indices("gpu:a100:3(IDX:0-1,5)"), ["0", "1", "5"]);
+        assert_eq!(indices("gpu:a100:3(IDX:N/A)"), Vec::<String>::new());
+        for (text, expected) in [
+            ("gpu:a100:8(S:0-1),mps:a100:800", ("a100", 8)),
+            ("gpu:a100:2(IDX:0,3),gpu:a100:1(IDX:5),mps:a100:0(IDX:N/A)", ("a100", 3)),
+            ("gres:gpu:4", ("", 4)),
+            ("gpu", ("", 1)),
+            ("mps:100", ("", 0)),
+            ("gres/gpu=16", ("", 16)),
+        ] {
+            assert_eq!(gres(text), (expected.0.to_string(), expected.1), "{text}");
+        }
+        assert!(natural("n9") < natural("n10"));
+        let stated = Stated { gpus: Some(4), min: Some(1), tenant: Some("a b".into()), ..Stated::default() };
+        assert_eq!(Stated::parse(&stated.text()), Stated { tenant: None, ..stated });
+        assert_eq!(Stated::parse("a comment of mine"), Stated::default());
+    }
+}

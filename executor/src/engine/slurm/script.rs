@@ -1,0 +1,58 @@
+//! A submission as arguments and script of `sbatch`.
+
+use std::fmt::Write;
+
+use goodput_env::job::Work;
+
+use super::read::Stated;
+use crate::engine::Submission;
+
+/// The job protocol's names for what Slurm says, then the program itself: signals reach it, not a shell.
+const PROTOCOL: &str = r#"export SCHED_JOB_ID=$SLURM_JOB_ID SCHED_ATTEMPT=${SLURM_RESTART_COUNT:-0}
+export SCHED_FENCE=$SLURM_JOB_ID.$SCHED_ATTEMPT ADAPTDL_NUM_RESTARTS=$SCHED_ATTEMPT NNODES=$SLURM_JOB_NUM_NODES
+SCHED_GPUS=$(scontrol show job "$SLURM_JOB_ID" | sed -n 's/.*TresPerJob=[a-z:]*:\([0-9]*\)$/\1/p')
+export SCHED_GPUS WORLD_SIZE=$SCHED_GPUS
+"#;
+
+/// Arguments and script. The job waits, held, until an order places it.
+pub(super) fn of(job: &Submission) -> (Vec<String>, String) {
+    let request = &job.spec.request;
+    let duration_ms = match job.spec.work {
+        Work::Fixed { duration } => Some(duration.as_millis()),
+        _ => None,
+    };
+    let stated = Stated {
+        gpus: Some(request.gpus),
+        min: Some(request.min_gpus()),
+        max: Some(request.max_gpus()),
+        submit_ms: Some(request.submit.as_millis()),
+        priority: Some(request.priority),
+        duration_ms,
+        application: job.application.clone(),
+        tenant: Some(job.tenant.clone()).filter(|tenant| !tenant.is_empty()),
+    };
+    let mut arguments: Vec<String> =
+        ["--hold", "--parsable", "--requeue", "--nodes=1", "--ntasks=1", "--open-mode=append"].map(Into::into).into();
+    arguments.push(format!("--gpus={}", request.gpus.min(1)));
+    arguments.push(format!("--job-name={}", request.name));
+    arguments.push(format!("--comment={}", stated.text()));
+    if let Some(directory) = &job.directory {
+        arguments.push(format!("--chdir={}", directory.display()));
+    }
+    let mut script = String::from("#!/bin/sh\n");
+    for (name, value) in &job.environment {
+        if name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_') {
+            let _ = writeln!(script, "export {name}={}", quoted(value));
+        }
+    }
+    script.push_str(PROTOCOL);
+    let _ = writeln!(script, "export SCHED_GRACE_S={}", job.grace_s);
+    let words: Vec<String> = job.command.iter().map(|word| quoted(word)).collect();
+    let _ = writeln!(script, "exec {}", words.join(" "));
+    (arguments, script)
+}
+
+/// A word that a shell takes as it is.
+fn quoted(word: &str) -> String {
+    format!("'{}'", word.replace('\'', r"'\''"))
+}

@@ -1,0 +1,283 @@
+//! What a job is told when it starts: environment variables, and the signals that follow.
+//!
+//! | signal | means |
+//! |---|---|
+//! | SIGTERM to the process group | write a checkpoint and exit 143 within `SCHED_GRACE_S`; SIGKILL comes after |
+//! | SIGUSR1 | write a checkpoint and go on |
+//! | SIGUSR2 | reserved |
+//!
+//! The variables `RANK`-like programs know are set as torchrun sets them for a node, and those of AdaptDL (petuum/adaptdl, `adaptdl/env.py`) as its
+//! scheduler sets them, so that jobs written for either run unchanged.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::fence::Fence;
+use super::name::JobName;
+use super::program::Program;
+
+/// Version of this protocol, as `SCHED_PROTOCOL` says it.
+pub const VERSION: u32 = 1;
+
+/// The variable that marks every process of an attempt: whoever carries it belongs to it.
+pub const FENCE: &str = "SCHED_FENCE";
+
+/// The variable that says which node's agent started a process.
+pub const NODE: &str = "SCHED_NODE";
+
+/// One accelerator, or a part of it, given to a job.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Grant {
+    /// The device's own name for itself.
+    pub uuid: String,
+    /// Part of its compute, 1 to 100 percent.
+    pub compute_percent: u32,
+    /// Memory, MiB; `None`: all of it.
+    pub memory_mib: Option<u64>,
+    /// Who keeps the job to that.
+    pub isolation: Isolation,
+}
+
+impl Grant {
+    /// A whole accelerator.
+    #[must_use]
+    pub fn whole(uuid: impl Into<String>) -> Self {
+        Self { uuid: uuid.into(), compute_percent: 100, memory_mib: None, isolation: Isolation::Exclusive }
+    }
+}
+
+/// Who keeps a job to its part of an accelerator.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Isolation {
+    /// Nobody need: it is alone.
+    Exclusive,
+    /// NVIDIA's Multi-Process Service.
+    Mps,
+    /// HAMi-core, preloaded into the job.
+    Hami,
+    /// The device itself: the UUID is that of an instance.
+    Mig,
+}
+
+/// Place of a node among those that run one attempt.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Gang {
+    /// This node's number, from 0.
+    pub rank: u32,
+    /// Nodes in all.
+    pub nodes: u32,
+    /// Accelerators of the attempt on all nodes.
+    pub world: u32,
+    /// Number of this node's first accelerator among them.
+    pub first: u32,
+    /// Address of rank 0, as its peers reach it.
+    pub master_addr: String,
+    /// Port on which rank 0 may listen.
+    pub master_port: u16,
+    /// Address of each accelerator's node, by rank, as AdaptDL's `/discover` tells it.
+    pub peers: Vec<String>,
+}
+
+impl Gang {
+    /// All on one node.
+    #[must_use]
+    pub fn alone(accelerators: u32, master_port: u16) -> Self {
+        let master_addr = "127.0.0.1".to_owned();
+        let peers = vec![master_addr.clone(); accelerators as usize];
+        Self { rank: 0, nodes: 1, world: accelerators, first: 0, master_addr, master_port, peers }
+    }
+}
+
+/// One attempt of a job on one node.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Launch {
+    /// What runs.
+    pub program: Program,
+    /// Which attempt this is, from 0; one more at each start.
+    pub attempt: u32,
+    /// Its token, the same on all nodes.
+    pub fence: Fence,
+    /// Accelerators of this node it may use.
+    pub grants: Vec<Grant>,
+    /// The node's place among those of the attempt.
+    pub gang: Gang,
+}
+
+/// What the agent adds that the launch does not know.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Surroundings {
+    /// Name of the node.
+    pub node: JobName,
+    /// Folder that survives attempts.
+    pub checkpoint_dir: PathBuf,
+    /// Socket for reports.
+    pub socket: PathBuf,
+    /// Address of the agent's server on the loopback device, such as `http://127.0.0.1:7071`.
+    pub url: String,
+}
+
+impl Launch {
+    /// `job.attempt`: names the attempt on its node.
+    #[must_use]
+    pub fn id(&self) -> String {
+        format!("{}.{}", self.program.name, self.attempt)
+    }
+
+    /// The environment of the job: all of it but `PATH` and its like.
+    #[must_use]
+    pub fn environment(&self, around: &Surroundings) -> BTreeMap<String, String> {
+        let mut env = self.program.env.clone();
+        let mut set = |key: &str, value: String| {
+            env.insert(key.to_owned(), value);
+        };
+        let (gang, job) = (&self.gang, &self.program.name);
+
+        set("SCHED_PROTOCOL", VERSION.to_string());
+        set("SCHED_JOB_ID", job.to_string());
+        set("SCHED_ATTEMPT", self.attempt.to_string());
+        set(FENCE, self.fence.as_str().to_owned());
+        set(NODE, around.node.to_string());
+        set("SCHED_CHECKPOINT_DIR", text(&around.checkpoint_dir));
+        set("SCHED_SOCKET", text(&around.socket));
+        set("SCHED_URL", around.url.clone());
+        set("SCHED_GRACE_S", self.program.grace_s.to_string());
+
+        set("NODE_RANK", gang.rank.to_string());
+        set("NNODES", gang.nodes.to_string());
+        set("NPROC_PER_NODE", self.grants.len().to_string());
+        set("FIRST_RANK", gang.first.to_string());
+        set("WORLD_SIZE", gang.world.to_string());
+        set("MASTER_ADDR", gang.master_addr.clone());
+        set("MASTER_PORT", gang.master_port.to_string());
+        // A rendezvous of its own for every attempt: who is late for the last one must not join this one.
+        set("TORCHELASTIC_RUN_ID", self.id());
+        set("TORCHELASTIC_RESTART_COUNT", self.attempt.to_string());
+
+        set("ADAPTDL_JOB_ID", format!("goodput/{job}"));
+        set("ADAPTDL_CHECKPOINT_PATH", text(&around.checkpoint_dir));
+        set("ADAPTDL_SHARE_PATH", text(&around.checkpoint_dir));
+        set("ADAPTDL_MASTER_ADDR", gang.master_addr.clone());
+        set("ADAPTDL_MASTER_PORT", gang.master_port.to_string());
+        set("ADAPTDL_REPLICA_RANK", gang.first.to_string());
+        set("ADAPTDL_NUM_NODES", gang.nodes.to_string());
+        set("ADAPTDL_NUM_REPLICAS", gang.world.to_string());
+        set("ADAPTDL_NUM_RESTARTS", self.attempt.to_string());
+        set("ADAPTDL_SUPERVISOR_URL", around.url.clone());
+        set("ADAPTDL_SCHED_VERSION", "0.2.11".to_owned());
+
+        let uuids: Vec<&str> = self.grants.iter().map(|grant| grant.uuid.as_str()).collect();
+        set("CUDA_VISIBLE_DEVICES", uuids.join(","));
+        for (key, value) in limits(&self.grants) {
+            set(key, value);
+        }
+        env
+    }
+}
+
+/// Variables that keep a job to its part. UUIDs, not indices, as NVIDIA's manual of MPS advises: indices count from 0 within `CUDA_VISIBLE_DEVICES`.
+fn limits(grants: &[Grant]) -> Vec<(&'static str, String)> {
+    let Some(grant) = grants.first().filter(|_| grants.len() == 1) else { return Vec::new() };
+    let memory = |mib: u64| format!("0={mib}M");
+    match grant.isolation {
+        Isolation::Exclusive | Isolation::Mig => Vec::new(),
+        Isolation::Mps => {
+            let percent = ("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", grant.compute_percent.to_string());
+            let limit = grant.memory_mib.map(|mib| ("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", memory(mib)));
+            [percent].into_iter().chain(limit).collect()
+        }
+        Isolation::Hami => {
+            let percent = ("CUDA_DEVICE_SM_LIMIT", grant.compute_percent.to_string());
+            let limit = grant.memory_mib.map(|mib| ("CUDA_DEVICE_MEMORY_LIMIT", format!("{mib}m")));
+            [percent].into_iter().chain(limit).collect()
+        }
+    }
+}
+
+fn text(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn launch(grants: Vec<Grant>) -> Launch {
+        let mut program = Program::new(JobName::new("resnet").unwrap(), vec!["train".to_owned()]);
+        program.env = [("LR", "0.1"), ("WORLD_SIZE", "99")].map(|(k, v)| (k.to_owned(), v.to_owned())).into();
+        let master_addr = "10.0.0.1".to_owned();
+        let gang = Gang { rank: 1, nodes: 2, world: 4, first: 2, master_addr, master_port: 47_003, peers: Vec::new() };
+        Launch { program, attempt: 3, fence: Fence::from_text("f"), grants, gang }
+    }
+
+    fn around() -> Surroundings {
+        Surroundings {
+            node: JobName::new("n2").unwrap(),
+            checkpoint_dir: "/ckpt/resnet".into(),
+            socket: "/run/agent.sock".into(),
+            url: "http://127.0.0.1:7071".to_owned(),
+        }
+    }
+
+    #[test]
+    fn every_variable_of_the_contract() {
+        let env = launch(vec![Grant::whole("GPU-a"), Grant::whole("GPU-b")]).environment(&around());
+        let fence = Fence::from_text("f");
+        let expected = [
+            ("SCHED_PROTOCOL", "1"),
+            ("SCHED_JOB_ID", "resnet"),
+            ("SCHED_ATTEMPT", "3"),
+            ("SCHED_FENCE", fence.as_str()),
+            ("SCHED_NODE", "n2"),
+            ("SCHED_CHECKPOINT_DIR", "/ckpt/resnet"),
+            ("SCHED_SOCKET", "/run/agent.sock"),
+            ("SCHED_URL", "http://127.0.0.1:7071"),
+            ("SCHED_GRACE_S", "60"),
+            ("NODE_RANK", "1"),
+            ("NNODES", "2"),
+            ("NPROC_PER_NODE", "2"),
+            ("FIRST_RANK", "2"),
+            ("WORLD_SIZE", "4"),
+            ("MASTER_ADDR", "10.0.0.1"),
+            ("MASTER_PORT", "47003"),
+            ("TORCHELASTIC_RUN_ID", "resnet.3"),
+            ("TORCHELASTIC_RESTART_COUNT", "3"),
+            ("ADAPTDL_JOB_ID", "goodput/resnet"),
+            ("ADAPTDL_CHECKPOINT_PATH", "/ckpt/resnet"),
+            ("ADAPTDL_SHARE_PATH", "/ckpt/resnet"),
+            ("ADAPTDL_MASTER_ADDR", "10.0.0.1"),
+            ("ADAPTDL_MASTER_PORT", "47003"),
+            ("ADAPTDL_REPLICA_RANK", "2"),
+            ("ADAPTDL_NUM_NODES", "2"),
+            ("ADAPTDL_NUM_REPLICAS", "4"),
+            ("ADAPTDL_NUM_RESTARTS", "3"),
+            ("ADAPTDL_SUPERVISOR_URL", "http://127.0.0.1:7071"),
+            ("ADAPTDL_SCHED_VERSION", "0.2.11"),
+            ("CUDA_VISIBLE_DEVICES", "GPU-a,GPU-b"),
+            ("LR", "0.1"),
+        ];
+        let expected: BTreeMap<String, String> =
+            expected.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+        assert_eq!(env, expected, "and the contract wins over what the user sets");
+    }
+
+    #[test]
+    fn parts_of_accelerators_have_limits_and_whole_ones_have_none() {
+        let part =
+            |isolation| Grant { uuid: "GPU-a".to_owned(), compute_percent: 30, memory_mib: Some(10_240), isolation };
+        let of = |isolation| launch(vec![part(isolation)]).environment(&around());
+        let mps = of(Isolation::Mps);
+        assert_eq!(mps["CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"], "30");
+        assert_eq!(mps["CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"], "0=10240M");
+        let hami = of(Isolation::Hami);
+        assert_eq!(
+            (hami["CUDA_DEVICE_SM_LIMIT"].as_str(), hami["CUDA_DEVICE_MEMORY_LIMIT"].as_str()),
+            ("30", "10240m")
+        );
+        for isolation in [Isolation::Exclusive, Isolation::Mig] {
+            assert!(of(isolation).keys().all(|key| !key.starts_with("CUDA_") || key == "CUDA_VISIBLE_DEVICES"));
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! How a process ended, and what that means for its job.
+
+use serde::{Deserialize, Serialize};
+
+/// Exit code of a job that saved its state because it was told to stop: 128 + SIGTERM.
+pub const PREEMPTED: i32 = 143;
+
+/// Exit code of a job that wants to be tried again (`EX_TEMPFAIL` of sysexits.h).
+pub const TRY_AGAIN: i32 = 75;
+
+const SIGKILL: i32 = 9;
+const SIGTERM: i32 = 15;
+
+/// How the process of an attempt ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Exit {
+    /// It exited with this code.
+    Code(i32),
+    /// This signal ended it.
+    Signal(i32),
+    /// It is gone and nobody saw how: whoever watched it was killed as well.
+    Unseen,
+}
+
+/// What was going on when it ended, as the agent knows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Cause {
+    /// It had been told to stop.
+    pub stopping: bool,
+    /// An accelerator or the node it ran on had failed.
+    pub fault: bool,
+}
+
+/// What an end means for the job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Meaning {
+    /// The job is done.
+    Done,
+    /// It gave way: it waits to be placed again, and nothing is held against it.
+    Preempted,
+    /// The machine failed, not the job: as [`Meaning::Preempted`].
+    Infrastructure,
+    /// The job asks to be tried again; counts as a failure.
+    TryAgain,
+    /// The job failed.
+    Failed,
+}
+
+impl Meaning {
+    /// Of an end: 0 is done; 143 (and death by SIGTERM of a program that does not handle it) gives way; death by SIGKILL after a stop was asked for is a
+    /// job that did not make it in its grace period, and it gives way too; whatever else ends on a failed machine is the machine's failure.
+    #[must_use]
+    pub fn of(exit: Exit, cause: Cause) -> Self {
+        match exit {
+            Exit::Code(0) => Meaning::Done,
+            Exit::Code(PREEMPTED) => Meaning::Preempted,
+            Exit::Signal(SIGTERM | SIGKILL) if cause.stopping && !cause.fault => Meaning::Preempted,
+            Exit::Unseen => Meaning::Infrastructure,
+            _ if cause.fault => Meaning::Infrastructure,
+            Exit::Code(TRY_AGAIN) => Meaning::TryAgain,
+            Exit::Code(_) | Exit::Signal(_) => Meaning::Failed,
+        }
+    }
+
+    /// Whether the retry budget pays for it.
+    #[must_use]
+    pub fn uses_budget(self) -> bool {
+        matches!(self, Meaning::TryAgain | Meaning::Failed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_row_of_the_contract() {
+        let calm = Cause::default();
+        let stopping = Cause { stopping: true, fault: false };
+        let fault = Cause { stopping: false, fault: true };
+        let both = Cause { stopping: true, fault: true };
+        let rows = [
+            (Exit::Code(0), calm, Meaning::Done),
+            (Exit::Code(0), both, Meaning::Done),
+            (Exit::Code(143), calm, Meaning::Preempted),
+            (Exit::Code(143), stopping, Meaning::Preempted),
+            (Exit::Code(143), fault, Meaning::Preempted),
+            (Exit::Code(75), calm, Meaning::TryAgain),
+            (Exit::Code(1), calm, Meaning::Failed),
+            (Exit::Code(1), stopping, Meaning::Failed),
+            (Exit::Code(1), fault, Meaning::Infrastructure),
+            (Exit::Signal(15), calm, Meaning::Failed),
+            (Exit::Signal(15), stopping, Meaning::Preempted),
+            (Exit::Signal(9), calm, Meaning::Failed),
+            (Exit::Signal(9), stopping, Meaning::Preempted),
+            (Exit::Signal(9), fault, Meaning::Infrastructure),
+            (Exit::Signal(9), both, Meaning::Infrastructure),
+            (Exit::Signal(11), calm, Meaning::Failed),
+            (Exit::Unseen, calm, Meaning::Infrastructure),
+        ];
+        for (exit, cause, meaning) in rows {
+            assert_eq!(Meaning::of(exit, cause), meaning, "{exit:?} {cause:?}");
+        }
+        let paying = [Meaning::Done, Meaning::Preempted, Meaning::Infrastructure, Meaning::TryAgain, Meaning::Failed];
+        assert_eq!(paying.map(Meaning::uses_budget), [false, false, false, true, true]);
+    }
+}

@@ -1,0 +1,282 @@
+//! The engine over agents: real sockets, real certificates, real processes, several nodes in one machine.
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
+mod nodes;
+
+use std::time::{Duration, Instant};
+
+use goodput_env::job::{JobRequest, JobSpec, Work};
+use goodput_executor::agent::tls::{self, DAEMON, TlsFiles};
+use goodput_executor::agent::{Fencing, Running};
+use goodput_executor::bench_job::{BenchJob, Misbehaviour};
+use goodput_executor::engine::agents::{AgentsEngine, AgentsSettings, NodeAddress};
+use goodput_executor::engine::{
+    Action, Engine, JobPhase, JobSeen, NodeHealth, OnNode, Order, OrderId, Outcome, Snapshot, Submission, Verdict,
+    verify,
+};
+use nodes::*;
+use rustix::process::Signal;
+use tempfile::TempDir;
+
+/// Nodes of one cluster, and where their agents are.
+struct Site {
+    nodes: Vec<Node>,
+    shared: TempDir,
+}
+
+impl Site {
+    fn new(names: &[&str], fencing: Fencing) -> Self {
+        let shared = tempfile::tempdir().unwrap();
+        let certs = shared.path().join("certs");
+        let all: Vec<_> = names.iter().map(|node| name(node)).collect();
+        tls::create(&certs, &all).unwrap();
+        let nodes = names.iter().map(|node| {
+            let mut node = Node::with_certs(node, tempfile::tempdir().unwrap(), &certs);
+            node.config.checkpoint_root = shared.path().join("checkpoints");
+            node.config.fencing = fencing;
+            node
+        });
+        Self { nodes: nodes.collect(), shared }
+    }
+
+    fn settings(&self, addresses: &[std::net::SocketAddr]) -> AgentsSettings {
+        let nodes = self.nodes.iter().zip(addresses);
+        AgentsSettings {
+            nodes: nodes.map(|(node, at)| NodeAddress { name: node.config.node.clone(), address: *at }).collect(),
+            tls: TlsFiles::of(&self.shared.path().join("certs"), DAEMON),
+            folder: self.shared.path().join("engine"),
+            leader: "d1".to_owned(),
+            suspect_ms: 500,
+            lease_ms: 2000,
+            patience_ms: 300,
+        }
+    }
+
+    async fn agents(&self) -> Vec<Running> {
+        let mut agents = Vec::new();
+        for node in &self.nodes {
+            agents.push(node.agent().await);
+        }
+        agents
+    }
+
+    async fn engine(&self, agents: &[Running]) -> AgentsEngine {
+        let addresses: Vec<_> = agents.iter().map(|agent| agent.address).collect();
+        let mut engine = AgentsEngine::open(self.settings(&addresses)).unwrap();
+        engine.lead(1).await.unwrap();
+        look(&mut engine, "all nodes", |seen| seen.nodes.iter().all(|node| node.gpus == 2)).await;
+        engine
+    }
+}
+
+async fn look(engine: &mut AgentsEngine, what: &str, wanted: impl Fn(&Snapshot) -> bool) -> Snapshot {
+    let began = Instant::now();
+    loop {
+        let snapshot = engine.snapshot().await.unwrap();
+        if wanted(&snapshot) {
+            return snapshot;
+        }
+        let text: String = format!("{:?} {:?}", snapshot.nodes, snapshot.jobs).chars().take(1500).collect();
+        assert!(began.elapsed() < Duration::from_secs(15), "{what}: {text}");
+        tokio::time::sleep(Duration::from_millis(30)).await;
+    }
+}
+
+fn submission(job: &str, gpus: u32, what: &BenchJob) -> Submission {
+    let request = JobRequest { name: job.to_owned(), gpus, ..JobRequest::default() };
+    Submission {
+        spec: JobSpec { request, work: Work::Steps { class: 0, steps: what.steps as f64 } },
+        application: None,
+        tenant: "t".to_owned(),
+        command: bench(what),
+        environment: [("HOME".to_owned(), "/tmp".to_owned())].into(),
+        directory: None,
+        grace_s: 5,
+    }
+}
+
+fn on(node: &str, gpus: u32) -> OnNode {
+    OnNode { node: node.to_owned(), gpus, accelerators: Vec::new() }
+}
+
+fn order(job: &str, starts: u32, action: Action) -> Order {
+    Order { id: OrderId(format!("{job}-{starts}-{}", action.verb())), job: job.to_owned(), starts, action }
+}
+
+fn place(placement: Vec<OnNode>) -> Action {
+    Action::Place { placement, share: None }
+}
+
+fn job<'a>(snapshot: &'a Snapshot, key: &str) -> &'a JobSeen {
+    snapshot.jobs.iter().find(|job| job.key == key).unwrap()
+}
+
+/// Gives an order again and again until a snapshot shows that it is carried out.
+async fn carry_out(engine: &mut AgentsEngine, order: &Order) -> Snapshot {
+    let began = Instant::now();
+    loop {
+        let receipts = engine.apply(std::slice::from_ref(order)).await.unwrap();
+        assert!(!matches!(receipts[0].outcome, Outcome::Refused { .. }), "{receipts:?}");
+        let snapshot = engine.snapshot().await.unwrap();
+        match verify(order, &snapshot) {
+            Verdict::Done => return snapshot,
+            Verdict::Pending => {}
+            Verdict::Lost { reason } => panic!("{order:?}: {reason}"),
+        }
+        let text: String = format!("{receipts:?} {:?}", snapshot.jobs).chars().take(1500).collect();
+        assert!(began.elapsed() < Duration::from_secs(15), "{text}");
+        tokio::time::sleep(Duration::from_millis(30)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_runs_on_two_nodes_is_resized_and_ends() {
+    let site = Site::new(&["n1", "n2"], Fencing::Keep);
+    let agents = site.agents().await;
+    let mut engine = site.engine(&agents).await;
+    let work = BenchJob { steps: 3000, ..lasting(1.0) };
+    let key = engine.submit(&submission("resnet", 4, &work)).await.unwrap();
+    let seen = engine.snapshot().await.unwrap();
+    assert_eq!((job(&seen, &key).phase, seen.nodes[0].free), (JobPhase::Held, 2));
+
+    let everywhere = order(&key, 0, place(vec![on("n1", 2), on("n2", 2)]));
+    carry_out(&mut engine, &everywhere).await;
+    let seen = look(&mut engine, "runs", |seen| {
+        job(seen, &key).phase == JobPhase::Running && job(seen, &key).done > Some(0.0)
+    })
+    .await;
+    let attempt = job(&seen, &key).attempt.clone().unwrap();
+    assert_eq!((attempt.number, attempt.placement.len(), seen.nodes[0].free, seen.nodes[1].free), (0, 2, 0, 0));
+    assert!(attempt.placement.iter().all(|on| on.accelerators.len() == 2));
+    assert!(engine.take_reports().iter().all(|kept| kept.job == name(&key) && kept.report.attempt == 0));
+
+    let learned = engine.learned(&key, "a100").and_then(|learned| learned.throughput()).unwrap();
+    let batch = goodput_env::model::BatchConfig { atomic: 32, accumulation: 0 };
+    let off = learned.iter_time(2, 4, batch) / work.throughput.iter_time(2, 4, batch) - 1.0;
+    assert!(off.abs() < 0.01, "its speed is known by now: {off}");
+
+    let resize = order(&key, 1, Action::Resize { placement: vec![on("n2", 1)], grace_s: 5 });
+    let seen = carry_out(&mut engine, &resize).await;
+    assert_eq!((job(&seen, &key).starts, job(&seen, &key).failures), (2, 0));
+    let again = engine.apply(std::slice::from_ref(&resize)).await.unwrap();
+    assert_eq!(again[0].outcome, Outcome::Accepted, "an order that is carried out is not begun again");
+    let seen = look(&mut engine, "ends", |seen| job(seen, &key).phase == JobPhase::Done).await;
+    assert_eq!((job(&seen, &key).starts, seen.nodes[0].free, seen.nodes[1].free), (2, 2, 2));
+    look(&mut engine, "forgotten", |_| agents.iter().all(|agent| agent.agent.status().attempts.is_empty())).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_that_fails_waits_and_one_that_is_cancelled_is_gone() {
+    let site = Site::new(&["n1"], Fencing::Keep);
+    let agents = site.agents().await;
+    let mut engine = site.engine(&agents).await;
+    let bad = BenchJob { misbehave: Some(Misbehaviour::Exit1), ..lasting(1.0) };
+    let key = engine.submit(&submission("bad", 1, &bad)).await.unwrap();
+    engine.apply(&[order(&key, 0, place(vec![on("n1", 1)]))]).await.unwrap();
+    let seen = look(&mut engine, "failed", |seen| job(seen, &key).failures == 1).await;
+    assert_eq!((job(&seen, &key).phase, job(&seen, &key).starts), (JobPhase::Held, 1));
+    let receipts = engine.apply(&[order(&key, 1, place(vec![on("n1", 1)]))]).await.unwrap();
+    assert!(matches!(&receipts[0].outcome, Outcome::Later { reason } if reason.contains("failed")), "{receipts:?}");
+
+    let good = engine.submit(&submission("good", 1, &lasting(60.0))).await.unwrap();
+    carry_out(&mut engine, &order(&good, 0, place(vec![on("n1", 1)]))).await;
+    let full = engine.submit(&submission("full", 1, &lasting(60.0))).await.unwrap();
+    let receipts = engine.apply(&[order(&full, 0, place(vec![on("n1", 2)]))]).await.unwrap();
+    assert!(matches!(&receipts[0].outcome, Outcome::Later { reason } if reason.contains("1 of 2")), "{receipts:?}");
+    carry_out(&mut engine, &order(&good, 1, Action::Cancel { grace_s: 5 })).await;
+    carry_out(&mut engine, &order(&key, 1, Action::Cancel { grace_s: 5 })).await;
+    let drain = Action::Drain { node: "n1".to_owned(), reason: "a fan".to_owned() };
+    let seen = carry_out(&mut engine, &order("", 0, drain)).await;
+    assert_eq!((seen.nodes[0].health, seen.nodes[0].note.as_str()), (NodeHealth::Drained, "a fan"));
+    let refused = engine.submit(&Submission { command: Vec::new(), ..submission("x", 1, &lasting(1.0)) }).await;
+    assert!(refused.unwrap_err().to_string().contains("command"));
+}
+
+/// Of drills 1 and 5: another daemon takes over, sees what runs, and the first one is not obeyed any more.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_second_daemon_takes_over_what_runs_and_the_first_is_refused() {
+    let site = Site::new(&["n1"], Fencing::Keep);
+    let agents = site.agents().await;
+    let mut first = site.engine(&agents).await;
+    let key = first.submit(&submission("a", 1, &lasting(60.0))).await.unwrap();
+    carry_out(&mut first, &order(&key, 0, place(vec![on("n1", 1)]))).await;
+    let pids = agents[0].agent.status().attempts.len();
+
+    let mut second = AgentsEngine::open(site.settings(&[agents[0].address])).unwrap();
+    let watching = second.snapshot().await.unwrap();
+    assert_eq!(job(&watching, &key).starts, 1, "a standby only looks");
+    let refused = second.apply(&[order(&key, 1, Action::Stop { grace_s: 1 })]).await.unwrap();
+    assert!(matches!(refused[0].outcome, Outcome::Refused { .. }));
+    second.lead(2).await.unwrap();
+    let seen = look(&mut second, "adopted", |seen| job(seen, &key).phase == JobPhase::Running).await;
+    assert_eq!((job(&seen, &key).starts, pids), (1, 1), "and starts nothing again");
+
+    first.apply(&[order(&key, 1, Action::Stop { grace_s: 0 })]).await.unwrap();
+    first.snapshot().await.unwrap();
+    let refused = first.apply(&[order(&key, 1, Action::Stop { grace_s: 0 })]).await.unwrap();
+    assert!(matches!(refused[0].outcome, Outcome::Refused { .. }), "the first has learned that it does not lead");
+    let seen = second.snapshot().await.unwrap();
+    assert_eq!(job(&seen, &key).phase, JobPhase::Running, "and its order did nothing");
+}
+
+/// Drill 4 where jobs live on: a silent node is suspect, and nothing of it is started elsewhere, ever.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_silent_node_is_suspect_and_its_jobs_are_not_started_twice() {
+    let site = Site::new(&["n1", "n2"], Fencing::Keep);
+    let (agent, other) = (site.nodes[0].spawn(), site.nodes[1].agent().await);
+    let mut engine = AgentsEngine::open(site.settings(&[agent.address, other.address])).unwrap();
+    engine.lead(1).await.unwrap();
+    look(&mut engine, "nodes", |seen| seen.nodes.iter().all(|node| node.gpus == 2)).await;
+    let key = engine.submit(&submission("a", 1, &lasting(60.0))).await.unwrap();
+    carry_out(&mut engine, &order(&key, 0, place(vec![on("n1", 1)]))).await;
+    look(&mut engine, "runs", |seen| job(seen, &key).phase == JobPhase::Running).await;
+
+    agent.signal(Signal::STOP);
+    let stopped = Instant::now();
+    look(&mut engine, "suspect", |seen| seen.nodes[0].health == NodeHealth::Suspect).await;
+    assert!(stopped.elapsed() >= Duration::from_millis(400));
+    while stopped.elapsed() < Duration::from_millis(3000) {
+        let seen = engine.snapshot().await.unwrap();
+        assert!(job(&seen, &key).phase.holds() && job(&seen, &key).starts == 1, "it may run, so it does");
+        let receipts = engine.apply(&[order(&key, 1, place(vec![on("n2", 1)]))]).await.unwrap();
+        assert!(matches!(receipts[0].outcome, Outcome::Refused { .. }));
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    agent.signal(Signal::CONT);
+    let seen = look(&mut engine, "back", |seen| seen.nodes[0].health == NodeHealth::Up).await;
+    assert_eq!((job(&seen, &key).starts, job(&seen, &key).phase), (1, JobPhase::Running));
+}
+
+/// Drill 4 where jobs die with the lease: started elsewhere after it, and not before; back again there is no second one.
+#[tokio::test(flavor = "multi_thread")]
+async fn jobs_of_a_fenced_node_are_started_elsewhere_after_the_lease_and_never_run_twice() {
+    let site = Site::new(&["n1", "n2"], Fencing::Kill { after_ms: 1500 });
+    let (agent, other) = (site.nodes[0].spawn(), site.nodes[1].agent().await);
+    let mut engine = AgentsEngine::open(site.settings(&[agent.address, other.address])).unwrap();
+    engine.lead(1).await.unwrap();
+    look(&mut engine, "nodes", |seen| seen.nodes.iter().all(|node| node.gpus == 2)).await;
+    let key = engine.submit(&submission("a", 1, &lasting(60.0))).await.unwrap();
+    carry_out(&mut engine, &order(&key, 0, place(vec![on("n1", 1)]))).await;
+    let client = site.nodes[0].client(agent.address);
+    let (seen, _) = until(&client, "a process", |seen| seen.accelerators[0].processes.len() == 1).await;
+    let pid = seen.accelerators[0].processes[0];
+    engine.snapshot().await.unwrap();
+
+    agent.signal(Signal::STOP);
+    let stopped = Instant::now();
+    let elsewhere = order(&key, 1, place(vec![on("n2", 1)]));
+    let seen = look(&mut engine, "given up", |seen| job(seen, &key).phase == JobPhase::Held).await;
+    let given_up = stopped.elapsed();
+    assert!(given_up >= Duration::from_millis(1800), "the lease is 2 s: {given_up:?}");
+    assert!(!lives(pid), "the keeper has ended it by then, whatever its agent does");
+    assert_eq!((seen.nodes[0].health, job(&seen, &key).failures), (NodeHealth::Down, 0));
+    carry_out(&mut engine, &elsewhere).await;
+    agent.signal(Signal::CONT);
+    let seen =
+        look(&mut engine, "back", |seen| seen.nodes[0].health == NodeHealth::Up && seen.nodes[0].free == 2).await;
+    assert_eq!((job(&seen, &key).starts, job(&seen, &key).phase), (2, JobPhase::Running));
+    look(&mut engine, "forgotten", |_| true).await;
+    let (seen, _) = until(&client, "nothing", |seen| seen.attempts.is_empty()).await;
+    assert!(seen.accelerators.iter().all(|device| device.processes.is_empty()));
+    println!("given up {given_up:?} after its last word");
+}

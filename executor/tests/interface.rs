@@ -1,0 +1,181 @@
+//! The HTTP interface: who may do what, what is refused, and what monitoring finds there.
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use goodput_executor::daemon::api::{Api, Call, Command, hash, router};
+use goodput_executor::daemon::metrics::Metrics;
+use goodput_executor::daemon::settings::{Role, Settings, Token};
+use goodput_executor::daemon::status::{QueueRow, Status};
+use goodput_executor::engine::NodeSeen;
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+
+/// A server with two tokens and a daemon that says yes to everything; gives what it was told.
+fn serve(runtime: &tokio::runtime::Runtime) -> (SocketAddr, Arc<Mutex<Vec<String>>>) {
+    let (calls, mut called) = mpsc::channel::<Call>(8);
+    let token = |name: &str, role| Token { name: name.into(), sha256: hash(&format!("secret of {name}")), role };
+    let row = QueueRow { key: "7".into(), name: "train-7".into(), ..QueueRow::default() };
+    let nodes = vec![NodeSeen { name: "n1".into(), ..NodeSeen::default() }];
+    let status = Arc::new(Mutex::new(Status { queue: vec![row], nodes, ..Status::default() }));
+    let tokens = [token("reader", Role::Read), token("writer", Role::Write)].into();
+    let api = Api { status, metrics: Arc::new(Metrics::new()), calls, tokens };
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let log = told.clone();
+    let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).unwrap();
+    let address = listener.local_addr().unwrap();
+    runtime.spawn(async move { axum::serve(listener, router(api)).await });
+    runtime.spawn(async move {
+        while let Some(Call { who, command, answer }) = called.recv().await {
+            let read = matches!(command, Command::Orders(_));
+            log.lock().unwrap().push(format!("{who}: {command:?}"));
+            let _ = answer.send(Ok(if read { json!([]) } else { json!("8") }));
+        }
+    });
+    (address, told)
+}
+
+/// Status code and body of a call.
+fn call(address: SocketAddr, method: &str, path: &str, token: Option<&str>, body: Option<String>) -> (u16, String) {
+    let agent = ureq::Agent::config_builder().http_status_as_error(false).build().new_agent();
+    let mut request = ureq::http::Request::builder().method(method).uri(format!("http://{address}{path}"));
+    if let Some(token) = token {
+        request = request.header("authorization", format!("Bearer {token}"));
+    }
+    request = request.header("content-type", "application/json");
+    let mut answer = match body {
+        Some(body) => agent.run(request.body(body).unwrap()).unwrap(),
+        None => agent.run(request.body(()).unwrap()).unwrap(),
+    };
+    (answer.status().as_u16(), answer.body_mut().read_to_string().unwrap())
+}
+
+fn job(name: &str, gpus: u32) -> String {
+    let request =
+        json!({ "name": name, "tenant": 0, "submit": 0, "gpus": gpus, "batch_size": null, "elasticity": "rigid" });
+    json!({ "spec": { "request": request, "work": { "fixed": { "duration": 0 } } }, "command": ["/bin/true"] })
+        .to_string()
+}
+
+#[test]
+fn nobody_gets_more_than_his_token_is_good_for() {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let (address, told) = serve(&runtime);
+    let (reader, writer) = (Some("secret of reader"), Some("secret of writer"));
+    let status = |method: &str, path: &str, token, body: Option<String>| call(address, method, path, token, body).0;
+    assert_eq!(status("GET", "/healthz", None, None), 200);
+    let reads = ["/metrics", "/v1/status", "/v1/queue", "/v1/nodes", "/v1/jobs/7"];
+    let mode = || Some(json!({ "mode": "act" }).to_string());
+    let writes = [
+        ("POST", "/v1/jobs", Some(job("a", 1))),
+        ("DELETE", "/v1/jobs/7", None),
+        ("POST", "/v1/nodes/n1/drain", Some("{}".into())),
+        ("POST", "/v1/nodes/n1/undrain", Some("{}".into())),
+        ("POST", "/v1/mode", mode()),
+    ];
+    let stored = hash("secret of reader");
+    for path in reads {
+        for token in [None, Some(""), Some("secret of nobody"), Some(stored.as_str())] {
+            assert_eq!(status("GET", path, token, None), 401, "{path} {token:?}");
+        }
+        assert_eq!(status("GET", path, reader, None), 200, "{path}");
+    }
+    told.lock().unwrap().clear();
+    for (method, path, body) in &writes {
+        assert_eq!(status(method, path, None, body.clone()), 401, "{path}");
+        assert_eq!(status(method, path, reader, body.clone()), 403, "{path}");
+    }
+    assert_eq!(told.lock().unwrap().len(), 0, "nothing reached the daemon");
+    for (method, path, body) in &writes {
+        let code = status(method, path, writer, body.clone());
+        assert!((200..300).contains(&code), "{path}: {code}");
+    }
+    assert_eq!(told.lock().unwrap().len(), writes.len());
+    assert!(told.lock().unwrap().iter().all(|call| call.starts_with("writer: ")));
+}
+
+#[test]
+fn what_is_not_a_job_is_refused_with_what_is_wrong() {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let (address, told) = serve(&runtime);
+    let post = |body: String| call(address, "POST", "/v1/jobs", Some("secret of writer"), Some(body));
+    for name in
+        ["", "../../etc/passwd", "a/b", ".hidden", "-rf", "a b", "a\nb", "a;reboot", "$(reboot)", &"x".repeat(65)]
+    {
+        let (code, text) = post(job(name, 1));
+        assert_eq!(code, 422, "{name:?}: {text}");
+        assert!(text.contains("name"), "{text}");
+    }
+    let (code, text) = post(job("zero", 0));
+    assert!(code == 422 && text.contains("accelerators"), "{text}");
+    let unknown: Value = serde_json::from_str(&job("a", 1)).unwrap();
+    let mut unknown = unknown;
+    unknown["privileged"] = json!(true);
+    assert_eq!(post(unknown.to_string()).0, 422, "an unknown key");
+    assert!((400..500).contains(&post("{".into()).0), "no JSON");
+    assert_eq!(post(format!("{{\"command\":[\"{}\"]}}", "x".repeat(100_000))).0, 413, "an oversized body");
+    for path in ["/v1/jobs/..%2f..%2fetc%2fpasswd", "/v1/jobs/8", "/v1/nodes/..%2fn1/drain"] {
+        let method = if path.ends_with("drain") { "POST" } else { "GET" };
+        let body = (method == "POST").then(|| "{}".into());
+        assert_eq!(call(address, method, path, Some("secret of writer"), body).0, 404, "{path}");
+    }
+    assert_eq!(told.lock().unwrap().len(), 0, "nothing reached the daemon");
+}
+
+#[test]
+fn the_dashboard_shows_metrics_that_exist() {
+    let metrics = Metrics::new();
+    Metrics::count(&metrics.orders, &[("verb", "place"), ("result", "done")]);
+    Metrics::count(&metrics.guard, &[("rule", "canary")]);
+    Metrics::count(&metrics.fallbacks, &[("reason", "panic")]);
+    Metrics::count(&metrics.alerts, &[("kind", "journal")]);
+    Metrics::set(&metrics.jobs, &[("state", "held")], 1);
+    Metrics::set(&metrics.accelerators, &[("type", "a100"), ("state", "free")], 1);
+    metrics.jct.observe(1.0);
+    let text = metrics.text();
+    for name in Metrics::NAMES {
+        assert!(text.lines().any(|line| line.starts_with(name)), "{name} is not exported:\n{text}");
+    }
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("grafana/live.json");
+    let dashboard: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+    let panels = dashboard["panels"].as_array().unwrap();
+    let expressions = panels
+        .iter()
+        .flat_map(|panel| panel["targets"].as_array().unwrap())
+        .map(|target| target["expr"].as_str().unwrap());
+    let mut shown = BTreeSet::new();
+    for expression in expressions {
+        let words = expression.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
+        for word in words.filter(|word| word.starts_with("goodput_")) {
+            let exported = text
+                .lines()
+                .any(|line| line.starts_with(&format!("{word}{{")) || line.starts_with(&format!("{word} ")));
+            assert!(exported, "{word} is shown and not exported");
+            shown.insert(Metrics::NAMES.into_iter().find(|name| word.starts_with(name)).unwrap());
+        }
+    }
+    assert_eq!(shown, BTreeSet::from(Metrics::NAMES), "every metric is on the dashboard");
+}
+
+#[test]
+fn shipped_deployments_are_read_and_wrong_ones_say_why() {
+    let place = Path::new(env!("CARGO_MANIFEST_DIR")).join("../configs/live");
+    for file in ["slurm.toml", "agents.toml"] {
+        Settings::read(&place.join(file)).unwrap();
+    }
+    let good = std::fs::read_to_string(place.join("slurm.toml")).unwrap();
+    for (from, to, said) in [
+        ("poll_secs = 1.0", "pol_secs = 1.0", "unknown field `pol_secs`"),
+        ("poll_secs = 1.0", "poll_secs = 0", "expected a positive number"),
+        ("mode = \"observe\"", "mode = \"acting\"", "unknown variant `acting`"),
+        ("name = \"tiresias\" ", "name = \"a\"\nbundle = \"b\" ", "name one"),
+        ("[engine.slurm]", "[engine.pbs]", "unknown variant `pbs`"),
+    ] {
+        assert!(good.contains(from), "{from}");
+        let error = Settings::parse(&good.replacen(from, to, 1), Path::new("x.toml")).unwrap_err().to_string();
+        assert!(error.contains(said) && error.contains("x.toml"), "{error}");
+    }
+}

@@ -1,0 +1,126 @@
+//! What a policy sees of a live cluster is, bit by bit, what it sees of the same cluster in simulation.
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+mod fixture;
+
+use std::sync::Arc;
+
+use goodput_agents::heuristic;
+use goodput_env::cluster::{Cluster, Pool};
+use goodput_env::gym::{Encoder, Round, layout};
+use goodput_env::job::{Elasticity, JobRequest, JobSpec, Work, Workload};
+use goodput_env::model::FaultModel;
+use goodput_env::model::fault::{Cause, Scripted};
+use goodput_env::seed::{Stream, rng};
+use goodput_env::sim::{Scenario, SimOptions, Status};
+use goodput_env::time::SimTime;
+use goodput_env::view::{ClusterView, Information};
+use goodput_executor::daemon::books::{Books, Setting};
+use goodput_executor::engine::Engine;
+use goodput_executor::engine::sim::SimEngine;
+use rand::RngExt;
+
+fn jobs(seed: u64, count: u32) -> Vec<JobSpec> {
+    let mut random = rng(seed, Stream::Workload);
+    let mut submit = 0;
+    let job = |index: u32| {
+        submit += random.random_range(0..60_000);
+        let gpus = random.random_range(1..=4);
+        let elastic = random.random_bool(0.5);
+        let elasticity = if elastic { Elasticity::Elastic { min: 1, max: 8 } } else { Elasticity::Rigid };
+        let work = match random.random_bool(0.5) {
+            true => Work::Fixed { duration: SimTime::from_secs(random.random_range(60..4000)) },
+            false => Work::Application { index: 0 },
+        };
+        let name = format!("job-{index}");
+        JobSpec {
+            request: JobRequest {
+                name,
+                submit: SimTime::from_millis(submit),
+                gpus,
+                elasticity,
+                ..JobRequest::default()
+            },
+            work,
+        }
+    };
+    (0..count).map(job).collect()
+}
+
+/// Every number of an observation, as bits.
+fn bits(encoder: &mut Encoder, round: &mut Round, view: &ClusterView<'_>) -> Vec<u32> {
+    round.begin(view, &encoder.layout().clone());
+    encoder.begin(view, round);
+    encoder.observation().iter().map(|value| value.to_bits()).collect()
+}
+
+/// Runs `policy` on a simulated cluster and compares what it sees and does with what it sees and does through recorded snapshots. Returns the
+/// number of decisions compared.
+fn compare(name: &str, cluster: Cluster, options: SimOptions, seed: u64) -> usize {
+    let policies = || heuristic::by_name(name, seed).unwrap();
+    let (mut direct, mut live) = (policies(), policies());
+    let options = SimOptions { batching: direct.batching(), ..options };
+    let workload = Arc::new(Workload::new(vec![fixture::application()], jobs(seed, 40)));
+    let scenario = Scenario::new(Arc::new(cluster), workload.clone(), options.clone(), seed);
+    let setting = Setting {
+        applications: workload.applications.clone(),
+        tenants: workload.tenants.clone(),
+        options,
+        speedup: 1.0,
+        start: SimTime::ZERO,
+    };
+    let mut books = Books::new(setting).since(0);
+    let mut simulator = goodput_env::sim::Simulator::new(Arc::new(scenario));
+    let mut encoders = [(); 2].map(|()| (Encoder::new(layout(32)), Round::default()));
+    let mut decisions = 0;
+    while simulator.run_until_decision().unwrap() == Status::Decision {
+        let view = simulator.view();
+        let snapshot = tokio::runtime::Builder::new_current_thread()
+            .build()
+            .unwrap()
+            .block_on(SimEngine::of(simulator.clone()).snapshot())
+            .unwrap();
+        // A recorded snapshot is a file: it goes through JSON.
+        let snapshot = serde_json::from_str(&serde_json::to_string(&snapshot).unwrap()).unwrap();
+        let cluster = books.read(&snapshot, &[]).unwrap();
+        // Why it is asked is told apart from what there is: rounds are the daemon's own.
+        let mut shown = cluster.view();
+        shown.trigger = view.trigger;
+        let [(encoder, round), (other, other_round)] = &mut encoders;
+        assert_eq!(bits(encoder, round, &view), bits(other, other_round, &shown), "{name} at {}", view.now);
+        let (plan, same) = (direct.decide(&view), live.decide(&shown));
+        assert_eq!(plan, same, "{name} at {}", view.now);
+        simulator.apply(&plan).unwrap();
+        decisions += 1;
+    }
+    decisions
+}
+
+#[test]
+fn a_live_view_is_the_view_of_the_simulation() {
+    for (name, information) in [
+        ("fifo", Information::Oracle),
+        ("srtf", Information::Estimate { sigma: 0.5 }),
+        ("tiresias", Information::Profiled),
+        ("pollux-fast", Information::Profiled),
+        ("optimus", Information::Estimate { sigma: 0.3 }),
+        ("afs-l", Information::Oracle),
+    ] {
+        let options = SimOptions { information, ..SimOptions::standard() };
+        for seed in [3, 4] {
+            let decisions = compare(name, Cluster::parse("gpu:4x4").unwrap(), options.clone(), seed);
+            assert!(decisions > 100, "{name}: only {decisions} decisions");
+        }
+    }
+}
+
+#[test]
+fn broken_and_lent_machines_look_the_same() {
+    let script = [(600.0, 1, Cause::Node), (1800.0, 0, Cause::Accelerator)];
+    let script = script.map(|(at_secs, node, cause)| Scripted { at_secs, cause, node, lasts_secs: Some(3000.0) });
+    let faults = FaultModel::scripted(script.to_vec());
+    let options = SimOptions { faults: Some(faults), information: Information::Oracle, ..SimOptions::standard() };
+    assert!(compare("srtf", Cluster::parse("gpu:4x4").unwrap(), options.clone(), 5) > 50);
+    let mut pools = Cluster::parse("gpu:3x4").unwrap();
+    pools.add_to(Pool::Inference, "gpu", 2, 4);
+    assert!(compare("fifo", pools, SimOptions { faults: None, ..options }, 6) > 50);
+}
