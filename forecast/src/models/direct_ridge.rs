@@ -89,21 +89,29 @@ impl DirectRidge {
             }
         }
     }
-}
 
-impl Path for DirectRidge {
-    fn refit(&mut self, past: &History) {
-        let y = past.values();
+    /// Adds all of another series, which counts as if it came after those before it without forgetting them; weekly features are for one series alone.
+    pub fn add_series(&mut self, past: &History) {
         if self.gram.is_empty() {
-            self.weekly = y.len() >= 2 * past.week() && past.week() > past.season();
-            let p = self.width();
-            let m = past.season();
-            self.clock = (0..m).map(|phase| (std::f64::consts::TAU * phase as f64 / m as f64).sin_cos()).collect();
-            self.seen = past.first();
-            self.gram = vec![0.0; self.horizon * p * p];
-            self.moment = vec![0.0; self.horizon * p];
-            self.coefficients = vec![0.0; self.horizon * p];
+            self.begin(past, false);
         }
+        self.seen = 0;
+        self.absorb(past);
+    }
+
+    fn begin(&mut self, past: &History, weekly: bool) {
+        self.weekly = weekly;
+        let (p, m) = (self.width(), past.season());
+        self.clock = (0..m).map(|phase| (std::f64::consts::TAU * phase as f64 / m as f64).sin_cos()).collect();
+        self.seen = past.first();
+        self.gram = vec![0.0; self.horizon * p * p];
+        self.moment = vec![0.0; self.horizon * p];
+        self.coefficients = vec![0.0; self.horizon * p];
+    }
+
+    /// Adds the rows whose targets have not been seen.
+    fn absorb(&mut self, past: &History) {
+        let y = past.values();
         let p = self.width();
         let needs = self.needs(past);
         let begin = (self.seen.max(past.first()) - past.first()).max(needs);
@@ -141,6 +149,11 @@ impl Path for DirectRidge {
             }
         }
         self.seen = past.len();
+    }
+
+    /// The coefficients of what has been added.
+    pub fn solve(&mut self) {
+        let p = self.width();
         let mut a = vec![0.0; p * p];
         for h in 0..self.horizon {
             a.copy_from_slice(&self.gram[h * p * p..(h + 1) * p * p]);
@@ -151,6 +164,16 @@ impl Path for DirectRidge {
             b.copy_from_slice(&self.moment[h * p..(h + 1) * p]);
             linalg::solve_spd(&mut a, p, b, 1);
         }
+    }
+}
+
+impl Path for DirectRidge {
+    fn refit(&mut self, past: &History) {
+        if self.gram.is_empty() {
+            self.begin(past, past.values().len() >= 2 * past.week() && past.week() > past.season());
+        }
+        self.absorb(past);
+        self.solve();
     }
 
     fn push(&mut self, _: &History) {}

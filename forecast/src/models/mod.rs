@@ -4,15 +4,19 @@
 
 mod boosted;
 mod direct_ridge;
+mod dlinear;
+mod ewma;
 mod fourier_ar;
 mod holt_winters;
 mod level_naive;
 mod logged;
 mod member;
+mod mstl;
 mod nlinear;
 mod profile;
 mod repeat;
 
+pub(crate) use direct_ridge::DirectRidge;
 pub(crate) use member::Member;
 pub use member::Model;
 pub use nlinear::LinearMap;
@@ -35,4 +39,65 @@ pub(crate) trait Path {
     fn push(&mut self, past: &History);
     /// The next `out.len()` values.
     fn path(&self, past: &History, out: &mut [f64]);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SEASONS: Seasons = Seasons { day: 8, week: 56, horizon: 8 };
+
+    fn load(index: usize) -> f64 {
+        let noise = (index * index * 7919 % 101) as f64 / 101.0;
+        50.0 + 10.0 * (std::f64::consts::TAU * index as f64 / 8.0).sin() + 0.02 * index as f64 + 6.0 * noise
+    }
+
+    /// Fitted on the first 200 values, then given the rest: estimated anew every day, or once at the end.
+    fn fitted(model: Model, every_day: bool) -> (Member, History) {
+        let mut past = History::new(SEASONS.day, SEASONS.week, 10_000);
+        let mut member = model.member(SEASONS);
+        for index in 0..400 {
+            past.push(load(index));
+            if index >= 200 {
+                member.push(&past);
+            }
+            if index == 199 || index == 399 || (every_day && index > 200 && index.is_multiple_of(SEASONS.day)) {
+                member.refit(&past);
+            }
+        }
+        (member, past)
+    }
+
+    #[test]
+    fn ridge_models_updated_every_day_equal_those_of_everything_at_once() {
+        for model in [Model::Nlinear, Model::Dlinear, Model::DirectRidge, Model::LogDirectRidge] {
+            let ((daily, past), (once, _)) = (fitted(model, true), fitted(model, false));
+            let (mut a, mut b) = ([0.0; 8], [0.0; 8]);
+            daily.path(&past, &mut a);
+            once.path(&past, &mut b);
+            for (a, b) in a.iter().zip(b) {
+                assert!((a - b).abs() < 1e-8 * b.abs(), "{}: {a} {b}", model.name());
+            }
+        }
+    }
+
+    #[test]
+    fn a_direct_ridge_grown_by_pieces_equals_one_fitted_on_everything() {
+        let mut past = History::new(SEASONS.day, SEASONS.week, 10_000);
+        let (mut grown, mut whole) = (Model::DirectRidge.member(SEASONS), Model::DirectRidge.member(SEASONS));
+        for index in 0..400 {
+            past.push(load(index));
+            if index >= 150 && index % 17 == 0 {
+                grown.refit(&past);
+            }
+        }
+        grown.refit(&past);
+        whole.refit(&past);
+        let (mut a, mut b) = ([0.0; 8], [0.0; 8]);
+        grown.path(&past, &mut a);
+        whole.path(&past, &mut b);
+        for (a, b) in a.iter().zip(b) {
+            assert!((a - b).abs() < 1e-8 * b.abs(), "{a} {b}");
+        }
+    }
 }

@@ -31,24 +31,30 @@ impl NLinear {
     fn solve(&self, y: &[f64], ridges: &[f64]) -> Vec<LinearMap> {
         LinearMap::fit(&[y], self.lookback, self.horizon, |scale| ridges.iter().map(|ridge| ridge * scale).collect())
     }
+}
 
-    fn choose(&self, y: &[f64]) -> f64 {
-        let train = y.len() - (y.len() / 5).max(self.horizon);
-        let candidates = self.solve(&y[..train], &RIDGES);
-        let mut out = vec![0.0; self.horizon];
-        let mut best = (f64::INFINITY, RIDGES[3]);
-        for (map, ridge) in candidates.iter().zip(RIDGES) {
-            let mut error = 0.0;
-            for origin in (train..(y.len() + 1).saturating_sub(self.horizon)).step_by((self.horizon / 24).max(1)) {
-                map.apply(&y[origin - self.lookback..origin], &mut out);
-                error += out.iter().zip(&y[origin..]).map(|(f, y)| (y - f).abs()).sum::<f64>();
-            }
-            if error < best.0 {
-                best = (error, ridge);
-            }
+/// Of the penalties tried, the one whose map, fitted on the older values, has the least absolute error on the newest fifth.
+pub(super) fn least_error<M>(
+    y: &[f64],
+    lookback: usize,
+    horizon: usize,
+    solve: impl FnOnce(&[f64], &[f64]) -> Vec<M>,
+    apply: impl Fn(&M, &[f64], &mut [f64]),
+) -> f64 {
+    let train = y.len() - (y.len() / 5).max(horizon);
+    let mut out = vec![0.0; horizon];
+    let mut best = (f64::INFINITY, RIDGES[3]);
+    for (map, ridge) in solve(&y[..train], &RIDGES).iter().zip(RIDGES) {
+        let mut error = 0.0;
+        for origin in (train..(y.len() + 1).saturating_sub(horizon)).step_by((horizon / 24).max(1)) {
+            apply(map, &y[origin - lookback..origin], &mut out);
+            error += out.iter().zip(&y[origin..]).map(|(f, y)| (y - f).abs()).sum::<f64>();
         }
-        best.1
+        if error < best.0 {
+            best = (error, ridge);
+        }
     }
+    best.1
 }
 
 impl Path for NLinear {
@@ -57,7 +63,9 @@ impl Path for NLinear {
         if y.len() < self.lookback + 2 * self.horizon {
             return;
         }
-        let ridge = self.ridge.unwrap_or_else(|| self.choose(y));
+        let ridge = self.ridge.unwrap_or_else(|| {
+            least_error(y, self.lookback, self.horizon, |y, ridges| self.solve(y, ridges), LinearMap::apply)
+        });
         self.ridge = Some(ridge);
         if let Some(map) = self.solve(y, &[ridge]).pop() {
             self.map = Some(map);
@@ -151,15 +159,16 @@ impl LinearMap {
 }
 
 /// `sum over windows of x_i x_j`, for all windows of `width` values.
-struct WindowGram {
+pub(super) struct WindowGram {
     width: usize,
-    windows: usize,
+    pub windows: usize,
     products: Vec<f64>,
-    sums: Vec<f64>,
+    /// `sum over windows of x_i`.
+    pub sums: Vec<f64>,
 }
 
 impl WindowGram {
-    fn new(y: &[f64], width: usize) -> Option<Self> {
+    pub fn new(y: &[f64], width: usize) -> Option<Self> {
         let windows = (y.len() + 1).checked_sub(width).filter(|&windows| windows > 0)?;
         let mut products = vec![0.0; width * width];
         let mut sums = vec![0.0; width];
@@ -181,7 +190,7 @@ impl WindowGram {
         Some(Self { width, windows, products, sums })
     }
 
-    fn at(&self, i: usize, j: usize) -> f64 {
+    pub fn at(&self, i: usize, j: usize) -> f64 {
         let (high, low) = if i > j { (i, j) } else { (j, i) };
         self.products[high * self.width + low]
     }

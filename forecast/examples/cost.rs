@@ -1,0 +1,87 @@
+//! What fits, updates and predictions cost, beside the packages measured in the bench: `cargo run --release -p goodput-forecast --example cost`.
+//!
+//! Processor time of this thread over loops that are long enough: fits for half a second, at least 10,000 updates, 1,000 predictions of 24 h at 21 levels.
+#![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a program that prints tables of reference data")]
+#![allow(dead_code, reason = "the protocol has more than costs need")]
+
+#[path = "../tests/bench/protocol.rs"]
+mod protocol;
+
+use goodput_forecast::{Adaptive, Fit, Horizon, Model, Predict, Series};
+use protocol::{SERIES, Split};
+
+/// Processor seconds of the packages' fits by series, 0 where none was measured: the bench's table of costs. Its direct ridge is the total of all daily refits (7, 7, 7, 9,
+/// 67 and 9), so divided here; MSTL with ETS is statsforecast's, the lower end of its 0.15 to 0.19 s, 2.06 s on taxi.
+const THEIRS: [(Model, [f64; 6]); 6] = [
+    (Model::HoltWinters, [0.050, 0.055, 0.027, 0.028, 0.106, 0.052]),
+    (Model::DirectRidge, [0.947 / 7.0, 0.775 / 7.0, 0.801 / 7.0, 1.624 / 9.0, 7.246 / 67.0, 2.126 / 9.0]),
+    (Model::FourierAr, [0.213, 0.213, 0.131, 0.161, 0.353, 0.161]),
+    (Model::Nlinear, [0.138, 0.134, 0.106, 0.173, 0.821, 0.263]),
+    (Model::Dlinear, [4.526, 4.877, 5.127, 5.052, 4.588, 0.0]),
+    (Model::Mstl, [0.15, 0.15, 0.15, 0.15, 2.06, 0.0]),
+];
+
+/// Forecasters refreshed after the same day.
+const COPIES: usize = 30;
+
+/// Processor seconds of this thread so far; 0 where the system does not tell.
+fn cpu_secs() -> f64 {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    text.split(' ').next().and_then(|nanos| nanos.parse::<f64>().ok()).unwrap_or(0.0) / 1e9
+}
+
+/// Seconds of one of `times` calls.
+fn each(times: usize, mut work: impl FnMut()) -> f64 {
+    let start = cpu_secs();
+    (0..times).for_each(|_| work());
+    (cpu_secs() - start) / times as f64
+}
+
+fn main() {
+    println!(
+        "| series | model | fit and a week of replay, ms | refresh after a day, ms | packages' fit, ms | cheaper | update, us | predict, ms |\n|---|---|---|---|---|---|---|---|"
+    );
+    for (index, split) in SERIES.iter().map(|name| Split::load(name)).enumerate() {
+        let series = Series::new(0, split.step_minutes * 60_000, split.masked().into()).unwrap();
+        let known = series.slice(0..split.cal_start).unwrap();
+        let rest = split.masked()[split.cal_start..].to_vec();
+        let day = split.season;
+        let singles = THEIRS.map(|(model, theirs)| (model.name(), Adaptive::single(model, day), theirs[index]));
+        let more =
+            [("default", Adaptive::daily(day), 0.0), (Model::Ewma.name(), Adaptive::single(Model::Ewma, day), 0.0)];
+        for (name, model, theirs) in more.into_iter().chain(singles) {
+            let mut fitted = model.fit(&known).unwrap();
+            let once = each(1, || fitted = model.fit(&known).unwrap());
+            let times = ((0.5 / once.max(1e-9)) as usize).clamp(1, 500);
+            let fit = each(times, || fitted = model.fit(&known).unwrap());
+            // The counter of a running thread moves in steps of 4 ms: many copies are refreshed after the same day.
+            let (mut refresh, days) = (0.0, rest.chunks_exact(day).take(7));
+            let count = days.len();
+            for values in days {
+                fitted.update(values);
+                let mut copies = vec![fitted.clone(); COPIES].into_iter();
+                refresh += each(COPIES, || copies.next().unwrap().refresh()) / count as f64;
+            }
+            let mut fitted = model.fit(&known).unwrap();
+            let rounds = 10_000_usize.div_ceil(rest.len());
+            let update = each(rounds, || fitted.update(&rest)) / rest.len() as f64;
+            let levels = protocol::levels();
+            let predict = each(1_000, || {
+                std::hint::black_box(fitted.predict(Horizon::steps(split.horizon), &levels));
+            });
+            let beside = if theirs > 0.0 {
+                format!("{:.0} | {:.1} to {:.0}", theirs * 1e3, theirs / fit, theirs / refresh)
+            } else {
+                "- | -".into()
+            };
+            println!(
+                "| {} | {name} | {:.2} | {:.2} | {beside} | {:.2} | {:.3} |",
+                split.name,
+                fit * 1e3,
+                refresh * 1e3,
+                update * 1e6,
+                predict * 1e3
+            );
+        }
+    }
+}
