@@ -212,7 +212,7 @@ fn the_committed_schemas_are_what_the_program_prints() {
 }
 
 /// The quickstart, cut down to seconds.
-const SMALL: [&str; 18] = [
+const SMALL: [&str; 20] = [
     "--set",
     "workload.synthetic.diurnal.jobs=10",
     "--set",
@@ -225,6 +225,8 @@ const SMALL: [&str; 18] = [
     "train.decisions=256",
     "--set",
     "train.validation_seeds=2",
+    "--set",
+    "train.gate_percent=1e6",
     "--set",
     "evaluate.seeds=3",
     "--set",

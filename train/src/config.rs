@@ -251,11 +251,20 @@ pub struct TrainConfig {
     pub validation_seeds: u64,
     /// Loads relative to the workload's own; empty: as it is.
     pub loads: Vec<f64>,
+    /// How much longer than its teacher's a policy's mean JCT on validation seeds may be for it to be exported, percent.
+    pub gate_percent: f64,
 }
 
 impl Default for TrainConfig {
     fn default() -> Self {
-        Self { decisions: 1_000_000, checkpoint_every: 20, evaluate_every: 20, validation_seeds: 16, loads: Vec::new() }
+        Self {
+            decisions: 1_000_000,
+            checkpoint_every: 20,
+            evaluate_every: 20,
+            validation_seeds: 16,
+            loads: Vec::new(),
+            gate_percent: 0.0,
+        }
     }
 }
 
@@ -315,6 +324,9 @@ impl Experiment {
                 "a zero".into(),
                 "validation_seeds, evaluate_every and checkpoint_every of at least 1",
             ));
+        }
+        if !self.train.gate_percent.is_finite() || self.train.gate_percent < 0.0 {
+            return Err(value("train.gate_percent", self.train.gate_percent.to_string(), "at least 0"));
         }
         if let Some(AgentConfig::Evolution(agent)) = &self.agent {
             agent.check()?;

@@ -200,11 +200,11 @@ impl ForecasterExperiment {
         Ok(())
     }
 
-    /// The part of the series that is read, and the net for it.
+    /// The part of the series that is read, and the trainer of a net for it, before its first step.
     ///
     /// # Errors
-    /// A series that cannot be read or has no days; a net that cannot work.
-    pub fn prepare(&self) -> Result<(Series, Spec), ForecasterTrainError> {
+    /// A series that cannot be read, has no days or is too short; a net that cannot work; a processor that is not there.
+    pub fn prepare(&self) -> Result<(Series, Trainer), ForecasterTrainError> {
         self.check()?;
         let (series, _) = read_series(&self.series)?;
         let Some(day_steps) = self.window.day_steps.or(series.steps_per_day()).filter(|&steps| steps > 0) else {
@@ -225,7 +225,9 @@ impl ForecasterExperiment {
         spec.check().map_err(|error| self.at(&error))?;
         let known = ((series.len() as f64 * self.data.known_share) as usize).clamp(1, series.len().max(1));
         let series = series.slice(0..known.min(series.len())).unwrap_or(series);
-        Ok((series, spec))
+        let validation_from = series.len() - (series.len() as f64 * self.data.validation_share) as usize;
+        let trainer = Trainer::new(&spec, &self.train, std::slice::from_ref(&series), validation_from, self.seed)?;
+        Ok((series, trainer))
     }
 
     /// An error of the net under the key of the file.
@@ -253,11 +255,8 @@ pub fn train(
     dir: &RunDir,
     hooks: &ForecasterHooks<'_>,
 ) -> Result<Option<ForecasterBundle>, ForecasterTrainError> {
-    let (series, spec) = experiment.prepare()?;
+    let (series, mut trainer) = experiment.prepare()?;
     let config_sha256 = dir.config_sha256()?;
-    let validation_from = series.len() - (series.len() as f64 * experiment.data.validation_share) as usize;
-    let mut trainer =
-        Trainer::new(&spec, &experiment.train, std::slice::from_ref(&series), validation_from, experiment.seed)?;
     if dir.path(&format!("checkpoints/{FILE}")).exists() {
         trainer.resume(read_checkpoint(dir, &config_sha256)?)?;
     }

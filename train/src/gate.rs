@@ -15,12 +15,14 @@ pub struct Verdict {
     pub teacher_jct_secs: f64,
     /// The policy's result.
     pub learned_jct_secs: f64,
+    /// How much longer than the teacher's it may be, percent.
+    pub allowed_percent: f64,
 }
 
 impl Verdict {
-    /// Whether the policy is at least as good as its teacher.
+    /// Whether the policy is as good as its teacher, but for what is allowed.
     pub fn passes(&self) -> bool {
-        self.learned_jct_secs <= self.teacher_jct_secs
+        self.learned_jct_secs <= self.teacher_jct_secs * (1.0 + self.allowed_percent / 100.0)
     }
 }
 
@@ -36,5 +38,6 @@ pub fn judge(experiment: &Experiment, bundle: &PolicyBundle) -> Result<Option<Ve
         teacher: teacher.to_owned(),
         teacher_jct_secs: validation.score_of(experiment.heuristic(teacher, &setup)?)?,
         learned_jct_secs: validation.score(bundle)?,
+        allowed_percent: experiment.train.gate_percent,
     }))
 }

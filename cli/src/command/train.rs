@@ -70,9 +70,10 @@ pub fn run(args: &Train, quiet: bool) -> Result<ExitCode, Fault> {
         return Ok(ExitCode::from(INTERRUPTED));
     };
     if let Some(verdict) = judge(&experiment, &bundle).map_err(fault)?.filter(|verdict| !verdict.passes()) {
-        let Verdict { teacher, teacher_jct_secs, learned_jct_secs } = verdict;
+        let Verdict { teacher, teacher_jct_secs, learned_jct_secs, allowed_percent } = verdict;
         say(&format!(
-            "not exported: mean JCT {learned_jct_secs:.1} s on validation seeds, {teacher_jct_secs:.1} s with its teacher {teacher}"
+            "not exported: mean JCT {learned_jct_secs:.1} s on validation seeds, {teacher_jct_secs:.1} s with its teacher {teacher}; \
+             train.gate_percent = {allowed_percent} says how much longer it may be"
         ));
         return Ok(ExitCode::from(GATE));
     }

@@ -201,7 +201,7 @@ impl<E: Engine> Daemon<E> {
         let view = cluster.view();
         let period = SimTime::from_secs_f64(self.settings.cycle.round_secs).as_millis().max(1);
         let turn = |at: SimTime| at.as_millis().div_euclid(period);
-        let round = self.last_decision.is_none_or(|last| turn(view.now) > turn(last));
+        let round = self.last_decision.is_none_or(|last| turn(view.now) > turn(last)) || self.mode() > self.decided_in;
         let wake = self.wake.is_some_and(|wake| view.now >= wake);
         let trigger = Trigger { round, wake, ..view.trigger };
         (trigger.is_churn() || round || wake).then_some(trigger)

@@ -49,6 +49,7 @@ impl<E: Engine> Daemon<E> {
         // A plan that nobody could make is to keep everything.
         let (plan, left_out) = admitted.unwrap_or_default();
         self.last_decision = Some(view.now);
+        self.decided_in = self.mode();
         self.wake = decision.wake.filter(|&wake| wake > view.now);
         self.metrics.decision.observe(decision.took.as_secs_f64());
         self.metrics.fallback_active.set(i64::from(decision.fallback));

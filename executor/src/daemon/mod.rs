@@ -121,6 +121,8 @@ pub struct Daemon<E> {
     /// When the last orders of a canary were given.
     acted: VecDeque<Instant>,
     last_decision: Option<SimTime>,
+    /// How far the daemon went when it last decided.
+    decided_in: Mode,
     wake: Option<SimTime>,
     last: Option<(Arc<Snapshot>, Instant)>,
     recovered: bool,
@@ -171,6 +173,7 @@ impl<E: Engine> Daemon<E> {
             preempted: BTreeMap::new(),
             acted: VecDeque::new(),
             last_decision: None,
+            decided_in: Mode::Observe,
             wake: None,
             last: None,
             recovered: false,

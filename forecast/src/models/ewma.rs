@@ -65,7 +65,7 @@ mod tests {
     #[test]
     fn a_mean_is_pulled_by_its_weight_and_a_wandering_load_is_followed() {
         let mut past = History::new(4, 28, 500);
-        let steady = |index: usize| if index % 2 == 0 { 9.0 } else { 11.0 };
+        let steady = |index: usize| if index.is_multiple_of(2) { 9.0 } else { 11.0 };
         (0..200).for_each(|index| {
             past.push(steady(index));
         });
