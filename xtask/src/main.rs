@@ -83,7 +83,9 @@ fn slurm() -> bool {
     let root = Command::new("id").arg("-u").output().is_ok_and(|output| output.stdout.trim_ascii() == b"0");
     if root && has_apt() {
         let install = [&["install", "-y", "--no-install-recommends"][..], &packages].concat();
-        if run("apt-get", &["update"]) && run("apt-get", &install) && found() {
+        // Lists of packages may be missing or old.
+        let installed = run("apt-get", &install) || (run("apt-get", &["update"]) && run("apt-get", &install));
+        if installed && found() {
             return true;
         }
     }
