@@ -59,7 +59,7 @@ pub enum Live {
         /// Deployment: TOML (see configs/live).
         #[arg(value_name = "DEPLOYMENT.toml")]
         config: PathBuf,
-        /// How far to go, instead of the file's mode: observe, shadow, canary or act.
+        /// How far to go, instead of the file's mode: observe, canary or act.
         #[arg(long)]
         mode: Option<String>,
         /// Log lines as JSON.
@@ -170,7 +170,7 @@ pub enum Live {
     },
     /// Change how far the daemon goes.
     Mode {
-        /// observe, shadow, canary or act.
+        /// observe, canary or act.
         mode: String,
         #[command(flatten)]
         daemon: DaemonAddress,

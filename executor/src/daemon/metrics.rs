@@ -50,7 +50,7 @@ pub struct Metrics {
     pub engine_up: Gauge,
     /// Whether this daemon leads.
     pub leader: Gauge,
-    /// The mode: 0 observe, 1 shadow, 2 canary, 3 act.
+    /// The mode: 0 observe, 1 canary, 2 act.
     pub mode: Gauge,
     /// Alerts by kind; each is also in the audit log.
     pub alerts: Family<Labels, Counter>,
@@ -128,7 +128,7 @@ impl Metrics {
         r.register("open_orders", "Orders that are not closed", self.open_orders.clone());
         r.register("engine_up", "Whether the engine answers", self.engine_up.clone());
         r.register("leader", "Whether this daemon leads", self.leader.clone());
-        r.register("mode", "0 observe, 1 shadow, 2 canary, 3 act", self.mode.clone());
+        r.register("mode", "0 observe, 1 canary, 2 act", self.mode.clone());
         r.register("alerts", "Alerts by kind", self.alerts.clone());
     }
 

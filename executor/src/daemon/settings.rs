@@ -16,8 +16,6 @@ pub enum Mode {
     /// It reads, decides and says what it would do.
     #[default]
     Observe,
-    /// The same, and it says by simulation what would have come of it.
-    Shadow,
     /// It acts on what is listed, a few times an hour.
     Canary,
     /// It acts.
@@ -29,7 +27,6 @@ impl Mode {
     pub fn name(self) -> &'static str {
         match self {
             Self::Observe => "observe",
-            Self::Shadow => "shadow",
             Self::Canary => "canary",
             Self::Act => "act",
         }
@@ -37,7 +34,7 @@ impl Mode {
 
     /// The mode called `name`.
     pub fn by_name(name: &str) -> Option<Self> {
-        [Self::Observe, Self::Shadow, Self::Canary, Self::Act].into_iter().find(|mode| mode.name() == name)
+        [Self::Observe, Self::Canary, Self::Act].into_iter().find(|mode| mode.name() == name)
     }
 }
 

@@ -63,7 +63,7 @@ pub enum Model {
 }
 
 impl Model {
-    /// All of them.
+    /// All of them, the members of the default forecaster first.
     pub const ALL: [Model; 18] = [
         Model::Naive,
         Model::Day,
@@ -86,22 +86,10 @@ impl Model {
     ];
 
     /// The members of the default forecaster: those that cost little.
-    pub const DEFAULT: [Model; 14] = [
-        Model::Naive,
-        Model::Day,
-        Model::Week,
-        Model::LevelDay,
-        Model::LevelWeek,
-        Model::HoltWinters,
-        Model::LogHoltWinters,
-        Model::DirectRidge,
-        Model::LogDirectRidge,
-        Model::FourierAr,
-        Model::LogFourierAr,
-        Model::Profile,
-        Model::WeekProfile,
-        Model::Nlinear,
-    ];
+    pub const DEFAULT: [Model; 14] = match Self::ALL.first_chunk() {
+        Some(first) => *first,
+        None => panic!("there are more models than members of the default"),
+    };
 
     /// Its name in files and tables.
     pub fn name(self) -> &'static str {

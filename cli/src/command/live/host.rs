@@ -36,7 +36,7 @@ pub fn run(config: &Path, mode: Option<&str>, json_logs: bool) -> Result<ExitCod
     let mut settings = settings(config)?;
     if let Some(mode) = mode {
         settings.mode = Mode::by_name(mode)
-            .ok_or_else(|| Fault::input(format!("--mode {mode}: expected observe, shadow, canary or act")))?;
+            .ok_or_else(|| Fault::input(format!("--mode {mode}: expected observe, canary or act")))?;
     }
     let filter = tracing_subscriber::EnvFilter::try_from_default_env().unwrap_or_else(|_| "info".into());
     let logs = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
