@@ -35,7 +35,7 @@ pub struct LoaningConfig {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ForecasterConfig {
-    /// Models weighed online; all of them where none is named.
+    /// Models weighed online; the fourteen of the default where none is named.
     pub models: Vec<Model>,
     /// Forecasters that `goodput forecast fit` has written, by name of service. Their series go on where the service's begin.
     pub saved: BTreeMap<String, PathBuf>,
