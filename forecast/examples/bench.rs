@@ -1,4 +1,5 @@
-//! The tables of the measured bar, ours beside the packages measured there: `cargo run --release --workspace --example bench`.
+//! The tables of the measured bar, ours beside the packages measured there: `cargo run --release --workspace --example bench`; with `default` behind it, of the default
+//! forecaster alone.
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a program that prints tables of reference data")]
 
 #[path = "../tests/bench/ours.rs"]
@@ -28,10 +29,12 @@ const THEIRS: [&str; 12] = [
 ];
 
 fn main() {
+    let default_alone = std::env::args().nth(1).is_some_and(|what| what == "default");
     let splits: Vec<Split> = SERIES.iter().map(|name| Split::load(name)).collect();
     let naive: Vec<Vec<Issue>> = splits.iter().map(|split| conformal(split, &split.repeat(split.season))).collect();
     let methods: Vec<(String, Option<Adaptive>)> = std::iter::once(("default".into(), None))
         .chain(Model::ALL.map(|model| (model.name().to_string(), Some(Adaptive::single(model, 1)))))
+        .take(if default_alone { 1 } else { usize::MAX })
         .collect();
     let ours: Vec<(String, Vec<Vec<Issue>>)> = methods
         .into_iter()
