@@ -73,12 +73,13 @@ fn main() {
         }
     }
     calibration(&splits, &ours[0].1);
+    by_day(&splits[..3], &ours[0].1);
     significance(&splits, &ours[0].1, &naive);
-    println!(
-        "\n### Cost, processor time\n\n| series | model | fit s | refresh s | update us | predict ms |\n|---|---|---|---|---|---|"
-    );
-    for split in &splits {
-        costs(split);
+    if !default_alone {
+        println!(
+            "\n### Cost, processor time\n\n| series | model | fit s | refresh s | update us | predict ms |\n|---|---|---|---|---|---|"
+        );
+        splits.iter().for_each(costs);
     }
     println!(
         "\n### Lending, policy fixed in advance\n\n| series | lease | lent | violated | best so far: lent | violated | oracle |\n|---|---|---|---|---|---|---|"
@@ -115,6 +116,19 @@ fn calibration(splits: &[Split], ours: &[Vec<Issue>]) {
             cells(|s| s.levels[2].1),
             cells(|s| s.crps)
         );
+    }
+}
+
+/// Where coverage is lost: by the day in which the forecasts were made.
+fn by_day(splits: &[Split], ours: &[Vec<Issue>]) {
+    println!("\n### Coverage of 0.9, 24 h, by day of the forecast\n\n| series | days of the test part |\n|---|---|");
+    for (split, issues) in splits.iter().zip(ours) {
+        let of_day = |issue: &Issue| issue.origin.checked_sub(split.test_start).map(|step| step / split.season);
+        let days = (0..).map_while(|day| {
+            let of: Vec<Issue> = issues.iter().filter(|issue| of_day(issue) == Some(day)).cloned().collect();
+            (!of.is_empty()).then(|| format!("{:.3}", score(split, &of, split.horizon).levels[2].2))
+        });
+        println!("| {} | {} |", split.name, days.collect::<Vec<_>>().join(" | "));
     }
 }
 

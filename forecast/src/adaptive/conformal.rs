@@ -4,13 +4,14 @@
 //! (Vovk, Gammerman, Shafer, "Algorithmic Learning in a Random World", 2005; weights: Barber, Candes, Ramdas, Tibshirani, "Conformal prediction beyond
 //! exchangeability", Annals of Statistics 51(2), 2023). Two things make them follow a change of regime:
 //! - **Local scale.** Errors are kept divided by the scale at their origin and given back times the scale now (Lei, G'Sell, Rinaldo, Tibshirani, Wasserman,
-//!   "Distribution-free predictive inference for regression", JASA 113, 2018, section 5.2). The scale is the square root of how large errors of the last hours were,
-//!   relative to what is usual at their distance, and upward and downward errors have one each: a level that rises widens the upper quantiles alone. It grows with the
-//!   square root of the forecast too. Far ahead the last hours say less, so the power falls from 1/2 at the next step to 1/4 a day ahead. Only errors of forecasts that
+//!   "Distribution-free predictive inference for regression", JASA 113, 2018, section 5.2). The scale is how large errors of the last hours were relative to what is
+//!   usual at their distance, to a power of 0.3 at the next step that falls to 0.15 a day ahead, where the last hours say less; upward and downward errors have one each:
+//!   a level that rises widens the upper quantiles alone. It grows with the square root of the forecast too. Only errors of forecasts that
 //!   looked a short way ahead count: what was forecast before a change goes on failing for a day after it, and says nothing of the forecasts made now.
-//! - **Control of coverage.** The level asked of the pool is the nominal one plus twice what its coverage fell short in the last days, within bounds (proportional
-//!   control of coverage: Angelopoulos, Candes, Tibshirani, "Conformal PID control for time series prediction", NeurIPS 2023; in levels as in Gibbs and Candes, "Adaptive
-//!   conformal inference under distribution shift", NeurIPS 2021, so that it never leaves the errors that were seen). The median is left alone.
+//! - **Control of coverage.** The level asked of the pool is the nominal one, a quarter of the way to certainty on top, and three times what coverage fell short in the last
+//!   days, within bounds (proportional control of coverage: Angelopoulos, Candes, Tibshirani, "Conformal PID control for time
+//!   series prediction", NeurIPS 2023; in levels as in Gibbs and Candes, "Adaptive conformal inference under distribution shift", NeurIPS 2021, so that it never leaves
+//!   the errors that were seen). The median is left alone.
 
 use serde::{Deserialize, Serialize};
 
@@ -254,8 +255,7 @@ impl Conformal {
         if track >= self.distances {
             return Correction::NONE;
         }
-        let all = Coverage::sum(self.tracks[..self.distances].iter().map(|track| &track.coverage));
-        Correction::new(&self.tracks[track].coverage, &all, self.distances, self.day as f64)
+        Correction::new(&self.tracks[track].coverage, self.day as f64)
     }
 
     /// A forecast with scaled quantile `quantile`, in the unit of the series; `scale` is that of its distance.

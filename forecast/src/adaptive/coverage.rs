@@ -10,13 +10,11 @@ const HALF_LIFE_DAYS: f64 = 3.0;
 const PRIOR_DAYS: f64 = 0.5;
 /// Change of the level asked for a unit of coverage missing.
 const GAIN: f64 = 3.0;
-/// How much of the way to certainty, and of the way back to it, the level asked may go.
+/// How much of the way to certainty, and of the way back from it, the level asked may go.
 const OUTWARD: f64 = 0.8;
 const INWARD: f64 = 0.8;
 /// What is always asked on top, of the way to certainty: the next change of regime comes unannounced, and a day of forecasts will have missed it.
 const LEAD: f64 = 0.25;
-/// How much of the correction comes from all distances together.
-const SHARED: f64 = 0.7;
 
 /// Coverage of the levels of the grid at one distance.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -41,21 +39,6 @@ impl Coverage {
         self.count *= keep;
         self.missing.iter_mut().for_each(|missing| *missing *= keep);
     }
-
-    /// What was missing at all distances together.
-    pub fn sum<'a>(all: impl Iterator<Item = &'a Coverage>) -> Self {
-        all.fold(Self::default(), |mut sum, one| {
-            sum.missing.iter_mut().zip(one.missing).for_each(|(sum, missing)| *sum += missing);
-            sum.count += one.count;
-            sum
-        })
-    }
-
-    /// Coverage missing at a level of the grid; `prior` outcomes are taken as seen before.
-    fn short(&self, index: usize, prior: f64) -> f64 {
-        self.missing[index] / (self.count + prior)
-    }
-
 }
 
 /// Corrections of the levels of the grid at one distance.
@@ -65,9 +48,9 @@ impl Correction {
     /// None at all.
     pub const NONE: Self = Self([0.0; GRID.len()]);
 
-    /// From what was missing at that distance and at all `distances` together, with `day` steps a day.
-    pub fn new(own: &Coverage, all: &Coverage, distances: usize, day: f64) -> Self {
-        let prior = PRIOR_DAYS * day;
+    /// From what was missing there, with `day` steps a day.
+    pub fn new(coverage: &Coverage, day: f64) -> Self {
+        let weight = GAIN / (coverage.count + PRIOR_DAYS * day);
         Self(std::array::from_fn(|index| {
             let level = GRID[index];
             if level == 0.5 {
@@ -75,9 +58,8 @@ impl Correction {
             }
             let tail = level.min(1.0 - level);
             let (low, high) = if level > 0.5 { (INWARD, OUTWARD) } else { (OUTWARD, INWARD) };
-            // An outcome at one distance is half an outcome at all of them: neighbours say the same.
-            let short = (1.0 - SHARED) * own.short(index, prior) + SHARED * all.short(index, prior * distances as f64 / 2.0);
-            (GAIN * short + (LEAD * tail).copysign(level - 0.5)).clamp(-low * tail, high * tail)
+            let lead = (LEAD * tail).copysign(level - 0.5);
+            (weight * coverage.missing[index] + lead).clamp(-low * tail, high * tail)
         }))
     }
 
@@ -108,7 +90,7 @@ mod tests {
             coverage.learn(y, &given);
             coverage.pass(24.0);
         }
-        Correction::new(&coverage, &Coverage::sum([&coverage, &coverage].into_iter()), 2, 24.0)
+        Correction::new(&coverage, 24.0)
     }
 
     #[test]
@@ -125,8 +107,7 @@ mod tests {
 
     #[test]
     fn nothing_known_asks_for_the_lead_alone() {
-        let nothing = Coverage::default();
-        let asked = Correction::new(&nothing, &nothing, 3, 24.0);
+        let asked = Correction::new(&Coverage::default(), 24.0);
         assert!((asked.asked(0.9) - 0.925).abs() < 1e-12 && (asked.asked(0.1) - 0.075).abs() < 1e-12);
         assert_eq!(Correction::NONE.asked(0.9), 0.9);
     }

@@ -14,8 +14,6 @@ use crate::linalg;
 const LAGS: usize = 12;
 const AROUND: usize = 5;
 const WEEK_MEAN: usize = LAGS + AROUND + 7;
-/// Rows added at once.
-const TOGETHER: usize = 4;
 
 /// Direct ridge regressions for each step of the horizon.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -117,36 +115,36 @@ impl DirectRidge {
         let p = self.width();
         let needs = self.needs(past);
         let begin = (self.seen.max(past.first()) - past.first()).max(needs);
+        // Origins whose farthest target is new; each horizon takes those of its targets that are new.
         let fresh = past.len().saturating_sub(self.seen);
         let decay = self.forget.powi(i32::try_from(fresh).unwrap_or(i32::MAX));
         for sum in self.gram.iter_mut().chain(&mut self.moment) {
             *sum *= decay;
         }
-        let ages = i32::try_from(y.len().saturating_sub(begin)).unwrap_or(i32::MAX);
-        let weights: Vec<f64> = (0..ages).map(|age| self.forget.powi(age)).collect();
-        let mut rows: [Vec<f64>; TOGETHER] = std::array::from_fn(|_| vec![0.0; p]);
-        for block in (begin.saturating_sub(self.horizon).max(needs)..y.len()).step_by(TOGETHER) {
-            let end = (block + TOGETHER).min(y.len());
-            for (origin, row) in (block..end).zip(&mut rows) {
-                self.common(&y[..origin], past, row);
-            }
+        let mut row = vec![0.0; p];
+        for origin in begin.saturating_sub(self.horizon).max(needs)..y.len() {
+            let known = &y[..origin];
+            self.common(known, past, &mut row);
             for h in 1..=self.horizon {
-                // Each horizon takes those of its targets that are new.
-                let new = begin.max(block + h - 1)..(end + h - 1).min(y.len());
-                for target in new.clone() {
-                    let origin = target + 1 - h;
-                    self.specific(&y[..origin], past.first() + origin, h, past, &mut rows[origin - block]);
+                let target = origin + h - 1;
+                if target >= y.len() {
+                    break;
                 }
+                self.specific(known, past.first() + origin, h, past, &mut row);
+                if target + past.first() < self.seen {
+                    continue;
+                }
+                let age = i32::try_from(y.len() - 1 - target).unwrap_or(i32::MAX);
+                let weight = self.forget.powi(age);
                 let gram = &mut self.gram[(h - 1) * p * p..h * p * p];
                 let moment = &mut self.moment[(h - 1) * p..h * p];
-                let of = |target: usize| {
-                    let origin = target + 1 - h;
-                    (rows[origin - block].as_slice(), weights[y.len() - 1 - target], y[target] - y[origin - 1])
-                };
-                if new.len() == TOGETHER {
-                    add(gram, moment, std::array::from_fn::<_, TOGETHER, _>(|at| of(new.start + at)));
-                } else {
-                    new.for_each(|target| add(gram, moment, [of(target)]));
+                let y = y[target] - known[origin - 1];
+                for i in 0..p {
+                    let x = weight * row[i];
+                    for (sum, other) in gram[i * p..i * p + i + 1].iter_mut().zip(&row) {
+                        *sum += x * other;
+                    }
+                    moment[i] += x * y;
                 }
             }
         }
@@ -165,23 +163,6 @@ impl DirectRidge {
             let b = &mut self.coefficients[h * p..(h + 1) * p];
             b.copy_from_slice(&self.moment[h * p..(h + 1) * p]);
             linalg::solve_spd(&mut a, p, b, 1);
-        }
-    }
-}
-
-/// Adds rows of features, each with its weight and target, one after another; a sum stays in its register while all are added.
-fn add<const N: usize>(gram: &mut [f64], moment: &mut [f64], rows: [(&[f64], f64, f64); N]) {
-    let p = moment.len();
-    for (i, (sums, moment)) in gram.chunks_exact_mut(p).zip(moment).enumerate() {
-        let weighted = rows.map(|(row, weight, _)| weight * row[i]);
-        let others = rows.map(|(row, ..)| &row[..=i]);
-        for (j, sum) in sums[..=i].iter_mut().enumerate() {
-            for (x, other) in weighted.iter().zip(others) {
-                *sum += x * other[j];
-            }
-        }
-        for (x, (_, _, target)) in weighted.iter().zip(rows) {
-            *moment += x * target;
         }
     }
 }

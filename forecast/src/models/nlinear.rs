@@ -149,7 +149,12 @@ impl LinearMap {
         for (out, constant) in out.iter_mut().zip(constants) {
             *out = last + constant;
         }
-        linalg::subtract(out, x.iter().map(|x| last - x), rows, self.horizon);
+        for (x, row) in x.iter().zip(rows.chunks_exact(self.horizon)) {
+            let x = x - last;
+            for (out, weight) in out.iter_mut().zip(row) {
+                *out += weight * x;
+            }
+        }
     }
 }
 
