@@ -6,6 +6,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use goodput_env::service::RateSeries;
+use goodput_forecast::Snapshot;
 use goodput_forecast::neural::{Net, NetError, Spec};
 use serde::{Deserialize, Serialize};
 
@@ -13,7 +15,8 @@ use crate::bundle::Provenance;
 use crate::learned::archive::{Archive, ArchiveError, Entry, write};
 
 /// Version of the format this build writes and reads.
-pub const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 2;
+const DAY_MILLIS: i64 = 86_400_000;
 /// Key of the manifest in the file's metadata.
 const MANIFEST: &str = "goodput.forecaster";
 
@@ -42,6 +45,15 @@ pub struct Card {
     pub validation_loss: Option<f64>,
     /// Where it comes from.
     pub provenance: Provenance,
+}
+
+/// A forecaster made before the run that uses it.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Saved {
+    /// By `goodput forecast fit`: it knows a series and goes on with it.
+    Fitted(Box<Snapshot>),
+    /// By `goodput train`: a net, which knows no series yet.
+    Trained(Box<ForecasterBundle>),
 }
 
 /// The manifest as stored.
@@ -91,6 +103,14 @@ pub enum ForecasterError {
         /// What is wrong with it.
         source: NetError,
     },
+    /// A file that begins like a fitted forecaster and is none.
+    #[error("{path}: not a fitted forecaster: {source}; `goodput forecast fit` writes one")]
+    Snapshot {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: serde_json::Error,
+    },
     /// A bundle of another version of this program.
     #[error("{path}: forecaster format {found}, this program reads format {FORMAT}; train it again with this version")]
     Format {
@@ -101,15 +121,76 @@ pub enum ForecasterError {
     },
 }
 
+fn read(path: &Path) -> Result<Vec<u8>, ForecasterError> {
+    fs::read(path).map_err(|source| ForecasterError::Io { path: path.into(), action: "read", source })
+}
+
+impl Saved {
+    /// Reads a forecaster of either kind.
+    ///
+    /// # Errors
+    /// When the file is neither.
+    pub fn load(path: &Path) -> Result<Self, ForecasterError> {
+        let bytes = read(path)?;
+        // Fitted forecasters are JSON; a bundle begins with the length of its header, a multiple of eight, which no `{` is.
+        if bytes.trim_ascii_start().first() != Some(&b'{') {
+            return Ok(Self::Trained(Box::new(ForecasterBundle::from_bytes(&bytes, path)?)));
+        }
+        let broken = |source| ForecasterError::Snapshot { path: path.into(), source };
+        Ok(Self::Fitted(Box::new(serde_json::from_slice(&bytes).map_err(broken)?)))
+    }
+
+    /// Milliseconds of a step of its series.
+    pub fn step_millis(&self) -> i64 {
+        match self {
+            Self::Fitted(snapshot) => snapshot.step_millis,
+            Self::Trained(bundle) => bundle.card.step_millis,
+        }
+    }
+
+    /// Whether it can forecast a service's load.
+    ///
+    /// # Errors
+    /// What it is and what it would have to be.
+    pub fn check(&self, rates: &RateSeries) -> Result<(), (String, String)> {
+        let (own, step) = (self.step_millis(), rates.step().as_millis());
+        if own != step {
+            let expected =
+                format!("one with the steps of the service's load, {step} ms: set series.step_secs where it is made");
+            return Err((format!("with steps of {own} ms"), expected));
+        }
+        let Self::Trained(bundle) = self else { return Ok(()) };
+        let spec = bundle.net.spec();
+        let day_millis = spec.day_steps as i64 * step;
+        if !(DAY_MILLIS - step + 1..=DAY_MILLIS).contains(&day_millis) {
+            let found = format!("a net for which {} steps are a day", spec.day_steps);
+            return Err((found, format!("one with days of 24 h, {} steps of {step} ms", DAY_MILLIS / step)));
+        }
+        let (steps, lookback) = (rates.values().len(), spec.lookback);
+        if steps <= lookback {
+            let found = format!("a net that looks back {lookback} steps");
+            return Err((found, format!("one that looks back less than the {steps} steps of the service's load")));
+        }
+        let per_sec = rates.values().iter().map(|&milli| f64::from(milli) / 1e3);
+        if !bundle.net.suits(per_sec) {
+            let (mean, spread) = bundle.net.scale();
+            let found = format!("a net trained on loads of {mean:.4} with a spread of {spread:.4}");
+            return Err((
+                found,
+                "one trained on the service's load in requests per second, or a load like that".into(),
+            ));
+        }
+        Ok(())
+    }
+}
+
 impl ForecasterBundle {
     /// Reads a bundle.
     ///
     /// # Errors
     /// When the file is not a sound forecaster of this format.
     pub fn load(path: &Path) -> Result<Self, ForecasterError> {
-        let bytes =
-            fs::read(path).map_err(|source| ForecasterError::Io { path: path.into(), action: "read", source })?;
-        Self::from_bytes(&bytes, path)
+        Self::from_bytes(&read(path)?, path)
     }
 
     /// Parses the bytes of a bundle; `path` is only for messages.
