@@ -1,4 +1,5 @@
-//! Neural forecasters on the six series of the measured bar: `cargo run --release --workspace --example neural`, with the names of some, or with `choose NET KEY=VALUE...` for losses
+//! Neural forecasters on the six series of the measured bar: `cargo run --release --workspace --example neural`, with the names of some and settings that differ, as in `lstm rate=0.001`, or
+//! with `choose NET KEY=VALUE...` for losses
 //! on the newest fifth of what is known before the first origin, by which settings were chosen.
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a program that prints tables of reference data")]
 
@@ -14,20 +15,19 @@ use protocol::{Issue, SERIES, Score, Split, conformal, published, score};
 fn main() {
     let splits: Vec<Split> = SERIES.iter().map(|name| Split::load(name)).collect();
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    if let [first, name, changes @ ..] = arguments.as_slice()
-        && first == "choose"
-    {
-        return choose(&splits, name, changes);
-    }
-    let names: Vec<&str> = match arguments.is_empty() {
-        true => vec!["dlinear", "lstm", "nhits", "patchtst"],
-        false => arguments.iter().map(String::as_str).collect(),
+    let (changes, names): (Vec<&str>, Vec<&str>) =
+        arguments.iter().map(String::as_str).partition(|word| word.contains('='));
+    let changes: BTreeMap<&str, &str> = changes.iter().map(|change| change.split_once('=').unwrap()).collect();
+    let names = match names.as_slice() {
+        ["choose", name] => return choose(&splits, name, &changes),
+        [] => vec!["dlinear", "lstm", "nhits", "patchtst"],
+        names => names.to_vec(),
     };
     let mut rows = vec![];
     for &name in &names {
         for split in &splits {
             let start = cpu_secs();
-            let net = settings(name, split.season).fit(&series(split, split.cal_start)).unwrap();
+            let net = settings(name, split.season, &changes).fit(&series(split, split.cal_start)).unwrap();
             let fit_secs = cpu_secs() - start;
             let start = cpu_secs();
             let issues = issues(split, net.net());
@@ -75,7 +75,7 @@ fn main() {
 }
 
 /// The settings of the tables: two days in, one day out, 400 steps of 64 windows (DLinear a fifth as large).
-fn settings(name: &str, season: usize) -> Neural {
+fn settings(name: &str, season: usize, changes: &BTreeMap<&str, &str>) -> Neural {
     let architecture = match name {
         "dlinear" => Architecture::Dlinear(Dlinear::default()),
         "lstm" => Architecture::Lstm(Lstm { chunk: season / 24, ..Lstm::default() }),
@@ -83,11 +83,16 @@ fn settings(name: &str, season: usize) -> Neural {
         _ => Architecture::PatchTst(PatchTst::daily(season)),
     };
     let training = match architecture {
-        // All weights of a linear map move the same way at once.
+        // All weights of a linear map move the same way at once; the recurrence takes larger steps.
         Architecture::Dlinear(_) => Training { learning_rate: 2e-4, ..Training::default() },
+        Architecture::Lstm(_) => Training { learning_rate: 5e-3, ..Training::default() },
         _ => Training::default(),
     };
-    Neural { spec: Spec::daily(architecture, season), training, validation_share: 0.0, seed: 1 }
+    let mut neural = Neural { spec: Spec::daily(architecture, season), training, validation_share: 0.0, seed: 1 };
+    for (key, value) in changes {
+        change(&mut neural, key, value);
+    }
+    neural
 }
 
 fn series(split: &Split, end: usize) -> Series {
@@ -121,17 +126,13 @@ fn issues(split: &Split, net: &goodput_forecast::neural::Net) -> Vec<Issue> {
 }
 
 /// Losses on the newest fifth of what is known before the first origin, under the settings of the tables with some changed: `choose lstm rate=0.003 centre=mean on=taxi`.
-fn choose(splits: &[Split], name: &str, changes: &[String]) {
-    let changes: BTreeMap<&str, &str> = changes.iter().map(|change| change.split_once('=').unwrap()).collect();
+fn choose(splits: &[Split], name: &str, changes: &BTreeMap<&str, &str>) {
     let start = cpu_secs();
     let loss = |split: &Split| {
         if changes.get("on").is_some_and(|on| !on.split(',').any(|name| name == split.name)) {
             return "-".into();
         }
-        let mut neural = settings(name, split.season);
-        for (&key, &value) in &changes {
-            change(&mut neural, key, value);
-        }
+        let mut neural = settings(name, split.season, changes);
         neural.training.validate_every = 10_000;
         neural.validation_share = 0.2;
         let mut trainer = neural.trainer(&series(split, split.cal_start)).unwrap();
@@ -161,9 +162,7 @@ fn change(neural: &mut Neural, key: &str, value: &str) {
         ("width", Architecture::PatchTst(net)) => {
             (net.width, net.hidden) = (value.parse().unwrap(), 2 * value.parse::<usize>().unwrap())
         }
-        ("patch", Architecture::PatchTst(net)) => {
-            (net.patch, net.stride) = (value.parse().unwrap(), value.parse().unwrap())
-        }
+        ("stride", Architecture::PatchTst(net)) if value == "patch" => net.stride = net.patch,
         ("layers", Architecture::PatchTst(net)) => net.layers = value.parse().unwrap(),
         ("dropout", Architecture::PatchTst(net)) => net.dropout = value.parse().unwrap(),
         ("on", _) => {}

@@ -44,8 +44,19 @@ pub enum Processor {
     /// The processor: the same bits each time.
     #[default]
     Cpu,
-    /// A graphics processor by WebGPU; only in builds with the feature `wgpu`.
+    /// A graphics processor by WebGPU, only in builds with the feature `wgpu`: the one of most power, or that of the environment variable
+    /// `CUBECL_WGPU_DEFAULT_DEVICE`, as in `DiscreteGpu(1)`.
     Gpu,
+}
+
+impl Processor {
+    /// Its name in files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Cpu => "cpu",
+            Self::Gpu => "gpu",
+        }
+    }
 }
 
 impl Default for Training {
@@ -93,11 +104,16 @@ pub enum TrainError {
         /// Steps made before.
         step: u64,
     },
-    /// A graphics processor was asked for.
+    /// A graphics processor was asked for, of a build that knows none.
     #[error(
-        "this program was built without the feature `wgpu`: set processor = \"cpu\", or build it with `--features wgpu`"
+        "`processor`: gpu, but this program was built without the feature `wgpu`; set train.processor = \"cpu\", or build it with `cargo build --release --features wgpu -p goodput-cli`"
     )]
     NoGpu,
+    /// A graphics processor was asked for where there is none.
+    #[error(
+        "`processor`: gpu, but no graphics adapter was found; it takes a driver for Vulkan, Metal or DirectX 12, or set train.processor = \"cpu\""
+    )]
+    NoAdapter,
     /// A checkpoint of another net.
     #[error("the checkpoint does not fit: {0}")]
     Checkpoint(#[from] NetError),
@@ -311,7 +327,14 @@ fn device(processor: Processor) -> Result<Device, TrainError> {
     match processor {
         Processor::Cpu => Ok(Device::flex()),
         #[cfg(feature = "wgpu")]
-        Processor::Gpu => Ok(Device::wgpu(burn::tensor::DeviceKind::DefaultDevice)),
+        Processor::Gpu => {
+            use burn::tensor::{DeviceKind, DeviceType};
+            // Asked first: burn itself panics where there is none.
+            match Device::enumerate(DeviceType::Wgpu).is_empty() {
+                true => Err(TrainError::NoAdapter),
+                false => Ok(Device::wgpu(DeviceKind::DefaultDevice)),
+            }
+        }
         #[cfg(not(feature = "wgpu"))]
         Processor::Gpu => Err(TrainError::NoGpu),
     }
