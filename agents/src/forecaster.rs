@@ -3,20 +3,21 @@
 //! The same form as a policy's bundle ([`crate::bundle`]): a safetensors file with one named tensor a matrix, whose metadata carries the rest as JSON. The
 //! schema of a forecaster is its step, its day and its window; a study of another step is refused, because a net would answer anyway, and wrongly.
 
+mod saved;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use goodput_env::service::RateSeries;
-use goodput_forecast::Snapshot;
 use goodput_forecast::neural::{Net, NetError, Spec};
 use serde::{Deserialize, Serialize};
 
 use crate::bundle::Provenance;
 use crate::learned::archive::{Archive, ArchiveError, Entry, write};
 
+pub use saved::{Misfit, Saved};
+
 /// Version of the format this build writes and reads.
 pub const FORMAT: u32 = 2;
-const DAY_MILLIS: i64 = 86_400_000;
 /// Key of the manifest in the file's metadata.
 const MANIFEST: &str = "goodput.forecaster";
 
@@ -45,15 +46,6 @@ pub struct Card {
     pub validation_loss: Option<f64>,
     /// Where it comes from.
     pub provenance: Provenance,
-}
-
-/// A forecaster made before the run that uses it.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Saved {
-    /// By `goodput forecast fit`: it knows a series and goes on with it.
-    Fitted(Box<Snapshot>),
-    /// By `goodput train`: a net, which knows no series yet.
-    Trained(Box<ForecasterBundle>),
 }
 
 /// The manifest as stored.
@@ -123,65 +115,6 @@ pub enum ForecasterError {
 
 fn read(path: &Path) -> Result<Vec<u8>, ForecasterError> {
     fs::read(path).map_err(|source| ForecasterError::Io { path: path.into(), action: "read", source })
-}
-
-impl Saved {
-    /// Reads a forecaster of either kind.
-    ///
-    /// # Errors
-    /// When the file is neither.
-    pub fn load(path: &Path) -> Result<Self, ForecasterError> {
-        let bytes = read(path)?;
-        // Fitted forecasters are JSON; a bundle begins with the length of its header, a multiple of eight, which no `{` is.
-        if bytes.trim_ascii_start().first() != Some(&b'{') {
-            return Ok(Self::Trained(Box::new(ForecasterBundle::from_bytes(&bytes, path)?)));
-        }
-        let broken = |source| ForecasterError::Snapshot { path: path.into(), source };
-        Ok(Self::Fitted(Box::new(serde_json::from_slice(&bytes).map_err(broken)?)))
-    }
-
-    /// Milliseconds of a step of its series.
-    pub fn step_millis(&self) -> i64 {
-        match self {
-            Self::Fitted(snapshot) => snapshot.step_millis,
-            Self::Trained(bundle) => bundle.card.step_millis,
-        }
-    }
-
-    /// Whether it can forecast a service's load.
-    ///
-    /// # Errors
-    /// What it is and what it would have to be.
-    pub fn check(&self, rates: &RateSeries) -> Result<(), (String, String)> {
-        let (own, step) = (self.step_millis(), rates.step().as_millis());
-        if own != step {
-            let expected =
-                format!("one with the steps of the service's load, {step} ms: set series.step_secs where it is made");
-            return Err((format!("with steps of {own} ms"), expected));
-        }
-        let Self::Trained(bundle) = self else { return Ok(()) };
-        let spec = bundle.net.spec();
-        let day_millis = spec.day_steps as i64 * step;
-        if !(DAY_MILLIS - step + 1..=DAY_MILLIS).contains(&day_millis) {
-            let found = format!("a net for which {} steps are a day", spec.day_steps);
-            return Err((found, format!("one with days of 24 h, {} steps of {step} ms", DAY_MILLIS / step)));
-        }
-        let (steps, lookback) = (rates.values().len(), spec.lookback);
-        if steps <= lookback {
-            let found = format!("a net that looks back {lookback} steps");
-            return Err((found, format!("one that looks back less than the {steps} steps of the service's load")));
-        }
-        let per_sec = rates.values().iter().map(|&milli| f64::from(milli) / 1e3);
-        if !bundle.net.suits(per_sec) {
-            let (mean, spread) = bundle.net.scale();
-            let found = format!("a net trained on loads of {mean:.4} with a spread of {spread:.4}");
-            return Err((
-                found,
-                "one trained on the service's load in requests per second, or a load like that".into(),
-            ));
-        }
-        Ok(())
-    }
 }
 
 impl ForecasterBundle {

@@ -6,7 +6,7 @@ mod support;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use goodput_agents::forecaster::{Card, ForecasterBundle, Saved};
+use goodput_agents::forecaster::{Card, ForecasterBundle, Misfit, Saved};
 use goodput_agents::heuristic::by_name;
 use goodput_agents::loaning::{Sharing, Variant};
 use goodput_agents::serving::{Ahead, Foresight, Outlook};
@@ -18,7 +18,7 @@ use goodput_env::service::{RateSeries, Service, ServingPoint, ServingProfile, Sl
 use goodput_env::sim::{Rounds, Scenario, SimOptions, Simulator, Status};
 use goodput_env::time::SimTime;
 use goodput_env::view::{Batching, ClusterView, Information};
-use goodput_forecast::neural::{Architecture, Dlinear, Net, Spec};
+use goodput_forecast::neural::{Architecture, Centre, Dlinear, Net, Spec};
 use goodput_forecast::{Adaptive, Model, Series, Snapshot};
 use support::fixed;
 
@@ -215,19 +215,28 @@ fn a_bundle_drives_loans_aryl_and_observations() {
 #[test]
 fn a_bundle_that_does_not_fit_a_load_is_refused() {
     let rates = |step: SimTime, per_sec: &[f64]| RateSeries::new(step, per_sec).unwrap();
-    let check = |saved: &Saved, rates: &RateSeries| saved.check(rates).map_err(|(found, _)| found);
     let saved = Saved::Trained(Box::new(as_today()));
-    assert_eq!(check(&saved, &rates(STEP, &days(4))), Ok(()));
-    assert_eq!(check(&saved, &rates(SimTime::from_secs(300), &days(4))), Err("with steps of 1800000 ms".into()));
-    assert_eq!(check(&saved, &rates(STEP, &days(1))), Err("a net that looks back 48 steps".into()));
+    assert_eq!(saved.check(&rates(STEP, &days(4))), Ok(()));
+    let misfit = |saved: &Saved, rates: &RateSeries| saved.check(rates).unwrap_err();
+    let steps = Misfit::Steps { own: 1_800_000, load: 300_000 };
+    assert_eq!(misfit(&saved, &rates(SimTime::from_secs(300), &days(4))), steps);
+    assert_eq!(misfit(&saved, &rates(STEP, &days(1))), Misfit::Short { lookback: 48, steps: 48 });
     let small: Vec<f64> = days(4).iter().map(|rate| rate / 1e3).collect();
-    let other = Err("a net trained on loads of 330.0000 with a spread of 200.0000".into());
-    assert_eq!(check(&saved, &rates(STEP, &small)), other);
-    let mut bundle = as_today();
-    let spec = Spec { day_steps: 12, ..bundle.net.spec().clone() };
-    bundle.net = Net::from_parts(spec, 330.0, 200.0, bundle.net.weights().to_vec()).unwrap();
-    let saved = Saved::Trained(Box::new(bundle));
-    assert_eq!(check(&saved, &rates(STEP, &days(4))), Err("a net for which 12 steps are a day".into()));
+    assert_eq!(misfit(&saved, &rates(STEP, &small)), Misfit::Scale { mean: 330.0, spread: 200.0 });
+    let other = |change: fn(&mut Spec)| {
+        let (mut bundle, mut spec) = (as_today(), as_today().net.spec().clone());
+        change(&mut spec);
+        bundle.net = Net::from_parts(spec, 330.0, 200.0, bundle.net.weights().to_vec()).unwrap();
+        Saved::Trained(Box::new(bundle))
+    };
+    let half_days = other(|spec| spec.day_steps = 24);
+    assert_eq!(misfit(&half_days, &rates(STEP, &days(4))), Misfit::Days { own: 24, load: 48 });
+    // Relative to the series, a load has to be near the one trained on; in units of its own it may be larger.
+    let large: Vec<f64> = days(4).iter().map(|rate| rate * 50.0).collect();
+    assert_eq!(saved.check(&rates(STEP, &large)), Ok(()));
+    let as_it_is = other(|spec| spec.centre = Centre::Series);
+    assert_eq!(as_it_is.check(&rates(STEP, &days(4))), Ok(()));
+    assert_eq!(misfit(&as_it_is, &rates(STEP, &large)), Misfit::Scale { mean: 330.0, spread: 200.0 });
 }
 
 #[test]

@@ -106,7 +106,7 @@ fn a_bundle_drives_a_cluster_or_is_told_why_it_does_not_fit() {
     let coarse = ["train", "tiny.toml", "--run-dir", "coarse", "--set", "series.step_secs=7200.0"];
     let (code, _, said) = run(dir.path(), &[&coarse[..], &["--set", "train.steps=2"]].concat());
     assert_eq!(code, 0, "{said}");
-    refused("saved = { web = \"coarse/forecaster.bundle\" }", "steps of 7200000 ms");
+    refused("saved = { web = \"coarse/forecaster.bundle\" }", "its steps are 7200000 ms");
 }
 
 #[test]

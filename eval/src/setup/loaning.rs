@@ -109,7 +109,8 @@ impl ForecasterConfig {
             })?;
             let expected = "a file that `goodput forecast fit` or `goodput train` has written";
             let saved = Saved::load(path).map_err(|error| value(KEY, error, expected))?;
-            let unfit = |(found, expected)| value(KEY, format!("{}, {found}", path.display()), expected);
+            let unfit =
+                |misfit| value(KEY, path.display(), format!("a forecaster for the load of {name}, but {misfit}"));
             saved.check(&service.rates).map_err(unfit)?;
             Ok((name.clone(), saved))
         };

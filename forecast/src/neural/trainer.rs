@@ -13,6 +13,7 @@ use super::adam::Adam;
 use super::graph;
 use super::net::{Net, NetError};
 use super::parameters::Start;
+use super::processor::Processor;
 use super::spec::{Spec, SpecError};
 use super::windows::{Batch, Windows};
 use crate::Series;
@@ -35,28 +36,6 @@ pub struct Training {
     pub validate_every: u64,
     /// Who computes gradients.
     pub processor: Processor,
-}
-
-/// Who computes gradients.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Processor {
-    /// The processor: the same bits each time.
-    #[default]
-    Cpu,
-    /// A graphics processor by WebGPU, only in builds with the feature `wgpu`: the one of most power, or that of the environment variable
-    /// `CUBECL_WGPU_DEFAULT_DEVICE`, as in `DiscreteGpu(1)`.
-    Gpu,
-}
-
-impl Processor {
-    /// Its name in files.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Cpu => "cpu",
-            Self::Gpu => "gpu",
-        }
-    }
 }
 
 impl Default for Training {
@@ -180,7 +159,7 @@ impl Trainer {
         let overall = windows.overall();
         let adam = Adam::new(weights.len());
         let net = Net::from_parts(spec.clone(), overall.mean, overall.spread, weights)?;
-        let device = device(training.processor)?;
+        let device = training.processor.device()?;
         Ok(Self { net, adam, best: None, training: training.clone(), windows, seed, device })
     }
 
@@ -321,21 +300,4 @@ fn named(seed: u64, purpose: u64, step: u64) -> ChaCha8Rng {
     let mut random = ChaCha8Rng::seed_from_u64(seed);
     random.set_stream(4 * step + purpose);
     random
-}
-
-fn device(processor: Processor) -> Result<Device, TrainError> {
-    match processor {
-        Processor::Cpu => Ok(Device::flex()),
-        #[cfg(feature = "wgpu")]
-        Processor::Gpu => {
-            use burn::tensor::{DeviceKind, DeviceType};
-            // Asked first: burn itself panics where there is none.
-            match Device::enumerate(DeviceType::Wgpu).is_empty() {
-                true => Err(TrainError::NoAdapter),
-                false => Ok(Device::wgpu(DeviceKind::DefaultDevice)),
-            }
-        }
-        #[cfg(not(feature = "wgpu"))]
-        Processor::Gpu => Err(TrainError::NoGpu),
-    }
 }
