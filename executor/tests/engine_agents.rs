@@ -14,6 +14,7 @@ use goodput_executor::engine::{
     Action, Engine, JobPhase, JobSeen, NodeHealth, OnNode, Order, OrderId, Outcome, Snapshot, Submission, Verdict,
     verify,
 };
+use goodput_executor::job::Learned;
 use nodes::*;
 use rustix::process::Signal;
 use tempfile::TempDir;
@@ -84,14 +85,12 @@ async fn look(engine: &mut AgentsEngine, what: &str, wanted: impl Fn(&Snapshot) 
 
 fn submission(job: &str, gpus: u32, what: &BenchJob) -> Submission {
     let request = JobRequest { name: job.to_owned(), gpus, ..JobRequest::default() };
+    let spec = JobSpec { request, work: Work::Steps { class: 0, steps: what.steps as f64 } };
     Submission {
-        spec: JobSpec { request, work: Work::Steps { class: 0, steps: what.steps as f64 } },
-        application: None,
         tenant: "t".to_owned(),
-        command: bench(what),
         environment: [("HOME".to_owned(), "/tmp".to_owned())].into(),
-        directory: None,
         grace_s: 5,
+        ..Submission::new(spec, bench(what))
     }
 }
 
@@ -148,9 +147,13 @@ async fn a_job_runs_on_two_nodes_is_resized_and_ends() {
     let attempt = job(&seen, &key).attempt.clone().unwrap();
     assert_eq!((attempt.number, attempt.placement.len(), seen.nodes[0].free, seen.nodes[1].free), (0, 2, 0, 0));
     assert!(attempt.placement.iter().all(|on| on.accelerators.len() == 2));
-    assert!(engine.take_reports().iter().all(|kept| kept.job == name(&key) && kept.report.attempt == 0));
-
-    let learned = engine.learned(&key, "a100").and_then(|learned| learned.throughput()).unwrap();
+    let seen = look(&mut engine, "says how fast it is", |seen| !seen.said.is_empty()).await;
+    let mut learned = Learned::default();
+    for said in seen.said {
+        assert_eq!((said.job.as_str(), said.accelerator.as_str()), (key.as_str(), "a100"));
+        learned.take(&said.accelerator, &said.measured);
+    }
+    let learned = learned.throughput("a100").unwrap();
     let batch = goodput_env::model::BatchConfig { atomic: 32, accumulation: 0 };
     let off = learned.iter_time(2, 4, batch) / work.throughput.iter_time(2, 4, batch) - 1.0;
     assert!(off.abs() < 0.01, "its speed is known by now: {off}");

@@ -22,7 +22,7 @@ fn serve(runtime: &tokio::runtime::Runtime) -> (SocketAddr, Arc<Mutex<Vec<String
     let nodes = vec![NodeSeen { name: "n1".into(), ..NodeSeen::default() }];
     let status = Arc::new(Mutex::new(Status { queue: vec![row], nodes, ..Status::default() }));
     let tokens = [token("reader", Role::Read), token("writer", Role::Write)].into();
-    let api = Api { status, metrics: Arc::new(Metrics::new()), calls, tokens };
+    let api = Api { status, metrics: Arc::new(Metrics::new()), calls, tokens, mailbox: None };
     let told = Arc::new(Mutex::new(Vec::new()));
     let log = told.clone();
     let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).unwrap();

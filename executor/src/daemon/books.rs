@@ -3,6 +3,7 @@
 //! A snapshot names things and tells the present; a policy goes by numbers and by the past. The books give every node and job a number
 //! for good, keep what has been attained, and turn each snapshot into an [`Observed`] cluster, whose view is the one a simulation shows.
 
+mod own;
 mod past;
 mod register;
 
@@ -20,6 +21,7 @@ use goodput_env::view::Trigger;
 use thiserror::Error;
 
 use crate::engine::{Action, JobSeen, NodeHealth, OnNode, Order, Snapshot};
+use own::Own;
 pub use past::Past;
 
 /// What is fixed for a deployment.
@@ -63,6 +65,7 @@ pub struct Books {
     ids: BTreeMap<String, JobId>,
     keys: Vec<String>,
     past: BTreeMap<JobId, Past>,
+    own: Own,
     seen: Seen,
     generation: u32,
 }
@@ -92,6 +95,7 @@ impl Books {
             ids: BTreeMap::new(),
             keys: Vec::new(),
             past: BTreeMap::new(),
+            own: Own::default(),
             seen: Seen::default(),
             generation: 0,
         }
@@ -160,6 +164,7 @@ impl Books {
         self.now = self.time(snapshot.at_ms.max(epoch)).max(self.now);
         self.register_nodes(snapshot);
         self.register_jobs(snapshot);
+        self.learn(snapshot);
         let observed = self.observe(snapshot, open);
         self.generation = self.generation.wrapping_add(1);
         let contradiction = |source| BooksError::Contradiction { version: snapshot.version, source };
@@ -204,7 +209,6 @@ impl Books {
             jobs.push(job);
         }
         jobs.sort_unstable_by_key(|job| job.id);
-        self.past.retain(|id, _| jobs.binary_search_by_key(id, |job| job.id).is_ok());
         let trigger = self.trigger(&jobs, &down, &cluster);
         // Where no node has failed nothing is said of failures, as in a simulation without.
         if down.iter().all(|&down| down == 0) {

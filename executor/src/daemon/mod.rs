@@ -38,6 +38,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use goodput_env::guard::Guard;
+use goodput_env::sim::ObservedCluster;
 use goodput_env::time::SimTime;
 use thiserror::Error;
 
@@ -145,7 +146,7 @@ impl<E: Engine> Daemon<E> {
         let name = match &settings.state.name {
             Some(name) => name.clone(),
             None => {
-                format!("{}:{}", nix::unistd::gethostname().unwrap_or_default().to_string_lossy(), std::process::id())
+                format!("{}:{}", host_name(), std::process::id())
             }
         };
         let lease = Duration::from_secs(u64::from(settings.state.lease_secs.max(1)));
@@ -216,6 +217,18 @@ impl<E: Engine> Daemon<E> {
         &self.books
     }
 
+    /// What a policy would see now, by the last snapshot; `None` before the first.
+    ///
+    /// # Errors
+    /// [`DaemonError::Books`] where the snapshot makes no sense.
+    pub fn seen(&mut self) -> Result<Option<ObservedCluster>, DaemonError> {
+        let Some((snapshot, _)) = &self.last else { return Ok(None) };
+        // What jobs said is learned already.
+        let snapshot = Snapshot { said: Vec::new(), ..Snapshot::clone(snapshot) };
+        let open: Vec<Order> = self.open.iter().map(|under_way| under_way.order.clone()).collect();
+        Ok(Some(self.books.read(&snapshot, &open)?))
+    }
+
     /// What people see of it.
     pub fn status(&self) -> Arc<Mutex<Status>> {
         self.status.clone()
@@ -237,6 +250,11 @@ impl<E: Engine> Daemon<E> {
         let ends = self.hook.as_mut().is_some_and(|hook| hook(place));
         if ends { Err(DaemonError::Drill(place)) } else { Ok(()) }
     }
+}
+
+/// The name of this machine.
+pub(crate) fn host_name() -> String {
+    std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default().trim().into()
 }
 
 /// Milliseconds of the Unix epoch.

@@ -88,6 +88,8 @@ pub struct SlurmSettings {
     pub bin: Option<PathBuf>,
     /// Partitions it manages; all where empty.
     pub partitions: Vec<String>,
+    /// Where jobs reach the daemon's interface, to report how fast they are; where absent they are not told, and policies do not learn of them.
+    pub report_url: Option<String>,
 }
 
 /// Who decides.

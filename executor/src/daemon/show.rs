@@ -12,7 +12,7 @@ use super::metrics::Metrics;
 use super::settings::Mode;
 use super::status::QueueRow;
 use super::{Daemon, UnderWay};
-use crate::engine::{Engine, JobPhase, NodeHealth, Snapshot};
+use crate::engine::{Action, Engine, JobPhase, NodeHealth, NodeSeen, Snapshot};
 
 impl<E: Engine> Daemon<E> {
     /// Takes the time from submission to start and to completion.
@@ -153,6 +153,7 @@ impl<E: Engine> Daemon<E> {
         self.metrics.goodput.set(relative);
         status.queue = queue;
         status.nodes.clone_from(&snapshot.nodes);
+        self.open.iter().for_each(|under_way| show_order(&mut status.nodes, &under_way.order.action));
         status.mode = mode.name().into();
         status.term = self.leader.term();
         status.now_secs = view.now.as_secs_f64();
@@ -168,6 +169,19 @@ impl<E: Engine> Daemon<E> {
                 (None, false) => String::new(),
             };
         }
+    }
+}
+
+/// Shows a node as it is ordered to be: that nothing starts there holds from the order on.
+pub(super) fn show_order(nodes: &mut [NodeSeen], action: &Action) {
+    let (Action::Drain { node: name, .. } | Action::Undrain { node: name }) = action else { return };
+    let Some(node) = nodes.iter_mut().find(|node| node.name == *name) else { return };
+    match action {
+        Action::Drain { reason, .. } if node.health == NodeHealth::Up => {
+            (node.health, node.note) = (NodeHealth::Drained, reason.clone());
+        }
+        Action::Undrain { .. } if node.health == NodeHealth::Drained => node.note = "is to be used again".into(),
+        _ => {}
     }
 }
 

@@ -1,6 +1,6 @@
 //! Names become numbers, for good: a policy keeps state by job and node number.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use goodput_env::cluster::{AcceleratorType, Kind, Node};
 use goodput_env::job::{JobId, JobSpec, Work};
@@ -11,7 +11,7 @@ use super::Books;
 use crate::engine::{JobSeen, Snapshot};
 
 /// Shown as the duration of a job that says nothing about it.
-const UNKNOWN_DURATION: SimTime = SimTime::from_secs(3600);
+pub(super) const UNKNOWN_DURATION: SimTime = SimTime::from_secs(3600);
 
 impl Books {
     pub(super) fn register_nodes(&mut self, snapshot: &Snapshot) {
@@ -58,6 +58,8 @@ impl Books {
             self.ids.insert(seen.key.clone(), id);
             let scenario = Arc::make_mut(&mut self.scenario);
             Arc::make_mut(&mut scenario.workload).jobs.push(spec);
+            // Worked out for the jobs there were.
+            scenario.shapes = OnceLock::new();
         }
     }
 

@@ -1,9 +1,11 @@
 //! What `squeue --json` and `sinfo --json` say. Versions differ in the types of fields, so little is demanded of them.
 
 use goodput_env::job::{Elasticity, JobRequest, JobSpec, Work};
+use goodput_env::model::BatchLimits;
 use goodput_env::time::SimTime;
 use serde_json::Value;
 
+use crate::job::Exit;
 use crate::engine::{Attempt, EngineError, JobPhase, JobSeen, NodeHealth, NodeSeen, OnNode};
 
 /// Begins the comment of jobs that say more of themselves than Slurm knows.
@@ -44,6 +46,13 @@ pub struct Stated {
     pub duration_ms: Option<i64>,
     pub application: Option<String>,
     pub tenant: Option<String>,
+    pub batch: Option<BatchLimits>,
+    /// Hash of the token with which it reports.
+    pub token: Option<String>,
+    /// How often it may fail within an hour; where not stated, whether it is tried again is not ours to say.
+    pub retries: Option<u32>,
+    /// When it failed, seconds of the Unix epoch.
+    pub failed: Vec<i64>,
 }
 
 impl Stated {
@@ -51,7 +60,9 @@ impl Stated {
     pub fn text(&self) -> String {
         let mut text = String::from(MARK);
         let mut add = |name: &str, value: Option<String>| {
-            let word = value.filter(|value| !value.is_empty() && !value.contains(char::is_whitespace));
+            // It is written into a line of `scontrol`: nothing may end its quotes.
+            let plain = |c: char| c.is_ascii_graphic() && !['"', '\'', '\\'].contains(&c);
+            let word = value.filter(|value| !value.is_empty() && value.chars().all(plain));
             text.extend(word.map(|word| format!(" {name}={word}")));
         };
         add("gpus", self.gpus.map(|n| n.to_string()));
@@ -62,6 +73,11 @@ impl Stated {
         add("duration_ms", self.duration_ms.map(|n| n.to_string()));
         add("application", self.application.clone());
         add("tenant", self.tenant.clone());
+        let sizes = |limits: BatchLimits| [limits.init, limits.max, limits.min_local, limits.max_local];
+        add("batch", self.batch.map(|limits| joined(sizes(limits).iter(), ":")));
+        add("token", self.token.clone());
+        add("retries", self.retries.map(|n| n.to_string()));
+        add("failed", Some(joined(self.failed.iter(), ",")));
         text
     }
 
@@ -82,11 +98,25 @@ impl Stated {
                 "duration_ms" => stated.duration_ms = value.parse().ok(),
                 "application" => stated.application = Some(value.into()),
                 "tenant" => stated.tenant = Some(value.into()),
+                "batch" => stated.batch = batch(value),
+                "token" => stated.token = Some(value.into()),
+                "retries" => stated.retries = value.parse().ok(),
+                "failed" => stated.failed = value.split(',').filter_map(|at| at.parse().ok()).collect(),
                 _ => {}
             }
         }
         stated
     }
+}
+
+fn joined<T: ToString>(items: impl Iterator<Item = T>, by: &str) -> String {
+    items.map(|item| item.to_string()).collect::<Vec<_>>().join(by)
+}
+
+fn batch(text: &str) -> Option<BatchLimits> {
+    let numbers: Vec<u32> = text.split(':').map_while(|number| number.parse().ok()).collect();
+    let [init, max, min_local, max_local] = numbers[..] else { return None };
+    BatchLimits::new(init, max, min_local, max_local).ok()
 }
 
 /// A job as Slurm tells it.
@@ -103,6 +133,8 @@ pub struct RawJob {
     pub submit_ms: i64,
     pub start_ms: i64,
     pub end_ms: i64,
+    /// How its last attempt ended, where it did.
+    pub exit: Option<Exit>,
     /// Minutes to seconds: its time limit, where it has one.
     pub limit_ms: Option<i64>,
     pub required_nodes: Vec<String>,
@@ -130,6 +162,7 @@ impl RawJob {
     /// In the terms of the seam.
     pub fn seen(&self) -> JobSeen {
         let phase = match self.state {
+            RawState::Failed if self.retry().is_some() => JobPhase::Held,
             RawState::Pending { held: true } => JobPhase::Held,
             RawState::Pending { held: false } => JobPhase::Released,
             RawState::Running => JobPhase::Running,
@@ -139,7 +172,7 @@ impl RawJob {
             RawState::Failed => JobPhase::Failed,
             RawState::Cancelled => JobPhase::Cancelled,
         };
-        let Stated { gpus, min, max, priority, duration_ms, application, tenant, .. } = self.stated.clone();
+        let Stated { gpus, min, max, priority, duration_ms, application, tenant, batch, .. } = self.stated.clone();
         let gpus = gpus.unwrap_or(self.asked).max(1);
         let (min, max) = (min.unwrap_or(gpus), max.unwrap_or(gpus));
         let elasticity = if min == max { Elasticity::Rigid } else { Elasticity::Elastic { min, max } };
@@ -155,7 +188,13 @@ impl RawJob {
         let number = self.starts().saturating_sub(1);
         let attempt = Attempt { number, placement: self.held.clone(), since_ms: self.start_ms };
         let none = phase == JobPhase::Running && self.held.is_empty();
-        let note = if none { "it runs, and no accelerator is allocated: see gres.conf" } else { self.reason.as_str() };
+        let failed = self.stated.failed.len() as u32;
+        let note = match self.retry() {
+            Some(retry) => retry.note,
+            None if none => "it runs, and no accelerator is allocated: see gres.conf".into(),
+            None if self.reason == "None" => String::new(),
+            None => self.reason.clone(),
+        };
         JobSeen {
             key: self.id.to_string(),
             spec: JobSpec { request, work: Work::Fixed { duration } },
@@ -164,12 +203,13 @@ impl RawJob {
             phase,
             starts: self.starts(),
             attempt: phase.holds().then_some(attempt),
-            failures: 0,
+            failures: failed + u32::from(self.state == RawState::Failed && self.meaning().uses_budget()),
             hands_off: phase == JobPhase::Held && self.reason == "JobHeldAdmin",
             done: None,
             epoch: 0,
+            batch,
             history: None,
-            note: if note == "None" { String::new() } else { note.into() },
+            note,
         }
     }
 }
@@ -278,12 +318,23 @@ fn job(json: &Value) -> RawJob {
         submit_ms: 1000 * number(&json["submit_time"]),
         start_ms: 1000 * number(&json["start_time"]),
         end_ms: 1000 * number(&json["end_time"]),
+        exit: exit(&json["exit_code"]),
         limit_ms: (1..=100_000).contains(&limit).then_some(60_000 * limit),
         required_nodes,
         asked: if per_job > 0 { per_job } else { per_node * node_count },
         held: held.collect(),
         stated: Stated::parse(&text(&json["comment"])),
     }
+}
+
+/// Of a wait status, or of an object that tells its parts, as newer versions have it.
+fn exit(value: &Value) -> Option<Exit> {
+    if let Some(code) = value.get("return_code") {
+        let signal = number(value["signal"].get("id").or(value["signal"].get("signal_id")).unwrap_or(&Value::Null));
+        return Some(if signal > 0 { Exit::Signal(signal as i32) } else { Exit::Code(number(code) as i32) });
+    }
+    let status = value.as_i64()?;
+    Some(if status & 0x7f > 0 { Exit::Signal((status & 0x7f) as i32) } else { Exit::Code((status >> 8) as i32) })
 }
 
 /// Nodes of `sinfo --json` that have accelerators.
