@@ -14,7 +14,7 @@ use goodput_executor::engine::{
     Action, Engine, JobPhase, JobSeen, NodeHealth, OnNode, Order, OrderId, Outcome, Snapshot, Submission, Verdict,
     verify,
 };
-use goodput_executor::job::Learned;
+use goodput_executor::job::{Learned, RetryBudget};
 use nodes::*;
 use rustix::process::Signal;
 use tempfile::TempDir;
@@ -180,6 +180,22 @@ async fn a_job_that_fails_waits_and_one_that_is_cancelled_is_gone() {
     assert_eq!((job(&seen, &key).phase, job(&seen, &key).starts), (JobPhase::Held, 1));
     let receipts = engine.apply(&[order(&key, 1, place(vec![on("n1", 1)]))]).await.unwrap();
     assert!(matches!(&receipts[0].outcome, Outcome::Later { reason } if reason.contains("failed")), "{receipts:?}");
+
+    let own = RetryBudget { failures: 1, first_wait_s: 0, ..RetryBudget::default() };
+    let folder = site.shared.path().join("of-it-alone");
+    let command = ["/bin/sh", "-c", "echo x >> $SCHED_CHECKPOINT_DIR/starts; exit 1"].map(ToOwned::to_owned).to_vec();
+    let job_of = submission("twice", 1, &bad);
+    let twice = Submission { retry: own, checkpoint_dir: Some(folder.clone()), command, ..job_of };
+    let twice = engine.submit(&twice).await.unwrap();
+    for start in 0..2 {
+        engine.apply(&[order(&twice, start, place(vec![on("n1", 1)]))]).await.unwrap();
+        look(&mut engine, "fails", |seen| job(seen, &twice).failures == start + 1).await;
+    }
+    let seen = engine.snapshot().await.unwrap();
+    let note = &job(&seen, &twice).note;
+    assert_eq!(job(&seen, &twice).phase, JobPhase::Failed, "its own budget is used up: {note}");
+    assert!(note.contains("more than the 1 times forgiven"), "{note}");
+    assert_eq!(std::fs::read_to_string(folder.join("starts")).unwrap().lines().count(), 2);
 
     let good = engine.submit(&submission("good", 1, &lasting(60.0))).await.unwrap();
     carry_out(&mut engine, &order(&good, 0, place(vec![on("n1", 1)]))).await;

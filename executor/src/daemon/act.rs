@@ -137,6 +137,9 @@ impl<E: Engine> Daemon<E> {
             );
             return Err(DaemonError::Refused(text));
         }
+        if let Some(problem) = self.books.stranger(&job.tenant) {
+            return Err(DaemonError::Refused(problem));
+        }
         let key = self.engine.submit(job).await?;
         self.audit.write(wall_ms(), "api", json!({ "who": who, "submit": key, "name": job.spec.request.name }))?;
         Ok(key)

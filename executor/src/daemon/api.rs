@@ -151,7 +151,7 @@ fn look<T>(api: &Api, what: impl FnOnce(&Status) -> T) -> Result<Json<T>, Proble
 }
 
 async fn status(State(api): State<Api>) -> Result<Json<Status>, Problem> {
-    look(&api, |status| Status { queue: Vec::new(), nodes: Vec::new(), ..status.clone() })
+    look(&api, |status| Status { queue: Vec::new(), nodes: Vec::new(), ended: Vec::new(), ..status.clone() })
 }
 
 async fn queue(State(api): State<Api>) -> Result<Json<Vec<QueueRow>>, Problem> {
@@ -164,7 +164,8 @@ async fn nodes(State(api): State<Api>) -> Result<Json<Vec<crate::engine::NodeSee
 
 /// Takes what a job says of itself.
 async fn report(State(api): State<Api>, Path(key): Path<String>, body: Bytes) -> Result<StatusCode, Problem> {
-    let mailbox = api.mailbox.ok_or_else(|| problem(StatusCode::NOT_FOUND, "jobs report to the agents of their nodes"))?;
+    let mailbox =
+        api.mailbox.ok_or_else(|| problem(StatusCode::NOT_FOUND, "jobs report to the agents of their nodes"))?;
     let code = |refusal: &Refusal| match refusal {
         Refusal::OldFence | Refusal::Stranger => StatusCode::CONFLICT,
         Refusal::Malformed(_) | Refusal::WentBack { .. } => StatusCode::BAD_REQUEST,
@@ -187,8 +188,12 @@ async fn explain(
     Extension(caller): Extension<Caller>,
     Path(key): Path<String>,
 ) -> Result<Json<Explanation>, Problem> {
-    let Json(job) = look(&api, |status| status.queue.iter().find(|row| row.key == key || row.name == key).cloned())?;
-    let job = job.ok_or_else(|| problem(StatusCode::NOT_FOUND, format!("no job {key:?} waits or runs")))?;
+    let Json(job) = look(&api, |status| {
+        let known = status.queue.iter().chain(status.ended.iter().rev());
+        known.into_iter().find(|row| row.key == key || row.name == key).cloned()
+    })?;
+    let job =
+        job.ok_or_else(|| problem(StatusCode::NOT_FOUND, format!("no job {key:?} waits, runs or ended lately")))?;
     let orders = call(&api, &caller, Command::Orders(job.key.clone())).await?;
     Ok(Json(Explanation { job, orders }))
 }

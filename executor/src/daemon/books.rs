@@ -126,6 +126,14 @@ impl Books {
         self.setting.applications.iter().any(|known| known.name == application)
     }
 
+    /// Why a tenant of this name hands no jobs in: there are others declared.
+    pub fn stranger(&self, tenant: &str) -> Option<String> {
+        let tenants = &self.setting.tenants;
+        let known = tenant.is_empty() || tenants.is_empty() || tenants.iter().any(|group| group.name == tenant);
+        let names = || tenants.iter().map(|group| group.name.as_str()).collect::<Vec<_>>().join(", ");
+        (!known).then(|| format!("tenant {tenant:?} is not declared; one of: {}", names()))
+    }
+
     /// Names of the applications of the catalog.
     pub fn applications(&self) -> String {
         self.setting.applications.iter().map(|known| known.name.as_str()).collect::<Vec<_>>().join(", ")

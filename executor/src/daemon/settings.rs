@@ -1,7 +1,9 @@
 //! The configuration file of a deployment.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use goodput_env::tenant::{Group, Quota, TenantError, Tenants, UNIT_WEIGHT};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -66,6 +68,52 @@ pub struct Settings {
     /// The HTTP interface.
     #[serde(default)]
     pub api: ApiSettings,
+    /// Who shares the cluster. A job that names nobody is the first one's.
+    #[serde(default)]
+    pub tenants: Vec<GroupSettings>,
+    /// Groups of tenants, or of other cohorts, that lend to each other and borrow.
+    #[serde(default)]
+    pub cohorts: Vec<GroupSettings>,
+}
+
+/// A tenant or a cohort.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GroupSettings {
+    /// Unique name.
+    pub name: String,
+    /// Part of what is shared, relative to its siblings; 0: only what is idle.
+    #[serde(default = "one")]
+    pub weight: f64,
+    /// The cohort it is in.
+    #[serde(default)]
+    pub cohort: Option<String>,
+    /// What it owns, by accelerator type. Where nobody has a quota there are no limits.
+    #[serde(default)]
+    pub quota: BTreeMap<String, Quota>,
+}
+
+const fn one() -> f64 {
+    1.0
+}
+
+impl Settings {
+    /// Who shares the cluster, checked against each other.
+    ///
+    /// # Errors
+    /// What is wrong with whom.
+    pub fn tenants(&self) -> Result<Tenants, TenantError> {
+        let group = |group: &GroupSettings| Group {
+            name: group.name.clone(),
+            cohort: group.cohort.clone(),
+            weight_milli: (group.weight * f64::from(UNIT_WEIGHT)).round() as u32,
+            quotas: group.quota.clone(),
+        };
+        let of = |groups: &[GroupSettings]| groups.iter().map(group).collect::<Vec<_>>();
+        let named: BTreeSet<&str> =
+            self.tenants.iter().chain(&self.cohorts).flat_map(|group| group.quota.keys()).map(String::as_str).collect();
+        Tenants::new(of(&self.tenants), of(&self.cohorts), Vec::new(), &named.into_iter().collect::<Vec<_>>())
+    }
 }
 
 /// Where jobs run.
@@ -287,6 +335,14 @@ impl Settings {
                 "engine.agents",
                 "nodes is empty: list the agents as { name = \"n0\", address = \"HOST:PORT\" }".into(),
             );
+        }
+        for group in settings.tenants.iter().chain(&settings.cohorts) {
+            if !(0.0..=1e6).contains(&group.weight) {
+                return wrong("tenants", format!("{}: weight = {}: expected 0 to 1000000", group.name, group.weight));
+            }
+        }
+        if let Err(error) = settings.tenants() {
+            return wrong("tenants", error.to_string());
         }
         for token in &settings.api.tokens {
             if token.sha256.len() != 64 || !token.sha256.bytes().all(|byte| byte.is_ascii_hexdigit()) {

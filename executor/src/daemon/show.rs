@@ -12,7 +12,10 @@ use super::metrics::Metrics;
 use super::settings::Mode;
 use super::status::QueueRow;
 use super::{Daemon, UnderWay};
-use crate::engine::{Action, Engine, JobPhase, NodeHealth, NodeSeen, Snapshot};
+use crate::engine::{Action, Engine, JobPhase, JobSeen, NodeHealth, NodeSeen, Snapshot};
+
+/// Jobs that are over and still explained.
+const ENDED: usize = 200;
 
 impl<E: Engine> Daemon<E> {
     /// Takes the time from submission to start and to completion.
@@ -145,8 +148,17 @@ impl<E: Engine> Daemon<E> {
                 reason: code,
                 detail,
                 score: id.and_then(|id| scores.get(&id).copied()).or(score),
+                failures: seen.failures,
+                learned: id.map_or_else(String::new, |id| self.books.known_speed(id)),
             });
         }
+        for seen in snapshot.jobs.iter().filter(|job| job.phase.is_over()) {
+            if !status.ended.iter().any(|row| row.key == seen.key) {
+                status.ended.push(ended(seen));
+            }
+        }
+        let old = status.ended.len().saturating_sub(ENDED);
+        status.ended.drain(..old);
         for (phase, count) in phases {
             Metrics::set(&self.metrics.jobs, &[("state", phase)], count);
         }
@@ -169,6 +181,24 @@ impl<E: Engine> Daemon<E> {
                 (None, false) => String::new(),
             };
         }
+    }
+}
+
+/// What is left to say of a job that is over.
+fn ended(seen: &JobSeen) -> QueueRow {
+    let how = Reason::Ended(phase_name(seen.phase).into(), seen.note.clone());
+    let request = &seen.spec.request;
+    QueueRow {
+        key: seen.key.clone(),
+        name: request.name.clone(),
+        tenant: seen.tenant.clone(),
+        phase: phase_name(seen.phase).into(),
+        gpus: [request.min_gpus(), request.gpus, request.max_gpus()],
+        starts: seen.starts,
+        reason: how.code(),
+        detail: how.words(),
+        failures: seen.failures,
+        ..QueueRow::default()
     }
 }
 

@@ -33,6 +33,9 @@ pub struct Status {
     pub nodes: Vec<NodeSeen>,
     /// Jobs that are not over.
     pub queue: Vec<QueueRow>,
+    /// Jobs that ended lately, newest last.
+    #[serde(default)]
+    pub ended: Vec<QueueRow>,
 }
 
 /// A job.
@@ -64,4 +67,10 @@ pub struct QueueRow {
     pub detail: String,
     /// What the policy scored it, where it scores.
     pub score: Option<f32>,
+    /// Attempts that failed by themselves.
+    #[serde(default)]
+    pub failures: u32,
+    /// What is known of its speed, in words; empty where nothing is.
+    #[serde(default)]
+    pub learned: String,
 }

@@ -160,10 +160,13 @@ fn explained(told: &api::Explanation) -> String {
     if let Some(score) = job.score {
         text.push_str(&format!("the policy scores it {score:.4} for a larger share now; greater is sooner\n"));
     }
+    if !job.learned.is_empty() {
+        text.push_str(&format!("speed: {}\n", job.learned));
+    }
     let [min, asked, max] = job.gpus;
     text.push_str(&format!(
-        "asked for {asked} accelerators ({min} to {max}); {:.0} s old, {} starts\norders, newest first:",
-        job.age_secs, job.starts
+        "asked for {asked} accelerators ({min} to {max}); {:.0} s old, {} starts, {} failures\norders, newest first:",
+        job.age_secs, job.starts, job.failures
     ));
     let orders = told.orders.as_array().cloned().unwrap_or_default();
     let word = |value: &Value| value.as_str().unwrap_or_default().to_string();

@@ -79,6 +79,33 @@ impl Books {
         }
     }
 
+    /// What is known of a job's speed, in words; empty where nothing is.
+    pub fn known_speed(&self, id: JobId) -> String {
+        let Some(past) = self.past.get(&id).filter(|past| !past.learned.is_empty()) else { return String::new() };
+        let of_type = |(name, samples): (&str, Vec<Sample>)| {
+            let sizes: BTreeSet<u32> = samples.iter().map(|sample| sample.replicas).collect();
+            let sizes = sizes.into_iter().map(|gpus| gpus.to_string()).collect::<Vec<_>>().join(", ");
+            format!("measured on {sizes} of {name}")
+        };
+        let mut words = past.learned.types().map(of_type).collect::<Vec<_>>().join("; ");
+        let slot = self.own.of_job.get(&id);
+        let own = slot.and_then(|slot| self.scenario.workload.applications.get(usize::from(slot.index)));
+        if let Some(own) = own {
+            let kind = past.profile.types().iter().max_by_key(|seen| seen.max_replicas()).map_or(0, |seen| seen.kind());
+            let per_node = self.cluster.gpus_per_node_of(kind).max(1);
+            let model = past.profile.model(kind, own.limits);
+            let goodput = |gpus: u32| Some(model?.best(gpus.div_ceil(per_node), gpus)?.goodput);
+            let one = goodput(1).filter(|one| *one > 0.0);
+            let times = [2, 4, 8, 16].into_iter().filter(|gpus| *gpus <= own.max_replicas);
+            let times = times.filter_map(|gpus| Some(format!("{gpus} are {:.1} times one", goodput(gpus)? / one?)));
+            let times = times.collect::<Vec<_>>().join(", ");
+            if !times.is_empty() {
+                words = format!("{words}; by the fit {times}");
+            }
+        }
+        words
+    }
+
     /// Takes back the entries of jobs that are over or do not speak the protocol. `true`: there was one of the latter.
     fn give_back(&mut self, active: &BTreeMap<JobId, &JobSeen>) -> bool {
         let silent: BTreeSet<JobId> = self

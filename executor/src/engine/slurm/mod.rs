@@ -25,7 +25,8 @@ use std::sync::Arc;
 use goodput_env::time::SimTime;
 
 use super::{
-    Action, Capabilities, Engine, EngineError, JobPhase, NodeSeen, Order, Outcome, Receipt, Snapshot, Submission, Verdict, verify,
+    Action, Capabilities, Engine, EngineError, JobPhase, NodeSeen, Order, Outcome, Receipt, Snapshot, Submission,
+    Verdict, verify,
 };
 use crate::daemon::settings::SlurmSettings;
 use crate::job::Fence;

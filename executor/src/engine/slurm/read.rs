@@ -5,8 +5,8 @@ use goodput_env::model::BatchLimits;
 use goodput_env::time::SimTime;
 use serde_json::Value;
 
-use crate::job::Exit;
 use crate::engine::{Attempt, EngineError, JobPhase, JobSeen, NodeHealth, NodeSeen, OnNode};
+use crate::job::Exit;
 
 /// Begins the comment of jobs that say more of themselves than Slurm knows.
 const MARK: &str = "goodput";
@@ -191,6 +191,9 @@ impl RawJob {
         let failed = self.stated.failed.len() as u32;
         let note = match self.retry() {
             Some(retry) => retry.note,
+            None if self.state == RawState::Failed && self.stated.retries.is_some() => {
+                format!("{}: failed more often than was forgiven ({})", self.reason, self.stated.retries.unwrap_or(0))
+            }
             None if none => "it runs, and no accelerator is allocated: see gres.conf".into(),
             None if self.reason == "None" => String::new(),
             None => self.reason.clone(),

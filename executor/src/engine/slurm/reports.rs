@@ -122,7 +122,8 @@ mod tests {
         let nodes = [NodeSeen { name: "n0".into(), accelerator: "a100".into(), gpus: 8, ..NodeSeen::default() }];
         let mailbox = Mailbox::default();
         let line = |fence: &Fence, attempt: u32| {
-            let report = Report { step_time_s: Some(0.5), batch_size: Some(64), ..Report::new(fence.clone(), attempt, 3) };
+            let report =
+                Report { step_time_s: Some(0.5), batch_size: Some(64), ..Report::new(fence.clone(), attempt, 3) };
             serde_json::to_vec(&report).unwrap()
         };
         assert_eq!(mailbox.take("7", &line(&fences[0], 0), 0), Err(Refusal::OldFence), "it does not run");

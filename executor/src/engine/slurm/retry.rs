@@ -42,7 +42,8 @@ impl RawJob {
             _ => return None,
         }
         let Verdict::Requeue { not_before_ms } = verdict else { return None };
-        let note = format!("it failed {} times ({} forgiven in an hour), and is tried again", failed.len(), budget.failures);
+        let note =
+            format!("it failed {} times ({} forgiven in an hour), and is tried again", failed.len(), budget.failures);
         Some(Retry { not_before_ms, failed, note })
     }
 }

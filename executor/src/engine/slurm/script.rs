@@ -53,7 +53,12 @@ pub(super) fn of(job: &Submission, fence: &Fence, url: Option<&str>) -> (Vec<Str
         }
     }
     script.push_str(PROTOCOL);
-    let _ = writeln!(script, "export SCHED_PROTOCOL={VERSION} SCHED_GRACE_S={} SCHED_FENCE={}", job.grace_s, fence.as_str());
+    let _ = writeln!(
+        script,
+        "export SCHED_PROTOCOL={VERSION} SCHED_GRACE_S={} SCHED_FENCE={}",
+        job.grace_s,
+        fence.as_str()
+    );
     if let Some(url) = url {
         let _ = writeln!(script, "export SCHED_URL={}", quoted(url));
     }

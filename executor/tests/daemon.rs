@@ -1,22 +1,26 @@
-//! Jobs that nobody has ever profiled teach the policy how fast they are, by what they report.
+//! The daemon over a laboratory, and over a Slurm of its own: what jobs say of their speed, quotas, drained nodes, retries.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
+#![allow(clippy::print_stderr, reason = "a test that could not run says so")]
 
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use goodput_env::job::{Elasticity, JobRequest, JobSpec, Work};
 use goodput_env::model::{BatchConfig, BatchLimits, GradientStats, Sample, ThroughputParams};
 use goodput_env::tenant::Tenants;
 use goodput_env::time::SimTime;
 use goodput_env::view::{ClusterView, Information};
-use goodput_executor::daemon::settings::Settings;
-use goodput_executor::daemon::{self, Daemon};
+use goodput_executor::daemon::settings::{EngineSettings, Settings};
+use goodput_executor::daemon::{self, Daemon, api};
+use goodput_executor::engine::slurm::SlurmEngine;
+use goodput_executor::engine::slurm::private::{PrivateCluster, missing};
 use goodput_executor::engine::{
-    Attempt, Capabilities, Engine, EngineError, JobPhase, JobSeen, NodeSeen, Order, Outcome, Receipt, Said, Snapshot,
-    Submission,
+    Action, Attempt, Capabilities, Engine, EngineError, JobPhase, JobSeen, NodeHealth, NodeSeen, Order, Outcome,
+    Receipt, Said, Snapshot, Submission,
 };
-use goodput_executor::job::Measured;
+use goodput_executor::job::{Fence, Measured, Report, RetryBudget};
 
 /// Compute is shared, synchronisation hardly counts: sixteen accelerators are 13 times as fast as one.
 const SCALES: ThroughputParams = ThroughputParams {
@@ -45,11 +49,12 @@ struct Lab {
     jobs: BTreeMap<String, Played>,
     /// Whether jobs report.
     speak: bool,
+    drained: Option<String>,
 }
 
 impl Lab {
     fn new() -> Self {
-        Self { at_ms: 1_000_000, version: 0, jobs: BTreeMap::new(), speak: true }
+        Self { at_ms: 1_000_000, version: 0, jobs: BTreeMap::new(), speak: true, drained: None }
     }
 
     fn add(&mut self, key: &str, law: ThroughputParams, batch: Option<BatchLimits>) {
@@ -113,6 +118,7 @@ impl Engine for Lab {
             accelerator: "a100".into(),
             gpus: 8,
             free: 8 - self.held_on(name),
+            health: if self.drained.as_deref() == Some(name) { NodeHealth::Drained } else { NodeHealth::Up },
             ..NodeSeen::default()
         };
         let nodes = vec![node("n0"), node("n1")];
@@ -123,6 +129,10 @@ impl Engine for Lab {
 
     async fn apply(&mut self, orders: &[Order]) -> Result<Vec<Receipt>, EngineError> {
         for order in orders {
+            if let Action::Drain { node, .. } = &order.action {
+                self.drained = Some(node.clone());
+                continue;
+            }
             let since_ms = self.at_ms;
             let seen = &mut self.jobs.get_mut(&order.job).unwrap().seen;
             assert_eq!(seen.starts, order.starts);
@@ -144,12 +154,17 @@ impl Engine for Lab {
 }
 
 fn open(lab: Lab, directory: &Path, policy: &str) -> Daemon<Lab> {
+    open_with(lab, directory, policy, "")
+}
+
+fn open_with(lab: Lab, directory: &Path, policy: &str, more: &str) -> Daemon<Lab> {
     let directory = directory.display();
     let text = format!(
-        "mode = \"act\"\n[engine.slurm]\n[policy]\nname = \"{policy}\"\n[reliance]\ntimeout_ms = 20000\nfallback = \"fifo\"\n[state]\ndirectory = \"{directory}\"\nname = \"a\"\n[api]\nlisten = \"\"\n[guard]\nmin_run_secs = 0\npreempt_every_secs = 0\npreempt_percent = 100\n"
+        "mode = \"act\"\n[engine.slurm]\n[policy]\nname = \"{policy}\"\n[reliance]\ntimeout_ms = 20000\nfallback = \"fifo\"\n[state]\ndirectory = \"{directory}\"\nname = \"a\"\n[api]\nlisten = \"\"\n[guard]\nmin_run_secs = 0\npreempt_every_secs = 0\npreempt_percent = 100\n{more}"
     );
-    daemon::open(lab, Settings::parse(&text, Path::new("t.toml")).unwrap(), Vec::new(), Arc::new(Tenants::default()))
-        .unwrap()
+    let settings = Settings::parse(&text, Path::new("t.toml")).unwrap();
+    let tenants = Arc::new(settings.tenants().unwrap());
+    daemon::open(lab, settings, Vec::new(), tenants).unwrap()
 }
 
 fn block<T>(future: impl Future<Output = T>) -> T {
@@ -272,4 +287,147 @@ fn policies_that_go_by_the_shape_of_jobs_run_live() {
         rounds(&mut daemon, 2);
         assert_eq!(daemon.engine_mut().gpus("b"), 2, "{policy}");
     }
+}
+
+/// Pollux knows nothing of quotas, the guard does.
+#[test]
+fn quotas_bind_a_policy_that_does_not_know_them() {
+    let tenants = "[[tenants]]\nname = \"small\"\nquota = { a100 = { nominal = 3 } }\n\
+                   [[tenants]]\nname = \"large\"\nquota = { a100 = { nominal = 13 }, h100 = { nominal = 4 } }\n";
+    for policy in ["pollux-fast", "fifo"] {
+        let directory = tempfile::tempdir().unwrap();
+        let mut lab = Lab::new();
+        for (key, tenant) in [("a", "small"), ("b", "small"), ("c", "large")] {
+            lab.add(key, SCALES, None);
+            lab.jobs.get_mut(key).unwrap().seen.tenant = tenant.into();
+        }
+        let mut daemon = open_with(lab, directory.path(), policy, tenants);
+        let mut most = 0;
+        for _ in 0..20 {
+            rounds(&mut daemon, 1);
+            let lab = daemon.engine_mut();
+            let [small, large] = [lab.gpus("a") + lab.gpus("b"), lab.gpus("c")];
+            assert!(small <= 3 && large <= 13, "{policy}: {small} and {large}");
+            most = most.max(small);
+        }
+        assert!(most >= 2, "{policy}: {most} of what is its own");
+        if policy == "fifo" {
+            let status = daemon.status();
+            let status = status.lock().unwrap();
+            let reason = |name: &str| status.queue.iter().find(|row| row.name == name).unwrap().reason.clone();
+            assert_eq!((reason("a").as_str(), reason("b").as_str()), ("running", "guard:quota"));
+        }
+    }
+    let error = Settings::parse(
+        "[engine.slurm]\n[policy]\nname = \"fifo\"\n[state]\ndirectory = \"/x\"\n[[tenants]]\nname = \"a\"\ncohort = \"b\"\n",
+        Path::new("t.toml"),
+    );
+    assert!(error.unwrap_err().to_string().contains("cohort"), "a cohort that is not declared");
+}
+
+#[test]
+fn a_drained_node_shows_why_at_once_and_nothing_starts_there() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut daemon = open(Lab::new(), directory.path(), "fifo");
+    rounds(&mut daemon, 1);
+    let drain = Action::Drain { node: "n0".into(), reason: "a fan".into() };
+    daemon.order_by_hand("t", "", drain).unwrap();
+    let status = daemon.status();
+    let shown = |at: usize| {
+        let node = status.lock().unwrap().nodes[at].clone();
+        (node.health, node.note)
+    };
+    assert_eq!((shown(0), shown(1).0), ((NodeHealth::Drained, "a fan".into()), NodeHealth::Up));
+    let lab = daemon.engine_mut();
+    lab.at_ms += 60_000;
+    for key in ["a", "b", "c", "d", "e", "f"] {
+        lab.add(key, SCALES, None);
+    }
+    block(daemon.cycle()).unwrap();
+    let lab = daemon.engine_mut();
+    assert_eq!((lab.held_on("n0"), lab.drained.as_deref()), (0, Some("n0")), "in the cycle that carries it out");
+    assert!(lab.held_on("n1") > 0);
+}
+
+/// Slurm tries nobody again and has no agents: the daemon puts back what failed, and jobs report to it.
+#[test]
+fn on_slurm_jobs_report_and_are_tried_again_as_often_as_they_may_fail() {
+    if let Some(program) = missing() {
+        assert!(std::env::var_os("CI").is_none(), "{program} is not installed; `cargo xtask test` installs Slurm");
+        eprintln!("NOT TESTED: {program} is not installed");
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let place = directory.path();
+    let cluster = PrivateCluster::start(&place.join("slurm"), 2, 4, "a100", 5).unwrap();
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let text = format!(
+        "mode = \"act\"\n[engine.slurm]\nconf = {:?}\nreport_url = \"http://127.0.0.1:{port}\"\n[policy]\nname = \"pollux-fast\"\n\
+         [reliance]\ntimeout_ms = 20000\nfallback = \"fifo\"\n[state]\ndirectory = {:?}\nname = \"t\"\n[api]\nlisten = \"127.0.0.1:{port}\"\n\
+         [cycle]\npoll_secs = 0.2\nround_secs = 3\n[guard]\nmin_run_secs = 1\npreempt_every_secs = 1\npreempt_percent = 100\n",
+        cluster.settings().conf.unwrap().display().to_string(),
+        place.join("state").display().to_string(),
+    );
+    let settings = Settings::parse(&text, Path::new("t.toml")).unwrap();
+    let EngineSettings::Slurm(slurm) = &settings.engine else { unreachable!("as written above") };
+    let engine = SlurmEngine::new(slurm);
+    let mut daemon = daemon::open(engine, settings.clone(), Vec::new(), Arc::new(Tenants::default())).unwrap();
+
+    // Half a second for a step, shared by all accelerators; leaves when it is told to.
+    let clients = concat!(env!("CARGO_MANIFEST_DIR"), "/clients/python");
+    let script = "import os, sys, time\nsys.path.insert(0, os.environ['CLIENTS'])\nimport goodput_job\njob = goodput_job.Job()\nstep = 0\n\
+        while True:\n    time.sleep(0.1); step += 1; job.exit_if_stopped()\n    job.report(step, batch_size=1024, step_time_s=0.02 + 0.5 / job.world_size, sync_time_s=0.02)\n";
+    let submission = |name: &str, max: u32, command: &[&str], more: &[(&str, &str)]| {
+        let elasticity = if max > 1 { Elasticity::Elastic { min: 1, max } } else { Elasticity::Rigid };
+        let request = JobRequest { name: name.into(), gpus: 1, elasticity, ..JobRequest::default() };
+        let work = Work::Fixed { duration: SimTime::from_secs(600) };
+        let command = command.iter().map(|word| (*word).to_owned()).collect();
+        Submission {
+            environment: more.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
+            directory: Some(place.into()),
+            grace_s: 5,
+            ..Submission::new(JobSpec { request, work }, command)
+        }
+    };
+    let path = std::env::var("PATH").unwrap();
+    let env = [("CLIENTS", clients), ("PATH", path.as_str()), ("PYTHONDONTWRITEBYTECODE", "1")];
+    let learns = submission("learns", 4, &["python3", "-c", script], &env);
+    let fails = Submission {
+        retry: RetryBudget { failures: 1, ..RetryBudget::default() },
+        checkpoint_dir: Some(place.join("checkpoints/of fails")),
+        ..submission("fails", 1, &["/bin/sh", "-c", "echo x >> \"$SCHED_CHECKPOINT_DIR/starts\"; exit 1"], &env)
+    };
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let key = runtime.block_on(async {
+        daemon.cycle().await.unwrap();
+        daemon.submit("t", &fails).await.unwrap();
+        daemon.submit("t", &learns).await.unwrap()
+    });
+    let status = daemon.status();
+    let (stop, stopped) = tokio::sync::oneshot::channel();
+    let running = runtime.spawn(api::run(daemon, stopped));
+    let began = Instant::now();
+    let (mut grown, mut given_up) = (false, None);
+    while began.elapsed() < Duration::from_secs(120) && !(grown && given_up.is_some()) {
+        std::thread::sleep(Duration::from_millis(200));
+        let status = status.lock().unwrap();
+        let row = status.queue.iter().find(|row| row.key == key);
+        grown |=
+            row.is_some_and(|row| row.placement.iter().map(|on| on.gpus).sum::<u32>() >= 2 && !row.learned.is_empty());
+        given_up = status.ended.iter().find(|row| row.name == "fails").cloned();
+    }
+    let rows: String = format!("{:?}", status.lock().unwrap().queue).chars().take(1500).collect();
+    assert!(grown, "it says that it scales, and is given more: {rows}");
+    let given_up = given_up.expect("it failed twice, and once was forgiven");
+    assert_eq!((given_up.reason.as_str(), given_up.failures, given_up.starts), ("failed", 2, 2), "{}", given_up.detail);
+    assert!(given_up.detail.contains("forgiven"), "{}", given_up.detail);
+    let starts = std::fs::read_to_string(place.join("checkpoints/of fails/starts")).unwrap();
+    assert_eq!(starts.lines().count(), 2, "both attempts found the same folder");
+
+    let agent = ureq::Agent::config_builder().http_status_as_error(false).build().new_agent();
+    let forged = serde_json::to_string(&Report::new(Fence::from_text("guessed"), 0, 1)).unwrap();
+    let answer = agent.put(format!("http://127.0.0.1:{port}/v1/jobs/{key}/report")).send(&forged).unwrap();
+    assert_eq!(answer.status().as_u16(), 409, "nobody speaks for a job without its token");
+    let _ = stop.send(());
+    runtime.block_on(running).unwrap().unwrap();
 }
