@@ -16,7 +16,10 @@ use crate::engine::{Action, Engine, JobPhase, NodeHealth, Order, Outcome, Snapsh
 impl<E: Engine> Daemon<E> {
     /// Takes the next step of every order that has room.
     pub(super) async fn act(&mut self, snapshot: &Snapshot, term: u64) -> Result<(), DaemonError> {
-        if let Some(acting) = self.leader.try_act() {
+        // A canary touches only what is listed.
+        if self.mode() == Mode::Act
+            && let Some(acting) = self.leader.try_act()
+        {
             self.journal.check_term(term)?;
             self.engine.tend().await?;
             drop(acting);

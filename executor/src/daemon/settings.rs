@@ -1,15 +1,16 @@
 //! The configuration file of a deployment.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod tenants;
+
 use std::path::{Path, PathBuf};
 
-use goodput_env::tenant::{Group, Quota, TenantError, Tenants, UNIT_WEIGHT};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::chooser::Reliance;
 use super::guard::Rules;
 use crate::engine::agents::AgentsSettings;
+pub use tenants::GroupSettings;
 
 /// How far the daemon goes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -74,46 +75,6 @@ pub struct Settings {
     /// Groups of tenants, or of other cohorts, that lend to each other and borrow.
     #[serde(default)]
     pub cohorts: Vec<GroupSettings>,
-}
-
-/// A tenant or a cohort.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct GroupSettings {
-    /// Unique name.
-    pub name: String,
-    /// Part of what is shared, relative to its siblings; 0: only what is idle.
-    #[serde(default = "one")]
-    pub weight: f64,
-    /// The cohort it is in.
-    #[serde(default)]
-    pub cohort: Option<String>,
-    /// What it owns, by accelerator type. Where nobody has a quota there are no limits.
-    #[serde(default)]
-    pub quota: BTreeMap<String, Quota>,
-}
-
-const fn one() -> f64 {
-    1.0
-}
-
-impl Settings {
-    /// Who shares the cluster, checked against each other.
-    ///
-    /// # Errors
-    /// What is wrong with whom.
-    pub fn tenants(&self) -> Result<Tenants, TenantError> {
-        let group = |group: &GroupSettings| Group {
-            name: group.name.clone(),
-            cohort: group.cohort.clone(),
-            weight_milli: (group.weight * f64::from(UNIT_WEIGHT)).round() as u32,
-            quotas: group.quota.clone(),
-        };
-        let of = |groups: &[GroupSettings]| groups.iter().map(group).collect::<Vec<_>>();
-        let named: BTreeSet<&str> =
-            self.tenants.iter().chain(&self.cohorts).flat_map(|group| group.quota.keys()).map(String::as_str).collect();
-        Tenants::new(of(&self.tenants), of(&self.cohorts), Vec::new(), &named.into_iter().collect::<Vec<_>>())
-    }
 }
 
 /// Where jobs run.

@@ -108,6 +108,9 @@ impl Books {
 
     /// Takes back the entries of jobs that are over or do not speak the protocol. `true`: there was one of the latter.
     fn give_back(&mut self, active: &BTreeMap<JobId, &JobSeen>) -> bool {
+        if self.own.of_job.is_empty() {
+            return false;
+        }
         let silent: BTreeSet<JobId> = self
             .past
             .iter()

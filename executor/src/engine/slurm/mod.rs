@@ -17,6 +17,7 @@ pub mod read;
 mod reports;
 mod retry;
 mod script;
+mod stated;
 mod steps;
 
 use std::collections::BTreeMap;

@@ -104,7 +104,8 @@ impl Mailbox {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
-    use super::super::read::{RawState, Stated};
+    use super::super::read::RawState;
+    use super::super::stated::Stated;
     use super::*;
     use crate::engine::OnNode;
 

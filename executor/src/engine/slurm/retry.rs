@@ -3,7 +3,8 @@
 //! A job that was handed in with a budget is put back into the queue, held, by `requeuehold`, and its failures are written into its comment; a daemon that is
 //! started anew finds them there. It waits as under agents: ten seconds, doubling.
 
-use super::read::{RawJob, RawState, Stated};
+use super::read::{RawJob, RawState};
+use super::stated::Stated;
 use crate::job::{Cause, Exit, Meaning, RetryBudget, RetryHistory, Verdict};
 
 /// What becomes of a job that failed.
@@ -54,7 +55,7 @@ impl RawJob {
         let Some(retry) = self.retry().filter(|_| self.state == RawState::Failed) else { return Vec::new() };
         let comment = Stated { failed: retry.failed, ..self.stated.clone() }.text();
         // Slurm changes no job that is over.
-        vec![format!("requeuehold {}", self.id), format!("update JobId={} Comment=\"{comment}\"", self.id)]
+        vec![format!("requeuehold {}", self.id), format!("update JobId={} Comment={comment}", self.id)]
     }
 }
 

@@ -4,8 +4,8 @@ use std::fmt::Write;
 
 use goodput_env::job::Work;
 
-use super::read::Stated;
 use super::reports;
+use super::stated::Stated;
 use crate::engine::Submission;
 use crate::job::Fence;
 use crate::job::contract::VERSION;
