@@ -135,6 +135,7 @@ fn the_dashboard_shows_metrics_that_exist() {
     Metrics::set(&metrics.jobs, &[("state", "held")], 1);
     Metrics::set(&metrics.accelerators, &[("type", "a100"), ("state", "free")], 1);
     metrics.jct.observe(1.0);
+    metrics.compared(&Default::default());
     let text = metrics.text();
     for name in Metrics::NAMES {
         assert!(text.lines().any(|line| line.starts_with(name)), "{name} is not exported:\n{text}");

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use goodput_env::application::Application;
 use goodput_env::cluster::Cluster;
-use goodput_env::job::{JobId, Workload};
+use goodput_env::job::{JobId, Work, Workload};
 use goodput_env::placement::Placement;
 use goodput_env::sim::{Loan, Observed, ObservedCluster, ObservedError, ObservedJob, Phase, Scenario, SimOptions};
 use goodput_env::tenant::Tenants;
@@ -20,6 +20,7 @@ use goodput_env::time::SimTime;
 use goodput_env::view::Trigger;
 use thiserror::Error;
 
+use super::shadow::{Scene, ShadowSettings};
 use crate::engine::{Action, JobSeen, NodeHealth, OnNode, Order, Snapshot};
 use own::Own;
 pub use past::Past;
@@ -67,6 +68,8 @@ pub struct Books {
     past: BTreeMap<JobId, Past>,
     own: Own,
     seen: Seen,
+    /// As last read.
+    observed: Option<Observed>,
     generation: u32,
 }
 
@@ -97,6 +100,7 @@ impl Books {
             past: BTreeMap::new(),
             own: Own::default(),
             seen: Seen::default(),
+            observed: None,
             generation: 0,
         }
     }
@@ -161,6 +165,17 @@ impl Books {
         slices.map(|slice| OnNode { node: named(slice.node), gpus: slice.gpus, ..OnNode::default() }).collect()
     }
 
+    /// The cluster as it was last read, for simulations of what would come of it; `None` before the first snapshot and where there are no jobs.
+    pub fn scene(&self, snapshot: &Snapshot, settings: &ShadowSettings, round: SimTime) -> Option<Scene> {
+        let seen = self.observed.clone().filter(|seen| !seen.jobs.is_empty())?;
+        let silent = |job: &&JobSeen| matches!(job.spec.work, Work::Fixed { duration } if duration <= SimTime::ZERO);
+        let silent = snapshot.jobs.iter().filter(|job| job.application.is_none()).filter(silent);
+        let shown = |id: &JobId| seen.jobs.iter().any(|job| job.id == *id);
+        let unknown: Vec<JobId> = silent.filter_map(|job| self.id(&job.key)).filter(shown).collect();
+        let keys = seen.jobs.iter().filter_map(|job| Some((job.id, self.key(job.id)?.to_owned()))).collect();
+        Some(Scene::new(&self.scenario, seen, &unknown, (self.nodes.clone(), keys), settings, round))
+    }
+
     /// Reads a snapshot. `open` are the orders that are under way: their jobs are shown where they are going to be, and what they wait for
     /// is not free.
     ///
@@ -178,6 +193,7 @@ impl Books {
         let contradiction = |source| BooksError::Contradiction { version: snapshot.version, source };
         let cluster = ObservedCluster::new(self.scenario.clone(), &observed, self.generation).map_err(contradiction)?;
         self.note_rates(&cluster);
+        self.observed = Some(observed);
         Ok(cluster)
     }
 

@@ -9,6 +9,7 @@
 //! - [`guard`]: what a plan may do to a running cluster.
 //! - [`journal`], [`leader`], [`audit`]: what was wanted, who may want, what became of it.
 //! - [`cycle`](Daemon::cycle), `decide`, `act`, `show`: the loop; [`status`], [`explain`], [`metrics`], [`api`]: what people see of it.
+//! - [`shadow`]: another policy beside the one that acts, compared by simulation.
 //! - [`settings`]: the configuration file.
 
 mod act;
@@ -28,6 +29,7 @@ mod open;
 pub mod orders;
 pub mod screen;
 pub mod settings;
+pub mod shadow;
 mod show;
 pub mod status;
 mod watch;
@@ -51,6 +53,7 @@ use leader::Leader;
 use metrics::Metrics;
 pub use open::open;
 use settings::{Mode, Settings};
+use shadow::Shadow;
 use status::Status;
 use watch::Watch;
 
@@ -129,6 +132,7 @@ pub struct Daemon<E> {
     recovered: bool,
     kept: Instant,
     hook: Option<Hook>,
+    shadow: Option<Shadow>,
 }
 
 impl<E: Engine> Daemon<E> {
@@ -180,6 +184,7 @@ impl<E: Engine> Daemon<E> {
             recovered: false,
             kept: Instant::now(),
             hook: None,
+            shadow: None,
             engine,
             settings,
             books,

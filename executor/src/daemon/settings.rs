@@ -9,6 +9,7 @@ use thiserror::Error;
 
 use super::chooser::Reliance;
 use super::guard::Rules;
+use super::shadow::ShadowSettings;
 use crate::engine::agents::AgentsSettings;
 pub use tenants::GroupSettings;
 
@@ -64,6 +65,9 @@ pub struct Settings {
     /// When it goes by the heuristic.
     #[serde(default)]
     pub reliance: Reliance,
+    /// A policy that is compared with the one that acts; it never acts.
+    #[serde(default)]
+    pub shadow: Option<ShadowSettings>,
     /// Where its state is.
     pub state: StateSettings,
     /// The HTTP interface.
@@ -280,6 +284,21 @@ impl Settings {
         let policy = &settings.policy;
         if policy.bundle.is_some() == policy.name.is_some() {
             return wrong("policy", "name one: bundle = \"FILE\" or name = \"HEURISTIC\"".into());
+        }
+        if let Some(shadow) = &settings.shadow {
+            if shadow.bundle.is_some() == shadow.name.is_some() {
+                return wrong("shadow", "name one: bundle = \"FILE\" or name = \"HEURISTIC\"".into());
+            }
+            let numbers = [
+                (shadow.horizon_secs, 1.0, "horizon_secs"),
+                (shadow.every_secs, 1e-3, "every_secs"),
+                (shadow.restart_secs, 0.0, "restart_secs"),
+            ];
+            if let Some((value, least, key)) =
+                numbers.into_iter().find(|(value, least, _)| !(*least..=1e8).contains(value))
+            {
+                return wrong("shadow", format!("{key} = {value}: expected {least} to 1e8"));
+            }
         }
         let cycle = &settings.cycle;
         for (value, key) in

@@ -10,6 +10,7 @@ use super::explain::{Reason, why_waiting};
 use super::guard::Rule;
 use super::metrics::Metrics;
 use super::settings::Mode;
+use super::shadow::Comparison;
 use super::status::QueueRow;
 use super::{Daemon, UnderWay};
 use crate::engine::{Action, Engine, JobPhase, JobSeen, NodeHealth, NodeSeen, Snapshot};
@@ -150,6 +151,7 @@ impl<E: Engine> Daemon<E> {
                 score: id.and_then(|id| scores.get(&id).copied()).or(score),
                 failures: seen.failures,
                 learned: id.map_or_else(String::new, |id| self.books.known_speed(id)),
+                beside: beside(status.shadow.as_ref(), &seen.key),
             });
         }
         for seen in snapshot.jobs.iter().filter(|job| job.phase.is_over()) {
@@ -181,6 +183,19 @@ impl<E: Engine> Daemon<E> {
                 (None, false) => String::new(),
             };
         }
+    }
+}
+
+/// Where the policy beside would have had a job when it was last compared.
+fn beside(compared: Option<&Comparison>, key: &str) -> String {
+    let Some((compared, there)) = compared.and_then(|compared| Some((compared, compared.differs.get(key)?))) else {
+        return String::new();
+    };
+    let name = &compared.candidate.policy;
+    let there: Vec<String> = there.iter().map(|on| format!("{}:{}", on.node, on.gpus)).collect();
+    match there.is_empty() {
+        true => format!("{name} would have it wait"),
+        false => format!("{name} would have it on {}", there.join(" ")),
     }
 }
 

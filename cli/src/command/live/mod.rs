@@ -163,6 +163,9 @@ fn explained(told: &api::Explanation) -> String {
     if !job.learned.is_empty() {
         text.push_str(&format!("speed: {}\n", job.learned));
     }
+    if !job.beside.is_empty() {
+        text.push_str(&format!("beside: {}\n", job.beside));
+    }
     let [min, asked, max] = job.gpus;
     text.push_str(&format!(
         "asked for {asked} accelerators ({min} to {max}); {:.0} s old, {} starts, {} failures\norders, newest first:",

@@ -7,7 +7,6 @@ const MARK: &str = "goodput";
 
 /// What a job's comment says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[expect(missing_docs, reason = "each is what its name says; absent where not stated")]
 pub struct Stated {
     pub gpus: Option<u32>,
     pub min: Option<u32>,
