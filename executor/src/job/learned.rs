@@ -14,7 +14,7 @@ use super::report::Report;
 const NEWEST: f64 = 0.1;
 
 /// A mean that has moved by more than this part of it is worth a new model.
-const MOVED: f64 = 0.02;
+const MOVED: f64 = 0.05;
 
 /// Configurations kept for each type of accelerator; those heard of longest ago go first, so that no job makes fits slow.
 const MOST: usize = 64;
