@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use goodput_agents::heuristic;
+use goodput_agents::{heuristic, zoo};
 use goodput_eval::run::{Comparison, Evaluation, NamedScenario, PolicyEntry, RunError};
 use goodput_eval::setup::{FileWorkload, Setup, WorkloadConfig};
 use goodput_train::config::{Experiment, HELD_OUT};
@@ -67,8 +67,11 @@ pub fn compare(comparison: &Comparison, meter: &Meter) -> Result<Evaluation, Fau
     })
 }
 
-/// A policy by name, or from a bundle; a bundle is called by its directory's name.
+/// A policy by name, or from a bundle; a bundle is called by its directory's name, a shipped one as it was asked for.
 fn entry(name: &str, experiment: &Experiment, setup: &Setup) -> Result<PolicyEntry, Fault> {
+    if name.starts_with(zoo::PREFIX) {
+        return learned_entry(name, &bundle(name)?, experiment.expected_peak(setup)).map_err(Fault::input);
+    }
     if !Path::new(name).is_file() {
         return match name.strip_suffix(heuristic::REPLICA) {
             Some(_) => replica_entry(name),

@@ -4,7 +4,9 @@ use std::process::ExitCode;
 
 use goodput_agents::heuristic;
 use goodput_agents::placement::fractional::strategy;
+use goodput_agents::zoo::{self, ZOO};
 use goodput_datasets::accelerators::Accelerators;
+use goodput_env::gym::schema_hash;
 use goodput_env::model::switching::{NAMED, Switch};
 use goodput_eval::METRICS;
 use goodput_eval::reproduce::REPRODUCTIONS;
@@ -103,6 +105,15 @@ pub fn run(args: &List) -> Result<ExitCode, Fault> {
                     policy.about.into(),
                     policy.source.into(),
                 ]);
+            }
+            rows
+        }
+        What::Zoo => {
+            let mut rows = Rows::new(&["policy", "kind", "information", "about"]);
+            for entry in ZOO {
+                let bundle = entry.load(&schema_hash()).map_err(Fault::failed)?;
+                let name = format!("{}{}", zoo::PREFIX, entry.name);
+                rows.push(vec![name.into(), bundle.kind().into(), bundle.card.information.into(), entry.about.into()]);
             }
             rows
         }

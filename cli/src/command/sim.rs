@@ -17,7 +17,7 @@ use crate::args::{InformationLevel, Preset, Sim};
 use crate::fault::Fault;
 use crate::output::{Cell, Rows};
 use goodput_agents::bundle::PolicyBundle;
-use goodput_agents::heuristic;
+use goodput_agents::{heuristic, zoo};
 
 /// Runs it.
 pub fn run(args: &Sim) -> Result<ExitCode, Fault> {
@@ -91,7 +91,7 @@ fn options(args: &Sim, policy: &dyn Policy) -> SimOptions {
 }
 
 /// The machines: groups of nodes, or a file.
-fn cluster(text: &str) -> Result<Cluster, Fault> {
+pub fn cluster(text: &str) -> Result<Cluster, Fault> {
     let path = Path::new(text);
     if path.is_file() {
         return Ok(import::tiresias_cluster::read(path).map_err(data_fault)?.cluster());
@@ -117,7 +117,7 @@ pub fn policy(name: &str, seed: u64) -> Result<Box<dyn Policy>, Fault> {
     if let Some(policy) = heuristic::by_name(name, seed) {
         return Ok(policy);
     }
-    if Path::new(name).exists() {
+    if name.starts_with(zoo::PREFIX) || Path::new(name).exists() {
         let bundle = bundle(name)?;
         return bundle
             .policy(ExpectedPeak::default())
@@ -127,8 +127,16 @@ pub fn policy(name: &str, seed: u64) -> Result<Box<dyn Policy>, Fault> {
         .with_help(format!("policies: {}", heuristic::names().join(", "))))
 }
 
-/// Reads a bundle for this program's observations.
+/// Reads a bundle for this program's observations; `zoo:NAME` is one that comes with it.
 pub fn bundle(path: &str) -> Result<PolicyBundle, Fault> {
+    if let Some(name) = path.strip_prefix(zoo::PREFIX) {
+        let Some(entry) = zoo::by_name(path) else {
+            let known: Vec<&str> = zoo::ZOO.iter().map(|entry| entry.name).collect();
+            return Err(Fault::input(format!("there is no shipped policy {name:?}"))
+                .with_help(format!("there are: {}", known.join(", "))));
+        };
+        return entry.load(&schema_hash()).map_err(Fault::input);
+    }
     PolicyBundle::load(Path::new(path), &schema_hash()).map_err(Fault::input)
 }
 
