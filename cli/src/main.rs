@@ -9,6 +9,7 @@ mod config;
 mod fault;
 mod output;
 mod progress;
+mod zoo;
 
 use std::process::ExitCode;
 

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use goodput_agents::{heuristic, zoo};
+use goodput_agents::heuristic;
 use goodput_eval::run::{Comparison, Evaluation, NamedScenario, PolicyEntry, RunError};
 use goodput_eval::setup::{FileWorkload, Setup, WorkloadConfig};
 use goodput_train::config::{Experiment, HELD_OUT};
@@ -18,6 +18,7 @@ use crate::command::train::threads;
 use crate::config;
 use crate::fault::Fault;
 use crate::progress::Meter;
+use crate::zoo;
 
 /// Runs it.
 pub fn run(args: &Eval, quiet: bool) -> Result<ExitCode, Fault> {

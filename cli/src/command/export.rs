@@ -11,6 +11,7 @@ use goodput_train::model_card::{ModelCard, command};
 use goodput_train::run_dir::RunDir;
 
 use crate::args::Export;
+use crate::config;
 use crate::fault::Fault;
 use crate::output::say;
 
@@ -32,18 +33,15 @@ pub fn run(args: &Export) -> Result<ExitCode, Fault> {
     })?;
     let card = args.to.join("card.md");
     let name = args.to.file_name().map_or_else(|| "policy".into(), |name| name.to_string_lossy().into_owned());
+    let experiment = config::read(&run.path("config.toml"), &[])?;
+    let trained = format!("runs/{}/{}", experiment.name, experiment.seed);
+    let again = ["goodput", "export", &trained, "--to", &args.to.display().to_string()].map(str::to_owned);
     let card_text = ModelCard {
         name: &name,
         bundle: &bundle,
         config: &text("config.toml")?,
         results: &results,
-        export: &command(&[
-            "goodput".into(),
-            "export".into(),
-            "RUN_DIR".into(),
-            "--to".into(),
-            args.to.display().to_string(),
-        ]),
+        export: &command(&again),
         before: &fs::read_to_string(&card).unwrap_or_default(),
     }
     .render();

@@ -4,9 +4,7 @@ use std::process::ExitCode;
 
 use goodput_agents::heuristic;
 use goodput_agents::placement::fractional::strategy;
-use goodput_agents::zoo::{self, ZOO};
 use goodput_datasets::accelerators::Accelerators;
-use goodput_env::gym::schema_hash;
 use goodput_env::model::switching::{NAMED, Switch};
 use goodput_eval::METRICS;
 use goodput_eval::reproduce::REPRODUCTIONS;
@@ -14,6 +12,7 @@ use goodput_eval::reproduce::REPRODUCTIONS;
 use crate::args::{List, What};
 use crate::fault::Fault;
 use crate::output::{Cell, Rows};
+use crate::zoo::{self, ZOO};
 
 /// Trace formats, the header or file they are recognised by, and where they come from.
 const FORMATS: [(&str, &str, &str); 14] = [
@@ -111,7 +110,7 @@ pub fn run(args: &List) -> Result<ExitCode, Fault> {
         What::Zoo => {
             let mut rows = Rows::new(&["policy", "kind", "information", "about"]);
             for entry in ZOO {
-                let bundle = entry.load(&schema_hash()).map_err(Fault::failed)?;
+                let bundle = zoo::load(entry.name)?;
                 let name = format!("{}{}", zoo::PREFIX, entry.name);
                 rows.push(vec![name.into(), bundle.kind().into(), bundle.card.information.into(), entry.about.into()]);
             }

@@ -16,8 +16,9 @@ use goodput_env::view::Information;
 use crate::args::{InformationLevel, Preset, Sim};
 use crate::fault::Fault;
 use crate::output::{Cell, Rows};
+use crate::zoo;
 use goodput_agents::bundle::PolicyBundle;
-use goodput_agents::{heuristic, zoo};
+use goodput_agents::heuristic;
 
 /// Runs it.
 pub fn run(args: &Sim) -> Result<ExitCode, Fault> {
@@ -130,12 +131,7 @@ pub fn policy(name: &str, seed: u64) -> Result<Box<dyn Policy>, Fault> {
 /// Reads a bundle for this program's observations; `zoo:NAME` is one that comes with it.
 pub fn bundle(path: &str) -> Result<PolicyBundle, Fault> {
     if let Some(name) = path.strip_prefix(zoo::PREFIX) {
-        let Some(entry) = zoo::by_name(path) else {
-            let known: Vec<&str> = zoo::ZOO.iter().map(|entry| entry.name).collect();
-            return Err(Fault::input(format!("there is no shipped policy {name:?}"))
-                .with_help(format!("there are: {}", known.join(", "))));
-        };
-        return entry.load(&schema_hash()).map_err(Fault::input);
+        return zoo::load(name);
     }
     PolicyBundle::load(Path::new(path), &schema_hash()).map_err(Fault::input)
 }

@@ -153,3 +153,49 @@ fn standings(view: &ClusterView<'_>, plan: &Plan, keys: &[Option<f64>]) -> Vec<S
     }
     standings
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use goodput_env::cluster::Cluster;
+    use goodput_env::job::{JobRequest, JobSpec, Work, Workload};
+    use goodput_env::sim::{Scenario, SimOptions, Simulator, Status};
+    use goodput_env::time::SimTime;
+
+    use super::*;
+
+    fn job(name: &str, gpus: u32, secs: i64) -> JobSpec {
+        let request = JobRequest { name: name.into(), gpus, ..JobRequest::default() };
+        JobSpec { request, work: Work::Fixed { duration: SimTime::from_secs(secs) } }
+    }
+
+    #[test]
+    fn a_decision_is_ranked_beside_others_told_what_they_need() {
+        let jobs = vec![job("long", 4, 900), job("short", 4, 100), job("middle", 2, 300), job("wide", 8, 50)];
+        let workload = Arc::new(Workload::new(Vec::new(), jobs));
+        let options = SimOptions { information: Information::Profiled, ..SimOptions::standard() };
+        let scenario = Scenario::new(Arc::new(Cluster::homogeneous(1, 4)), workload, options, 1);
+        let mut simulator = Simulator::new(Arc::new(scenario));
+        assert!(matches!(simulator.run_until_decision(), Ok(Status::Decision)));
+        let view = simulator.view();
+        // Everything for the first job; the last one is not scored.
+        let mut plan = Plan::keep();
+        plan.set(JobId(0), goodput_env::placement::Placement::on(0, 4));
+        let beheld = behold(&view, &plan, &[Some(3.0), Some(1.0), Some(2.0), None]);
+        let order: Vec<(&str, Option<usize>, u32)> =
+            beheld.queue.iter().map(|row| (row.job.as_str(), row.own.rank, row.own.gpus)).collect();
+        let expected = [("long", Some(1), 4), ("middle", Some(2), 0), ("short", Some(3), 0), ("wide", None, 0)];
+        assert_eq!(order, expected);
+        let [tiresias, srtf, pollux] = &beheld.beside[..] else { panic!("three policies") };
+        assert_eq!((tiresias.information.as_str(), srtf.information.as_str()), ("profiled", "oracle"));
+        let ranks: Vec<Option<usize>> = srtf.standings.iter().map(|standing| standing.rank).collect();
+        assert_eq!(ranks, [Some(4), Some(2), Some(3), Some(1)], "by id");
+        assert_eq!(srtf.standings[1].gpus, 4, "the shortest that fits");
+        // Of the three jobs that both rank, all pairs are the other way round.
+        assert_eq!(srtf.tau_order, Some(-1.0));
+        assert_eq!(tiresias.tau_order, None, "nobody has had anything yet");
+        assert!(pollux.standings.iter().all(|standing| standing.rank.is_none()));
+        assert!(beheld.beside.iter().all(|other| other.standings.iter().map(|s| s.gpus).sum::<u32>() <= 4));
+    }
+}

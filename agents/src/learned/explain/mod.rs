@@ -70,7 +70,7 @@ pub struct Decision {
 
 #[derive(Clone, Debug)]
 enum Reasons {
-    Rounds(rounds::Played),
+    Rounds(Box<rounds::Played>),
     Utilities(utility::Seen),
 }
 

@@ -48,7 +48,7 @@ impl Rounds {
         let score = |id: JobId| (id, jobs.binary_search(&id).ok().map(grow));
         let scores = view.jobs().map(|job| score(job.id())).collect();
         let played = Played { bundle: self.bundle.clone(), jobs, first, steps };
-        Decision { plan, scores, reasons: Reasons::Rounds(played) }
+        Decision { plan, scores, reasons: Reasons::Rounds(Box::new(played)) }
     }
 }
 
@@ -65,7 +65,8 @@ impl Played {
             None => (&self.first, Verb::Grow, "at the beginning of the round; it was not chosen"),
         };
         let action = Action::Change { slot, verb }.encode(layout);
-        let of = format!("score of the action \"{}\", {when}", format!("{verb:?}").to_lowercase());
+        let name = format!("{verb:?}").to_lowercase();
+        let of = format!("score of the action \"{name}\", {when}");
         Some(explain(&self.bundle, observation, slot, action, of))
     }
 }
