@@ -88,9 +88,7 @@ fn check(bundle: &PolicyBundle, scenario: &Scenario) -> Result<(), Fault> {
         return Err(Fault::input(format!(
             "the policy was trained at information level {meant}, this run gives {given}"
         ))
-        .with_help(format!(
-            "an experiment with information as in training, or --set environment.information={meant}"
-        )));
+        .with_help("give a run whose `information` is that of the training; its model card has it"));
     }
     Ok(())
 }
