@@ -12,7 +12,7 @@ cargo xtask schema         writes the JSON schemas of the configuration files to
 ";
 
 /// Benchmarks: package and target.
-const BENCHES: [(&str, &str); 19] = [
+const BENCHES: [(&str, &str); 20] = [
     ("goodput-env", "gym"),
     ("goodput-env", "fit"),
     ("goodput-env", "soak"),
@@ -23,6 +23,7 @@ const BENCHES: [(&str, &str); 19] = [
     ("goodput-eval", "faults"),
     ("goodput-eval", "fidelity"),
     ("goodput-eval", "decisions"),
+    ("goodput-eval", "large_cluster"),
     ("goodput-eval", "request_decisions"),
     ("goodput-eval", "placement"),
     ("goodput-eval", "tiresias"),
