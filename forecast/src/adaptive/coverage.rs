@@ -10,9 +10,8 @@ const HALF_LIFE_DAYS: f64 = 3.0;
 const PRIOR_DAYS: f64 = 0.5;
 /// Change of the level asked for a unit of coverage missing.
 const GAIN: f64 = 3.0;
-/// How much of the way to certainty, and of the way back from it, the level asked may go.
-const OUTWARD: f64 = 0.8;
-const INWARD: f64 = 0.8;
+/// How much of the way to certainty the level asked may go, and as far back.
+const BOUND: f64 = 0.8;
 /// What is always asked on top, of the way to certainty: the next change of regime comes unannounced, and a day of forecasts will have missed it.
 const LEAD: f64 = 0.25;
 
@@ -57,9 +56,8 @@ impl Correction {
                 return 0.0;
             }
             let tail = level.min(1.0 - level);
-            let (low, high) = if level > 0.5 { (INWARD, OUTWARD) } else { (OUTWARD, INWARD) };
             let lead = (LEAD * tail).copysign(level - 0.5);
-            (weight * coverage.missing[index] + lead).clamp(-low * tail, high * tail)
+            (weight * coverage.missing[index] + lead).clamp(-BOUND * tail, BOUND * tail)
         }))
     }
 
