@@ -153,7 +153,8 @@ fn typed_jobs(rng: &mut ChaCha8Rng, count: usize, capacity: &[u32]) -> Vec<Vec<O
 fn typed_values(jobs: &[Vec<Offer>], capacity: &[u32]) -> (f64, f64) {
     let mut hull = Hull::default();
     jobs.iter().for_each(|offers| hull.group(offers.iter().copied()));
-    let taken: Vec<Offer> = hull.solve(capacity).iter().zip(jobs).filter_map(|(at, of)| Some(of[(*at)? as usize])).collect();
+    let taken: Vec<Offer> =
+        hull.solve(capacity).iter().zip(jobs).filter_map(|(at, of)| Some(of[(*at)? as usize])).collect();
     let mut left = capacity.to_vec();
     taken.iter().for_each(|offer| left[usize::from(offer.kind)] -= offer.weight);
     // The program minimises costs below that of having nothing.

@@ -64,7 +64,10 @@ pub fn of(evaluation: &Evaluation) -> Vec<(String, Bound, f64)> {
         let mean = |value: &dyn Fn(&Bound, f64) -> f64| {
             of.iter().map(|(_, bound, best)| value(bound, *best)).sum::<f64>() / of.len().max(1) as f64
         };
-        let bound = Bound { mean_jct_secs: mean(&|bound, _| bound.mean_jct_secs), alone_secs: mean(&|bound, _| bound.alone_secs) };
+        let bound = Bound {
+            mean_jct_secs: mean(&|bound, _| bound.mean_jct_secs),
+            alone_secs: mean(&|bound, _| bound.alone_secs),
+        };
         (!of.is_empty()).then(|| (name.clone(), bound, mean(&|_, best| best)))
     };
     evaluation.workloads.iter().enumerate().filter_map(of_workload).collect()
@@ -75,7 +78,8 @@ fn with(scenario: &Scenario, reached_secs: f64, pieces: usize, steps: usize) -> 
         return None;
     }
     let capacity = f64::from(scenario.cluster.total_gpus());
-    let jobs: Option<Vec<Job>> = (0..scenario.workload.jobs.len()).map(|at| Job::new(scenario, at, pieces, steps)).collect();
+    let jobs: Option<Vec<Job>> =
+        (0..scenario.workload.jobs.len()).map(|at| Job::new(scenario, at, pieces, steps)).collect();
     let jobs = jobs?;
     let count = jobs.len() as f64;
     let alone: f64 = jobs.iter().map(Job::alone_secs).sum();
@@ -288,7 +292,14 @@ impl Job {
     }
 
     /// What is best at the beginning of a piece at `now` with `held`: cost, and a size or to wait.
-    fn choice(&self, prices: &Prices, costs: &[Costs], piece: usize, held: Option<usize>, now: f64) -> (f64, Option<usize>) {
+    fn choice(
+        &self,
+        prices: &Prices,
+        costs: &[Costs],
+        piece: usize,
+        held: Option<usize>,
+        now: f64,
+    ) -> (f64, Option<usize>) {
         let next = self.next(now);
         let step = ((next - self.submit) / self.step_secs).round() as usize;
         let wait = if step <= self.steps { next - now + self.at(&costs[piece].off, next) } else { f64::INFINITY };
@@ -325,7 +336,8 @@ impl Job {
                 let now = self.submit + step as f64 * self.step_secs;
                 let mut off = if step < self.steps { self.step_secs + here.off[step + 1] } else { f64::INFINITY };
                 for (size, &gpus) in self.sizes.iter().enumerate() {
-                    let (secs, cost) = if piece == 0 { self.start(prices, gpus, now) } else { self.change(prices, gpus, now) };
+                    let (secs, cost) =
+                        if piece == 0 { self.start(prices, gpus, now) } else { self.change(prices, gpus, now) };
                     off = off.min(cost + self.run(prices, &costs, piece, size, now + secs));
                 }
                 here.off[step] = off;
@@ -369,7 +381,8 @@ fn secs(scenario: &Scenario, index: u16, gpus: u32, from: f64, to: f64) -> Optio
 
 /// The sizes that are cheapest at some price: the lower hull of seconds over accelerator seconds.
 fn worthwhile(table: &[(u32, f64)]) -> Vec<u32> {
-    let mut points: Vec<(f64, f64, u32)> = table.iter().map(|&(gpus, secs)| (f64::from(gpus) * secs, secs, gpus)).collect();
+    let mut points: Vec<(f64, f64, u32)> =
+        table.iter().map(|&(gpus, secs)| (f64::from(gpus) * secs, secs, gpus)).collect();
     points.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)));
     let mut hull: Vec<(f64, f64, u32)> = Vec::new();
     for point in points {
@@ -440,7 +453,8 @@ mod tests {
 
     #[test]
     fn the_grid_is_fine_enough() {
-        let scenario = scenario(6, 4, &[(0, 6000), (600, 9000), (700, 3000), (1200, 20_000), (4000, 2000), (4100, 7000)]);
+        let scenario =
+            scenario(6, 4, &[(0, 6000), (600, 9000), (700, 3000), (1200, 20_000), (4000, 2000), (4100, 7000)]);
         let coarse = bound(&scenario, 3000.0).mean_jct_secs;
         let fine = with(&scenario, 3000.0, 2 * PIECES, 2 * STEPS).expect("there is one").mean_jct_secs;
         assert!((fine / coarse - 1.0).abs() < 0.01, "{coarse} {fine}");

@@ -441,10 +441,16 @@ impl EvolutionAgent {
             ("agent.evolution.step", self.step, self.step > 0.0 && self.step <= 100.0, "above 0 and at most 100"),
             ("agent.evolution.tail", self.tail, (0.0..=100.0).contains(&self.tail), "0 to 100"),
         ];
-        if let Some((name, value)) = self.start.iter().find(|(name, value)| !names_parameter(name) || !value.is_finite()) {
+        if let Some((name, value)) =
+            self.start.iter().find(|(name, value)| !names_parameter(name) || !value.is_finite())
+        {
             let known = Theta::names().collect::<Vec<_>>().join(", ");
             let expected = format!("finite numbers for {known}");
-            return Err(SetupError::Value { key: "agent.evolution.start", value: format!("{name} = {value}"), expected });
+            return Err(SetupError::Value {
+                key: "agent.evolution.start",
+                value: format!("{name} = {value}"),
+                expected,
+            });
         }
         match checks.into_iter().find(|(_, _, ok, _)| !ok) {
             Some((key, value, _, expected)) => {

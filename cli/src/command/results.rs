@@ -115,7 +115,8 @@ pub fn print_bounds(evaluation: &Evaluation, format: Format) -> Result<(), Fault
         return Err(Fault::input("there is no bound for these workloads")
             .with_help("bounds are for training applications on equal accelerators that some policy completes"));
     }
-    let mut rows = Rows::new(&["workload", "bound_secs", "without_contention_secs", "best_policy_secs", "above_bound_percent"]);
+    let mut rows =
+        Rows::new(&["workload", "bound_secs", "without_contention_secs", "best_policy_secs", "above_bound_percent"]);
     for (workload, bound, best) in bounds {
         rows.push(vec![
             workload.as_str().into(),

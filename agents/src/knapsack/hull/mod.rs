@@ -158,8 +158,9 @@ impl Hull {
         self.order.extend(costs.map(|(offer, at)| (prices[usize::from(offer.kind)] * f64::from(offer.weight), at)));
         if several {
             let value = |at: u32| offers[at as usize].value;
-            self.order
-                .sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(value(b.1).total_cmp(&value(a.1))).then(a.1.cmp(&b.1)));
+            self.order.sort_unstable_by(|a, b| {
+                a.0.total_cmp(&b.0).then(value(b.1).total_cmp(&value(a.1))).then(a.1.cmp(&b.1))
+            });
         }
         self.upper.clear();
         self.upper.push((0.0, 0.0, u32::MAX));
