@@ -51,7 +51,7 @@ impl Observer {
 
     /// Takes note of a decision point.
     pub fn observe(&mut self, view: &ClusterView<'_>) {
-        self.speeds.load(view);
+        self.speeds.load(view, &self.theta);
         let speeds = &self.speeds;
         self.history.observe(view, &self.theta, |at, _| speeds.least(at));
     }
@@ -71,7 +71,8 @@ impl Observer {
 
     fn worth(&self, view: &ClusterView<'_>, at: usize, job: &JobView<'_>, round: &Round) -> Worth {
         let (theta, speeds) = (&self.theta, &self.speeds);
-        let (rates, held) = (speeds.of(at), job.gpus());
+        let (kind, held) = (job.kind(), job.gpus());
+        let rates = speeds.on(at, kind);
         let least = rates.first().map_or(1, |rate| rate.0);
         let left = self.history.left(view, theta, job, speeds.least(at), least);
         let (fair, most) = (round.fair.max(least), rates.last().map_or(1, |rate| rate.0));
@@ -80,20 +81,21 @@ impl Observer {
             remaining_gpu_secs: left.gpu_secs,
             done_gpu_secs: left.done_gpu_secs,
             age_secs: job.age().as_secs_f64(),
-            speedups: [fair, round.per_node.max(least), most].map(|gpus| speeds.speedup(at, gpus)),
+            speedups: [fair, round.per_node.max(least), most].map(|gpus| speeds.speedup(at, kind, gpus)),
             waiting: held == 0,
             never_ran: speeds.least(at).is_none(),
             restarts: job.state.restarts,
             pressure: round.pressure,
+            spread: speeds.spread(at),
         };
         let features = facts.features();
-        let remaining = left.gpu_secs / (f64::from(least) * speeds.speedup(at, held).max(1.0));
+        let remaining = left.gpu_secs / (f64::from(least) * speeds.speedup(at, kind, held).max(1.0));
         let moved = match held {
             0 => 1.0,
             _ => theta.after_restart(job.restart_secs().max(1.0), facts.age_secs, facts.restarts, remaining),
         };
         let (q, floor) = (theta.exponent(round.pressure), theta.floor());
-        let speed = |gpus: u32| speeds.speedup(at, gpus) * if gpus == held { 1.0 } else { moved };
+        let speed = |gpus: u32| speeds.speedup(at, kind, gpus) * if gpus == held { 1.0 } else { moved };
         let bought = |gpus: u32| ((speed(gpus) + floor).powf(q) - floor.powf(q)) / q;
         let mut sizes: Vec<u32> = match job.state.phase {
             Phase::Starting { .. } => Vec::new(),
