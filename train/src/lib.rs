@@ -3,7 +3,7 @@
 //! Layout:
 //!
 //! - [`config`]: one file describes one experiment.
-//! - [`rollout`], [`scaling`]: experience from environments on all cores.
+//! - [`rollout`], [`scaling`]: experience from environments on all cores; [`guide`]: who says what to do in them.
 //! - [`ppo`], [`cem`], [`evolution`]: the loops; `warm_start` imitates a heuristic first.
 //! - [`forecaster`]: neural forecasters on a load series.
 //! - [`validate`]: how good the policy is, by the code that makes the final table; [`gate`]: whether that is good enough.
@@ -20,6 +20,7 @@ mod error;
 pub mod evolution;
 pub mod forecaster;
 pub mod gate;
+pub mod guide;
 pub mod ppo;
 pub mod recorder;
 pub mod rollout;

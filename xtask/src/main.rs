@@ -12,7 +12,7 @@ cargo xtask schema         writes the JSON schemas of the configuration files to
 ";
 
 /// Benchmarks: package and target.
-const BENCHES: [(&str, &str); 19] = [
+const BENCHES: [(&str, &str); 20] = [
     ("goodput-env", "gym"),
     ("goodput-env", "fit"),
     ("goodput-env", "soak"),
@@ -30,6 +30,7 @@ const BENCHES: [(&str, &str); 19] = [
     ("goodput-eval", "sia"),
     ("goodput-eval", "loaning"),
     ("goodput-train", "training_loop"),
+    ("goodput-train", "toy"),
     ("goodput-executor", "latency"),
     ("goodput-executor", "sim_to_real"),
 ];
