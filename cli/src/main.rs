@@ -34,7 +34,7 @@ fn run(args: Args) -> Result<ExitCode, Fault> {
         Command::Eval(options) => command::eval::run(&options, quiet),
         Command::Federate(options) => command::federate::run(&options, quiet),
         Command::Reproduce(options) => command::reproduce::run(&options),
-        Command::Data(verb) => command::data::run(&verb),
+        Command::Data(verb) => command::data::run(&verb, quiet),
         Command::Env(verb) => command::env::run(&verb),
         Command::Forecast(verb) => command::forecast::run(&verb),
         Command::Live(verb) => command::live::run(&verb),

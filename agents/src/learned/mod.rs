@@ -16,7 +16,7 @@
 //! - [`decoder`]: from scores of (job, size) pairs to a division of the accelerators.
 //! - [`cma`], [`utility`]: learned utilities in a knapsack, searched without gradients.
 //! - [`normaliser`]: frozen feature scaling shipped with a policy.
-//! - with the feature `learn`: the same nets in burn, the objectives, and the `Learner`.
+//! - with the feature `learn`: the same nets in burn, the objectives, and the `Learner`; `iql` and `cql` learn from logged decisions.
 //!
 //! [`Weights`]: weights::Weights
 //! [`Fused`]: fused::Fused
@@ -38,11 +38,17 @@ pub mod utility;
 pub mod weights;
 
 #[cfg(feature = "learn")]
+pub mod cql;
+#[cfg(feature = "learn")]
 pub mod imitation;
+#[cfg(feature = "learn")]
+pub mod iql;
 #[cfg(feature = "learn")]
 pub mod learner;
 #[cfg(feature = "learn")]
 pub mod net;
+#[cfg(feature = "learn")]
+pub mod offline;
 #[cfg(feature = "learn")]
 pub mod ppo;
 
