@@ -188,3 +188,64 @@ fn without_temperature_the_policy_clones() {
         }
     }
 }
+
+const SLOTS: Layout = Layout { slots: 2, slot_features: 1, globals: 2, verbs: 2, services: 0, pools: false };
+const ROWS: usize = 4;
+
+/// The gradient that a loss with these derivatives by score and by value has at the biases of the last layers of actor and critic; the
+/// layers before are burn's, held against PyTorch elsewhere.
+fn at_the_outputs(learner: &Learner, gradient: &[f32], by_score: &[f64], by_value: f64) {
+    let layers = learner.weights().layers();
+    let biases = |layer: usize| layers[layer].split(gradient).1;
+    for (action, (&got, &want)) in biases(1).iter().zip(by_score).enumerate() {
+        assert!((f64::from(got) - want).abs() < 1e-5, "score of {action}: {got}, not {want}");
+    }
+    assert!((f64::from(biases(3)[0]) - by_value).abs() < 1e-5, "value: {}, not {by_value}", biases(3)[0]);
+}
+
+#[test]
+fn gradients_are_those_of_the_formulas() {
+    let hidden = vec![NonZeroUsize::new(8).unwrap()];
+    let learner = Learner::new(&NetConfig::Mlp(MlpConfig { hidden }), SLOTS, AdamConfig::default(), 5);
+    let observations: Vec<f32> = (0..ROWS * 4).map(|at| ((at * 37 % 19) as f32 - 9.0) / 6.0).collect();
+    let masks: Vec<u8> = [[1, 0, 1, 1, 1], [1, 1, 1, 1, 1], [0, 0, 1, 0, 1], [1, 1, 0, 0, 1]].concat();
+    let actions = [0u32, 3, 4, 1];
+    let (targets, weights, tau, alpha) = ([0.5f32, -2.0, 1.0, 3.0], [2.0f32, 0.5, 1.0, 4.0], 0.7f64, 0.8f64);
+    let net = Fused::new(learner.weights());
+    let mut scratch = net.scratch();
+    let (mut regression, mut extraction) = (([0.0; 5], 0.0), ([0.0; 5], 0.0));
+    for row in 0..ROWS {
+        let (observation, mask) = (&observations[row * 4..row * 4 + 4], &masks[row * 5..row * 5 + 5]);
+        let action = actions[row] as usize;
+        let mut chance = [0.0f32; 5];
+        net.probabilities(observation, mask, &mut scratch, &mut chance);
+        let value = f64::from(net.value(observation, &mut scratch));
+        let score = net.logits(observation, &mut scratch)[action];
+        let error = value + f64::from(score) - f64::from(targets[row]);
+        let above = f64::from(targets[row]) - value;
+        regression.1 += 2.0 * error / ROWS as f64;
+        extraction.1 -= 2.0 * if above > 0.0 { tau } else { 1.0 - tau } * above / ROWS as f64;
+        for at in 0..5 {
+            let own = f64::from(u8::from(at == action));
+            let gap = f64::from(chance[at]) - own;
+            regression.0[at] += (2.0 * error * own + alpha * gap) / ROWS as f64;
+            extraction.0[at] += f64::from(weights[row]) * gap / ROWS as f64;
+        }
+    }
+    let nothing = [0.0; ROWS];
+    let batch = OfflineBatch {
+        observations: &observations,
+        masks: &masks,
+        actions: &actions,
+        rewards: &nothing,
+        discounts: &nothing,
+        next_observations: &observations,
+        next_masks: &masks,
+        returns: None,
+    };
+    let (report, gradient) = learner.critic_gradient(&batch, &targets, alpha as f32);
+    assert!(report.iter().all(|part| *part > 0.0), "{report:?}");
+    at_the_outputs(&learner, &gradient, &regression.0, regression.1);
+    let (_, gradient) = learner.extraction_gradient(&batch, &targets, &weights, tau as f32);
+    at_the_outputs(&learner, &gradient, &extraction.0, extraction.1);
+}

@@ -215,3 +215,9 @@ fn a_log_of_another_environment_is_refused() {
     let refused = Dataset::read(&data, &layout, 1.0, 1.0);
     assert!(matches!(refused, Err(TrainError::Log { .. })));
 }
+
+#[test]
+fn print_schema() {
+    let schema = schemars::schema_for!(Experiment);
+    std::fs::write("/tmp/h/off/schema.json", serde_json::to_string_pretty(&schema).unwrap()).unwrap();
+}

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::distribution::argmax;
 use super::fused::Fused;
 use super::learner::{Diverged, Learner};
-use super::offline::{OfflineBatch, Regression, all, follow, q};
+use super::offline::{OfflineBatch, follow, q};
 use super::weights::Weights;
 
 /// The constants of the update.
@@ -77,21 +77,9 @@ impl Cql {
             }
         };
         let targets: Vec<f32> = (0..count).map(target).collect();
-        let objective = Regression {
-            source: self.critic.source(batch.observations, batch.masks),
-            actions: batch.actions,
-            targets: &targets,
-            conservative: config.alpha,
-            rows: count as f32,
-        };
-        let (mut gradient, reports) = self.critic.gradient(batch.observations, batch.masks, &all(count), &objective);
-        let mut stats = CqlStats::default();
-        for [critic_loss, gap] in reports {
-            stats.critic_loss += critic_loss;
-            stats.gap += gap;
-        }
+        let ([critic_loss, gap], mut gradient) = self.critic.critic_gradient(batch, &targets, config.alpha);
         self.critic.step(&mut gradient, config.max_grad_norm, rate, 0)?;
         follow(&mut self.target, self.critic.weights(), if batch.returns.is_some() { 1.0 } else { config.target_rate });
-        Ok(stats)
+        Ok(CqlStats { critic_loss, gap })
     }
 }

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::fused::Fused;
 use super::learner::{Diverged, Learner};
 use super::objective::{Objective, Outputs};
-use super::offline::{OfflineBatch, Regression, all, another, follow, q};
+use super::offline::{OfflineBatch, all, another, follow, q, sum};
 use super::shard::Source;
 use super::weights::Weights;
 
@@ -85,7 +85,6 @@ impl Iql {
     pub fn update(&mut self, config: &IqlConfig, rate: f32, batch: &OfflineBatch<'_>) -> Result<IqlStats, Diverged> {
         let weights = self.policy.weights();
         let count = batch.check(weights);
-        let rows = all(count);
         let value = Fused::new(weights);
         let nets = self.targets.each_ref().map(Fused::new);
         let (mut scratch, mut of_nets) = (value.scratch(), nets.each_ref().map(Fused::scratch));
@@ -108,32 +107,13 @@ impl Iql {
         let weight = |&advantage: &f32| (config.temperature * advantage / spread).exp().min(HEAVIEST);
         let heavy: Vec<f32> = advantages.iter().map(weight).collect();
         let expectile = if batch.returns.is_some() { 0.5 } else { config.expectile };
-        let objective = Extraction {
-            source: self.policy.source(batch.observations, batch.masks),
-            actions: batch.actions,
-            estimates: &estimates,
-            weights: &heavy,
-            expectile,
-            rows: count as f32,
-        };
-        let (mut gradient, reports) = self.policy.gradient(batch.observations, batch.masks, &rows, &objective);
-        let mut stats = IqlStats { advantage: square.sqrt(), ..IqlStats::default() };
-        for [value_loss, policy_loss, value] in reports {
-            stats.value_loss += value_loss;
-            stats.policy_loss += policy_loss;
-            stats.value += value;
-        }
+        let ([value_loss, policy_loss, mean], mut gradient) =
+            self.policy.extraction_gradient(batch, &estimates, &heavy, expectile);
+        let mut stats = IqlStats { value_loss, policy_loss, value: mean, advantage: square.sqrt(), critic_loss: 0.0 };
         self.policy.step(&mut gradient, config.max_grad_norm, rate, 0)?;
         for (critic, target) in self.critics.iter_mut().zip(&mut self.targets) {
-            let objective = Regression {
-                source: critic.source(batch.observations, batch.masks),
-                actions: batch.actions,
-                targets: &targets,
-                conservative: 0.0,
-                rows: count as f32,
-            };
-            let (mut gradient, reports) = critic.gradient(batch.observations, batch.masks, &rows, &objective);
-            stats.critic_loss += reports.iter().map(|report| report[0]).sum::<f64>() / 2.0;
+            let ([error, _], mut gradient) = critic.critic_gradient(batch, &targets, 0.0);
+            stats.critic_loss += error / 2.0;
             critic.step(&mut gradient, config.max_grad_norm, rate, 0)?;
             follow(target, critic.weights(), if batch.returns.is_some() { 1.0 } else { config.target_rate });
         }
@@ -141,16 +121,34 @@ impl Iql {
     }
 }
 
+impl Learner {
+    /// Expectile loss of the value against `estimates` of what was done, cross-entropy of what was done with these `weights`, mean value; and the
+    /// gradient of the sum of the first two. The weights stay as they are.
+    pub fn extraction_gradient(
+        &self,
+        batch: &OfflineBatch<'_>,
+        estimates: &[f32],
+        weights: &[f32],
+        expectile: f32,
+    ) -> ([f64; 3], Vec<f32>) {
+        let rows = batch.check(self.weights());
+        let source = self.source(batch.observations, batch.masks);
+        let objective = Extraction { source, actions: batch.actions, estimates, weights, expectile, rows: rows as f32 };
+        let (gradient, reports) = self.gradient(batch.observations, batch.masks, &all(rows), &objective);
+        (sum(&reports), gradient)
+    }
+}
+
 /// The expectile regression of the value and the weighted imitation of the policy: one net, one gradient.
-pub(super) struct Extraction<'a> {
-    pub source: Source<'a>,
-    pub actions: &'a [u32],
+struct Extraction<'a> {
+    source: Source<'a>,
+    actions: &'a [u32],
     /// `Q(s, a)` of what was done.
-    pub estimates: &'a [f32],
+    estimates: &'a [f32],
     /// What a decision counts.
-    pub weights: &'a [f32],
-    pub expectile: f32,
-    pub rows: f32,
+    weights: &'a [f32],
+    expectile: f32,
+    rows: f32,
 }
 
 impl Objective for Extraction<'_> {

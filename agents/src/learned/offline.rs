@@ -65,13 +65,13 @@ pub(super) fn q(net: &Fused, observation: &[f32], action: usize, scratch: &mut S
 }
 
 /// Squared error of `Q` of what was done against targets, and perhaps the conservative term.
-pub(super) struct Regression<'a> {
-    pub source: Source<'a>,
-    pub actions: &'a [u32],
-    pub targets: &'a [f32],
+struct Regression<'a> {
+    source: Source<'a>,
+    actions: &'a [u32],
+    targets: &'a [f32],
     /// Weight of `logsumexp Q(s, .) - Q(s, a)` over what was allowed.
-    pub conservative: f32,
-    pub rows: f32,
+    conservative: f32,
+    rows: f32,
 }
 
 impl Objective for Regression<'_> {
@@ -91,6 +91,28 @@ impl Objective for Regression<'_> {
         }
         (loss, report)
     }
+}
+
+impl Learner {
+    /// Mean squared error of `Q` of what was done against `targets`, the conservative gap, and the gradient of their sum, the latter with weight
+    /// `conservative`; the weights stay as they are.
+    pub fn critic_gradient(
+        &self,
+        batch: &OfflineBatch<'_>,
+        targets: &[f32],
+        conservative: f32,
+    ) -> ([f64; 2], Vec<f32>) {
+        let rows = batch.check(self.weights());
+        let source = self.source(batch.observations, batch.masks);
+        let objective = Regression { source, actions: batch.actions, targets, conservative, rows: rows as f32 };
+        let (gradient, reports) = self.gradient(batch.observations, batch.masks, &all(rows), &objective);
+        (sum(&reports), gradient)
+    }
+}
+
+/// The sum of what shards report.
+pub(super) fn sum<const N: usize>(reports: &[[f64; N]]) -> [f64; N] {
+    std::array::from_fn(|at| reports.iter().map(|report| report[at]).sum())
 }
 
 /// Moves `targets` the share `rate` of the way to `weights` (Polyak averaging).
@@ -116,74 +138,4 @@ pub fn draw(count: usize, size: usize, random: &mut impl Rng) -> Vec<usize> {
 pub(super) fn another(like: &Learner, seed: u64) -> Learner {
     let weights = like.weights();
     Learner::new(weights.config(), *weights.layout(), like.adam().config, seed)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::learned::adam::AdamConfig;
-    use crate::learned::iql::Extraction;
-    use crate::learned::weights::{MlpConfig, NetConfig};
-    use goodput_env::gym::Layout;
-
-    const LAYOUT: Layout = Layout { slots: 2, slot_features: 1, globals: 2, verbs: 2, services: 0, pools: false };
-    const ROWS: usize = 4;
-
-    /// The gradient that a loss with these derivatives by score and by value has at the biases of the last layers of actor and critic; the
-    /// layers before are burn's, held against PyTorch elsewhere.
-    fn at_the_outputs(learner: &Learner, gradient: &[f32], by_score: &[f64], by_value: f64) {
-        let layers = learner.weights().layers();
-        let biases = |layer: usize| layers[layer].split(gradient).1;
-        for (action, (&got, &want)) in biases(1).iter().zip(by_score).enumerate() {
-            assert!((f64::from(got) - want).abs() < 1e-5, "score of {action}: {got}, not {want}");
-        }
-        assert!((f64::from(biases(3)[0]) - by_value).abs() < 1e-5, "value: {}, not {by_value}", biases(3)[0]);
-    }
-
-    #[test]
-    fn gradients_are_those_of_the_formulas() {
-        let hidden = [8].into_iter().filter_map(std::num::NonZeroUsize::new).collect();
-        let learner = Learner::new(&NetConfig::Mlp(MlpConfig { hidden }), LAYOUT, AdamConfig::default(), 5);
-        let observations: Vec<f32> = (0..ROWS * 4).map(|at| ((at * 37 % 19) as f32 - 9.0) / 6.0).collect();
-        let masks: Vec<u8> = [[1, 0, 1, 1, 1], [1, 1, 1, 1, 1], [0, 0, 1, 0, 1], [1, 1, 0, 0, 1]].concat();
-        let actions = [0u32, 3, 4, 1];
-        let (targets, weights, tau, alpha) = ([0.5f32, -2.0, 1.0, 3.0], [2.0f32, 0.5, 1.0, 4.0], 0.7f64, 0.8f64);
-        let net = Fused::new(learner.weights());
-        let mut scratch = net.scratch();
-        let (mut regression, mut extraction) = (([0.0; 5], 0.0), ([0.0; 5], 0.0));
-        for row in 0..ROWS {
-            let (observation, mask) = (&observations[row * 4..row * 4 + 4], &masks[row * 5..row * 5 + 5]);
-            let action = actions[row] as usize;
-            let mut chance = [0.0f32; 5];
-            net.probabilities(observation, mask, &mut scratch, &mut chance);
-            let value = f64::from(net.value(observation, &mut scratch));
-            let error = f64::from(q(&net, observation, action, &mut scratch) - targets[row]);
-            let above = f64::from(targets[row]) - value;
-            regression.1 += 2.0 * error / ROWS as f64;
-            extraction.1 -= 2.0 * if above > 0.0 { tau } else { 1.0 - tau } * above / ROWS as f64;
-            for at in 0..5 {
-                let own = f64::from(u8::from(at == action));
-                let gap = f64::from(chance[at]) - own;
-                regression.0[at] += (2.0 * error * own + alpha * gap) / ROWS as f64;
-                extraction.0[at] += f64::from(weights[row]) * gap / ROWS as f64;
-            }
-        }
-        let (all, rows) = (all(ROWS), ROWS as f32);
-        let source = learner.source(&observations, &masks);
-        let objective = Regression { source, actions: &actions, targets: &targets, conservative: alpha as f32, rows };
-        let (gradient, reports) = learner.gradient(&observations, &masks, &all, &objective);
-        assert!(reports[0].iter().all(|report| *report > 0.0), "{reports:?}");
-        at_the_outputs(&learner, &gradient, &regression.0, regression.1);
-        let source = learner.source(&observations, &masks);
-        let objective = Extraction {
-            source,
-            actions: &actions,
-            estimates: &targets,
-            weights: &weights,
-            expectile: tau as f32,
-            rows,
-        };
-        let (gradient, _) = learner.gradient(&observations, &masks, &all, &objective);
-        at_the_outputs(&learner, &gradient, &extraction.0, extraction.1);
-    }
 }
