@@ -45,8 +45,9 @@ fn main() {
     learned.push(("ppo", learn("ppo", &online, &dir.path().join("ppo"))));
 
     let heuristic = |name: &String| experiment.heuristic(name, &setup).expect("the file names policies that there are");
-    let mut entries: Vec<PolicyEntry> = experiment.evaluate.policies.iter().map(heuristic).collect();
-    let best = best(&compare(&experiment, entries.clone(), None));
+    let heuristics = || experiment.evaluate.policies.iter().map(heuristic).collect::<Vec<PolicyEntry>>();
+    let best = best(&compare(&experiment, heuristics(), None));
+    let mut entries = heuristics();
     for (name, bundle) in &learned {
         entries.push(learned_entry(name, bundle, experiment.expected_peak(&setup)).expect("it was made just now"));
     }
@@ -109,5 +110,5 @@ fn compare(experiment: &Experiment, entries: Vec<PolicyEntry>, reference: Option
 fn best(evaluation: &Evaluation) -> String {
     let mean = |policy: usize| evaluation.runs_of(policy).iter().map(|run| mean_jct_secs(&run.outcome)).sum::<f64>();
     let ranked = (0..evaluation.policies.len()).min_by(|&a, &b| mean(a).total_cmp(&mean(b)));
-    ranked.map_or_else(String::new, |policy| evaluation.policies[policy].name.clone())
+    ranked.map_or_else(String::new, |policy| evaluation.policies[policy].clone())
 }

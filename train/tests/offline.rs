@@ -19,12 +19,13 @@ seed = 3
 
 [[cluster.groups]]
 accelerator = "t4"
-nodes = 2
+nodes = 4
 gpus_per_node = 4
 
 [workload.synthetic.diurnal]
 jobs = 10
 jobs_per_hour = 20.0
+sizes = "realistic"
 
 [environment]
 information = { estimate = { sigma = 0.5 } }
@@ -214,10 +215,4 @@ fn a_log_of_another_environment_is_refused() {
     let layout = experiment().environment.gym().layout();
     let refused = Dataset::read(&data, &layout, 1.0, 1.0);
     assert!(matches!(refused, Err(TrainError::Log { .. })));
-}
-
-#[test]
-fn print_schema() {
-    let schema = schemars::schema_for!(Experiment);
-    std::fs::write("/tmp/h/off/schema.json", serde_json::to_string_pretty(&schema).unwrap()).unwrap();
 }
