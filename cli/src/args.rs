@@ -266,6 +266,9 @@ pub struct Eval {
     /// Number of held-out seeds instead of the file's.
     #[arg(long)]
     pub seeds: Option<u64>,
+    /// Say what no policy can be below: a clairvoyant without restarts (homogeneous clusters; some seconds a workload and seed).
+    #[arg(long)]
+    pub bound: bool,
     /// Change a value of the file.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub sets: Vec<String>,

@@ -16,7 +16,7 @@ use crate::error::TrainError;
 
 /// A learner by its algorithm.
 pub enum Pupil {
-    Clone(Learner),
+    Clone(Box<Learner>),
     Implicit(Box<Iql>),
     Conservative(Box<Cql>),
 }
@@ -29,7 +29,7 @@ impl Pupil {
     pub fn new(agent: &OfflineAgent, layout: Layout, seed: u64, threads: usize) -> Self {
         let learner = Learner::new(&agent.net, layout, AdamConfig::default(), seed).with_threads(threads);
         match agent.algorithm {
-            Algorithm::Bc | Algorithm::FilteredBc => Self::Clone(learner),
+            Algorithm::Bc | Algorithm::FilteredBc => Self::Clone(Box::new(learner)),
             Algorithm::Iql => Self::Implicit(Box::new(Iql::new(learner, seed))),
             Algorithm::Cql => Self::Conservative(Box::new(Cql::new(learner))),
         }
@@ -101,7 +101,7 @@ impl Pupil {
         let learner = |name: &str| Ok::<_, TrainError>(read(name)?.with_threads(threads));
         let weights = |name: &str| Ok::<_, TrainError>(read(name)?.weights().clone());
         match self {
-            Self::Clone(own) => *own = learner(LEARNER)?,
+            Self::Clone(own) => **own = learner(LEARNER)?,
             Self::Implicit(iql) => {
                 **iql = Iql {
                     policy: learner(LEARNER)?,
