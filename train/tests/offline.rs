@@ -19,13 +19,12 @@ seed = 3
 
 [[cluster.groups]]
 accelerator = "t4"
-nodes = 4
+nodes = 8
 gpus_per_node = 4
 
 [workload.synthetic.diurnal]
 jobs = 10
 jobs_per_hour = 20.0
-sizes = "realistic"
 
 [environment]
 information = { estimate = { sigma = 0.5 } }

@@ -57,6 +57,8 @@ const SHORTEST: [(u32, usize); 20] = [
 /// Means over 20 seeds that the prototype was published with; which seeds they were is not known.
 const PUBLISHED: [(&str, f64); 3] = [("random", -82.49), ("first-fit", -79.40), ("shortest", -74.39)];
 
+type Choose<'a> = Box<dyn FnMut(&Toy) -> usize + 'a>;
+
 /// Mean and half the width of its 95 % interval (Student's t of 19 degrees of freedom; close enough for more).
 fn interval(values: &[f64]) -> (f64, f64) {
     let count = values.len() as f64;
@@ -77,8 +79,7 @@ fn episodes_are_those_of_the_prototype() {
 #[test]
 fn published_means_are_within_what_twenty_seeds_vary_by() {
     let mut random = rng(1, Stream::Policy);
-    let mut choose: [Box<dyn FnMut(&Toy) -> usize>; 3] =
-        [Box::new(|toy| any(&mut random, toy)), Box::new(first_fit), Box::new(shortest)];
+    let mut choose: [Choose<'_>; 3] = [Box::new(|toy| any(&mut random, toy)), Box::new(first_fit), Box::new(shortest)];
     for (choose, (name, published)) in choose.iter_mut().zip(PUBLISHED) {
         let returns: Vec<f64> = (0..2000).map(|seed| play(seed, &mut *choose).0).collect();
         let (mean, of_many) = interval(&returns);
