@@ -7,10 +7,16 @@ use goodput_env::job::Work;
 use super::read::Stated;
 use crate::engine::Submission;
 
-/// The job protocol's names for what Slurm says, then the program itself: signals reach it, not a shell.
+/// The job protocol's names for what Slurm says, then the program itself: signals reach it, not a shell. How many accelerators there are on other nodes
+/// only slurmctld knows, and it may be away for a moment.
 const PROTOCOL: &str = r#"export SCHED_JOB_ID=$SLURM_JOB_ID SCHED_ATTEMPT=${SLURM_RESTART_COUNT:-0}
 export SCHED_FENCE=$SLURM_JOB_ID.$SCHED_ATTEMPT ADAPTDL_NUM_RESTARTS=$SCHED_ATTEMPT NNODES=$SLURM_JOB_NUM_NODES
-SCHED_GPUS=$(scontrol show job "$SLURM_JOB_ID" | sed -n 's/.*TresPerJob=[a-z:]*:\([0-9]*\)$/\1/p')
+here=${CUDA_VISIBLE_DEVICES:-$SLURM_JOB_GPUS}
+SCHED_GPUS=$(echo "$here" | tr , '\n' | grep -c .)
+while [ "$NNODES" -gt 1 ]; do
+  SCHED_GPUS=$(scontrol show job "$SLURM_JOB_ID" | sed -n 's/.*TresPerJob=[a-z:]*:\([0-9]*\)$/\1/p')
+  if [ -n "$SCHED_GPUS" ]; then break; else sleep 1; fi
+done
 export SCHED_GPUS WORLD_SIZE=$SCHED_GPUS
 "#;
 
