@@ -84,8 +84,14 @@ fn simulated(name: &str, jobs: &[JobSpec], cost: SimTime) -> Life {
     let rounds = Rounds { period: Some(SimTime::from_secs_f64(ROUND)), on_churn: true };
     let switch_cost = SwitchCost::Constant { millis: cost.as_millis() };
     let information = Information::Estimate { sigma: 0.0 };
-    let options =
-        SimOptions { rounds, switch_cost, information, batching: policy.batching(), log_allocations: true, ..SimOptions::standard() };
+    let options = SimOptions {
+        rounds,
+        switch_cost,
+        information,
+        batching: policy.batching(),
+        log_allocations: true,
+        ..SimOptions::standard()
+    };
     let mut cluster = Cluster { types: Vec::new(), nodes: Vec::new() };
     cluster.add("a100", 4, 8);
     let scenario = Scenario::new(Arc::new(cluster), Arc::new(Workload::new(Vec::new(), jobs.to_vec())), options, 0);

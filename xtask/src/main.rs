@@ -12,7 +12,7 @@ cargo xtask schema         writes the JSON schemas of the configuration files to
 ";
 
 /// Benchmarks: package and target.
-const BENCHES: [(&str, &str); 19] = [
+const BENCHES: [(&str, &str); 20] = [
     ("goodput-env", "gym"),
     ("goodput-env", "fit"),
     ("goodput-env", "soak"),
@@ -31,6 +31,7 @@ const BENCHES: [(&str, &str); 19] = [
     ("goodput-eval", "loaning"),
     ("goodput-train", "training_loop"),
     ("goodput-executor", "latency"),
+    ("goodput-executor", "live_soak"),
     ("goodput-executor", "sim_to_real"),
 ];
 
@@ -109,8 +110,9 @@ fn drill(kills: &str) -> bool {
         && drills.into_iter().all(|name| {
             let test = ["test", "--release", "--workspace", "--test", "slurm", "--"];
             let arguments = [&test[..], &[name, "--exact", "--include-ignored", "--nocapture"]].concat();
-            println!("$ GOODPUT_KILLS={kills} cargo {}", arguments.join(" "));
-            let status = Command::new("cargo").args(arguments).env("GOODPUT_KILLS", kills).status();
+            let many = [("GOODPUT_KILLS", kills), ("GOODPUT_CONTROLLERS", "10")];
+            println!("$ GOODPUT_KILLS={kills} GOODPUT_CONTROLLERS=10 cargo {}", arguments.join(" "));
+            let status = Command::new("cargo").args(arguments).envs(many).status();
             status.is_ok_and(|status| status.success())
         })
 }

@@ -75,6 +75,11 @@ impl<M> Site<M> {
         daemon::open(engine, settings, Vec::new(), Arc::new(Tenants::default())).unwrap()
     }
 
+    /// Where jobs leave their words.
+    pub fn place(&self) -> &Path {
+        self.directory.path()
+    }
+
     /// A job of the trace, `speedup` times as fast.
     pub fn submission(&self, job: &JobSpec, speedup: f64) -> Submission {
         let Work::Fixed { duration } = job.work else { panic!("only durations") };

@@ -81,6 +81,7 @@ impl Commands {
         let program = self.bin.as_ref().map_or_else(|| PathBuf::from(name), |bin| bin.join(name));
         let mut command = Command::new(&program);
         command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+        command.env("SLURM_TIME_FORMAT", "%s");
         if let Some(conf) = &self.conf {
             command.env("SLURM_CONF", conf);
         }
