@@ -316,7 +316,7 @@ fn killed_for_real_it_goes_on() {
     let Some(mut site) = site() else { return };
     let kills: u32 = std::env::var("GOODPUT_KILLS").ok().and_then(|kills| kills.parse().ok()).unwrap_or(8);
     let runtime = runtime();
-    let count = 12 + 2 * kills;
+    let count = 12 + 3 * kills;
     submit_all(&mut site, &runtime, count);
     let directory = site.directory.path().to_path_buf();
     let settings = settings(&site, &directory, "");
@@ -351,7 +351,7 @@ fn killed_for_real_it_goes_on() {
     let starts = witness(&directory, count as usize, false);
     let (lines, _) = audit::verify(&directory.join("state/audit.jsonl")).unwrap();
     eprintln!("{killed} kills, {count} jobs, {starts} starts, {lines} lines of audit, {:?}", began.elapsed());
-    assert!(killed >= kills.min(6), "only {killed} kills");
+    assert!(killed >= kills.min(6).max(kills * 9 / 10), "only {killed} kills");
 }
 
 /// Drill 2: slurmctld is killed within moments of what it has acknowledged, submissions, starts and stops alike, and forgets. No job is lost, none runs
