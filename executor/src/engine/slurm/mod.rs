@@ -13,6 +13,7 @@
 //! 10. After a restart it aborts, node by node as they report, what runs there without its knowing: nothing is released before all have reported.
 //! 11. A job that starts on a node in the second in which it was stopped there fails for good ("Job credential revoked": slurmd compares whole
 //!     seconds): a job is released in a later second than it left.
+//! 12. slurmctld may start a job without any accelerators soon after a restart: such a start is put back.
 
 mod commands;
 pub mod private;

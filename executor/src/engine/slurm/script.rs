@@ -8,10 +8,11 @@ use super::read::Stated;
 use crate::engine::Submission;
 
 /// The job protocol's names for what Slurm says, then the program itself: signals reach it, not a shell. How many accelerators there are on other nodes
-/// only slurmctld knows, and it may be away for a moment.
+/// only slurmctld knows, and it may be away for a moment. A job that slurmctld started without any (seen after restarts of it) waits here to be put back.
 const PROTOCOL: &str = r#"export SCHED_JOB_ID=$SLURM_JOB_ID SCHED_ATTEMPT=${SLURM_RESTART_COUNT:-0}
 export SCHED_FENCE=$SLURM_JOB_ID.$SCHED_ATTEMPT ADAPTDL_NUM_RESTARTS=$SCHED_ATTEMPT NNODES=$SLURM_JOB_NUM_NODES
 here=${CUDA_VISIBLE_DEVICES:-$SLURM_JOB_GPUS}
+while [ -z "$here" ]; do sleep 1; done
 SCHED_GPUS=$(echo "$here" | tr , '\n' | grep -c .)
 while [ "$NNODES" -gt 1 ]; do
   SCHED_GPUS=$(scontrol show job "$SLURM_JOB_ID" | sed -n 's/.*TresPerJob=[a-z:]*:\([0-9]*\)$/\1/p')
