@@ -1,17 +1,22 @@
 //! How long the daemon takes: decision, guard and journal at 512 accelerators and 1,000 jobs; from submission to start on real Slurm; 200 placements
-//! in one round on 64 nodes.
+//! in one round on 64 nodes. `GOODPUT_BUNDLE` names a bundle to be asked beside the heuristics.
 #![expect(clippy::print_stdout, reason = "a benchmark prints what it measures")]
 #![allow(clippy::unwrap_used, reason = "a benchmark may fail")]
 
 #[path = "site/mod.rs"]
 mod site;
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use goodput_agents::bundle::PolicyBundle;
 use goodput_agents::heuristic;
+use goodput_agents::learned::policy::LearnedPolicy;
 use goodput_env::cluster::Cluster;
+use goodput_env::gym::schema_hash;
 use goodput_env::job::{Elasticity, JobRequest, JobSpec, Work, Workload};
+use goodput_env::policy::Policy;
 use goodput_env::seed::{Stream, rng};
 use goodput_env::sim::{Scenario, SimOptions};
 use goodput_env::time::SimTime;
@@ -60,13 +65,11 @@ fn decisions(policy: &str) {
         start: SimTime::ZERO,
     };
     let reliance = Reliance { timeout_ms: 20_000, ..Reliance::default() };
-    let chooser = Chooser::new(
-        reliance,
-        (policy, heuristic::by_name(policy, 0).unwrap()),
-        heuristic::by_name("fifo", 0).unwrap(),
-        None,
-    )
-    .unwrap();
+    let deciding: Box<dyn Policy> = match heuristic::by_name(policy, 0) {
+        Some(heuristic) => heuristic,
+        None => Box::new(LearnedPolicy::new(&PolicyBundle::load(Path::new(policy), &schema_hash()).unwrap()).unwrap()),
+    };
+    let chooser = Chooser::new(reliance, (policy, deciding), heuristic::by_name("fifo", 0).unwrap(), None).unwrap();
     let mut daemon = Daemon::new(SimEngine::new(scenario), settings, Books::new(setting).since(0), chooser).unwrap();
     let runtime = site::runtime();
     let (mut times, mut cycles, mut active) = (Vec::new(), Vec::new(), 0);
@@ -156,6 +159,9 @@ fn main() {
     );
     for policy in ["fifo", "srtf", "tiresias"] {
         decisions(policy);
+    }
+    if let Ok(bundle) = std::env::var("GOODPUT_BUNDLE") {
+        decisions(&bundle);
     }
     submit_to_start();
     placements();

@@ -1,7 +1,8 @@
 //! The same trace in simulation and on real Slurm and on our own agents: 60 jobs on four nodes with eight accelerators each, real processes, time compressed 60 times.
 //!
 //! First the cost of an action is measured: from submission to the first line of the program on an empty cluster. The simulator is given that cost and the
-//! daemon's period; then mean completion times are compared. `GOODPUT_BUNDLE` names a bundle to compare beside the heuristics; `GOODPUT_JOBS` the number of jobs.
+//! daemon's period; then mean completion times are compared. `GOODPUT_BUNDLE` names a bundle to compare beside the heuristics; `GOODPUT_JOBS` the number of jobs;
+//! `GOODPUT_LOGS` a directory for both lives of every job, start by start. Words after `--` choose rows: `slurm`, `agents`, `fifo`, `srtf`, `bundle`.
 #![expect(clippy::print_stdout, reason = "a benchmark prints what it measures")]
 #![allow(clippy::unwrap_used, reason = "a benchmark may fail")]
 
@@ -68,29 +69,45 @@ fn policy(name: &str) -> Box<dyn Policy> {
     }
 }
 
-/// Mean completion time in simulation, seconds, and restarts.
-fn simulated(name: &str, jobs: &[JobSpec], cost: SimTime) -> (f64, u32) {
+/// Times of one life of the trace, seconds of it.
+#[derive(Default)]
+struct Life {
+    mean_jct: f64,
+    restarts: u32,
+    /// Job, accelerators from now on or what the job said, and when.
+    log: Vec<(usize, String, f64)>,
+}
+
+/// The trace in simulation.
+fn simulated(name: &str, jobs: &[JobSpec], cost: SimTime) -> Life {
     let mut policy = policy(name);
     let rounds = Rounds { period: Some(SimTime::from_secs_f64(ROUND)), on_churn: true };
     let switch_cost = SwitchCost::Constant { millis: cost.as_millis() };
     let information = Information::Estimate { sigma: 0.0 };
-    let options =
-        SimOptions { rounds, switch_cost, information, batching: policy.batching(), ..SimOptions::standard() };
+    let options = SimOptions {
+        rounds,
+        switch_cost,
+        information,
+        batching: policy.batching(),
+        log_allocations: true,
+        ..SimOptions::standard()
+    };
     let mut cluster = Cluster { types: Vec::new(), nodes: Vec::new() };
     cluster.add("a100", 4, 8);
     let scenario = Scenario::new(Arc::new(cluster), Arc::new(Workload::new(Vec::new(), jobs.to_vec())), options, 0);
     let outcome = Simulator::new(Arc::new(scenario)).run(&mut *policy).unwrap();
     let total: f64 = outcome.jobs.iter().map(|job| job.jct().unwrap().as_secs_f64()).sum();
-    (total / jobs.len() as f64, outcome.jobs.iter().map(|job| job.restarts).sum())
+    let log = outcome.allocations.iter().map(|a| (a.job.index(), a.gpus.to_string(), a.at.as_secs_f64())).collect();
+    Life { mean_jct: total / jobs.len() as f64, restarts: outcome.jobs.iter().map(|job| job.restarts).sum(), log }
 }
 
 const CYCLE: &str = "[cycle]\npoll_secs = 0.1\nround_secs = 60\nspeedup = 60\n[guard]\nmin_run_secs = 0\npreempt_every_secs = 0\npreempt_percent = 100\n";
 
 /// The same with real processes.
-fn real<E: Engine, M>(site: &Site<M>, engine: E, name: &str, jobs: &[JobSpec]) -> (f64, u32) {
+fn real<E: Engine, M>(site: &Site<M>, engine: E, name: &str, jobs: &[JobSpec]) -> Life {
     let who = if heuristic::by_name(name, 0).is_some() { "name" } else { "bundle" };
     let mut daemon = site.daemon(engine, &format!("[policy]\n{who} = {name:?}\n{CYCLE}"));
-    let began = Instant::now();
+    let (began, zero) = (Instant::now(), site::now_ms());
     let mut submitted: Vec<(String, i64)> = Vec::new();
     site::runtime().block_on(async {
         loop {
@@ -118,14 +135,26 @@ fn real<E: Engine, M>(site: &Site<M>, engine: E, name: &str, jobs: &[JobSpec]) -
     for alert in &daemon.status().lock().unwrap().alerts {
         println!("alert: {alert}");
     }
-    let mut total = 0.0;
-    let mut restarts = 0;
-    for (key, submit) in &submitted {
+    let mut life = Life::default();
+    for (index, (key, submit)) in submitted.iter().enumerate() {
         let (ended, starts) = site.witness(key);
-        total += (ended - submit) as f64 / 1e3 * SPEEDUP;
-        restarts += starts - 1;
+        life.mean_jct += (ended - submit) as f64 / 1e3 * SPEEDUP / jobs.len() as f64;
+        life.restarts += starts - 1;
+        let secs = |at: i64| (at - zero) as f64 / 1e3 * SPEEDUP;
+        life.log.push((index, "submit".into(), secs(*submit)));
+        life.log.extend(site.log(key).into_iter().map(|(what, at)| (index, what, secs(at))));
     }
-    (total / jobs.len() as f64, restarts)
+    life
+}
+
+/// Both lives of a row, for whoever wants to know where they part.
+fn keep(file: &str, lives: [(&str, &Life); 2]) {
+    let Ok(directory) = std::env::var("GOODPUT_LOGS") else { return };
+    let mut text = String::from("life,job,what,secs\n");
+    for (which, life) in lives {
+        life.log.iter().for_each(|(job, what, secs)| text.push_str(&format!("{which},{job},{what},{secs:.3}\n")));
+    }
+    std::fs::write(PathBuf::from(directory).join(file), text).unwrap();
 }
 
 /// From submission to the first line of the program, milliseconds, the mean of a few, one at a time.
@@ -151,18 +180,34 @@ fn action_cost<E: Engine, M>(site: &Site<M>, engine: E) -> f64 {
     costs.iter().sum::<f64>() / costs.len() as f64
 }
 
+/// Whether a row is asked for: by machines and by policy, where either is named.
+fn chosen(machines: &str, policy: &str) -> bool {
+    let words: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
+    let among = |of: &[&str], this: &str| {
+        !words.iter().any(|word| of.contains(&word.as_str())) || words.iter().any(|word| word == this)
+    };
+    among(&["slurm", "agents"], machines) && (policy.is_empty() || among(&["fifo", "srtf", "bundle"], policy))
+}
+
 /// A row per policy: what simulation with the measured cost expects, and what was found.
-fn compare(machines: &str, cost_ms: f64, jobs: &[JobSpec], mut found: impl FnMut(&str) -> (f64, u32)) {
+fn compare(machines: &str, cost_ms: f64, jobs: &[JobSpec], mut found: impl FnMut(&str) -> Life) {
     let cost = SimTime::from_secs_f64(cost_ms * SPEEDUP / 1e3);
     println!("{machines}: an action costs {cost_ms:.0} ms, {:.1} s of the trace", cost.as_secs_f64());
-    let mut names = vec!["fifo".to_string(), "srtf".to_string()];
-    names.extend(std::env::var("GOODPUT_BUNDLE").ok());
-    for name in names {
-        let ((free, _), (expected, planned)) = (simulated(&name, jobs, SimTime::ZERO), simulated(&name, jobs, cost));
-        let (found, restarts) = found(&name);
-        let difference = 100.0 * (found / expected - 1.0);
+    let bundle = std::env::var("GOODPUT_BUNDLE").ok();
+    let policies = [("fifo", Some("fifo")), ("srtf", Some("srtf")), ("bundle", bundle.as_deref())];
+    for (row, name) in policies {
+        let Some(name) = name.filter(|_| chosen(machines, row)) else { continue };
+        let (free, expected) = (simulated(name, jobs, SimTime::ZERO), simulated(name, jobs, cost));
+        let found = found(name);
+        keep(&format!("{machines}-{row}.csv"), [("simulated", &expected), ("found", &found)]);
         println!(
-            "| {machines} | {name} | {expected:.1} | {free:.1} | {found:.1} | {difference:+.1} % | {planned} | {restarts} |"
+            "| {machines} | {row} | {:.1} | {:.1} | {:.1} | {:+.1} % | {} | {} |",
+            expected.mean_jct,
+            free.mean_jct,
+            found.mean_jct,
+            100.0 * (found.mean_jct / expected.mean_jct - 1.0),
+            expected.restarts,
+            found.restarts
         );
     }
 }
@@ -174,20 +219,24 @@ fn main() {
         "| machines | policy | simulator, mean JCT (s) | without cost (s) | found, mean JCT (s) | difference | restarts, simulator | restarts, found |"
     );
     println!("|---|---|---|---|---|---|---|---|");
-    let slurm = || Site::slurm(4, 8);
-    let site = slurm();
-    let cost_ms = action_cost(&site, site.engine());
-    drop(site);
-    compare("Slurm", cost_ms, &jobs, |name| {
+    if chosen("slurm", "") {
+        let slurm = || Site::slurm(4, 8);
         let site = slurm();
-        real(&site, site.engine(), name, &jobs)
-    });
-    let runtime = site::runtime();
-    let site = Site::agents(&runtime);
-    let cost_ms = action_cost(&site, site.engine());
-    drop(site);
-    compare("agents", cost_ms, &jobs, |name| {
+        let cost_ms = action_cost(&site, site.engine());
+        drop(site);
+        compare("slurm", cost_ms, &jobs, |name| {
+            let site = slurm();
+            real(&site, site.engine(), name, &jobs)
+        });
+    }
+    if chosen("agents", "") {
+        let runtime = site::runtime();
         let site = Site::agents(&runtime);
-        real(&site, site.engine(), name, &jobs)
-    });
+        let cost_ms = action_cost(&site, site.engine());
+        drop(site);
+        compare("agents", cost_ms, &jobs, |name| {
+            let site = Site::agents(&runtime);
+            real(&site, site.engine(), name, &jobs)
+        });
+    }
 }

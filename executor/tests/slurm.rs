@@ -23,14 +23,16 @@ use goodput_executor::engine::slurm::private::{PrivateCluster, missing};
 use goodput_executor::engine::{Action, Engine, JobPhase, NodeHealth, OnNode, Order, Snapshot, Submission, Verdict};
 use rand::RngExt;
 
-/// Does work in ticks of a tenth of a second, faster on more accelerators; checkpoints when told to stop.
+/// Does work in ticks of a tenth of a second, faster on more accelerators; checkpoints when told to stop and at the end. The time of its file `beat` is
+/// when it was last alive.
 const JOB: &str = r#"#!/bin/sh
 state=$DIR/$SCHED_JOB_ID.ckpt; log=$DIR/$SCHED_JOB_ID.log
 done=$(cat $state 2>/dev/null || echo 0)
-say() { echo "$1 $(date +%s%3N) $SCHED_ATTEMPT $SLURMD_NODENAME ${CUDA_VISIBLE_DEVICES:-none} $done" >> $log; }
+say() { echo "$1 $(date +%s%3N) $SCHED_ATTEMPT $SLURMD_NODENAME ${CUDA_VISIBLE_DEVICES:-none} $done $$" >> $log; }
 say start
 trap 'echo $done > $state.new; mv $state.new $state; say stop; exit 143' TERM
-while [ $done -lt $WORK ]; do sleep 0.1; done=$((done + SCHED_GPUS)); done
+while [ $done -lt $WORK ]; do : > $DIR/$SCHED_JOB_ID.$$.beat; sleep 0.1; done=$((done + SCHED_GPUS)); done
+echo $done > $state.new; mv $state.new $state
 say end
 "#;
 
@@ -201,8 +203,50 @@ async fn run_to_end(daemon: &mut Daemon<SlurmEngine>, limit: Duration) {
 /// From, to, and by which job's word, milliseconds.
 type Span = (u64, u64, PathBuf);
 
-/// By the jobs' own words: every job ended, no attempt began twice, none while another one ran, and no accelerator was used by two.
-fn witness(directory: &Path, jobs: usize) -> usize {
+/// What a job said of one of its starts.
+struct LifeOf {
+    from: u64,
+    to: u64,
+    attempt: String,
+    node: String,
+    accelerators: String,
+    /// Work done when it began.
+    had: u32,
+    ended: bool,
+}
+
+/// The lives of a job. One that says nothing at its end was killed: it lived until its last beat.
+fn lives(path: &Path) -> Vec<LifeOf> {
+    let text = std::fs::read_to_string(path).unwrap();
+    let mut lives: Vec<LifeOf> = Vec::new();
+    for line in text.lines() {
+        let words: Vec<&str> = line.split(' ').collect();
+        let at = words[1].parse().unwrap();
+        if words[0] == "start" {
+            let beat = path.with_extension(format!("{}.beat", words[6]));
+            let beat = std::fs::metadata(beat)
+                .and_then(|data| data.modified())
+                .map(|time| time.duration_since(std::time::UNIX_EPOCH).unwrap().as_millis() as u64);
+            lives.push(LifeOf {
+                from: at,
+                to: beat.unwrap_or(at),
+                attempt: words[2].into(),
+                node: words[3].into(),
+                accelerators: words[4].into(),
+                had: words[5].parse().unwrap(),
+                ended: false,
+            });
+        } else {
+            let life = lives.last_mut().unwrap();
+            (life.to, life.ended) = (at, words[0] == "end");
+        }
+    }
+    lives
+}
+
+/// By the jobs' own words: every job ended, none ran twice at once, what was done stayed done, and no accelerator was used by two. Without `amnesia` also:
+/// no attempt began twice.
+fn witness(directory: &Path, jobs: usize, amnesia: bool) -> usize {
     let mut spans = BTreeMap::<(String, String), Vec<Span>>::new();
     let (mut ended, mut starts) = (0, 0);
     for entry in std::fs::read_dir(directory).unwrap() {
@@ -210,24 +254,21 @@ fn witness(directory: &Path, jobs: usize) -> usize {
         if path.extension().is_none_or(|extension| extension != "log") {
             continue;
         }
-        let text = std::fs::read_to_string(&path).unwrap();
-        let lines: Vec<Vec<String>> = text.lines().map(|line| line.split(' ').map(Into::into).collect()).collect();
-        let mut attempts = Vec::new();
-        for pair in lines.chunks(2) {
-            starts += 1;
-            assert_eq!(pair[0][0], "start", "{}: {text}", path.display());
-            attempts.push(pair[0][2].clone());
-            let Some(end) = pair.get(1) else { panic!("{}: it never ended: {text}", path.display()) };
-            assert_ne!(end[0], "start", "two attempts at once: {}: {text}", path.display());
-            ended += usize::from(end[0] == "end");
-            for index in pair[0][4].split(',') {
-                let span = (pair[0][1].parse().unwrap(), end[1].parse().unwrap(), path.clone());
-                spans.entry((pair[0][3].clone(), index.into())).or_default().push(span);
+        let lives = lives(&path);
+        starts += lives.len();
+        ended += usize::from(lives.iter().any(|life| life.ended));
+        assert!(lives.windows(2).all(|pair| pair[0].to <= pair[1].from), "{} ran twice at once", path.display());
+        assert!(lives.is_sorted_by_key(|life| life.had), "{}: progress went back", path.display());
+        if !amnesia {
+            let once = lives.windows(2).all(|pair| pair[0].attempt != pair[1].attempt);
+            assert!(once, "{}: an attempt was started twice", path.display());
+        }
+        for life in lives {
+            for index in life.accelerators.split(',') {
+                let span = (life.from, life.to, path.clone());
+                spans.entry((life.node.clone(), index.into())).or_default().push(span);
             }
         }
-        let mut once = attempts.clone();
-        once.dedup();
-        assert_eq!(once, attempts, "an attempt was started twice: {text}");
     }
     assert_eq!(ended, jobs, "a job is lost");
     for (accelerator, spans) in &mut spans {
@@ -274,7 +315,7 @@ fn killed_for_real_it_goes_on() {
     let Some(mut site) = site() else { return };
     let kills: u32 = std::env::var("GOODPUT_KILLS").ok().and_then(|kills| kills.parse().ok()).unwrap_or(8);
     let runtime = runtime();
-    let count = 12 + 2 * kills;
+    let count = 12 + 3 * kills;
     submit_all(&mut site, &runtime, count);
     let directory = site.directory.path().to_path_buf();
     let settings = settings(&site, &directory, "");
@@ -306,47 +347,64 @@ fn killed_for_real_it_goes_on() {
     }
     let _ = child.kill();
     let _ = child.wait();
-    let starts = witness(&directory, count as usize);
+    let starts = witness(&directory, count as usize, false);
     let (lines, _) = audit::verify(&directory.join("state/audit.jsonl")).unwrap();
     eprintln!("{killed} kills, {count} jobs, {starts} starts, {lines} lines of audit, {:?}", began.elapsed());
-    assert!(killed >= kills.min(6), "only {killed} kills");
+    assert!(killed >= kills.min(6).max(kills * 9 / 10), "only {killed} kills");
 }
 
-/// Drill 2: slurmctld is killed right after it has acknowledged; it forgets; the daemon gets there all the same.
+/// Drill 2: slurmctld is killed within moments of what it has acknowledged, submissions, starts and stops alike, and forgets. No job is lost, none runs
+/// twice at once, and all orders are carried out within 30 s of its answer. `GOODPUT_CONTROLLERS` says how often; 3 in the suite.
 #[test]
-#[ignore = "a drill of minutes: cargo xtask drill"]
 fn the_controller_may_forget_what_it_acknowledged() {
     let Some(mut site) = site() else { return };
+    let kills: u32 = std::env::var("GOODPUT_CONTROLLERS").ok().and_then(|kills| kills.parse().ok()).unwrap_or(3);
     let runtime = runtime();
-    submit_all(&mut site, &runtime, 12);
-    // What is submitted is durable only after some seconds: a controller that is killed before forgets the job, and nobody can get it back.
-    std::thread::sleep(Duration::from_secs(7));
     let directory = site.directory.path().to_path_buf();
     let mut daemon = open(&site, settings(&site, &directory, ""));
     let mut random = rng(3, Stream::Faults);
-    for _ in 0..3 {
-        for _ in 0..random.random_range(2..5) {
+    let (mut jobs, mut slowest) = (0, Duration::ZERO);
+    runtime.block_on(daemon.cycle()).unwrap();
+    for _ in 0..kills {
+        for late in [false, false, false, true, true] {
+            if late && random.random_bool(0.5) {
+                let _ = runtime.block_on(daemon.cycle());
+            }
+            let (gpus, ticks) = (random.random_range(1..=8), random.random_range(10..60));
+            let job = submission(&directory, &format!("job-{jobs}"), gpus, gpus, ticks);
+            runtime.block_on(daemon.submit("drill", &job)).unwrap();
+            jobs += 1;
+        }
+        for _ in 0..random.random_range(0..4) {
             let _ = runtime.block_on(daemon.cycle());
         }
         std::thread::sleep(Duration::from_millis(random.random_range(0..1500)));
         site.cluster.kill_controller();
         assert!(runtime.block_on(daemon.cycle()).is_err(), "it says that Slurm does not answer");
         site.cluster.start_controller().unwrap();
-        // A controller that forgot a start and makes it again finds the job there already, and drains the node: an administrator's work.
-        let back = Instant::now();
-        while site.cluster.wait_until_up(Duration::from_secs(2)).is_err() {
-            assert!(back.elapsed() < Duration::from_secs(60), "{}", site.cluster.ask("sinfo", &["-R"]));
-            eprintln!("nodes are made to go on: {}", site.cluster.ask("sinfo", &["-h", "-R"]));
-            site.cluster.ask("scontrol", &["update", "NodeName=n[0-3]", "State=RESUME"]);
+        while runtime.block_on(daemon.engine_mut().snapshot()).is_err() {
+            std::thread::sleep(Duration::from_millis(50));
         }
         let answered = Instant::now();
         while runtime.block_on(daemon.cycle()).map_or(true, |report| report.open > 0) {
-            assert!(answered.elapsed() < Duration::from_secs(30), "not converged");
+            assert!(
+                answered.elapsed() < Duration::from_secs(30),
+                "not converged: {:?}",
+                daemon.status().lock().unwrap().queue
+            );
             std::thread::sleep(Duration::from_millis(200));
         }
+        slowest = slowest.max(answered.elapsed());
     }
-    runtime.block_on(run_to_end(&mut daemon, Duration::from_secs(90)));
-    witness(&directory, 12);
+    runtime.block_on(run_to_end(&mut daemon, Duration::from_secs(60 + 20 * u64::from(kills))));
+    let starts = witness(&directory, jobs, true);
+    let log = std::fs::read_to_string(directory.join("state/audit.jsonl")).unwrap();
+    let alerts = |kind: &str| log.matches(&format!(r#""kind":"{kind}""#)).count();
+    eprintln!(
+        "{kills} controllers killed, {jobs} jobs, {starts} starts, {} handed in again, {} nodes taken back, at most {slowest:?} to converge",
+        alerts("forgotten"),
+        alerts("drained")
+    );
 }
 
 /// Drill 15: an administrator works by hand; the daemon takes note within two cycles and does not fight.

@@ -12,7 +12,7 @@ cargo xtask schema         writes the JSON schemas of the configuration files to
 ";
 
 /// Benchmarks: package and target.
-const BENCHES: [(&str, &str); 22] = [
+const BENCHES: [(&str, &str); 23] = [
     ("goodput-env", "gym"),
     ("goodput-env", "fit"),
     ("goodput-env", "soak"),
@@ -34,6 +34,7 @@ const BENCHES: [(&str, &str); 22] = [
     ("goodput-train", "toy"),
     ("goodput-train", "offline"),
     ("goodput-executor", "latency"),
+    ("goodput-executor", "live_soak"),
     ("goodput-executor", "sim_to_real"),
 ];
 
@@ -112,8 +113,9 @@ fn drill(kills: &str) -> bool {
         && drills.into_iter().all(|name| {
             let test = ["test", "--release", "--workspace", "--test", "slurm", "--"];
             let arguments = [&test[..], &[name, "--exact", "--include-ignored", "--nocapture"]].concat();
-            println!("$ GOODPUT_KILLS={kills} cargo {}", arguments.join(" "));
-            let status = Command::new("cargo").args(arguments).env("GOODPUT_KILLS", kills).status();
+            let many = [("GOODPUT_KILLS", kills), ("GOODPUT_CONTROLLERS", "10")];
+            println!("$ GOODPUT_KILLS={kills} GOODPUT_CONTROLLERS=10 cargo {}", arguments.join(" "));
+            let status = Command::new("cargo").args(arguments).envs(many).status();
             status.is_ok_and(|status| status.success())
         })
 }

@@ -12,7 +12,7 @@ use goodput_executor::engine::slurm::SlurmEngine;
 use goodput_executor::engine::slurm::private::PrivateCluster;
 use goodput_executor::engine::{Engine, Submission};
 
-/// Does accelerator-milliseconds of work in naps of at most a tenth of a second; checkpoints when told to stop.
+/// Does accelerator-milliseconds of work in one nap, so that many of them do not keep the machine busy; checkpoints when told to stop.
 const JOB: &str = r#"#!/bin/sh
 gpus=${SCHED_GPUS:-$WORLD_SIZE}; state=$DIR/$SCHED_JOB_ID.ckpt; log=$DIR/$SCHED_JOB_ID.log
 if [ ${NODE_RANK:-0} != 0 ]; then
@@ -20,16 +20,15 @@ if [ ${NODE_RANK:-0} != 0 ]; then
   until grep -q ^end $log 2>/dev/null; do sleep 0.05; done
   exit 0
 fi
-done=$(cat $state 2>/dev/null || echo 0)
-begun=$(date +%s%3N); base=$done
+base=$(cat $state 2>/dev/null || echo 0)
+begun=$(date +%s%3N)
 echo "start $begun $SCHED_ATTEMPT $gpus" >> $log
-trap 'echo $done > $state.new; mv $state.new $state; echo "stop $(date +%s%3N)" >> $log; exit 143' TERM
-while :; do
-  left=$(( (WORK - done) / gpus ))
-  [ $left -le 0 ] && break
-  if [ $left -ge 100 ]; then sleep 0.1; else sleep 0.0$((left / 10)); fi
-  # A signal to the group ends `date` too.
-  now=$(date +%s%3N); [ -n "$now" ] && done=$(( base + (now - begun) * gpus ))
+# A signal to the group ends the nap, and may end `date`: it is asked again.
+clock() { now=; while [ -z "$now" ]; do now=$(date +%s%3N); done; did=$(( base + (now - begun) * gpus )); }
+trap 'clock; echo $did > $state.new; mv $state.new $state; echo "stop $now" >> $log; exit 143' TERM
+while clock; left=$(( (WORK - did) / gpus )); [ $left -gt 0 ]; do
+  sleep $((left / 1000)).$(printf %03d $((left % 1000))) &
+  wait $!
 done
 echo "end $(date +%s%3N)" >> $log
 "#;
@@ -76,6 +75,11 @@ impl<M> Site<M> {
         daemon::open(engine, settings, Vec::new(), Arc::new(Tenants::default())).unwrap()
     }
 
+    /// Where jobs leave their words.
+    pub fn place(&self) -> &Path {
+        self.directory.path()
+    }
+
     /// A job of the trace, `speedup` times as fast.
     pub fn submission(&self, job: &JobSpec, speedup: f64) -> Submission {
         let Work::Fixed { duration } = job.work else { panic!("only durations") };
@@ -95,7 +99,8 @@ impl<M> Site<M> {
         }
     }
 
-    fn log(&self, key: &str) -> Vec<(String, i64)> {
+    /// What a job said: `start`, `stop` or `end`, and when.
+    pub fn log(&self, key: &str) -> Vec<(String, i64)> {
         let text = std::fs::read_to_string(self.directory.path().join(format!("{key}.log"))).unwrap_or_default();
         let line = |line: &str| {
             let mut words = line.split(' ');

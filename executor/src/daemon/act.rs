@@ -11,7 +11,7 @@ use super::orders::order;
 use super::settings::Mode;
 use super::show::show_order;
 use super::{Daemon, DaemonError, UnderWay, wall_ms};
-use crate::engine::{Action, Engine, JobPhase, NodeHealth, Order, Outcome, Snapshot, Submission};
+use crate::engine::{Action, Engine, JobPhase, NodeHealth, Order, Outcome, Snapshot};
 
 impl<E: Engine> Daemon<E> {
     /// Takes the next step of every order that has room.
@@ -124,28 +124,6 @@ impl<E: Engine> Daemon<E> {
         }
         self.open.push(UnderWay { order: new, since: Instant::now(), note: String::new() });
         Ok(())
-    }
-
-    /// Hands a job to the engine.
-    ///
-    /// # Errors
-    /// [`DaemonError::Refused`] in modes that do not act; [`DaemonError::Engine`] where the engine does not take it.
-    pub async fn submit(&mut self, who: &str, job: &Submission) -> Result<String, DaemonError> {
-        if let Some(name) = &job.application
-            && !self.books.knows(name)
-        {
-            let text = format!(
-                "application {name:?} is not in the catalog; leave it out, or name one of: {}",
-                self.books.applications()
-            );
-            return Err(DaemonError::Refused(text));
-        }
-        if let Some(problem) = self.books.stranger(&job.tenant) {
-            return Err(DaemonError::Refused(problem));
-        }
-        let key = self.engine.submit(job).await?;
-        self.audit.write(wall_ms(), "api", json!({ "who": who, "submit": key, "name": job.spec.request.name }))?;
-        Ok(key)
     }
 
     /// Changes the mode.

@@ -94,8 +94,13 @@ impl<E: Engine> Daemon<E> {
             self.recovered = false;
         }
         let mut report = Report { leads: term.is_some(), ..Report::default() };
-        if term.is_some() {
+        if let Some(term) = term {
             report.closed = self.close(&snapshot)?;
+            let acts = self.mode() >= Mode::Canary;
+            self.keep_promises(&snapshot, acts).await?;
+            if acts {
+                self.take_back_nodes(&snapshot, term)?;
+            }
         }
         for job in self.watch.look(&snapshot, began) {
             self.alert("hands-off", &format!("job {job} was reversed twice by somebody else; left alone for an hour"));
@@ -163,6 +168,7 @@ impl<E: Engine> Daemon<E> {
         let since = Instant::now();
         let under_way = |order: Order| UnderWay { order, since, note: "taken up again".into() };
         self.open = entries.into_iter().map(|entry| under_way(entry.order)).collect();
+        self.take_up_promises()?;
         self.books.read(snapshot, &[])?;
         for (job, past) in self.journal.pasts()? {
             self.books.restore(&job, past);

@@ -4,6 +4,8 @@
 //! administrator can look at it with `sqlite3`. After a restart the journal says what was wanted and the engine's snapshot says what is; orders
 //! that are open are applied again, which engines make harmless.
 
+mod promises;
+
 use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
@@ -11,6 +13,7 @@ use thiserror::Error;
 
 use super::books::Past;
 use crate::engine::{Order, OrderId};
+pub use promises::Promise;
 
 /// Finished orders kept for the audit; older ones are dropped.
 const KEPT: u32 = 20_000;
@@ -115,6 +118,8 @@ impl Journal {
             CREATE INDEX IF NOT EXISTS orders_job ON orders(job, seq);
             CREATE TABLE IF NOT EXISTS lease (
                 one INTEGER PRIMARY KEY CHECK (one = 1), term INTEGER NOT NULL, holder TEXT NOT NULL, beat INTEGER NOT NULL);
+            CREATE TABLE IF NOT EXISTS promises (
+                submit_ms INTEGER PRIMARY KEY, key TEXT NOT NULL, acked_ms INTEGER NOT NULL, body TEXT NOT NULL);
             CREATE TABLE IF NOT EXISTS past (job TEXT PRIMARY KEY, body TEXT NOT NULL) WITHOUT ROWID;
             CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;";
         database.execute_batch(setup).map_err(fault("set it up"))?;

@@ -8,11 +8,13 @@
 //! - [`chooser`], [`screen`]: the policy, and the heuristic behind it.
 //! - [`guard`]: what a plan may do to a running cluster.
 //! - [`journal`], [`leader`], [`audit`]: what was wanted, who may want, what became of it.
+//! - `amnesia`: what people hand in, and what is mended where the engine has forgotten it.
 //! - [`cycle`](Daemon::cycle), `decide`, `act`, `show`: the loop; [`status`], [`explain`], [`metrics`], [`api`]: what people see of it.
 //! - [`shadow`]: another policy beside the one that acts, compared by simulation.
 //! - [`settings`]: the configuration file.
 
 mod act;
+mod amnesia;
 pub mod api;
 pub mod audit;
 pub mod books;
@@ -48,7 +50,7 @@ use crate::engine::{Engine, EngineError, Order, Snapshot};
 use audit::{Audit, AuditError};
 use books::{Books, BooksError};
 use chooser::Chooser;
-use journal::{Journal, JournalError};
+use journal::{Journal, JournalError, Promise};
 use leader::Leader;
 use metrics::Metrics;
 pub use open::open;
@@ -115,6 +117,8 @@ pub struct Daemon<E> {
     mode: Mode,
     stop_file: PathBuf,
     open: Vec<UnderWay>,
+    /// What users were told is handed in while the engine may yet forget it, by time of submission.
+    promises: Vec<Promise>,
     /// Orders of the last decision, acted on or not.
     proposed: Vec<Order>,
     watch: Watch,
@@ -172,6 +176,7 @@ impl<E: Engine> Daemon<E> {
             metrics: Arc::new(Metrics::new()),
             guard: Guard::default(),
             open: Vec::new(),
+            promises: Vec::new(),
             proposed: Vec::new(),
             watch: Watch::default(),
             clocks: BTreeMap::new(),

@@ -134,7 +134,9 @@ impl<E: Engine> Daemon<E> {
                     .cloned()
                     .unwrap_or_else(|| (Reason::NotDecided.code(), Reason::NotDecided.words(), None)),
             };
-            let detail = if seen.note.is_empty() { detail } else { format!("{detail} [{}]", seen.note) };
+            // The words of an earlier cycle have the engine's words of then behind them.
+            let detail = detail.split(" [").next().unwrap_or_default();
+            let detail = if seen.note.is_empty() { detail.into() } else { format!("{detail} [{}]", seen.note) };
             queue.push(QueueRow {
                 key: seen.key.clone(),
                 name: request.name.clone(),

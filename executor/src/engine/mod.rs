@@ -30,8 +30,8 @@ pub use verify::verify;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Submission {
-    /// What policies see of it and what there is to do; `request.submit` is ignored, the engine's clock counts. An application is named by
-    /// `application`, and `spec.work` is then what the daemon makes of it.
+    /// What policies see of it and what there is to do. An application is named by `application`, and `spec.work` is then what the daemon makes of it.
+    /// Whatever a user says of `request.submit`, the daemon puts its own clock there; an engine that is asked without a daemon takes its own.
     pub spec: JobSpec,
     /// Application of the catalog, where it trains one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -160,6 +160,15 @@ pub trait Engine: Send {
     /// Where the daemon's interface puts what jobs report to it; `None` where they report to somebody else.
     fn mailbox(&self) -> Option<Arc<Mailbox>> {
         None
+    }
+
+    /// Since when the engine remembers all that it has acknowledged, milliseconds of the Unix epoch: what it acknowledged before and does not show it may
+    /// have forgotten. `None` where it never forgets.
+    ///
+    /// # Errors
+    /// [`EngineError`] where it does not answer.
+    fn remembers_since(&mut self) -> impl Future<Output = Result<Option<i64>, EngineError>> + Send {
+        async { Ok(None) }
     }
 
     /// Tells the engine who leads: each call to machines carries the term, and lower terms are refused there.

@@ -71,8 +71,13 @@ impl Books {
     }
 
     pub(super) fn register_jobs(&mut self, snapshot: &Snapshot) {
-        let mut new: Vec<&JobSeen> =
-            snapshot.jobs.iter().filter(|job| !job.phase.is_over() && !self.ids.contains_key(&job.key)).collect();
+        // A number that comes back with another time of submission is another job: slurmctld gives numbers of jobs that it forgot again.
+        let known = |job: &JobSeen| {
+            let id = self.ids.get(&job.key);
+            let submit = self.time(job.spec.request.submit.as_millis());
+            id.is_some_and(|id| self.scenario.workload.jobs[id.index()].request.submit == submit)
+        };
+        let mut new: Vec<&JobSeen> = snapshot.jobs.iter().filter(|job| !job.phase.is_over() && !known(job)).collect();
         new.sort_by(|a, b| (a.spec.request.submit, &a.key).cmp(&(b.spec.request.submit, &b.key)));
         for seen in new {
             let spec = self.spec_of(seen);

@@ -6,12 +6,15 @@ use std::time::Duration;
 
 use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
+use tokio::task::JoinSet;
 
 use crate::daemon::settings::SlurmSettings;
 use crate::engine::EngineError;
 
 /// A command that takes longer is ended: slurmctld is away.
 const DEADLINE: Duration = Duration::from_secs(20);
+/// Sessions of `scontrol` at once.
+const SESSIONS: usize = 8;
 pub(super) const REMEDY: &str = "check that slurmctld runs and that [engine.slurm] conf and bin are right";
 
 /// Where the commands are and which cluster they are for.
@@ -58,14 +61,30 @@ impl Commands {
         }
     }
 
-    /// Gives `scontrol` one line after the other in one session. What it refuses does not keep the rest from being done.
+    /// Gives lines to `scontrol`, one after the other in a few sessions at once: a line waits longer for slurmctld's answer than slurmctld works on
+    /// it. What is refused does not keep the rest from being done. Lines must not depend on each other.
     pub async fn control(&self, lines: &[&String]) -> Result<Complaints, EngineError> {
-        if lines.is_empty() {
-            return Ok(Complaints::default());
+        let mut sessions = JoinSet::new();
+        for lines in lines.chunks(lines.len().div_ceil(SESSIONS).max(1)) {
+            let (commands, lines) = (self.clone(), lines.iter().map(ToString::to_string).collect());
+            sessions.spawn(async move { commands.session(lines).await });
         }
+        let mut complaints = Complaints::default();
+        while let Some(session) = sessions.join_next().await {
+            let gone = |error: tokio::task::JoinError| EngineError::Unreachable {
+                engine: "slurm",
+                problem: error.to_string(),
+                remedy: REMEDY,
+            };
+            complaints.0.extend(session.map_err(gone)??.0);
+        }
+        Ok(complaints)
+    }
+
+    async fn session(&self, lines: Vec<String>) -> Result<Complaints, EngineError> {
         let mut input = String::new();
         for line in lines {
-            input.push_str(line);
+            input.push_str(&line);
             input.push('\n');
         }
         input.push_str("quit\n");
@@ -81,6 +100,7 @@ impl Commands {
         let program = self.bin.as_ref().map_or_else(|| PathBuf::from(name), |bin| bin.join(name));
         let mut command = Command::new(&program);
         command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+        command.env("SLURM_TIME_FORMAT", "%s");
         if let Some(conf) = &self.conf {
             command.env("SLURM_CONF", conf);
         }

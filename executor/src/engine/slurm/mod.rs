@@ -10,6 +10,10 @@
 //! 7. slurmctld acknowledges before it is durable: nothing is believed but the next snapshot, and every step can be taken again.
 //! 8. After a restart of slurmctld, accelerators are shown free that are not: what running jobs hold is counted too.
 //! 9. The time of submission changes when a job is requeued: it is kept in the job's comment.
+//! 10. After a restart it aborts, node by node as they report, what runs there without its knowing: nothing is released before all have reported.
+//! 11. A job that starts on a node in the second in which it was stopped there fails for good ("Job credential revoked": slurmd compares whole
+//!     seconds): a job is released in a later second than it left.
+//! 12. slurmctld may start a job without any accelerators soon after a restart: such a start is put back.
 
 mod commands;
 pub mod private;
@@ -22,6 +26,7 @@ mod steps;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use goodput_env::time::SimTime;
 
@@ -32,9 +37,12 @@ use super::{
 use crate::daemon::settings::SlurmSettings;
 use crate::job::Fence;
 use commands::Commands;
-use read::RawJob;
+use read::{RawJob, RawState};
 pub use reports::Mailbox;
 use steps::{Step, next};
+
+/// So long after the last node has reported, what a restarted slurmctld does not know of is gone from it.
+const ABORTED: Duration = Duration::from_secs(3);
 
 /// A Slurm cluster.
 #[derive(Debug)]
@@ -47,6 +55,10 @@ pub struct SlurmEngine {
     jobs: BTreeMap<u64, RawJob>,
     report_url: Option<String>,
     mailbox: Arc<Mailbox>,
+    /// The second in which jobs were last seen to leave their nodes.
+    leaving_s: BTreeMap<u64, i64>,
+    /// A node that slurmctld has not heard of since it started, and when that was seen last.
+    unheard: Option<(String, Instant)>,
 }
 
 impl SlurmEngine {
@@ -60,7 +72,21 @@ impl SlurmEngine {
             jobs: BTreeMap::new(),
             report_url: settings.report_url.clone(),
             mailbox: Arc::default(),
+            leaving_s: BTreeMap::new(),
+            unheard: None,
         }
+    }
+
+    /// Why a job is not released yet.
+    fn waits(&self, job: u64) -> Option<Outcome> {
+        let later = |reason: String| Some(Outcome::Later { reason });
+        if let Some((node, _)) = self.unheard.as_ref().filter(|(_, at)| at.elapsed() < ABORTED) {
+            return later(format!("slurmctld started lately, and waited for {node} to report what runs there"));
+        }
+        let requeued_s = self.jobs.get(&job).map_or(0, |job| job.requeued_s);
+        let left_s = self.leaving_s.get(&job).map_or(requeued_s, |&leaving_s| leaving_s.max(requeued_s));
+        (left_s >= crate::daemon::wall_ms() / 1000).then_some(())?;
+        later("it was put back into the queue in this very second".into())
     }
 }
 
@@ -84,13 +110,20 @@ impl Engine for SlurmEngine {
             jobs.retain(|job| self.partitions.contains(&job.partition));
             nodes.retain(|node| node.partitions.iter().any(|partition| self.partitions.contains(partition)));
         }
+        if let Some(node) = nodes.iter().find(|node| node.is_unheard()) {
+            self.unheard = Some((node.name.clone(), Instant::now()));
+        }
         self.version += 1;
+        let now_s = crate::daemon::wall_ms() / 1000;
+        let leaving = jobs.iter().filter(|job| job.state == RawState::Completing).map(|job| (job.id, now_s));
+        self.leaving_s.extend(leaving);
         for job in &mut jobs {
             let first = *self.submitted.entry(job.id).or_insert(job.submit_ms);
             job.submit_ms = job.stated.submit_ms.unwrap_or(first);
         }
         let known: BTreeMap<u64, RawJob> = jobs.into_iter().map(|job| (job.id, job)).collect();
         self.submitted.retain(|id, _| known.contains_key(id));
+        self.leaving_s.retain(|id, _| known.contains_key(id));
         self.jobs = known;
         let seen: Vec<_> = self.jobs.values().map(RawJob::seen).collect();
         let nodes: Vec<NodeSeen> = nodes.iter().map(|node| node.seen(&seen)).collect();
@@ -99,7 +132,12 @@ impl Engine for SlurmEngine {
     }
 
     async fn apply(&mut self, orders: &[Order]) -> Result<Vec<Receipt>, EngineError> {
-        let steps: Vec<Result<Step, Outcome>> = orders.iter().map(|order| next(order, &self.jobs)).collect();
+        let step = |order| {
+            let step = next(order, &self.jobs)?;
+            let wait = if step.release.is_empty() { None } else { self.waits(step.job) };
+            wait.map_or(Ok(step), Err)
+        };
+        let steps: Vec<Result<Step, Outcome>> = orders.iter().map(step).collect();
         // First everything that prepares, then what lets go: a job whose preparation failed is not released.
         let prepare: Vec<&String> = steps.iter().flatten().flat_map(|step| &step.prepare).collect();
         let prepared = self.commands.control(&prepare).await?;
@@ -157,7 +195,9 @@ impl Engine for SlurmEngine {
 
     async fn submit(&mut self, job: &Submission) -> Result<String, EngineError> {
         let mut job = job.clone();
-        job.spec.request.submit = SimTime::from_millis(crate::daemon::wall_ms());
+        if job.spec.request.submit <= SimTime::ZERO {
+            job.spec.request.submit = SimTime::from_millis(crate::daemon::wall_ms());
+        }
         let fence = Fence::random();
         let fence = fence.map_err(|error| EngineError::Refused { engine: "slurm", problem: error.to_string() })?;
         let (arguments, script) = script::of(&job, &fence, self.report_url.as_deref());
@@ -169,9 +209,43 @@ impl Engine for SlurmEngine {
         id.parse::<u64>().map_err(|_| refused())?;
         Ok(id.into())
     }
+
+    async fn remembers_since(&mut self) -> Result<Option<i64>, EngineError> {
+        let answer = self.commands.run("scontrol", &["show", "config"], "").await?;
+        let line = answer.lines().find_map(|line| line.strip_prefix("BOOT_TIME"));
+        let seconds = line.and_then(|line| line.trim_start_matches([' ', '=']).trim().parse::<i64>().ok());
+        let unreadable = || EngineError::Unreadable {
+            engine: "slurm",
+            what: "scontrol show config",
+            problem: "no BOOT_TIME".into(),
+        };
+        Ok(Some(1000 * seconds.ok_or_else(unreadable)?))
+    }
 }
 
 /// Whether an action is one that Slurm can do.
 fn is_possible(action: &Action) -> bool {
     !matches!(action, Action::Lend { .. } | Action::Return { .. } | Action::Place { share: Some(_), .. })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_released_in_the_second_it_left_nor_before_all_nodes_have_reported() {
+        let mut engine = SlurmEngine::new(&SlurmSettings::default());
+        let now_s = crate::daemon::wall_ms() / 1000;
+        let job = |requeued_s| RawJob { id: 7, requeued_s, ..RawJob::default() };
+        assert_eq!(engine.waits(7), None, "it never ran");
+        engine.jobs.insert(7, job(now_s + 1));
+        assert!(matches!(engine.waits(7), Some(Outcome::Later { .. })), "requeued just now");
+        engine.jobs.insert(7, job(now_s - 1));
+        assert_eq!(engine.waits(7), None);
+        engine.leaving_s.insert(7, now_s + 1);
+        assert!(matches!(engine.waits(7), Some(Outcome::Later { .. })), "seen to leave just now");
+        engine.leaving_s.clear();
+        engine.unheard = Some(("n1".into(), Instant::now()));
+        assert!(matches!(engine.waits(7), Some(Outcome::Later { .. })), "n1 may still run it");
+    }
 }

@@ -43,6 +43,8 @@ pub struct RawJob {
     pub state: RawState,
     pub reason: String,
     pub restarts: u32,
+    /// The second in which it was put back into the queue, of the Unix epoch; 0 where it never was.
+    pub requeued_s: i64,
     pub submit_ms: i64,
     pub start_ms: i64,
     pub end_ms: i64,
@@ -135,15 +137,23 @@ impl RawJob {
 pub struct RawNode {
     /// Partitions it is in.
     pub partitions: Vec<String>,
-    name: String,
+    /// Its name.
+    pub name: String,
     accelerator: String,
     gpus: u32,
     used: u32,
     health: NodeHealth,
+    /// Whether its slurmd has reported since slurmctld started.
+    heard: bool,
     note: String,
 }
 
 impl RawNode {
+    /// Whether slurmctld waits for it to say what runs there.
+    pub fn is_unheard(&self) -> bool {
+        self.health == NodeHealth::Suspect && !self.heard
+    }
+
     /// In the terms of the seam. What running jobs hold is not free, whatever the node says.
     pub fn seen(&self, jobs: &[JobSeen]) -> NodeSeen {
         let held = jobs.iter().filter_map(|job| job.attempt.as_ref()).flat_map(|attempt| &attempt.placement);
@@ -231,6 +241,7 @@ fn job(json: &Value) -> RawJob {
         state,
         reason,
         restarts: number(&json["restart_cnt"]) as u32,
+        requeued_s: if number(&json["restart_cnt"]) > 0 { number(&json["submit_time"]) } else { 0 },
         submit_ms: 1000 * number(&json["submit_time"]),
         start_ms: 1000 * number(&json["start_time"]),
         end_ms: 1000 * number(&json["end_time"]),
@@ -289,6 +300,7 @@ fn node(json: &Value) -> RawNode {
         gpus,
         used: gres(&text(&json["gres_used"])).1,
         health,
+        heard: number(&json["slurmd_start_time"]) > 0,
         note: text(&json["reason"]),
     }
 }

@@ -55,6 +55,10 @@ pub(super) fn next(order: &Order, jobs: &BTreeMap<u64, RawJob>) -> Result<Step, 
                 step(vec![format!("requeuehold {id}")], vec![])
             }
         }
+        // It was started without accelerators, and waits to be put back.
+        (Action::Place { .. }, RawState::Running) if job.held.is_empty() && job.starts() == order.starts => {
+            step(vec![], vec![format!("requeuehold {id}")])
+        }
         (action, RawState::Pending { held }) => {
             let Some(placement) = action.placement() else { return Err(Outcome::Accepted) };
             if job.starts() != order.starts {
@@ -141,6 +145,15 @@ mod tests {
         assert_eq!(lines(RawState::Pending { held: false }, 2).unwrap(), ["uhold 7"], "released for somewhere else");
         assert_eq!(lines(RawState::Running, 2), Err(Outcome::Accepted), "it runs again");
         assert!(matches!(lines(RawState::Pending { held: true }, 3), Err(Outcome::Refused { .. })), "another attempt");
+    }
+
+    #[test]
+    fn a_start_without_accelerators_is_taken_back() {
+        let place = order(Action::Place { placement: vec![on("n1", 4)], share: None }, 2);
+        let mut jobs = job(RawState::Running, 1);
+        assert_eq!(next(&place, &jobs).unwrap().release, ["requeuehold 7"]);
+        jobs.get_mut(&7).unwrap().held = vec![on("n1", 4)];
+        assert_eq!(next(&place, &jobs), Err(Outcome::Accepted));
     }
 
     #[test]
