@@ -270,6 +270,9 @@ pub struct Eval {
     /// Number of held-out seeds instead of the file's.
     #[arg(long)]
     pub seeds: Option<u64>,
+    /// Say what no policy can be below: a clairvoyant without restarts (homogeneous clusters; some seconds a workload and seed).
+    #[arg(long)]
+    pub bound: bool,
     /// Change a value of the file.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub sets: Vec<String>,
@@ -396,6 +399,29 @@ pub enum Data {
         /// Seed.
         #[arg(long, default_value_t = 0)]
         seed: u64,
+        /// Where to write.
+        #[arg(short = 'o', long, value_name = "FILE")]
+        out: PathBuf,
+    },
+    /// Decisions of heuristics on training workloads, to learn from offline ([agent.offline]).
+    Log {
+        /// Experiment file: its cluster, workload and environment.
+        experiment: PathBuf,
+        /// Who decides, by name [default: those of the file's comparison].
+        #[arg(long, value_delimiter = ',', value_name = "NAME,...")]
+        policies: Vec<String>,
+        /// Probabilities that a decision is drawn from all allowed ones instead; each policy plays every workload with each.
+        #[arg(long, value_delimiter = ',', default_values_t = [0.0, 0.05, 0.2], value_name = "SHARE,...")]
+        noise: Vec<f32>,
+        /// Decisions, at least.
+        #[arg(long, default_value_t = 1_000_000, value_name = "COUNT")]
+        decisions: u64,
+        /// Change a value of the file.
+        #[arg(long = "set", value_name = "KEY=VALUE")]
+        sets: Vec<String>,
+        /// Threads [default: all cores]; results do not depend on it.
+        #[arg(short = 'j', long)]
+        jobs: Option<usize>,
         /// Where to write.
         #[arg(short = 'o', long, value_name = "FILE")]
         out: PathBuf,

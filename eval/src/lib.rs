@@ -18,6 +18,7 @@
 //!
 //! **Invariant.** Same runs, same bytes: nothing here depends on the clock, on the number of threads or on hash order.
 
+pub mod bound;
 pub mod explain;
 pub mod federation;
 pub mod forecasting;

@@ -1,10 +1,16 @@
 //! One file describes one experiment: the scenario, the agent, the budget and the comparison at the end.
 
+mod offline;
+
+use std::collections::BTreeMap;
+
+use goodput_agents::heuristic::{self, Listed};
 use goodput_agents::learned::cem::CemConfig;
+use goodput_agents::learned::utility::Theta;
 use goodput_agents::learned::weights::NetConfig;
 use goodput_datasets::synth::SynthConfig;
 use goodput_env::gym::ExpectedPeak;
-use goodput_env::view::Information;
+use goodput_env::view::{Batching, Information};
 use goodput_eval::run::{NamedScenario, PolicyEntry};
 use goodput_eval::setup::{
     ClusterConfig, CohortConfig, EnvironmentConfig, ForecasterConfig, LoaningConfig, ServiceConfig, Setup, SetupError,
@@ -13,6 +19,7 @@ use goodput_eval::setup::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use self::offline::{Algorithm, OfflineAgent};
 use crate::error::TrainError;
 use crate::validate::{heuristic_entry, scenarios};
 
@@ -72,6 +79,8 @@ pub enum AgentConfig {
     Cem(CemAgent),
     /// Evolution of utilities that a knapsack goes by.
     Evolution(EvolutionAgent),
+    /// Learning from logged decisions.
+    Offline(OfflineAgent),
 }
 
 impl AgentConfig {
@@ -79,7 +88,7 @@ impl AgentConfig {
     pub fn teacher(&self) -> Option<&str> {
         match self {
             Self::Ppo(agent) => agent.warm_start.as_ref().map(|plan| plan.teacher.as_str()),
-            Self::Cem(_) => None,
+            Self::Cem(_) | Self::Offline(_) => None,
             Self::Evolution(agent) => Some(&agent.teacher),
         }
     }
@@ -220,6 +229,8 @@ pub struct EvolutionAgent {
     pub validate_every: u64,
     /// Whether the policy brings along what jobs of training episodes did, by model.
     pub experience: bool,
+    /// Where the search starts, by name of parameter; those of Sia's objective for parameters that are not here.
+    pub start: BTreeMap<String, f64>,
 }
 
 impl Default for EvolutionAgent {
@@ -233,6 +244,7 @@ impl Default for EvolutionAgent {
             tail: 0.1,
             validate_every: 5,
             experience: true,
+            start: BTreeMap::new(),
         }
     }
 }
@@ -279,7 +291,7 @@ pub struct EvaluateConfig {
     /// Loads relative to the workload's own; empty: as it is.
     pub loads: Vec<f64>,
     /// Error of the estimates that heuristics get which cannot run on what the run gives, standard deviation of the logarithm; absent: they are
-    /// refused.
+    /// refused. With them come the applications' true speeds, which choosers of accelerator types need where only jobs' agents measure any.
     pub estimates_sigma: Option<f64>,
 }
 
@@ -329,6 +341,9 @@ impl Experiment {
             return Err(value("train.gate_percent", self.train.gate_percent.to_string(), "at least 0"));
         }
         if let Some(AgentConfig::Evolution(agent)) = &self.agent {
+            agent.check()?;
+        }
+        if let Some(AgentConfig::Offline(agent)) = &self.agent {
             agent.check()?;
         }
         if let Some(sigma) = self.evaluate.estimates_sigma.filter(|sigma| !(0.0..=10.0).contains(sigma)) {
@@ -406,11 +421,22 @@ impl Experiment {
         let mut entry = heuristic_entry(name, setup.sharing())?;
         let needs = (entry.make)(0).needs();
         if let Some(sigma) = self.evaluate.estimates_sigma
-            && !self.environment.information.allows(needs)
+            && (!self.environment.information.allows(needs) || self.leaves_types_unknown(name))
         {
             entry.information = Some(Information::Estimate { sigma });
         }
         Ok(entry)
+    }
+}
+
+impl Experiment {
+    /// Whether a heuristic chooses accelerator types by speeds that it expects to be known beforehand, where they are only measured by jobs' own
+    /// agents: it would never start a job.
+    fn leaves_types_unknown(&self, name: &str) -> bool {
+        let EnvironmentConfig { batching, information, .. } = self.environment;
+        let measured = (batching, information) == (Batching::Agent, Information::Profiled);
+        let told = |known: &Listed| known.traits.heterogeneous && known.batching() != Batching::Agent;
+        measured && heuristic::policies().any(|known| known.name == name && told(known))
     }
 }
 
@@ -423,6 +449,17 @@ impl EvolutionAgent {
             ("agent.evolution.step", self.step, self.step > 0.0 && self.step <= 100.0, "above 0 and at most 100"),
             ("agent.evolution.tail", self.tail, (0.0..=100.0).contains(&self.tail), "0 to 100"),
         ];
+        if let Some((name, value)) =
+            self.start.iter().find(|(name, value)| !names_parameter(name) || !value.is_finite())
+        {
+            let known = Theta::names().collect::<Vec<_>>().join(", ");
+            let expected = format!("finite numbers for {known}");
+            return Err(SetupError::Value {
+                key: "agent.evolution.start",
+                value: format!("{name} = {value}"),
+                expected,
+            });
+        }
         match checks.into_iter().find(|(_, _, ok, _)| !ok) {
             Some((key, value, _, expected)) => {
                 Err(SetupError::Value { key, value: value.to_string(), expected: expected.into() })
@@ -435,6 +472,10 @@ impl EvolutionAgent {
             None => Ok(()),
         }
     }
+}
+
+fn names_parameter(name: &str) -> bool {
+    Theta::names().any(|known| known == name)
 }
 
 impl PpoAgent {

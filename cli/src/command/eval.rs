@@ -39,6 +39,9 @@ pub fn run(args: &Eval, quiet: bool) -> Result<ExitCode, Fault> {
         About { title: format!("{}: comparison", experiment.name), focus: None, config: &config, trained: false };
     results::write(&dir, &evaluation, &about)?;
     results::print(&evaluation, args.output)?;
+    if args.bound {
+        results::print_bounds(&evaluation, args.output)?;
+    }
     Ok(ExitCode::SUCCESS)
 }
 
