@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use goodput_env::gym::{ExpectedPeak, Layout};
 use goodput_env::policy::Policy;
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 
 use crate::learned::archive::{Archive, ArchiveError, Entry, write};
 use crate::learned::fused::{Fused, Scratch};
@@ -202,13 +203,21 @@ impl PolicyBundle {
     /// # Errors
     /// When the file is not a sound bundle of this format, or of another schema.
     pub fn load(path: &Path, schema_hash: &str) -> Result<Self, BundleError> {
-        let bundle = Self::inspect(path)?;
-        let expected = bundle.schema(schema_hash).into_owned();
-        if bundle.card.schema_hash != expected {
-            let found = bundle.card.schema_hash;
+        Self::inspect(path)?.checked(path, schema_hash)
+    }
+
+    /// The bundle, if it was trained on the observation schema of this hash, or on this program's features where it plays no rounds; `path` is
+    /// only for messages.
+    ///
+    /// # Errors
+    /// [`BundleError::Schema`] where it was not.
+    pub fn checked(self, path: &Path, schema_hash: &str) -> Result<Self, BundleError> {
+        let expected = self.schema(schema_hash).into_owned();
+        if self.card.schema_hash != expected {
+            let found = self.card.schema_hash;
             return Err(BundleError::Schema { path: path.to_owned(), found, expected });
         }
-        Ok(bundle)
+        Ok(self)
     }
 
     /// Reads a bundle whatever its schema, to look at it.
@@ -334,6 +343,11 @@ impl PolicyBundle {
         }
         let normaliser_limit = parts.map(|(_, _, limit)| limit);
         write(MANIFEST, &Manifest { format: FORMAT, kind, layout, normaliser_limit, card: self.card.clone() }, &tensors)
+    }
+
+    /// SHA-256, in hexadecimal, of [`Self::to_bytes`].
+    pub fn sha256(&self) -> String {
+        Sha256::digest(self.to_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
     /// Writes the bundle beside its place and moves it there: a reader sees the old file or the whole new one.

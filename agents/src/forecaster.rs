@@ -3,6 +3,8 @@
 //! The same form as a policy's bundle ([`crate::bundle`]): a safetensors file with one named tensor a matrix, whose metadata carries the rest as JSON. The
 //! schema of a forecaster is its step, its day and its window; a study of another step is refused, because a net would answer anyway, and wrongly.
 
+mod saved;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -12,8 +14,10 @@ use serde::{Deserialize, Serialize};
 use crate::bundle::Provenance;
 use crate::learned::archive::{Archive, ArchiveError, Entry, write};
 
+pub use saved::{Misfit, Saved};
+
 /// Version of the format this build writes and reads.
-pub const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 2;
 /// Key of the manifest in the file's metadata.
 const MANIFEST: &str = "goodput.forecaster";
 
@@ -91,6 +95,14 @@ pub enum ForecasterError {
         /// What is wrong with it.
         source: NetError,
     },
+    /// A file that begins like a fitted forecaster and is none.
+    #[error("{path}: not a fitted forecaster: {source}; `goodput forecast fit` writes one")]
+    Snapshot {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: serde_json::Error,
+    },
     /// A bundle of another version of this program.
     #[error("{path}: forecaster format {found}, this program reads format {FORMAT}; train it again with this version")]
     Format {
@@ -101,15 +113,17 @@ pub enum ForecasterError {
     },
 }
 
+fn read(path: &Path) -> Result<Vec<u8>, ForecasterError> {
+    fs::read(path).map_err(|source| ForecasterError::Io { path: path.into(), action: "read", source })
+}
+
 impl ForecasterBundle {
     /// Reads a bundle.
     ///
     /// # Errors
     /// When the file is not a sound forecaster of this format.
     pub fn load(path: &Path) -> Result<Self, ForecasterError> {
-        let bytes =
-            fs::read(path).map_err(|source| ForecasterError::Io { path: path.into(), action: "read", source })?;
-        Self::from_bytes(&bytes, path)
+        Self::from_bytes(&read(path)?, path)
     }
 
     /// Parses the bytes of a bundle; `path` is only for messages.

@@ -2,14 +2,14 @@
 //! largest sum of values (Kellerer et al., Knapsack Problems, chapter 11; used by Aryl, arXiv:2202.07896, and DeepBoot, TPDS'23).
 //!
 //! [`Knapsack::solve`] is the dynamic program, exact for any values: `groups x capacity` cells, each tried with every item of its group.
-//! [`Hull`] is for clusters where that is too much: a sort of all choices, nearly exact with many groups. [`concave`] is for gains that shrink with each step, as remaining time under linear scaling does, and needs only a sort. Both are
+//! [`Hull`] is for clusters where that is too much, and for several types of accelerators: a sort of all choices, nearly exact with many groups. [`concave`] is for gains that shrink with each step, as remaining time under linear scaling does, and needs only a sort. Both are
 //! deterministic, and their ties are part of the contract because published schedules depend on them.
 
 mod concave;
 mod hull;
 
 pub use concave::{Ladder, concave};
-pub use hull::Hull;
+pub use hull::{Hull, Offer};
 
 /// One choice of a group.
 #[derive(Clone, Copy, Debug, PartialEq)]

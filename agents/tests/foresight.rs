@@ -6,6 +6,7 @@ mod support;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use goodput_agents::forecaster::{Card, ForecasterBundle, Misfit, Saved};
 use goodput_agents::heuristic::by_name;
 use goodput_agents::loaning::{Sharing, Variant};
 use goodput_agents::serving::{Ahead, Foresight, Outlook};
@@ -17,6 +18,7 @@ use goodput_env::service::{RateSeries, Service, ServingPoint, ServingProfile, Sl
 use goodput_env::sim::{Rounds, Scenario, SimOptions, Simulator, Status};
 use goodput_env::time::SimTime;
 use goodput_env::view::{Batching, ClusterView, Information};
+use goodput_forecast::neural::{Architecture, Centre, Dlinear, Net, Spec};
 use goodput_forecast::{Adaptive, Model, Series, Snapshot};
 use support::fixed;
 
@@ -64,10 +66,37 @@ fn scenario(service: Arc<Service>) -> Arc<Scenario> {
     Arc::new(Scenario::new(Arc::new(cluster), Arc::new(workload), options, 1))
 }
 
+fn with(saved: Saved) -> Foresight {
+    Foresight { saved: Arc::new(BTreeMap::from([("web".to_string(), saved)])), ..Foresight::default() }
+}
+
+/// A net by hand: a linear one that looks back a day and says that tomorrow will be as today.
+fn as_today() -> ForecasterBundle {
+    let mut spec = Spec::daily(Architecture::Dlinear(Dlinear { kernel: 5 }), DAY);
+    (spec.lookback, spec.levels) = (DAY, vec![0.5]);
+    let mut weights = Vec::new();
+    for (name, [rows, columns]) in Net::shapes(&spec).unwrap() {
+        let is_map = name.ends_with(".weight");
+        weights.extend((0..rows * columns).map(|i| f32::from(u8::from(is_map && i / columns == i % columns))));
+    }
+    let net = Net::from_parts(spec, 330.0, 200.0, weights).unwrap();
+    let card = Card { step_millis: STEP.as_millis(), ..Card::default() };
+    ForecasterBundle { name: "as today".into(), net, card }
+}
+
 /// Every plan and its time.
-fn plans(variant: &str, scenario: &Arc<Scenario>, mut look: impl FnMut(&ClusterView<'_>)) -> Vec<(SimTime, String)> {
-    let variant = Variant::by_name(variant).unwrap();
-    let mut policy = variant.around(by_name("srtf", 0).unwrap(), &Sharing::default());
+fn plans(variant: &str, scenario: &Arc<Scenario>, look: impl FnMut(&ClusterView<'_>)) -> Vec<(SimTime, String)> {
+    plans_by(variant, &Sharing::default(), scenario, look)
+}
+
+fn plans_by(
+    variant: &str,
+    sharing: &Sharing,
+    scenario: &Arc<Scenario>,
+    mut look: impl FnMut(&ClusterView<'_>),
+) -> Vec<(SimTime, String)> {
+    let (training, variant) = variant.split_once('+').unwrap_or(("srtf", variant));
+    let mut policy = Variant::by_name(variant).unwrap().around(by_name(training, 0).unwrap(), sharing);
     let (mut simulator, mut plans) = (Simulator::new(scenario.clone()), Vec::new());
     while simulator.run_until_decision().unwrap() == Status::Decision {
         look(&simulator.view());
@@ -124,7 +153,7 @@ fn a_saved_forecaster_knows_the_day_from_the_first_step() {
     let snapshot = Snapshot::fit(&Adaptive::daily(DAY), &series).unwrap();
     let again: Snapshot = serde_json::from_slice(&serde_json::to_vec(&snapshot).unwrap()).unwrap();
     assert_eq!(again, snapshot);
-    let saved = Foresight { saved: Arc::new(BTreeMap::from([("web".to_string(), snapshot)])), ..Foresight::default() };
+    let saved = with(Saved::Fitted(Box::new(snapshot)));
     let [mut knows, mut learns] = [saved, Foresight::default()].map(Ahead::new);
     let mut errors = [0.0; 2];
     plans("reactive", &scenario(service(STEP, future)), |view| {
@@ -140,6 +169,74 @@ fn a_saved_forecaster_knows_the_day_from_the_first_step() {
         }
     });
     assert!(errors[0] < 0.3 * errors[1], "{errors:?}");
+}
+
+#[test]
+fn a_bundle_forecasts_by_its_net_once_a_window_is_known() {
+    let rates = days(4);
+    let mut ahead = Ahead::new(with(Saved::Trained(Box::new(as_today()))));
+    let mut seen = [0; 2];
+    plans("reactive", &scenario(service(STEP, &rates)), |view| {
+        let service = view.services().next().unwrap();
+        // The step of now is known already; the two after it begin no later than an hour from now.
+        let known = service.history().len();
+        let expected = ahead.expect(&service, view.now + SimTime::from_secs(3600));
+        let truth = match known {
+            0..DAY => service.rate(),
+            _ => rates[known - DAY..known - DAY + 2].iter().copied().fold(service.rate(), f64::max),
+        };
+        if known + 2 < rates.len() {
+            assert!((expected.usual - truth).abs() < 1e-3, "{known}: {expected:?} {truth}");
+            assert!(expected.high >= expected.usual);
+            seen[usize::from(known >= DAY)] += 1;
+        }
+    });
+    assert!(seen.iter().all(|&seen| seen > 50), "{seen:?}");
+}
+
+#[test]
+fn a_bundle_drives_loans_aryl_and_observations() {
+    let foresight = with(Saved::Trained(Box::new(as_today())));
+    let sharing = Sharing { foresight: foresight.clone(), ..Sharing::default() };
+    let scenario = scenario(service(STEP, &days(4)));
+    for variant in ["srtf+forecast", "aryl+forecast"] {
+        let by_net = plans_by(variant, &sharing, &scenario, |_| {});
+        assert!(by_net == plans_by(variant, &sharing, &scenario, |_| {}), "{variant}: the same again");
+        assert!(by_net != plans(variant, &scenario, |_| {}), "{variant}: the net says something else");
+    }
+    let source = move |_: u64| scenario.clone();
+    let options = EnvOptions { slots: 8, services: 1, pools: true, ..EnvOptions::default() };
+    let env = ClusterEnv::new(Arc::new(source), options).with_expected_peak(foresight.expected_peak());
+    for finding in check(&env, 7, 2, 400).unwrap() {
+        assert_eq!(finding.problem, None, "{}", finding.check);
+    }
+}
+
+#[test]
+fn a_bundle_that_does_not_fit_a_load_is_refused() {
+    let rates = |step: SimTime, per_sec: &[f64]| RateSeries::new(step, per_sec).unwrap();
+    let saved = Saved::Trained(Box::new(as_today()));
+    assert_eq!(saved.check(&rates(STEP, &days(4))), Ok(()));
+    let misfit = |saved: &Saved, rates: &RateSeries| saved.check(rates).unwrap_err();
+    let steps = Misfit::Steps { own: 1_800_000, load: 300_000 };
+    assert_eq!(misfit(&saved, &rates(SimTime::from_secs(300), &days(4))), steps);
+    assert_eq!(misfit(&saved, &rates(STEP, &days(1))), Misfit::Short { lookback: 48, steps: 48 });
+    let small: Vec<f64> = days(4).iter().map(|rate| rate / 1e3).collect();
+    assert_eq!(misfit(&saved, &rates(STEP, &small)), Misfit::Scale { mean: 330.0, spread: 200.0 });
+    let other = |change: fn(&mut Spec)| {
+        let (mut bundle, mut spec) = (as_today(), as_today().net.spec().clone());
+        change(&mut spec);
+        bundle.net = Net::from_parts(spec, 330.0, 200.0, bundle.net.weights().to_vec()).unwrap();
+        Saved::Trained(Box::new(bundle))
+    };
+    let half_days = other(|spec| spec.day_steps = 24);
+    assert_eq!(misfit(&half_days, &rates(STEP, &days(4))), Misfit::Days { own: 24, load: 48 });
+    // Relative to the series, a load has to be near the one trained on; in units of its own it may be larger.
+    let large: Vec<f64> = days(4).iter().map(|rate| rate * 50.0).collect();
+    assert_eq!(saved.check(&rates(STEP, &large)), Ok(()));
+    let as_it_is = other(|spec| spec.centre = Centre::Series);
+    assert_eq!(as_it_is.check(&rates(STEP, &days(4))), Ok(()));
+    assert_eq!(misfit(&as_it_is, &rates(STEP, &large)), Misfit::Scale { mean: 330.0, spread: 200.0 });
 }
 
 #[test]

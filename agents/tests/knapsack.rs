@@ -1,8 +1,12 @@
 //! The multiple-choice knapsack against published schedules, brute force and its own fast path.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
-use goodput_agents::knapsack::{Item, Knapsack, Ladder, concave};
+use goodput_agents::heuristic::sia::program;
+use goodput_agents::knapsack::{Hull, Item, Knapsack, Ladder, Offer, concave};
+use goodput_env::seed::{Stream, rng};
 use proptest::prelude::*;
+use rand::RngExt;
+use rand_chacha::ChaCha8Rng;
 
 fn oracle(name: &str) -> serde_json::Value {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared/oracles/oracles.json");
@@ -117,5 +121,91 @@ proptest! {
         let value: f64 = steps.iter().zip(&groups).flat_map(|(steps, (_, gains))| &gains[..*steps as usize]).sum();
         prop_assert!(weight <= capacity);
         prop_assert_eq!(value, solve(&items, capacity).1);
+    }
+}
+
+/// Jobs as learned utilities value them: concave in speed, of worths that differ, on types that differ by up to seven times, most of them with a size
+/// that they hold and would lose something by leaving.
+fn typed_jobs(rng: &mut ChaCha8Rng, count: usize, capacity: &[u32]) -> Vec<Vec<Offer>> {
+    let job = |rng: &mut ChaCha8Rng| {
+        let (q, floor) = ([-1.0, -0.5, 1e-3, 0.5][rng.random_range(0..4)], (-4.0 * rng.random::<f64>()).exp());
+        let weight = (2.0 * rng.random::<f64>() - 1.0).exp();
+        let most = 1 << rng.random_range(0..4);
+        let held = (rng.random_range(0..capacity.len()), 1_u32 << rng.random_range(0..4), rng.random::<f64>() < 0.6);
+        let moved = 0.3 + 0.7 * rng.random::<f64>();
+        let types: Vec<(f64, f64)> =
+            capacity.iter().map(|_| ((2.0 * rng.random::<f64>()).exp(), 0.4 + 0.6 * rng.random::<f64>())).collect();
+        let mut offers = Vec::new();
+        for (kind, (fast, scaling)) in types.into_iter().enumerate() {
+            for gpus in [1_u32, 2, 4, 8].into_iter().filter(|&gpus| gpus <= most) {
+                let stays = !held.2 || (held.0, held.1) == (kind, gpus);
+                let speed = fast * f64::from(gpus).powf(scaling) * if stays { 1.0 } else { moved };
+                let value = weight * ((speed + floor).powf(q) - floor.powf(q)) / q;
+                offers.push(Offer { kind: kind as u16, weight: gpus, value });
+            }
+        }
+        offers
+    };
+    (0..count).map(|_| job(rng)).collect()
+}
+
+/// Value of the hull's choice and of the best there is, by the branch and bound that Sia's program goes to.
+fn typed_values(jobs: &[Vec<Offer>], capacity: &[u32]) -> (f64, f64) {
+    let mut hull = Hull::default();
+    jobs.iter().for_each(|offers| hull.group(offers.iter().copied()));
+    let taken: Vec<Offer> =
+        hull.solve(capacity).iter().zip(jobs).filter_map(|(at, of)| Some(of[(*at)? as usize])).collect();
+    let mut left = capacity.to_vec();
+    taken.iter().for_each(|offer| left[usize::from(offer.kind)] -= offer.weight);
+    // The program minimises costs below that of having nothing.
+    let largest = jobs.iter().flatten().map(|offer| offer.value).fold(1e-9, f64::max);
+    let column = |offer: &Offer| program::Column {
+        kind: offer.kind,
+        gpus: offer.weight,
+        cost: program::WITHOUT - offer.value / largest,
+    };
+    let columns: Vec<Vec<program::Column>> = jobs.iter().map(|offers| offers.iter().map(column).collect()).collect();
+    let chosen = program::choose(&columns, capacity, 0.0);
+    let best = chosen.iter().zip(jobs).filter_map(|(at, of)| Some(of[(*at)?].value)).sum();
+    (taken.iter().map(|offer| offer.value).sum(), best)
+}
+
+#[test]
+fn several_types_are_divided_within_five_percent_of_the_integer_optimum() {
+    let mut rng = rng(5, Stream::Workload);
+    for capacity in [&[4, 4][..], &[8, 4], &[4, 4, 2], &[8, 6, 4], &[24, 16, 24]] {
+        let ratios: Vec<f64> = (0..60)
+            .map(|_| {
+                let count = rng.random_range(2..=capacity.iter().sum::<u32>() as usize / 2 + 4);
+                let (value, best) = typed_values(&typed_jobs(&mut rng, count, capacity), capacity);
+                value / best
+            })
+            .collect();
+        let mean = ratios.iter().sum::<f64>() / ratios.len() as f64;
+        let short = ratios.iter().filter(|&&ratio| ratio < 0.95).count();
+        let worst = ratios.iter().copied().fold(1.0, f64::min);
+        assert!(mean > 0.99 && short <= 2 && worst > 0.9, "{capacity:?}: mean {mean}, worst {worst}, short {short}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn several_types_are_never_overdrawn(
+        jobs in prop::collection::vec(prop::collection::vec((0u16..3, 1u32..9, -2.0f64..9.0), 0..8), 0..12),
+        capacity in prop::collection::vec(0u32..12, 3),
+    ) {
+        let mut hull = Hull::default();
+        let offers = |job: &Vec<(u16, u32, f64)>| {
+            job.iter().map(|&(kind, weight, value)| Offer { kind, weight, value }).collect::<Vec<_>>()
+        };
+        let jobs: Vec<Vec<Offer>> = jobs.iter().map(offers).collect();
+        jobs.iter().for_each(|offers| hull.group(offers.iter().copied()));
+        let mut used = vec![0; 3];
+        for (at, offers) in hull.solve(&capacity).iter().zip(&jobs) {
+            let Some(offer) = at.map(|at| offers[at as usize]) else { continue };
+            used[usize::from(offer.kind)] += offer.weight;
+            prop_assert!(offer.value > 0.0);
+        }
+        prop_assert!(used.iter().zip(&capacity).all(|(used, capacity)| used <= capacity), "{used:?} of {capacity:?}");
     }
 }

@@ -121,6 +121,127 @@ fn wanted(rng: &mut ChaCha8Rng, nodes: u32, size: u32) -> Wanted {
     Wanted { gpus, held: Placement::none(), pinned: false }
 }
 
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 600, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn orders_of_nodes_find_what_a_look_at_all_of_them_finds(seed in any::<u64>(), nodes in 1_u32..14, size in 1_u32..9, rounds in 1_usize..7) {
+        let mut rng = rng(seed, Stream::Policy);
+        let mut held: Vec<Wanted> = Vec::new();
+        for _ in 0..rounds {
+            // Nodes that lack accelerators, sizes of any kind, and now and then more than fit.
+            let free: Vec<(u32, u32)> = (0..nodes).map(|node| (3 * node, size - u32::from(rng.random_bool(0.1)))).collect();
+            held.retain(|_| rng.random_bool(0.85));
+            for job in &mut held {
+                job.pinned = rng.random_bool(0.1);
+                if rng.random_bool(0.3) {
+                    *job = Wanted { gpus: rng.random_range(0..=2 * size), held: Placement::none(), pinned: false };
+                }
+            }
+            let new = rng.random_range(0..6);
+            held.extend((0..new).map(|_| wanted(&mut rng, nodes, size)));
+            let mut left = free.iter().map(|node| node.1).sum::<u32>();
+            let over = rng.random_bool(0.1);
+            held.retain(|job| {
+                let fits = over || job.gpus <= left;
+                left = left.saturating_sub(job.gpus);
+                fits
+            });
+            let places = Nodes::new(free.clone(), size).stay(&held);
+            prop_assert_eq!(&places, &plain::stay(&free, size, &held));
+            held.iter_mut().zip(places).for_each(|(job, place)| (job.gpus, job.held) = (place.gpus(), place));
+        }
+    }
+}
+
+/// The placement rules as written down, each step by a look at every node and job.
+mod plain {
+    use super::*;
+
+    pub fn stay(nodes: &[(u32, u32)], size: u32, jobs: &[Wanted]) -> Vec<Placement> {
+        let mut free: Vec<u32> = nodes.iter().map(|node| node.1).collect();
+        let ids: Vec<u32> = nodes.iter().map(|node| node.0).collect();
+        let mut places = vec![Placement::none(); jobs.len()];
+        let mut waiting: Vec<usize> = Vec::new();
+        for (at, job) in jobs.iter().enumerate() {
+            let tidy = job.held.nodes() == job.held.gpus().div_ceil(size);
+            if job.held.gpus() == job.gpus && (job.pinned || tidy) {
+                take(&ids, &mut free, &job.held);
+                places[at] = job.held.clone();
+            } else {
+                waiting.push(at);
+            }
+        }
+        while let Some(next) =
+            (0..waiting.len()).min_by_key(|&next| (std::cmp::Reverse(jobs[waiting[next]].gpus), waiting[next]))
+        {
+            let at = waiting.remove(next);
+            let gpus = jobs[at].gpus;
+            while find(&ids, &free, size, gpus).is_none() {
+                let wanted = gpus.min(size);
+                let movable = |node: usize| {
+                    let on = |at: &usize| places[*at].slices().iter().any(|slice| slice.node == ids[node]);
+                    let small = |at: &usize| !jobs[*at].pinned && jobs[*at].gpus < wanted;
+                    (0..jobs.len()).filter(|at| small(at) && on(at)).collect::<Vec<usize>>()
+                };
+                let candidates = (0..free.len()).filter(|&node| free[node] < wanted).filter_map(|node| {
+                    let movable = movable(node);
+                    let freed: u32 = movable.iter().map(|&at| jobs[at].gpus).sum();
+                    (free[node] + freed >= wanted).then_some((wanted - free[node], node, movable))
+                });
+                let Some((mut missing, _, mut movable)) = candidates.min_by_key(|c| (c.0, c.1)) else { break };
+                movable.sort_by_key(|&at| jobs[at].gpus);
+                for at in movable {
+                    if missing == 0 {
+                        break;
+                    }
+                    missing = missing.saturating_sub(jobs[at].gpus);
+                    for slice in std::mem::take(&mut places[at]).slices() {
+                        free[ids.binary_search(&slice.node).unwrap()] += slice.gpus;
+                    }
+                    waiting.push(at);
+                }
+            }
+            let place = find(&ids, &free, size, gpus).unwrap_or_else(|| scraps(&ids, &free, gpus));
+            take(&ids, &mut free, &place);
+            places[at] = place;
+        }
+        places
+    }
+
+    fn take(ids: &[u32], free: &mut [u32], place: &Placement) {
+        for slice in place.slices() {
+            let node = ids.binary_search(&slice.node).unwrap();
+            free[node] = free[node].saturating_sub(slice.gpus);
+        }
+    }
+
+    fn find(ids: &[u32], free: &[u32], size: u32, gpus: u32) -> Option<Placement> {
+        let mut place = Placement::none();
+        let empty: Vec<usize> = (0..free.len()).filter(|&node| free[node] == size).collect();
+        let used = empty.get(..(gpus / size) as usize)?;
+        used.iter().for_each(|&node| place.push(ids[node], size));
+        let rest = gpus % size;
+        if rest > 0 {
+            let fits = (0..free.len()).filter(|node| !used.contains(node) && free[*node] >= rest);
+            place.push(ids[fits.min_by_key(|&node| (free[node], node))?], rest);
+        }
+        Some(place)
+    }
+
+    fn scraps(ids: &[u32], free: &[u32], gpus: u32) -> Placement {
+        let mut order: Vec<usize> = (0..free.len()).collect();
+        order.sort_by_key(|&node| (std::cmp::Reverse(free[node]), node));
+        let mut left = gpus;
+        let here = order.into_iter().map(|node| {
+            let here = left.min(free[node]);
+            left -= here;
+            (ids[node], here)
+        });
+        here.collect()
+    }
+}
+
 #[test]
 fn whole_nodes_make_small_jobs_move() {
     let held = |node, gpus| Wanted { gpus, held: Placement::on(node, gpus), pinned: false };

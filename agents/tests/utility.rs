@@ -3,12 +3,14 @@
 
 mod support;
 
+use std::sync::Arc;
+
 use goodput_agents::bundle::{Card, Model, PolicyBundle};
 use goodput_agents::learned::policy::Decoder;
 use goodput_agents::learned::utility::features::FEATURES;
 use goodput_agents::learned::utility::{Experience, PARAMETERS, Theta, Utility, UtilityPolicy};
-use goodput_env::cluster::Cluster;
-use goodput_env::job::{Elasticity, JobSpec, Workload};
+use goodput_env::cluster::{Cluster, Pool};
+use goodput_env::job::{Elasticity, JobSpec, Work, Workload};
 use goodput_env::model::SwitchCost;
 use goodput_env::seed::{Stream, rng};
 use goodput_env::sim::SimOptions;
@@ -50,6 +52,69 @@ proptest! {
         let outcome = run(&mut policy(theta), Cluster::homogeneous(nodes, 4), workload, options(batching));
         prop_assert_eq!(outcome.jobs.iter().filter(|job| job.finish.is_some()).count(), count);
     }
+}
+
+/// `workload` with its applications on a second type as well, so many times as fast.
+fn on_two_types(workload: Workload, faster: f64) -> Workload {
+    let mut workload = workload;
+    for app in &mut workload.applications {
+        let app = Arc::make_mut(app);
+        let mut fast = app.params["gpu"];
+        for secs in [&mut fast.alpha_c, &mut fast.beta_c, &mut fast.alpha_n, &mut fast.beta_n] {
+            *secs /= faster;
+        }
+        app.params.insert("fast".into(), fast);
+    }
+    workload
+}
+
+fn two_types(nodes: u32) -> Cluster {
+    let mut cluster = Cluster { types: Vec::new(), nodes: Vec::new() };
+    cluster.add_to(Pool::Shared, "gpu", nodes, 4);
+    cluster.add_to(Pool::Shared, "fast", nodes.div_ceil(2), 8);
+    cluster
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn any_numbers_finish_any_workload_on_two_types(
+        values in prop::collection::vec(-4.0f64..4.0, PARAMETERS),
+        seed in 0u64..1000,
+        nodes in 1u32..5,
+        batching in prop::sample::select(vec![Batching::Agent, Batching::Requested, Batching::Catalog]),
+    ) {
+        let workload = random_workload(&mut rng(seed, Stream::Workload), 12, nodes * 4);
+        let count = workload.jobs.len();
+        let theta = Theta::new(&values).unwrap();
+        let outcome = run(&mut policy(theta), two_types(nodes), on_two_types(workload, 3.0), options(batching));
+        prop_assert_eq!(outcome.jobs.iter().filter(|job| job.finish.is_some()).count(), count);
+    }
+}
+
+#[test]
+fn jobs_go_to_the_type_that_is_faster_for_them_and_back_when_it_is_free() {
+    // Two equal jobs, one accelerator of either type. Whoever has the slow one moves when the fast one is free.
+    let mut workload = random_workload(&mut rng(3, Stream::Workload), 2, 1);
+    for (at, job) in workload.jobs.iter_mut().enumerate() {
+        *job = JobSpec { work: Work::application(0), ..fixed(&format!("job-{at}"), 1, 1, at as i64) };
+    }
+    let mut cluster = Cluster { types: Vec::new(), nodes: Vec::new() };
+    cluster.add_to(Pool::Shared, "gpu", 1, 1);
+    cluster.add_to(Pool::Shared, "fast", 1, 1);
+    let options = SimOptions { switch_cost: SwitchCost::Zero, ..options(Batching::Agent) };
+    let finish = |faster: f64| -> Vec<f64> {
+        let workload = on_two_types(workload.clone(), faster);
+        let outcome = run(&mut policy(Theta::sia()), cluster.clone(), workload, options.clone());
+        outcome.jobs.iter().map(|job| job.finish.unwrap().as_secs_f64()).collect()
+    };
+    let (equal, four) = (finish(1.0), finish(4.0));
+    let alone = equal[0].max(equal[1]);
+    let (first, last) = (four[0].min(four[1]), four[0].max(four[1]));
+    assert!(first < 0.3 * alone, "one of them has the fast one: {first} s of {alone} s");
+    // A quarter on the slow one by then, the rest at four times the speed.
+    assert!(last < 0.5 * alone, "the other one follows: {last} s of {alone} s");
 }
 
 #[test]

@@ -46,6 +46,10 @@ pub enum Command {
     Train(Train),
     /// Compare policies on the held-out seeds of an experiment, write tables and the report.
     Eval(Eval),
+    /// Why a trained policy decides as it does: how it ranks the queue beside published policies, and which features moved it.
+    Explain(Explain),
+    /// A trained policy with its model card, to be given away.
+    Export(Export),
     /// Clusters that lend each other servers: with and without a coordinator.
     Federate(Federate),
     /// Run a published table again: ours beside theirs.
@@ -162,7 +166,7 @@ pub struct Sim {
     /// Workload: Parquet as written by `data import`, or csv (see `goodput list formats`).
     #[arg(long, value_name = "FILE")]
     pub workload: PathBuf,
-    /// Policy by name (see `goodput list policies`), or a policy bundle.
+    /// Policy by name (see `goodput list policies`), a policy bundle, or zoo:NAME (see `goodput list zoo`).
     #[arg(long, value_name = "NAME|BUNDLE")]
     pub policy: String,
     /// Nodes x accelerators per node, with types as in `t4:6x4,a100:2x8`; or a cluster file of the Tiresias simulator.
@@ -254,7 +258,7 @@ pub struct Eval {
     /// Experiment file: its cluster, workload, environment and held-out seeds.
     #[arg(value_name = "EXPERIMENT.toml")]
     pub experiment: PathBuf,
-    /// Policies by name, or bundles [default: those of the file].
+    /// Policies by name, bundles, or zoo:NAME [default: those of the file].
     #[arg(long, value_delimiter = ',', value_name = "NAME|BUNDLE,...")]
     pub policies: Vec<String>,
     /// Workload files instead of the experiment's own workload; once for each.
@@ -266,6 +270,9 @@ pub struct Eval {
     /// Number of held-out seeds instead of the file's.
     #[arg(long)]
     pub seeds: Option<u64>,
+    /// Say what no policy can be below: a clairvoyant without restarts (homogeneous clusters; some seconds a workload and seed).
+    #[arg(long)]
+    pub bound: bool,
     /// Change a value of the file.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub sets: Vec<String>,
@@ -278,6 +285,61 @@ pub struct Eval {
     /// Form of the table on stdout.
     #[arg(short, long, value_enum, default_value_t)]
     pub output: Format,
+}
+
+/// Options of `explain`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Example: three hours into the first held-out workload of an experiment
+  goodput explain zoo:elastic --config configs/experiment/elastic.toml --at 10800
+Example: one job of a trace, with a page of pictures
+  goodput explain runs/elastic/1/policy.bundle --workload workload-6.csv --cluster 16x4 --job imagenet-11 --report why.html")]
+#[command(group(clap::ArgGroup::new("situation").required(true).args(["config", "workload"])))]
+pub struct Explain {
+    /// Trained policy: a bundle, or a shipped one as in zoo:elastic.
+    #[arg(value_name = "BUNDLE")]
+    pub bundle: String,
+    /// Experiment file: its cluster, workload and environment.
+    #[arg(long, value_name = "EXPERIMENT.toml")]
+    pub config: Option<PathBuf>,
+    /// Change a value of the experiment.
+    #[arg(long = "set", value_name = "KEY=VALUE", requires = "config")]
+    pub sets: Vec<String>,
+    /// Seed of the experiment's workload [default: the first held-out one].
+    #[arg(long, requires = "config")]
+    pub seed: Option<u64>,
+    /// Workload file, as for `sim`.
+    #[arg(long, value_name = "FILE")]
+    pub workload: Option<PathBuf>,
+    /// Nodes x accelerators per node, with types as in `t4:6x4,a100:2x8`.
+    #[arg(long, default_value = "16x4", value_name = "[TYPE:]NxG,...", conflicts_with = "config")]
+    pub cluster: String,
+    /// The first decision from this second on, counted from the start of the run [default: when half of the jobs have arrived].
+    #[arg(long, value_name = "SECS")]
+    pub at: Option<f64>,
+    /// Job whose score is taken apart, by the name in its trace [default: the one whose accelerators change most].
+    #[arg(long, value_name = "NAME")]
+    pub job: Option<String>,
+    /// Write a page with pictures.
+    #[arg(long, value_name = "HTML")]
+    pub report: Option<PathBuf>,
+    /// Form of the result; csv is the queue alone.
+    #[arg(short, long, value_enum, default_value_t)]
+    pub output: Format,
+}
+
+/// Options of `export`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Example: what a training has found, in the place of the policy that ships with the product
+  goodput export runs/elastic/1 --to agents/zoo/elastic")]
+pub struct Export {
+    /// Directory of a training that is complete.
+    #[arg(value_name = "RUN_DIR")]
+    pub run_dir: PathBuf,
+    /// Directory for policy.bundle and card.md; notes in a card that is there are kept.
+    #[arg(long, value_name = "DIR")]
+    pub to: PathBuf,
 }
 
 /// Options of `federate`.
@@ -428,6 +490,8 @@ pub struct List {
 pub enum What {
     /// Scheduling policies.
     Policies,
+    /// Trained policies that come with the product.
+    Zoo,
     /// Metrics of evaluations.
     Metrics,
     /// Trace formats.

@@ -9,6 +9,7 @@ mod config;
 mod fault;
 mod output;
 mod progress;
+mod zoo;
 
 use std::process::ExitCode;
 
@@ -32,6 +33,8 @@ fn run(args: Args) -> Result<ExitCode, Fault> {
         Command::Sim(options) => command::sim::run(&options),
         Command::Train(options) => command::train::run(&options, quiet),
         Command::Eval(options) => command::eval::run(&options, quiet),
+        Command::Explain(options) => command::explain::run(&options),
+        Command::Export(options) => command::export::run(&options),
         Command::Federate(options) => command::federate::run(&options, quiet),
         Command::Reproduce(options) => command::reproduce::run(&options),
         Command::Data(verb) => command::data::run(&verb),

@@ -48,12 +48,14 @@ fn help() {
     insta::assert_snapshot!("help", run(dir.path(), &["--help"]));
     insta::assert_snapshot!("help_sim", run(dir.path(), &["sim", "--help"]));
     insta::assert_snapshot!("help_train", run(dir.path(), &["train", "--help"]));
+    insta::assert_snapshot!("help_explain", run(dir.path(), &["explain", "--help"]));
 }
 
 #[test]
 fn listings() {
     let dir = tempfile::tempdir().unwrap();
-    for what in ["policies", "metrics", "formats", "reproductions", "accelerators", "placements", "switch-costs"] {
+    for what in ["policies", "zoo", "metrics", "formats", "reproductions", "accelerators", "placements", "switch-costs"]
+    {
         insta::assert_snapshot!(format!("list_{what}"), run(dir.path(), &["list", what]));
     }
 }
@@ -260,4 +262,101 @@ fn train_from_end_to_end_gives_the_same_bytes_on_any_number_of_threads() {
     assert!(said.starts_with("exit: 0") && said.contains("learned (run-1)"), "{said}");
     let again = run(dir.path(), &["train", "x.toml", "--run-dir", "run-1"]);
     assert!(again.starts_with("exit: 2") && again.contains("--resume"), "{again}");
+
+    // It can be given away with a card that names what made it, and asked why it does what it does.
+    let said = run(dir.path(), &["export", "run-1", "--to", "given/away"]);
+    assert!(said.starts_with("exit: 0"), "{said}");
+    let card = fs::read_to_string(dir.path().join("given/away/card.md")).unwrap();
+    let command = "    goodput train x.toml --set workload.synthetic.diurnal.jobs=10";
+    assert!(card.starts_with("# away\n") && card.contains(command) && !card.contains("run-1"), "{card}");
+    let explained = explain(dir.path(), &["given/away/policy.bundle", "--config", "x.toml", SMALL[0], SMALL[1]]);
+    assert_eq!(explained["kind"], "set");
+    assert!(explained["explained"]["features"].as_array().unwrap().len() == 24, "{explained}");
+    let said = run(dir.path(), &["export", "nowhere", "--to", "given"]);
+    assert!(said.starts_with("exit: 2") && said.contains("nowhere"), "{said}");
+}
+
+/// What `explain` says of a decision, with what holds of every explanation checked.
+fn explain(dir: &Path, args: &[&str]) -> serde_json::Value {
+    let args: Vec<&str> = ["explain"].into_iter().chain(args.iter().copied()).chain(["-o", "json"]).collect();
+    let said = run(dir, &args);
+    let json = said.strip_prefix("exit: 0\n--- stdout\n").unwrap_or_else(|| panic!("{said}"));
+    let value: serde_json::Value = serde_json::from_str(json.split("--- stderr").next().unwrap()).unwrap();
+    let why = &value["explained"];
+    let number = |value: &serde_json::Value| value.as_f64().unwrap();
+    let parts: f64 = why["features"].as_array().unwrap().iter().map(|part| number(&part["contribution"])).sum();
+    let difference = number(&why["score"]) - number(&why["usual_score"]);
+    assert!((difference - parts).abs() <= 2e-3 * difference.abs().max(1e-3), "{difference} {parts}");
+    let queue = value["queue"].as_array().unwrap();
+    assert_eq!(queue.len(), value["active"].as_u64().unwrap() as usize);
+    let ranks: Vec<u64> = queue.iter().filter_map(|row| row["own"]["rank"].as_u64()).collect();
+    assert!(ranks.iter().copied().eq(1..=ranks.len() as u64), "{ranks:?}");
+    let beside: Vec<&str> = value["beside"].as_array().unwrap().iter().filter_map(|b| b["policy"].as_str()).collect();
+    assert_eq!(beside, ["tiresias", "srtf", "pollux"]);
+    value
+}
+
+/// The experiment of a shipped policy, cut down to seconds.
+fn elastic() -> String {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../configs/experiment/elastic-16.toml");
+    fs::read_to_string(path).unwrap().replace("jobs = 40", "jobs = 14\nhours = 1")
+}
+
+#[test]
+fn a_shipped_policy_says_why() {
+    let dir = with("x.toml", elastic());
+    let value = explain(dir.path(), &["zoo:elastic-16", "--config", "x.toml", "--report", "why.html"]);
+    assert_eq!(value["kind"], "utility");
+    assert!(value["explained"]["residual"].as_f64().unwrap().abs() < 1e-9, "{value}");
+    let page = fs::read_to_string(dir.path().join("why.html")).unwrap();
+    assert!(page.contains("<svg") && page.contains("log_speed_per_gpu") && page.ends_with("</html>\n"), "{page}");
+    let asked = value["queue"][0]["job"].as_str().unwrap().to_owned();
+    let at = value["at_secs"].as_f64().unwrap().to_string();
+    let args = ["explain", "zoo:elastic-16", "--config", "x.toml", "--at", &at, "--job", &asked];
+    let said = run(dir.path(), &args);
+    assert!(said.contains(&format!("{asked}: logarithm of its worth")) && said.contains("TAU_ORDER"), "{said}");
+    assert_eq!(said, run(dir.path(), &args), "the same twice");
+}
+
+#[test]
+fn explain_refuses_what_it_would_be_wrong_about() {
+    let dir = with("x.toml", elastic());
+    fs::write(dir.path().join("w.csv"), format!("{HEADER}a,5,cifar10,1,128\n")).unwrap();
+    let x = ["--config", "x.toml"];
+    for (name, bundle, more) in [
+        ("explain_nobody", "zoo:nobody", &x[..]),
+        ("explain_no_bundle", "x.toml", &x),
+        ("explain_information", "zoo:quickstart", &x),
+        ("explain_no_such_job", "zoo:elastic-16", &["--workload", "w.csv", "--cluster", "1x4", "--job", "b"]),
+        ("explain_too_late", "zoo:elastic-16", &["--workload", "w.csv", "--cluster", "1x4", "--at", "1e9"]),
+        ("explain_no_situation", "zoo:elastic-16", &[]),
+    ] {
+        let args: Vec<&str> = ["explain", bundle].into_iter().chain(more.iter().copied()).collect();
+        insta::assert_snapshot!(name, run(dir.path(), &args));
+    }
+    let services = concat!(env!("CARGO_MANIFEST_DIR"), "/../configs/scenario/diurnal-loaning.toml");
+    let said = run(dir.path(), &["explain", "zoo:quickstart", "--config", services]);
+    assert!(said.starts_with("exit: 2") && said.contains("training jobs"), "{said}");
+}
+
+#[test]
+fn a_shipped_policy_goes_wherever_a_policy_does() {
+    let dir = with("x.toml", elastic());
+    fs::write(dir.path().join("w.csv"), format!("{HEADER}a,5,cifar10,1,128\n")).unwrap();
+    let said = run(dir.path(), &["sim", "--workload", "w.csv", "--policy", "zoo:elastic-16", "-o", "csv"]);
+    assert!(said.starts_with("exit: 0") && said.contains("\na,cifar10,5,"), "{said}");
+    let args = [
+        "eval",
+        "x.toml",
+        "--policies",
+        "zoo:elastic-16,fifo",
+        "--seeds",
+        "1",
+        "--set",
+        "evaluate.loads=[]",
+        "-o",
+        "csv",
+    ];
+    let said = run(dir.path(), &args);
+    assert!(said.starts_with("exit: 0") && said.contains("zoo:elastic-16,profiled"), "{said}");
 }

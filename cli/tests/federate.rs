@@ -1,19 +1,14 @@
 //! `goodput federate`: a file in, the comparison of coordinators out.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
+mod support;
+
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
-use std::process::Command;
+
+use support::run;
 
 const SHIPPED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../configs/scenario/cross-cluster.toml");
-
-fn run(dir: &Path, args: &[&str]) -> (i32, String, String) {
-    let output =
-        Command::new(env!("CARGO_BIN_EXE_goodput")).args(args).current_dir(dir).env("NO_COLOR", "1").output().unwrap();
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    (output.status.code().unwrap(), text(&output.stdout), text(&output.stderr))
-}
 
 /// The shipped federation, changed.
 fn federate(from: &str, to: &str, args: &[&str]) -> (i32, String, String) {
@@ -99,6 +94,18 @@ fn mistakes_are_named() {
     let dir = tempfile::tempdir().unwrap();
     let (code, _, said) = run(dir.path(), &["eval", SHIPPED]);
     assert!(code == 2 && said.contains("goodput federate FILE"), "{said}");
+}
+
+#[test]
+fn a_forecaster_made_before_is_for_a_service_of_some_cluster() {
+    let saved = |name: &str| {
+        let table = format!("[forecaster]\nsaved = {{ {name} = \"nowhere.bundle\" }}\n\n[environment]");
+        let (code, _, said) = federate("[environment]", &table, &["-q"]);
+        assert_eq!(code, 2);
+        said.replace('│', " ").split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    assert!(saved("nobody").contains("a service of one of the clusters"), "{}", saved("nobody"));
+    assert!(saved("web").contains("cannot read"), "{}", saved("web"));
 }
 
 #[test]

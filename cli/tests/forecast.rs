@@ -1,27 +1,15 @@
 //! `goodput forecast` from a table to a page.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
+mod support;
+
 use std::fs;
-use std::path::Path;
-use std::process::Command;
 
-fn run(dir: &Path, args: &[&str]) -> (i32, String, String) {
-    let output =
-        Command::new(env!("CARGO_BIN_EXE_goodput")).args(args).current_dir(dir).env("NO_COLOR", "1").output().unwrap();
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    (output.status.code().unwrap(), text(&output.stdout), text(&output.stderr))
-}
+use support::{hourly_load, run};
 
-/// Ten days of an hourly load with a shape, a wander and a gap.
+/// Ten days of an hourly load with a gap, and a study of it.
 fn study() -> tempfile::TempDir {
-    let dir = tempfile::tempdir().unwrap();
-    let load = |hour: usize| {
-        let shape = (hour as f64 * std::f64::consts::TAU / 24.0).sin();
-        let wander = (hour * 7_919 % 101) as f64 / 10.0;
-        if hour == 100 { 0.0 } else { 100.0 + 50.0 * shape + wander }
-    };
-    let rows: String = (0..240).map(|hour| format!("{},{}\n", hour * 3600, load(hour))).collect();
-    fs::write(dir.path().join("load.csv"), format!("t_s,requests\n{rows}")).unwrap();
+    let dir = hourly_load(240, Some(100));
     let study =
         "[series]\npath = \"load.csv\"\nzeros_are_gaps = true\n[lending]\naccelerators = 20\nlease_hours = 2.0\n";
     fs::write(dir.path().join("study.toml"), study).unwrap();

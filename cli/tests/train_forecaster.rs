@@ -1,26 +1,16 @@
 //! `goodput train` of a forecaster, and its bundle in `goodput forecast`.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
+mod support;
+
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 
-fn run(dir: &Path, args: &[&str]) -> (i32, String, String) {
-    let output =
-        Command::new(env!("CARGO_BIN_EXE_goodput")).args(args).current_dir(dir).env("NO_COLOR", "1").output().unwrap();
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    (output.status.code().unwrap(), text(&output.stdout), text(&output.stderr))
-}
+use support::{hourly_load, run};
 
 /// Twenty days of an hourly load, a study of it and a small net for it.
 fn place() -> tempfile::TempDir {
-    let dir = tempfile::tempdir().unwrap();
-    let load = |hour: usize| {
-        let shape = (hour as f64 * std::f64::consts::TAU / 24.0).sin();
-        100.0 + 50.0 * shape + (hour * 7_919 % 101) as f64 / 10.0
-    };
-    let rows: String = (0..480).map(|hour| format!("{},{}\n", hour * 3600, load(hour))).collect();
-    fs::write(dir.path().join("load.csv"), format!("t_s,requests\n{rows}")).unwrap();
+    let dir = hourly_load(480, None);
     let study = "[series]\npath = \"load.csv\"\n[backtest]\ninitial_share = 0.7\nstride_hours = 6.0\n\
                  [lending]\naccelerators = 20\nlease_hours = 2.0\n";
     fs::write(dir.path().join("study.toml"), study).unwrap();
@@ -78,6 +68,47 @@ fn a_trained_forecaster_is_a_bundle_that_predicts_and_is_compared() {
     assert_eq!(run(dir.path(), &["forecast", "predict", "f.json"]).0, 0);
 }
 
+/// A cluster whose service has the load of the study, and a forecaster made before for it.
+fn cluster(dir: &Path, saved: &str) {
+    let text = format!(
+        "name = \"lend\"\n[[cluster.groups]]\nnodes = 1\ngpus_per_node = 4\npool = \"training\"\n\
+         [[cluster.groups]]\nnodes = 4\ngpus_per_node = 4\npool = \"inference\"\n\
+         [workload.synthetic.diurnal]\njobs = 60\njobs_per_hour = 1.0\n[environment]\non_churn = true\n\
+         switch_cost = \"pollux_const\"\ninformation = \"oracle\"\n[forecaster]\n{saved}\n[[services]]\nname = \"web\"\n\
+         profiles = {{ gpu = [[1, 10.0]] }}\nslo = {{ latency_ms = 100 }}\ncold_start_secs = 600.0\n\
+         load = {{ file = {{ path = \"load.csv\", scale = 5.0 }} }}\n[evaluate]\npolicies = [\"aryl+forecast\"]\nseeds = 1\n"
+    );
+    fs::write(dir.join("lend.toml"), text).unwrap();
+}
+
+#[test]
+fn a_bundle_drives_a_cluster_or_is_told_why_it_does_not_fit() {
+    let dir = place();
+    assert_eq!(run(dir.path(), &["train", "tiny.toml", "--run-dir", "net"]).0, 0);
+    let eval = |saved: &str| {
+        cluster(dir.path(), saved);
+        run(dir.path(), &["eval", "lend.toml", "--run-dir", "out", "-q", "-o", "csv"])
+    };
+    let net = "saved = { web = \"net/forecaster.bundle\" }";
+    let (code, table, said) = eval(net);
+    assert_eq!(code, 0, "{said}");
+    assert_eq!(eval(net).1, table, "the same again");
+    assert_ne!(eval("").1, table, "the default says something else");
+
+    let refused = |saved: &str, what: &str| {
+        let (code, _, said) = eval(saved);
+        let said = said.replace('│', " ").split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(code == 2 && said.contains("forecaster.saved") && said.contains(what), "{what}: {said}");
+    };
+    refused("saved = { search = \"net/forecaster.bundle\" }", "expected web");
+    refused("saved = { web = \"nowhere.bundle\" }", "cannot read");
+    refused("saved = { web = \"load.csv\" }", "not a sound forecaster bundle");
+    let coarse = ["train", "tiny.toml", "--run-dir", "coarse", "--set", "series.step_secs=7200.0"];
+    let (code, _, said) = run(dir.path(), &[&coarse[..], &["--set", "train.steps=2"]].concat());
+    assert_eq!(code, 0, "{said}");
+    refused("saved = { web = \"coarse/forecaster.bundle\" }", "its steps are 7200000 ms");
+}
+
 #[test]
 fn the_shipped_file_is_sound_and_shows_its_defaults() {
     let shipped = concat!(env!("CARGO_MANIFEST_DIR"), "/../configs/forecast/nhits.toml");
@@ -126,7 +157,7 @@ fn mistakes_are_named_with_their_place() {
     let (code, _, said) = set("data.known_share=0.05");
     assert!(code == 2 && said.contains("too few for one window"), "{said}");
     let (code, _, said) = set("train.processor=gpu");
-    assert!(code == 2 && said.contains("--features wgpu"), "{said}");
+    assert!(code == 2 && said.contains("--features wgpu") && said.contains("processor"), "{said}");
     let (code, _, said) = run(dir.path(), &["forecast", "backtest", "tiny.toml"]);
     assert!(code == 2 && said.contains("goodput train FILE"), "{said}");
     fs::write(dir.path().join("study2.toml"), "[series]\npath = \"load.csv\"\nstep_secs = 7200.0\n").unwrap();

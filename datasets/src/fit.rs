@@ -15,9 +15,11 @@ mod throughput;
 use std::path::Path;
 
 use goodput_env::application::Application;
+use goodput_env::cluster::Kind;
 use goodput_env::model::{Sample, ThroughputParams};
 use goodput_env::view::packed_shape;
 
+use crate::accelerators::{Accelerator, Accelerators};
 use crate::catalog::{ACCELERATOR, ApplicationEntry, CatalogFile, Tuned};
 use crate::error::DataError;
 use crate::import::pollux_profiles::{self, Profile};
@@ -70,8 +72,17 @@ pub fn fit_catalog(profiles: &Path) -> Result<CatalogFile, DataError> {
 /// Names of accelerator types in the Sia artifact, and what they are.
 const TYPES: [(&str, &str); 4] = [("rtx", "rtx-2080-ti"), ("quad", "rtx-6000"), ("azure", "v100"), ("dgx-ext", "a100")];
 
+/// Applications whose model MLPerf has trained on TPUs, which nobody has profiled with these applications, and its name there.
+const BENCHMARKED: [(&str, &str); 2] = [("bert", "bert"), ("imagenet", "resnet-50")];
+/// The benchmark.
+const BENCHMARK: &str = "training-0.7";
+/// The type that both have measured.
+const BOTH: &str = "v100";
+
 /// Adds throughput and memory of the applications in `file` on more accelerator types, from measurements as the Sia artifact keeps
-/// them below `profiles`. The parameters are those an agent would fit to all of them.
+/// them below `profiles`. The parameters are those an agent would fit to all of them. On TPUs they are derived: those of the V100 over how much faster
+/// MLPerf's training of the same model is, of whole systems of eight to sixteen chips. Where nobody has published that, as for every other application and
+/// for FPGAs, there are none, and such a job does not run there.
 ///
 /// # Errors
 /// Where a profile is not usable.
@@ -87,7 +98,30 @@ pub fn add_types(file: &mut CatalogFile, profiles: &Path) -> Result<(), DataErro
             entry.local_limits.insert(name.into(), times.max_local().max(entry.limits.min_local));
         }
     }
+    add_benchmarked(file);
     Ok(())
+}
+
+fn add_benchmarked(file: &mut CatalogFile) {
+    let known = Accelerators::shipped();
+    let rate = |of: &Accelerator, model: &str| of.rate(BENCHMARK, model);
+    for entry in &mut file.application {
+        let Some((_, model)) = BENCHMARKED.into_iter().find(|(name, _)| *name == entry.name) else { continue };
+        let both = known.get(BOTH).and_then(|of| rate(of, model));
+        let (Some(both), Some(&params), Some(&most)) = (both, entry.params.get(BOTH), entry.local_limits.get(BOTH))
+        else {
+            continue;
+        };
+        for tpu in known.types.iter().filter(|of| of.kind == Kind::Tpu) {
+            let Some(faster) = rate(tpu, model).map(|rate| rate / both) else { continue };
+            let ThroughputParams { alpha_c, beta_c, alpha_n, beta_n, alpha_r, beta_r, gamma } = params;
+            let [alpha_c, beta_c, alpha_n, beta_n, alpha_r, beta_r] =
+                [alpha_c, beta_c, alpha_n, beta_n, alpha_r, beta_r].map(|secs| secs / faster);
+            let params = ThroughputParams { alpha_c, beta_c, alpha_n, beta_n, alpha_r, beta_r, gamma };
+            entry.params.insert(tpu.name.clone(), rounded(params));
+            entry.local_limits.insert(tpu.name.clone(), most);
+        }
+    }
 }
 
 /// Compares completion times by `fitted` with those by the measurements of `truth`, at every size and validated batch

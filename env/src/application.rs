@@ -220,6 +220,11 @@ impl EpochTable {
         Ok(Self { batch_sizes, values })
     }
 
+    /// The same value for all batch sizes and epochs.
+    pub fn constant(value: f64) -> Self {
+        Self { batch_sizes: vec![1.0], values: vec![value] }
+    }
+
     /// Number of rows.
     pub fn epochs(&self) -> u32 {
         (self.values.len() / self.batch_sizes.len()) as u32

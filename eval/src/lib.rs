@@ -11,12 +11,15 @@
 //! - [`timeseries`]: the state of the cluster over time.
 //! - [`plots`]: SVG figures that follow the reader's light or dark theme.
 //! - [`report`]: one self-contained HTML page.
+//! - [`explain`]: one decision of a policy beside those of published ones.
 //! - [`forecasting`]: studies of load forecasters: backtests, comparisons, lending.
 //! - [`federation`]: clusters that lend each other servers, with and without a coordinator.
 //! - [`reproduce`]: published tables run again, ours beside theirs.
 //!
 //! **Invariant.** Same runs, same bytes: nothing here depends on the clock, on the number of threads or on hash order.
 
+pub mod bound;
+pub mod explain;
 pub mod federation;
 pub mod forecasting;
 mod format;

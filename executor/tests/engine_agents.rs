@@ -14,6 +14,7 @@ use goodput_executor::engine::{
     Action, Engine, JobPhase, JobSeen, NodeHealth, OnNode, Order, OrderId, Outcome, Snapshot, Submission, Verdict,
     verify,
 };
+use goodput_executor::job::{Learned, RetryBudget};
 use nodes::*;
 use rustix::process::Signal;
 use tempfile::TempDir;
@@ -84,14 +85,12 @@ async fn look(engine: &mut AgentsEngine, what: &str, wanted: impl Fn(&Snapshot) 
 
 fn submission(job: &str, gpus: u32, what: &BenchJob) -> Submission {
     let request = JobRequest { name: job.to_owned(), gpus, ..JobRequest::default() };
+    let spec = JobSpec { request, work: Work::Steps { class: 0, steps: what.steps as f64 } };
     Submission {
-        spec: JobSpec { request, work: Work::Steps { class: 0, steps: what.steps as f64 } },
-        application: None,
         tenant: "t".to_owned(),
-        command: bench(what),
         environment: [("HOME".to_owned(), "/tmp".to_owned())].into(),
-        directory: None,
         grace_s: 5,
+        ..Submission::new(spec, bench(what))
     }
 }
 
@@ -148,9 +147,13 @@ async fn a_job_runs_on_two_nodes_is_resized_and_ends() {
     let attempt = job(&seen, &key).attempt.clone().unwrap();
     assert_eq!((attempt.number, attempt.placement.len(), seen.nodes[0].free, seen.nodes[1].free), (0, 2, 0, 0));
     assert!(attempt.placement.iter().all(|on| on.accelerators.len() == 2));
-    assert!(engine.take_reports().iter().all(|kept| kept.job == name(&key) && kept.report.attempt == 0));
-
-    let learned = engine.learned(&key, "a100").and_then(|learned| learned.throughput()).unwrap();
+    let seen = look(&mut engine, "says how fast it is", |seen| !seen.said.is_empty()).await;
+    let mut learned = Learned::default();
+    for said in seen.said {
+        assert_eq!((said.job.as_str(), said.accelerator.as_str()), (key.as_str(), "a100"));
+        learned.take(&said.accelerator, &said.measured);
+    }
+    let learned = learned.throughput("a100").unwrap();
     let batch = goodput_env::model::BatchConfig { atomic: 32, accumulation: 0 };
     let off = learned.iter_time(2, 4, batch) / work.throughput.iter_time(2, 4, batch) - 1.0;
     assert!(off.abs() < 0.01, "its speed is known by now: {off}");
@@ -177,6 +180,22 @@ async fn a_job_that_fails_waits_and_one_that_is_cancelled_is_gone() {
     assert_eq!((job(&seen, &key).phase, job(&seen, &key).starts), (JobPhase::Held, 1));
     let receipts = engine.apply(&[order(&key, 1, place(vec![on("n1", 1)]))]).await.unwrap();
     assert!(matches!(&receipts[0].outcome, Outcome::Later { reason } if reason.contains("failed")), "{receipts:?}");
+
+    let own = RetryBudget { failures: 1, first_wait_s: 0, ..RetryBudget::default() };
+    let folder = site.shared.path().join("of-it-alone");
+    let command = ["/bin/sh", "-c", "echo x >> $SCHED_CHECKPOINT_DIR/starts; exit 1"].map(ToOwned::to_owned).to_vec();
+    let job_of = submission("twice", 1, &bad);
+    let twice = Submission { retry: own, checkpoint_dir: Some(folder.clone()), command, ..job_of };
+    let twice = engine.submit(&twice).await.unwrap();
+    for start in 0..2 {
+        engine.apply(&[order(&twice, start, place(vec![on("n1", 1)]))]).await.unwrap();
+        look(&mut engine, "fails", |seen| job(seen, &twice).failures == start + 1).await;
+    }
+    let seen = engine.snapshot().await.unwrap();
+    let note = &job(&seen, &twice).note;
+    assert_eq!(job(&seen, &twice).phase, JobPhase::Failed, "its own budget is used up: {note}");
+    assert!(note.contains("more than the 1 times forgiven"), "{note}");
+    assert_eq!(std::fs::read_to_string(folder.join("starts")).unwrap().lines().count(), 2);
 
     let good = engine.submit(&submission("good", 1, &lasting(60.0))).await.unwrap();
     carry_out(&mut engine, &order(&good, 0, place(vec![on("n1", 1)]))).await;

@@ -22,7 +22,7 @@ fn serve(runtime: &tokio::runtime::Runtime) -> (SocketAddr, Arc<Mutex<Vec<String
     let nodes = vec![NodeSeen { name: "n1".into(), ..NodeSeen::default() }];
     let status = Arc::new(Mutex::new(Status { queue: vec![row], nodes, ..Status::default() }));
     let tokens = [token("reader", Role::Read), token("writer", Role::Write)].into();
-    let api = Api { status, metrics: Arc::new(Metrics::new()), calls, tokens };
+    let api = Api { status, metrics: Arc::new(Metrics::new()), calls, tokens, mailbox: None };
     let told = Arc::new(Mutex::new(Vec::new()));
     let log = told.clone();
     let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).unwrap();
@@ -135,6 +135,7 @@ fn the_dashboard_shows_metrics_that_exist() {
     Metrics::set(&metrics.jobs, &[("state", "held")], 1);
     Metrics::set(&metrics.accelerators, &[("type", "a100"), ("state", "free")], 1);
     metrics.jct.observe(1.0);
+    metrics.compared(&Default::default());
     let text = metrics.text();
     for name in Metrics::NAMES {
         assert!(text.lines().any(|line| line.starts_with(name)), "{name} is not exported:\n{text}");

@@ -62,14 +62,13 @@ fn submission(directory: &Path, name: &str, gpus: u32, max: u32, ticks: u32) -> 
     let elasticity = if max > gpus { Elasticity::Elastic { min: 1, max } } else { Elasticity::Rigid };
     let request = JobRequest { name: name.into(), gpus, elasticity, ..JobRequest::default() };
     let place = directory.display().to_string();
+    let work = Work::Fixed { duration: SimTime::from_millis(i64::from(ticks) * 100) };
+    let command = vec!["/bin/sh".into(), format!("{place}/job.sh")];
     Submission {
-        spec: JobSpec { request, work: Work::Fixed { duration: SimTime::from_millis(i64::from(ticks) * 100) } },
-        application: None,
-        tenant: String::new(),
-        command: vec!["/bin/sh".into(), format!("{place}/job.sh")],
         environment: [("DIR".to_string(), place), ("WORK".to_string(), (ticks * gpus).to_string())].into(),
         directory: Some(directory.into()),
         grace_s: 5,
+        ..Submission::new(JobSpec { request, work }, command)
     }
 }
 

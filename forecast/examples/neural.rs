@@ -1,9 +1,12 @@
-//! Neural forecasters on the six series of the measured bar: `cargo run --release --workspace --example neural`, with the names of some, or with `choose NET...` for losses on the newest fifth of
-//! what is known before the first origin, by which settings were chosen.
+//! Neural forecasters on the six series of the measured bar: `cargo run --release --workspace --example neural`, with the names of some and settings that differ, as in `lstm rate=0.001`, or
+//! with `choose NET KEY=VALUE...` for losses
+//! on the newest fifth of what is known before the first origin, by which settings were chosen.
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a program that prints tables of reference data")]
 
 #[path = "../tests/bench/protocol.rs"]
 mod protocol;
+
+use std::collections::BTreeMap;
 
 use goodput_forecast::neural::{Architecture, Centre, Dlinear, Lstm, Neural, Nhits, PatchTst, Spec, Training};
 use goodput_forecast::{Backtest, Fit, Horizon, Refit, Series};
@@ -12,18 +15,19 @@ use protocol::{Issue, SERIES, Score, Split, conformal, published, score};
 fn main() {
     let splits: Vec<Split> = SERIES.iter().map(|name| Split::load(name)).collect();
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    if let Some(("choose", names)) = arguments.split_first().map(|(first, rest)| (first.as_str(), rest)) {
-        return choose(&splits, names);
-    }
-    let names: Vec<&str> = match arguments.is_empty() {
-        true => vec!["dlinear", "lstm", "nhits", "patchtst"],
-        false => arguments.iter().map(String::as_str).collect(),
+    let (changes, names): (Vec<&str>, Vec<&str>) =
+        arguments.iter().map(String::as_str).partition(|word| word.contains('='));
+    let changes: BTreeMap<&str, &str> = changes.iter().map(|change| change.split_once('=').unwrap()).collect();
+    let names = match names.as_slice() {
+        ["choose", name] => return choose(&splits, name, &changes),
+        [] => vec!["dlinear", "lstm", "nhits", "patchtst"],
+        names => names.to_vec(),
     };
     let mut rows = vec![];
     for &name in &names {
         for split in &splits {
             let start = cpu_secs();
-            let net = settings(name, split.season).fit(&series(split, split.cal_start)).unwrap();
+            let net = settings(name, split.season, &changes).fit(&series(split, split.cal_start)).unwrap();
             let fit_secs = cpu_secs() - start;
             let start = cpu_secs();
             let issues = issues(split, net.net());
@@ -70,8 +74,8 @@ fn main() {
     }
 }
 
-/// The settings of the tables: two days in, one day out, 400 steps of 64 windows (DLinear 1000, smaller ones).
-fn settings(name: &str, season: usize) -> Neural {
+/// The settings of the tables: two days in, one day out, 400 steps of 64 windows (DLinear a fifth as large).
+fn settings(name: &str, season: usize, changes: &BTreeMap<&str, &str>) -> Neural {
     let architecture = match name {
         "dlinear" => Architecture::Dlinear(Dlinear::default()),
         "lstm" => Architecture::Lstm(Lstm { chunk: season / 24, ..Lstm::default() }),
@@ -79,11 +83,16 @@ fn settings(name: &str, season: usize) -> Neural {
         _ => Architecture::PatchTst(PatchTst::daily(season)),
     };
     let training = match architecture {
-        // All weights of a linear map move the same way: smaller steps, and more of them.
-        Architecture::Dlinear(_) => Training { steps: 1000, learning_rate: 2e-4, ..Training::default() },
+        // All weights of a linear map move the same way at once; the recurrence takes larger steps.
+        Architecture::Dlinear(_) => Training { learning_rate: 2e-4, ..Training::default() },
+        Architecture::Lstm(_) => Training { learning_rate: 5e-3, ..Training::default() },
         _ => Training::default(),
     };
-    Neural { spec: Spec::daily(architecture, season), training, validation_share: 0.0, seed: 1 }
+    let mut neural = Neural { spec: Spec::daily(architecture, season), training, validation_share: 0.0, seed: 1 };
+    for (key, value) in changes {
+        change(&mut neural, key, value);
+    }
+    neural
 }
 
 fn series(split: &Split, end: usize) -> Series {
@@ -116,29 +125,48 @@ fn issues(split: &Split, net: &goodput_forecast::neural::Net) -> Vec<Issue> {
     report.origins.iter().map(issue).collect()
 }
 
-/// Losses on the newest fifth of what is known before the first origin.
-fn choose(splits: &[Split], names: &[String]) {
-    println!(
-        "| net | centre | steps | rate | {} |\n|---|---|---|---|---|{}",
-        SERIES[..5].join(" | "),
-        "---|".repeat(5)
-    );
-    for name in names {
-        let Training { steps, learning_rate, .. } = settings(name, 144).training;
-        let others = [(Centre::Mean, learning_rate), (Centre::Last, 3.0 * learning_rate)];
-        for (centre, rate) in std::iter::once((Centre::Last, learning_rate)).chain(others) {
-            let loss = |split: &Split| {
-                let mut neural = settings(name, split.season);
-                neural.spec.centre = centre;
-                neural.training = Training { steps, learning_rate: rate, validate_every: 10_000, ..neural.training };
-                neural.validation_share = 0.2;
-                let mut trainer = neural.trainer(&series(split, split.cal_start)).unwrap();
-                trainer.run().unwrap();
-                format!("{:.4}", trainer.validate().unwrap())
-            };
-            let cells: Vec<String> = splits[..5].iter().map(loss).collect();
-            println!("| {name} | {centre:?} | {steps} | {rate} | {} |", cells.join(" | "));
+/// Losses on the newest fifth of what is known before the first origin, under the settings of the tables with some changed: `choose lstm rate=0.003 centre=mean on=taxi`.
+fn choose(splits: &[Split], name: &str, changes: &BTreeMap<&str, &str>) {
+    let start = cpu_secs();
+    let loss = |split: &Split| {
+        if changes.get("on").is_some_and(|on| !on.split(',').any(|name| name == split.name)) {
+            return "-".into();
         }
+        let mut neural = settings(name, split.season, changes);
+        neural.training.validate_every = 10_000;
+        neural.validation_share = 0.2;
+        let mut trainer = neural.trainer(&series(split, split.cal_start)).unwrap();
+        trainer.run().unwrap();
+        format!("{:.4}", trainer.validate().unwrap())
+    };
+    let cells: Vec<String> = splits[..5].iter().map(loss).collect();
+    let changed: Vec<String> = changes.iter().map(|(key, value)| format!("{key}={value}")).collect();
+    println!("| {name} {} | {} | {:.0} s |", changed.join(" "), cells.join(" | "), cpu_secs() - start);
+}
+
+fn change(neural: &mut Neural, key: &str, value: &str) {
+    let (spec, training) = (&mut neural.spec, &mut neural.training);
+    match (key, &mut spec.architecture) {
+        ("steps", _) => training.steps = value.parse().unwrap(),
+        ("rate", _) => training.learning_rate = value.parse().unwrap(),
+        ("decay", _) => training.weight_decay = value.parse().unwrap(),
+        ("centre", _) => {
+            spec.centre = match value {
+                "last" => Centre::Last,
+                "mean" => Centre::Mean,
+                _ => Centre::Series,
+            }
+        }
+        ("hidden", Architecture::Lstm(net)) => net.hidden = value.parse().unwrap(),
+        ("chunk", Architecture::Lstm(net)) => net.chunk = value.parse().unwrap(),
+        ("width", Architecture::PatchTst(net)) => {
+            (net.width, net.hidden) = (value.parse().unwrap(), 2 * value.parse::<usize>().unwrap())
+        }
+        ("stride", Architecture::PatchTst(net)) if value == "patch" => net.stride = net.patch,
+        ("layers", Architecture::PatchTst(net)) => net.layers = value.parse().unwrap(),
+        ("dropout", Architecture::PatchTst(net)) => net.dropout = value.parse().unwrap(),
+        ("on", _) => {}
+        _ => panic!("no setting {key} of this net"),
     }
 }
 

@@ -170,6 +170,18 @@ fn training_beats_the_mean_and_quantiles_are_where_they_should_be() {
     }
 }
 
+/// A linear net that has learnt nothing says that it stays as it is, with quantiles around it: no level of its own has to be unlearnt.
+#[test]
+fn a_linear_net_begins_at_the_last_value() {
+    let fitted = net(&spec(architectures()[0].clone())).fit(&series(10)).unwrap();
+    let last = series(10).values().to_vec().pop().unwrap();
+    let forecast = fitted.predict(Horizon::steps(DAY), &[0.1, 0.5, 0.9]);
+    for row in forecast.quantiles().rows() {
+        assert!((row[1] - last).abs() < 1e-9, "{row} for {last}");
+        assert!((row[1] - row[0] - (row[2] - row[1])).abs() < 1e-3 && row[0] < row[1], "{row}");
+    }
+}
+
 #[test]
 fn the_future_is_never_seen_and_a_level_shift_moves_the_forecast() {
     for architecture in architectures() {
@@ -178,8 +190,8 @@ fn the_future_is_never_seen_and_a_level_shift_moves_the_forecast() {
         let shifted: Vec<f64> = series(10).values().iter().map(|y| 3.0 * y + 1000.0).collect();
         let shifted = net(&spec).fit(&Series::new(0, 7_200_000, shifted.into()).unwrap()).unwrap();
         let (one, other) = (
-            fitted.predict(Horizon::steps(2 * DAY + 3), &[0.05, 0.5, 0.95]),
-            shifted.predict(Horizon::steps(2 * DAY + 3), &[0.05, 0.5, 0.95]),
+            fitted.predict(Horizon::steps(DAY + 3), &[0.05, 0.5, 0.95]),
+            shifted.predict(Horizon::steps(DAY + 3), &[0.05, 0.5, 0.95]),
         );
         for (a, b) in one.quantiles().iter().zip(other.quantiles()) {
             assert!((3.0 * a + 1000.0 - b).abs() < 0.05, "{}: {a} and {b}", architecture.name());

@@ -128,9 +128,10 @@ def patchtst(x, patch=4, stride=2, width=4, heads=2, hidden=6, layers=2):
 
 
 def head(raw):
-    for at in range(HORIZON, len(raw)):
-        raw[at] = raw[at - HORIZON] + log1p(exp(raw[at]))
-    return raw
+    low, median, high = [raw[level * HORIZON:(level + 1) * HORIZON] for level in range(LEVELS)]
+    below = [m - log1p(exp(v)) for m, v in zip(median, low)]
+    above = [m + log1p(exp(v)) for m, v in zip(median, high)]
+    return below + median + above
 
 
 mean = sum(WINDOW) / LOOKBACK

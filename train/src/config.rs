@@ -1,10 +1,14 @@
 //! One file describes one experiment: the scenario, the agent, the budget and the comparison at the end.
 
+use std::collections::BTreeMap;
+
+use goodput_agents::heuristic::{self, Listed};
 use goodput_agents::learned::cem::CemConfig;
+use goodput_agents::learned::utility::Theta;
 use goodput_agents::learned::weights::NetConfig;
 use goodput_datasets::synth::SynthConfig;
 use goodput_env::gym::ExpectedPeak;
-use goodput_env::view::Information;
+use goodput_env::view::{Batching, Information};
 use goodput_eval::run::{NamedScenario, PolicyEntry};
 use goodput_eval::setup::{
     ClusterConfig, CohortConfig, EnvironmentConfig, ForecasterConfig, LoaningConfig, ServiceConfig, Setup, SetupError,
@@ -220,6 +224,8 @@ pub struct EvolutionAgent {
     pub validate_every: u64,
     /// Whether the policy brings along what jobs of training episodes did, by model.
     pub experience: bool,
+    /// Where the search starts, by name of parameter; those of Sia's objective for parameters that are not here.
+    pub start: BTreeMap<String, f64>,
 }
 
 impl Default for EvolutionAgent {
@@ -233,6 +239,7 @@ impl Default for EvolutionAgent {
             tail: 0.1,
             validate_every: 5,
             experience: true,
+            start: BTreeMap::new(),
         }
     }
 }
@@ -279,7 +286,7 @@ pub struct EvaluateConfig {
     /// Loads relative to the workload's own; empty: as it is.
     pub loads: Vec<f64>,
     /// Error of the estimates that heuristics get which cannot run on what the run gives, standard deviation of the logarithm; absent: they are
-    /// refused.
+    /// refused. With them come the applications' true speeds, which choosers of accelerator types need where only jobs' agents measure any.
     pub estimates_sigma: Option<f64>,
 }
 
@@ -406,11 +413,22 @@ impl Experiment {
         let mut entry = heuristic_entry(name, setup.sharing())?;
         let needs = (entry.make)(0).needs();
         if let Some(sigma) = self.evaluate.estimates_sigma
-            && !self.environment.information.allows(needs)
+            && (!self.environment.information.allows(needs) || self.leaves_types_unknown(name))
         {
             entry.information = Some(Information::Estimate { sigma });
         }
         Ok(entry)
+    }
+}
+
+impl Experiment {
+    /// Whether a heuristic chooses accelerator types by speeds that it expects to be known beforehand, where they are only measured by jobs' own
+    /// agents: it would never start a job.
+    fn leaves_types_unknown(&self, name: &str) -> bool {
+        let EnvironmentConfig { batching, information, .. } = self.environment;
+        let measured = (batching, information) == (Batching::Agent, Information::Profiled);
+        let told = |known: &Listed| known.traits.heterogeneous && known.batching() != Batching::Agent;
+        measured && heuristic::policies().any(|known| known.name == name && told(known))
     }
 }
 
@@ -423,6 +441,17 @@ impl EvolutionAgent {
             ("agent.evolution.step", self.step, self.step > 0.0 && self.step <= 100.0, "above 0 and at most 100"),
             ("agent.evolution.tail", self.tail, (0.0..=100.0).contains(&self.tail), "0 to 100"),
         ];
+        if let Some((name, value)) =
+            self.start.iter().find(|(name, value)| !names_parameter(name) || !value.is_finite())
+        {
+            let known = Theta::names().collect::<Vec<_>>().join(", ");
+            let expected = format!("finite numbers for {known}");
+            return Err(SetupError::Value {
+                key: "agent.evolution.start",
+                value: format!("{name} = {value}"),
+                expected,
+            });
+        }
         match checks.into_iter().find(|(_, _, ok, _)| !ok) {
             Some((key, value, _, expected)) => {
                 Err(SetupError::Value { key, value: value.to_string(), expected: expected.into() })
@@ -435,6 +464,10 @@ impl EvolutionAgent {
             None => Ok(()),
         }
     }
+}
+
+fn names_parameter(name: &str) -> bool {
+    Theta::names().any(|known| known == name)
 }
 
 impl PpoAgent {

@@ -10,10 +10,12 @@ use std::sync::atomic::Ordering;
 use goodput_agents::bundle::{Model, PolicyBundle, Provenance};
 use goodput_agents::learned::cma::Cma;
 use goodput_agents::learned::utility::{Experience, Theta, Utility};
+use goodput_agents::loaning::{Sharing, complete};
 use goodput_env::gym::{EnvError, ExpectedPeak};
 use goodput_env::job::{WHOLE, Work};
 use goodput_env::policy::Policy;
-use goodput_env::sim::{Outcome, Scenario, Simulator};
+use goodput_env::sim::{Outcome, Scenario, SimOptions, Simulator};
+use goodput_eval::run::PolicyEntry;
 use goodput_eval::setup::Setup;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -23,7 +25,7 @@ use crate::config::{EvolutionAgent, Experiment, training_seed};
 use crate::error::TrainError;
 use crate::recorder::Recorder;
 use crate::run_dir::RunDir;
-use crate::validate::{Validation, bundle, mean_jct_secs, published};
+use crate::validate::{Validation, bundle, mean_jct_secs};
 use crate::{Hooks, Progress, Trained};
 
 const STATE: &str = "checkpoints/evolution.json";
@@ -52,7 +54,7 @@ pub fn train(
     hooks: &Hooks<'_>,
 ) -> Result<Trained, TrainError> {
     let setups = setups(experiment)?;
-    let teacher = published(&agent.teacher)?;
+    let teacher = experiment.heuristic(&agent.teacher, &setups[0])?;
     let config_sha256 = dir.config_sha256()?;
     let validation = Validation::without_heuristics(experiment, &setups[0])?;
     let mut state = start(experiment, agent, dir, &config_sha256)?;
@@ -79,7 +81,7 @@ pub fn train(
         let generation = state.search.generation();
         let episodes = episodes(&setups, experiment.seed, generation * agent.episodes, agent.episodes);
         let candidates: Vec<PolicyBundle> = state.search.ask().iter().map(|values| make(values, 0)).collect();
-        let costs = costs(agent, &episodes, &candidates, &|seed| teacher.build(seed))?;
+        let costs = costs(agent, setups[0].sharing(), &episodes, &candidates, &teacher)?;
         let mean = costs.iter().sum::<f64>() / costs.len() as f64;
         state.search.tell(&costs);
         let done = generation + 1;
@@ -151,7 +153,8 @@ fn start(
     config_sha256: &str,
 ) -> Result<State, TrainError> {
     if !dir.path(STATE).exists() {
-        let centre = Theta::sia().values().to_vec();
+        let usual = Theta::names().zip(Theta::sia().values().to_vec());
+        let centre = usual.map(|(name, value)| agent.start.get(name).copied().unwrap_or(value)).collect();
         let search = Cma::new(agent.population, centre, &Theta::scales(), agent.step, experiment.seed);
         return Ok(State { config_sha256: config_sha256.into(), search, best: None, teacher_jct_secs: None });
     }
@@ -163,19 +166,28 @@ fn start(
     Ok(state)
 }
 
-/// Cost of each candidate: its logarithms of mean and tail, less the teacher's, over the same episodes.
+/// Cost of each candidate: its logarithms of mean and tail, less the teacher's, over the same episodes. Where there are services, both share the
+/// cluster with them by `sharing`.
 fn costs(
     agent: &EvolutionAgent,
+    sharing: &Sharing,
     episodes: &[Arc<Scenario>],
     candidates: &[PolicyBundle],
-    teacher: &(dyn Fn(u64) -> Box<dyn Policy> + Sync),
+    teacher: &PolicyEntry,
 ) -> Result<Vec<f64>, TrainError> {
-    let run = |scenario: &Arc<Scenario>, mut policy: Box<dyn Policy>| -> Result<f64, TrainError> {
+    let run = |scenario: &Arc<Scenario>, policy: Box<dyn Policy>| -> Result<f64, TrainError> {
+        let mut policy = complete(policy, scenario, sharing);
         let outcome = Simulator::new(scenario.clone()).run(&mut *policy).map_err(EnvError::from)?;
         Ok(mean_jct_secs(&outcome).max(1e-3).ln() + agent.tail * tail_secs(&outcome).max(1e-3).ln())
     };
-    let reference: Vec<f64> =
-        episodes.par_iter().map(|scenario| run(scenario, teacher(scenario.seed))).collect::<Result<_, _>>()?;
+    let taught = |scenario: &Arc<Scenario>| match teacher.information {
+        Some(information) => {
+            let options = SimOptions { information, ..scenario.options.clone() };
+            run(&Arc::new(Scenario { options, ..(**scenario).clone() }), (teacher.make)(scenario.seed))
+        }
+        None => run(scenario, (teacher.make)(scenario.seed)),
+    };
+    let reference: Vec<f64> = episodes.par_iter().map(taught).collect::<Result<_, _>>()?;
     let pairs: Vec<(usize, usize)> =
         (0..candidates.len()).flat_map(|candidate| (0..episodes.len()).map(move |at| (candidate, at))).collect();
     let one = |&(candidate, at): &(usize, usize)| -> Result<f64, TrainError> {

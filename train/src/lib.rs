@@ -7,6 +7,7 @@
 //! - [`ppo`], [`cem`], [`evolution`]: the loops; `warm_start` imitates a heuristic first.
 //! - [`forecaster`]: neural forecasters on a load series.
 //! - [`validate`]: how good the policy is, by the code that makes the final table; [`gate`]: whether that is good enough.
+//! - [`model_card`]: the page that goes with a policy that is given away.
 //! - [`checkpoint`]: everything a run needs to continue as if it had never stopped.
 //! - [`run_dir`], [`recorder`]: one run, one directory.
 //!
@@ -20,6 +21,7 @@ mod error;
 pub mod evolution;
 pub mod forecaster;
 pub mod gate;
+pub mod model_card;
 pub mod ppo;
 pub mod recorder;
 pub mod rollout;

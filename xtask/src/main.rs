@@ -23,6 +23,7 @@ const BENCHES: [(&str, &str); 20] = [
     ("goodput-eval", "faults"),
     ("goodput-eval", "fidelity"),
     ("goodput-eval", "decisions"),
+    ("goodput-eval", "large_cluster"),
     ("goodput-eval", "request_decisions"),
     ("goodput-eval", "placement"),
     ("goodput-eval", "tiresias"),

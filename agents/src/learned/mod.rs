@@ -16,7 +16,7 @@
 //! - [`decoder`]: from scores of (job, size) pairs to a division of the accelerators.
 //! - [`cma`], [`utility`]: learned utilities in a knapsack, searched without gradients.
 //! - [`normaliser`]: frozen feature scaling shipped with a policy.
-//! - with the feature `learn`: the same nets in burn, the objectives, and the `Learner`.
+//! - with the feature `learn`: the same nets in burn, the objectives, and the `Learner`; `explain`, which takes scores apart.
 //!
 //! [`Weights`]: weights::Weights
 //! [`Fused`]: fused::Fused
@@ -37,6 +37,8 @@ pub mod teacher;
 pub mod utility;
 pub mod weights;
 
+#[cfg(feature = "learn")]
+pub mod explain;
 #[cfg(feature = "learn")]
 pub mod imitation;
 #[cfg(feature = "learn")]

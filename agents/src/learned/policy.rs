@@ -2,6 +2,7 @@
 //! heuristics have.
 
 use goodput_env::gym::{Action, Encoder, ExpectedPeak, Observation, Round};
+use goodput_env::job::JobId;
 use goodput_env::plan::Plan;
 use goodput_env::policy::{Policy, Scope};
 use goodput_env::view::{Batching, ClusterView, Information};
@@ -53,10 +54,16 @@ impl LearnedPolicy {
         self.encoder = self.encoder.with_expected_peak(expected);
         self
     }
-}
 
-impl Policy for LearnedPolicy {
-    fn decide(&mut self, view: &ClusterView<'_>) -> Plan {
+    /// The jobs in the slots of the round that begins now, and its first observation.
+    pub fn look(&mut self, view: &ClusterView<'_>) -> (Vec<JobId>, Vec<f32>) {
+        self.round.begin(view, self.encoder.layout());
+        self.encoder.begin(view, &self.round);
+        (self.round.slots().iter().map(|slot| slot.job).collect(), self.encoder.observation().to_vec())
+    }
+
+    /// Decides as [`Policy::decide`] does, and shows `watch` what the policy saw before each action and which it chose.
+    pub fn decide_watched(&mut self, view: &ClusterView<'_>, mut watch: impl FnMut(&[f32], usize)) -> Plan {
         let layout = *self.encoder.layout();
         self.round.begin(view, &layout);
         if self.round.has_choice() {
@@ -64,6 +71,7 @@ impl Policy for LearnedPolicy {
             loop {
                 self.round.mask(&layout, &mut self.observation.mask);
                 let action = self.deployed.decide(self.encoder.observation(), &self.observation.mask);
+                watch(self.encoder.observation(), action);
                 // A round is finite: no job, service or pool is moved both ways.
                 match Action::decode(action, &layout) {
                     Some(Action::Change { slot, verb }) if self.round.change(slot, verb) => {
@@ -82,6 +90,12 @@ impl Policy for LearnedPolicy {
         let mut plan = Plan::keep();
         self.round.plan(view, &mut plan);
         plan
+    }
+}
+
+impl Policy for LearnedPolicy {
+    fn decide(&mut self, view: &ClusterView<'_>) -> Plan {
+        self.decide_watched(view, |_, _| {})
     }
 
     fn scope(&self) -> Scope {

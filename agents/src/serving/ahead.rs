@@ -3,7 +3,7 @@
 //! Of each service one forecaster is kept. It knows the steps of the series up to now, and what it answers depends on them alone, not on when it was
 //! asked. Steps shorter than five minutes are taken together, the highest rate standing for all: a day of minutes would cost the regressions a hundred times more
 //! and tell them little. It sees logarithms, because what a load does is relative: a burst at noon is ten times that at night, and an error kept in requests per second would
-//! be too large for one and too small for the other. Quantiles and maxima survive the way back. It is estimated anew when its series has doubled, up to four days, and refreshed once a day from then on.
+//! be too large for one and too small for the other. Quantiles and maxima survive the way back. A forecaster made before sees the steps and the load that it was made for. It is estimated anew when its series has doubled, up to four days, and refreshed once a day from then on.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -12,6 +12,7 @@ use goodput_env::view::ServiceView;
 use goodput_forecast::{Adaptive, Fit, FittedAdaptive, Predict, Series};
 
 use super::{Expected, Foresight, Outlook};
+use crate::forecaster::Saved;
 
 /// Shortest step of a forecaster.
 const SHORTEST: SimTime = SimTime::from_secs(300);
@@ -70,6 +71,8 @@ impl Outlook for Ahead {
 struct Watched {
     /// What it is estimated with; `None` for one that was fitted before.
     settings: Option<Adaptive>,
+    /// Whether it sees logarithms; one made before sees what it was made for, the load.
+    logarithms: bool,
     fitted: Option<FittedAdaptive>,
     /// Length of its steps, and steps of the service's series in each.
     step: SimTime,
@@ -86,17 +89,26 @@ struct Watched {
 impl Watched {
     fn new(foresight: &Foresight, service: &ServiceView<'_>) -> Self {
         let own = service.history_step();
-        let saved = foresight.saved.get(service.name()).filter(|saved| saved.step_millis == own.as_millis());
+        let saved = foresight.saved.get(service.name()).filter(|saved| saved.step_millis() == own.as_millis());
         let taken_together = match saved {
             Some(_) => 1,
             None => (SHORTEST.as_millis() as u64).div_ceil(own.as_millis().max(1) as u64) as usize,
         };
         let step = SimTime::from_millis(own.as_millis().max(1) * taken_together as i64);
         let day_steps = (DAY.as_millis() / step.as_millis()).max(1) as usize;
-        let settings = Adaptive { models: foresight.models.clone(), horizon_steps: 1, ..Adaptive::daily(day_steps) };
+        let (models, nets) = match saved {
+            Some(Saved::Trained(bundle)) => (Vec::new(), vec![bundle.net.clone()]),
+            _ => (foresight.models.clone(), Vec::new()),
+        };
+        let settings = Adaptive { models, nets, horizon_steps: 1, ..Adaptive::daily(day_steps) };
+        let (settings, fitted) = match saved {
+            Some(Saved::Fitted(snapshot)) => (None, Some(snapshot.forecaster.clone())),
+            _ => (Some(settings), None),
+        };
         Self {
-            settings: saved.is_none().then_some(settings),
-            fitted: saved.map(|saved| saved.forecaster.clone()),
+            settings,
+            fitted,
+            logarithms: saved.is_none(),
             step,
             taken_together,
             known: 0,
@@ -137,12 +149,12 @@ impl Watched {
     /// Takes in what is new of the service's history, in requests per second and thousandths.
     fn take(&mut self, history: &[u32]) {
         let together = self.taken_together;
-        let relative = self.settings.is_some();
+        let logarithms = self.logarithms;
         let rate = |step: usize| {
             let of_step = &history[step * together..(step + 1) * together];
             f64::from(of_step.iter().copied().max().unwrap_or(0)) / 1e3
         };
-        let value = |step: usize| if relative { rate(step).ln_1p() } else { rate(step) };
+        let value = |step: usize| if logarithms { rate(step).ln_1p() } else { rate(step) };
         while (self.known + 1) * together <= history.len() {
             let (at, count) = (self.known, self.known + 1);
             (self.known, self.highest) = (count, self.highest.max(rate(at)));
@@ -184,7 +196,7 @@ impl Watched {
         let usual = fitted.uncorrected(steps).into_iter().fold(0.0, f64::max);
         let high = fitted.peak(window, &[level])?.first()?.max(usual);
         let most = if self.settings.is_some() { RECORDS * self.highest } else { f64::MAX };
-        let rate = |value: f64| if self.settings.is_some() { value.exp_m1().min(most) } else { value };
+        let rate = |value: f64| if self.logarithms { value.exp_m1() } else { value }.min(most);
         let expected = Expected { usual: rate(usual), high: rate(high) };
         self.answers.push((steps, expected));
         Some(expected)

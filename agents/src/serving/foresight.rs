@@ -4,17 +4,18 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use goodput_env::gym::ExpectedPeak;
-use goodput_forecast::{Model, Snapshot};
+use goodput_forecast::Model;
 
 use super::{Ahead, Outlook};
+use crate::forecaster::Saved;
 
 /// Settings of everything that looks ahead by a forecast.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Foresight {
     /// The models weighed online for every service without a forecaster of its own.
     pub models: Vec<Model>,
-    /// Forecasters fitted before, by name of service, with the step of its series.
-    pub saved: Arc<BTreeMap<String, Snapshot>>,
+    /// Forecasters made before, by name of service, with the step of its series. A net is alone, with quantiles from its own errors.
+    pub saved: Arc<BTreeMap<String, Saved>>,
     /// Probability, in (0, 1), that the highest rate of a window stays below what is called high.
     pub level: f64,
 }

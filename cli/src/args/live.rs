@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 
 use clap::Subcommand;
+use goodput_env::model::BatchLimits;
 use goodput_executor::devices::DeviceChoice;
-use goodput_executor::job::{JobName, NameError};
+use goodput_executor::job::{JobName, NameError, RetryBudget};
 
 use super::Format;
 
@@ -119,6 +120,15 @@ pub enum Live {
         /// Seconds from SIGTERM to SIGKILL.
         #[arg(long, default_value_t = 60)]
         grace: u32,
+        /// Batch sizes among which the program chooses by itself: initial and largest in all, smallest and largest of one replica.
+        #[arg(long, value_name = "INIT:MAX:LOCAL_MIN:LOCAL_MAX", value_parser = batch_limits)]
+        batch: Option<BatchLimits>,
+        /// Failures within an hour after which it is still tried again.
+        #[arg(long, default_value_t = RetryBudget::default().failures)]
+        retries: u32,
+        /// Folder for its checkpoints: all nodes see it, and it outlives attempts. The engine's own choice where absent.
+        #[arg(long, value_name = "DIR")]
+        checkpoint_dir: Option<PathBuf>,
         #[command(flatten)]
         daemon: DaemonAddress,
         /// Program and arguments, after `--`.
@@ -211,4 +221,15 @@ pub struct Top {
 /// A node is called as jobs are.
 fn node_name(text: &str) -> Result<JobName, NameError> {
     JobName::new(text)
+}
+
+/// `128:4096:32:512`.
+fn batch_limits(text: &str) -> Result<BatchLimits, String> {
+    let numbers: Result<Vec<u32>, _> = text.split(':').map(str::parse).collect();
+    match numbers.as_deref() {
+        Ok(&[init, max, min_local, max_local]) => {
+            BatchLimits::new(init, max, min_local, max_local).map_err(|error| error.to_string())
+        }
+        _ => Err("expected four numbers: initial and largest total, smallest and largest of one replica".into()),
+    }
 }

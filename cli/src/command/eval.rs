@@ -18,6 +18,7 @@ use crate::command::train::threads;
 use crate::config;
 use crate::fault::Fault;
 use crate::progress::Meter;
+use crate::zoo;
 
 /// Runs it.
 pub fn run(args: &Eval, quiet: bool) -> Result<ExitCode, Fault> {
@@ -38,6 +39,9 @@ pub fn run(args: &Eval, quiet: bool) -> Result<ExitCode, Fault> {
         About { title: format!("{}: comparison", experiment.name), focus: None, config: &config, trained: false };
     results::write(&dir, &evaluation, &about)?;
     results::print(&evaluation, args.output)?;
+    if args.bound {
+        results::print_bounds(&evaluation, args.output)?;
+    }
     Ok(ExitCode::SUCCESS)
 }
 
@@ -67,8 +71,11 @@ pub fn compare(comparison: &Comparison, meter: &Meter) -> Result<Evaluation, Fau
     })
 }
 
-/// A policy by name, or from a bundle; a bundle is called by its directory's name.
+/// A policy by name, or from a bundle; a bundle is called by its directory's name, a shipped one as it was asked for.
 fn entry(name: &str, experiment: &Experiment, setup: &Setup) -> Result<PolicyEntry, Fault> {
+    if name.starts_with(zoo::PREFIX) {
+        return learned_entry(name, &bundle(name)?, experiment.expected_peak(setup)).map_err(Fault::input);
+    }
     if !Path::new(name).is_file() {
         return match name.strip_suffix(heuristic::REPLICA) {
             Some(_) => replica_entry(name),

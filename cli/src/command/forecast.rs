@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use goodput_agents::forecaster::ForecasterBundle;
+use goodput_agents::forecaster::Saved;
 use goodput_eval::forecasting::{ForecastConfig, ScoreRow, Study, StudyError, page};
 use goodput_forecast::{Fit, Horizon, Predict, Snapshot, check_levels};
 
@@ -105,15 +105,13 @@ struct Ahead {
 
 /// A snapshot as it is; a bundle on the series of a study, with the quantiles of its own heads.
 fn known(path: &Path, study: Option<&Path>, sets: &[String]) -> Result<Ahead, Fault> {
-    let bytes = fs::read(path).map_err(|error| Fault::input(format!("cannot read {}: {error}", path.display())))?;
-    if bytes.first() == Some(&b'{') {
-        let snapshot: Snapshot = serde_json::from_slice(&bytes).map_err(|error| {
-            Fault::input(format!("{}: {error}", path.display())).with_help("make it with `goodput forecast fit`")
-        })?;
-        let Snapshot { next_epoch_millis, step_millis, day_steps, forecaster } = snapshot;
-        return Ok(Ahead { next_epoch_millis, step_millis, day_steps, forecaster: Box::new(forecaster) });
-    }
-    let bundle = ForecasterBundle::from_bytes(&bytes, path).map_err(Fault::input)?;
+    let bundle = match Saved::load(path).map_err(Fault::input)? {
+        Saved::Trained(bundle) => bundle,
+        Saved::Fitted(snapshot) => {
+            let Snapshot { next_epoch_millis, step_millis, day_steps, forecaster } = *snapshot;
+            return Ok(Ahead { next_epoch_millis, step_millis, day_steps, forecaster: Box::new(forecaster) });
+        }
+    };
     let Some(study) = study else {
         let message = format!("{}: a bundle has no series to continue", path.display());
         return Err(Fault::input(message).with_help("name one: --study configs/forecast/servegen.toml"));

@@ -12,6 +12,7 @@ use goodput_eval::reproduce::REPRODUCTIONS;
 use crate::args::{List, What};
 use crate::fault::Fault;
 use crate::output::{Cell, Rows};
+use crate::zoo::{self, ZOO};
 
 /// Trace formats, the header or file they are recognised by, and where they come from.
 const FORMATS: [(&str, &str, &str); 14] = [
@@ -103,6 +104,15 @@ pub fn run(args: &List) -> Result<ExitCode, Fault> {
                     policy.about.into(),
                     policy.source.into(),
                 ]);
+            }
+            rows
+        }
+        What::Zoo => {
+            let mut rows = Rows::new(&["policy", "kind", "information", "about"]);
+            for entry in ZOO {
+                let bundle = zoo::load(entry.name)?;
+                let name = format!("{}{}", zoo::PREFIX, entry.name);
+                rows.push(vec![name.into(), bundle.kind().into(), bundle.card.information.into(), entry.about.into()]);
             }
             rows
         }

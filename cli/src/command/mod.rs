@@ -4,6 +4,8 @@ pub mod config;
 pub mod data;
 pub mod env;
 pub mod eval;
+pub mod explain;
+pub mod export;
 pub mod federate;
 pub mod forecast;
 pub mod list;

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use goodput_datasets::store::table::Table;
+use goodput_eval::bound;
 use goodput_eval::metrics::levels_table;
 use goodput_eval::plots::{CurvePoint, LearningCurve};
 use goodput_eval::report::Report;
@@ -105,6 +106,30 @@ pub fn print(evaluation: &Evaluation, format: Format) -> Result<(), Fault> {
         by_workload(summary).print(format)?;
     }
     Ok(())
+}
+
+/// Prints what no policy can be below.
+pub fn print_bounds(evaluation: &Evaluation, format: Format) -> Result<(), Fault> {
+    let bounds = bound::of(evaluation);
+    if bounds.is_empty() {
+        return Err(Fault::input("there is no bound for these workloads")
+            .with_help("bounds are for training applications on equal accelerators that some policy completes"));
+    }
+    let mut rows =
+        Rows::new(&["workload", "bound_secs", "without_contention_secs", "best_policy_secs", "above_bound_percent"]);
+    for (workload, bound, best) in bounds {
+        rows.push(vec![
+            workload.as_str().into(),
+            Cell::Number(bound.mean_jct_secs, 1),
+            Cell::Number(bound.alone_secs, 1),
+            Cell::Number(best, 1),
+            Cell::Number(100.0 * (best / bound.mean_jct_secs - 1.0), 1),
+        ]);
+    }
+    if format == Format::Table {
+        crate::output::print("\n")?;
+    }
+    rows.print(format)
 }
 
 /// Each workload on its own, loads for instance: against the reference, in percent of its mean.

@@ -16,6 +16,7 @@ use goodput_env::view::Information;
 use crate::args::{InformationLevel, Preset, Sim};
 use crate::fault::Fault;
 use crate::output::{Cell, Rows};
+use crate::zoo;
 use goodput_agents::bundle::PolicyBundle;
 use goodput_agents::heuristic;
 
@@ -91,7 +92,7 @@ fn options(args: &Sim, policy: &dyn Policy) -> SimOptions {
 }
 
 /// The machines: groups of nodes, or a file.
-fn cluster(text: &str) -> Result<Cluster, Fault> {
+pub fn cluster(text: &str) -> Result<Cluster, Fault> {
     let path = Path::new(text);
     if path.is_file() {
         return Ok(import::tiresias_cluster::read(path).map_err(data_fault)?.cluster());
@@ -117,7 +118,7 @@ pub fn policy(name: &str, seed: u64) -> Result<Box<dyn Policy>, Fault> {
     if let Some(policy) = heuristic::by_name(name, seed) {
         return Ok(policy);
     }
-    if Path::new(name).exists() {
+    if name.starts_with(zoo::PREFIX) || Path::new(name).exists() {
         let bundle = bundle(name)?;
         return bundle
             .policy(ExpectedPeak::default())
@@ -127,8 +128,11 @@ pub fn policy(name: &str, seed: u64) -> Result<Box<dyn Policy>, Fault> {
         .with_help(format!("policies: {}", heuristic::names().join(", "))))
 }
 
-/// Reads a bundle for this program's observations.
+/// Reads a bundle for this program's observations; `zoo:NAME` is one that comes with it.
 pub fn bundle(path: &str) -> Result<PolicyBundle, Fault> {
+    if let Some(name) = path.strip_prefix(zoo::PREFIX) {
+        return zoo::load(name);
+    }
     PolicyBundle::load(Path::new(path), &schema_hash()).map_err(Fault::input)
 }
 

@@ -28,6 +28,7 @@ pub fn run(options: &Top) -> Result<ExitCode, Fault> {
             print!("\x1b[H\x1b[J");
         }
         println!("{}", header(&status, &nodes, &queue));
+        status.shadow.iter().for_each(|compared| println!("{}", compared.words()));
         nodes.iter().for_each(|node| println!("{}", bar(node)));
         queue.truncate(30);
         queue_rows(&queue).print(Format::Table)?;

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 
+use goodput_forecast::neural::TrainError;
 use goodput_train::forecaster::{ForecasterExperiment, ForecasterHooks, ForecasterTrainError, train};
 use goodput_train::run_dir::RunDir;
 
@@ -37,7 +38,8 @@ pub fn run(args: &Train, quiet: bool) -> Result<ExitCode, Fault> {
             experiment.seed = args.seed.unwrap_or(experiment.seed);
             experiment.prepare().map_err(|error| fault(error, file, &args.sets))?;
             if args.dry_run {
-                say(&format!("{}: ok; would train {} with seed {}", file.display(), experiment.name, experiment.seed));
+                let (name, seed, on) = (&experiment.name, experiment.seed, experiment.train.processor.name());
+                say(&format!("{}: ok; would train {name} with seed {seed} on the {on}", file.display()));
                 return Ok(ExitCode::SUCCESS);
             }
             let path = args.run_dir.clone();
@@ -52,7 +54,10 @@ pub fn run(args: &Train, quiet: bool) -> Result<ExitCode, Fault> {
         say(&format!("stopped; continue with: goodput train --resume {}", dir.path("").display()));
         return Ok(ExitCode::from(INTERRUPTED));
     };
-    say(&format!("forecaster: {0}; compare it with: goodput forecast compare STUDY --bundle {0}", path.display()));
+    say(&format!(
+        "forecaster: {0}; compare it with: goodput forecast compare STUDY --bundle {0}; in a cluster: [forecaster] saved = {{ SERVICE = \"{0}\" }}",
+        path.display()
+    ));
     Ok(ExitCode::SUCCESS)
 }
 
@@ -78,6 +83,9 @@ fn learn(
 fn fault(error: ForecasterTrainError, file: &Path, sets: &[String]) -> Fault {
     match error {
         ForecasterTrainError::Value { key, .. } => config::at_key(file, sets, key, &error.to_string()),
+        ForecasterTrainError::Train(error @ (TrainError::NoGpu | TrainError::NoAdapter)) => {
+            config::at_key(file, sets, "train.processor", &error.to_string())
+        }
         ForecasterTrainError::Data(error) => {
             let help = error.remedy();
             let fault = Fault::input(error);

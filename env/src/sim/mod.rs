@@ -22,6 +22,7 @@ mod record;
 mod replay;
 mod requests;
 mod resize;
+mod resume;
 mod saving;
 mod scenario;
 mod segment;
@@ -73,6 +74,9 @@ pub use state::{JobState, JobTable, Phase};
 /// Why a run cannot go on.
 #[derive(Debug, Error)]
 pub enum SimError {
+    /// What was observed cannot be gone on from.
+    #[error("cannot go on from what was observed: {0}")]
+    Observed(#[from] ObservedError),
     /// The guard refused a plan.
     #[error("the plan at {at} was refused: {}", .violations.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
     Refused {

@@ -93,6 +93,12 @@ pub enum ObservedError {
     /// A job that the workload does not have, or not in ascending order.
     #[error("job {} is unknown to the workload, or out of order", .0.0)]
     Job(JobId),
+    /// More accelerators are held on a node than it has: somebody has not left yet.
+    #[error("more accelerators are held on node {node} than it has")]
+    Overfull {
+        /// The node.
+        node: u32,
+    },
     /// A job is on a node that does not exist.
     #[error("job {} is on node {node}, which does not exist", .job.0)]
     Node {
@@ -184,7 +190,7 @@ impl ObservedCluster {
 }
 
 impl JobState {
-    fn observed(job: &ObservedJob, now: SimTime, generation: u32) -> Self {
+    pub(super) fn observed(job: &ObservedJob, now: SimTime, generation: u32) -> Self {
         let mut state = Self::new(job.id, now, job.estimate_factor);
         state.phase = job.phase;
         state.placement = job.placement.clone();

@@ -56,6 +56,17 @@ impl TypeProfile {
 }
 
 impl Profile {
+    /// Of measurements that were averaged elsewhere: of a live job, whose steps never take the same time twice. The models are fitted here, once, so that copies
+    /// need not.
+    pub fn measured(stats: GradientStats, types: impl IntoIterator<Item = (u16, Vec<Sample>)>) -> Self {
+        let of_type = |(kind, samples): (u16, Vec<Sample>)| {
+            let max_replicas = samples.iter().map(|sample| sample.replicas).max().unwrap_or(0);
+            let fitted = OnceLock::from(model::fit(&samples));
+            TypeProfile { kind, samples, max_replicas, fitted }
+        };
+        Self { stats: Some(stats), types: types.into_iter().map(of_type).collect() }
+    }
+
     /// Takes a measurement on accelerator type `kind`. Returns whether the model may have changed.
     pub fn observe(
         &mut self,

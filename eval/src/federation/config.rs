@@ -153,6 +153,10 @@ impl FederationConfig {
         let movable: u64 = self.clusters.iter().map(|cluster| u64::from(cluster.movable)).sum();
         let movable = u32::try_from(movable).unwrap_or(u32::MAX);
         expect((1..=1_000_000).contains(&movable), "clusters.movable", movable, "1 to 1000000 in all")?;
+        let nobodys = |name: &&String| !self.clusters.iter().any(|cluster| cluster.has_service(name));
+        if let Some(name) = self.forecaster.saved.keys().find(nobodys) {
+            return Err(value("forecaster.saved", format!("for {name:?}"), "a service of one of the clusters"));
+        }
         let setup = |cluster: &MemberConfig| {
             let named = |source| SetupError::Member { cluster: cluster.name.clone(), source: Box::new(source) };
             cluster.setup(&self.server, movable, self).map_err(named)
@@ -216,7 +220,7 @@ impl MemberConfig {
         let fixed = self.groups.iter().all(|group| group.pool != Pool::Inference);
         expect(fixed, "groups.pool", "inference", "training or shared; servers for inference are those that move")?;
         let setup = Setup::new(&ClusterConfig { groups }, &self.workload, &all.environment)?;
-        let setup = setup.with_services(&self.services)?.with_sharing(&all.loaning, &all.forecaster)?;
+        let setup = setup.with_services(&self.services)?.with_sharing(&all.loaning, &self.forecaster(all))?;
         let requests = setup.scenario(0).workload.requests.len();
         expect(requests == 0, "workload", format!("one with {requests} requests"), "one of training jobs only")?;
         let policy = self.composite(0, setup.sharing()).ok_or_else(|| {
@@ -228,6 +232,17 @@ impl MemberConfig {
         let known = format!("{}, which needs information level {needs}", self.policy);
         expect(given.allows(needs), "policy", known, &format!("one that runs at environment.information {given}"))?;
         Ok(setup)
+    }
+
+    /// The forecaster, with those made before for services of its own.
+    fn forecaster(&self, all: &FederationConfig) -> ForecasterConfig {
+        let mut forecaster = all.forecaster.clone();
+        forecaster.saved.retain(|name, _| self.has_service(name));
+        forecaster
+    }
+
+    fn has_service(&self, name: &str) -> bool {
+        self.services.iter().any(|service| service.name == name)
     }
 
     /// Its schedulers; `None` where the name is of none, or of one that does more than training.

@@ -7,6 +7,7 @@
 mod axis;
 mod canvas;
 mod cdf;
+mod contributions;
 mod figure;
 mod forecast;
 mod forest;
@@ -19,6 +20,7 @@ mod profile;
 mod utilization;
 
 pub use cdf::{CdfSeries, cdf};
+pub use contributions::{ContributionBar, contributions};
 pub use figure::Figure;
 pub use forecast::{Fan, calibration, fan, frontier};
 pub use forest::{ForestRow, forest};

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use goodput_agents::forecaster::Saved;
 use goodput_agents::loaning::{Sharing, Terms};
 use goodput_agents::serving::{Foresight, Scaling};
-use goodput_datasets::DataError;
 use goodput_env::service::Service;
 use goodput_env::time::SimTime;
-use goodput_forecast::{Model, Snapshot};
+use goodput_forecast::Model;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -37,7 +37,8 @@ pub struct LoaningConfig {
 pub struct ForecasterConfig {
     /// Models weighed online; all of them where none is named.
     pub models: Vec<Model>,
-    /// Forecasters that `goodput forecast fit` has written, by name of service. Their series go on where the service's begin.
+    /// By name of service, a forecaster made before: by `goodput forecast fit`, whose series goes on where the service's begins, or a bundle by `goodput train`, whose
+    /// net knows nothing of the load yet and repeats the last value until it knows a whole window.
     pub saved: BTreeMap<String, PathBuf>,
     /// Probability that the highest rate of a window stays below what is kept for.
     pub level: f64,
@@ -100,34 +101,18 @@ impl ForecasterConfig {
     /// Reads what was saved.
     fn foresight(&self, services: &[Arc<Service>]) -> Result<Foresight, SetupError> {
         within("forecaster.level", self.level, 0.001..=0.999, "0.001 to 0.999")?;
+        const KEY: &str = "forecaster.saved";
         let read = |(name, path): (&String, &PathBuf)| {
             let service = services.iter().find(|service| service.name == *name).ok_or_else(|| {
                 let known = services.iter().map(|service| service.name.as_str()).collect::<Vec<_>>().join(" or ");
-                value(
-                    "forecaster.saved",
-                    format!("for {name:?}"),
-                    if known.is_empty() { "[[services]]" } else { &known },
-                )
+                value(KEY, format!("for {name:?}"), if known.is_empty() { "[[services]]" } else { &known })
             })?;
-            let bytes = std::fs::read(path).map_err(|source| DataError::Read { path: path.clone(), source })?;
-            let snapshot: Snapshot = serde_json::from_slice(&bytes).map_err(|error| {
-                value(
-                    "forecaster.saved",
-                    format!("{}: {error}", path.display()),
-                    "a file that `goodput forecast fit` has written",
-                )
-            })?;
-            let step = service.rates.step().as_millis();
-            if snapshot.step_millis != step {
-                let expected =
-                    format!("one with the steps of the service's load, {step} ms (series.step_secs of the fit)");
-                return Err(value(
-                    "forecaster.saved",
-                    format!("{}, with steps of {} ms", path.display(), snapshot.step_millis),
-                    expected,
-                ));
-            }
-            Ok((name.clone(), snapshot))
+            let expected = "a file that `goodput forecast fit` or `goodput train` has written";
+            let saved = Saved::load(path).map_err(|error| value(KEY, error, expected))?;
+            let unfit =
+                |misfit| value(KEY, path.display(), format!("a forecaster for the load of {name}, but {misfit}"));
+            saved.check(&service.rates).map_err(unfit)?;
+            Ok((name.clone(), saved))
         };
         let saved = self.saved.iter().map(read).collect::<Result<BTreeMap<_, _>, SetupError>>()?;
         let usual = Foresight::default();

@@ -7,6 +7,7 @@
 mod aggregate;
 mod bootstrap;
 mod improvement;
+mod kendall;
 mod normal;
 mod paired;
 mod profile;
@@ -18,6 +19,7 @@ use serde::{Deserialize, Serialize};
 pub use aggregate::{interquartile_mean, mean_of_tasks};
 pub use bootstrap::{Bootstrap, Draw};
 pub use improvement::{probability_of_improvement, win_rate};
+pub use kendall::kendall_tau;
 pub use paired::{difference, ratio_of_means};
 pub use profile::performance_profile;
 pub use quantile::{quantile, quantiles};

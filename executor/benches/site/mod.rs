@@ -86,10 +86,6 @@ impl<M> Site<M> {
         let place = self.directory.path().display().to_string();
         let work = duration.as_millis() as f64 / speedup * f64::from(job.request.gpus);
         Submission {
-            spec: job.clone(),
-            application: None,
-            tenant: String::new(),
-            command: vec!["/bin/sh".into(), format!("{place}/job.sh")],
             environment: [
                 ("DIR", place.clone()),
                 ("WORK", format!("{work:.0}")),
@@ -99,6 +95,7 @@ impl<M> Site<M> {
             .into(),
             directory: Some(PathBuf::from(place)),
             grace_s: 5,
+            ..Submission::new(job.clone(), vec!["/bin/sh".into(), format!("{place}/job.sh")])
         }
     }
 

@@ -26,6 +26,8 @@ import signal
 import socket
 import sys
 import time
+import urllib.error
+import urllib.request
 
 PREEMPTED = 143
 TRY_AGAIN = 75
@@ -52,6 +54,7 @@ class Job:
         self.checkpoint_dir = env.get("SCHED_CHECKPOINT_DIR")
         self._fence = env.get("SCHED_FENCE")
         self._socket = env.get("SCHED_SOCKET")
+        self._url = env.get("SCHED_URL")
         self._stream = None
         self._keep = keep
         self._report_every_s = report_every_s
@@ -135,14 +138,14 @@ class Job:
         An agent that is away is no error, training goes on; Refused is raised where this attempt is over.
         """
         now = time.monotonic()
-        if self.rank != 0 or not self._socket or now - self._reported < self._report_every_s:
+        if self.rank != 0 or not (self._socket or self._url) or now - self._reported < self._report_every_s:
             return False
         self._reported = now
         report = {"fence": self._fence, "attempt": self.attempt, "step": step}
         report.update(self._saved)
         report.update(fields)
         try:
-            answer = self._say(json.dumps(report))
+            answer = (self._say if self._socket else self._put)(json.dumps(report))
         except (OSError, ValueError):
             self._stream = None
             return False
@@ -163,6 +166,15 @@ class Job:
         if not answer:
             raise OSError("the agent hung up")
         return json.loads(answer)
+
+    def _put(self, line):
+        url = "%s/v1/jobs/%s/report" % (self._url, self.id)
+        headers = {"Content-Type": "application/json"}
+        try:
+            urllib.request.urlopen(urllib.request.Request(url, line.encode(), headers, method="PUT"), timeout=2.0).close()
+        except urllib.error.HTTPError as error:
+            return {"status": error.code, "error": error.read().decode(errors="replace")}
+        return {"ok": True}
 
 
 class GradientStatistics:

@@ -6,7 +6,6 @@ use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
 
-use rustix::fs::{FlockOperation, flock};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinHandle;
@@ -104,7 +103,7 @@ fn prepare(config: &AgentConfig) -> Result<File, AgentError> {
         File::create(folder.join("lock"))
     };
     let lock = make().map_err(AgentError::io(format!("use {}", folder.display())))?;
-    flock(&lock, FlockOperation::NonBlockingLockExclusive).map_err(|_| {
+    lock.try_lock().map_err(|_| {
         AgentError::Setup(format!("another agent serves from {}: end it, or choose another folder", folder.display()))
     })?;
     Ok(lock)

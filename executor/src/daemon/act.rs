@@ -9,12 +9,21 @@ use super::journal::Stage;
 use super::metrics::Metrics;
 use super::orders::order;
 use super::settings::Mode;
+use super::show::show_order;
 use super::{Daemon, DaemonError, UnderWay, wall_ms};
 use crate::engine::{Action, Engine, JobPhase, NodeHealth, Order, Outcome, Snapshot};
 
 impl<E: Engine> Daemon<E> {
     /// Takes the next step of every order that has room.
     pub(super) async fn act(&mut self, snapshot: &Snapshot, term: u64) -> Result<(), DaemonError> {
+        // A canary touches only what is listed.
+        if self.mode() == Mode::Act
+            && let Some(acting) = self.leader.try_act()
+        {
+            self.journal.check_term(term)?;
+            self.engine.tend().await?;
+            drop(acting);
+        }
         let ready = self.ready(snapshot);
         if ready.is_empty() {
             return Ok(());
@@ -109,6 +118,9 @@ impl<E: Engine> Daemon<E> {
             self.journal.close(&void, at_ms)?;
             self.open.retain(|under_way| under_way.order.job != job);
             self.watch.released(job);
+        }
+        if let Ok(mut status) = self.status.lock() {
+            show_order(&mut status.nodes, &new.action);
         }
         self.open.push(UnderWay { order: new, since: Instant::now(), note: String::new() });
         Ok(())

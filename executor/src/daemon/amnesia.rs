@@ -49,6 +49,9 @@ impl<E: Engine> Daemon<E> {
             );
             return Err(DaemonError::Refused(text));
         }
+        if let Some(problem) = self.books.stranger(&job.tenant) {
+            return Err(DaemonError::Refused(problem));
+        }
         let mut job = job.clone();
         let last = self.promises.last().map_or(0, Promise::submit_ms);
         job.spec.request.submit = SimTime::from_millis(wall_ms().max(last + 1));

@@ -7,12 +7,13 @@ mod run;
 
 use std::sync::{Arc, Mutex};
 
+use axum::body::Bytes;
 use axum::extract::rejection::JsonRejection;
 use axum::extract::{DefaultBodyLimit, Path, Request, State};
 use axum::http::{StatusCode, header};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{delete, get, post};
+use axum::routing::{delete, get, post, put};
 use axum::{Extension, Json, Router};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -21,7 +22,8 @@ use tokio::sync::{mpsc, oneshot};
 use super::metrics::Metrics;
 use super::settings::{Mode, Role, Token};
 use super::status::{QueueRow, Status};
-use crate::engine::{Action, Submission};
+use crate::engine::{Action, Mailbox, Submission};
+use crate::job::{LONGEST_LINE, Refusal};
 pub use run::run;
 
 /// Largest body taken, bytes.
@@ -67,6 +69,8 @@ pub struct Api {
     pub calls: mpsc::Sender<Call>,
     /// Who may ask.
     pub tokens: Arc<[Token]>,
+    /// Where reports of jobs go, where they come here.
+    pub mailbox: Option<Arc<Mailbox>>,
 }
 
 /// Whose token came with a call.
@@ -90,7 +94,11 @@ pub fn hash(token: &str) -> String {
 
 /// The routes.
 pub fn router(api: Api) -> Router {
-    let open = Router::new().route("/healthz", get(|| async { "ok\n" }));
+    // Jobs show the token of their attempt instead of an administrator's.
+    let open = Router::new()
+        .route("/healthz", get(|| async { "ok\n" }))
+        .route("/v1/jobs/{key}/report", put(report))
+        .layer(DefaultBodyLimit::max(LONGEST_LINE));
     let routes = Router::new()
         .route("/metrics", get(metrics))
         .route("/v1/status", get(status))
@@ -143,7 +151,7 @@ fn look<T>(api: &Api, what: impl FnOnce(&Status) -> T) -> Result<Json<T>, Proble
 }
 
 async fn status(State(api): State<Api>) -> Result<Json<Status>, Problem> {
-    look(&api, |status| Status { queue: Vec::new(), nodes: Vec::new(), ..status.clone() })
+    look(&api, |status| Status { queue: Vec::new(), nodes: Vec::new(), ended: Vec::new(), ..status.clone() })
 }
 
 async fn queue(State(api): State<Api>) -> Result<Json<Vec<QueueRow>>, Problem> {
@@ -152,6 +160,18 @@ async fn queue(State(api): State<Api>) -> Result<Json<Vec<QueueRow>>, Problem> {
 
 async fn nodes(State(api): State<Api>) -> Result<Json<Vec<crate::engine::NodeSeen>>, Problem> {
     look(&api, |status| status.nodes.clone())
+}
+
+/// Takes what a job says of itself.
+async fn report(State(api): State<Api>, Path(key): Path<String>, body: Bytes) -> Result<StatusCode, Problem> {
+    let mailbox =
+        api.mailbox.ok_or_else(|| problem(StatusCode::NOT_FOUND, "jobs report to the agents of their nodes"))?;
+    let code = |refusal: &Refusal| match refusal {
+        Refusal::OldFence | Refusal::Stranger => StatusCode::CONFLICT,
+        Refusal::Malformed(_) | Refusal::WentBack { .. } => StatusCode::BAD_REQUEST,
+    };
+    let taken = mailbox.take(&key, &body, super::wall_ms());
+    taken.map(|()| StatusCode::NO_CONTENT).map_err(|refusal| problem(code(&refusal), refusal.to_string()))
 }
 
 /// A job with its last orders.
@@ -168,8 +188,12 @@ async fn explain(
     Extension(caller): Extension<Caller>,
     Path(key): Path<String>,
 ) -> Result<Json<Explanation>, Problem> {
-    let Json(job) = look(&api, |status| status.queue.iter().find(|row| row.key == key || row.name == key).cloned())?;
-    let job = job.ok_or_else(|| problem(StatusCode::NOT_FOUND, format!("no job {key:?} waits or runs")))?;
+    let Json(job) = look(&api, |status| {
+        let known = status.queue.iter().chain(status.ended.iter().rev());
+        known.into_iter().find(|row| row.key == key || row.name == key).cloned()
+    })?;
+    let job =
+        job.ok_or_else(|| problem(StatusCode::NOT_FOUND, format!("no job {key:?} waits, runs or ended lately")))?;
     let orders = call(&api, &caller, Command::Orders(job.key.clone())).await?;
     Ok(Json(Explanation { job, orders }))
 }
@@ -203,6 +227,12 @@ pub fn check(job: &Submission) -> Result<(), String> {
         return Err(format!(
             "accelerators: at least {min}, asked {gpus}, at most {max}: expected 1 <= min <= asked <= max"
         ));
+    }
+    for path in job.directory.iter().chain(&job.checkpoint_dir) {
+        let up = path.components().any(|part| part == std::path::Component::ParentDir);
+        if !path.is_absolute() || up || path.as_os_str().as_encoded_bytes().contains(&b'\0') {
+            return Err(format!("{}: expected an absolute path without `..`", path.display()));
+        }
     }
     if job.command.is_empty() || job.command.iter().any(|part| part.contains('\0')) {
         return Err("command: expected a program and its arguments".into());

@@ -3,6 +3,7 @@
 //! A snapshot names things and tells the present; a policy goes by numbers and by the past. The books give every node and job a number
 //! for good, keep what has been attained, and turn each snapshot into an [`Observed`] cluster, whose view is the one a simulation shows.
 
+mod own;
 mod past;
 mod register;
 
@@ -11,7 +12,7 @@ use std::sync::Arc;
 
 use goodput_env::application::Application;
 use goodput_env::cluster::Cluster;
-use goodput_env::job::{JobId, Workload};
+use goodput_env::job::{JobId, Work, Workload};
 use goodput_env::placement::Placement;
 use goodput_env::sim::{Loan, Observed, ObservedCluster, ObservedError, ObservedJob, Phase, Scenario, SimOptions};
 use goodput_env::tenant::Tenants;
@@ -19,7 +20,9 @@ use goodput_env::time::SimTime;
 use goodput_env::view::Trigger;
 use thiserror::Error;
 
+use super::shadow::{Scene, ShadowSettings};
 use crate::engine::{Action, JobSeen, NodeHealth, OnNode, Order, Snapshot};
+use own::Own;
 pub use past::Past;
 
 /// What is fixed for a deployment.
@@ -63,7 +66,10 @@ pub struct Books {
     ids: BTreeMap<String, JobId>,
     keys: Vec<String>,
     past: BTreeMap<JobId, Past>,
+    own: Own,
     seen: Seen,
+    /// As last read.
+    observed: Option<Observed>,
     generation: u32,
 }
 
@@ -92,7 +98,9 @@ impl Books {
             ids: BTreeMap::new(),
             keys: Vec::new(),
             past: BTreeMap::new(),
+            own: Own::default(),
             seen: Seen::default(),
+            observed: None,
             generation: 0,
         }
     }
@@ -122,6 +130,14 @@ impl Books {
         self.setting.applications.iter().any(|known| known.name == application)
     }
 
+    /// Why a tenant of this name hands no jobs in: there are others declared.
+    pub fn stranger(&self, tenant: &str) -> Option<String> {
+        let tenants = &self.setting.tenants;
+        let known = tenant.is_empty() || tenants.is_empty() || tenants.iter().any(|group| group.name == tenant);
+        let names = || tenants.iter().map(|group| group.name.as_str()).collect::<Vec<_>>().join(", ");
+        (!known).then(|| format!("tenant {tenant:?} is not declared; one of: {}", names()))
+    }
+
     /// Names of the applications of the catalog.
     pub fn applications(&self) -> String {
         self.setting.applications.iter().map(|known| known.name.as_str()).collect::<Vec<_>>().join(", ")
@@ -149,6 +165,17 @@ impl Books {
         slices.map(|slice| OnNode { node: named(slice.node), gpus: slice.gpus, ..OnNode::default() }).collect()
     }
 
+    /// The cluster as it was last read, for simulations of what would come of it; `None` before the first snapshot and where there are no jobs.
+    pub fn scene(&self, snapshot: &Snapshot, settings: &ShadowSettings, round: SimTime) -> Option<Scene> {
+        let seen = self.observed.clone().filter(|seen| !seen.jobs.is_empty())?;
+        let silent = |job: &&JobSeen| matches!(job.spec.work, Work::Fixed { duration } if duration <= SimTime::ZERO);
+        let silent = snapshot.jobs.iter().filter(|job| job.application.is_none()).filter(silent);
+        let shown = |id: &JobId| seen.jobs.iter().any(|job| job.id == *id);
+        let unknown: Vec<JobId> = silent.filter_map(|job| self.id(&job.key)).filter(shown).collect();
+        let keys = seen.jobs.iter().filter_map(|job| Some((job.id, self.key(job.id)?.to_owned()))).collect();
+        Some(Scene::new(&self.scenario, seen, &unknown, (self.nodes.clone(), keys), settings, round))
+    }
+
     /// Reads a snapshot. `open` are the orders that are under way: their jobs are shown where they are going to be, and what they wait for
     /// is not free.
     ///
@@ -160,11 +187,13 @@ impl Books {
         self.now = self.time(snapshot.at_ms.max(epoch)).max(self.now);
         self.register_nodes(snapshot);
         self.register_jobs(snapshot);
+        self.learn(snapshot);
         let observed = self.observe(snapshot, open);
         self.generation = self.generation.wrapping_add(1);
         let contradiction = |source| BooksError::Contradiction { version: snapshot.version, source };
         let cluster = ObservedCluster::new(self.scenario.clone(), &observed, self.generation).map_err(contradiction)?;
         self.note_rates(&cluster);
+        self.observed = Some(observed);
         Ok(cluster)
     }
 
@@ -204,7 +233,6 @@ impl Books {
             jobs.push(job);
         }
         jobs.sort_unstable_by_key(|job| job.id);
-        self.past.retain(|id, _| jobs.binary_search_by_key(id, |job| job.id).is_ok());
         let trigger = self.trigger(&jobs, &down, &cluster);
         // Where no node has failed nothing is said of failures, as in a simulation without.
         if down.iter().all(|&down| down == 0) {

@@ -123,6 +123,7 @@ impl<E: Engine> Daemon<E> {
             report.ordered = new;
             report.deciding = deciding.elapsed();
         }
+        self.compare(&snapshot, began)?;
         self.show(&cluster, &snapshot, decided.as_ref(), mode);
         if let Some(term) = term
             && mode >= Mode::Canary
@@ -134,6 +135,31 @@ impl<E: Engine> Daemon<E> {
         }
         report.open = self.open.len();
         Ok(report)
+    }
+
+    /// Asks what would come of the other policy, and takes the answer where there is one.
+    fn compare(&mut self, snapshot: &Snapshot, now: Instant) -> Result<(), DaemonError> {
+        let Some(shadow) = &mut self.shadow else { return Ok(()) };
+        let answer = shadow.answer();
+        if shadow.is_due(now) {
+            let round = SimTime::from_secs_f64(self.settings.cycle.round_secs);
+            if let Some(scene) = self.books.scene(snapshot, shadow.settings(), round) {
+                shadow.ask(scene, now);
+            }
+        }
+        match answer {
+            None => {}
+            Some(Err(problem)) => tracing::warn!(problem, "no comparison with the policy beside"),
+            Some(Ok(compared)) => {
+                tracing::info!(compared = compared.words(), "policy beside");
+                self.metrics.compared(&compared);
+                self.audit.write(wall_ms(), "shadow", json!({ "compared": compared }))?;
+                if let Ok(mut status) = self.status.lock() {
+                    status.shadow = Some(compared);
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Takes up what an earlier daemon left: its orders, and what jobs had attained.

@@ -15,7 +15,7 @@ use super::metrics::Metrics;
 use super::orders::{digest, orders};
 use super::settings::Mode;
 use super::{Daemon, DaemonError, UnderWay, wall_ms};
-use crate::engine::{Engine, NodeHealth, Snapshot};
+use crate::engine::{Action, Engine, NodeHealth, Snapshot};
 
 /// A decision as the guard let it pass.
 pub(super) struct Decided {
@@ -80,7 +80,11 @@ impl<E: Engine> Daemon<E> {
                 budget: settings.orders_per_hour.saturating_sub(lately),
             }
         });
-        let closed = snapshot.nodes.iter().filter(|node| node.health != NodeHealth::Up);
+        let closed = snapshot.nodes.iter().filter(|node| node.health != NodeHealth::Up).map(|node| node.name.as_str());
+        let draining = self.open.iter().filter_map(|under_way| match &under_way.order.action {
+            Action::Drain { node, .. } => Some(node.as_str()),
+            _ => None,
+        });
         Circumstances {
             under_way: self.open.iter().filter_map(|under_way| id(&under_way.order.job)).collect(),
             hands_off: snapshot
@@ -89,7 +93,7 @@ impl<E: Engine> Daemon<E> {
                 .filter(|job| self.watch.leaves_alone(&job.key))
                 .filter_map(|job| id(&job.key))
                 .collect(),
-            closed: closed.filter_map(|seen| Some(node(&seen.name)?.0)).collect(),
+            closed: closed.chain(draining).filter_map(|name| Some(node(name)?.0)).collect(),
             preempted: self.preempted.iter().filter_map(|(key, &at)| Some((id(key)?, at))).collect(),
             canary,
             can_lend: self.engine.capabilities().lend,

@@ -1,6 +1,7 @@
 //! Why a job waits. A pending job always has a reason.
 
 use goodput_env::job::JobId;
+use goodput_env::tenant::Usage;
 use goodput_env::view::ClusterView;
 use serde::{Deserialize, Serialize};
 
@@ -40,6 +41,8 @@ pub enum Reason {
     Policy(String),
     /// It came after the last decision.
     NotDecided,
+    /// It is over; how, and in the engine's words why.
+    Ended(String, String),
 }
 
 impl Reason {
@@ -56,6 +59,7 @@ impl Reason {
             Self::Quota => "quota".into(),
             Self::Policy(_) => "policy".into(),
             Self::NotDecided => "not-decided".into(),
+            Self::Ended(how, _) => how.clone(),
         }
     }
 
@@ -74,6 +78,8 @@ impl Reason {
             Self::Quota => "its tenant's quota is used up".into(),
             Self::Policy(name) => format!("there is room; {name} keeps it for other jobs or for later"),
             Self::NotDecided => "it came after the last decision".into(),
+            Self::Ended(how, why) if why.is_empty() => format!("it is over: {how}"),
+            Self::Ended(how, why) => format!("it is over: {how}, {why}"),
         }
     }
 }
@@ -92,7 +98,20 @@ pub fn why_waiting(view: &ClusterView<'_>, job: JobId, policy: &str) -> Reason {
     match () {
         () if min > most => Reason::TooLarge { min, most },
         () if min > free => Reason::NoCapacity { min, free },
-        () if view.quotas().is_some() => Reason::Quota,
+        () if !has_quota(view, job.request().tenant, min) => Reason::Quota,
         () => Reason::Policy(policy.into()),
     }
+}
+
+/// Whether a tenant may hold so many accelerators more, of some type.
+fn has_quota(view: &ClusterView<'_>, tenant: u32, gpus: u32) -> bool {
+    let Some(tree) = view.quotas() else { return true };
+    let tenant = tenant as usize;
+    let mut usage = Usage::default();
+    usage.reset(tree);
+    for job in view.jobs().filter(|job| job.gpus() > 0 && (job.request().tenant as usize) < tree.tenants()) {
+        tree.add(&mut usage, job.request().tenant as usize, usize::from(job.kind()), u64::from(job.gpus()));
+    }
+    let kinds = 0..view.cluster().types.len();
+    tenant < tree.tenants() && kinds.into_iter().any(|kind| tree.available(&usage, tenant, kind) >= i64::from(gpus))
 }

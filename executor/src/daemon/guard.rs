@@ -63,6 +63,8 @@ pub enum Rule {
     Capability,
     /// There is no room without the changes that were left out.
     NoRoom,
+    /// Its tenant would hold more than is available to it.
+    Quota,
 }
 
 impl Rule {
@@ -79,6 +81,7 @@ impl Rule {
             Self::Canary => "canary",
             Self::Capability => "capability",
             Self::NoRoom => "no-room",
+            Self::Quota => "quota",
         }
     }
 }
@@ -116,6 +119,8 @@ pub type LeftOut = Vec<(Option<JobId>, Rule)>;
 
 /// The part of `plan` that may be carried out, and what was left out of it. What is left passes the environment's guard.
 ///
+/// A policy need not know of quotas: of a plan that exceeds them the last changes in favour of that tenant are left out.
+///
 /// # Errors
 /// Every [`Violation`] of the whole plan: it could not be at all, so its policy is not to be trusted.
 pub fn admit(
@@ -125,7 +130,11 @@ pub fn admit(
     plan: &Plan,
     about: &Circumstances,
 ) -> Result<(Plan, LeftOut), Vec<Violation>> {
-    guard.check(view, plan)?;
+    if let Err(violations) = guard.check(view, plan)
+        && violations.iter().any(|violation| !matches!(violation, Violation::Quota { .. }))
+    {
+        return Err(violations);
+    }
     let mut left_out = Vec::new();
     let mut kept = plan.clone();
     let unchanged = |change: &Change| view.job(change.job).is_some_and(|job| job.state.placement == change.placement);
@@ -145,11 +154,20 @@ pub fn admit(
         kept = Plan { changes: kept.changes, ..Plan::keep() };
         left_out.push((None, Rule::Capability));
     }
-    // What was to be released may have been left out: then there is no room for what was to take it.
+    // What was to be released may have been left out: then there is no room, and no quota, for what was to take it.
     while let Err(violations) = guard.check(view, &kept) {
         let before = kept.changes.len();
         let short: BTreeSet<u32> = violations.iter().filter_map(short_node).collect();
+        let over: BTreeSet<u32> = violations.iter().filter_map(tenant_over).collect();
         let gains = |change: &Change| change.placement.slices().iter().any(|slice| short.contains(&slice.node));
+        let exceeds = |change: &Change| {
+            let tenant = view.job(change.job).map(|job| job.request().tenant);
+            !change.placement.is_empty() && tenant.is_some_and(|tenant| over.contains(&tenant))
+        };
+        if let Some(at) = kept.changes.iter().rposition(exceeds) {
+            left_out.push((Some(kept.changes.remove(at).job), Rule::Quota));
+            continue;
+        }
         let Some(at) = kept.changes.iter().rposition(gains) else {
             left_out.extend(kept.changes.drain(..).map(|change| (Some(change.job), Rule::NoRoom)));
             kept = Plan::keep();
@@ -159,6 +177,13 @@ pub fn admit(
         debug_assert!(kept.changes.len() < before);
     }
     Ok((kept, left_out))
+}
+
+fn tenant_over(violation: &Violation) -> Option<u32> {
+    match violation {
+        Violation::Quota { tenant, .. } => Some(*tenant),
+        _ => None,
+    }
 }
 
 fn short_node(violation: &Violation) -> Option<u32> {

@@ -6,12 +6,9 @@
 //! taking over needs the lock: a leader that is stopped in the middle of an act cannot be replaced behind its back. A second lock is held as long
 //! as the leader lives, so that nobody waits for the lease of a dead one.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, TryLockError};
 use std::path::Path;
 use std::time::{Duration, Instant};
-
-use nix::errno::Errno;
-use nix::fcntl::{Flock, FlockArg};
 
 use super::journal::{Journal, JournalError, Lease};
 
@@ -38,7 +35,7 @@ pub struct Leader {
     lock: File,
     life: File,
     /// Held while it leads.
-    alive: Option<Flock<File>>,
+    alive: Option<Locked>,
     term: Option<u64>,
     renewed: Instant,
     /// When it stepped down: whoever leads since is left time to show that it lives.
@@ -49,7 +46,18 @@ pub struct Leader {
 
 /// Held while the leader acts.
 #[derive(Debug)]
-pub struct Acting(#[expect(dead_code, reason = "the lock is held as long as this lives")] Flock<File>);
+pub struct Acting(#[expect(dead_code, reason = "the lock is held as long as this lives")] Locked);
+
+/// A file that is locked as long as this lives, whatever other descriptors of it are open.
+#[derive(Debug)]
+struct Locked(File);
+
+impl Drop for Locked {
+    fn drop(&mut self) {
+        // Where it cannot be unlocked it is as good as held by a leader that lives: the lease decides.
+        let _ = self.0.unlock();
+    }
+}
 
 impl Leader {
     /// A daemon called `name` with its lock file at `lock`, beside the journal.
@@ -132,10 +140,13 @@ impl Leader {
 }
 
 /// A lock on an open file. It is the file that is locked, not the process: whoever opened it for himself is kept out.
-fn try_lock(file: &File) -> Option<Flock<File>> {
-    match Flock::lock(file.try_clone().ok()?, FlockArg::LockExclusiveNonblock) {
-        Ok(lock) => Some(lock),
-        Err((_, Errno::EINTR)) => try_lock(file),
-        Err(_) => None,
+fn try_lock(file: &File) -> Option<Locked> {
+    let file = file.try_clone().ok()?;
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Some(Locked(file)),
+            Err(TryLockError::Error(error)) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(_) => return None,
+        }
     }
 }

@@ -9,6 +9,8 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Registry, Unit};
 
+use super::shadow::Comparison;
+
 type Labels = Vec<(&'static str, String)>;
 type Real = Gauge<f64, AtomicU64>;
 
@@ -54,11 +56,13 @@ pub struct Metrics {
     pub mode: Gauge,
     /// Alerts by kind; each is also in the audit log.
     pub alerts: Family<Labels, Counter>,
+    /// Mean completion time by simulation of the policy that acts and of the one beside, as last compared.
+    pub shadow_jct: Family<Labels, Real>,
 }
 
 impl Metrics {
     /// Every metric, as it is exported.
-    pub const NAMES: [&'static str; 19] = [
+    pub const NAMES: [&'static str; 20] = [
         "goodput_cycle_seconds",
         "goodput_decision_seconds",
         "goodput_orders_total",
@@ -78,6 +82,7 @@ impl Metrics {
         "goodput_leader",
         "goodput_mode",
         "goodput_alerts_total",
+        "goodput_shadow_jct_seconds",
     ];
 
     /// All at zero.
@@ -103,6 +108,7 @@ impl Metrics {
             leader: Gauge::default(),
             mode: Gauge::default(),
             alerts: Family::default(),
+            shadow_jct: Family::default(),
         };
         metrics.register();
         metrics
@@ -123,7 +129,9 @@ impl Metrics {
         r.register("utilisation_ratio", "Share of accelerators held", self.utilisation.clone());
         r.register("relative_goodput", "Work per second relative to what was asked for", self.goodput.clone());
         r.register_with_unit("queue_delay", "From submission to first start", secs.clone(), self.queue_delay.clone());
-        r.register_with_unit("jct", "From submission to completion", secs, self.jct.clone());
+        r.register_with_unit("jct", "From submission to completion", secs.clone(), self.jct.clone());
+        let of_shadow = "Mean completion time by simulation of the policy that acts and of the one beside";
+        r.register_with_unit("shadow_jct", of_shadow, secs, self.shadow_jct.clone());
         r.register("reconcile_drift", "Jobs that are not where they were ordered to be", self.drift.clone());
         r.register("open_orders", "Orders that are not closed", self.open_orders.clone());
         r.register("engine_up", "Whether the engine answers", self.engine_up.clone());
@@ -140,6 +148,13 @@ impl Metrics {
     /// Sets one of a family.
     pub fn set(family: &Family<Labels, Gauge>, labels: &[(&'static str, &str)], value: i64) {
         family.get_or_create(&owned(labels)).set(value);
+    }
+
+    /// Shows a comparison of policies.
+    pub fn compared(&self, compared: &Comparison) {
+        for (role, rolled) in [("incumbent", &compared.incumbent), ("candidate", &compared.candidate)] {
+            self.shadow_jct.get_or_create(&owned(&[("role", role)])).set(rolled.mean_jct_secs);
+        }
     }
 
     /// The text that a scrape gets.

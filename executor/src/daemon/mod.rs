@@ -10,6 +10,7 @@
 //! - [`journal`], [`leader`], [`audit`]: what was wanted, who may want, what became of it.
 //! - `amnesia`: what people hand in, and what is mended where the engine has forgotten it.
 //! - [`cycle`](Daemon::cycle), `decide`, `act`, `show`: the loop; [`status`], [`explain`], [`metrics`], [`api`]: what people see of it.
+//! - [`shadow`]: another policy beside the one that acts, compared by simulation.
 //! - [`settings`]: the configuration file.
 
 mod act;
@@ -30,6 +31,7 @@ mod open;
 pub mod orders;
 pub mod screen;
 pub mod settings;
+pub mod shadow;
 mod show;
 pub mod status;
 mod watch;
@@ -40,6 +42,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use goodput_env::guard::Guard;
+use goodput_env::sim::ObservedCluster;
 use goodput_env::time::SimTime;
 use thiserror::Error;
 
@@ -52,6 +55,7 @@ use leader::Leader;
 use metrics::Metrics;
 pub use open::open;
 use settings::{Mode, Settings};
+use shadow::Shadow;
 use status::Status;
 use watch::Watch;
 
@@ -132,6 +136,7 @@ pub struct Daemon<E> {
     recovered: bool,
     kept: Instant,
     hook: Option<Hook>,
+    shadow: Option<Shadow>,
 }
 
 impl<E: Engine> Daemon<E> {
@@ -149,7 +154,7 @@ impl<E: Engine> Daemon<E> {
         let name = match &settings.state.name {
             Some(name) => name.clone(),
             None => {
-                format!("{}:{}", nix::unistd::gethostname().unwrap_or_default().to_string_lossy(), std::process::id())
+                format!("{}:{}", host_name(), std::process::id())
             }
         };
         let lease = Duration::from_secs(u64::from(settings.state.lease_secs.max(1)));
@@ -184,6 +189,7 @@ impl<E: Engine> Daemon<E> {
             recovered: false,
             kept: Instant::now(),
             hook: None,
+            shadow: None,
             engine,
             settings,
             books,
@@ -221,6 +227,18 @@ impl<E: Engine> Daemon<E> {
         &self.books
     }
 
+    /// What a policy would see now, by the last snapshot; `None` before the first.
+    ///
+    /// # Errors
+    /// [`DaemonError::Books`] where the snapshot makes no sense.
+    pub fn seen(&mut self) -> Result<Option<ObservedCluster>, DaemonError> {
+        let Some((snapshot, _)) = &self.last else { return Ok(None) };
+        // What jobs said is learned already.
+        let snapshot = Snapshot { said: Vec::new(), ..Snapshot::clone(snapshot) };
+        let open: Vec<Order> = self.open.iter().map(|under_way| under_way.order.clone()).collect();
+        Ok(Some(self.books.read(&snapshot, &open)?))
+    }
+
     /// What people see of it.
     pub fn status(&self) -> Arc<Mutex<Status>> {
         self.status.clone()
@@ -242,6 +260,11 @@ impl<E: Engine> Daemon<E> {
         let ends = self.hook.as_mut().is_some_and(|hook| hook(place));
         if ends { Err(DaemonError::Drill(place)) } else { Ok(()) }
     }
+}
+
+/// The name of this machine.
+pub(crate) fn host_name() -> String {
+    std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default().trim().into()
 }
 
 /// Milliseconds of the Unix epoch.

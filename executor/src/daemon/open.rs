@@ -18,6 +18,7 @@ use super::books::{Books, Setting};
 use super::chooser::Chooser;
 use super::screen::Screen;
 use super::settings::{InformationSetting, PolicySettings, Settings};
+use super::shadow::{Maker, Shadow, ShadowSettings};
 use super::{Daemon, DaemonError};
 use crate::engine::Engine;
 
@@ -50,12 +51,51 @@ pub fn open<E: Engine>(
     if settings.reliance.fallback == name {
         tracing::warn!(policy = name, "the fallback is the policy itself");
     }
+    let beside = settings.shadow.clone().map(|shadow| beside(&settings.policy, shadow, &name, &*policy));
     let options = SimOptions { information, batching: policy.batching(), ..SimOptions::standard() };
     let speedup = settings.cycle.speedup;
     let setting = Setting { applications, tenants, options, speedup, start: SimTime::from_secs_f64(speedup) };
     let system = |source| DaemonError::System { action: "cannot start a thread for the policy".into(), source };
     let chooser = Chooser::new(settings.reliance.clone(), (&name, policy), fallback, screen).map_err(system)?;
-    Daemon::new(engine, settings, Books::new(setting), chooser)
+    let mut daemon = Daemon::new(engine, settings, Books::new(setting), chooser)?;
+    daemon.shadow = beside.transpose()?;
+    Ok(daemon)
+}
+
+/// The candidate beside the policy that acts.
+fn beside(
+    acting: &PolicySettings,
+    settings: ShadowSettings,
+    incumbent: &str,
+    policy: &dyn Policy,
+) -> Result<Shadow, DaemonError> {
+    let of_shadow = PolicySettings {
+        bundle: settings.bundle.clone(),
+        name: settings.name.clone(),
+        seed: settings.seed,
+        information: acting.information,
+    };
+    let refused = |why: String| Err(DaemonError::Refused(format!("[shadow]: {why}")));
+    let (name, candidate, _) = self::policy(&of_shadow)?;
+    if !information(&*candidate, acting.information).allows(candidate.needs()) {
+        return refused(format!("{name} needs {}; on real machines there is at most an estimate", candidate.needs()));
+    }
+    if candidate.batching() != policy.batching() {
+        let (one, other) = (policy.batching(), candidate.batching());
+        return refused(format!(
+            "{incumbent} goes by {one:?} batch sizes and {name} by {other:?}: the same jobs have other speeds then, and there is nothing to compare"
+        ));
+    }
+    let maker = |settings: PolicySettings| -> Maker {
+        Box::new(move || {
+            let (_, policy, _) = self::policy(&settings).ok()?;
+            let told = information(&*policy, settings.information);
+            Some((policy, told))
+        })
+    };
+    let system = |source| DaemonError::System { action: "cannot start a thread for the shadow".into(), source };
+    let incumbent = (incumbent.to_owned(), maker(acting.clone()));
+    Shadow::new(settings, incumbent, (name, maker(of_shadow))).map_err(system)
 }
 
 type Chosen = (String, Box<dyn Policy>, Option<Screen>);

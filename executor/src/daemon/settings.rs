@@ -1,5 +1,7 @@
 //! The configuration file of a deployment.
 
+mod tenants;
+
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -7,7 +9,9 @@ use thiserror::Error;
 
 use super::chooser::Reliance;
 use super::guard::Rules;
+use super::shadow::ShadowSettings;
 use crate::engine::agents::AgentsSettings;
+pub use tenants::GroupSettings;
 
 /// How far the daemon goes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -61,11 +65,20 @@ pub struct Settings {
     /// When it goes by the heuristic.
     #[serde(default)]
     pub reliance: Reliance,
+    /// A policy that is compared with the one that acts; it never acts.
+    #[serde(default)]
+    pub shadow: Option<ShadowSettings>,
     /// Where its state is.
     pub state: StateSettings,
     /// The HTTP interface.
     #[serde(default)]
     pub api: ApiSettings,
+    /// Who shares the cluster. A job that names nobody is the first one's.
+    #[serde(default)]
+    pub tenants: Vec<GroupSettings>,
+    /// Groups of tenants, or of other cohorts, that lend to each other and borrow.
+    #[serde(default)]
+    pub cohorts: Vec<GroupSettings>,
 }
 
 /// Where jobs run.
@@ -88,6 +101,8 @@ pub struct SlurmSettings {
     pub bin: Option<PathBuf>,
     /// Partitions it manages; all where empty.
     pub partitions: Vec<String>,
+    /// Where jobs reach the daemon's interface, to report how fast they are; where absent they are not told, and policies do not learn of them.
+    pub report_url: Option<String>,
 }
 
 /// Who decides.
@@ -270,6 +285,21 @@ impl Settings {
         if policy.bundle.is_some() == policy.name.is_some() {
             return wrong("policy", "name one: bundle = \"FILE\" or name = \"HEURISTIC\"".into());
         }
+        if let Some(shadow) = &settings.shadow {
+            if shadow.bundle.is_some() == shadow.name.is_some() {
+                return wrong("shadow", "name one: bundle = \"FILE\" or name = \"HEURISTIC\"".into());
+            }
+            let numbers = [
+                (shadow.horizon_secs, 1.0, "horizon_secs"),
+                (shadow.every_secs, 1e-3, "every_secs"),
+                (shadow.restart_secs, 0.0, "restart_secs"),
+            ];
+            if let Some((value, least, key)) =
+                numbers.into_iter().find(|(value, least, _)| !(*least..=1e8).contains(value))
+            {
+                return wrong("shadow", format!("{key} = {value}: expected {least} to 1e8"));
+            }
+        }
         let cycle = &settings.cycle;
         for (value, key) in
             [(cycle.poll_secs, "poll_secs"), (cycle.round_secs, "round_secs"), (cycle.speedup, "speedup")]
@@ -285,6 +315,14 @@ impl Settings {
                 "engine.agents",
                 "nodes is empty: list the agents as { name = \"n0\", address = \"HOST:PORT\" }".into(),
             );
+        }
+        for group in settings.tenants.iter().chain(&settings.cohorts) {
+            if !(0.0..=1e6).contains(&group.weight) {
+                return wrong("tenants", format!("{}: weight = {}: expected 0 to 1000000", group.name, group.weight));
+            }
+        }
+        if let Err(error) = settings.tenants() {
+            return wrong("tenants", error.to_string());
         }
         for token in &settings.api.tokens {
             if token.sha256.len() != 64 || !token.sha256.bytes().all(|byte| byte.is_ascii_hexdigit()) {

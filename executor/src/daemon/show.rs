@@ -10,9 +10,13 @@ use super::explain::{Reason, why_waiting};
 use super::guard::Rule;
 use super::metrics::Metrics;
 use super::settings::Mode;
+use super::shadow::Comparison;
 use super::status::QueueRow;
 use super::{Daemon, UnderWay};
-use crate::engine::{Engine, JobPhase, NodeHealth, Snapshot};
+use crate::engine::{Action, Engine, JobPhase, JobSeen, NodeHealth, NodeSeen, Snapshot};
+
+/// Jobs that are over and still explained.
+const ENDED: usize = 200;
 
 impl<E: Engine> Daemon<E> {
     /// Takes the time from submission to start and to completion.
@@ -147,14 +151,25 @@ impl<E: Engine> Daemon<E> {
                 reason: code,
                 detail,
                 score: id.and_then(|id| scores.get(&id).copied()).or(score),
+                failures: seen.failures,
+                learned: id.map_or_else(String::new, |id| self.books.known_speed(id)),
+                beside: beside(status.shadow.as_ref(), &seen.key),
             });
         }
+        for seen in snapshot.jobs.iter().filter(|job| job.phase.is_over()) {
+            if !status.ended.iter().any(|row| row.key == seen.key) {
+                status.ended.push(ended(seen));
+            }
+        }
+        let old = status.ended.len().saturating_sub(ENDED);
+        status.ended.drain(..old);
         for (phase, count) in phases {
             Metrics::set(&self.metrics.jobs, &[("state", phase)], count);
         }
         self.metrics.goodput.set(relative);
         status.queue = queue;
         status.nodes.clone_from(&snapshot.nodes);
+        self.open.iter().for_each(|under_way| show_order(&mut status.nodes, &under_way.order.action));
         status.mode = mode.name().into();
         status.term = self.leader.term();
         status.now_secs = view.now.as_secs_f64();
@@ -170,6 +185,50 @@ impl<E: Engine> Daemon<E> {
                 (None, false) => String::new(),
             };
         }
+    }
+}
+
+/// Where the policy beside would have had a job when it was last compared.
+fn beside(compared: Option<&Comparison>, key: &str) -> String {
+    let Some((compared, there)) = compared.and_then(|compared| Some((compared, compared.differs.get(key)?))) else {
+        return String::new();
+    };
+    let name = &compared.candidate.policy;
+    let there: Vec<String> = there.iter().map(|on| format!("{}:{}", on.node, on.gpus)).collect();
+    match there.is_empty() {
+        true => format!("{name} would have it wait"),
+        false => format!("{name} would have it on {}", there.join(" ")),
+    }
+}
+
+/// What is left to say of a job that is over.
+fn ended(seen: &JobSeen) -> QueueRow {
+    let how = Reason::Ended(phase_name(seen.phase).into(), seen.note.clone());
+    let request = &seen.spec.request;
+    QueueRow {
+        key: seen.key.clone(),
+        name: request.name.clone(),
+        tenant: seen.tenant.clone(),
+        phase: phase_name(seen.phase).into(),
+        gpus: [request.min_gpus(), request.gpus, request.max_gpus()],
+        starts: seen.starts,
+        reason: how.code(),
+        detail: how.words(),
+        failures: seen.failures,
+        ..QueueRow::default()
+    }
+}
+
+/// Shows a node as it is ordered to be: that nothing starts there holds from the order on.
+pub(super) fn show_order(nodes: &mut [NodeSeen], action: &Action) {
+    let (Action::Drain { node: name, .. } | Action::Undrain { node: name }) = action else { return };
+    let Some(node) = nodes.iter_mut().find(|node| node.name == *name) else { return };
+    match action {
+        Action::Drain { reason, .. } if node.health == NodeHealth::Up => {
+            (node.health, node.note) = (NodeHealth::Drained, reason.clone());
+        }
+        Action::Undrain { .. } if node.health == NodeHealth::Drained => node.note = "is to be used again".into(),
+        _ => {}
     }
 }
 

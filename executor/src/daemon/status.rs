@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::shadow::Comparison;
 use crate::engine::{NodeSeen, OnNode};
 
 /// After a cycle.
@@ -29,10 +30,16 @@ pub struct Status {
     pub open_orders: usize,
     /// What is wrong, newest last.
     pub alerts: Vec<String>,
+    /// What would come of the policy beside, as last compared.
+    #[serde(default)]
+    pub shadow: Option<Comparison>,
     /// Nodes.
     pub nodes: Vec<NodeSeen>,
     /// Jobs that are not over.
     pub queue: Vec<QueueRow>,
+    /// Jobs that ended lately, newest last.
+    #[serde(default)]
+    pub ended: Vec<QueueRow>,
 }
 
 /// A job.
@@ -64,4 +71,13 @@ pub struct QueueRow {
     pub detail: String,
     /// What the policy scored it, where it scores.
     pub score: Option<f32>,
+    /// Attempts that failed by themselves.
+    #[serde(default)]
+    pub failures: u32,
+    /// What is known of its speed, in words; empty where nothing is.
+    #[serde(default)]
+    pub learned: String,
+    /// What the policy beside would do with it, in words; empty where the same, or nothing is known.
+    #[serde(default)]
+    pub beside: String,
 }

@@ -13,13 +13,17 @@ mod snapshot;
 mod verify;
 
 use std::future::Future;
+use std::sync::Arc;
 
 use goodput_env::job::JobSpec;
+use goodput_env::model::BatchLimits;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use crate::job::RetryBudget;
 pub use action::{Action, Capabilities, Order, OrderId, Outcome, Receipt, Share, Verdict};
-pub use snapshot::{Attempt, History, JobPhase, JobSeen, NodeHealth, NodeSeen, OnNode, Snapshot};
+pub use slurm::Mailbox;
+pub use snapshot::{Attempt, History, JobPhase, JobSeen, NodeHealth, NodeSeen, OnNode, Said, Snapshot};
 pub use verify::verify;
 
 /// What a user hands in: the schedulable part of a job, and what to run.
@@ -46,6 +50,34 @@ pub struct Submission {
     /// Seconds from SIGTERM to SIGKILL.
     #[serde(default = "default_grace")]
     pub grace_s: u32,
+    /// Total batch sizes, and those of one replica, among which the program chooses by itself, as AdaptDL's do; where `None`, it keeps to the one it reports.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub batch: Option<BatchLimits>,
+    /// How often it may fail, and how long it waits before it is tried again.
+    #[serde(default)]
+    pub retry: RetryBudget,
+    /// Folder that survives attempts and is seen by all nodes; the engine's own choice where `None`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checkpoint_dir: Option<std::path::PathBuf>,
+}
+
+impl Submission {
+    /// A command, all else by default.
+    #[must_use]
+    pub fn new(spec: JobSpec, command: Vec<String>) -> Self {
+        Self {
+            spec,
+            application: None,
+            tenant: String::new(),
+            command,
+            environment: std::collections::BTreeMap::new(),
+            directory: None,
+            grace_s: default_grace(),
+            batch: None,
+            retry: RetryBudget::default(),
+            checkpoint_dir: None,
+        }
+    }
 }
 
 const fn default_grace() -> u32 {
@@ -124,6 +156,19 @@ pub trait Engine: Send {
     /// [`EngineError`] where it does not answer.
     fn remembers_since(&mut self) -> impl Future<Output = Result<Option<i64>, EngineError>> + Send {
         async { Ok(None) }
+    }
+
+    /// What keeps the engine's jobs going, done by a leader that acts, once a cycle.
+    ///
+    /// # Errors
+    /// [`EngineError`] where the engine does not answer.
+    fn tend(&mut self) -> impl Future<Output = Result<(), EngineError>> + Send {
+        async { Ok(()) }
+    }
+
+    /// Where the daemon's interface puts what jobs report to it; `None` where they report to somebody else.
+    fn mailbox(&self) -> Option<Arc<Mailbox>> {
+        None
     }
 
     /// Tells the engine who leads: each call to machines carries the term, and lower terms are refused there.

@@ -124,6 +124,7 @@ impl SimEngine {
             hands_off: false,
             done: Some(job.done),
             epoch: job.epoch,
+            batch: None,
             history: Some(Box::new(job)),
             note: String::new(),
             spec,
@@ -190,10 +191,11 @@ impl Engine for SimEngine {
             hands_off: false,
             done: None,
             epoch: 0,
+            batch: None,
             history: None,
             note: String::new(),
         }));
-        Ok(Snapshot { version: self.version, at_ms: seen.now.as_millis(), nodes, jobs })
+        Ok(Snapshot { version: self.version, at_ms: seen.now.as_millis(), nodes, jobs, said: Vec::new() })
     }
 
     async fn apply(&mut self, orders: &[Order]) -> Result<Vec<Receipt>, EngineError> {

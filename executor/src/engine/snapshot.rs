@@ -2,8 +2,11 @@
 
 use goodput_env::cluster::Pool;
 use goodput_env::job::JobSpec;
+use goodput_env::model::BatchLimits;
 use goodput_env::sim::ObservedJob;
 use serde::{Deserialize, Serialize};
+
+use crate::job::Measured;
 
 /// A moment of a cluster.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -16,6 +19,20 @@ pub struct Snapshot {
     pub nodes: Vec<NodeSeen>,
     /// All jobs that are not over and some that ended lately.
     pub jobs: Vec<JobSeen>,
+    /// What jobs have said of their speed since the snapshot before, oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub said: Vec<Said>,
+}
+
+/// What a job said of its speed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Said {
+    /// Key of the job.
+    pub job: String,
+    /// Name of the type of the accelerators it ran on.
+    pub accelerator: String,
+    /// What it said.
+    pub measured: Measured,
 }
 
 /// What a node is good for.
@@ -148,6 +165,9 @@ pub struct JobSeen {
     /// Completed epochs.
     #[serde(default)]
     pub epoch: u32,
+    /// Batch sizes among which it chooses by itself; where `None`, it keeps to the one it reports.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub batch: Option<BatchLimits>,
     /// The past as the engine knows it; where `None`, the daemon keeps books.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub history: Option<Box<History>>,

@@ -12,6 +12,7 @@ use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use axum::response::Json;
 use axum::routing::{get, put};
+use goodput_env::model::BatchLimits;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use tokio::time::{Instant, sleep};
@@ -40,6 +41,15 @@ pub trait Supervisor: Send + Sync {
 
     /// Addresses of the replicas of an attempt, by rank; `None`: not yet.
     fn addresses(&self, job: &str, attempt: u32) -> Option<Vec<String>>;
+}
+
+/// The batch sizes that hints allow; `None` where they do not say, or contradict themselves.
+#[must_use]
+pub fn limits(hints: &Value) -> Option<BatchLimits> {
+    let number = |value: &Value| value.as_u64().and_then(|number| u32::try_from(number).ok());
+    let bounds = hints["localBszBounds"].as_array()?;
+    let (min, max) = (number(bounds.first()?)?, number(bounds.get(1)?)?);
+    BatchLimits::new(number(&hints["initBatchSize"])?, number(&hints["maxBatchSize"])?, min, max).ok()
 }
 
 /// The endpoints.
@@ -80,5 +90,26 @@ async fn discover(
             return Err(StatusCode::REQUEST_TIMEOUT);
         }
         sleep(LOOK_AGAIN).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn batch_sizes_are_taken_from_hints_that_make_sense() {
+        let hints =
+            json!({ "initBatchSize": 128, "maxBatchSize": 1280, "localBszBounds": [64, 256], "gradParams": null });
+        assert_eq!(limits(&hints), BatchLimits::new(128, 1280, 64, 256).ok());
+        for wrong in [
+            json!({ "initBatchSize": 128, "maxBatchSize": 1280, "localBszBounds": null }),
+            json!({ "initBatchSize": 128, "maxBatchSize": 64, "localBszBounds": [64, 256] }),
+            json!({ "initBatchSize": -1, "maxBatchSize": 64, "localBszBounds": [64] }),
+        ] {
+            assert_eq!(limits(&wrong), None, "{wrong}");
+        }
     }
 }

@@ -13,59 +13,119 @@ use super::report::Report;
 /// Weight of a new measurement in a mean, once there are a few.
 const NEWEST: f64 = 0.1;
 
-/// Measurements of one job on one type of accelerator.
+/// A mean that has moved by more than this part of it is worth a new model.
+const MOVED: f64 = 0.05;
+
+/// Configurations kept for each type of accelerator; those heard of longest ago go first, so that no job makes fits slow.
+const MOST: usize = 64;
+
+/// What one report tells of the speed of its job.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Measured {
+    /// How long a step took, and where.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sample: Option<Sample>,
+    /// Samples of a step over all replicas and passes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub batch: Option<u32>,
+    /// Gradient statistics.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stats: Option<GradientStats>,
+}
+
+impl Measured {
+    /// Of a report of an attempt on so many nodes and accelerators; `None`: it tells nothing about speed.
+    #[must_use]
+    pub fn of(report: &Report, nodes: u32, replicas: u32) -> Option<Self> {
+        let stats = report.grad_sqr.zip(report.grad_var).map(|(sqr, var)| GradientStats { sqr, var });
+        let passes = report.accumulation.unwrap_or(0).saturating_add(1);
+        let shared = |batch: u32| batch.div_ceil(replicas.max(1).saturating_mul(passes));
+        let atomic = report.atomic_batch.or(report.batch_size.map(shared)).filter(|atomic| *atomic > 0);
+        let total = |atomic: u32| atomic.saturating_mul(passes).saturating_mul(replicas);
+        let batch = report.batch_size.or(atomic.map(total)).filter(|batch| *batch > 0);
+        let step = report.step_time_s.filter(|step| *step > 0.0);
+        let sample = step.zip(atomic).filter(|_| nodes > 0 && replicas >= nodes).map(|(step, atomic)| {
+            let sync_secs = report.sync_time_s.unwrap_or(0.0).min(step);
+            let step_secs = (step - sync_secs) / f64::from(passes) + sync_secs;
+            Sample { nodes, replicas, atomic, step_secs, sync_secs }
+        });
+        (sample.is_some() || stats.is_some()).then_some(Self { sample, batch, stats })
+    }
+}
+
+/// What the reports of one job have taught.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Learned {
-    samples: Vec<Mean>,
+    /// By name of the type of accelerator.
+    types: BTreeMap<String, Vec<Mean>>,
     stats: Option<GradientStats>,
-    max_replicas: u32,
+    /// Gradient noise when it was last worth a new model.
+    noise: f64,
+    batch: Option<u32>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 struct Mean {
     sample: Sample,
     count: u32,
+    /// Its step time when it was last worth a new fit.
+    told: f64,
 }
 
 impl Learned {
-    /// Takes in a report of an attempt on so many nodes and accelerators. `false`: it tells nothing about speed.
-    pub fn take(&mut self, report: &Report, nodes: u32, replicas: u32) -> bool {
-        if let (Some(sqr), Some(var)) = (report.grad_sqr, report.grad_var) {
-            self.stats = Some(GradientStats { sqr, var });
+    /// Takes in what a report tells of a type of accelerator. `true`: a model fitted before is out of date.
+    pub fn take(&mut self, accelerator: &str, measured: &Measured) -> bool {
+        let mut changed = measured.batch.is_some_and(|batch| self.batch != Some(batch));
+        self.batch = measured.batch.or(self.batch);
+        if let Some(stats) = measured.stats {
+            let noise = stats.var / stats.sqr.max(f64::MIN_POSITIVE);
+            if self.stats.is_none() || has_moved(noise, self.noise) {
+                (self.noise, changed) = (noise, true);
+            }
+            self.stats = Some(stats);
         }
-        let passes = report.accumulation.unwrap_or(0) + 1;
-        let shared = |batch: u32| batch.div_ceil(replicas.max(1) * passes);
-        let atomic = report.atomic_batch.or(report.batch_size.map(shared));
-        let (Some(step), Some(atomic)) = (report.step_time_s.filter(|step| *step > 0.0), atomic) else { return false };
-        if nodes == 0 || replicas < nodes || atomic == 0 {
-            return false;
-        }
-        let sync_secs = report.sync_time_s.unwrap_or(0.0).min(step);
-        let step_secs = (step - sync_secs) / f64::from(passes) + sync_secs;
-        self.max_replicas = self.max_replicas.max(replicas);
-        let same = |mean: &&mut Mean| {
-            (mean.sample.nodes, mean.sample.replicas, mean.sample.atomic) == (nodes, replicas, atomic)
+        let Some(new) = measured.sample else { return changed };
+        let means = match self.types.get_mut(accelerator) {
+            Some(means) => means,
+            None => self.types.entry(accelerator.to_owned()).or_default(),
         };
-        match self.samples.iter_mut().find(same) {
-            None => {
-                let sample = Sample { nodes, replicas, atomic, step_secs, sync_secs };
-                self.samples.push(Mean { sample, count: 1 });
-            }
-            Some(mean) => {
-                mean.count = mean.count.saturating_add(1);
-                let weight = (1.0 / f64::from(mean.count)).max(NEWEST);
-                mean.sample.step_secs += weight * (step_secs - mean.sample.step_secs);
-                mean.sample.sync_secs += weight * (sync_secs - mean.sample.sync_secs);
-            }
+        let same = |mean: &Mean| {
+            (mean.sample.nodes, mean.sample.replicas, mean.sample.atomic) == (new.nodes, new.replicas, new.atomic)
+        };
+        let Some(at) = means.iter().position(same) else {
+            means.drain(..means.len().saturating_sub(MOST - 1));
+            means.push(Mean { sample: new, count: 1, told: new.step_secs });
+            return true;
+        };
+        let mut mean = means.remove(at);
+        mean.count = mean.count.saturating_add(1);
+        let weight = (1.0 / f64::from(mean.count)).max(NEWEST);
+        mean.sample.step_secs += weight * (new.step_secs - mean.sample.step_secs);
+        mean.sample.sync_secs += weight * (new.sync_secs - mean.sample.sync_secs);
+        let moved = has_moved(mean.sample.step_secs, mean.told);
+        if moved {
+            mean.told = mean.sample.step_secs;
         }
-        true
+        means.push(mean);
+        changed || moved
     }
 
-    /// The throughput model that fits best; `None`: nothing is known.
+    /// Mean measurements by type of accelerator.
+    pub fn types(&self) -> impl Iterator<Item = (&str, Vec<Sample>)> {
+        let samples = |means: &Vec<Mean>| {
+            let mut samples: Vec<Sample> = means.iter().map(|mean| mean.sample).collect();
+            // In an order that does not depend on who spoke last, so that neither does the fit.
+            samples.sort_by_key(|sample| (sample.nodes, sample.replicas, sample.atomic));
+            samples
+        };
+        self.types.iter().map(move |(accelerator, means)| (accelerator.as_str(), samples(means)))
+    }
+
+    /// The throughput model that fits best on a type of accelerator; `None`: nothing is known.
     #[must_use]
-    pub fn throughput(&self) -> Option<ThroughputParams> {
-        let samples: Vec<Sample> = self.samples.iter().map(|mean| mean.sample).collect();
-        (!samples.is_empty()).then(|| fit(&samples))
+    pub fn throughput(&self, accelerator: &str) -> Option<ThroughputParams> {
+        self.types().find(|(known, _)| *known == accelerator).map(|(_, samples)| fit(&samples))
     }
 
     /// The newest gradient statistics.
@@ -74,18 +134,27 @@ impl Learned {
         self.stats
     }
 
+    /// The newest total batch size, samples.
+    #[must_use]
+    pub fn batch(&self) -> Option<u32> {
+        self.batch
+    }
+
+    /// Whether it has said nothing of its speed.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.types.is_empty()
+    }
+
     /// Most accelerators it has run on: more than twice as many are beyond what is known (Pollux, section 4.1).
     #[must_use]
     pub fn max_replicas(&self) -> u32 {
-        self.max_replicas
+        self.types.values().flatten().map(|mean| mean.sample.replicas).max().unwrap_or(0)
     }
+}
 
-    /// What was measured, by (nodes, replicas, atomic batch size): mean seconds of a step.
-    #[must_use]
-    pub fn measured(&self) -> BTreeMap<(u32, u32, u32), f64> {
-        let key = |sample: &Sample| (sample.nodes, sample.replicas, sample.atomic);
-        self.samples.iter().map(|mean| (key(&mean.sample), mean.sample.step_secs)).collect()
-    }
+fn has_moved(value: f64, told: f64) -> bool {
+    (value - told).abs() > MOVED * told
 }
 
 #[cfg(test)]
@@ -114,13 +183,18 @@ mod tests {
     fn the_speed_of_a_job_never_seen_before_is_learned_from_its_reports() {
         let truth = BenchJob::default().throughput;
         let mut learned = Learned::default();
-        assert_eq!(learned.throughput(), None);
+        assert_eq!(learned.throughput("a100"), None);
         for (nodes, replicas, atomic, accumulation) in
             [(1, 1, 128, 0), (1, 1, 64, 1), (1, 2, 64, 0), (1, 4, 32, 0), (2, 4, 64, 0), (2, 8, 32, 2)]
         {
-            assert!(learned.take(&report(&truth, nodes, replicas, atomic, accumulation), nodes, replicas));
+            let report = report(&truth, nodes, replicas, atomic, accumulation);
+            let measured = Measured::of(&report, nodes, replicas).unwrap();
+            assert_eq!(measured.batch, Some(replicas * atomic * (accumulation + 1)));
+            assert!(learned.take("a100", &measured), "a new configuration");
+            assert!(!learned.take("a100", &measured), "nothing new");
         }
-        let fitted = learned.throughput().unwrap();
+        let fitted = learned.throughput("a100").unwrap();
+        assert_eq!(learned.throughput("v100"), None);
         for (nodes, replicas, atomic) in [(1, 3, 96), (1, 6, 128), (2, 6, 48), (2, 12, 64)] {
             let batch = BatchConfig { atomic, accumulation: 0 };
             let off = fitted.throughput(nodes, replicas, batch) / truth.throughput(nodes, replicas, batch) - 1.0;
@@ -134,15 +208,31 @@ mod tests {
         let truth = BenchJob::default().throughput;
         let mut learned = Learned::default();
         let exact = report(&truth, 1, 1, 128, 0);
+        let mut fits = 0;
         for k in 0..200 {
             let factor = if k % 2 == 0 { 1.2 } else { 0.8 };
             let noisy = Report { step_time_s: exact.step_time_s.map(|step| step * factor), ..exact.clone() };
-            assert!(learned.take(&noisy, 1, 1));
+            fits += u32::from(learned.take("a100", &Measured::of(&noisy, 1, 1).unwrap()));
         }
-        let mean = learned.measured()[&(1, 1, 128)] / exact.step_time_s.unwrap();
+        let mean = learned.types().next().unwrap().1[0].step_secs / exact.step_time_s.unwrap();
         assert!((mean - 1.0).abs() < 0.05, "{mean}");
+        assert!(fits < 30, "{fits} fits for 200 reports of one configuration");
         let silent = Report::new(Fence::from_text("f"), 0, 1);
-        assert!(!learned.take(&silent, 1, 1));
-        assert!(!learned.take(&exact, 2, 1), "fewer accelerators than nodes");
+        assert_eq!(Measured::of(&silent, 1, 1), None);
+        let only_stats = Measured::of(&exact, 2, 1).unwrap();
+        assert_eq!(only_stats.sample, None, "fewer accelerators than nodes");
+    }
+
+    #[test]
+    fn no_job_makes_fits_slow_or_the_journal_large() {
+        let truth = BenchJob::default().throughput;
+        let mut learned = Learned::default();
+        for atomic in 1..500 {
+            learned.take("a100", &Measured::of(&report(&truth, 1, 1, atomic, 0), 1, 1).unwrap());
+        }
+        let (_, samples) = learned.types().next().unwrap();
+        assert_eq!((samples.len(), samples[0].atomic), (MOST, 500 - MOST as u32), "the newest are kept");
+        let again: Learned = serde_json::from_str(&serde_json::to_string(&learned).unwrap()).unwrap();
+        assert_eq!(again, learned);
     }
 }

@@ -24,7 +24,7 @@ pub use contract::{Gang, Grant, Isolation, Launch};
 pub use exit::{Cause, Exit, Meaning};
 pub use fence::Fence;
 pub use intake::{Intake, LONGEST_LINE, Refusal, Silence};
-pub use learned::Learned;
+pub use learned::{Learned, Measured};
 pub use name::{JobName, NameError};
 pub use program::{Program, ProgramError};
 pub use report::{Report, Serving};

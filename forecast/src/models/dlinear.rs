@@ -2,45 +2,31 @@
 //!
 //! Zeng, Chen, Zhang, Xu, "Are transformers effective for time series forecasting?", AAAI 2023. Both parts are linear in `x`: with `A x = MA` and `M = [A; I - A]` the map is
 //! `V = W M`, and of all `W` with that `V` the smallest has `|W|^2 = tr V (M'M)^-1 V'`. So a ridge on both parts of the decomposition is one regression on `x` alone,
-//! `V = Y X' (X X' + lambda (A'A + (I-A)'(I-A))^-1)^-1`, which needs the Gram matrix of windows that [`NLinear`](super::nlinear::NLinear) has and no inputs twice as long.
+//! `V = Y X' (X X' + lambda (A'A + (I-A)'(I-A))^-1)^-1`, which needs the Gram matrix of windows that [`NLinear`](super::nlinear) has and no inputs twice as long.
 
 use serde::{Deserialize, Serialize};
 
-use super::Path;
-use super::nlinear::{WindowGram, least_error};
-use crate::history::History;
+use super::linear::{Linear, Map, WindowGram};
 use crate::linalg;
 
 /// Steps of the moving average.
 const KERNEL: usize = 25;
 
 /// Closed-form DLinear.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct DLinear {
-    lookback: usize,
-    horizon: usize,
-    /// Penalty relative to the mean square of the inputs; chosen at the first fit.
-    ridge: Option<f64>,
-    map: Option<Map>,
-}
+pub(crate) type DLinear = Linear<Centred>;
 
 /// `out = centre + constants + V (x - centre)`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-struct Map {
+pub(crate) struct Centred {
     centre: f64,
     constants: Vec<f64>,
     /// One row of the horizon an input.
     weights: Vec<f64>,
 }
 
-impl DLinear {
-    pub fn new(lookback: usize, horizon: usize) -> Self {
-        Self { lookback, horizon, ridge: None, map: None }
-    }
-
-    /// The maps of `y` for each of `ridges`; none where no window fits.
-    fn solve(&self, y: &[f64], ridges: &[f64]) -> Vec<Map> {
-        let (l, h) = (self.lookback, self.horizon);
+impl Map for Centred {
+    fn solve(y: &[f64], lookback: usize, horizon: usize, ridges: &[f64]) -> Vec<Self> {
+        let (l, h) = (lookback, horizon);
         let centre = y.iter().sum::<f64>() / y.len().max(1) as f64;
         let centred: Vec<f64> = y.iter().map(|y| y - centre).collect();
         let Some(gram) = WindowGram::new(&centred, l + h) else { return vec![] };
@@ -72,13 +58,11 @@ impl DLinear {
                     *constant -= weight * sum / windows;
                 }
             }
-            Map { centre, constants, weights }
+            Self { centre, constants, weights }
         };
         ridges.iter().map(solve).collect()
     }
-}
 
-impl Map {
     fn apply(&self, x: &[f64], out: &mut [f64]) {
         for (out, constant) in out.iter_mut().zip(&self.constants) {
             *out = self.centre + constant;
@@ -87,38 +71,6 @@ impl Map {
             for (out, weight) in out.iter_mut().zip(row) {
                 *out += weight * (x - self.centre);
             }
-        }
-    }
-}
-
-impl Path for DLinear {
-    fn refit(&mut self, past: &History) {
-        let y = past.values();
-        if y.len() < self.lookback + 2 * self.horizon {
-            return;
-        }
-        let ridge = self.ridge.unwrap_or_else(|| {
-            least_error(y, self.lookback, self.horizon, |y, ridges| self.solve(y, ridges), Map::apply)
-        });
-        self.ridge = Some(ridge);
-        if let Some(map) = self.solve(y, &[ridge]).pop() {
-            self.map = Some(map);
-        }
-    }
-
-    fn push(&mut self, _: &History) {}
-
-    fn path(&self, past: &History, out: &mut [f64]) {
-        let y = past.values();
-        match &self.map {
-            Some(map) if y.len() >= self.lookback => {
-                // Beyond the horizon its last step is repeated.
-                let known = out.len().min(self.horizon);
-                let (near, far) = out.split_at_mut(known);
-                map.apply(&y[y.len() - self.lookback..], near);
-                far.fill(near.last().copied().unwrap_or(0.0));
-            }
-            _ => out.fill(past.lag(1)),
         }
     }
 }
@@ -166,8 +118,7 @@ mod tests {
     fn one_regression_on_x_is_the_ridge_on_both_parts() {
         let (l, h, ridge) = (6, 2, 0.1);
         let y: Vec<f64> = (0..60).map(|i| 5.0 + f64::from(i * i % 17) + 0.1 * f64::from(i)).collect();
-        let model = DLinear::new(l, h);
-        let map = model.solve(&y, &[ridge]).pop().unwrap();
+        let map = Centred::solve(&y, l, h, &[ridge]).pop().unwrap();
         // The long way: 2 L inputs and a constant without penalty, by normal equations.
         let a = average(l);
         let windows: Vec<(Vec<f64>, &[f64])> = (0..=y.len() - l - h)

@@ -9,6 +9,7 @@ mod ewma;
 mod fourier_ar;
 mod holt_winters;
 mod level_naive;
+mod linear;
 mod logged;
 mod member;
 mod mstl;
@@ -78,6 +79,18 @@ mod tests {
             for (a, b) in a.iter().zip(b) {
                 assert!((a - b).abs() < 1e-8 * b.abs(), "{}: {a} {b}", model.name());
             }
+        }
+    }
+
+    #[test]
+    fn beyond_the_horizon_linear_models_repeat_their_last_step() {
+        for model in [Model::Nlinear, Model::Dlinear] {
+            let (member, past) = fitted(model, false);
+            let (mut near, mut far) = ([0.0; 8], [f64::NAN; 20]);
+            member.path(&past, &mut near);
+            member.path(&past, &mut far);
+            assert_eq!(far[..8], near);
+            assert_eq!(far[8..], [near[7]; 12], "{}", model.name());
         }
     }
 

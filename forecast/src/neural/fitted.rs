@@ -104,7 +104,11 @@ impl Path for NetPath {
 
     fn push(&mut self, _: &History) {}
 
+    /// Until a whole window is known, the last value, as for every model that looks back so far.
     fn path(&self, past: &History, out: &mut [f64]) {
+        if past.len() < self.0.spec().lookback {
+            return out.fill(past.lag(1));
+        }
         let mut window = window(past, self.0.spec().lookback);
         for out in out.chunks_mut(self.0.spec().horizon) {
             let medians = self.0.median(&window);

@@ -15,10 +15,27 @@ pub enum Loss {
     Squared,
 }
 
-/// The lowest quantile is free, each next one is above it by a softplus: quantiles never cross. In place, level after level.
+/// How raw outputs become quantiles, named where nets are stored: one of another head is refused and not misread.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Head {
+    /// [`quantiles`].
+    #[default]
+    FromMedian,
+}
+
+/// The median is free; each quantile above it is a softplus above the one before, each below it a softplus below the one after: quantiles never cross. In place,
+/// level after level.
+///
+/// From the median and not from the lowest: a net that has learnt nothing (all outputs 0) then forecasts the centre of its window, and the median of a linear
+/// net is linear. Built up from the lowest, it would begin a softplus a level too high and have to unlearn that with every weight it has.
 pub(super) fn quantiles(shape: &Shape, raw: &mut [f32]) {
-    for at in shape.horizon..raw.len() {
-        raw[at] = raw[at - shape.horizon] + softplus(raw[at]);
+    let (median, steps) = (shape.median * shape.horizon, shape.horizon);
+    for at in median + steps..raw.len() {
+        raw[at] = raw[at - steps] + softplus(raw[at]);
+    }
+    for at in (0..median).rev() {
+        raw[at] = raw[at + steps] - softplus(raw[at]);
     }
 }
 
@@ -38,8 +55,17 @@ pub(super) mod graph {
     /// One `[rows, horizon]` tensor a level.
     pub fn quantiles(shape: &Shape, raw: &Tensor<2>) -> Vec<Tensor<2>> {
         let part = |level: usize| raw.clone().slice_dim(1, level * shape.horizon..(level + 1) * shape.horizon);
-        let mut levels = vec![part(0)];
-        for level in 1..shape.levels {
+        let median = part(shape.median);
+        let mut levels: Vec<Tensor<2>> = (0..shape.median)
+            .rev()
+            .scan(median.clone(), |above, level| {
+                *above = above.clone() - softplus(part(level));
+                Some(above.clone())
+            })
+            .collect();
+        levels.reverse();
+        levels.push(median);
+        for level in shape.median + 1..shape.levels {
             let above = levels[level - 1].clone() + softplus(part(level));
             levels.push(above);
         }

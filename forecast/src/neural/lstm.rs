@@ -72,23 +72,26 @@ impl Layers for Lstm {
         use burn::tensor::{Tensor, activation::sigmoid};
         // Twice a logistic function less one is the hyperbolic tangent, and much cheaper than burn's own.
         let tanh = |x: Tensor<2>| sigmoid(x.mul_scalar(2.0)).mul_scalar(2.0).sub_scalar(1.0);
-        let gates: [_; 4] = std::array::from_fn(|_| (graph.next(), graph.next(), graph.next()));
+        // The gates side by side: one product a step and not four.
+        let gates: [_; 4] = std::array::from_fn(|_| [graph.next(), graph.next(), graph.next()]);
+        let [input, recurrent, bias] =
+            std::array::from_fn(|part| Tensor::cat(gates.iter().map(|gate| gate[part].clone()).collect(), 1));
         let mut state: Option<(Tensor<2>, Tensor<2>)> = None;
         for step in 0..shape.lookback / self.chunk {
             let x = graph.features.clone().slice_dim(1, step * self.chunk..(step + 1) * self.chunk);
-            let [i, f, o, g] = gates.each_ref().map(|(input, recurrent, bias)| {
-                let from_input = x.clone().matmul(input.clone()) + bias.clone();
-                match &state {
-                    Some((hidden, _)) => hidden.clone().matmul(recurrent.clone()) + from_input,
-                    None => from_input,
-                }
-            });
-            let new = sigmoid(i) * tanh(g);
+            let from_input = x.matmul(input.clone()) + bias.clone();
+            let raw = match &state {
+                Some((hidden, _)) => hidden.clone().matmul(recurrent.clone()) + from_input,
+                None => from_input,
+            };
+            let open = sigmoid(raw.clone().slice_dim(1, 0..3 * self.hidden));
+            let gate = |number: usize| open.clone().slice_dim(1, number * self.hidden..(number + 1) * self.hidden);
+            let new = gate(0) * tanh(raw.slice_dim(1, 3 * self.hidden..4 * self.hidden));
             let cell = match state {
-                Some((_, cell)) => sigmoid(f) * cell + new,
+                Some((_, cell)) => gate(1) * cell + new,
                 None => new,
             };
-            state = Some((sigmoid(o) * tanh(cell.clone()), cell));
+            state = Some((gate(2) * tanh(cell.clone()), cell));
         }
         let hidden = state.map_or_else(|| graph.features.clone(), |(hidden, _)| hidden);
         graph.affine(hidden)

@@ -30,6 +30,8 @@ mod graph;
 #[cfg(feature = "train")]
 mod probe;
 #[cfg(feature = "train")]
+mod processor;
+#[cfg(feature = "train")]
 mod trainer;
 #[cfg(feature = "train")]
 mod windows;
@@ -51,6 +53,8 @@ pub use fit::Neural;
 #[cfg(feature = "train")]
 pub use probe::Probe;
 #[cfg(feature = "train")]
-pub use trainer::{Checkpoint, Processor, TrainError, Trainer, Training};
+pub use processor::Processor;
+#[cfg(feature = "train")]
+pub use trainer::{Checkpoint, TrainError, Trainer, Training};
 
 pub(crate) use fitted::NetPath;

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::head;
+use super::head::{self, Head};
 use super::parameters::{Parameter, Reader};
 use super::scale::Overall;
 use super::spec::{Spec, SpecError};
@@ -23,6 +23,7 @@ pub struct Net {
 #[serde(deny_unknown_fields)]
 struct Record {
     spec: Spec,
+    head: Head,
     overall: Overall,
     weights: Vec<f32>,
 }
@@ -107,6 +108,12 @@ impl Net {
         (self.overall.mean, self.overall.spread)
     }
 
+    /// Whether the net can be asked about a series with these values: in the same units as the one trained on, or, where windows have units of their own, not so
+    /// much smaller that all of them would look constant.
+    pub fn suits(&self, values: impl Iterator<Item = f64> + Clone) -> bool {
+        self.overall.covers(self.spec.centre, &Overall::of(values))
+    }
+
     /// All weights.
     pub fn weights(&self) -> &[f32] {
         &self.weights
@@ -160,7 +167,7 @@ impl Net {
 
 impl From<Net> for Record {
     fn from(net: Net) -> Self {
-        Self { spec: net.spec, overall: net.overall, weights: net.weights }
+        Self { spec: net.spec, head: Head::default(), overall: net.overall, weights: net.weights }
     }
 }
 

@@ -30,6 +30,11 @@ pub(super) struct Units {
     pub spread: f64,
 }
 
+/// How far the mean of a series may lie from that trained on, in the larger of their spreads, and how many times larger or smaller its spread may be, where
+/// windows have no units of their own.
+const FAR: f64 = 4.0;
+const TIMES: f64 = 10.0;
+
 /// Smallest spread of a window relative to the series': a constant window is not blown up.
 const LEAST: f64 = 1e-2;
 
@@ -41,6 +46,18 @@ impl Overall {
         let mean = values.clone().sum::<f64>() / count;
         let spread = (values.map(|value| (value - mean).powi(2)).sum::<f64>() / count).sqrt();
         Self { mean, spread: if spread.is_finite() && spread > 0.0 { spread } else { 1.0 } }
+    }
+
+    /// Whether a series of this scale looks like what was trained on. Windows in units of their own do, unless they are all so much smaller that they would be
+    /// taken for constants.
+    pub fn covers(&self, centre: Centre, other: &Self) -> bool {
+        match centre {
+            Centre::Series => {
+                let near = (other.mean - self.mean).abs() <= FAR * self.spread.max(other.spread);
+                near && (1.0 / TIMES..=TIMES).contains(&(other.spread / self.spread))
+            }
+            Centre::Last | Centre::Mean => other.spread >= LEAST * self.spread,
+        }
     }
 
     /// Units of a window.

@@ -49,6 +49,8 @@ pub(super) struct Shape {
     pub lookback: usize,
     pub horizon: usize,
     pub levels: usize,
+    /// Which of the levels is 0.5.
+    pub median: usize,
 }
 
 impl Shape {
@@ -164,7 +166,7 @@ impl Spec {
     }
 
     pub(super) fn shape(&self) -> Shape {
-        Shape { lookback: self.lookback, horizon: self.horizon, levels: self.levels.len() }
+        Shape { lookback: self.lookback, horizon: self.horizon, levels: self.levels.len(), median: self.median() }
     }
 
     pub(super) fn parameters(&self) -> Vec<Parameter> {

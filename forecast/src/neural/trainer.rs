@@ -13,6 +13,7 @@ use super::adam::Adam;
 use super::graph;
 use super::net::{Net, NetError};
 use super::parameters::Start;
+use super::processor::Processor;
 use super::spec::{Spec, SpecError};
 use super::windows::{Batch, Windows};
 use crate::Series;
@@ -35,17 +36,6 @@ pub struct Training {
     pub validate_every: u64,
     /// Who computes gradients.
     pub processor: Processor,
-}
-
-/// Who computes gradients.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Processor {
-    /// The processor: the same bits each time.
-    #[default]
-    Cpu,
-    /// A graphics processor by WebGPU; only in builds with the feature `wgpu`.
-    Gpu,
 }
 
 impl Default for Training {
@@ -93,11 +83,16 @@ pub enum TrainError {
         /// Steps made before.
         step: u64,
     },
-    /// A graphics processor was asked for.
+    /// A graphics processor was asked for, of a build that knows none.
     #[error(
-        "this program was built without the feature `wgpu`: set processor = \"cpu\", or build it with `--features wgpu`"
+        "`processor`: gpu, but this program was built without the feature `wgpu`; set train.processor = \"cpu\", or build it with `cargo build --release --features wgpu -p goodput-cli`"
     )]
     NoGpu,
+    /// A graphics processor was asked for where there is none.
+    #[error(
+        "`processor`: gpu, but no graphics adapter was found; it takes a driver for Vulkan, Metal or DirectX 12, or set train.processor = \"cpu\""
+    )]
+    NoAdapter,
     /// A checkpoint of another net.
     #[error("the checkpoint does not fit: {0}")]
     Checkpoint(#[from] NetError),
@@ -164,7 +159,7 @@ impl Trainer {
         let overall = windows.overall();
         let adam = Adam::new(weights.len());
         let net = Net::from_parts(spec.clone(), overall.mean, overall.spread, weights)?;
-        let device = device(training.processor)?;
+        let device = training.processor.device()?;
         Ok(Self { net, adam, best: None, training: training.clone(), windows, seed, device })
     }
 
@@ -305,14 +300,4 @@ fn named(seed: u64, purpose: u64, step: u64) -> ChaCha8Rng {
     let mut random = ChaCha8Rng::seed_from_u64(seed);
     random.set_stream(4 * step + purpose);
     random
-}
-
-fn device(processor: Processor) -> Result<Device, TrainError> {
-    match processor {
-        Processor::Cpu => Ok(Device::flex()),
-        #[cfg(feature = "wgpu")]
-        Processor::Gpu => Ok(Device::wgpu(burn::tensor::DeviceKind::DefaultDevice)),
-        #[cfg(not(feature = "wgpu"))]
-        Processor::Gpu => Err(TrainError::NoGpu),
-    }
 }

@@ -9,6 +9,7 @@ pub mod deviations;
 pub mod estimate;
 pub mod placing;
 pub mod program;
+mod room;
 
 use goodput_env::job::JobId;
 use goodput_env::model::SwitchCost;

@@ -1,7 +1,7 @@
 //! What a job's weight may go by: ratios and logarithms of order one, none of them a constant of an application.
 
 /// Features of a job, in order.
-pub const FEATURES: [&str; 13] = [
+pub const FEATURES: [&str; 14] = [
     "log_attained_gpu_secs",
     "log_remaining_gpu_secs",
     "log_age_secs",
@@ -15,6 +15,7 @@ pub const FEATURES: [&str; 13] = [
     "log_attained_by_pressure",
     "log_share_done",
     "log_remaining_squared",
+    "log_spread_of_types",
 ];
 
 /// What is known of a job at a decision.
@@ -38,6 +39,8 @@ pub struct Facts {
     pub restarts: u32,
     /// Logarithm of jobs per node.
     pub pressure: f64,
+    /// How much faster its smallest size is on the fastest type of accelerator than on the slowest; 1 where there is one.
+    pub spread: f64,
 }
 
 impl Facts {
@@ -63,6 +66,7 @@ impl Facts {
             attained * self.pressure,
             done.max(1e-3).ln(),
             remaining * remaining * 0.1,
+            self.spread.max(1.0).ln(),
         ]
     }
 }

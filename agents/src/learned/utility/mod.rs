@@ -22,7 +22,9 @@ pub mod history;
 mod policy;
 mod speeds;
 mod theta;
+mod worth;
 
 pub use experience::Experience;
 pub use policy::{Utility, UtilityPolicy};
 pub use theta::{PARAMETERS, Theta};
+pub use worth::{Observer, Worth};

@@ -1,8 +1,14 @@
-//! Speeds of jobs by size, asked for once for as long as a job's model stays the same.
+//! Speeds of jobs by accelerator type and size, asked for once for as long as what a job's agent knows stays the same.
+//!
+//! A type that a job has run on has a fitted model. Another one is taken to be as much faster or slower at every size as it is on one accelerator,
+//! which a job measures on each type before it is placed; so is the first guess of a job that never ran (Sia, SOSP'23, section 3.3). How far
+//! these ratios are believed is learned ([`Theta`]).
 
 use goodput_env::job::JobId;
 use goodput_env::model::GoodputModel;
 use goodput_env::view::{Batching, ClusterView, Information, JobView};
+
+use super::Theta;
 
 /// Past so many nodes sizes grow by a quarter at a time.
 const WHOLE_NODES: u32 = 8;
@@ -30,9 +36,25 @@ pub(super) fn sizes(min: u32, max: u32, per_node: u32) -> impl Iterator<Item = u
 #[derive(Clone, Debug)]
 struct Row {
     job: JobId,
-    model: Option<GoodputModel>,
-    /// By place among the sizes from the least up: accelerators, work per second.
+    /// What its agent knows of each type.
+    models: Vec<Option<GoodputModel>>,
+    /// Smallest and largest size.
+    range: (u32, u32),
+    /// By type.
+    curves: Vec<Curve>,
+    /// The type whose measurements speak for all.
+    telling: usize,
+    /// Speed of the smallest size on the slowest type; 0 where nothing is known.
+    base: f64,
+}
+
+/// Speeds on one type.
+#[derive(Clone, Debug, Default)]
+struct Curve {
+    /// By place among the sizes from the least up: accelerators, work per second. Empty where the job does not run.
     rates: Vec<(u32, f64)>,
+    /// Speed of the smallest size relative to the slowest type, of a job of which nothing is known.
+    guess: f64,
 }
 
 /// Speeds of the active jobs.
@@ -40,67 +62,154 @@ struct Row {
 pub(super) struct Speeds {
     rows: Vec<Row>,
     before: Vec<Row>,
+    kinds: Vec<Kind>,
+}
+
+/// Accelerators of a type.
+#[derive(Clone, Copy, Debug)]
+struct Kind {
+    per_node: u32,
+    /// Most that a job may have; no limit where there is one type.
+    total: u32,
 }
 
 impl Speeds {
     /// Takes over the jobs of `view`, in its order.
-    pub fn load(&mut self, view: &ClusterView<'_>) {
+    pub fn load(&mut self, view: &ClusterView<'_>, theta: &Theta) {
+        self.count(view);
         std::mem::swap(&mut self.rows, &mut self.before);
         self.rows.clear();
         let mut before = self.before.drain(..).peekable();
         for job in view.jobs() {
             while before.next_if(|row| row.job < job.id()).is_some() {}
-            let model = job.goodput_model();
-            let per_node = view.cluster().gpus_per_node_of(job.kind());
+            let models = (0..self.kinds.len()).map(|kind| job.goodput_model_on(kind as u16));
             let range = (job.min_gpus(), job.max_gpus().max(job.min_gpus()));
             let same = before.next_if(|row| {
-                let ends = (row.rates.first().map(|rate| rate.0), row.rates.last().map(|rate| rate.0));
-                row.job == job.id() && model.is_some() && row.model == model && ends == (Some(range.0), Some(range.1))
+                let known = row.models.iter().any(Option::is_some) && models.clone().eq(row.models.iter().copied());
+                row.job == job.id() && row.range == range && known
             });
-            self.rows.push(same.unwrap_or_else(|| {
-                let rate = |gpus: u32| (gpus, rate(view, &job, gpus, per_node, model.as_ref()).unwrap_or(0.0));
-                Row { job: job.id(), model, rates: sizes(range.0, range.1, per_node).map(rate).collect() }
-            }));
+            self.rows.push(same.unwrap_or_else(|| row(view, &job, &self.kinds, theta, models.collect(), range)));
         }
     }
 
-    /// Sizes and speeds of the job at `at`, ascending. Speeds are 0 where nothing is known.
-    pub fn of(&self, at: usize) -> &[(u32, f64)] {
-        &self.rows[at].rates
+    fn count(&mut self, view: &ClusterView<'_>) {
+        let cluster = view.cluster();
+        let kinds = cluster.types.len().max(1);
+        let of = |kind: u16| {
+            let nodes = cluster.nodes.iter().filter(|node| node.accelerator == kind);
+            let total = if kinds > 1 { nodes.map(|node| node.gpus).sum() } else { u32::MAX };
+            Kind { per_node: cluster.gpus_per_node_of(kind), total }
+        };
+        self.kinds.clear();
+        self.kinds.extend((0..kinds as u16).map(of));
     }
 
-    /// Speed of the job at `at` on its smallest size, where it is known.
+    /// Sizes and speeds of the job at `at` on a type, ascending. Speeds are 0 where nothing is known.
+    pub fn on(&self, at: usize, kind: u16) -> &[(u32, f64)] {
+        self.rows[at].curves.get(usize::from(kind)).map_or(&[], |curve| &curve.rates)
+    }
+
+    /// The type whose measurements tell most of the job at `at`.
+    pub fn telling(&self, at: usize) -> u16 {
+        self.rows[at].telling as u16
+    }
+
+    /// Smallest size of the job at `at`.
+    pub fn smallest(&self, at: usize) -> u32 {
+        self.rows[at].range.0
+    }
+
+    /// Speed of the job at `at` on its smallest size on the slowest type, where it is known.
     pub fn least(&self, at: usize) -> Option<f64> {
-        self.of(at).first().map(|rate| rate.1).filter(|&rate| rate > 0.0)
+        Some(self.rows[at].base).filter(|&rate| rate > 0.0)
     }
 
-    /// Speed of the job at `at` on `gpus` relative to that on its smallest size, between sizes as on the next smaller one; a job of which
+    /// Speed of the job at `at` on `gpus` of a type relative to [`Self::least`], between sizes as on the next smaller one; a job of which
     /// nothing is known is believed to scale perfectly.
-    pub fn speedup(&self, at: usize, gpus: u32) -> f64 {
-        let rates = self.of(at);
-        let Some(&(smallest, base)) = rates.first() else { return 0.0 };
-        let place = rates.partition_point(|rate| rate.0 <= gpus);
+    pub fn speedup(&self, at: usize, kind: u16, gpus: u32) -> f64 {
+        let row = &self.rows[at];
+        let Some(curve) = row.curves.get(usize::from(kind)) else { return 0.0 };
+        let place = curve.rates.partition_point(|rate| rate.0 <= gpus);
         match place.checked_sub(1) {
             None => 0.0,
-            Some(_) if base <= 0.0 => f64::from(gpus) / f64::from(smallest.max(1)),
-            Some(place) => rates[place].1 / base,
+            Some(_) if row.base <= 0.0 => f64::from(gpus) / f64::from(row.range.0.max(1)) * curve.guess,
+            Some(place) => curve.rates[place].1 / row.base,
         }
     }
+
+    /// The same relative to the smallest size on that type.
+    pub fn scaling(&self, at: usize, kind: u16, gpus: u32) -> f64 {
+        self.speedup(at, kind, gpus) / self.speedup(at, kind, self.smallest(at)).max(f64::MIN_POSITIVE)
+    }
+
+    /// How much faster the job at `at` is on its smallest size on the fastest type than on the slowest.
+    pub fn spread(&self, at: usize) -> f64 {
+        let row = &self.rows[at];
+        (0..row.curves.len()).map(|kind| self.speedup(at, kind as u16, row.range.0)).fold(1.0, f64::max)
+    }
+}
+
+fn row(
+    view: &ClusterView<'_>,
+    job: &JobView<'_>,
+    kinds: &[Kind],
+    theta: &Theta,
+    models: Vec<Option<GoodputModel>>,
+    range: (u32, u32),
+) -> Row {
+    let runs = |kind: usize| job.runs_on(kind as u16);
+    let sizes = |kind: usize| sizes(range.0, range.1.min(kinds[kind].total), kinds[kind].per_node);
+    let mut curves: Vec<Curve> = (0..kinds.len())
+        .map(|kind| {
+            let speed = |gpus: u32| (gpus, rate(view, job, kind, gpus, kinds, &models).unwrap_or(0.0));
+            let rates = if runs(kind) { sizes(kind).map(speed).collect() } else { Vec::new() };
+            Curve { rates, guess: 1.0 }
+        })
+        .collect();
+    let known = |curve: &Curve| curve.rates.iter().any(|rate| rate.1 > 0.0);
+    let measured = |kind: usize| job.state.profile.on(kind as u16).map_or(0, |seen| seen.max_replicas());
+    let told = (0..kinds.len()).filter(|&kind| known(&curves[kind]));
+    let telling = told.reduce(|best, next| if measured(next) > measured(best) { next } else { best });
+    let single = |kind: usize| job.single_throughput(kind as u16);
+    match telling {
+        Some(telling) => {
+            for kind in (0..kinds.len()).filter(|&kind| runs(kind)) {
+                if known(&curves[kind]) {
+                    continue;
+                }
+                let ratio = single(kind).zip(single(telling)).map(|(other, own)| theta.trusted(other / own, true));
+                let speed = |gpus: u32| Some(ratio? * rate(view, job, telling, gpus, kinds, &models)?);
+                curves[kind].rates = sizes(kind).map(|gpus| (gpus, speed(gpus).unwrap_or(0.0))).collect();
+            }
+        }
+        None => {
+            let slowest = (0..kinds.len()).filter(|&kind| runs(kind)).filter_map(single).fold(f64::INFINITY, f64::min);
+            for (kind, curve) in curves.iter_mut().enumerate() {
+                curve.guess = single(kind).map_or(1.0, |speed| theta.trusted(speed / slowest, false));
+            }
+        }
+    }
+    let firsts = curves.iter().filter_map(|curve| curve.rates.first()).map(|rate| rate.1);
+    let base = firsts.filter(|&rate| rate > 0.0).fold(f64::INFINITY, f64::min);
+    let home = (0..kinds.len()).find(|&kind| runs(kind)).unwrap_or(0);
+    let base = if base.is_finite() { base } else { 0.0 };
+    Row { job: job.id(), models, range, curves, telling: telling.unwrap_or(home), base }
 }
 
 fn rate(
     view: &ClusterView<'_>,
     job: &JobView<'_>,
+    kind: usize,
     gpus: u32,
-    per_node: u32,
-    model: Option<&GoodputModel>,
+    kinds: &[Kind],
+    models: &[Option<GoodputModel>],
 ) -> Option<f64> {
-    match (view.batching, view.information, model) {
+    match (view.batching, view.information, models.get(kind).copied().flatten()) {
         (Batching::Agent, Information::Profiled, Some(model)) => {
-            let best = model.best(gpus.div_ceil(per_node.max(1)), gpus)?;
+            let best = model.best(gpus.div_ceil(kinds[kind].per_node.max(1)), gpus)?;
             Some(best.goodput / f64::from(model.limits.init))
         }
-        _ => job.rate(gpus),
+        _ => job.rate_on(kind as u16, gpus),
     }
 }
 

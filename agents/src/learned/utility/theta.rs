@@ -5,7 +5,7 @@ use sha2::{Digest, Sha256};
 use super::features::FEATURES;
 
 /// Parameters that are no weight of a feature: name, Sia's value, and the first step of a search.
-const SHAPE: [(&str, f64, f64); 10] = [
+const SHAPE: [(&str, f64, f64); 12] = [
     // Exponent of the speed, and how it moves with the load.
     ("exponent", -0.5, 0.3),
     ("exponent_by_pressure", 0.0, 0.3),
@@ -22,6 +22,10 @@ const SHAPE: [(&str, f64, f64); 10] = [
     ("log_first_secs", 6.0, 1.0),
     // Completed jobs of the same model that count as much as the job's own progress.
     ("log_doubt", 0.0, 1.0),
+    // Power of the ratio of two types' speeds, for a job that never ran and for a type that one has not run on: 1 believes what one accelerator
+    // measured, as in Sia; 0 takes all types for equal.
+    ("trust_before_run", 1.0, 0.3),
+    ("trust_of_other_type", 1.0, 0.3),
 ];
 
 /// Number of parameters.
@@ -40,7 +44,7 @@ impl Theta {
         values.iter().all(|value| value.is_finite()).then_some(Self { values })
     }
 
-    /// The objective of Sia (SOSP'23, section 3.4) on one type of accelerator: where searches start.
+    /// The objective of Sia (SOSP'23, section 3.4): where searches start.
     pub fn sia() -> Self {
         let mut values = [0.0; PARAMETERS];
         values[FEATURES.len()..].iter_mut().zip(SHAPE).for_each(|(value, shape)| *value = shape.1);
@@ -119,5 +123,10 @@ impl Theta {
 
     pub(super) fn doubt(&self) -> f64 {
         self.shape(9).clamp(-5.0, 5.0).exp()
+    }
+
+    /// What a ratio of two types' speeds on one accelerator is taken for, by whether the job has run at all.
+    pub(super) fn trusted(&self, ratio: f64, ran: bool) -> f64 {
+        ratio.powf(self.shape(10 + usize::from(ran)).clamp(0.0, 2.0))
     }
 }

@@ -5,7 +5,6 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use goodput_datasets::Catalog;
-use goodput_env::tenant::Tenants;
 use goodput_executor::daemon::settings::{EngineSettings, Mode, Settings};
 use goodput_executor::daemon::{self, Daemon, DaemonError, api};
 use goodput_executor::engine::agents::AgentsEngine;
@@ -24,7 +23,8 @@ fn settings(path: &Path) -> Result<Settings, Fault> {
 
 fn open<E: Engine>(engine: E, settings: Settings) -> Result<Daemon<E>, Fault> {
     let applications = Catalog::shipped().applications.clone();
-    daemon::open(engine, settings, applications, Arc::new(Tenants::default())).map_err(Fault::failed)
+    let tenants = settings.tenants().map_err(Fault::input)?;
+    daemon::open(engine, settings, applications, Arc::new(tenants)).map_err(Fault::failed)
 }
 
 fn runtime() -> Result<tokio::runtime::Runtime, Fault> {

@@ -6,6 +6,7 @@ mod devices;
 mod host;
 
 use std::io::Read;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use goodput_env::job::{Elasticity, JobRequest, JobSpec, Work};
@@ -13,6 +14,7 @@ use goodput_env::time::SimTime;
 use goodput_executor::daemon::api::hash;
 use goodput_executor::daemon::{api, audit};
 use goodput_executor::engine::{NodeSeen, OnNode, Submission};
+use goodput_executor::job::RetryBudget;
 use serde_json::{Value, json};
 
 use crate::args::Live;
@@ -75,26 +77,33 @@ fn print_text(text: &str) {
     println!("{text}");
 }
 
+/// A path as it is named elsewhere than here.
+fn absolute(path: Option<&PathBuf>) -> Result<Option<PathBuf>, Fault> {
+    path.map(std::path::absolute).transpose().map_err(Fault::input)
+}
+
 /// A job from its options.
 fn submission(verb: &Live) -> Result<Submission, Fault> {
     let Live::Submit { name, gpus, min, max, application, tenant, minutes, directory, grace, command, .. } = verb
     else {
         return Err(Fault::failed("not a submission"));
     };
+    let Live::Submit { batch, retries, checkpoint_dir, .. } = verb else {
+        return Err(Fault::failed("not a submission"));
+    };
     let (min, max) = (min.unwrap_or(*gpus), max.unwrap_or(*gpus));
     let elasticity = if min == max { Elasticity::Rigid } else { Elasticity::Elastic { min, max } };
     let duration = SimTime::from_secs_f64(60.0 * minutes.unwrap_or(0.0));
+    let request = JobRequest { name: name.clone(), gpus: *gpus, elasticity, ..JobRequest::default() };
     let job = Submission {
-        spec: JobSpec {
-            request: JobRequest { name: name.clone(), gpus: *gpus, elasticity, ..JobRequest::default() },
-            work: Work::Fixed { duration },
-        },
         application: application.clone(),
         tenant: tenant.clone(),
-        command: command.clone(),
-        environment: Default::default(),
-        directory: directory.clone(),
+        directory: absolute(directory.as_ref())?,
         grace_s: *grace,
+        batch: *batch,
+        retry: RetryBudget { failures: *retries, ..RetryBudget::default() },
+        checkpoint_dir: absolute(checkpoint_dir.as_ref())?,
+        ..Submission::new(JobSpec { request, work: Work::Fixed { duration } }, command.clone())
     };
     api::check(&job).map_err(Fault::input)?;
     Ok(job)
@@ -151,10 +160,16 @@ fn explained(told: &api::Explanation) -> String {
     if let Some(score) = job.score {
         text.push_str(&format!("the policy scores it {score:.4} for a larger share now; greater is sooner\n"));
     }
+    if !job.learned.is_empty() {
+        text.push_str(&format!("speed: {}\n", job.learned));
+    }
+    if !job.beside.is_empty() {
+        text.push_str(&format!("beside: {}\n", job.beside));
+    }
     let [min, asked, max] = job.gpus;
     text.push_str(&format!(
-        "asked for {asked} accelerators ({min} to {max}); {:.0} s old, {} starts\norders, newest first:",
-        job.age_secs, job.starts
+        "asked for {asked} accelerators ({min} to {max}); {:.0} s old, {} starts, {} failures\norders, newest first:",
+        job.age_secs, job.starts, job.failures
     ));
     let orders = told.orders.as_array().cloned().unwrap_or_default();
     let word = |value: &Value| value.as_str().unwrap_or_default().to_string();

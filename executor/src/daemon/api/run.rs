@@ -28,7 +28,13 @@ pub async fn run<E: Engine>(mut daemon: Daemon<E>, mut stop: oneshot::Receiver<(
             source,
         })?;
         let tokens = daemon.settings.api.tokens.clone().into();
-        let api = Api { status: daemon.status(), metrics: daemon.metrics(), calls: calls.clone(), tokens };
+        let api = Api {
+            status: daemon.status(),
+            metrics: daemon.metrics(),
+            calls: calls.clone(),
+            tokens,
+            mailbox: daemon.engine.mailbox(),
+        };
         let writers = daemon.settings.api.tokens.iter().any(|token| token.role == Role::Write);
         if !writers {
             tracing::warn!(

@@ -8,7 +8,8 @@ use goodput_env::time::SimTime;
 use serde::{Deserialize, Serialize};
 
 use super::Books;
-use crate::engine::{JobPhase, JobSeen};
+use crate::engine::{JobPhase, JobSeen, Said};
+use crate::job::Learned;
 
 /// What a job has attained. Times are the policy's.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -27,7 +28,19 @@ pub struct Past {
     rate: f64,
     held: Placement,
     starts: u32,
-    profile: Profile,
+    /// What its reports have taught.
+    #[serde(default)]
+    pub(super) learned: Learned,
+    /// The same as policies see it.
+    #[serde(skip)]
+    pub(super) profile: Profile,
+    /// Whether that is out of date.
+    #[serde(skip, default = "yes")]
+    pub(super) unread: bool,
+}
+
+const fn yes() -> bool {
+    true
 }
 
 impl Past {
@@ -44,7 +57,9 @@ impl Past {
             rate: 0.0,
             held: Placement::none(),
             starts: 0,
+            learned: Learned::default(),
             profile: Profile::default(),
+            unread: false,
         }
     }
 
@@ -83,6 +98,16 @@ impl Past {
         }
         self.done += self.rate * span.as_secs_f64();
         self.at = to;
+    }
+
+    /// Takes in what the job said of its speed.
+    pub(super) fn learn(&mut self, said: &Said) {
+        self.unread |= self.learned.take(&said.accelerator, &said.measured);
+    }
+
+    /// Wall time with accelerators.
+    pub(super) fn executed(&self) -> SimTime {
+        self.executed
     }
 
     pub(super) fn observed(&self, id: JobId, seen: &JobSeen, held: &Placement) -> ObservedJob {

@@ -1,17 +1,18 @@
 //! Names become numbers, for good: a policy keeps state by job and node number.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use goodput_env::cluster::{AcceleratorType, Kind, Node};
 use goodput_env::job::{JobId, JobSpec, Work};
 use goodput_env::sim::Scenario;
+use goodput_env::tenant::Tenants;
 use goodput_env::time::SimTime;
 
 use super::Books;
 use crate::engine::{JobSeen, Snapshot};
 
 /// Shown as the duration of a job that says nothing about it.
-const UNKNOWN_DURATION: SimTime = SimTime::from_secs(3600);
+pub(super) const UNKNOWN_DURATION: SimTime = SimTime::from_secs(3600);
 
 impl Books {
     pub(super) fn register_nodes(&mut self, snapshot: &Snapshot) {
@@ -41,10 +42,32 @@ impl Books {
             }
         }
         if changed {
-            let Scenario { workload, options, seed, .. } = &*self.scenario;
+            let tenants = self.tenants();
+            let scenario = Arc::make_mut(&mut self.scenario);
+            Arc::make_mut(&mut scenario.workload).tenants = tenants;
             let cluster = Arc::new(self.cluster.clone());
+            let Scenario { workload, options, seed, .. } = &*self.scenario;
             self.scenario = Arc::new(Scenario::new(cluster, workload.clone(), options.clone(), *seed));
         }
+    }
+
+    /// The tenants with their quotas in the order of the cluster's types, which are not known before the cluster is seen. Quotas of types that it does not have
+    /// come after those.
+    fn tenants(&self) -> Arc<Tenants> {
+        let given = &self.setting.tenants;
+        let groups = || given.iter().chain(given.cohorts());
+        if groups().all(|group| group.quotas.is_empty()) {
+            return given.clone();
+        }
+        let mut types: Vec<&str> = self.cluster.types.iter().map(|kind| kind.name.as_str()).collect();
+        for name in groups().flat_map(|group| group.quotas.keys()) {
+            if !types.contains(&name.as_str()) {
+                types.push(name);
+            }
+        }
+        let ordered = Tenants::new(given.iter().cloned().collect(), given.cohorts().to_vec(), Vec::new(), &types);
+        // They were checked when they were made; another order does not make them wrong.
+        ordered.map_or_else(|_| given.clone(), Arc::new)
     }
 
     pub(super) fn register_jobs(&mut self, snapshot: &Snapshot) {
@@ -63,6 +86,8 @@ impl Books {
             self.ids.insert(seen.key.clone(), id);
             let scenario = Arc::make_mut(&mut self.scenario);
             Arc::make_mut(&mut scenario.workload).jobs.push(spec);
+            // Worked out for the jobs there were.
+            scenario.shapes = OnceLock::new();
         }
     }
 

@@ -80,17 +80,22 @@ fn close(job: &mut LiveJob, meaning: Meaning, now_ms: i64) {
     (job.phase, job.note) = match verdict {
         Verdict::Done => (JobPhase::Done, String::new()),
         _ if job.cancelled => (JobPhase::Cancelled, "taken back".to_owned()),
-        Verdict::GiveUp => {
-            (JobPhase::Failed, format!("failed more than {} times in {} s", budget.failures, budget.window_s))
-        }
+        Verdict::GiveUp => (
+            JobPhase::Failed,
+            format!("failed more than the {} times forgiven in {} s", budget.failures, budget.window_s),
+        ),
         Verdict::Requeue { not_before_ms } => {
             job.not_before_ms = not_before_ms;
             let why = match meaning {
                 Meaning::Infrastructure => "its machine failed",
                 Meaning::Preempted => "it gave way",
-                _ => "it failed, and is tried again",
+                _ => "",
             };
-            (JobPhase::Held, why.to_owned())
+            let failed = || {
+                let (failures, forgiven) = (job.retry.failures(), budget.failures);
+                format!("it failed {failures} times ({forgiven} forgiven in an hour), and is tried again")
+            };
+            (JobPhase::Held, if why.is_empty() { failed() } else { why.to_owned() })
         }
     };
     if job.phase.is_over() {

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::nodes::Nodes;
 use crate::agent::api::AttemptState;
 use crate::engine::{Attempt, JobPhase, JobSeen, OnNode, Share, Submission};
-use crate::job::{Fence, JobName, Program, RetryBudget, RetryHistory};
+use crate::job::{Fence, JobName, Program, RetryBudget, RetryHistory, adaptdl};
 
 /// A job of the engine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -94,13 +94,14 @@ impl LiveJob {
             env: submission.environment.clone(),
             cwd: submission.directory.clone(),
             grace_s: submission.grace_s,
+            checkpoint_dir: submission.checkpoint_dir.clone(),
             ..Program::new(name, submission.command.clone())
         })
     }
 
     /// How often it may fail.
     pub fn budget(&self) -> RetryBudget {
-        RetryBudget::default()
+        self.submission.retry
     }
 
     /// Name of the current attempt on its nodes.
@@ -127,6 +128,7 @@ impl LiveJob {
             placement: current.placement.clone(),
             since_ms: current.since_ms,
         });
+        let hints = states.iter().flatten().find_map(|status| status.hints.as_ref());
         let steps = matches!(spec.work, goodput_env::job::Work::Steps { .. });
         JobSeen {
             key: self.key.clone(),
@@ -140,6 +142,7 @@ impl LiveJob {
             hands_off: false,
             done: self.steps.filter(|_| steps).map(|steps| steps as f64),
             epoch: self.epoch,
+            batch: self.submission.batch.or(hints.and_then(adaptdl::limits)),
             history: None,
             note: self.note.clone(),
         }

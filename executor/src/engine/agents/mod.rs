@@ -18,12 +18,12 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Action, Capabilities, Engine, EngineError, JobPhase, JobSeen, Order, Outcome, Receipt, Snapshot, Submission,
+    Action, Capabilities, Engine, EngineError, JobPhase, JobSeen, Order, Outcome, Receipt, Said, Snapshot, Submission,
 };
 use crate::agent::api::Kept;
 use crate::agent::tls::TlsFiles;
 use crate::agent::{AgentError, unix_ms};
-use crate::job::{JobName, Learned};
+use crate::job::{JobName, Measured};
 use live::LiveJob;
 use nodes::Nodes;
 use store::Store;
@@ -84,13 +84,7 @@ pub struct AgentsEngine {
     /// Of this daemon's leadership; `None`: another leads, and this one only looks.
     term: Option<u64>,
     version: u64,
-    reports: Vec<Kept>,
-    /// By job and type of accelerator.
-    learned: BTreeMap<(String, String), Learned>,
 }
-
-/// Reports kept for [`AgentsEngine::take_reports`].
-const REPORTS: usize = 10_000;
 
 /// How long jobs that ended stay in snapshots, milliseconds.
 const SHOWN_MS: i64 = 60_000;
@@ -104,47 +98,30 @@ impl AgentsEngine {
         let nodes = Nodes::new(&settings)?;
         let store = Store::open(settings.folder.clone())?;
         let jobs = store.load();
-        let (reports, learned) = (Vec::new(), BTreeMap::new());
-        Ok(Self { settings, nodes, store, jobs, term: None, version: 0, reports, learned })
+        Ok(Self { settings, nodes, store, jobs, term: None, version: 0 })
     }
 
-    /// Reports that came since the last call.
-    pub fn take_reports(&mut self) -> Vec<Kept> {
-        std::mem::take(&mut self.reports)
+    /// What a report tells of speed: on the accelerators of the attempt that runs, for those of earlier ones are not known any more.
+    fn said(&self, kept: &Kept) -> Option<Said> {
+        let current = self.jobs.get(kept.job.as_str())?.current.as_ref()?;
+        let on = current.placement.first().filter(|_| current.number == kept.report.attempt)?;
+        let accelerator = self.nodes.fit(&on.node).first()?.kind.clone();
+        let measured = Measured::of(&kept.report, kept.nodes, kept.world)?;
+        Some(Said { job: kept.job.to_string(), accelerator, measured })
     }
 
-    /// What the reports of a job have taught since this daemon started, on a type of accelerator such as `a100`.
-    #[must_use]
-    pub fn learned(&self, key: &str, accelerator: &str) -> Option<&Learned> {
-        self.learned.get(&(key.to_owned(), accelerator.to_owned()))
-    }
-
-    fn learn(&mut self, kept: &Kept) {
-        let current = self.jobs.get(kept.job.as_str()).and_then(|job| job.current.as_ref());
-        let on = current
-            .filter(|current| current.number == kept.report.attempt)
-            .and_then(|current| current.placement.first());
-        let kind = on.and_then(|on| self.nodes.fit(&on.node).first().map(|device| device.kind.clone()));
-        if let Some(kind) = kind {
-            self.learned.entry((kept.job.to_string(), kind)).or_default().take(&kept.report, kept.nodes, kept.world);
-        }
-    }
-
-    /// Asks all nodes, and where this daemon leads brings each job a step on.
-    async fn look(&mut self) -> Result<(), EngineError> {
+    /// Asks all nodes, and where this daemon leads brings each job a step on. Returns what jobs said meanwhile.
+    async fn look(&mut self) -> Result<Vec<Said>, EngineError> {
         if self.term.is_none() {
             // Another daemon may have changed them.
             self.jobs = self.store.load();
         }
         let (heard, reports) = self.nodes.look(self.term, &self.settings).await;
-        reports.iter().for_each(|kept| self.learn(kept));
-        self.reports.extend(reports);
-        let surplus = self.reports.len().saturating_sub(REPORTS);
-        self.reports.drain(..surplus);
+        let said = reports.iter().filter_map(|kept| self.said(kept)).collect();
         if !heard.obeyed {
             self.term = None;
         }
-        let Some(term) = self.term else { return Ok(()) };
+        let Some(term) = self.term else { return Ok(said) };
         let now_ms = unix_ms();
         for job in self.jobs.values_mut() {
             let before = job.clone();
@@ -159,7 +136,7 @@ impl AgentsEngine {
             self.nodes.start_missing(&job, term).await;
         }
         self.nodes.tidy(&self.jobs, term).await;
-        Ok(())
+        Ok(said)
     }
 
     async fn step(&mut self, order: &Order, term: u64) -> Result<Outcome, EngineError> {
@@ -274,13 +251,13 @@ impl Engine for AgentsEngine {
         if self.version == 0 {
             self.nodes.set_drained(self.store.drained());
         }
-        self.look().await?;
+        let said = self.look().await?;
         self.version += 1;
         let at_ms = unix_ms();
         let shown = |job: &&LiveJob| job.ended_ms.is_none_or(|ended_ms| at_ms - ended_ms < SHOWN_MS);
         let jobs: Vec<JobSeen> = self.jobs.values().filter(shown).map(|job| job.seen(&self.nodes)).collect();
         let nodes = self.nodes.seen(self.jobs.values());
-        Ok(Snapshot { version: self.version, at_ms, nodes, jobs })
+        Ok(Snapshot { version: self.version, at_ms, nodes, jobs, said })
     }
 
     async fn apply(&mut self, orders: &[Order]) -> Result<Vec<Receipt>, EngineError> {

@@ -6,7 +6,7 @@
 //! 3. Typed and untyped accelerators cannot be mixed: jobs ask for untyped ones, and the node says the type.
 //! 4. A running job does not grow: a change of size is requeue, update, release.
 //! 5. Signals reach the batch script: it `exec`s the program.
-//! 6. A job that is killed has failed and is not requeued; whether it is tried again is not Slurm's to say.
+//! 6. A job that is killed has failed and is not requeued; whether it is tried again is not Slurm's to say ([`retry`]).
 //! 7. slurmctld acknowledges before it is durable: nothing is believed but the next snapshot, and every step can be taken again.
 //! 8. After a restart of slurmctld, accelerators are shown free that are not: what running jobs hold is counted too.
 //! 9. The time of submission changes when a job is requeued: it is kept in the job's comment.
@@ -18,20 +18,27 @@
 mod commands;
 pub mod private;
 pub mod read;
+mod reports;
+mod retry;
 mod script;
+mod stated;
 mod steps;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use goodput_env::time::SimTime;
 
 use super::{
-    Action, Capabilities, Engine, EngineError, JobPhase, Order, Outcome, Receipt, Snapshot, Submission, Verdict, verify,
+    Action, Capabilities, Engine, EngineError, JobPhase, NodeSeen, Order, Outcome, Receipt, Snapshot, Submission,
+    Verdict, verify,
 };
 use crate::daemon::settings::SlurmSettings;
+use crate::job::Fence;
 use commands::Commands;
 use read::{RawJob, RawState};
+pub use reports::Mailbox;
 use steps::{Step, next};
 
 /// So long after the last node has reported, what a restarted slurmctld does not know of is gone from it.
@@ -50,6 +57,8 @@ pub struct SlurmEngine {
     leaving_s: BTreeMap<u64, i64>,
     /// A node that slurmctld has not heard of since it started, and when that was seen last.
     unheard: Option<(String, Instant)>,
+    report_url: Option<String>,
+    mailbox: Arc<Mailbox>,
 }
 
 impl SlurmEngine {
@@ -63,6 +72,8 @@ impl SlurmEngine {
             jobs: BTreeMap::new(),
             leaving_s: BTreeMap::new(),
             unheard: None,
+            report_url: settings.report_url.clone(),
+            mailbox: Arc::default(),
         }
     }
 
@@ -115,8 +126,9 @@ impl Engine for SlurmEngine {
         self.leaving_s.retain(|id, _| known.contains_key(id));
         self.jobs = known;
         let seen: Vec<_> = self.jobs.values().map(RawJob::seen).collect();
-        let nodes = nodes.iter().map(|node| node.seen(&seen)).collect();
-        Ok(Snapshot { version: self.version, at_ms: crate::daemon::wall_ms(), nodes, jobs: seen })
+        let nodes: Vec<NodeSeen> = nodes.iter().map(|node| node.seen(&seen)).collect();
+        let said = self.mailbox.exchange(&self.jobs, &nodes);
+        Ok(Snapshot { version: self.version, at_ms: crate::daemon::wall_ms(), nodes, jobs: seen, said })
     }
 
     async fn apply(&mut self, orders: &[Order]) -> Result<Vec<Receipt>, EngineError> {
@@ -155,6 +167,16 @@ impl Engine for SlurmEngine {
         Ok(receipts)
     }
 
+    fn mailbox(&self) -> Option<Arc<Mailbox>> {
+        Some(self.mailbox.clone())
+    }
+
+    /// Puts jobs that failed and may be tried again back into the queue, before slurmctld forgets them, and writes down that they failed.
+    async fn tend(&mut self) -> Result<(), EngineError> {
+        let lines: Vec<String> = self.jobs.values().flat_map(RawJob::put_back).collect();
+        self.commands.control(&lines.iter().collect::<Vec<_>>()).await.map(|_| ())
+    }
+
     /// Where a job is spread unevenly Slurm itself chooses how many accelerators of which of the nodes, so that only nodes and number count.
     fn verify(&self, order: &Order, snapshot: &Snapshot) -> Verdict {
         let verdict = verify(order, snapshot);
@@ -176,7 +198,9 @@ impl Engine for SlurmEngine {
         if job.spec.request.submit <= SimTime::ZERO {
             job.spec.request.submit = SimTime::from_millis(crate::daemon::wall_ms());
         }
-        let (arguments, script) = script::of(&job);
+        let fence = Fence::random();
+        let fence = fence.map_err(|error| EngineError::Refused { engine: "slurm", problem: error.to_string() })?;
+        let (arguments, script) = script::of(&job, &fence, self.report_url.as_deref());
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
         let answer = self.commands.run("sbatch", &arguments, &script).await?;
         let id = answer.trim().split(';').next().unwrap_or_default();

@@ -11,8 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::{Pid, User, getuid};
+use rustix::process::{Pid, Signal, kill_process};
 use thiserror::Error;
 
 use crate::daemon::settings::SlurmSettings;
@@ -163,7 +162,7 @@ impl PrivateCluster {
 
     /// How an engine reaches it.
     pub fn settings(&self) -> SlurmSettings {
-        SlurmSettings { conf: Some(self.directory.join("conf/slurm.conf")), bin: None, partitions: Vec::new() }
+        SlurmSettings { conf: Some(self.directory.join("conf/slurm.conf")), ..SlurmSettings::default() }
     }
 
     /// A command of Slurm for this cluster.
@@ -271,7 +270,7 @@ impl PrivateCluster {
 impl Drop for PrivateCluster {
     fn drop(&mut self) {
         if self.controller.is_some() {
-            let user = User::from_uid(getuid()).ok().flatten().map_or_else(|| "root".into(), |user| user.name);
+            let user = user();
             self.ask("scancel", &["--user", &user]);
             let began = Instant::now();
             while began.elapsed() < Duration::from_secs(5)
@@ -282,7 +281,7 @@ impl Drop for PrivateCluster {
         }
         let children = self.slurmds.iter_mut().chain([&mut self.controller, &mut self.munged]);
         for mut child in children.filter_map(Option::take) {
-            let _ = kill(Pid::from_raw(child.id() as i32), Signal::SIGTERM);
+            let _ = Pid::from_raw(child.id() as i32).map(|pid| kill_process(pid, Signal::TERM));
             let began = Instant::now();
             while matches!(child.try_wait(), Ok(None)) {
                 if began.elapsed() > Duration::from_secs(3) {
@@ -301,15 +300,15 @@ fn free_ports(count: usize) -> std::io::Result<Vec<u16>> {
     listeners.iter().map(|listener| Ok(listener.local_addr()?.port())).collect()
 }
 
+/// Name of the user at hand.
+fn user() -> String {
+    let told = Command::new("id").arg("-un").output().ok().and_then(|output| String::from_utf8(output.stdout).ok());
+    told.map(|name| name.trim().to_string()).filter(|name| !name.is_empty()).unwrap_or_else(|| "root".into())
+}
+
 fn configuration(directory: &Path, nodes: u32, gpus: u32, accelerator: &str, kill_wait: u32, ports: &[u16]) -> String {
-    let user = User::from_uid(getuid()).ok().flatten().map_or_else(|| "root".into(), |user| user.name);
-    let host = nix::unistd::gethostname()
-        .unwrap_or_default()
-        .to_string_lossy()
-        .split('.')
-        .next()
-        .unwrap_or_default()
-        .to_string();
+    let user = user();
+    let host = crate::daemon::host_name().split('.').next().unwrap_or_default().to_string();
     let place = directory.display();
     let mut text = format!(
         "ClusterName=private

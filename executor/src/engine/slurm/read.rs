@@ -4,10 +4,10 @@ use goodput_env::job::{Elasticity, JobRequest, JobSpec, Work};
 use goodput_env::time::SimTime;
 use serde_json::Value;
 
-use crate::engine::{Attempt, EngineError, JobPhase, JobSeen, NodeHealth, NodeSeen, OnNode};
+use super::stated::Stated;
 
-/// Begins the comment of jobs that say more of themselves than Slurm knows.
-const MARK: &str = "goodput";
+use crate::engine::{Attempt, EngineError, JobPhase, JobSeen, NodeHealth, NodeSeen, OnNode};
+use crate::job::Exit;
 
 /// The state of a job, as far as it matters here.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -32,63 +32,6 @@ pub enum RawState {
     Cancelled,
 }
 
-/// What a job's comment says.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[expect(missing_docs, reason = "each is what its name says; absent where not stated")]
-pub struct Stated {
-    pub gpus: Option<u32>,
-    pub min: Option<u32>,
-    pub max: Option<u32>,
-    pub submit_ms: Option<i64>,
-    pub priority: Option<i32>,
-    pub duration_ms: Option<i64>,
-    pub application: Option<String>,
-    pub tenant: Option<String>,
-}
-
-impl Stated {
-    /// As a comment.
-    pub fn text(&self) -> String {
-        let mut text = String::from(MARK);
-        let mut add = |name: &str, value: Option<String>| {
-            let word = value.filter(|value| !value.is_empty() && !value.contains(char::is_whitespace));
-            text.extend(word.map(|word| format!(" {name}={word}")));
-        };
-        add("gpus", self.gpus.map(|n| n.to_string()));
-        add("min", self.min.map(|n| n.to_string()));
-        add("max", self.max.map(|n| n.to_string()));
-        add("submit_ms", self.submit_ms.map(|n| n.to_string()));
-        add("priority", self.priority.map(|n| n.to_string()));
-        add("duration_ms", self.duration_ms.map(|n| n.to_string()));
-        add("application", self.application.clone());
-        add("tenant", self.tenant.clone());
-        text
-    }
-
-    /// Of a comment; nothing where it is somebody else's.
-    pub fn parse(text: &str) -> Self {
-        let mut words = text.split_whitespace();
-        let mut stated = Self::default();
-        if words.next() != Some(MARK) {
-            return stated;
-        }
-        for (name, value) in words.filter_map(|word| word.split_once('=')) {
-            match name {
-                "gpus" => stated.gpus = value.parse().ok(),
-                "min" => stated.min = value.parse().ok(),
-                "max" => stated.max = value.parse().ok(),
-                "submit_ms" => stated.submit_ms = value.parse().ok(),
-                "priority" => stated.priority = value.parse().ok(),
-                "duration_ms" => stated.duration_ms = value.parse().ok(),
-                "application" => stated.application = Some(value.into()),
-                "tenant" => stated.tenant = Some(value.into()),
-                _ => {}
-            }
-        }
-        stated
-    }
-}
-
 /// A job as Slurm tells it.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[expect(missing_docs, reason = "each is Slurm's field of that name")]
@@ -105,6 +48,8 @@ pub struct RawJob {
     pub submit_ms: i64,
     pub start_ms: i64,
     pub end_ms: i64,
+    /// How its last attempt ended, where it did.
+    pub exit: Option<Exit>,
     /// Minutes to seconds: its time limit, where it has one.
     pub limit_ms: Option<i64>,
     pub required_nodes: Vec<String>,
@@ -132,6 +77,7 @@ impl RawJob {
     /// In the terms of the seam.
     pub fn seen(&self) -> JobSeen {
         let phase = match self.state {
+            RawState::Failed if self.retry().is_some() => JobPhase::Held,
             RawState::Pending { held: true } => JobPhase::Held,
             RawState::Pending { held: false } => JobPhase::Released,
             RawState::Running => JobPhase::Running,
@@ -141,7 +87,7 @@ impl RawJob {
             RawState::Failed => JobPhase::Failed,
             RawState::Cancelled => JobPhase::Cancelled,
         };
-        let Stated { gpus, min, max, priority, duration_ms, application, tenant, .. } = self.stated.clone();
+        let Stated { gpus, min, max, priority, duration_ms, application, tenant, batch, .. } = self.stated.clone();
         let gpus = gpus.unwrap_or(self.asked).max(1);
         let (min, max) = (min.unwrap_or(gpus), max.unwrap_or(gpus));
         let elasticity = if min == max { Elasticity::Rigid } else { Elasticity::Elastic { min, max } };
@@ -157,7 +103,16 @@ impl RawJob {
         let number = self.starts().saturating_sub(1);
         let attempt = Attempt { number, placement: self.held.clone(), since_ms: self.start_ms };
         let none = phase == JobPhase::Running && self.held.is_empty();
-        let note = if none { "it runs, and no accelerator is allocated: see gres.conf" } else { self.reason.as_str() };
+        let failed = self.stated.failed.len() as u32;
+        let note = match self.retry() {
+            Some(retry) => retry.note,
+            None if self.state == RawState::Failed && self.stated.retries.is_some() => {
+                format!("{}: failed more often than was forgiven ({})", self.reason, self.stated.retries.unwrap_or(0))
+            }
+            None if none => "it runs, and no accelerator is allocated: see gres.conf".into(),
+            None if self.reason == "None" => String::new(),
+            None => self.reason.clone(),
+        };
         JobSeen {
             key: self.id.to_string(),
             spec: JobSpec { request, work: Work::Fixed { duration } },
@@ -166,12 +121,13 @@ impl RawJob {
             phase,
             starts: self.starts(),
             attempt: phase.holds().then_some(attempt),
-            failures: 0,
+            failures: failed + u32::from(self.state == RawState::Failed && self.meaning().uses_budget()),
             hands_off: phase == JobPhase::Held && self.reason == "JobHeldAdmin",
             done: None,
             epoch: 0,
+            batch,
             history: None,
-            note: if note == "None" { String::new() } else { note.into() },
+            note,
         }
     }
 }
@@ -289,12 +245,23 @@ fn job(json: &Value) -> RawJob {
         submit_ms: 1000 * number(&json["submit_time"]),
         start_ms: 1000 * number(&json["start_time"]),
         end_ms: 1000 * number(&json["end_time"]),
+        exit: exit(&json["exit_code"]),
         limit_ms: (1..=100_000).contains(&limit).then_some(60_000 * limit),
         required_nodes,
         asked: if per_job > 0 { per_job } else { per_node * node_count },
         held: held.collect(),
         stated: Stated::parse(&text(&json["comment"])),
     }
+}
+
+/// Of a wait status, or of an object that tells its parts, as newer versions have it.
+fn exit(value: &Value) -> Option<Exit> {
+    if let Some(code) = value.get("return_code") {
+        let signal = number(value["signal"].get("id").or(value["signal"].get("signal_id")).unwrap_or(&Value::Null));
+        return Some(if signal > 0 { Exit::Signal(signal as i32) } else { Exit::Code(number(code) as i32) });
+    }
+    let status = value.as_i64()?;
+    Some(if status & 0x7f > 0 { Exit::Signal((status & 0x7f) as i32) } else { Exit::Code((status >> 8) as i32) })
 }
 
 /// Nodes of `sinfo --json` that have accelerators.
@@ -438,8 +405,5 @@ mod tests {
             assert_eq!(gres(text), (expected.0.to_string(), expected.1), "{text}");
         }
         assert!(natural("n9") < natural("n10"));
-        let stated = Stated { gpus: Some(4), min: Some(1), tenant: Some("a b".into()), ..Stated::default() };
-        assert_eq!(Stated::parse(&stated.text()), Stated { tenant: None, ..stated });
-        assert_eq!(Stated::parse("a comment of mine"), Stated::default());
     }
 }

@@ -4,13 +4,16 @@ use std::fmt::Write;
 
 use goodput_env::job::Work;
 
-use super::read::Stated;
+use super::reports;
+use super::stated::Stated;
 use crate::engine::Submission;
+use crate::job::Fence;
+use crate::job::contract::VERSION;
 
 /// The job protocol's names for what Slurm says, then the program itself: signals reach it, not a shell. How many accelerators there are on other nodes
 /// only slurmctld knows, and it may be away for a moment. A job that slurmctld started without any (seen after restarts of it) waits here to be put back.
 const PROTOCOL: &str = r#"export SCHED_JOB_ID=$SLURM_JOB_ID SCHED_ATTEMPT=${SLURM_RESTART_COUNT:-0}
-export SCHED_FENCE=$SLURM_JOB_ID.$SCHED_ATTEMPT ADAPTDL_NUM_RESTARTS=$SCHED_ATTEMPT NNODES=$SLURM_JOB_NUM_NODES
+export ADAPTDL_NUM_RESTARTS=$SCHED_ATTEMPT NNODES=$SLURM_JOB_NUM_NODES
 here=${CUDA_VISIBLE_DEVICES:-$SLURM_JOB_GPUS}
 while [ -z "$here" ]; do sleep 1; done
 SCHED_GPUS=$(echo "$here" | tr , '\n' | grep -c .)
@@ -22,7 +25,7 @@ export SCHED_GPUS WORLD_SIZE=$SCHED_GPUS
 "#;
 
 /// Arguments and script. The job waits, held, until an order places it.
-pub(super) fn of(job: &Submission) -> (Vec<String>, String) {
+pub(super) fn of(job: &Submission, fence: &Fence, url: Option<&str>) -> (Vec<String>, String) {
     let request = &job.spec.request;
     let duration_ms = match job.spec.work {
         Work::Fixed { duration } => Some(duration.as_millis()),
@@ -37,6 +40,10 @@ pub(super) fn of(job: &Submission) -> (Vec<String>, String) {
         duration_ms,
         application: job.application.clone(),
         tenant: Some(job.tenant.clone()).filter(|tenant| !tenant.is_empty()),
+        batch: job.batch,
+        token: Some(reports::hash(fence)),
+        retries: Some(job.retry.failures),
+        failed: Vec::new(),
     };
     let mut arguments: Vec<String> =
         ["--hold", "--parsable", "--requeue", "--nodes=1", "--ntasks=1", "--open-mode=append"].map(Into::into).into();
@@ -53,7 +60,20 @@ pub(super) fn of(job: &Submission) -> (Vec<String>, String) {
         }
     }
     script.push_str(PROTOCOL);
-    let _ = writeln!(script, "export SCHED_GRACE_S={}", job.grace_s);
+    let _ = writeln!(
+        script,
+        "export SCHED_PROTOCOL={VERSION} SCHED_GRACE_S={} SCHED_FENCE={}",
+        job.grace_s,
+        fence.as_str()
+    );
+    if let Some(url) = url {
+        let _ = writeln!(script, "export SCHED_URL={}", quoted(url));
+    }
+    if let Some(directory) = &job.checkpoint_dir {
+        let directory = quoted(&directory.to_string_lossy());
+        let _ = writeln!(script, "export SCHED_CHECKPOINT_DIR={directory} ADAPTDL_CHECKPOINT_PATH={directory}");
+        script.push_str("mkdir -p \"$SCHED_CHECKPOINT_DIR\" || exit 75\n");
+    }
     let words: Vec<String> = job.command.iter().map(|word| quoted(word)).collect();
     let _ = writeln!(script, "exec {}", words.join(" "));
     (arguments, script)

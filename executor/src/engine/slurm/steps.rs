@@ -41,6 +41,7 @@ pub(super) fn next(order: &Order, jobs: &BTreeMap<u64, RawJob>) -> Result<Step, 
     match (&order.action, job.state) {
         (Action::Cancel { .. }, _) => Ok(Step { job: id, cancel: Some(id), ..Step::default() }),
         (_, RawState::Completing) => later("the job is completing"),
+        (_, RawState::Failed) if job.retry().is_some() => later("it failed, and is being put back into the queue"),
         (Action::Suspend, RawState::Running) => step(vec![format!("suspend {id}")], vec![]),
         (Action::Resume, RawState::Suspended) => step(vec![format!("resume {id}")], vec![]),
         (Action::Stop { .. }, RawState::Running | RawState::Suspended) => {
@@ -65,6 +66,10 @@ pub(super) fn next(order: &Order, jobs: &BTreeMap<u64, RawJob>) -> Result<Step, 
             }
             // Released for somewhere else, or so that it cannot start: back, and anew in the next cycle.
             let there = job.required_nodes == names(placement) && job.asked == total(placement);
+            let wait_ms = job.retry().map_or(0, |retry| retry.not_before_ms - crate::daemon::wall_ms());
+            if wait_ms > 0 {
+                return Err(Outcome::Later { reason: format!("it failed, and waits {} s more", wait_ms / 1000 + 1) });
+            }
             match (held, there && !job.is_stuck()) {
                 (true, _) => step(vec![update(id, placement)?], vec![format!("release {id}")]),
                 (false, true) => Err(Outcome::Accepted),

@@ -1,0 +1,110 @@
+//! A forecaster made before the run that uses it, of either kind, and whether it fits a load.
+
+use std::path::Path;
+
+use goodput_env::service::RateSeries;
+use goodput_forecast::Snapshot;
+
+use super::{ForecasterBundle, ForecasterError, read};
+
+/// A forecaster made before the run that uses it.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Saved {
+    /// By `goodput forecast fit`: it knows a series and goes on with it.
+    Fitted(Box<Snapshot>),
+    /// By `goodput train`: a net, which knows no series yet.
+    Trained(Box<ForecasterBundle>),
+}
+
+/// Why a forecaster cannot look ahead for a service.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum Misfit {
+    /// It would answer, and wrongly.
+    #[error("its steps are {own} ms and those of the load {load} ms: set series.step_secs where it is made")]
+    Steps {
+        /// Milliseconds of its step.
+        own: i64,
+        /// Milliseconds of the load's.
+        load: i64,
+    },
+    /// A net of other days.
+    #[error("{own} of its steps are a day and {load} of the load's: set window.day_steps where it is trained")]
+    Days {
+        /// Steps of its day.
+        own: usize,
+        /// Steps of 24 h.
+        load: i64,
+    },
+    /// A net that would never see a whole window.
+    #[error(
+        "it looks back {lookback} steps and the whole load has {steps}: train with a smaller window.lookback_hours"
+    )]
+    Short {
+        /// Steps it looks back.
+        lookback: usize,
+        /// Steps of the load.
+        steps: usize,
+    },
+    /// A net of other units.
+    #[error(
+        "it was trained on loads of {mean:.4} with a spread of {spread:.4}, and this one is of another scale: train on requests per second"
+    )]
+    Scale {
+        /// Mean trained on.
+        mean: f64,
+        /// Spread trained on.
+        spread: f64,
+    },
+}
+
+const DAY_MILLIS: i64 = 86_400_000;
+
+impl Saved {
+    /// Reads a forecaster of either kind.
+    ///
+    /// # Errors
+    /// When the file is neither.
+    pub fn load(path: &Path) -> Result<Self, ForecasterError> {
+        let bytes = read(path)?;
+        // Fitted forecasters are JSON; a bundle begins with the length of its header, a multiple of eight, which no `{` is.
+        if bytes.first() != Some(&b'{') {
+            return Ok(Self::Trained(Box::new(ForecasterBundle::from_bytes(&bytes, path)?)));
+        }
+        let broken = |source| ForecasterError::Snapshot { path: path.into(), source };
+        Ok(Self::Fitted(Box::new(serde_json::from_slice(&bytes).map_err(broken)?)))
+    }
+
+    /// Milliseconds of a step of its series.
+    pub fn step_millis(&self) -> i64 {
+        match self {
+            Self::Fitted(snapshot) => snapshot.step_millis,
+            Self::Trained(bundle) => bundle.card.step_millis,
+        }
+    }
+
+    /// Whether it can look ahead for a service with this load.
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn check(&self, rates: &RateSeries) -> Result<(), Misfit> {
+        let (own, load) = (self.step_millis(), rates.step().as_millis());
+        if own != load {
+            return Err(Misfit::Steps { own, load });
+        }
+        let Self::Trained(bundle) = self else { return Ok(()) };
+        let (net, spec) = (&bundle.net, bundle.net.spec());
+        let (own, load) = (spec.day_steps, DAY_MILLIS / load);
+        if own as i64 != load {
+            return Err(Misfit::Days { own, load });
+        }
+        let (lookback, steps) = (spec.lookback, rates.values().len());
+        if steps <= lookback {
+            return Err(Misfit::Short { lookback, steps });
+        }
+        if !net.suits(rates.values().iter().map(|&milli| f64::from(milli) / 1e3)) {
+            let (mean, spread) = net.scale();
+            return Err(Misfit::Scale { mean, spread });
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,135 @@
+//! What a climb along hulls leaves undone: one group takes more, and where there is no room another makes it, by taking less, something of another type or
+//! nothing.
+//!
+//! Who makes room at least loss is looked up by type and by how much is needed, in powers of two, so that finding the best exchange takes
+//! two passes over the offers and not one over all pairs of them.
+
+use super::{Groups, Offer, take};
+
+/// Exchanges at most; few climbs need more.
+const MOST: usize = 8;
+/// Powers of two that an amount may need.
+const POWERS: usize = 32;
+
+/// The search with its buffers.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Exchange {
+    /// By type and power of two: the two groups that free as much at least loss.
+    releases: Vec<[Option<Release>; 2]>,
+}
+
+/// A group that takes something else, or nothing.
+#[derive(Clone, Copy, Debug)]
+struct Release {
+    loss: f64,
+    group: usize,
+    item: Option<u32>,
+}
+
+/// A group that takes something better, and who makes room for it.
+#[derive(Clone, Copy, Debug)]
+struct Gain {
+    gain: f64,
+    group: usize,
+    item: u32,
+    release: Option<Release>,
+}
+
+impl Exchange {
+    /// Makes the exchange that gains most until none gains anything, or often enough. `left` is by type.
+    pub fn improve(&mut self, groups: &Groups, chosen: &mut [Option<u32>], left: &mut [u32]) {
+        for _ in 0..MOST {
+            self.look(groups, chosen, left);
+            let Some(best) = self.best(groups, chosen, left) else { return };
+            if let Some(release) = best.release {
+                let held = groups.chosen(release.group, chosen[release.group]);
+                if let Some(held) = held {
+                    left[usize::from(held.kind)] += held.weight;
+                }
+                if let Some(next) = groups.chosen(release.group, release.item) {
+                    left[usize::from(next.kind)] -= next.weight;
+                }
+                chosen[release.group] = release.item;
+            }
+            let next = groups.of(best.group)[best.item as usize];
+            if !take(groups.chosen(best.group, chosen[best.group]), next, left) {
+                return;
+            }
+            chosen[best.group] = Some(best.item);
+        }
+    }
+
+    /// Who could make room, and at what loss.
+    fn look(&mut self, groups: &Groups, chosen: &[Option<u32>], left: &[u32]) {
+        self.releases.clear();
+        self.releases.resize(left.len() * POWERS, [None; 2]);
+        for group in 0..groups.len() {
+            let Some(held) = groups.chosen(group, chosen[group]) else { continue };
+            self.offer(&held, held.weight, Release { loss: held.value, group, item: None });
+            for (next, item) in groups.of(group).iter().zip(0..) {
+                let freed = match next.kind == held.kind {
+                    true => held.weight.saturating_sub(next.weight),
+                    false if next.weight <= left[usize::from(next.kind)] => held.weight,
+                    false => 0,
+                };
+                self.offer(&held, freed, Release { loss: held.value - next.value, group, item: Some(item) });
+            }
+        }
+        // Who frees more frees enough.
+        for at in (0..self.releases.len()).rev().filter(|at| (at + 1) % POWERS != 0) {
+            for more in self.releases[at + 1].into_iter().flatten() {
+                keep(&mut self.releases[at], more);
+            }
+        }
+    }
+
+    fn offer(&mut self, held: &Offer, freed: u32, release: Release) {
+        if let Some(power) = freed.checked_ilog2() {
+            keep(&mut self.releases[usize::from(held.kind) * POWERS + power as usize], release);
+        }
+    }
+
+    fn best(&self, groups: &Groups, chosen: &[Option<u32>], left: &[u32]) -> Option<Gain> {
+        let mut best: Option<Gain> = None;
+        for group in 0..groups.len() {
+            let held = groups.chosen(group, chosen[group]);
+            let now = held.map_or(0.0, |held| held.value);
+            for (next, item) in groups.of(group).iter().zip(0..).filter(|(next, _)| next.value > now) {
+                let kind = usize::from(next.kind);
+                let back = held.filter(|held| held.kind == next.kind).map_or(0, |held| held.weight);
+                let missing = next.weight.saturating_sub(left[kind] + back);
+                let release = match missing {
+                    0 => None,
+                    // The power of two that is at least as much.
+                    missing => {
+                        let power = (u64::from(missing) * 2 - 1).ilog2() as usize;
+                        let row = self.releases.get(kind * POWERS + power).filter(|_| power < POWERS);
+                        let other = row.and_then(|row| row.iter().flatten().find(|release| release.group != group));
+                        let Some(other) = other else { continue };
+                        Some(*other)
+                    }
+                };
+                let gain = next.value - now - release.map_or(0.0, |release| release.loss);
+                // Not for what rounding may give.
+                if gain > 1e-12 * next.value && best.is_none_or(|best| gain > best.gain) {
+                    best = Some(Gain { gain, group, item, release });
+                }
+            }
+        }
+        best
+    }
+}
+
+/// Keeps the two least losses of different groups, the earlier one first on ties.
+fn keep(row: &mut [Option<Release>; 2], release: Release) {
+    let less = |other: &Option<Release>| other.is_none_or(|other| release.loss < other.loss);
+    let same = |other: &Option<Release>| other.is_some_and(|other| other.group == release.group);
+    if less(&row[0]) {
+        if !same(&row[0]) {
+            row[1] = row[0];
+        }
+        row[0] = Some(release);
+    } else if !same(&row[0]) && less(&row[1]) {
+        row[1] = Some(release);
+    }
+}

@@ -1,0 +1,67 @@
+//! Prices by type at which groups, each choosing for itself, would take about what there is.
+//!
+//! They minimise the Lagrangian dual, `sum over groups of max(0, value - price weight) + sum over types of price capacity`, which bounds the optimum from
+//! above. Its subgradient is what is left of each type; prices follow it in shrinking steps, multiplied rather than added to, because worths differ by
+//! orders of magnitude between workloads.
+
+use super::Groups;
+
+/// Steps; with these, climbs are within a percent of the optimum on average (a test compares).
+const STEPS: u32 = 30;
+/// A price is at least this part of the highest, so that what nobody wants still costs something.
+const LEAST: f64 = 1e-6;
+
+/// The search with its buffers.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Prices {
+    now: Vec<f64>,
+    wanted: Vec<u64>,
+    tried: Vec<f64>,
+}
+
+impl Prices {
+    /// The prices of every step, a row of one for each type of `capacity`.
+    pub fn find(&mut self, groups: &Groups, capacity: &[u32]) -> &[f64] {
+        self.start(groups, capacity);
+        self.tried.clear();
+        for step in 0..STEPS {
+            self.ask(groups, capacity);
+            let size = 1.0 / (1.0 + 0.15 * f64::from(step));
+            for ((price, &wanted), &capacity) in self.now.iter_mut().zip(&self.wanted).zip(capacity) {
+                let excess = (wanted as f64 - f64::from(capacity)) / f64::from(capacity.max(1));
+                *price *= (size * excess.clamp(-1.0, 1.0)).exp();
+            }
+            let highest = self.now.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
+            self.now.iter_mut().for_each(|price| *price = price.max(LEAST * highest));
+            self.tried.extend_from_slice(&self.now);
+        }
+        &self.tried
+    }
+
+    /// All types alike: what everybody's best is worth, for each unit there is.
+    fn start(&mut self, groups: &Groups, capacity: &[u32]) {
+        let best = |group: usize| groups.of(group).iter().map(|offer| offer.value).fold(0.0, f64::max);
+        let worth: f64 = (0..groups.len()).map(best).sum();
+        let units: f64 = capacity.iter().copied().map(f64::from).sum();
+        self.now.clear();
+        self.now.resize(capacity.len(), (worth / units.max(1.0)).max(f64::MIN_POSITIVE));
+    }
+
+    /// What groups would take at the present prices.
+    fn ask(&mut self, groups: &Groups, capacity: &[u32]) {
+        self.wanted.clear();
+        self.wanted.resize(capacity.len(), 0);
+        for group in 0..groups.len() {
+            let (mut most, mut taken) = (0.0, None);
+            for offer in groups.of(group).iter().filter(|offer| offer.weight <= capacity[usize::from(offer.kind)]) {
+                let surplus = offer.value - self.now[usize::from(offer.kind)] * f64::from(offer.weight);
+                if surplus > most {
+                    (most, taken) = (surplus, Some(offer));
+                }
+            }
+            if let Some(offer) = taken {
+                self.wanted[usize::from(offer.kind)] += u64::from(offer.weight);
+            }
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! Why a learned policy decides as it does: the score of a job, taken apart into what each of its features did.
+//!
+//! The question is always "why does this job score as it does rather than as the usual job of the queue would in its place". For policies that
+//! are linear in features the answer is exact. For nets it is integrated gradients (Sundararajan et al., ICML 2017) along the straight
+//! line from the usual job to this one: the contributions then sum to the difference of the two scores (completeness), and a feature that the
+//! net does not look at gets nothing. Occlusion, the change of the score where one feature alone is the usual one, is the check: it asks the plain
+//! forward pass and no gradient, and where it disagrees, features act together.
+
+mod gradient;
+mod rounds;
+mod utility;
+
+use goodput_env::gym::ExpectedPeak;
+use goodput_env::job::JobId;
+use goodput_env::plan::Plan;
+use goodput_env::policy::Policy;
+use goodput_env::time::SimTime;
+use goodput_env::view::ClusterView;
+
+use crate::bundle::{Model, PolicyBundle};
+use rounds::Rounds;
+use utility::Utilities;
+
+/// What a feature did to a score.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Contribution {
+    /// Name of the feature.
+    pub feature: String,
+    /// Its value for this job.
+    pub value: f64,
+    /// That of the usual job: the mean over the queue.
+    pub usual: f64,
+    /// Its part of the difference between the two scores.
+    pub contribution: f64,
+    /// How much the score would lose if this feature alone were the usual one.
+    pub occlusion: f64,
+}
+
+/// A score taken apart.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Explanation {
+    /// What is scored, in words.
+    pub of: String,
+    /// The score.
+    pub score: f64,
+    /// The score that the usual job would have in its place.
+    pub usual_score: f64,
+    /// By feature, in the order of the schema.
+    pub contributions: Vec<Contribution>,
+}
+
+impl Explanation {
+    /// What the contributions leave unexplained: the difference of the scores less their sum.
+    pub fn residual(&self) -> f64 {
+        let sum: f64 = self.contributions.iter().map(|part| part.contribution).sum();
+        self.score - self.usual_score - sum
+    }
+}
+
+/// A decision with its reasons.
+#[derive(Clone, Debug)]
+pub struct Decision {
+    /// The decision.
+    pub plan: Plan,
+    /// Active jobs in order of id with their scores, the highest of which is served first; `None` for those that are not scored: they restart, or have
+    /// no slot.
+    pub scores: Vec<(JobId, Option<f64>)>,
+    reasons: Reasons,
+}
+
+#[derive(Clone, Debug)]
+enum Reasons {
+    Rounds(Box<rounds::Played>),
+    Utilities(utility::Seen),
+}
+
+impl Decision {
+    /// The score of `job` taken apart; `None` where it has none.
+    pub fn explain(&self, job: JobId) -> Option<Explanation> {
+        match &self.reasons {
+            Reasons::Rounds(played) => played.explain(job),
+            Reasons::Utilities(seen) => seen.explain(job),
+        }
+    }
+}
+
+/// A policy that can be asked why. It is led through a run as any policy is.
+#[derive(Clone, Debug)]
+pub struct Explained(Inner);
+
+#[derive(Clone, Debug)]
+enum Inner {
+    Rounds(Box<Rounds>),
+    Utilities(Box<Utilities>),
+}
+
+impl Explained {
+    /// The policy of a bundle.
+    ///
+    /// # Errors
+    /// What is wrong with the bundle's decoder options.
+    pub fn new(bundle: &PolicyBundle, expected: ExpectedPeak) -> Result<Self, serde_json::Error> {
+        Ok(Self(match &bundle.model {
+            Model::Net(_) | Model::Linear(_) => Inner::Rounds(Box::new(Rounds::new(bundle, expected)?)),
+            Model::Utility(utility) => Inner::Utilities(Box::new(Utilities::new(bundle, utility)?)),
+        }))
+    }
+
+    /// Decides without a word.
+    pub fn decide(&mut self, view: &ClusterView<'_>) -> Plan {
+        match &mut self.0 {
+            Inner::Rounds(rounds) => rounds.policy.decide(view),
+            Inner::Utilities(utilities) => utilities.decide(view),
+        }
+    }
+
+    /// When it wants to be asked again.
+    pub fn wake_at(&self) -> Option<SimTime> {
+        match &self.0 {
+            Inner::Rounds(rounds) => rounds.policy.wake_at(),
+            Inner::Utilities(utilities) => utilities.policy.wake_at(),
+        }
+    }
+
+    /// Decides and says why.
+    pub fn explain(&mut self, view: &ClusterView<'_>) -> Decision {
+        match &mut self.0 {
+            Inner::Rounds(rounds) => rounds.explain(view),
+            Inner::Utilities(utilities) => utilities.explain(view),
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! Explanations: they add up, leave out what is not looked at, and go by what the policy goes by.
+#![cfg(feature = "learn")]
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
+mod support;
+
+use std::sync::Arc;
+
+use goodput_agents::bundle::{Card, Model, PolicyBundle};
+use goodput_agents::knapsack::Hull;
+use goodput_agents::learned::explain::{Decision, Explained, Explanation};
+use goodput_agents::learned::linear::Linear;
+use goodput_agents::learned::normaliser::Normaliser;
+use goodput_agents::learned::policy::Decoder;
+use goodput_agents::learned::utility::{Experience, Observer, PARAMETERS, Theta, Utility, UtilityPolicy};
+use goodput_agents::learned::weights::{NetConfig, Weights};
+use goodput_env::cluster::Cluster;
+use goodput_env::gym::{ExpectedPeak, layout, schema_hash};
+use goodput_env::job::JobId;
+use goodput_env::policy::Policy;
+use goodput_env::seed::{Stream, rng};
+use goodput_env::sim::{Scenario, SimOptions, Simulator, Status};
+use goodput_env::view::{Batching, ClusterView, Information};
+use proptest::prelude::*;
+use rand::RngExt;
+use support::random_workload;
+
+const ESTIMATES: Information = Information::Estimate { sigma: 0.5 };
+
+fn simulator(seed: u64, nodes: u32, jobs: usize, batching: Batching, information: Information) -> Simulator {
+    let workload = random_workload(&mut rng(seed, Stream::Workload), jobs, nodes * 4);
+    let options = SimOptions { batching, information, ..SimOptions::standard() };
+    let cluster = Arc::new(Cluster::homogeneous(nodes, 4));
+    Simulator::new(Arc::new(Scenario::new(cluster, Arc::new(workload), options, seed)))
+}
+
+fn bundle(model: Model, batching: Batching, information: Information) -> PolicyBundle {
+    let schema_hash = if let Model::Utility(_) = model { Theta::schema_hash() } else { schema_hash() };
+    let decoder = serde_json::to_value(Decoder { batching, information }).unwrap();
+    PolicyBundle { model, normaliser: None, card: Card { schema_hash, decoder, ..Card::default() } }
+}
+
+/// A net whose scores are of order one: new ones are all but indifferent.
+fn net(config: &NetConfig, seed: u64) -> Weights {
+    let mut weights = Weights::new(config, layout(8), seed);
+    let last: Vec<_> =
+        weights.layers().iter().filter(|layer| layer.name == "verbs" || layer.name == "actor_out").cloned().collect();
+    for layer in last {
+        weights.data_mut()[layer.offset..layer.offset + layer.len()].iter_mut().for_each(|weight| *weight *= 100.0);
+    }
+    weights
+}
+
+/// Shows `see` every so many decisions of a run.
+fn watch(mut simulator: Simulator, bundle: &PolicyBundle, mut see: impl FnMut(&ClusterView<'_>, &Decision)) {
+    let mut policy = Explained::new(bundle, ExpectedPeak::default()).unwrap();
+    let mut decisions = 0;
+    while simulator.run_until_decision().unwrap() == Status::Decision {
+        decisions += 1;
+        let view = simulator.view();
+        let plan = if decisions % 7 == 3 {
+            let decision = policy.explain(&view);
+            see(&view, &decision);
+            decision.plan
+        } else {
+            policy.decide(&view)
+        };
+        simulator.apply(&plan).unwrap();
+        simulator.wake_at(policy.wake_at());
+    }
+    assert!(decisions > 3, "{decisions}");
+}
+
+fn explanations(decision: &Decision) -> Vec<(JobId, Explanation)> {
+    decision.scores.iter().filter_map(|(job, _)| Some((*job, decision.explain(*job)?))).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 6, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn contributions_to_a_nets_score_sum_to_its_difference(seed in 0u64..1000, perceptron in any::<bool>(), normalised in any::<bool>()) {
+        let config = if perceptron { NetConfig::Mlp(Default::default()) } else { NetConfig::Set(Default::default()) };
+        let weights = net(&config, seed);
+        let mut bundle = bundle(Model::Net(weights), Batching::Catalog, ESTIMATES);
+        if normalised {
+            let mut rng = rng(seed, Stream::Policy);
+            let layout = layout(8);
+            let mut numbers = |low: f32, high: f32| (0..Normaliser::len(&layout)).map(|_| rng.random_range(low..high)).collect();
+            bundle.normaliser = Normaliser::new(layout, numbers(-0.2, 0.5), numbers(0.3, 1.5), 5.0);
+        }
+        let (mut seen, mut failed) = (0, Vec::new());
+        watch(simulator(seed, 3, 14, Batching::Catalog, ESTIMATES), &bundle, |_, decision| {
+            for (job, explanation) in explanations(decision).into_iter().take(2) {
+                let difference = (explanation.score - explanation.usual_score).abs();
+                seen += 1;
+                if explanation.residual().abs() > 1e-3 * difference.max(1e-3) + 1e-5 {
+                    failed.push((job, difference, explanation.residual()));
+                }
+            }
+        });
+        prop_assert!(seen > 0 && failed.is_empty(), "{seen} {failed:?}");
+    }
+
+    #[test]
+    fn a_utility_is_taken_apart_exactly_and_explained_by_what_it_goes_by(
+        values in prop::collection::vec(-0.6f64..0.6, PARAMETERS), seed in 0u64..1000, nodes in 1u32..5
+    ) {
+        let mut theta = Theta::sia().values().to_vec();
+        theta.iter_mut().zip(values).for_each(|(value, change)| *value += change);
+        let utility = Utility { theta: Theta::new(&theta).unwrap(), experience: Experience::default() };
+        let bundle = bundle(Model::Utility(utility.clone()), Batching::Agent, Information::Profiled);
+        let run = || simulator(seed, nodes, 14, Batching::Agent, Information::Profiled);
+        let mut failed = Vec::new();
+        watch(run(), &bundle, |_, decision| {
+            for (job, explanation) in explanations(decision) {
+                let parts = &explanation.contributions;
+                let agree = parts.iter().all(|part| (part.contribution - part.occlusion).abs() < 1e-9);
+                if explanation.residual().abs() > 1e-9 || !agree {
+                    failed.push((job, explanation.residual()));
+                }
+            }
+        });
+        prop_assert!(failed.is_empty(), "{failed:?}");
+
+        // What each size is said to be worth, divided by the same knapsack, is what the policy does.
+        let mut policy = UtilityPolicy::new(&utility, Batching::Agent, Information::Profiled);
+        let (mut observer, mut simulator) = (Observer::new(&utility), run());
+        while simulator.run_until_decision().unwrap() == Status::Decision {
+            let view = simulator.view();
+            observer.observe(&view);
+            let (worths, capacity) = observer.worths(&view);
+            let mut knapsack = Hull::default();
+            worths.iter().for_each(|worth| knapsack.group(worth.items.iter().copied()));
+            let chosen = knapsack.solve(capacity).to_vec();
+            let plan = policy.decide(&view);
+            for (worth, chosen) in worths.iter().zip(chosen).filter(|(worth, _)| !worth.items.is_empty()) {
+                let held = view.job(worth.job).unwrap().gpus();
+                let given = plan.changes.iter().find(|change| change.job == worth.job);
+                let given = given.map_or(held, |change| change.placement.gpus());
+                prop_assert_eq!(chosen.map_or(0, |at| worth.items[at as usize].weight), given);
+            }
+            simulator.apply(&plan).unwrap();
+            simulator.wake_at(policy.wake_at());
+        }
+    }
+}
+
+#[test]
+fn a_linear_policy_is_taken_apart_exactly() {
+    let layout = layout(8);
+    let weights = (0..Linear::parameters(&layout)).map(|at| ((at * 37 % 23) as f32 - 11.0) / 7.0).collect();
+    let bundle = bundle(Model::Linear(Linear::new(layout, weights).unwrap()), Batching::Catalog, ESTIMATES);
+    let mut seen = 0;
+    watch(simulator(4, 3, 14, Batching::Catalog, ESTIMATES), &bundle, |_, decision| {
+        for (_, explanation) in explanations(decision) {
+            assert!(explanation.residual().abs() < 1e-4, "{explanation:?}");
+            for part in &explanation.contributions {
+                assert!((part.contribution - part.occlusion).abs() < 1e-4, "{part:?}");
+            }
+            seen += 1;
+        }
+    });
+    assert!(seen > 5, "{seen}");
+}
+
+#[test]
+fn what_a_net_does_not_look_at_contributes_nothing() {
+    let mut weights = net(&NetConfig::Set(Default::default()), 3);
+    let first = weights.layers()[0].clone();
+    let ignored = 1; // log_age_secs
+    let row = first.offset + ignored * first.outputs;
+    weights.data_mut()[row..row + first.outputs].fill(0.0);
+    let bundle = bundle(Model::Net(weights), Batching::Catalog, ESTIMATES);
+    let mut others = 0.0;
+    watch(simulator(5, 3, 14, Batching::Catalog, ESTIMATES), &bundle, |_, decision| {
+        for (_, explanation) in explanations(decision).into_iter().take(2) {
+            let part = &explanation.contributions[ignored];
+            assert_eq!((part.feature.as_str(), part.contribution, part.occlusion), ("log_age_secs", 0.0, 0.0));
+            others += explanation.contributions.iter().map(|part| part.contribution.abs()).sum::<f64>();
+        }
+    });
+    assert!(others > 0.0);
+}
+
+#[test]
+fn being_watched_changes_no_decision() {
+    let bundle = bundle(Model::Net(net(&NetConfig::Set(Default::default()), 9)), Batching::Catalog, ESTIMATES);
+    let mut plain = bundle.policy(ExpectedPeak::default()).unwrap();
+    let mut other = simulator(6, 3, 14, Batching::Catalog, ESTIMATES);
+    let mut plans = Vec::new();
+    while other.run_until_decision().unwrap() == Status::Decision {
+        let plan = plain.decide(&other.view());
+        other.apply(&plan).unwrap();
+        plans.push(plan);
+    }
+    let mut at = 2;
+    watch(simulator(6, 3, 14, Batching::Catalog, ESTIMATES), &bundle, |_, decision| {
+        assert_eq!(decision.plan, plans[at]);
+        at += 7;
+    });
+    assert!(at > 2);
+}

@@ -1,0 +1,300 @@
+//! `goodput explain`: one decision of a trained policy, and why.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use goodput_agents::bundle::PolicyBundle;
+use goodput_agents::learned::explain::{Contribution, Decision, Explained, Explanation};
+use goodput_datasets::{Catalog, read_workload};
+use goodput_env::job::JobId;
+use goodput_env::sim::{Scenario, SimOptions, Simulator, Status};
+use goodput_env::time::SimTime;
+use goodput_env::view::ClusterView;
+use goodput_eval::explain::{Bar, Beheld, Page, Standing, behold};
+use goodput_train::config::HELD_OUT;
+use serde_json::json;
+
+use crate::args::{Explain, Format};
+use crate::command::results;
+use crate::command::sim;
+use crate::config;
+use crate::fault::Fault;
+use crate::output::{self, Cell, Rows, say};
+
+/// Runs it.
+pub fn run(args: &Explain) -> Result<ExitCode, Fault> {
+    let bundle = sim::bundle(&args.bundle)?;
+    let (scenario, expected) = match &args.config {
+        Some(path) => {
+            let experiment = config::read(path, &args.sets)?;
+            let setup = experiment.setup().map_err(Fault::input)?;
+            (setup.scenario(args.seed.unwrap_or(HELD_OUT)), experiment.expected_peak(&setup))
+        }
+        None => (of_file(args, &bundle)?, Default::default()),
+    };
+    check(&bundle, &scenario)?;
+    let decoder = |error: serde_json::Error| Fault::input(format!("{}: decoder options: {error}", args.bundle));
+    let mut policy = Explained::new(&bundle, expected).map_err(decoder)?;
+    let at = match args.at {
+        Some(secs) if !(0.0..=1e12).contains(&secs) => {
+            return Err(Fault::input(format!("--at {secs}: expected a number of seconds from 0 on")));
+        }
+        Some(secs) => SimTime::from_secs_f64(secs),
+        // Jobs are in order of submission.
+        None => {
+            scenario.workload.jobs.get(scenario.workload.jobs.len() / 2).map_or(SimTime::ZERO, |job| job.request.submit)
+        }
+    };
+    let mut simulator = Simulator::new(scenario);
+    while simulator.run_until_decision().map_err(Fault::failed)? == Status::Decision {
+        if simulator.view().now >= at && simulator.view().active() > 0 {
+            return show(args, &bundle, &mut policy, &simulator.view());
+        }
+        let plan = policy.decide(&simulator.view());
+        simulator.apply(&plan).map_err(Fault::failed)?;
+        simulator.wake_at(policy.wake_at());
+    }
+    let end = simulator.outcome().end.as_secs_f64();
+    Err(Fault::input(format!("--at {}: the last decision was before; the run ends at {end} s", at.as_secs_f64())))
+}
+
+/// The workload of a file, under the policy's own conventions.
+fn of_file(args: &Explain, bundle: &PolicyBundle) -> Result<Arc<Scenario>, Fault> {
+    let Some(path) = &args.workload else { return Err(Fault::input("give --config or --workload")) };
+    let policy =
+        bundle.policy(Default::default()).map_err(|error| Fault::input(format!("{}: {error}", args.bundle)))?;
+    let (batching, information) = (policy.batching(), policy.information());
+    let options = SimOptions { batching, information, ..SimOptions::standard() };
+    let workload = read_workload(path, Catalog::shipped()).map_err(sim::data_fault)?.workload;
+    Ok(Arc::new(Scenario::new(Arc::new(sim::cluster(&args.cluster)?), Arc::new(workload), options, 0)))
+}
+
+/// Refuses what the explanation would be wrong about.
+fn check(bundle: &PolicyBundle, scenario: &Scenario) -> Result<(), Fault> {
+    let workload = &scenario.workload;
+    if workload.jobs.is_empty() {
+        return Err(Fault::input("the workload has no jobs: there is nothing to decide"));
+    }
+    if !workload.services.is_empty() || !workload.requests.is_empty() || scenario.cluster.has_pools() {
+        return Err(Fault::input("`explain` is about training jobs; this workload has services, requests or pools")
+            .with_help("a workload of jobs alone: configs/experiment/elastic.toml"));
+    }
+    if bundle.kind() == "utility" && scenario.cluster.types.len() > 1 {
+        return Err(Fault::input("a utility is explained on clusters of one accelerator type; this one has several"));
+    }
+    let trained = bundle.policy(Default::default()).map_err(|error| Fault::input(error.to_string()))?;
+    let (given, meant) = (scenario.options.information, trained.information());
+    if std::mem::discriminant(&given) != std::mem::discriminant(&meant) {
+        return Err(Fault::input(format!(
+            "the policy was trained at information level {meant}, this run gives {given}"
+        ))
+        .with_help("give a run whose `information` is that of the training; its model card has it"));
+    }
+    Ok(())
+}
+
+/// Explains the decision at hand.
+fn show(
+    args: &Explain,
+    bundle: &PolicyBundle,
+    policy: &mut Explained,
+    view: &ClusterView<'_>,
+) -> Result<ExitCode, Fault> {
+    let decision = policy.explain(view);
+    let scores: Vec<Option<f64>> = decision.scores.iter().map(|(_, score)| *score).collect();
+    let beheld = behold(view, &decision.plan, &scores);
+    let (job, explanation) = taken_apart(args, &decision, &beheld)?;
+    let moment = moment(view, &decision);
+    if let Some(path) = &args.report {
+        let page = Page {
+            title: &format!("{}: why", args.bundle),
+            moment: &moment,
+            question: &question(&job, &explanation),
+            bars: &sorted(&explanation).map(bar).collect::<Vec<_>>(),
+            beheld: &beheld,
+            command: &results::command(),
+        };
+        std::fs::write(path, page.render())
+            .map_err(|error| Fault::input(format!("cannot write {}: {error}", path.display())))?;
+        say(&format!("page: {}", path.display()));
+    }
+    match args.output {
+        Format::Json => print_json(bundle, view, &beheld, &job, &explanation)?,
+        Format::Csv => queue(&beheld).print(Format::Csv)?,
+        Format::Table => {
+            output::print(&format!("{moment}\n\n"))?;
+            queue(&beheld).print(Format::Table)?;
+            output::print("\n")?;
+            agreement(&beheld).print(Format::Table)?;
+            output::print(&format!("\n{}\n\n", question(&job, &explanation)))?;
+            features(&explanation).print(Format::Table)?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The job that was asked for, or the one whose accelerators change most, with its score taken apart.
+fn taken_apart(args: &Explain, decision: &Decision, beheld: &Beheld) -> Result<(String, Explanation), Fault> {
+    let named = |id: JobId, name: &str| decision.explain(id).map(|explanation| (name.to_owned(), explanation));
+    if let Some(name) = &args.job {
+        let row = beheld.queue.iter().find(|row| row.job == *name).ok_or_else(|| {
+            let known: Vec<&str> = beheld.queue.iter().take(20).map(|row| row.job.as_str()).collect();
+            Fault::input(format!("--job {name}: not active at this decision"))
+                .with_help(format!("active are, in the policy's order: {}", known.join(", ")))
+        })?;
+        return named(row.id, &row.job).ok_or_else(|| {
+            Fault::input(format!(
+                "--job {name}: the policy does not score it now: it restarts, or no slot of the round shows it"
+            ))
+        });
+    }
+    let mut order: Vec<_> = beheld.queue.iter().collect();
+    order.sort_by_key(|row| (std::cmp::Reverse(row.own.gpus.abs_diff(row.held)), row.own.rank.unwrap_or(usize::MAX)));
+    order
+        .into_iter()
+        .find_map(|row| named(row.id, &row.job))
+        .ok_or_else(|| Fault::input("every job restarts at this decision; choose another one with --at"))
+}
+
+fn moment(view: &ClusterView<'_>, decision: &Decision) -> String {
+    let trigger = view.trigger;
+    let causes = [
+        (trigger.arrival, "an arrival"),
+        (trigger.completion, "a completion"),
+        (trigger.round, "a round"),
+        (trigger.wake, "its own wish"),
+        (trigger.fault, "a fault"),
+    ];
+    let causes: Vec<&str> = causes.iter().filter(|cause| cause.0).map(|cause| cause.1).collect();
+    format!(
+        "Decision at {} s, on {}: {} jobs, {} of {} accelerators free, {} changes.",
+        view.now.as_secs_f64(),
+        if causes.is_empty() { "other events".into() } else { causes.join(" and ") },
+        view.active(),
+        view.total_free(),
+        view.cluster().total_gpus(),
+        decision.plan.changes.len()
+    )
+}
+
+fn question(job: &str, explanation: &Explanation) -> String {
+    let Explanation { of, score, usual_score, .. } = explanation;
+    let residual = explanation.residual();
+    format!(
+        "{job}: {of} is {score:.4}; the usual job of the queue in its place: {usual_score:.4}. The contributions make up the difference but for {residual:.1e}."
+    )
+}
+
+/// Largest contributions first.
+fn sorted(explanation: &Explanation) -> impl Iterator<Item = &Contribution> {
+    let mut parts: Vec<&Contribution> = explanation.contributions.iter().collect();
+    parts.sort_by(|a, b| b.contribution.abs().total_cmp(&a.contribution.abs()));
+    parts.into_iter().filter(|part| part.contribution != 0.0 || part.occlusion != 0.0)
+}
+
+fn bar(part: &Contribution) -> Bar {
+    Bar { name: part.feature.clone(), value: part.contribution, check: part.occlusion }
+}
+
+fn queue(beheld: &Beheld) -> Rows {
+    let mut rows = Rows::new(&[
+        "job",
+        "model",
+        "age_secs",
+        "attained_gpu_secs",
+        "held",
+        "score",
+        "rank",
+        "gives",
+        "tiresias_rank",
+        "tiresias_gives",
+        "srtf_rank",
+        "srtf_gives",
+        "pollux_gives",
+    ]);
+    let rank = |standing: &Standing| Cell::option(standing.rank, |rank| Cell::Whole(rank as i64));
+    let gives = |standing: &Standing| Cell::Whole(i64::from(standing.gpus));
+    for row in &beheld.queue {
+        let mut cells = vec![
+            row.job.as_str().into(),
+            row.model.as_str().into(),
+            Cell::Number(row.age_secs, 0),
+            Cell::Number(row.attained_gpu_secs, 0),
+            Cell::Whole(i64::from(row.held)),
+            Cell::option(row.score, |score| Cell::Number(score, 3)),
+            rank(&row.own),
+            gives(&row.own),
+        ];
+        for (other, beside) in row.others.iter().zip(&beheld.beside) {
+            // Pollux ranks nobody.
+            if beside.policy != "pollux" {
+                cells.push(rank(other));
+            }
+            cells.push(gives(other));
+        }
+        rows.push(cells);
+    }
+    rows
+}
+
+fn agreement(beheld: &Beheld) -> Rows {
+    let mut rows = Rows::new(&["beside", "information", "tau_order", "tau_sizes", "same_size"]);
+    for other in &beheld.beside {
+        rows.push(vec![
+            other.policy.into(),
+            other.information.as_str().into(),
+            Cell::option(other.tau_order, |tau| Cell::Number(tau, 3)),
+            Cell::option(other.tau_sizes, |tau| Cell::Number(tau, 3)),
+            Cell::Whole(other.same_size as i64),
+        ]);
+    }
+    rows
+}
+
+fn features(explanation: &Explanation) -> Rows {
+    let mut rows = Rows::new(&["feature", "value", "usual", "contribution", "occlusion"]);
+    for part in sorted(explanation) {
+        rows.push(vec![
+            part.feature.as_str().into(),
+            Cell::Number(part.value, 4),
+            Cell::Number(part.usual, 4),
+            Cell::Number(part.contribution, 4),
+            Cell::Number(part.occlusion, 4),
+        ]);
+    }
+    rows
+}
+
+fn print_json(
+    bundle: &PolicyBundle,
+    view: &ClusterView<'_>,
+    beheld: &Beheld,
+    job: &str,
+    explanation: &Explanation,
+) -> Result<(), Fault> {
+    let features: Vec<_> = explanation
+        .contributions
+        .iter()
+        .map(|part| {
+            json!({
+                "feature": part.feature, "value": part.value, "usual": part.usual,
+                "contribution": part.contribution, "occlusion": part.occlusion,
+            })
+        })
+        .collect();
+    let all = json!({
+        "kind": bundle.kind(),
+        "at_secs": view.now.as_secs_f64(),
+        "active": view.active(),
+        "free": view.total_free(),
+        "accelerators": view.cluster().total_gpus(),
+        "queue": beheld.queue,
+        "beside": beheld.beside,
+        "explained": {
+            "job": job, "of": explanation.of, "score": explanation.score, "usual_score": explanation.usual_score,
+            "residual": explanation.residual(), "features": features,
+        },
+    });
+    let text = serde_json::to_string_pretty(&all).map_err(Fault::failed)?;
+    output::print(&format!("{text}\n"))
+}

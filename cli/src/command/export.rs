@@ -1,0 +1,73 @@
+//! `goodput export`: a trained policy with its model card, to be given away.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use goodput_agents::bundle::PolicyBundle;
+use goodput_env::gym::schema_hash;
+use goodput_eval::summary::Summary;
+use goodput_train::model_card::{ModelCard, command};
+use goodput_train::run_dir::RunDir;
+
+use crate::args::Export;
+use crate::config;
+use crate::fault::Fault;
+use crate::output::say;
+
+/// Runs it.
+pub fn run(args: &Export) -> Result<ExitCode, Fault> {
+    let run = RunDir::open(&args.run_dir).map_err(Fault::input)?;
+    let mut bundle = PolicyBundle::load(&run.path("policy.bundle"), &schema_hash()).map_err(|error| {
+        Fault::input(error)
+            .with_help("`goodput train` leaves a policy.bundle in its directory where the policy passes the gate")
+    })?;
+    bundle.card.provenance.argv = essential(&bundle.card.provenance.argv);
+    let text = |name: &str| -> Result<String, Fault> {
+        String::from_utf8(run.read(name).map_err(Fault::input)?)
+            .map_err(|_| Fault::input(format!("{}: not text", run.path(name).display())))
+    };
+    let results: Summary = serde_json::from_str(&text("summary.json")?).map_err(|error| {
+        Fault::input(format!("{}: {error}", run.path("summary.json").display()))
+            .with_help("it is written at the end of a training, after the comparison on held-out seeds")
+    })?;
+    let card = args.to.join("card.md");
+    let name = args.to.file_name().map_or_else(|| "policy".into(), |name| name.to_string_lossy().into_owned());
+    let experiment = config::read(&run.path("config.toml"), &[])?;
+    let trained = format!("runs/{}/{}", experiment.name, experiment.seed);
+    let again = ["goodput", "export", &trained, "--to", &args.to.display().to_string()].map(str::to_owned);
+    let card_text = ModelCard {
+        name: &name,
+        bundle: &bundle,
+        config: &text("config.toml")?,
+        results: &results,
+        export: &command(&again),
+        before: &fs::read_to_string(&card).unwrap_or_default(),
+    }
+    .render();
+    let write = |path: PathBuf, bytes: &[u8]| {
+        fs::write(&path, bytes).map_err(|error| Fault::input(format!("cannot write {}: {error}", path.display())))
+    };
+    fs::create_dir_all(&args.to)
+        .map_err(|error| Fault::input(format!("cannot make {}: {error}", Path::display(&args.to))))?;
+    write(card, card_text.as_bytes())?;
+    bundle.save(&args.to.join("policy.bundle")).map_err(Fault::input)?;
+    say(&format!("{}: policy.bundle, card.md", args.to.display()));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A training's command line without what results do not depend on: where they were written, how many threads there were, and the folder that the
+/// program and the files below the current folder lie in.
+fn essential(argv: &[String]) -> Vec<String> {
+    let here = std::env::current_dir().map(|here| format!("{}/", here.display())).unwrap_or_default();
+    let mut kept = vec!["goodput".to_owned()];
+    let mut words = argv.iter().skip(1);
+    while let Some(word) = words.next() {
+        match word.as_str() {
+            "--run-dir" | "-j" | "--jobs" => drop(words.next()),
+            "-q" | "--quiet" => {}
+            word => kept.push(word.strip_prefix(&here).unwrap_or(word).to_owned()),
+        }
+    }
+    kept
+}

@@ -1,0 +1,58 @@
+//! A simulation that goes on from what was observed of a cluster: what would come of it under one policy or another.
+
+use std::sync::Arc;
+
+use super::events::{Event, EventKind};
+use super::{JobState, Observed, ObservedCluster, ObservedError, Phase, Scenario, SimError, Simulator};
+use crate::time::SimTime;
+
+impl Simulator {
+    /// Goes on from `seen`, the inverse of [`Simulator::observed`]: age, attained service, progress and profiles of jobs are as they were, and the first decision
+    /// is due at once. Jobs of the scenario that are not among those observed do not come. Observations tell nothing of services, requests, faults and overlapped
+    /// changes of size; `scenario` is to be one without, on the cluster as it was observed.
+    ///
+    /// # Errors
+    /// [`SimError::Observed`] where `seen` does not fit the scenario, and [`SimError::Profile`] where a job runs outside its measurements.
+    pub fn resume(scenario: Arc<Scenario>, seen: &Observed) -> Result<Self, SimError> {
+        ObservedCluster::new(scenario.clone(), seen, 0)?;
+        let mut run = Self::new(scenario);
+        let period = run.scenario.options.rounds.period.map_or(1, |period| period.as_millis().max(1));
+        let round = SimTime::from_millis(seen.now.as_millis().div_euclid(period) * period);
+        (run.now, run.last_round, run.wake) = (seen.now, round, seen.now);
+        run.arrived = run.scenario.workload.jobs.len();
+        for job in &seen.jobs {
+            run.table.insert(JobState::observed(job, seen.now, 0));
+            run.in_system += 1;
+            if job.placement.is_empty() {
+                run.count_waiting(job.id, 1);
+                continue;
+            }
+            if job.partner.is_none_or(|partner| job.id < partner) {
+                let full = |slice: &&crate::placement::Slice| run.free[slice.node as usize] < slice.gpus;
+                if let Some(slice) = job.placement.slices().iter().find(full) {
+                    return Err(ObservedError::Overfull { node: slice.node }.into());
+                }
+                run.take(job.id, &job.placement);
+            }
+        }
+        for job in &seen.jobs {
+            match job.phase {
+                Phase::Pending => {}
+                Phase::Running => {
+                    // Who observed a live cluster does not know how jobs split their batches.
+                    if job.batch.atomic == 0 {
+                        run.choose_batch(job.id);
+                    }
+                    run.run_segment(job.id)?;
+                }
+                Phase::Starting { until } => {
+                    let (at, kind) = (until.max(seen.now), EventKind::Phase);
+                    let generation = run.table.state(job.id).generation;
+                    run.queue.push(Event { at, kind, job: job.id, generation });
+                }
+            }
+        }
+        run.update_interference()?;
+        Ok(run)
+    }
+}

@@ -1,0 +1,155 @@
+//! A second policy beside the one that acts: what would come of either, by simulation from what is seen now.
+//!
+//! Both are rolled forward from the same observation with fresh instances: jobs keep their age, what they have attained and the speeds that were fitted to their
+//! reports, and a change of accelerators costs a restart. What nobody knows is assumed, and said with every result ([`Assumed`]): no job arrives, nothing fails,
+//! and remaining work is what users stated; a job that said nothing has an hour, and one that has outlived its time is thought to be half way. So a result compares
+//! two policies on the jobs at hand; it foretells nothing.
+
+mod rollout;
+
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use goodput_env::policy::Policy;
+use goodput_env::view::Information;
+use serde::{Deserialize, Serialize};
+
+use crate::engine::OnNode;
+pub use rollout::{Assumed, Rolled, Scene};
+
+/// The candidate, and how it is compared.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ShadowSettings {
+    /// A bundle that `train` wrote. Either this or `name`.
+    #[serde(default)]
+    pub bundle: Option<PathBuf>,
+    /// A heuristic.
+    #[serde(default)]
+    pub name: Option<String>,
+    /// Seed of policies that draw random numbers.
+    #[serde(default)]
+    pub seed: u64,
+    /// How far it is looked ahead, seconds of the policy's clock.
+    #[serde(default = "horizon_secs")]
+    pub horizon_secs: f64,
+    /// Time from one comparison to the next, seconds.
+    #[serde(default = "every_secs")]
+    pub every_secs: f64,
+    /// What a change of accelerators stops a job for, seconds of the policy's clock.
+    #[serde(default = "restart_secs")]
+    pub restart_secs: f64,
+}
+
+const fn horizon_secs() -> f64 {
+    14_400.0
+}
+const fn every_secs() -> f64 {
+    300.0
+}
+const fn restart_secs() -> f64 {
+    30.0
+}
+
+/// What would come of two policies.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Comparison {
+    /// When they were asked, seconds of the policy's clock.
+    pub at_secs: f64,
+    /// How far it was looked ahead, seconds.
+    pub horizon_secs: f64,
+    /// What was not known.
+    pub assumed: Assumed,
+    /// Of the policy that acts.
+    pub incumbent: Rolled,
+    /// Of the other.
+    pub candidate: Rolled,
+    /// Where the candidate would have jobs now that the other has elsewhere, by key; empty: it would have them wait.
+    pub differs: BTreeMap<String, Vec<OnNode>>,
+    /// How long it took, milliseconds.
+    pub took_ms: f64,
+}
+
+impl Comparison {
+    /// In one line.
+    pub fn words(&self) -> String {
+        let one = |rolled: &Rolled| {
+            let left = if rolled.unfinished > 0 { format!(", {} left", rolled.unfinished) } else { String::new() };
+            format!("{} {:.0} s, {} restarts{left}", rolled.policy, rolled.mean_jct_secs, rolled.restarts)
+        };
+        let change = 100.0 * (self.candidate.mean_jct_secs / self.incumbent.mean_jct_secs.max(1e-9) - 1.0);
+        format!(
+            "mean completion of {} jobs by simulation over {:.0} s: {}; {} ({change:+.1} %); {}",
+            self.assumed.jobs,
+            self.horizon_secs,
+            one(&self.incumbent),
+            one(&self.candidate),
+            self.assumed.words(),
+        )
+    }
+}
+
+/// Makes a fresh instance of a policy, and says what it is told of jobs.
+pub type Maker = Box<dyn Fn() -> Option<(Box<dyn Policy>, Information)> + Send>;
+
+/// Compares on a thread of its own, one question at a time.
+#[derive(Debug)]
+pub struct Shadow {
+    settings: ShadowSettings,
+    ask: mpsc::Sender<Scene>,
+    answers: mpsc::Receiver<Result<Comparison, String>>,
+    /// A question is under way.
+    busy: bool,
+    asked: Option<Instant>,
+}
+
+impl Shadow {
+    /// Compares `incumbent` and `candidate`, each with its name.
+    ///
+    /// # Errors
+    /// No thread can be started.
+    pub fn new(
+        settings: ShadowSettings,
+        incumbent: (String, Maker),
+        candidate: (String, Maker),
+    ) -> std::io::Result<Self> {
+        let (ask, questions) = mpsc::channel::<Scene>();
+        let (answer, answers) = mpsc::channel();
+        std::thread::Builder::new().name("shadow".into()).spawn(move || {
+            for scene in questions {
+                let compared = catch_unwind(AssertUnwindSafe(|| rollout::compare(&scene, &incumbent, &candidate)));
+                let compared = compared.unwrap_or_else(|_| Err("a policy panicked".into()));
+                if answer.send(compared).is_err() {
+                    return;
+                }
+            }
+        })?;
+        Ok(Self { settings, ask, answers, busy: false, asked: None })
+    }
+
+    /// Whether it is time for another comparison.
+    pub fn is_due(&self, now: Instant) -> bool {
+        let every = Duration::from_secs_f64(self.settings.every_secs);
+        !self.busy && self.asked.is_none_or(|asked| now.duration_since(asked) >= every)
+    }
+
+    /// How it compares.
+    pub fn settings(&self) -> &ShadowSettings {
+        &self.settings
+    }
+
+    /// Asks.
+    pub fn ask(&mut self, scene: Scene, now: Instant) {
+        (self.busy, self.asked) = (self.ask.send(scene).is_ok(), Some(now));
+    }
+
+    /// The answer, where there is one.
+    pub fn answer(&mut self) -> Option<Result<Comparison, String>> {
+        let answer = self.answers.try_recv().ok()?;
+        self.busy = false;
+        Some(answer)
+    }
+}

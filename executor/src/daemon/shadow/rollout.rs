@@ -1,0 +1,171 @@
+//! One observation, played to the end by two policies.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Instant;
+
+use goodput_env::job::{JobId, WHOLE, Work};
+use goodput_env::model::SwitchCost;
+use goodput_env::plan::Plan;
+use goodput_env::sim::{Observed, Rounds, Scenario, SimOptions, Simulator, Status};
+use goodput_env::time::SimTime;
+use serde::{Deserialize, Serialize};
+
+use super::{Comparison, Maker, ShadowSettings};
+use crate::engine::OnNode;
+
+/// What is seen now, and under which names.
+#[derive(Debug)]
+pub struct Scene {
+    scenario: Arc<Scenario>,
+    seen: Observed,
+    assumed: Assumed,
+    nodes: Vec<String>,
+    keys: BTreeMap<JobId, String>,
+    horizon: SimTime,
+}
+
+/// What is not known, and so assumed: by how many jobs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Assumed {
+    /// All jobs at hand.
+    pub jobs: usize,
+    /// Their users stated no duration: an hour on what they asked for.
+    pub unknown: usize,
+    /// They have run for longer than their users stated: half way.
+    pub overdue: usize,
+    /// Their speed was fitted to what they reported; that of the others is linear, or the catalog's.
+    pub fitted: usize,
+}
+
+impl Assumed {
+    /// In words.
+    pub fn words(&self) -> String {
+        let Self { jobs, unknown, overdue, fitted } = *self;
+        format!(
+            "speed of {fitted} jobs as measured; remaining work as users stated for {}, an hour assumed for {unknown}, half way for {overdue} over their time; no arrivals, no failures",
+            jobs.saturating_sub(unknown + overdue)
+        )
+    }
+}
+
+/// What came of one policy.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Rolled {
+    /// Its name.
+    pub policy: String,
+    /// Mean time from submission to completion, seconds of the policy's clock; of jobs that are not complete, to the end of what was looked ahead.
+    pub mean_jct_secs: f64,
+    /// Jobs that are not complete then.
+    pub unfinished: usize,
+    /// Changes of accelerators after now.
+    pub restarts: u32,
+}
+
+impl Scene {
+    /// What is seen now. `unknown`: jobs whose users stated no duration.
+    pub fn new(
+        scenario: &Scenario,
+        seen: Observed,
+        unknown: &[JobId],
+        names: (Vec<String>, BTreeMap<JobId, String>),
+        settings: &ShadowSettings,
+        round: SimTime,
+    ) -> Self {
+        let mut workload = (*scenario.workload).clone();
+        let mut assumed = Assumed { jobs: seen.jobs.len(), unknown: unknown.len(), ..Assumed::default() };
+        for job in &seen.jobs {
+            assumed.fitted += usize::from(!job.profile.types().is_empty());
+            let work = &mut workload.jobs[job.id.index()].work;
+            let total = match *work {
+                Work::Fixed { duration } => duration.as_secs_f64(),
+                Work::Application { index, work_milli } => {
+                    workload.applications[usize::from(index)].total_work() * f64::from(work_milli) / f64::from(WHOLE)
+                }
+                Work::Steps { steps, .. } => steps,
+            };
+            if job.done < total {
+                continue;
+            }
+            assumed.overdue += 1;
+            assumed.unknown -= usize::from(unknown.contains(&job.id));
+            let times = 2.0 * job.done / total.max(f64::MIN_POSITIVE);
+            match work {
+                Work::Fixed { duration } => *duration = SimTime::from_secs_f64(2.0 * job.done),
+                Work::Application { work_milli, .. } => *work_milli = (f64::from(*work_milli) * times).ceil() as u32,
+                Work::Steps { steps, .. } => *steps = 2.0 * job.done,
+            }
+        }
+        let horizon = seen.now + SimTime::from_secs_f64(settings.horizon_secs);
+        let options = SimOptions {
+            rounds: Rounds { period: Some(round), on_churn: true },
+            switch_cost: SwitchCost::Constant { millis: (1e3 * settings.restart_secs) as i64 },
+            horizon: Some(horizon),
+            faults: None,
+            ..scenario.options.clone()
+        };
+        let cluster = Arc::new(seen.cluster.clone());
+        let scenario = Arc::new(Scenario::new(cluster, Arc::new(workload), options, scenario.seed));
+        let (nodes, keys) = names;
+        Self { scenario, seen, assumed, nodes, keys, horizon }
+    }
+
+    /// Plays it to the end; also the first plan.
+    fn play(&self, (name, maker): &(String, Maker)) -> Result<(Rolled, Plan), String> {
+        let (mut policy, information) = maker().ok_or_else(|| format!("policy {name} cannot be had"))?;
+        let fault = |error: goodput_env::sim::SimError| format!("{name}: {error}");
+        let mut scenario = (*self.scenario).clone();
+        scenario.options.information = information;
+        let mut run = Simulator::resume(Arc::new(scenario), &self.seen).map_err(fault)?;
+        let mut first = None;
+        while run.run_until_decision().map_err(fault)? == Status::Decision {
+            let plan = policy.decide(&run.view());
+            run.apply(&plan).map_err(fault)?;
+            run.wake_at(policy.wake_at());
+            first.get_or_insert(plan);
+        }
+        let records = run.outcome().jobs;
+        let mut rolled = Rolled { policy: name.clone(), ..Rolled::default() };
+        for job in &self.seen.jobs {
+            let record = &records[job.id.index()];
+            rolled.unfinished += usize::from(record.finish.is_none());
+            rolled.restarts += record.restarts.saturating_sub(job.restarts);
+            rolled.mean_jct_secs += (record.finish.unwrap_or(self.horizon) - record.submit).as_secs_f64();
+        }
+        rolled.mean_jct_secs /= self.seen.jobs.len().max(1) as f64;
+        Ok((rolled, first.unwrap_or_default()))
+    }
+
+    /// Where a job is after a plan.
+    fn after(&self, plan: &Plan, job: JobId) -> Vec<OnNode> {
+        let held = self.seen.jobs.iter().find(|seen| seen.id == job).map(|seen| &seen.placement);
+        let change = plan.changes.iter().find(|change| change.job == job).map(|change| &change.placement);
+        let slices = change.or(held).into_iter().flat_map(|placement| placement.slices());
+        let named = |node: u32| self.nodes.get(node as usize).cloned().unwrap_or_default();
+        slices.map(|slice| OnNode { node: named(slice.node), gpus: slice.gpus, ..OnNode::default() }).collect()
+    }
+}
+
+/// Plays a scene with both.
+pub(super) fn compare(
+    scene: &Scene,
+    incumbent: &(String, Maker),
+    candidate: &(String, Maker),
+) -> Result<Comparison, String> {
+    let began = Instant::now();
+    let (one, first) = scene.play(incumbent)?;
+    let (other, second) = scene.play(candidate)?;
+    let differs = scene.keys.iter().filter_map(|(&job, key)| {
+        let there = scene.after(&second, job);
+        (there != scene.after(&first, job)).then(|| (key.clone(), there))
+    });
+    Ok(Comparison {
+        at_secs: scene.seen.now.as_secs_f64(),
+        horizon_secs: (scene.horizon - scene.seen.now).as_secs_f64(),
+        assumed: scene.assumed,
+        differs: differs.collect(),
+        incumbent: one,
+        candidate: other,
+        took_ms: began.elapsed().as_secs_f64() * 1e3,
+    })
+}

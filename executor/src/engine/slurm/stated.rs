@@ -1,0 +1,114 @@
+//! What a job's comment says: more than Slurm knows, kept where a daemon that is started anew finds it.
+
+use goodput_env::model::BatchLimits;
+
+/// Begins the comment of jobs that say more of themselves than Slurm knows.
+const MARK: &str = "goodput";
+
+/// What a job's comment says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Stated {
+    pub gpus: Option<u32>,
+    pub min: Option<u32>,
+    pub max: Option<u32>,
+    pub submit_ms: Option<i64>,
+    pub priority: Option<i32>,
+    pub duration_ms: Option<i64>,
+    pub application: Option<String>,
+    pub tenant: Option<String>,
+    pub batch: Option<BatchLimits>,
+    /// Hash of the token with which it reports.
+    pub token: Option<String>,
+    /// How often it may fail within an hour; where not stated, whether it is tried again is not ours to say.
+    pub retries: Option<u32>,
+    /// When it failed, seconds of the Unix epoch.
+    pub failed: Vec<i64>,
+}
+
+impl Stated {
+    /// As a comment.
+    pub fn text(&self) -> String {
+        let mut text = String::from(MARK);
+        let mut add = |name: &str, value: Option<String>| {
+            // It goes into a line of `scontrol`, which takes quotes for a part of a comment.
+            let plain = |c: char| c.is_ascii_graphic() && !['"', '\'', '\\', ';'].contains(&c);
+            let word = value.filter(|value| !value.is_empty() && value.chars().all(plain));
+            text.extend(word.map(|word| format!(";{name}={word}")));
+        };
+        add("gpus", self.gpus.map(|n| n.to_string()));
+        add("min", self.min.map(|n| n.to_string()));
+        add("max", self.max.map(|n| n.to_string()));
+        add("submit_ms", self.submit_ms.map(|n| n.to_string()));
+        add("priority", self.priority.map(|n| n.to_string()));
+        add("duration_ms", self.duration_ms.map(|n| n.to_string()));
+        add("application", self.application.clone());
+        add("tenant", self.tenant.clone());
+        let sizes = |limits: BatchLimits| [limits.init, limits.max, limits.min_local, limits.max_local];
+        add("batch", self.batch.map(|limits| joined(sizes(limits).iter(), ":")));
+        add("token", self.token.clone());
+        add("retries", self.retries.map(|n| n.to_string()));
+        add("failed", Some(joined(self.failed.iter(), ",")));
+        text
+    }
+
+    /// Of a comment; nothing where it is somebody else's.
+    pub fn parse(text: &str) -> Self {
+        let mut words = text.split(|c: char| c == ';' || c.is_whitespace());
+        let mut stated = Self::default();
+        if words.next() != Some(MARK) {
+            return stated;
+        }
+        for (name, value) in words.filter_map(|word| word.split_once('=')) {
+            match name {
+                "gpus" => stated.gpus = value.parse().ok(),
+                "min" => stated.min = value.parse().ok(),
+                "max" => stated.max = value.parse().ok(),
+                "submit_ms" => stated.submit_ms = value.parse().ok(),
+                "priority" => stated.priority = value.parse().ok(),
+                "duration_ms" => stated.duration_ms = value.parse().ok(),
+                "application" => stated.application = Some(value.into()),
+                "tenant" => stated.tenant = Some(value.into()),
+                "batch" => stated.batch = batch(value),
+                "token" => stated.token = Some(value.into()),
+                "retries" => stated.retries = value.parse().ok(),
+                "failed" => stated.failed = value.split(',').filter_map(|at| at.parse().ok()).collect(),
+                _ => {}
+            }
+        }
+        stated
+    }
+}
+
+fn joined<T: ToString>(items: impl Iterator<Item = T>, by: &str) -> String {
+    items.map(|item| item.to_string()).collect::<Vec<_>>().join(by)
+}
+
+fn batch(text: &str) -> Option<BatchLimits> {
+    let numbers: Vec<u32> = text.split(':').map_while(|number| number.parse().ok()).collect();
+    let [init, max, min_local, max_local] = numbers[..] else { return None };
+    BatchLimits::new(init, max, min_local, max_local).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+
+    #[test]
+    fn a_comment_says_what_was_stated_and_nothing_that_ends_a_line_of_scontrol() {
+        let stated = Stated { gpus: Some(4), min: Some(1), tenant: Some("a b".into()), ..Stated::default() };
+        assert_eq!(Stated::parse(&stated.text()), Stated { tenant: None, ..stated.clone() });
+        assert_eq!(Stated::parse("a comment of mine"), Stated::default());
+        let quoted =
+            Stated { tenant: Some("a\" Priority=9".into()), application: Some("x\"y".into()), ..stated.clone() };
+        assert_eq!(Stated::parse(&quoted.text()), Stated { tenant: None, ..stated.clone() });
+        let full = Stated {
+            batch: BatchLimits::new(128, 4096, 32, 512).ok(),
+            token: Some("0a".into()),
+            retries: Some(2),
+            failed: vec![1_700_000_000, 1_700_000_100],
+            ..Stated { tenant: None, ..stated }
+        };
+        assert_eq!(Stated::parse(&full.text()), full);
+    }
+}

@@ -1,0 +1,475 @@
+//! The daemon over a laboratory, and over a Slurm of its own: what jobs say of their speed, quotas, drained nodes, retries.
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+#![allow(clippy::print_stderr, reason = "a test that could not run says so")]
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use goodput_env::job::{Elasticity, JobRequest, JobSpec, Work};
+use goodput_env::model::{BatchConfig, BatchLimits, GradientStats, Sample, ThroughputParams};
+use goodput_env::tenant::Tenants;
+use goodput_env::time::SimTime;
+use goodput_env::view::{ClusterView, Information};
+use goodput_executor::daemon::settings::{EngineSettings, Settings};
+use goodput_executor::daemon::{self, Daemon, api};
+use goodput_executor::engine::slurm::SlurmEngine;
+use goodput_executor::engine::slurm::private::{PrivateCluster, missing};
+use goodput_executor::engine::{
+    Action, Attempt, Capabilities, Engine, EngineError, JobPhase, JobSeen, NodeHealth, NodeSeen, Order, Outcome,
+    Receipt, Said, Snapshot, Submission,
+};
+use goodput_executor::job::{Fence, Measured, Report, RetryBudget};
+
+/// Compute is shared, synchronisation hardly counts: sixteen accelerators are 13 times as fast as one.
+const SCALES: ThroughputParams = ThroughputParams {
+    alpha_c: 0.01,
+    beta_c: 0.004,
+    alpha_n: 0.02,
+    beta_n: 0.002,
+    alpha_r: 0.01,
+    beta_r: 0.001,
+    gamma: 1.5,
+};
+/// Synchronisation takes as long as all the compute of one accelerator: more are no faster.
+const DOES_NOT: ThroughputParams = ThroughputParams { alpha_r: 4.0, beta_r: 0.5, alpha_n: 6.0, beta_n: 0.5, ..SCALES };
+
+const BATCH: u32 = 1024;
+
+struct Played {
+    law: ThroughputParams,
+    seen: JobSeen,
+}
+
+/// Two nodes with eight accelerators each, where orders are carried out at once and jobs report by a known law.
+struct Lab {
+    at_ms: i64,
+    version: u64,
+    jobs: BTreeMap<String, Played>,
+    /// Whether jobs report.
+    speak: bool,
+    drained: Option<String>,
+}
+
+impl Lab {
+    fn new() -> Self {
+        Self { at_ms: 1_000_000, version: 0, jobs: BTreeMap::new(), speak: true, drained: None }
+    }
+
+    fn add(&mut self, key: &str, law: ThroughputParams, batch: Option<BatchLimits>) {
+        let elasticity = Elasticity::Elastic { min: 1, max: 16 };
+        let submit = SimTime::from_millis(self.at_ms);
+        let request = JobRequest { name: key.into(), gpus: 2, elasticity, submit, ..JobRequest::default() };
+        let seen = JobSeen {
+            key: key.into(),
+            spec: JobSpec { request, work: Work::Fixed { duration: SimTime::from_secs(7200) } },
+            application: None,
+            tenant: String::new(),
+            phase: JobPhase::Held,
+            starts: 0,
+            attempt: None,
+            failures: 0,
+            hands_off: false,
+            done: None,
+            epoch: 0,
+            batch,
+            history: None,
+            note: String::new(),
+        };
+        self.jobs.insert(key.into(), Played { law, seen });
+    }
+
+    fn gpus(&self, key: &str) -> u32 {
+        let attempt = self.jobs[key].seen.attempt.as_ref();
+        attempt.map_or(0, |attempt| attempt.placement.iter().map(|on| on.gpus).sum())
+    }
+
+    fn held_on(&self, node: &str) -> u32 {
+        let attempts = self.jobs.values().filter_map(|job| job.seen.attempt.as_ref());
+        attempts.flat_map(|attempt| &attempt.placement).filter(|on| on.node == node).map(|on| on.gpus).sum()
+    }
+
+    fn said(&self, key: &str) -> Option<Said> {
+        let (nodes, replicas) = (self.jobs[key].seen.attempt.as_ref()?.placement.len() as u32, self.gpus(key));
+        let law = self.jobs[key].law;
+        let atomic = BATCH.div_ceil(replicas);
+        let step_secs = law.optim_time(nodes, replicas, atomic);
+        let sample = Sample { nodes, replicas, atomic, step_secs, sync_secs: step_secs - law.grad_time(atomic) };
+        let stats = Some(GradientStats { sqr: 1.0, var: 3.0 });
+        let measured = Measured { sample: Some(sample), batch: Some(BATCH), stats };
+        Some(Said { job: key.into(), accelerator: "a100".into(), measured })
+    }
+}
+
+impl Engine for Lab {
+    fn name(&self) -> &'static str {
+        "lab"
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { hold: true, ..Capabilities::default() }
+    }
+
+    async fn snapshot(&mut self) -> Result<Snapshot, EngineError> {
+        self.version += 1;
+        let node = |name: &str| NodeSeen {
+            name: name.into(),
+            accelerator: "a100".into(),
+            gpus: 8,
+            free: 8 - self.held_on(name),
+            health: if self.drained.as_deref() == Some(name) { NodeHealth::Drained } else { NodeHealth::Up },
+            ..NodeSeen::default()
+        };
+        let nodes = vec![node("n0"), node("n1")];
+        let jobs = self.jobs.values().map(|job| job.seen.clone()).collect();
+        let said = self.jobs.keys().filter(|_| self.speak).filter_map(|key| self.said(key)).collect();
+        Ok(Snapshot { version: self.version, at_ms: self.at_ms, nodes, jobs, said })
+    }
+
+    async fn apply(&mut self, orders: &[Order]) -> Result<Vec<Receipt>, EngineError> {
+        for order in orders {
+            if let Action::Drain { node, .. } = &order.action {
+                self.drained = Some(node.clone());
+                continue;
+            }
+            let since_ms = self.at_ms;
+            let seen = &mut self.jobs.get_mut(&order.job).unwrap().seen;
+            assert_eq!(seen.starts, order.starts);
+            match order.action.placement() {
+                None => (seen.attempt, seen.phase) = (None, JobPhase::Held),
+                Some(placement) => {
+                    seen.attempt = Some(Attempt { number: seen.starts, placement: placement.to_vec(), since_ms });
+                    (seen.starts, seen.phase) = (seen.starts + 1, JobPhase::Running);
+                }
+            }
+        }
+        assert!(["n0", "n1"].iter().all(|node| self.held_on(node) <= 8), "an accelerator is held twice");
+        Ok(orders.iter().map(|order| Receipt { id: order.id.clone(), outcome: Outcome::Accepted }).collect())
+    }
+
+    async fn submit(&mut self, _job: &Submission) -> Result<String, EngineError> {
+        unreachable!("jobs of this lab are added")
+    }
+}
+
+fn open(lab: Lab, directory: &Path, policy: &str) -> Daemon<Lab> {
+    open_with(lab, directory, policy, "")
+}
+
+fn open_with(lab: Lab, directory: &Path, policy: &str, more: &str) -> Daemon<Lab> {
+    let directory = directory.display();
+    let text = format!(
+        "mode = \"act\"\n[engine.slurm]\n[policy]\nname = \"{policy}\"\n[reliance]\ntimeout_ms = 20000\nfallback = \"fifo\"\n[state]\ndirectory = \"{directory}\"\nname = \"a\"\n[api]\nlisten = \"\"\n[guard]\nmin_run_secs = 0\npreempt_every_secs = 0\npreempt_percent = 100\n{more}"
+    );
+    let settings = Settings::parse(&text, Path::new("t.toml")).unwrap();
+    let tenants = Arc::new(settings.tenants().unwrap());
+    daemon::open(lab, settings, Vec::new(), tenants).unwrap()
+}
+
+fn block<T>(future: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
+}
+
+/// Lets so many rounds of a minute pass.
+fn rounds(daemon: &mut Daemon<Lab>, count: u32) {
+    for _ in 0..count {
+        daemon.engine_mut().at_ms += 60_000;
+        while block(daemon.cycle()).unwrap().open > 0 {}
+        let status = daemon.status();
+        assert_eq!(status.lock().unwrap().fallback, "", "the policy itself decides");
+    }
+}
+
+fn on<T>(daemon: &mut Daemon<Lab>, look: impl FnOnce(&ClusterView<'_>) -> T) -> T {
+    look(&daemon.seen().unwrap().unwrap().view())
+}
+
+/// How far what the policy believes of a job is from what is true, at sizes between those it has run at.
+fn off(view: &ClusterView<'_>, index: usize, law: &ThroughputParams) -> f64 {
+    let job = view.jobs().nth(index).unwrap();
+    let most = job.state.profile.max_replicas();
+    let model = job.goodput_model().unwrap();
+    let batch = |replicas: u32| BatchConfig { atomic: BATCH.div_ceil(replicas), accumulation: 0 };
+    let off = (1..=most.min(8)).map(|replicas| {
+        model.params.iter_time(1, replicas, batch(replicas)) / law.iter_time(1, replicas, batch(replicas)) - 1.0
+    });
+    off.map(f64::abs).fold(0.0, f64::max)
+}
+
+#[test]
+fn pollux_gives_more_to_the_job_that_scales_also_after_a_restart() {
+    for policy in ["pollux-fast", "pollux", "sia"] {
+        let directory = tempfile::tempdir().unwrap();
+        let mut lab = Lab::new();
+        lab.add("a-scales", SCALES, None);
+        lab.add("b-does-not", DOES_NOT, None);
+        let mut daemon = open(lab, directory.path(), policy);
+        rounds(&mut daemon, 1);
+        let first = ["a-scales", "b-does-not"].map(|key| daemon.engine_mut().gpus(key));
+        assert_eq!(first, [1, 1], "{policy}: nobody knows them, so each has what it needs at least");
+        rounds(&mut daemon, 30);
+        let lab = daemon.engine_mut();
+        let (much, little) = (lab.gpus("a-scales"), lab.gpus("b-does-not"));
+        assert!(
+            much >= 6 && little <= 2,
+            "{policy}: {much} accelerators for the one that scales, {little} for the other"
+        );
+        on(&mut daemon, |view| {
+            assert_eq!(view.information, Information::Profiled);
+            for (index, law) in [SCALES, DOES_NOT].iter().enumerate() {
+                let off = off(view, index, law);
+                assert!(off < 0.1, "{policy}: fit of job {index} is off by {off:.3}");
+            }
+        });
+
+        // Another daemon over the same cluster, where jobs say nothing any more.
+        daemon.resign();
+        let mut lab = daemon.into_engine();
+        lab.speak = false;
+        let mut daemon = open(lab, directory.path(), policy);
+        rounds(&mut daemon, 10);
+        on(&mut daemon, |view| assert!(off(view, 0, &SCALES) < 0.1, "{policy}: what was learned is in the journal"));
+        let lab = daemon.engine_mut();
+        let (much, little) = (lab.gpus("a-scales"), lab.gpus("b-does-not"));
+        assert!(much >= 6 && little <= 2, "{policy}, after a restart: {much} and {little}");
+    }
+}
+
+#[test]
+fn batch_sizes_are_those_the_job_may_choose_from_once_its_noise_is_known() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut lab = Lab::new();
+    let limits = BatchLimits::new(BATCH, 8 * BATCH, 32, 512).unwrap();
+    lab.add("adapts", DOES_NOT, Some(limits));
+    lab.add("keeps", DOES_NOT, None);
+    lab.speak = false;
+    let mut daemon = open(lab, directory.path(), "pollux-fast");
+    rounds(&mut daemon, 1);
+    on(&mut daemon, |view| assert!(view.jobs().all(|job| job.goodput_model().is_none())));
+    daemon.engine_mut().speak = true;
+    rounds(&mut daemon, 3);
+    on(&mut daemon, |view| {
+        let models: Vec<_> = view.jobs().map(|job| job.goodput_model().unwrap()).collect();
+        assert_eq!(models[0].limits, limits);
+        assert_eq!((models[1].limits.init, models[1].limits.max), (BATCH, BATCH));
+        assert_eq!(models[0].stats, GradientStats { sqr: 1.0, var: 3.0 });
+    });
+}
+
+#[test]
+fn a_job_that_does_not_speak_the_protocol_is_taken_for_one_that_scales_linearly() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut lab = Lab::new();
+    lab.add("mute", DOES_NOT, None);
+    lab.speak = false;
+    let mut daemon = open(lab, directory.path(), "pollux-fast");
+    rounds(&mut daemon, 3);
+    assert_eq!(daemon.engine_mut().gpus("mute"), 1, "it may still say something");
+    rounds(&mut daemon, 5);
+    assert!(daemon.engine_mut().gpus("mute") > 2, "it never will");
+    daemon.engine_mut().speak = true;
+    rounds(&mut daemon, 30);
+    assert!(daemon.engine_mut().gpus("mute") <= 2, "it does after all: {}", daemon.engine_mut().gpus("mute"));
+}
+
+/// Queues are sorted by shapes of jobs, worked out once: a job that comes later has one too.
+#[test]
+fn policies_that_go_by_the_shape_of_jobs_run_live() {
+    for policy in ["kubernetes", "kueue", "kai"] {
+        let directory = tempfile::tempdir().unwrap();
+        let mut lab = Lab::new();
+        lab.add("a", SCALES, None);
+        let mut daemon = open(lab, directory.path(), policy);
+        rounds(&mut daemon, 2);
+        daemon.engine_mut().add("b", SCALES, None);
+        rounds(&mut daemon, 2);
+        assert_eq!(daemon.engine_mut().gpus("b"), 2, "{policy}");
+    }
+}
+
+/// Pollux knows nothing of quotas, the guard does.
+#[test]
+fn quotas_bind_a_policy_that_does_not_know_them() {
+    let tenants = "[[tenants]]\nname = \"small\"\nquota = { a100 = { nominal = 3 } }\n\
+                   [[tenants]]\nname = \"large\"\nquota = { a100 = { nominal = 13 }, h100 = { nominal = 4 } }\n";
+    for policy in ["pollux-fast", "fifo"] {
+        let directory = tempfile::tempdir().unwrap();
+        let mut lab = Lab::new();
+        for (key, tenant) in [("a", "small"), ("b", "small"), ("c", "large")] {
+            lab.add(key, SCALES, None);
+            lab.jobs.get_mut(key).unwrap().seen.tenant = tenant.into();
+        }
+        let mut daemon = open_with(lab, directory.path(), policy, tenants);
+        let mut most = 0;
+        for _ in 0..20 {
+            rounds(&mut daemon, 1);
+            let lab = daemon.engine_mut();
+            let [small, large] = [lab.gpus("a") + lab.gpus("b"), lab.gpus("c")];
+            assert!(small <= 3 && large <= 13, "{policy}: {small} and {large}");
+            most = most.max(small);
+        }
+        assert!(most >= 2, "{policy}: {most} of what is its own");
+        if policy == "fifo" {
+            let status = daemon.status();
+            let status = status.lock().unwrap();
+            let reason = |name: &str| status.queue.iter().find(|row| row.name == name).unwrap().reason.clone();
+            assert_eq!((reason("a").as_str(), reason("b").as_str()), ("running", "guard:quota"));
+        }
+    }
+    let error = Settings::parse(
+        "[engine.slurm]\n[policy]\nname = \"fifo\"\n[state]\ndirectory = \"/x\"\n[[tenants]]\nname = \"a\"\ncohort = \"b\"\n",
+        Path::new("t.toml"),
+    );
+    assert!(error.unwrap_err().to_string().contains("cohort"), "a cohort that is not declared");
+}
+
+/// One job that takes long came first, six short ones wait behind it: by simulation who comes first is not who should go first.
+#[test]
+fn a_policy_beside_is_compared_by_simulation_and_does_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut lab = Lab::new();
+    let mut add = |key: &str, gpus: u32, secs: i64| {
+        lab.add(key, SCALES, None);
+        let spec = &mut lab.jobs.get_mut(key).unwrap().seen.spec;
+        (spec.request.gpus, spec.request.elasticity) = (gpus, Elasticity::Rigid);
+        spec.work = Work::Fixed { duration: SimTime::from_secs(secs) };
+    };
+    add("a-long", 16, 7200);
+    for key in ["b", "c", "d", "e", "f", "g"] {
+        add(key, 16, 300);
+    }
+    let shadow = "[shadow]\nname = \"srtf\"\nhorizon_secs = 100000\nevery_secs = 0.01\nrestart_secs = 30\n";
+    let mut daemon = open_with(lab, directory.path(), "fifo", shadow);
+    let began = Instant::now();
+    let compared = loop {
+        rounds(&mut daemon, 1);
+        if let Some(compared) = daemon.status().lock().unwrap().shadow.clone() {
+            break compared;
+        }
+        assert!(began.elapsed() < Duration::from_secs(20), "nothing is compared");
+        std::thread::sleep(Duration::from_millis(20));
+    };
+    assert_eq!((compared.incumbent.policy.as_str(), compared.candidate.policy.as_str()), ("fifo", "srtf"));
+    assert_eq!((compared.assumed.jobs, compared.assumed.unknown, compared.assumed.overdue), (7, 0, 0));
+    assert_eq!((compared.incumbent.unfinished, compared.candidate.unfinished), (0, 0));
+    let (fifo, srtf) = (compared.incumbent.mean_jct_secs, compared.candidate.mean_jct_secs);
+    // First come, first served: 7230, 7560, 7890, ... Shortest first: 330, 660, ..., 9210.
+    assert!((fifo / 8220.0 - 1.0).abs() < 0.05, "fifo {fifo:.0} s");
+    assert!((srtf / 2306.0 - 1.0).abs() < 0.10, "srtf {srtf:.0} s");
+    assert_eq!(compared.differs.get("a-long"), Some(&Vec::new()), "srtf has it wait: {}", compared.words());
+    assert_eq!(daemon.engine_mut().gpus("a-long"), 16, "and does nothing");
+    rounds(&mut daemon, 1);
+    let status = daemon.status();
+    let status = status.lock().unwrap();
+    let row = status.queue.iter().find(|row| row.key == "a-long").unwrap();
+    assert_eq!(row.beside, "srtf would have it wait");
+    assert!(daemon.metrics().text().contains("goodput_shadow_jct_seconds{role=\"candidate\"}"));
+}
+
+#[test]
+fn a_drained_node_shows_why_at_once_and_nothing_starts_there() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut daemon = open(Lab::new(), directory.path(), "fifo");
+    rounds(&mut daemon, 1);
+    let drain = Action::Drain { node: "n0".into(), reason: "a fan".into() };
+    daemon.order_by_hand("t", "", drain).unwrap();
+    let status = daemon.status();
+    let shown = |at: usize| {
+        let node = status.lock().unwrap().nodes[at].clone();
+        (node.health, node.note)
+    };
+    assert_eq!((shown(0), shown(1).0), ((NodeHealth::Drained, "a fan".into()), NodeHealth::Up));
+    let lab = daemon.engine_mut();
+    lab.at_ms += 60_000;
+    for key in ["a", "b", "c", "d", "e", "f"] {
+        lab.add(key, SCALES, None);
+    }
+    block(daemon.cycle()).unwrap();
+    let lab = daemon.engine_mut();
+    assert_eq!((lab.held_on("n0"), lab.drained.as_deref()), (0, Some("n0")), "in the cycle that carries it out");
+    assert!(lab.held_on("n1") > 0);
+}
+
+/// Slurm tries nobody again and has no agents: the daemon puts back what failed, and jobs report to it.
+#[test]
+fn on_slurm_jobs_report_and_are_tried_again_as_often_as_they_may_fail() {
+    if let Some(program) = missing() {
+        assert!(std::env::var_os("CI").is_none(), "{program} is not installed; `cargo xtask test` installs Slurm");
+        eprintln!("NOT TESTED: {program} is not installed");
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let place = directory.path();
+    let cluster = PrivateCluster::start(&place.join("slurm"), 2, 4, "a100", 5).unwrap();
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let text = format!(
+        "mode = \"act\"\n[engine.slurm]\nconf = {:?}\nreport_url = \"http://127.0.0.1:{port}\"\n[policy]\nname = \"pollux-fast\"\n\
+         [reliance]\ntimeout_ms = 20000\nfallback = \"fifo\"\n[state]\ndirectory = {:?}\nname = \"t\"\n[api]\nlisten = \"127.0.0.1:{port}\"\n\
+         [cycle]\npoll_secs = 0.2\nround_secs = 3\n[guard]\nmin_run_secs = 1\npreempt_every_secs = 1\npreempt_percent = 100\n",
+        cluster.settings().conf.unwrap().display().to_string(),
+        place.join("state").display().to_string(),
+    );
+    let settings = Settings::parse(&text, Path::new("t.toml")).unwrap();
+    let EngineSettings::Slurm(slurm) = &settings.engine else { unreachable!("as written above") };
+    let engine = SlurmEngine::new(slurm);
+    let mut daemon = daemon::open(engine, settings.clone(), Vec::new(), Arc::new(Tenants::default())).unwrap();
+
+    // Half a second for a step, shared by all accelerators; leaves when it is told to.
+    let clients = concat!(env!("CARGO_MANIFEST_DIR"), "/clients/python");
+    let script = "import os, sys, time\nsys.path.insert(0, os.environ['CLIENTS'])\nimport goodput_job\njob = goodput_job.Job()\nstep = 0\n\
+        while True:\n    time.sleep(0.1); step += 1; job.exit_if_stopped()\n    job.report(step, batch_size=1024, step_time_s=0.02 + 0.5 / job.world_size, sync_time_s=0.02)\n";
+    let submission = |name: &str, max: u32, command: &[&str], more: &[(&str, &str)]| {
+        let elasticity = if max > 1 { Elasticity::Elastic { min: 1, max } } else { Elasticity::Rigid };
+        let request = JobRequest { name: name.into(), gpus: 1, elasticity, ..JobRequest::default() };
+        let work = Work::Fixed { duration: SimTime::from_secs(600) };
+        let command = command.iter().map(|word| (*word).to_owned()).collect();
+        Submission {
+            environment: more.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
+            directory: Some(place.into()),
+            grace_s: 5,
+            ..Submission::new(JobSpec { request, work }, command)
+        }
+    };
+    let path = std::env::var("PATH").unwrap();
+    let env = [("CLIENTS", clients), ("PATH", path.as_str()), ("PYTHONDONTWRITEBYTECODE", "1")];
+    let learns = submission("learns", 4, &["python3", "-c", script], &env);
+    let fails = Submission {
+        retry: RetryBudget { failures: 1, ..RetryBudget::default() },
+        checkpoint_dir: Some(place.join("checkpoints/of fails")),
+        ..submission("fails", 1, &["/bin/sh", "-c", "echo x >> \"$SCHED_CHECKPOINT_DIR/starts\"; exit 1"], &env)
+    };
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let key = runtime.block_on(async {
+        daemon.cycle().await.unwrap();
+        daemon.submit("t", &fails).await.unwrap();
+        daemon.submit("t", &learns).await.unwrap()
+    });
+    let status = daemon.status();
+    let (stop, stopped) = tokio::sync::oneshot::channel();
+    let running = runtime.spawn(api::run(daemon, stopped));
+    let began = Instant::now();
+    let (mut grown, mut given_up) = (false, None);
+    while began.elapsed() < Duration::from_secs(120) && !(grown && given_up.is_some()) {
+        std::thread::sleep(Duration::from_millis(200));
+        let status = status.lock().unwrap();
+        let row = status.queue.iter().find(|row| row.key == key);
+        grown |=
+            row.is_some_and(|row| row.placement.iter().map(|on| on.gpus).sum::<u32>() >= 2 && !row.learned.is_empty());
+        given_up = status.ended.iter().find(|row| row.name == "fails").cloned();
+    }
+    let rows: String = format!("{:?}", status.lock().unwrap().queue).chars().take(1500).collect();
+    assert!(grown, "it says that it scales, and is given more: {rows}");
+    let given_up = given_up.expect("it failed twice, and once was forgiven");
+    assert_eq!((given_up.reason.as_str(), given_up.failures, given_up.starts), ("failed", 2, 2), "{}", given_up.detail);
+    assert!(given_up.detail.contains("forgiven"), "{}", given_up.detail);
+    let starts = std::fs::read_to_string(place.join("checkpoints/of fails/starts")).unwrap();
+    assert_eq!(starts.lines().count(), 2, "both attempts found the same folder");
+
+    let agent = ureq::Agent::config_builder().http_status_as_error(false).build().new_agent();
+    let forged = serde_json::to_string(&Report::new(Fence::from_text("guessed"), 0, 1)).unwrap();
+    let answer = agent.put(format!("http://127.0.0.1:{port}/v1/jobs/{key}/report")).send(&forged).unwrap();
+    assert_eq!(answer.status().as_u16(), 409, "nobody speaks for a job without its token");
+    let _ = stop.send(());
+    runtime.block_on(running).unwrap().unwrap();
+}

@@ -1,0 +1,46 @@
+//! Who computes gradients.
+
+use burn::tensor::Device;
+use serde::{Deserialize, Serialize};
+
+use super::trainer::TrainError;
+
+/// Who computes gradients.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Processor {
+    /// The processor: the same bits each time.
+    #[default]
+    Cpu,
+    /// A graphics processor by WebGPU, only in builds with the feature `wgpu`: the one of most power, or that of the environment variable
+    /// `CUBECL_WGPU_DEFAULT_DEVICE`, as in `DiscreteGpu(1)`.
+    Gpu,
+}
+
+impl Processor {
+    /// Its name in files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Cpu => "cpu",
+            Self::Gpu => "gpu",
+        }
+    }
+
+    /// Its device in burn.
+    pub(super) fn device(self) -> Result<Device, TrainError> {
+        match self {
+            Self::Cpu => Ok(Device::flex()),
+            #[cfg(feature = "wgpu")]
+            Self::Gpu => {
+                use burn::tensor::{DeviceKind, DeviceType};
+                // Asked first: burn itself panics where there is none.
+                match Device::enumerate(DeviceType::Wgpu).is_empty() {
+                    true => Err(TrainError::NoAdapter),
+                    false => Ok(Device::wgpu(DeviceKind::DefaultDevice)),
+                }
+            }
+            #[cfg(not(feature = "wgpu"))]
+            Self::Gpu => Err(TrainError::NoGpu),
+        }
+    }
+}
