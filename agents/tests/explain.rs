@@ -132,7 +132,7 @@ proptest! {
             let (worths, capacity) = observer.worths(&view);
             let mut knapsack = Hull::default();
             worths.iter().for_each(|worth| knapsack.group(worth.items.iter().copied()));
-            let chosen = knapsack.solve(capacity).to_vec();
+            let chosen = knapsack.solve(&[capacity]).to_vec();
             let plan = policy.decide(&view);
             for (worth, chosen) in worths.iter().zip(chosen).filter(|(worth, _)| !worth.items.is_empty()) {
                 let held = view.job(worth.job).unwrap().gpus();

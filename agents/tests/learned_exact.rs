@@ -226,3 +226,76 @@ fn a_gradient_that_is_not_finite_is_an_error_and_leaves_the_weights() {
         Learner::new(learner.weights().config(), Queue::LAYOUT, AdamConfig::default(), 3).weights()
     );
 }
+
+/// One epoch on one minibatch is A2C (Huang et al. 2022, arXiv:2205.09123): the ratio is 1 everywhere, so nothing is clipped, and the gradient is
+/// that of `-mean(A ln p) + c mean((V - R)^2)`, worked out here row by row.
+#[test]
+fn one_epoch_of_one_minibatch_is_a2c() {
+    let data = decisions(16);
+    let Decisions { observations, masks, actions } = &data;
+    let layout = Queue::LAYOUT;
+    let learner = Learner::new(&NetConfig::Set(SetConfig::default()), layout, AdamConfig::default(), 3);
+    let fused = Fused::new(learner.weights());
+    let (mut scratch, mut probabilities) = (fused.scratch(), vec![0.0; layout.actions()]);
+    let observation = |row: usize| &observations[row * layout.obs_dim()..(row + 1) * layout.obs_dim()];
+    let mask = |row: usize| &masks[row * layout.actions()..(row + 1) * layout.actions()];
+    let log_prob = |row: usize| {
+        fused.probabilities(observation(row), mask(row), &mut scratch, &mut probabilities);
+        probabilities[actions[row] as usize].ln()
+    };
+    let log_probs: Vec<f32> = (0..16).map(log_prob).collect();
+    let returns: Vec<f32> = (0..16).map(|row| (row % 7) as f32 - 2.0).collect();
+    // Mean 0 and deviation 1 already: the normalisation over the minibatch, which A2C may leave out, then changes nothing.
+    let advantages: Vec<f32> =
+        (0..16).map(|row| (15.0f32 / 16.0).sqrt() * if row % 2 == 0 { 1.0 } else { -1.0 }).collect();
+    let batch = PpoBatch {
+        observations,
+        masks,
+        actions,
+        log_probs: &log_probs,
+        values: &returns,
+        advantages: &advantages,
+        returns: &returns,
+    };
+    let rates = PpoRates { learning_rate: 1e-3, entropy: 0.0, reference_kl: 0.0 };
+    let config = PpoConfig { epochs: 1, minibatch: 16, max_grad_norm: 1e9, ..PpoConfig::default() };
+    let ppo = learner.ppo_gradient(&config, rates, &batch, None);
+    assert_eq!(ppo.terms.clipfrac, 0.0);
+
+    let mut a2c = vec![0.0f64; ppo.gradient.len()];
+    let imitation = ImitationConfig { value_coefficient: config.value_coefficient, ..ImitationConfig::default() };
+    for row in 0..16 {
+        let one = ImitationBatch {
+            observations: observation(row),
+            masks: mask(row),
+            actions: &actions[row..=row],
+            weights: None,
+            returns: None,
+        };
+        let (_, policy) = learner.imitation_gradient(&imitation, &one);
+        let value = ImitationBatch { weights: Some(&[0.0]), returns: Some(&returns[row..=row]), ..one };
+        let (_, value) = learner.imitation_gradient(&imitation, &value);
+        for (sum, (policy, value)) in a2c.iter_mut().zip(policy.iter().zip(&value)) {
+            *sum +=
+                (f64::from(advantages[row]) / deviation(&advantages) * f64::from(*policy) + f64::from(*value)) / 16.0;
+        }
+    }
+    assert!(a2c.iter().any(|g| g.abs() > 1e-2), "a gradient worth comparing");
+    for (at, (&ppo, &a2c)) in ppo.gradient.iter().zip(&a2c).enumerate() {
+        assert!((f64::from(ppo) - a2c).abs() < 1e-5, "parameter {at}: PPO {ppo}, A2C {a2c}");
+    }
+
+    // And so is the step, wherever the clip is.
+    let stepped = |clip: f32| {
+        let mut learner = learner.clone();
+        let config = PpoConfig { clip, target_kl: 0.0, ..config };
+        learner.ppo(&config, rates, &batch, None, &mut rng(1, Stream::Exploration)).unwrap();
+        learner.weights().data().to_vec()
+    };
+    assert_eq!(stepped(0.2), stepped(0.9));
+}
+
+fn deviation(values: &[f32]) -> f64 {
+    let mean = values.iter().map(|&v| f64::from(v)).sum::<f64>() / values.len() as f64;
+    (values.iter().map(|&v| (f64::from(v) - mean).powi(2)).sum::<f64>() / (values.len() - 1) as f64).sqrt()
+}

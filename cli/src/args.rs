@@ -403,6 +403,29 @@ pub enum Data {
         #[arg(short = 'o', long, value_name = "FILE")]
         out: PathBuf,
     },
+    /// Decisions of heuristics on training workloads, to learn from offline ([agent.offline]).
+    Log {
+        /// Experiment file: its cluster, workload and environment.
+        experiment: PathBuf,
+        /// Who decides, by name [default: those of the file's comparison].
+        #[arg(long, value_delimiter = ',', value_name = "NAME,...")]
+        policies: Vec<String>,
+        /// Probabilities that a decision is drawn from all allowed ones instead; each policy plays every workload with each.
+        #[arg(long, value_delimiter = ',', default_values_t = [0.0, 0.05, 0.2], value_name = "SHARE,...")]
+        noise: Vec<f32>,
+        /// Decisions, at least.
+        #[arg(long, default_value_t = 1_000_000, value_name = "COUNT")]
+        decisions: u64,
+        /// Change a value of the file.
+        #[arg(long = "set", value_name = "KEY=VALUE")]
+        sets: Vec<String>,
+        /// Threads [default: all cores]; results do not depend on it.
+        #[arg(short = 'j', long)]
+        jobs: Option<usize>,
+        /// Where to write.
+        #[arg(short = 'o', long, value_name = "FILE")]
+        out: PathBuf,
+    },
     /// What a workload asks of a cluster.
     Inspect {
         /// The workload.

@@ -37,7 +37,7 @@ fn run(args: Args) -> Result<ExitCode, Fault> {
         Command::Export(options) => command::export::run(&options),
         Command::Federate(options) => command::federate::run(&options, quiet),
         Command::Reproduce(options) => command::reproduce::run(&options),
-        Command::Data(verb) => command::data::run(&verb),
+        Command::Data(verb) => command::data::run(&verb, quiet),
         Command::Env(verb) => command::env::run(&verb),
         Command::Forecast(verb) => command::forecast::run(&verb),
         Command::Live(verb) => command::live::run(&verb),

@@ -51,6 +51,11 @@ impl Meter {
         self.show(progress.phase, progress.decisions, progress.budget, "decisions", &jct);
     }
 
+    /// Progress of logging.
+    pub fn decisions(&self, done: u64, of: u64) {
+        self.show("log", done.min(of), of, "decisions", "");
+    }
+
     /// Progress of a forecaster's training.
     pub fn forecaster(&self, progress: ForecasterProgress) {
         let loss = progress.validation_loss.map_or_else(String::new, |loss| format!("  validation loss {loss:.4}"));

@@ -6,7 +6,7 @@ mod support;
 use std::collections::BTreeMap;
 use std::fs;
 
-use support::run;
+use support::{plain, run};
 
 const SHIPPED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../configs/scenario/cross-cluster.toml");
 
@@ -102,7 +102,7 @@ fn a_forecaster_made_before_is_for_a_service_of_some_cluster() {
         let table = format!("[forecaster]\nsaved = {{ {name} = \"nowhere.bundle\" }}\n\n[environment]");
         let (code, _, said) = federate("[environment]", &table, &["-q"]);
         assert_eq!(code, 2);
-        said.replace('│', " ").split_whitespace().collect::<Vec<_>>().join(" ")
+        plain(&said)
     };
     assert!(saved("nobody").contains("a service of one of the clusters"), "{}", saved("nobody"));
     assert!(saved("web").contains("cannot read"), "{}", saved("web"));

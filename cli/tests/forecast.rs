@@ -5,7 +5,7 @@ mod support;
 
 use std::fs;
 
-use support::{hourly_load, run};
+use support::{hourly_load, plain, run};
 
 /// Ten days of an hourly load with a gap, and a study of it.
 fn study() -> tempfile::TempDir {
@@ -57,7 +57,7 @@ fn mistakes_are_named() {
     assert!(code == 2 && said.contains("unknown field `colum`"), "{said}");
     fs::write(dir.path().join("bad.json"), "{}").unwrap();
     let (code, _, said) = run(dir.path(), &["forecast", "predict", "bad.json"]);
-    assert!(code == 2 && said.contains("forecast fit"), "{said}");
+    assert!(code == 2 && plain(&said).contains("forecast fit"), "{said}");
     let (code, _, said) =
         run(dir.path(), &["forecast", "backtest", "study.toml", "--set", "backtest.initial_share=1.0"]);
     assert!(code == 2 && said.contains("study.toml:") && said.contains("below 1"), "{said}");

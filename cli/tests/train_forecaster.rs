@@ -6,7 +6,7 @@ mod support;
 use std::fs;
 use std::path::Path;
 
-use support::{hourly_load, run};
+use support::{hourly_load, plain, run};
 
 /// Twenty days of an hourly load, a study of it and a small net for it.
 fn place() -> tempfile::TempDir {
@@ -71,9 +71,10 @@ fn a_trained_forecaster_is_a_bundle_that_predicts_and_is_compared() {
 /// A cluster whose service has the load of the study, and a forecaster made before for it.
 fn cluster(dir: &Path, saved: &str) {
     let text = format!(
-        "name = \"lend\"\n[[cluster.groups]]\nnodes = 1\ngpus_per_node = 4\npool = \"training\"\n\
+        "name = \"lend\"\n[[cluster.groups]]\nnodes = 2\ngpus_per_node = 4\npool = \"training\"\n\
          [[cluster.groups]]\nnodes = 4\ngpus_per_node = 4\npool = \"inference\"\n\
-         [workload.synthetic.diurnal]\njobs = 60\njobs_per_hour = 1.0\n[environment]\non_churn = true\n\
+         [workload.synthetic.diurnal]\njobs = 60\njobs_per_hour = 2.0\nstart_hour = 0.0\n\
+         lengths = {{ median_secs = 4000.0, sigma = 0.8, widths = [[1, 1.0], [2, 1.0], [4, 1.0]] }}\n[environment]\non_churn = true\n\
          switch_cost = \"pollux_const\"\ninformation = \"oracle\"\n[forecaster]\n{saved}\n[[services]]\nname = \"web\"\n\
          profiles = {{ gpu = [[1, 10.0]] }}\nslo = {{ latency_ms = 100 }}\ncold_start_secs = 600.0\n\
          load = {{ file = {{ path = \"load.csv\", scale = 5.0 }} }}\n[evaluate]\npolicies = [\"aryl+forecast\"]\nseeds = 1\n"
@@ -97,7 +98,7 @@ fn a_bundle_drives_a_cluster_or_is_told_why_it_does_not_fit() {
 
     let refused = |saved: &str, what: &str| {
         let (code, _, said) = eval(saved);
-        let said = said.replace('│', " ").split_whitespace().collect::<Vec<_>>().join(" ");
+        let said = plain(&said);
         assert!(code == 2 && said.contains("forecaster.saved") && said.contains(what), "{what}: {said}");
     };
     refused("saved = { search = \"net/forecaster.bundle\" }", "expected web");
@@ -157,6 +158,7 @@ fn mistakes_are_named_with_their_place() {
     let (code, _, said) = set("data.known_share=0.05");
     assert!(code == 2 && said.contains("too few for one window"), "{said}");
     let (code, _, said) = set("train.processor=gpu");
+    let said = plain(&said);
     assert!(code == 2 && said.contains("--features wgpu") && said.contains("processor"), "{said}");
     let (code, _, said) = run(dir.path(), &["forecast", "backtest", "tiny.toml"]);
     assert!(code == 2 && said.contains("goodput train FILE"), "{said}");

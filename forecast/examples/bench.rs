@@ -1,4 +1,5 @@
-//! The tables of the measured bar, ours beside the packages measured there: `cargo run --release --workspace --example bench`.
+//! The tables of the measured bar, ours beside the packages measured there: `cargo run --release --workspace --example bench`; with `default` behind it, of the default
+//! forecaster alone.
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a program that prints tables of reference data")]
 
 #[path = "../tests/bench/ours.rs"]
@@ -28,10 +29,12 @@ const THEIRS: [&str; 12] = [
 ];
 
 fn main() {
+    let default_alone = std::env::args().nth(1).is_some_and(|what| what == "default");
     let splits: Vec<Split> = SERIES.iter().map(|name| Split::load(name)).collect();
     let naive: Vec<Vec<Issue>> = splits.iter().map(|split| conformal(split, &split.repeat(split.season))).collect();
     let methods: Vec<(String, Option<Adaptive>)> = std::iter::once(("default".into(), None))
         .chain(Model::ALL.map(|model| (model.name().to_string(), Some(Adaptive::single(model, 1)))))
+        .take(if default_alone { 1 } else { usize::MAX })
         .collect();
     let ours: Vec<(String, Vec<Vec<Issue>>)> = methods
         .into_iter()
@@ -70,12 +73,13 @@ fn main() {
         }
     }
     calibration(&splits, &ours[0].1);
+    by_day(&splits[..3], &ours[0].1);
     significance(&splits, &ours[0].1, &naive);
-    println!(
-        "\n### Cost, processor time\n\n| series | model | fit s | refresh s | update us | predict ms |\n|---|---|---|---|---|---|"
-    );
-    for split in &splits {
-        costs(split);
+    if !default_alone {
+        println!(
+            "\n### Cost, processor time\n\n| series | model | fit s | refresh s | update us | predict ms |\n|---|---|---|---|---|---|"
+        );
+        splits.iter().for_each(costs);
     }
     println!(
         "\n### Lending, policy fixed in advance\n\n| series | lease | lent | violated | best so far: lent | violated | oracle |\n|---|---|---|---|---|---|---|"
@@ -112,6 +116,19 @@ fn calibration(splits: &[Split], ours: &[Vec<Issue>]) {
             cells(|s| s.levels[2].1),
             cells(|s| s.crps)
         );
+    }
+}
+
+/// Where coverage is lost: by the day in which the forecasts were made.
+fn by_day(splits: &[Split], ours: &[Vec<Issue>]) {
+    println!("\n### Coverage of 0.9, 24 h, by day of the forecast\n\n| series | days of the test part |\n|---|---|");
+    for (split, issues) in splits.iter().zip(ours) {
+        let of_day = |issue: &Issue| issue.origin.checked_sub(split.test_start).map(|step| step / split.season);
+        let days = (0..).map_while(|day| {
+            let of: Vec<Issue> = issues.iter().filter(|issue| of_day(issue) == Some(day)).cloned().collect();
+            (!of.is_empty()).then(|| format!("{:.3}", score(split, &of, split.horizon).levels[2].2))
+        });
+        println!("| {} | {} |", split.name, days.collect::<Vec<_>>().join(" | "));
     }
 }
 

@@ -1,5 +1,7 @@
 //! One file describes one experiment: the scenario, the agent, the budget and the comparison at the end.
 
+mod offline;
+
 use std::collections::BTreeMap;
 
 use goodput_agents::heuristic::{self, Listed};
@@ -17,6 +19,7 @@ use goodput_eval::setup::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use self::offline::{Algorithm, OfflineAgent};
 use crate::error::TrainError;
 use crate::validate::{heuristic_entry, scenarios};
 
@@ -76,6 +79,8 @@ pub enum AgentConfig {
     Cem(CemAgent),
     /// Evolution of utilities that a knapsack goes by.
     Evolution(EvolutionAgent),
+    /// Learning from logged decisions.
+    Offline(OfflineAgent),
 }
 
 impl AgentConfig {
@@ -83,7 +88,7 @@ impl AgentConfig {
     pub fn teacher(&self) -> Option<&str> {
         match self {
             Self::Ppo(agent) => agent.warm_start.as_ref().map(|plan| plan.teacher.as_str()),
-            Self::Cem(_) => None,
+            Self::Cem(_) | Self::Offline(_) => None,
             Self::Evolution(agent) => Some(&agent.teacher),
         }
     }
@@ -336,6 +341,9 @@ impl Experiment {
             return Err(value("train.gate_percent", self.train.gate_percent.to_string(), "at least 0"));
         }
         if let Some(AgentConfig::Evolution(agent)) = &self.agent {
+            agent.check()?;
+        }
+        if let Some(AgentConfig::Offline(agent)) = &self.agent {
             agent.check()?;
         }
         if let Some(sigma) = self.evaluate.estimates_sigma.filter(|sigma| !(0.0..=10.0).contains(sigma)) {

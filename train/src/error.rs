@@ -1,6 +1,9 @@
 //! Why training stops short.
 
+use std::path::PathBuf;
+
 use goodput_agents::learned::learner::{CheckpointError, Diverged};
+use goodput_datasets::DataError;
 use goodput_env::gym::EnvError;
 use goodput_eval::run::RunError;
 use goodput_eval::setup::SetupError;
@@ -38,6 +41,17 @@ pub enum TrainError {
     /// A validation run failed.
     #[error(transparent)]
     Run(#[from] RunError),
+    /// The log cannot be read.
+    #[error("{0}; {remedy}", remedy = .0.remedy())]
+    Data(#[from] DataError),
+    /// The log was made by another environment.
+    #[error("{} cannot be learnt from: {problem}; log decisions of this experiment with `goodput data log`", path.display())]
+    Log {
+        /// The log.
+        path: PathBuf,
+        /// What is wrong.
+        problem: String,
+    },
     /// Nothing to train.
     #[error("the experiment has no agent: add [agent.ppo] or [agent.cem], or compare policies with `goodput eval`")]
     NoAgent,

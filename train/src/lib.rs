@@ -3,8 +3,9 @@
 //! Layout:
 //!
 //! - [`config`]: one file describes one experiment.
-//! - [`rollout`], [`scaling`]: experience from environments on all cores.
+//! - [`rollout`], [`scaling`]: experience from environments on all cores; [`guide`]: who says what to do in them.
 //! - [`ppo`], [`cem`], [`evolution`]: the loops; `warm_start` imitates a heuristic first.
+//! - [`log`], [`offline`]: decisions of heuristics in a file, and learning from them.
 //! - [`forecaster`]: neural forecasters on a load series.
 //! - [`validate`]: how good the policy is, by the code that makes the final table; [`gate`]: whether that is good enough.
 //! - [`model_card`]: the page that goes with a policy that is given away.
@@ -21,7 +22,10 @@ mod error;
 pub mod evolution;
 pub mod forecaster;
 pub mod gate;
+pub mod guide;
+pub mod log;
 pub mod model_card;
+pub mod offline;
 pub mod ppo;
 pub mod recorder;
 pub mod rollout;
@@ -82,6 +86,7 @@ pub fn train(experiment: &Experiment, dir: &RunDir, hooks: &Hooks<'_>) -> Result
         Some(AgentConfig::Ppo(agent)) => ppo::train(experiment, agent, dir, hooks),
         Some(AgentConfig::Cem(agent)) => cem::train(experiment, agent, dir, hooks),
         Some(AgentConfig::Evolution(agent)) => evolution::train(experiment, agent, dir, hooks),
+        Some(AgentConfig::Offline(agent)) => offline::train(experiment, agent, dir, hooks),
         None => Err(TrainError::NoAgent),
     }
 }

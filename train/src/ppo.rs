@@ -65,7 +65,7 @@ struct Run<'a> {
     setup: &'a Setup,
     config_sha256: String,
     validation: Validation,
-    rollout: Rollout,
+    rollout: Rollout<ClusterEnv>,
     experience: Experience,
     learner: Learner,
     /// The imitated policy, while the learner is to stay close to it.

@@ -6,22 +6,18 @@
 use goodput_agents::learned::fused::{Fused, Scratch};
 use goodput_agents::learned::gae::{GaeConfig, Transitions, gae};
 use goodput_agents::learned::ppo::PpoBatch;
-use goodput_agents::learned::teacher::Teacher;
 use goodput_agents::learned::weights::Weights;
-use goodput_env::gym::{ClusterEnv, Cursor, EnvError, Environment, Layout, ResetOptions, VecBuffers, VecEnv};
-use goodput_env::policy::Policy;
+use goodput_env::gym::{Cursor, EnvError, Environment, Layout, ResetOptions, VecBuffers, VecEnv};
 use goodput_env::seed::{Stream, keyed};
 use rand::{Rng, RngExt};
 use rayon::prelude::*;
 
 use crate::config::training_seed;
+use crate::guide::{Guide, MakeGuide};
 use crate::scaling::ReturnScale;
 
 /// Environments in a shard.
 const SHARD: usize = 4;
-
-/// Makes a fresh teacher for an episode.
-pub type MakeTeacher<'a> = &'a (dyn Fn() -> Box<dyn Policy> + Sync);
 
 /// Experience of one iteration, all arrays by row; rows are shard by shard, within a shard step by step.
 #[derive(Clone, Debug, Default)]
@@ -75,18 +71,18 @@ pub struct Collect {
 }
 
 /// All environments.
-pub struct Rollout {
-    shards: Vec<Shard>,
+pub struct Rollout<E> {
+    shards: Vec<Shard<E>>,
     layout: Layout,
     steps: usize,
     envs: usize,
 }
 
-struct Shard {
-    vector: VecEnv<ClusterEnv>,
+struct Shard<E> {
+    vector: VecEnv<E>,
     buffers: VecBuffers,
     net: Option<(Fused, Scratch)>,
-    teachers: Vec<Option<Teacher>>,
+    guides: Vec<Option<Box<dyn Guide<E>>>>,
     rewards: Vec<f32>,
     dt: Vec<f32>,
     terminated: Vec<u8>,
@@ -110,12 +106,12 @@ struct Rows<'a> {
     returns: &'a mut [f32],
 }
 
-impl Rollout {
+impl<E: Environment + Clone> Rollout<E> {
     /// `envs` copies of `env`, `steps` decisions each per iteration, episodes seeded from `seed`.
     ///
     /// # Errors
     /// [`EnvError`] where an episode cannot begin.
-    pub fn new(env: &ClusterEnv, envs: usize, steps: usize, seed: u64) -> Result<Self, EnvError> {
+    pub fn new(env: &E, envs: usize, steps: usize, seed: u64) -> Result<Self, EnvError> {
         let layout = env.layout();
         let shard = |first: usize| {
             let count = SHARD.min(envs - first);
@@ -129,7 +125,7 @@ impl Rollout {
                 vector,
                 buffers,
                 net: None,
-                teachers: (0..count).map(|_| None).collect(),
+                guides: (0..count).map(|_| None).collect(),
                 rewards: vec![0.0; rows],
                 dt: vec![0.0; rows],
                 terminated: vec![0; rows],
@@ -188,7 +184,7 @@ impl Rollout {
         &mut self,
         weights: &Weights,
         how: Collect,
-        teacher: Option<MakeTeacher<'_>>,
+        teacher: Option<MakeGuide<'_, E>>,
         scale: &mut ReturnScale,
         into: &mut Experience,
     ) -> Result<(), EnvError> {
@@ -224,12 +220,12 @@ impl Rollout {
     }
 }
 
-impl Shard {
+impl<E: Environment> Shard<E> {
     fn collect(
         &mut self,
         weights: &Weights,
         how: Collect,
-        teacher: Option<MakeTeacher<'_>>,
+        teacher: Option<MakeGuide<'_, E>>,
         factor: f32,
         steps: usize,
         rows: Rows<'_>,
@@ -264,7 +260,7 @@ impl Shard {
                 rows.values[row] = sampled.value;
                 self.chosen[env] = sampled.action;
                 if let Some(make) = teacher {
-                    let label = label(&mut self.teachers[env], &self.vector.envs()[env], make, &layout)?;
+                    let label = self.guides[env].get_or_insert_with(make).action(&self.vector.envs()[env])?;
                     rows.labels[row] = label as u32;
                     // The learner's own states are those it will meet when it is greedy.
                     let learner_drives = uniform(stream) >= how.teacher_share;
@@ -282,7 +278,7 @@ impl Shard {
                 self.truncated[row] = u8::from(b.truncated[env]);
                 if b.terminated[env] || b.truncated[env] {
                     self.jct_secs.push(b.mean_jct_secs[env]);
-                    self.teachers[env] = None;
+                    self.guides[env] = None;
                 }
                 if b.truncated[env] {
                     self.final_values[row] = net.value(&b.final_features[env * dim..(env + 1) * dim], &mut scratch);
@@ -306,21 +302,6 @@ impl Shard {
         self.net = Some((net, scratch));
         Ok(())
     }
-}
-
-/// What the teacher would do in `env` now. It is asked for a plan once a round.
-fn label(
-    slot: &mut Option<Teacher>,
-    env: &ClusterEnv,
-    make: MakeTeacher<'_>,
-    layout: &Layout,
-) -> Result<usize, EnvError> {
-    let fresh = slot.is_none();
-    let teacher = slot.get_or_insert_with(|| Teacher::new(make()));
-    if fresh || env.round().actions() == 0 {
-        teacher.begin(&env.view().ok_or(EnvError::NotReset)?, env.round());
-    }
-    Ok(teacher.action(env.round(), layout))
 }
 
 fn uniform(random: &mut impl Rng) -> f32 {

@@ -4,10 +4,12 @@
 use goodput_agents::learned::gae::GaeConfig;
 use goodput_agents::learned::imitation::{ImitationBatch, ImitationConfig};
 use goodput_agents::learned::learner::Learner;
+use goodput_env::gym::ClusterEnv;
 use goodput_env::seed::{Stream, keyed};
 
 use crate::config::WarmStart;
 use crate::error::TrainError;
+use crate::guide::{Guide, Scheduler};
 use crate::recorder::Recorder;
 use crate::rollout::{Collect, Experience, Rollout};
 use crate::run_dir::RunDir;
@@ -21,7 +23,7 @@ const FIRST_ITERATION: u64 = 1 << 32;
 /// What learns, and from what.
 pub struct Pupil<'a> {
     pub learner: &'a mut Learner,
-    pub rollout: &'a mut Rollout,
+    pub rollout: &'a mut Rollout<ClusterEnv>,
     pub experience: &'a mut Experience,
     pub scale: &'a mut ReturnScale,
 }
@@ -38,7 +40,7 @@ pub fn imitate(
 ) -> Result<bool, TrainError> {
     let Pupil { learner, rollout, experience, scale } = pupil;
     let teacher = published(&plan.teacher)?;
-    let make = || teacher.build(seed);
+    let make = || -> Box<dyn Guide<ClusterEnv>> { Box::new(Scheduler::new(teacher.build(seed))) };
     let mut recorder = Recorder::new(dir, "imitation", 0)?;
     let config = ImitationConfig { epochs: plan.epochs, minibatch: plan.minibatch, ..ImitationConfig::default() };
     let (rows, total) = (rollout.rows() as u64, plan.decisions);

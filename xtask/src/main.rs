@@ -12,7 +12,7 @@ cargo xtask schema         writes the JSON schemas of the configuration files to
 ";
 
 /// Benchmarks: package and target.
-const BENCHES: [(&str, &str); 20] = [
+const BENCHES: [(&str, &str); 23] = [
     ("goodput-env", "gym"),
     ("goodput-env", "fit"),
     ("goodput-env", "soak"),
@@ -31,6 +31,8 @@ const BENCHES: [(&str, &str); 20] = [
     ("goodput-eval", "sia"),
     ("goodput-eval", "loaning"),
     ("goodput-train", "training_loop"),
+    ("goodput-train", "toy"),
+    ("goodput-train", "offline"),
     ("goodput-executor", "latency"),
     ("goodput-executor", "live_soak"),
     ("goodput-executor", "sim_to_real"),

@@ -16,7 +16,8 @@
 //! - [`decoder`]: from scores of (job, size) pairs to a division of the accelerators.
 //! - [`cma`], [`utility`]: learned utilities in a knapsack, searched without gradients.
 //! - [`normaliser`]: frozen feature scaling shipped with a policy.
-//! - with the feature `learn`: the same nets in burn, the objectives, and the `Learner`; `explain`, which takes scores apart.
+//! - with the feature `learn`: the same nets in burn, the objectives, and the `Learner`; `iql` and `cql` learn from logged decisions; `explain` takes scores
+//!   apart.
 //!
 //! [`Weights`]: weights::Weights
 //! [`Fused`]: fused::Fused
@@ -38,13 +39,19 @@ pub mod utility;
 pub mod weights;
 
 #[cfg(feature = "learn")]
+pub mod cql;
+#[cfg(feature = "learn")]
 pub mod explain;
 #[cfg(feature = "learn")]
 pub mod imitation;
 #[cfg(feature = "learn")]
+pub mod iql;
+#[cfg(feature = "learn")]
 pub mod learner;
 #[cfg(feature = "learn")]
 pub mod net;
+#[cfg(feature = "learn")]
+pub mod offline;
 #[cfg(feature = "learn")]
 pub mod ppo;
 

@@ -5,7 +5,7 @@
 
 use burn::tensor::{Device, Int, Tensor, TensorData, activation::log_softmax};
 
-use super::net::Net;
+use super::net::{Net, host};
 use super::shard::{Shard, Source};
 use super::weights::{NetConfig, Weights};
 
@@ -19,6 +19,8 @@ pub(super) struct Outputs<'a> {
     /// Which rows of the batch.
     pub rows: &'a [u32],
     pub shard: &'a Shard,
+    /// `[rows, actions kept]`, about -1e9 where not allowed.
+    pub scores: Tensor<2>,
     /// `[rows, actions kept]`, about -1e9 where not allowed.
     pub log_probs: Tensor<2>,
     /// `[rows]`.
@@ -35,10 +37,24 @@ impl Outputs<'_> {
 
     /// `[rows]` log-probabilities of one action per row.
     pub fn log_prob(&self, source: &Source<'_>, actions: &[u32]) -> Tensor<1> {
+        self.pick(&self.log_probs, source, actions)
+    }
+
+    /// `[rows]` scores of one action per row.
+    pub fn score(&self, source: &Source<'_>, actions: &[u32]) -> Tensor<1> {
+        self.pick(&self.scores, source, actions)
+    }
+
+    /// The one number of a tensor.
+    pub fn number(&self, tensor: &Tensor<1>) -> f64 {
+        host(tensor.clone()).first().copied().map_or(f64::NAN, f64::from)
+    }
+
+    fn pick(&self, from: &Tensor<2>, source: &Source<'_>, actions: &[u32]) -> Tensor<1> {
         let local = |&row: &u32| self.shard.local_action(&source.layout, actions[row as usize] as usize) as i32;
         let indices: Vec<i32> = self.rows.iter().map(local).collect();
         let indices = Tensor::<2, Int>::from_data(TensorData::new(indices, [self.rows.len(), 1]), self.device);
-        self.log_probs.clone().gather(1, indices).reshape([self.rows.len()])
+        from.clone().gather(1, indices).reshape([self.rows.len()])
     }
 
     /// `[rows]` entropies, each divided by the logarithm of the number of allowed actions; 0 where only one is allowed.
@@ -81,8 +97,9 @@ pub(super) fn gradient<O: Objective>(
         let shard = Shard::gather(source, rows, device);
         let net = Net::new(weights, device);
         let (logits, values) = net.forward(&shard.inputs);
-        let log_probs = log_softmax(logits + shard.penalty.clone(), 1);
-        let (loss, report) = objective.loss(&Outputs { rows, shard: &shard, log_probs, values, device });
+        let scores = logits + shard.penalty.clone();
+        let log_probs = log_softmax(scores.clone(), 1);
+        let (loss, report) = objective.loss(&Outputs { rows, shard: &shard, scores, log_probs, values, device });
         (net.gradient(&mut loss.backward()), report)
     };
 

@@ -3,6 +3,7 @@
 //! They know each other only by messages, as in Aryl, so any training scheduler of the list can be put in, and each goes on when another is gone:
 //! without an orchestrator services scale on the servers they have, and training runs on those it was left with.
 
+use goodput_env::cluster::NodeId;
 use goodput_env::plan::Plan;
 use goodput_env::policy::{Policy, Scope};
 use goodput_env::time::SimTime;
@@ -10,7 +11,7 @@ use goodput_env::view::{Afterwards, Batching, ClusterView, Information};
 
 use super::orchestrator::{Loans, Orchestrator};
 use super::{Body, Message, Party};
-use crate::serving::{Autoscaler, Replicas};
+use crate::serving::{Autoscaler, Claim, Replicas, allot};
 
 /// The policy.
 pub struct Composite {
@@ -20,7 +21,7 @@ pub struct Composite {
     replicas: Replicas,
     after: Afterwards,
     log: Vec<Message>,
-    wanted: Vec<u32>,
+    wanted: Vec<Claim>,
     last_need: Option<u32>,
 }
 
@@ -67,7 +68,9 @@ impl Composite {
         };
         self.report(view.now, &loans, &plan);
         self.replicas.reset(view, &plan, &loans.home);
-        for (service, &target) in view.services().zip(&self.wanted) {
+        let free = self.replicas.free();
+        let served: u32 = (0..view.cluster().nodes.len() as NodeId).map(|node| view.served_on(node)).sum();
+        for (service, target) in view.services().zip(allot(&self.wanted, free + served, free)) {
             self.replicas.scale(view, &service, target, &mut plan);
         }
         plan

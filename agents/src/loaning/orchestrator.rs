@@ -9,7 +9,7 @@ use goodput_env::time::SimTime;
 use goodput_env::view::{ClusterView, Information, JobView};
 
 use super::{Occupant, cheapest};
-use crate::serving::{Outlook, kind_for, needed_for};
+use crate::serving::{Claim, Outlook, kind_for, needed_for};
 
 /// What loans are subject to.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -87,7 +87,7 @@ impl Orchestrator {
     }
 
     /// Adds loans and returns to `plan`, and what jobs lose by them. `wanted` are the replicas each service is to have now, at `utilisation`.
-    pub fn decide(&mut self, view: &ClusterView<'_>, wanted: &[u32], utilisation: f64, plan: &mut Plan) -> Loans {
+    pub fn decide(&mut self, view: &ClusterView<'_>, wanted: &[Claim], utilisation: f64, plan: &mut Plan) -> Loans {
         let pool = Servers::of(view);
         let soon = self.terms.period + self.terms.deadline;
         let need = self.need(view, wanted, utilisation, soon);
@@ -120,9 +120,9 @@ impl Orchestrator {
     }
 
     /// Accelerators that services will need within `time`, and until a replica started at its end is warm, or have now if that is more.
-    fn need(&mut self, view: &ClusterView<'_>, wanted: &[u32], utilisation: f64, time: SimTime) -> u32 {
+    fn need(&mut self, view: &ClusterView<'_>, wanted: &[Claim], utilisation: f64, time: SimTime) -> u32 {
         let of_service = |service: goodput_env::view::ServiceView<'_>| {
-            let now = wanted.get(service.id().index()).copied().unwrap_or(0);
+            let now = wanted.get(service.id().index()).map_or(0, |claim| claim.most);
             let soon = kind_for(view, &service).map_or(0, |kind| {
                 let expected = self.outlook.expect(&service, view.now + time + service.cold_start());
                 needed_for(&service, kind, expected, utilisation)

@@ -10,7 +10,7 @@ use goodput_env::model::serving::Fleet;
 use goodput_env::time::SimTime;
 use goodput_env::view::{ClusterView, Information, ServiceView};
 
-use super::{Expected, Now, Outlook};
+use super::{Claim, Expected, Now, Outlook};
 
 /// Settings.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -55,7 +55,11 @@ pub fn needed(service: &ServiceView<'_>, kind: u16, rate: f64, utilisation: f64)
 /// Replicas for what is expected: the usual rate at `utilisation`, and the high one within the objective. The share that utilisation leaves free is there for what
 /// is not foreseen; keeping it free at the high rate as well would pay for that twice.
 pub fn needed_for(service: &ServiceView<'_>, kind: u16, expected: Expected, utilisation: f64) -> u32 {
-    let usual = needed(service, kind, expected.usual, utilisation);
+    for_tail(service, kind, expected, needed(service, kind, expected.usual, utilisation))
+}
+
+/// The same, given the replicas for the usual rate.
+fn for_tail(service: &ServiceView<'_>, kind: u16, expected: Expected, usual: u32) -> u32 {
     if expected.high <= expected.usual {
         return usual;
     }
@@ -93,17 +97,22 @@ impl Autoscaler {
     }
 
     /// Replicas that `service` should have now.
-    pub fn desired(&mut self, view: &ClusterView<'_>, service: &ServiceView<'_>) -> u32 {
-        let Some(kind) = kind_for(view, service) else { return service.replica_limits().0 };
+    pub fn desired(&mut self, view: &ClusterView<'_>, service: &ServiceView<'_>) -> Claim {
+        let (gpus, has) = (service.gpus_per_replica(), service.state.lasting().count() as u32);
+        let Some(kind) = kind_for(view, service) else {
+            let (least, _) = service.replica_limits();
+            return Claim { gpus, has, usual: least, most: least };
+        };
         let warm = view.now + service.cold_start() + service.history_step();
         let expected = self.outlook.expect(service, warm).at_least(service.rate());
-        let now = service.state.lasting().count() as u32;
-        let target = needed_for(service, kind, expected, self.scaling.utilisation);
-        let capacity = service.profile(kind).map_or(0.0, |profile| profile.throughput()) * f64::from(now);
+        let usual = needed(service, kind, expected.usual, self.scaling.utilisation);
+        let target = for_tail(service, kind, expected, usual);
+        let capacity = service.profile(kind).map_or(0.0, |profile| profile.throughput()) * f64::from(has);
         let off = expected.usual / (capacity * self.scaling.utilisation) - 1.0;
         // A little too much is left alone; too little for the objective never is.
-        let target = if target < now && off.abs() <= self.scaling.tolerance { now } else { target };
-        self.calm_down(service.id().index(), view.now, target)
+        let target = if target < has && off.abs() <= self.scaling.tolerance { has } else { target };
+        let most = self.calm_down(service.id().index(), view.now, target);
+        Claim { gpus, has, usual, most }
     }
 
     fn calm_down(&mut self, service: usize, now: SimTime, target: u32) -> u32 {

@@ -3,9 +3,11 @@
 //! - [`Outlook`]: the highest rate to expect, as measured now ([`Now`]), as forecast ([`Ahead`]), or as it will be ([`Told`]).
 //! - [`Foresight`]: which forecaster, and how sure it is to be.
 //! - [`Autoscaler`]: from a rate to a number of replicas, with hysteresis.
+//! - [`allot`]: who gets them where there are too few for all.
 //! - [`Replicas`]: which servers gain or lose replicas, so that as many as possible stay empty.
 
 mod ahead;
+mod allotment;
 mod autoscaler;
 mod foresight;
 mod outlook;
@@ -14,6 +16,7 @@ mod replicas;
 use goodput_env::time::SimTime;
 
 pub use ahead::Ahead;
+pub use allotment::{Claim, allot};
 pub(crate) use autoscaler::kind_for;
 pub use autoscaler::{Autoscaler, Scaling, needed, needed_for};
 pub use foresight::Foresight;

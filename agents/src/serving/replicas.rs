@@ -21,6 +21,11 @@ impl Replicas {
         home.iter().for_each(|&node| self.free[node as usize] = view.idle_on(node) + view.trained_on(node));
     }
 
+    /// Accelerators that are free.
+    pub fn free(&self) -> u32 {
+        self.free.iter().sum()
+    }
+
     /// Takes `service` to `target` replicas, or as near as there is room.
     pub fn scale(&mut self, view: &ClusterView<'_>, service: &ServiceView<'_>, target: u32, plan: &mut Plan) {
         let mut by_node: Vec<(NodeId, u32)> = Vec::new();

@@ -5,23 +5,32 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use goodput_datasets::inspect::{QUANTILES, summarise};
+use goodput_datasets::store::decisions::Behaviour;
 use goodput_datasets::store::{Provenance, jobs};
 use goodput_datasets::validate::validate;
 use goodput_datasets::{Catalog, fit, import_table, read_jobs};
 use goodput_env::cluster::Cluster;
 use goodput_eval::setup::WorkloadConfig;
+use goodput_train::config::Experiment;
 
 use crate::args::{Data, Format};
+use crate::command::config::resolved;
 use crate::command::sim::data_fault;
+use crate::command::train::{fault, threads};
 use crate::config;
 use crate::fault::Fault;
 use crate::output::{Cell, Rows, say};
+use crate::progress::Meter;
 
 /// Runs it.
-pub fn run(verb: &Data) -> Result<ExitCode, Fault> {
+pub fn run(verb: &Data, quiet: bool) -> Result<ExitCode, Fault> {
     match verb {
         Data::Import { file, out } => import(file, out.as_deref()),
         Data::Synth { experiment, seed, out } => synth(experiment, *seed, out),
+        Data::Log { experiment, policies, noise, decisions, sets, jobs, out } => {
+            threads(*jobs)?;
+            log(&config::read(experiment, sets)?, policies, noise, *decisions, out, quiet)
+        }
         Data::Inspect { file, cluster, output } => inspect(file, cluster, *output),
         Data::Validate { file } => check(file),
         Data::Fit { profiles, by_type, out } => {
@@ -57,6 +66,43 @@ fn synth(experiment: &Path, seed: u64, out: &Path) -> Result<ExitCode, Fault> {
     let provenance = Provenance::generated(settings.name(), &description, rows.len() as u64);
     provenance.on(jobs::table(&rows)).write_parquet(out).map_err(data_fault)?;
     say(&format!("wrote {} jobs to {}", rows.len(), out.display()));
+    Ok(ExitCode::SUCCESS)
+}
+
+fn log(
+    experiment: &Experiment,
+    policies: &[String],
+    noise: &[f32],
+    decisions: u64,
+    out: &Path,
+    quiet: bool,
+) -> Result<ExitCode, Fault> {
+    let names = if policies.is_empty() { &experiment.evaluate.policies } else { policies };
+    let disturbed = |name: &String| {
+        let name = name.clone();
+        noise.iter().map(move |&noise| Behaviour { name: name.clone(), noise })
+    };
+    let behaviours: Vec<Behaviour> = names.iter().flat_map(disturbed).collect();
+    let meter = Meter::new(quiet);
+    let log = goodput_train::log::log(experiment, &behaviours, decisions, &|done| meter.decisions(done, decisions));
+    let log = log.map_err(fault)?;
+    meter.finish();
+    let description = format!("seed {} of {}", experiment.seed, resolved(experiment)?);
+    log.write(out, &Provenance::generated("data log", &description, log.rows() as u64)).map_err(data_fault)?;
+    let mut rows = Rows::new(&["behaviour", "noise", "episodes", "decisions", "mean_return"]);
+    for behaviour in &behaviours {
+        let own = || log.episodes().iter().filter(|episode| episode.behaviour == *behaviour);
+        let (episodes, decisions) = (own().count(), own().map(|episode| episode.rows.len()).sum::<usize>());
+        rows.push(vec![
+            behaviour.name.as_str().into(),
+            Cell::Number(f64::from(behaviour.noise), 3),
+            Cell::Whole(episodes as i64),
+            Cell::Whole(decisions as i64),
+            Cell::Number(own().map(|episode| episode.total).sum::<f64>() / episodes.max(1) as f64, 2),
+        ]);
+    }
+    rows.print(Format::Table)?;
+    say(&format!("wrote {} decisions of {} episodes to {}", log.decisions(), log.episodes().len(), out.display()));
     Ok(ExitCode::SUCCESS)
 }
 

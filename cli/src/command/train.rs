@@ -142,7 +142,8 @@ pub fn threads(jobs: Option<usize>) -> Result<(), Fault> {
     }
 }
 
-fn fault(error: TrainError) -> Fault {
+/// What is wrong with the input, or what failed.
+pub fn fault(error: TrainError) -> Fault {
     match error {
         TrainError::Diverged { .. } | TrainError::Env(_) | TrainError::Run(_) => Fault::failed(error),
         _ => Fault::input(error),

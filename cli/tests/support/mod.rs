@@ -14,6 +14,11 @@ pub fn run(dir: &Path, args: &[&str]) -> (i32, String, String) {
     (output.status.code().unwrap(), text(&output.stdout), text(&output.stderr))
 }
 
+/// What a user is told, without the lines and the frame it is set in.
+pub fn plain(said: &str) -> String {
+    said.replace(['│', '╰', '╭', '─'], " ").split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 /// A directory with `load.csv`: `hours` of a load with a daily shape and a wander, zero in the hour `silent`.
 pub fn hourly_load(hours: usize, silent: Option<usize>) -> tempfile::TempDir {
     let mut table = String::from("t_s,requests\n");

@@ -3,9 +3,11 @@
 //! Arrow and Parquet cost minutes to build, so they live in this room only: other rooms hand over plain vectors as
 //! [`table::Column`]s. The same table gives the same bytes: no timestamps, one compression level, one version string.
 
+pub mod decisions;
 pub mod jobs;
 pub mod provenance;
 pub mod table;
 
+pub use decisions::DecisionLog;
 pub use provenance::Provenance;
 pub use table::{Column, Table, Values};

@@ -21,7 +21,7 @@ use parquet::file::properties::WriterProperties;
 use crate::error::DataError;
 
 /// Written into every file instead of the version of the Parquet library.
-const CREATED_BY: &str = concat!("goodput-datasets ", env!("CARGO_PKG_VERSION"));
+pub(super) const CREATED_BY: &str = concat!("goodput-datasets ", env!("CARGO_PKG_VERSION"));
 
 /// Runs the Parquet library on what comes from outside. It asserts in places where damaged bytes lead, so a panic of its is an error too;
 /// whatever `read` had in hand is dropped with it.

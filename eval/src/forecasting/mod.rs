@@ -86,11 +86,11 @@ impl SeriesConfig {
     }
 }
 
-/// The forecaster: all models weighed, unless some are named.
+/// The forecaster: the fourteen models of the default are weighed, unless some are named.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ModelConfig {
-    /// The models weighed; all of them where none is named.
+    /// The models weighed; the fourteen of the default where none is named.
     #[serde(default)]
     pub models: Vec<Model>,
     /// Steps in a day; from the step of the series where it is left out.

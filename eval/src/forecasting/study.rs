@@ -274,8 +274,7 @@ impl Study {
         let fleet = Fleet { accelerators: config.accelerators, load_per_accelerator };
         let lease = config.lease(self.day_steps as f64 / 24.0);
         let target = config.target;
-        let controlled =
-            (format!("default: controlled to {target}"), Lender::Controlled { level: 0.98, target, rate: 0.1 });
+        let controlled = (format!("default: controlled to {target}"), Lender::controlled(target));
         let quantile = |level: f64| (format!("quantile {level}"), Lender::Quantile { level });
         let reactive = |headroom: f64| (format!("reactive +{:.0} %", 100.0 * headroom), Lender::Reactive { headroom });
         let lenders: Vec<(String, Lender)> = std::iter::once(controlled)

@@ -35,7 +35,7 @@ pub struct LoaningConfig {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ForecasterConfig {
-    /// Models weighed online; all of them where none is named.
+    /// Models weighed online; the fourteen of the default where none is named.
     pub models: Vec<Model>,
     /// By name of service, a forecaster made before: by `goodput forecast fit`, whose series goes on where the service's begins, or a bundle by `goodput train`, whose
     /// net knows nothing of the load yet and repeats the last value until it knows a whole window.

@@ -93,7 +93,7 @@ impl<M> Site<M> {
             ]
             .map(|(name, value)| (name.to_string(), value))
             .into(),
-            directory: Some(PathBuf::from(place)),
+            directory: Some(PathBuf::from(&place)),
             grace_s: 5,
             ..Submission::new(job.clone(), vec!["/bin/sh".into(), format!("{place}/job.sh")])
         }

@@ -149,15 +149,6 @@ pub trait Engine: Send {
     /// [`EngineError::Refused`] where the engine does not take it.
     fn submit(&mut self, job: &Submission) -> impl Future<Output = Result<String, EngineError>> + Send;
 
-    /// Since when the engine remembers all that it has acknowledged, milliseconds of the Unix epoch: what it acknowledged before and does not show it may
-    /// have forgotten. `None` where it never forgets.
-    ///
-    /// # Errors
-    /// [`EngineError`] where it does not answer.
-    fn remembers_since(&mut self) -> impl Future<Output = Result<Option<i64>, EngineError>> + Send {
-        async { Ok(None) }
-    }
-
     /// What keeps the engine's jobs going, done by a leader that acts, once a cycle.
     ///
     /// # Errors
@@ -169,6 +160,15 @@ pub trait Engine: Send {
     /// Where the daemon's interface puts what jobs report to it; `None` where they report to somebody else.
     fn mailbox(&self) -> Option<Arc<Mailbox>> {
         None
+    }
+
+    /// Since when the engine remembers all that it has acknowledged, milliseconds of the Unix epoch: what it acknowledged before and does not show it may
+    /// have forgotten. `None` where it never forgets.
+    ///
+    /// # Errors
+    /// [`EngineError`] where it does not answer.
+    fn remembers_since(&mut self) -> impl Future<Output = Result<Option<i64>, EngineError>> + Send {
+        async { Ok(None) }
     }
 
     /// Tells the engine who leads: each call to machines carries the term, and lower terms are refused there.

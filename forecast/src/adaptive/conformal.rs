@@ -4,17 +4,18 @@
 //! (Vovk, Gammerman, Shafer, "Algorithmic Learning in a Random World", 2005; weights: Barber, Candes, Ramdas, Tibshirani, "Conformal prediction beyond
 //! exchangeability", Annals of Statistics 51(2), 2023). Two things make them follow a change of regime:
 //! - **Local scale.** Errors are kept divided by the scale at their origin and given back times the scale now (Lei, G'Sell, Rinaldo, Tibshirani, Wasserman,
-//!   "Distribution-free predictive inference for regression", JASA 113, 2018, section 5.2). The scale is the square root of how large errors of the last hours were,
-//!   relative to what is usual at their distance, and upward and downward errors have one each: a level that rises widens the upper quantiles alone. It grows with the
-//!   square root of the forecast too. Far ahead the last hours say less, so the power falls from 1/2 at the next step to 1/4 a day ahead. Only errors of forecasts that
+//!   "Distribution-free predictive inference for regression", JASA 113, 2018, section 5.2). The scale is how large errors of the last hours were relative to what is
+//!   usual at their distance, to a power of 0.3 at the next step that falls to 0.15 a day ahead, where the last hours say less; upward and downward errors have one each:
+//!   a level that rises widens the upper quantiles alone. It grows with the square root of the forecast too. Only errors of forecasts that
 //!   looked a short way ahead count: what was forecast before a change goes on failing for a day after it, and says nothing of the forecasts made now.
-//! - **Control of coverage.** The level asked of the pool is the nominal one plus twice what its coverage fell short in the last days, within bounds (proportional
-//!   control of coverage: Angelopoulos, Candes, Tibshirani, "Conformal PID control for time series prediction", NeurIPS 2023; in levels as in Gibbs and Candes, "Adaptive
-//!   conformal inference under distribution shift", NeurIPS 2021, so that it never leaves the errors that were seen). The median is left alone.
+//! - **Control of coverage.** The level asked of the pool is the nominal one, a quarter of the way to certainty on top, and three times what coverage fell short in the last
+//!   days, within bounds (proportional control of coverage: Angelopoulos, Candes, Tibshirani, "Conformal PID control for time
+//!   series prediction", NeurIPS 2023; in levels as in Gibbs and Candes, "Adaptive conformal inference under distribution shift", NeurIPS 2021, so that it never leaves
+//!   the errors that were seen). The median is left alone.
 
 use serde::{Deserialize, Serialize};
 
-use super::coverage::Coverage;
+use super::coverage::{Correction, Coverage};
 
 /// Levels whose coverage is followed; those between are interpolated.
 pub(crate) const GRID: [f64; 9] = [0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99];
@@ -23,7 +24,7 @@ const CAP: f64 = 10.0;
 /// The least a scale can be.
 const LEAST: f64 = 0.05;
 /// Power of the scale at the next step, and at and beyond so many doublings of the distance.
-const POWERS: (f64, f64) = (0.5, 0.25);
+const POWERS: (f64, f64) = (0.3, 0.15);
 const DOUBLINGS: usize = 7;
 /// Days after which an error counts half, and after which it is dropped.
 const HALF_LIFE_DAYS: f64 = 14.0;
@@ -69,6 +70,8 @@ impl Scale {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Conformal {
     tracks: Vec<Track>,
+    /// The first so many are distances whose coverage is controlled; the others are maxima of windows.
+    distances: usize,
     /// Running mean of relative errors downward, upward, and its weight.
     recent: [f64; 3],
     recent_keep: f64,
@@ -101,13 +104,33 @@ struct Past {
     at: usize,
 }
 
+/// Sums up, for each error of each track, the weights of the smaller ones.
+fn weigh<const N: usize>(tracks: [&mut Track; N]) {
+    let mut below = [0.0; N];
+    let common = tracks.iter().map(|track| track.errors.len()).min().unwrap_or(0);
+    let mut parts = tracks.map(|track| track.errors.split_at_mut(common));
+    let add = |past: &mut Past, below: &mut f64| {
+        past.below = *below;
+        *below += past.weight;
+    };
+    for at in 0..common {
+        for (errors, below) in parts.iter_mut().map(|(common, _)| common).zip(&mut below) {
+            add(&mut errors[at], below);
+        }
+    }
+    for ((_, longer), below) in parts.iter_mut().zip(&mut below) {
+        longer.iter_mut().for_each(|past| add(past, below));
+    }
+}
+
 impl Conformal {
-    /// Nothing known yet of `tracks` distances of a load of size `mean`, `day` steps a day.
-    pub fn new(tracks: usize, day: usize, mean: f64) -> Self {
+    /// Nothing known yet of `distances` and `maxima` of windows of a load of size `mean`, `day` steps a day.
+    pub fn new(distances: usize, maxima: usize, day: usize, mean: f64) -> Self {
         let half = |steps: f64| 0.5_f64.powf(1.0 / steps);
         let day_steps = day as f64;
         Self {
-            tracks: vec![Track::default(); tracks],
+            tracks: vec![Track::default(); distances + maxima],
+            distances,
             recent: [1.0, 1.0, 1.0],
             recent_keep: half(6.0 / 24.0 * day_steps),
             usual_keep: half(7.0 * day_steps),
@@ -117,7 +140,7 @@ impl Conformal {
         }
     }
 
-    /// One distance more, of which nothing is known yet.
+    /// One maximum more, of which nothing is known yet.
     pub fn add_track(&mut self) {
         self.tracks.push(Track::default());
     }
@@ -199,23 +222,21 @@ impl Conformal {
                 errors[free] = past;
                 unmoved = place;
             }
-            let mut below = 0.0;
-            for past in errors {
-                past.below = below;
-                below += past.weight;
-            }
         }
+        // Four at a time, so that their sums do not wait for each other.
+        let (fours, rest) = self.tracks.as_chunks_mut::<4>();
+        fours.iter_mut().for_each(|four| weigh(four.each_mut()));
+        rest.iter_mut().for_each(|track| weigh([track]));
     }
 
     /// Scaled quantiles at ascending `levels`.
     pub fn quantiles(&self, track: usize, levels: &[f64], out: &mut [f64]) {
-        let track = &self.tracks[track];
-        let source = self.source(track);
-        let errors = &source.errors;
+        let correction = self.correction(track);
+        let errors = &self.source(&self.tracks[track]).errors;
         let Some(last) = errors.last() else { return out.fill(0.0) };
         let total = last.below + last.weight;
         for (out, &level) in out.iter_mut().zip(levels) {
-            let target = track.coverage.asked(level) * total;
+            let target = correction.asked(level) * total;
             let index = errors.partition_point(|past| past.below + 0.5 * past.weight < target).min(errors.len() - 1);
             let here = errors[index].error;
             let quantile = match index.checked_sub(1).map(|before| &errors[before]) {
@@ -228,6 +249,13 @@ impl Conformal {
             };
             *out = quantile;
         }
+    }
+
+    fn correction(&self, track: usize) -> Correction {
+        if track >= self.distances {
+            return Correction::NONE;
+        }
+        Correction::new(&self.tracks[track].coverage, self.day as f64)
     }
 
     /// A forecast with scaled quantile `quantile`, in the unit of the series; `scale` is that of its distance.

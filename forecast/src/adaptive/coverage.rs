@@ -5,14 +5,15 @@ use serde::{Deserialize, Serialize};
 use super::conformal::GRID;
 
 /// Days after which an outcome counts half.
-const HALF_LIFE_DAYS: f64 = 2.0;
+const HALF_LIFE_DAYS: f64 = 3.0;
 /// Days of perfect coverage that are taken as seen before anything was.
 const PRIOR_DAYS: f64 = 0.5;
 /// Change of the level asked for a unit of coverage missing.
-const GAIN: f64 = 2.0;
-/// How much of the way to certainty, and of the way back to it, the level asked may go.
-const OUTWARD: f64 = 0.8;
-const INWARD: f64 = 0.5;
+const GAIN: f64 = 3.0;
+/// How much of the way to certainty the level asked may go, and as far back.
+const BOUND: f64 = 0.8;
+/// What is always asked on top, of the way to certainty: the next change of regime comes unannounced, and a day of forecasts will have missed it.
+const LEAD: f64 = 0.25;
 
 /// Coverage of the levels of the grid at one distance.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -20,8 +21,6 @@ pub(crate) struct Coverage {
     /// Sum of level minus covered, by level, and how many outcomes that is.
     missing: [f64; GRID.len()],
     count: f64,
-    /// What is added to each level.
-    moved: [f64; GRID.len()],
 }
 
 impl Coverage {
@@ -37,24 +36,41 @@ impl Coverage {
     pub fn pass(&mut self, day: f64) {
         let keep = 1.0 - std::f64::consts::LN_2 / (HALF_LIFE_DAYS * day).max(1.0);
         self.count *= keep;
-        let weight = GAIN / (self.count + PRIOR_DAYS * day);
-        for ((missing, moved), level) in self.missing.iter_mut().zip(&mut self.moved).zip(GRID) {
-            *missing *= keep;
+        self.missing.iter_mut().for_each(|missing| *missing *= keep);
+    }
+}
+
+/// Corrections of the levels of the grid at one distance.
+pub(crate) struct Correction([f64; GRID.len()]);
+
+impl Correction {
+    /// None at all.
+    pub const NONE: Self = Self([0.0; GRID.len()]);
+
+    /// From what was missing there, with `day` steps a day.
+    pub fn new(coverage: &Coverage, day: f64) -> Self {
+        let weight = GAIN / (coverage.count + PRIOR_DAYS * day);
+        Self(std::array::from_fn(|index| {
+            let level = GRID[index];
+            if level == 0.5 {
+                return 0.0;
+            }
             let tail = level.min(1.0 - level);
-            let (low, high) = if level > 0.5 { (INWARD, OUTWARD) } else { (OUTWARD, INWARD) };
-            *moved = if level == 0.5 { 0.0 } else { (weight * *missing).clamp(-low * tail, high * tail) };
-        }
+            let lead = (LEAD * tail).copysign(level - 0.5);
+            (weight * coverage.missing[index] + lead).clamp(-BOUND * tail, BOUND * tail)
+        }))
     }
 
     /// The level to ask for in place of `level`: corrections are interpolated in the grid, and fade beyond it.
     pub fn asked(&self, level: f64) -> f64 {
+        let Self(moved) = self;
         let last = GRID.len() - 1;
         let moved = match GRID.partition_point(|&grid| grid < level) {
-            0 => self.moved[0] * level / GRID[0],
-            above if above > last => self.moved[last] * (1.0 - level) / (1.0 - GRID[last]),
+            0 => moved[0] * level / GRID[0],
+            above if above > last => moved[last] * (1.0 - level) / (1.0 - GRID[last]),
             above => {
                 let part = (level - GRID[above - 1]) / (GRID[above] - GRID[above - 1]);
-                self.moved[above - 1] + part * (self.moved[above] - self.moved[above - 1])
+                moved[above - 1] + part * (moved[above] - moved[above - 1])
             }
         };
         level + moved
@@ -65,25 +81,32 @@ impl Coverage {
 mod tests {
     use super::*;
 
-    fn after(y: f64) -> Coverage {
+    fn after(y: f64) -> Correction {
         let mut coverage = Coverage::default();
         let given = std::array::from_fn(|index| index as f64);
         for _ in 0..100 {
             coverage.learn(y, &given);
             coverage.pass(24.0);
         }
-        coverage
+        Correction::new(&coverage, 24.0)
     }
 
     #[test]
     fn misses_ask_for_more_within_bounds_and_in_order() {
         let (high, low) = (after(99.0), after(-1.0));
         assert!((high.asked(0.9) - 0.98).abs() < 1e-12 && (high.asked(0.99) - 0.998).abs() < 1e-12);
-        assert!((low.asked(0.9) - 0.85).abs() < 1e-12, "covered always: half of a tail inward");
-        assert_eq!((high.asked(0.5), Coverage::default().asked(0.9)), (0.5, 0.9));
-        for coverage in [high, low] {
-            let asked: Vec<f64> = (1..1000).map(|i| coverage.asked(f64::from(i) / 1000.0)).collect();
+        assert!((low.asked(0.9) - 0.82).abs() < 1e-12, "covered always: far inward");
+        assert_eq!(high.asked(0.5), 0.5);
+        for correction in [high, low] {
+            let asked: Vec<f64> = (1..1000).map(|i| correction.asked(f64::from(i) / 1000.0)).collect();
             assert!(asked.is_sorted() && asked.iter().all(|level| (0.0..=1.0).contains(level)));
         }
+    }
+
+    #[test]
+    fn nothing_known_asks_for_the_lead_alone() {
+        let asked = Correction::new(&Coverage::default(), 24.0);
+        assert!((asked.asked(0.9) - 0.925).abs() < 1e-12 && (asked.asked(0.1) - 0.075).abs() < 1e-12);
+        assert_eq!(Correction::NONE.asked(0.9), 0.9);
     }
 }

@@ -75,7 +75,7 @@ impl FittedAdaptive {
             horizon,
             stride: (day / FORECASTS_A_DAY).clamp(1, horizon),
             weights: Weights::new(members.len(), horizon, day as f64),
-            conformal: Conformal::new(distance(horizon - 1) + 1 + PEAK_SIZES.len() * windows.len(), day, mean),
+            conformal: Conformal::new(distance(horizon - 1) + 1, PEAK_SIZES.len() * windows.len(), day, mean),
             windows,
             members,
             past,

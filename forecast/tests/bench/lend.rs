@@ -52,7 +52,7 @@ fn mean(lender: Lender) -> (f64, f64) {
 #[test]
 fn no_reactive_headroom_lends_as_much_at_as_few_violations() {
     let (lent, violated) = mean(Lender::DEFAULT);
-    assert!(lent > 0.28 && violated < 0.012, "lent {lent}, violated {violated}");
+    assert!(lent > 0.27 && violated < 0.01, "lent {lent}, violated {violated}");
     for headroom in [0.2, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0, 3.0] {
         let reactive = mean(Lender::Reactive { headroom });
         assert!(

@@ -11,7 +11,7 @@ use goodput_env::view::{Batching, ClusterView, Information, JobView};
 
 use super::experience::Experience;
 use super::features::{Facts, weight};
-use super::history::History;
+use super::history::{History, Left};
 use super::speeds::Speeds;
 use super::theta::Theta;
 use crate::heuristic::sia::placing::{Nodes, Wanted};
@@ -69,23 +69,10 @@ impl UtilityPolicy {
     /// What the job at `at` is worth on each of its sizes on each type, and on what it has if that is another.
     fn value(&mut self, view: &ClusterView<'_>, at: usize, job: &JobView<'_>, round: &Round) {
         let (theta, speeds) = (&self.theta, &self.speeds);
-        let (least, telling) = (speeds.smallest(at).max(1), speeds.telling(at));
+        let least = speeds.smallest(at).max(1);
         let left = self.history.left(view, theta, job, speeds.least(at), least);
         let (held, held_on) = (job.gpus(), job.kind());
-        let most = speeds.on(at, telling).last().map_or(1, |rate| rate.0);
-        let node = view.cluster().gpus_per_node_of(telling).max(least);
-        let facts = Facts {
-            attained_gpu_secs: job.attained_gpu_millis() as f64 / 1e3,
-            remaining_gpu_secs: left.gpu_secs,
-            done_gpu_secs: left.done_gpu_secs,
-            age_secs: job.age().as_secs_f64(),
-            speedups: [round.fair.max(least), node, most].map(|gpus| speeds.scaling(at, telling, gpus)),
-            waiting: held == 0,
-            never_ran: speeds.least(at).is_none(),
-            restarts: job.state.restarts,
-            pressure: round.pressure,
-            spread: speeds.spread(at),
-        };
+        let facts = facts(view, speeds, at, job, &left, round);
         let weight = weight(theta.weights(), &facts.features());
         let now = speeds.speedup(at, held_on, held).max(1.0);
         let remaining = left.gpu_secs / (f64::from(least) * now);
@@ -199,15 +186,41 @@ struct Goal {
 }
 
 /// What is the same for all jobs of a round.
-struct Round {
-    fair: u32,
-    pressure: f64,
-    exponent: f64,
+pub(super) struct Round {
+    pub fair: u32,
+    pub pressure: f64,
+    pub exponent: f64,
+}
+
+/// What is known of the job at `at`.
+pub(super) fn facts(
+    view: &ClusterView<'_>,
+    speeds: &Speeds,
+    at: usize,
+    job: &JobView<'_>,
+    left: &Left,
+    round: &Round,
+) -> Facts {
+    let (least, telling) = (speeds.smallest(at).max(1), speeds.telling(at));
+    let most = speeds.on(at, telling).last().map_or(1, |rate| rate.0);
+    let node = view.cluster().gpus_per_node_of(telling).max(least);
+    Facts {
+        attained_gpu_secs: job.attained_gpu_millis() as f64 / 1e3,
+        remaining_gpu_secs: left.gpu_secs,
+        done_gpu_secs: left.done_gpu_secs,
+        age_secs: job.age().as_secs_f64(),
+        speedups: [round.fair.max(least), node, most].map(|gpus| speeds.scaling(at, telling, gpus)),
+        waiting: job.gpus() == 0,
+        never_ran: speeds.least(at).is_none(),
+        restarts: job.state.restarts,
+        pressure: round.pressure,
+        spread: speeds.spread(at),
+    }
 }
 
 impl Round {
     /// Of the jobs in view on what is there of each type.
-    fn new(view: &ClusterView<'_>, theta: &Theta, capacity: &[u32]) -> Self {
+    pub fn new(view: &ClusterView<'_>, theta: &Theta, capacity: &[u32]) -> Self {
         let per_node = |kind: usize| f64::from(view.cluster().gpus_per_node_of(kind as u16).max(1));
         let total: u32 = capacity.iter().sum();
         let jobs = (view.active() as u32).max(1);

@@ -7,9 +7,9 @@ use goodput_env::job::JobId;
 use goodput_env::sim::Phase;
 use goodput_env::view::{ClusterView, JobView};
 
-use super::features::{FEATURES, Facts, weight};
+use super::features::{FEATURES, weight};
 use super::history::History;
-use super::policy::Utility;
+use super::policy::{Round, Utility, facts};
 use super::speeds::Speeds;
 use super::theta::Theta;
 use crate::knapsack::Item;
@@ -51,7 +51,7 @@ impl Observer {
 
     /// Takes note of a decision point.
     pub fn observe(&mut self, view: &ClusterView<'_>) {
-        self.speeds.load(view);
+        self.speeds.load(view, &self.theta);
         let speeds = &self.speeds;
         self.history.observe(view, &self.theta, |at, _| speeds.least(at));
     }
@@ -60,10 +60,8 @@ impl Observer {
     /// for those who do not restart.
     pub fn worths(&self, view: &ClusterView<'_>) -> (Vec<Worth>, u32) {
         let counted = view.jobs().filter(|job| job.state.counts()).map(|job| job.gpus()).sum::<u32>();
-        let (jobs, available) = (view.active().max(1) as u32, view.total_free() + counted);
-        let per_node = view.cluster().gpus_per_node().max(1);
-        let pressure = (f64::from(jobs) * f64::from(per_node) / f64::from(available.max(1))).ln();
-        let round = Round { fair: available.div_ceil(jobs).max(1), per_node, pressure };
+        let available = view.total_free() + counted;
+        let round = Round::new(view, &self.theta, &[available]);
         let worths: Vec<Worth> = view.jobs().enumerate().map(|(at, job)| self.worth(view, at, &job, &round)).collect();
         let restarting = view.jobs().filter(|job| matches!(job.state.phase, Phase::Starting { .. }));
         (worths, available - restarting.map(|job| job.gpus()).sum::<u32>().min(available))
@@ -71,29 +69,18 @@ impl Observer {
 
     fn worth(&self, view: &ClusterView<'_>, at: usize, job: &JobView<'_>, round: &Round) -> Worth {
         let (theta, speeds) = (&self.theta, &self.speeds);
-        let (rates, held) = (speeds.of(at), job.gpus());
-        let least = rates.first().map_or(1, |rate| rate.0);
+        let (rates, held) = (speeds.on(at, job.kind()), job.gpus());
+        let least = speeds.smallest(at).max(1);
         let left = self.history.left(view, theta, job, speeds.least(at), least);
-        let (fair, most) = (round.fair.max(least), rates.last().map_or(1, |rate| rate.0));
-        let facts = Facts {
-            attained_gpu_secs: job.attained_gpu_millis() as f64 / 1e3,
-            remaining_gpu_secs: left.gpu_secs,
-            done_gpu_secs: left.done_gpu_secs,
-            age_secs: job.age().as_secs_f64(),
-            speedups: [fair, round.per_node.max(least), most].map(|gpus| speeds.speedup(at, gpus)),
-            waiting: held == 0,
-            never_ran: speeds.least(at).is_none(),
-            restarts: job.state.restarts,
-            pressure: round.pressure,
-        };
+        let facts = facts(view, speeds, at, job, &left, round);
         let features = facts.features();
-        let remaining = left.gpu_secs / (f64::from(least) * speeds.speedup(at, held).max(1.0));
+        let remaining = left.gpu_secs / (f64::from(least) * speeds.speedup(at, job.kind(), held).max(1.0));
         let moved = match held {
             0 => 1.0,
             _ => theta.after_restart(job.restart_secs().max(1.0), facts.age_secs, facts.restarts, remaining),
         };
-        let (q, floor) = (theta.exponent(round.pressure), theta.floor());
-        let speed = |gpus: u32| speeds.speedup(at, gpus) * if gpus == held { 1.0 } else { moved };
+        let (q, floor) = (round.exponent, theta.floor());
+        let speed = |gpus: u32| speeds.speedup(at, job.kind(), gpus) * if gpus == held { 1.0 } else { moved };
         let bought = |gpus: u32| ((speed(gpus) + floor).powf(q) - floor.powf(q)) / q;
         let mut sizes: Vec<u32> = match job.state.phase {
             Phase::Starting { .. } => Vec::new(),
@@ -113,11 +100,4 @@ impl Observer {
             score: (best > 0.0).then(|| weight.ln() + best.ln()),
         }
     }
-}
-
-/// What is the same for all jobs of a round.
-struct Round {
-    fair: u32,
-    per_node: u32,
-    pressure: f64,
 }

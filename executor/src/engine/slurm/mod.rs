@@ -53,12 +53,12 @@ pub struct SlurmEngine {
     /// Times of submission as first seen, for jobs that do not carry them.
     submitted: BTreeMap<u64, i64>,
     jobs: BTreeMap<u64, RawJob>,
+    report_url: Option<String>,
+    mailbox: Arc<Mailbox>,
     /// The second in which jobs were last seen to leave their nodes.
     leaving_s: BTreeMap<u64, i64>,
     /// A node that slurmctld has not heard of since it started, and when that was seen last.
     unheard: Option<(String, Instant)>,
-    report_url: Option<String>,
-    mailbox: Arc<Mailbox>,
 }
 
 impl SlurmEngine {
@@ -70,10 +70,10 @@ impl SlurmEngine {
             version: 0,
             submitted: BTreeMap::new(),
             jobs: BTreeMap::new(),
-            leaving_s: BTreeMap::new(),
-            unheard: None,
             report_url: settings.report_url.clone(),
             mailbox: Arc::default(),
+            leaving_s: BTreeMap::new(),
+            unheard: None,
         }
     }
 

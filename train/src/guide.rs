@@ -1,0 +1,40 @@
+//! What says in every state of an episode what should be done there: a teacher to imitate, or the behaviour to be logged.
+
+use goodput_agents::learned::teacher::Teacher;
+use goodput_env::gym::{ClusterEnv, EnvError, Environment};
+use goodput_env::policy::Policy;
+
+/// Asked before every action of one episode, whoever chooses the action.
+pub trait Guide<E>: Send {
+    /// The action to take in `env` as it stands.
+    ///
+    /// # Errors
+    /// [`EnvError`] where no episode is under way.
+    fn action(&mut self, env: &E) -> Result<usize, EnvError>;
+}
+
+/// Makes a fresh guide for an episode.
+pub type MakeGuide<'a, E> = &'a (dyn Fn() -> Box<dyn Guide<E>> + Sync);
+
+/// A scheduling policy as a guide: it is asked for a plan once a round, and the plan becomes the actions of that round.
+pub struct Scheduler {
+    teacher: Teacher,
+    begun: bool,
+}
+
+impl Scheduler {
+    /// The guide that does as `policy` does.
+    pub fn new(policy: Box<dyn Policy>) -> Self {
+        Self { teacher: Teacher::new(policy), begun: false }
+    }
+}
+
+impl Guide<ClusterEnv> for Scheduler {
+    fn action(&mut self, env: &ClusterEnv) -> Result<usize, EnvError> {
+        if !self.begun || env.round().actions() == 0 {
+            self.teacher.begin(&env.view().ok_or(EnvError::NotReset)?, env.round());
+            self.begun = true;
+        }
+        Ok(self.teacher.action(env.round(), &env.layout()))
+    }
+}

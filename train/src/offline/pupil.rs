@@ -1,0 +1,121 @@
+//! What learns from a log: one interface over the algorithms.
+
+use goodput_agents::learned::adam::AdamConfig;
+use goodput_agents::learned::cql::Cql;
+use goodput_agents::learned::imitation::{ImitationBatch, ImitationConfig};
+use goodput_agents::learned::iql::Iql;
+use goodput_agents::learned::learner::{Diverged, Learner};
+use goodput_agents::learned::offline::OfflineBatch;
+use goodput_agents::learned::weights::Weights;
+use goodput_env::gym::Layout;
+use goodput_env::seed::{Stream, rng};
+
+use crate::checkpoint::LEARNER;
+use crate::config::{Algorithm, OfflineAgent};
+use crate::error::TrainError;
+
+/// A learner by its algorithm.
+pub enum Pupil {
+    Clone(Box<Learner>),
+    Implicit(Box<Iql>),
+    Conservative(Box<Cql>),
+}
+
+/// Figures of an update, by the names of columns.
+pub type Figures = Vec<(&'static str, f64)>;
+
+impl Pupil {
+    /// Fresh nets from `seed`.
+    pub fn new(agent: &OfflineAgent, layout: Layout, seed: u64, threads: usize) -> Self {
+        let learner = Learner::new(&agent.net, layout, AdamConfig::default(), seed).with_threads(threads);
+        match agent.algorithm {
+            Algorithm::Bc | Algorithm::FilteredBc => Self::Clone(Box::new(learner)),
+            Algorithm::Iql => Self::Implicit(Box::new(Iql::new(learner, seed))),
+            Algorithm::Cql => Self::Conservative(Box::new(Cql::new(learner))),
+        }
+    }
+
+    /// One step on a minibatch.
+    pub fn update(&mut self, agent: &OfflineAgent, rate: f32, batch: &OfflineBatch<'_>) -> Result<Figures, Diverged> {
+        match self {
+            Self::Clone(learner) => {
+                let rows = batch.actions.len();
+                let config = ImitationConfig { epochs: 1, minibatch: rows, ..ImitationConfig::default() };
+                let OfflineBatch { observations, masks, actions, .. } = *batch;
+                let batch = ImitationBatch { observations, masks, actions, weights: None, returns: None };
+                // One minibatch: its order is not chance.
+                let stats = learner.imitate(&config, rate, &batch, &mut rng(0, Stream::Exploration))?;
+                Ok(vec![("train/cross_entropy", stats.cross_entropy), ("train/accuracy", stats.accuracy)])
+            }
+            Self::Implicit(iql) => {
+                let stats = iql.update(&agent.iql, rate, batch)?;
+                Ok(vec![
+                    ("train/value_loss", stats.value_loss),
+                    ("train/critic_loss", stats.critic_loss),
+                    ("train/policy_loss", stats.policy_loss),
+                    ("train/value", stats.value),
+                    ("train/advantage_rms", stats.advantage),
+                ])
+            }
+            Self::Conservative(cql) => {
+                let stats = cql.update(&agent.cql, rate, batch)?;
+                Ok(vec![("train/critic_loss", stats.critic_loss), ("train/conservative_gap", stats.gap)])
+            }
+        }
+    }
+
+    /// The policy as it is now.
+    pub fn weights(&self) -> &Weights {
+        match self {
+            Self::Clone(learner) => learner.weights(),
+            Self::Implicit(iql) => iql.policy.weights(),
+            Self::Conservative(cql) => cql.critic.weights(),
+        }
+    }
+
+    /// Everything, as files of a checkpoint.
+    pub fn files(&self) -> Vec<(&'static str, Vec<u8>)> {
+        match self {
+            Self::Clone(learner) => vec![(LEARNER, learner.to_bytes())],
+            Self::Implicit(iql) => {
+                let [first, second] = &iql.critics;
+                let [slow_first, slow_second] = &iql.targets;
+                vec![
+                    (LEARNER, iql.policy.to_bytes()),
+                    ("critic-1.bin", first.to_bytes()),
+                    ("critic-2.bin", second.to_bytes()),
+                    ("target-1.bin", file(slow_first)),
+                    ("target-2.bin", file(slow_second)),
+                ]
+            }
+            Self::Conservative(cql) => vec![(LEARNER, cql.critic.to_bytes()), ("target-1.bin", file(&cql.target))],
+        }
+    }
+
+    /// What [`Self::files`] stored; `read` gives the file of a name.
+    pub fn restore(
+        &mut self,
+        threads: usize,
+        read: &dyn Fn(&str) -> Result<Learner, TrainError>,
+    ) -> Result<(), TrainError> {
+        let learner = |name: &str| Ok::<_, TrainError>(read(name)?.with_threads(threads));
+        let weights = |name: &str| Ok::<_, TrainError>(read(name)?.weights().clone());
+        match self {
+            Self::Clone(own) => **own = learner(LEARNER)?,
+            Self::Implicit(iql) => {
+                **iql = Iql {
+                    policy: learner(LEARNER)?,
+                    critics: [learner("critic-1.bin")?, learner("critic-2.bin")?],
+                    targets: [weights("target-1.bin")?, weights("target-2.bin")?],
+                };
+            }
+            Self::Conservative(cql) => **cql = Cql { critic: learner(LEARNER)?, target: weights("target-1.bin")? },
+        }
+        Ok(())
+    }
+}
+
+/// Weights as a file.
+pub fn file(weights: &Weights) -> Vec<u8> {
+    Learner::from_weights(weights.clone(), AdamConfig::default()).to_bytes()
+}
