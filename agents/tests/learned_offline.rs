@@ -1,6 +1,7 @@
 //! Offline learners against what is known: two states whose values can be worked out, cloning as a special case, and what was never tried.
 #![cfg(feature = "learn")]
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
+#![allow(clippy::needless_range_loop, reason = "states and actions of a table")]
 
 use std::num::NonZeroUsize;
 

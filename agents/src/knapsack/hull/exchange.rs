@@ -63,8 +63,8 @@ impl Exchange {
     fn look(&mut self, groups: &Groups, chosen: &[Option<u32>], left: &[u32]) {
         self.releases.clear();
         self.releases.resize(left.len() * POWERS, [None; 2]);
-        for group in 0..groups.len() {
-            let Some(held) = groups.chosen(group, chosen[group]) else { continue };
+        for (group, &taken) in chosen.iter().enumerate() {
+            let Some(held) = groups.chosen(group, taken) else { continue };
             self.offer(&held, held.weight, Release { loss: held.value, group, item: None });
             for (next, item) in groups.of(group).iter().zip(0..) {
                 let freed = match next.kind == held.kind {
@@ -91,8 +91,8 @@ impl Exchange {
 
     fn best(&self, groups: &Groups, chosen: &[Option<u32>], left: &[u32]) -> Option<Gain> {
         let mut best: Option<Gain> = None;
-        for group in 0..groups.len() {
-            let held = groups.chosen(group, chosen[group]);
+        for (group, &taken) in chosen.iter().enumerate() {
+            let held = groups.chosen(group, taken);
             let now = held.map_or(0.0, |held| held.value);
             for (next, item) in groups.of(group).iter().zip(0..).filter(|(next, _)| next.value > now) {
                 let kind = usize::from(next.kind);
