@@ -26,7 +26,7 @@ fn main() {
         ("PPO alone, flat net of the stock's size", Recipe { imitation: 0, net: flat, ..recipe() }),
     ];
     let mean = |play: &dyn Fn(u64) -> f64| (1_000_000..1_000_000 + SEEDS).map(play).sum::<f64>() / SEEDS as f64;
-    println!("shortest job first: {:.2} over {SEEDS} held-out seeds", mean(&|seed| play(seed, shortest).0));
+    println!("shortest job first: {:.2} over {SEEDS} seeds not trained on", mean(&|seed| play(seed, shortest).0));
     println!("{:<42} {:>9} {:>9} {:>12} {:>7} {:>8}", "", "decisions", "CPU s", "per CPU s", "x stock", "return");
     for (name, recipe) in rows {
         let (secs, weights) = on_one_thread(|| recipe.train());

@@ -77,7 +77,7 @@ fn a_change_of_schema_says_how_to_train_again() {
     let message = stale("elastic", &other.to_bytes(), &card).unwrap();
     assert!(message.contains("does not name the command"), "{message}");
     let message = stale("elastic", b"nothing", &card).unwrap();
-    assert!(message.contains("not a policy bundle"), "{message}");
+    assert!(message.contains("policy bundle") && message.contains("export it again"), "{message}");
 }
 
 fn elastic_16(nodes: u32, jobs: u32) -> Experiment {
