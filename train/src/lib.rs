@@ -5,6 +5,7 @@
 //! - [`config`]: one file describes one experiment.
 //! - [`rollout`], [`scaling`]: experience from environments on all cores; [`guide`]: who says what to do in them.
 //! - [`ppo`], [`cem`], [`evolution`]: the loops; `warm_start` imitates a heuristic first.
+//! - `updates`: when a learner is validated, saved and stopped.
 //! - [`log`], [`offline`]: decisions of heuristics in a file, and learning from them.
 //! - [`forecaster`]: neural forecasters on a load series.
 //! - [`validate`]: how good the policy is, by the code that makes the final table; [`gate`]: whether that is good enough.
@@ -31,6 +32,7 @@ pub mod recorder;
 pub mod rollout;
 pub mod run_dir;
 pub mod scaling;
+mod updates;
 pub mod validate;
 mod warm_start;
 

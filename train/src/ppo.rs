@@ -1,7 +1,5 @@
 //! Proximal policy optimisation: collect, update, now and then validate and checkpoint.
 
-use std::sync::atomic::Ordering;
-
 use goodput_agents::bundle::{Model, Provenance};
 use goodput_agents::learned::adam::AdamConfig;
 use goodput_agents::learned::fused::Fused;
@@ -20,6 +18,7 @@ use crate::recorder::Recorder;
 use crate::rollout::{Collect, Experience, Rollout};
 use crate::run_dir::RunDir;
 use crate::scaling::ReturnScale;
+use crate::updates::{self, Updates};
 use crate::validate::{Validation, bundle};
 use crate::{Hooks, Progress, Trained, warm_start};
 
@@ -39,22 +38,10 @@ pub fn train(
         return Ok(Trained::Stopped);
     }
     let updates = experiment.train.decisions.div_ceil(run.rollout.rows() as u64);
-    while run.state.updates < updates {
-        let stats = run.update(updates)?;
-        let last = run.state.updates == updates;
-        if last || run.state.updates.is_multiple_of(experiment.train.evaluate_every) {
-            run.validate()?;
-        }
-        run.report(&stats)?;
-        let stop = hooks.stop.load(Ordering::Relaxed);
-        if last || stop || run.state.updates.is_multiple_of(experiment.train.checkpoint_every) {
-            run.checkpoint()?;
-        }
-        if stop && !last {
-            return Ok(Trained::Stopped);
-        }
-    }
-    Ok(Trained::Complete(Box::new(run.bundle(&run.best))))
+    Ok(match updates::run(&mut run, updates, experiment, hooks)? {
+        true => Trained::Complete(Box::new(run.bundle(&run.best))),
+        false => Trained::Stopped,
+    })
 }
 
 struct Run<'a> {
@@ -158,6 +145,14 @@ impl<'a> Run<'a> {
         self.validate()?;
         Ok(true)
     }
+}
+
+impl Updates for Run<'_> {
+    type Figures = PpoStats;
+
+    fn updates(&self) -> u64 {
+        self.state.updates
+    }
 
     /// One iteration of experience and the update on it.
     fn update(&mut self, updates: u64) -> Result<PpoStats, TrainError> {
@@ -209,7 +204,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    fn report(&mut self, stats: &PpoStats) -> Result<(), TrainError> {
+    fn report(&mut self, stats: PpoStats) -> Result<(), TrainError> {
         let episodes = &self.experience.episode_jct_secs;
         let mean_jct = episodes.iter().sum::<f64>() / episodes.len() as f64;
         let heuristic = self.validation.best_heuristic_jct_secs;
@@ -248,7 +243,9 @@ impl<'a> Run<'a> {
         save(self.dir, &self.state, &files)?;
         Ok(())
     }
+}
 
+impl Run<'_> {
     fn bundle(&self, weights: &Weights) -> goodput_agents::bundle::PolicyBundle {
         let provenance = Provenance {
             argv: self.hooks.argv.clone(),

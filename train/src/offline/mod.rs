@@ -3,8 +3,6 @@
 mod dataset;
 mod pupil;
 
-use std::sync::atomic::Ordering;
-
 use goodput_agents::bundle::{Model, PolicyBundle, Provenance};
 use goodput_agents::learned::learner::Learner;
 use goodput_agents::learned::offline::draw;
@@ -20,6 +18,7 @@ use crate::error::TrainError;
 use crate::recorder::Recorder;
 use crate::run_dir::RunDir;
 use crate::scaling::ReturnScale;
+use crate::updates::{self, Updates};
 use crate::validate::{Validation, bundle};
 use crate::{Hooks, Progress, Trained};
 
@@ -36,22 +35,10 @@ pub fn train(
     let setup = experiment.setup()?;
     let mut run = Run::new(experiment, agent, dir, hooks, &setup)?;
     let updates = experiment.train.decisions.div_ceil(run.rows_per_update());
-    while run.state.updates < updates {
-        let figures = run.update(updates)?;
-        let last = run.state.updates == updates;
-        if last || run.state.updates.is_multiple_of(experiment.train.evaluate_every) {
-            run.validate()?;
-        }
-        run.report(figures)?;
-        let stop = hooks.stop.load(Ordering::Relaxed);
-        if last || stop || run.state.updates.is_multiple_of(experiment.train.checkpoint_every) {
-            run.checkpoint()?;
-        }
-        if stop && !last {
-            return Ok(Trained::Stopped);
-        }
-    }
-    Ok(Trained::Complete(Box::new(run.bundle(&run.best))))
+    Ok(match updates::run(&mut run, updates, experiment, hooks)? {
+        true => Trained::Complete(Box::new(run.bundle(&run.best))),
+        false => Trained::Stopped,
+    })
 }
 
 struct Run<'a> {
@@ -123,6 +110,14 @@ impl<'a> Run<'a> {
     fn rows_per_update(&self) -> u64 {
         self.agent.minibatch as u64 * self.agent.minibatches_per_update
     }
+}
+
+impl Updates for Run<'_> {
+    type Figures = Figures;
+
+    fn updates(&self) -> u64 {
+        self.state.updates
+    }
 
     /// So many minibatches; the figures are those of the last.
     fn update(&mut self, updates: u64) -> Result<Figures, TrainError> {
@@ -175,13 +170,15 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    fn checkpoint(&self) -> Result<(), TrainError> {
+    fn checkpoint(&mut self) -> Result<(), TrainError> {
         let mut files = self.pupil.files();
         files.push((BEST, file(&self.best)));
         save(self.dir, &self.state, &files)?;
         Ok(())
     }
+}
 
+impl Run<'_> {
     fn bundle(&self, weights: &Weights) -> PolicyBundle {
         let provenance = Provenance {
             argv: self.hooks.argv.clone(),

@@ -1,0 +1,55 @@
+//! A learner that goes update by update: when it is validated, reported, saved and stopped. The same whether it learns from experience of its own or
+//! from a log.
+
+use std::sync::atomic::Ordering;
+
+use crate::Hooks;
+use crate::config::Experiment;
+use crate::error::TrainError;
+
+/// What such a learner can do.
+pub(crate) trait Updates {
+    /// What is reported of an update.
+    type Figures;
+
+    /// Updates so far.
+    fn updates(&self) -> u64;
+
+    /// The next of `updates` updates.
+    fn update(&mut self, updates: u64) -> Result<Self::Figures, TrainError>;
+
+    /// Scores the policy on validation seeds and keeps the best one.
+    fn validate(&mut self) -> Result<(), TrainError>;
+
+    /// Records the latest update.
+    fn report(&mut self, figures: Self::Figures) -> Result<(), TrainError>;
+
+    /// Saves all that it takes to go on.
+    fn checkpoint(&mut self) -> Result<(), TrainError>;
+}
+
+/// Goes on until `updates` are done or it is asked to stop; whether it is complete.
+pub(crate) fn run(
+    learner: &mut impl Updates,
+    updates: u64,
+    experiment: &Experiment,
+    hooks: &Hooks<'_>,
+) -> Result<bool, TrainError> {
+    while learner.updates() < updates {
+        let figures = learner.update(updates)?;
+        let done = learner.updates();
+        let last = done == updates;
+        if last || done.is_multiple_of(experiment.train.evaluate_every) {
+            learner.validate()?;
+        }
+        learner.report(figures)?;
+        let stop = hooks.stop.load(Ordering::Relaxed);
+        if last || stop || done.is_multiple_of(experiment.train.checkpoint_every) {
+            learner.checkpoint()?;
+        }
+        if stop && !last {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
