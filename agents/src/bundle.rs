@@ -104,6 +104,9 @@ enum Kind {
     Utility {
         /// Models that there is experience of, with the number of quantiles.
         experience: BTreeMap<String, usize>,
+        /// Whether a job is believed to be as fast as others of its model.
+        #[serde(default)]
+        siblings: bool,
     },
 }
 
@@ -272,7 +275,7 @@ impl PolicyBundle {
         let model = match manifest.kind {
             Kind::Set(config) => net(NetConfig::Set(config))?,
             Kind::Mlp(config) => net(NetConfig::Mlp(config))?,
-            Kind::Utility { experience } => {
+            Kind::Utility { experience, siblings } => {
                 let theta: Vec<f64> = archive.tensor("theta", &[PARAMETERS])?.into_iter().map(f64::from).collect();
                 let reason = "a parameter is not finite".to_owned();
                 let theta = Theta::new(&theta).ok_or(ArchiveError::BadHeader { reason })?;
@@ -281,7 +284,7 @@ impl PolicyBundle {
                     Ok((model, works))
                 };
                 let models = experience.into_iter().map(quantiles).collect::<Result<Vec<_>, ArchiveError>>()?;
-                Model::Utility(Utility { theta, experience: Experience::stored(models) })
+                Model::Utility(Utility { theta, experience: Experience::stored(models), siblings })
             }
             Kind::Linear => {
                 let mut weights = archive.tensor("verbs.weight", &[layout.verbs, layout.slot_features])?;
@@ -333,7 +336,7 @@ impl PolicyBundle {
                     tensors.push((format!("experience.{model}"), vec![works.len()], works));
                     experience.insert(model.to_owned(), works.len());
                 }
-                Kind::Utility { experience }
+                Kind::Utility { experience, siblings: utility.siblings }
             }
         };
         let parts = self.normaliser.as_ref().map(Normaliser::parts);

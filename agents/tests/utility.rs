@@ -14,12 +14,17 @@ use goodput_env::job::{Elasticity, JobSpec, Work, Workload};
 use goodput_env::model::SwitchCost;
 use goodput_env::seed::{Stream, rng};
 use goodput_env::sim::SimOptions;
+use goodput_env::time::SimTime;
 use goodput_env::view::{Batching, Information};
 use proptest::prelude::*;
 use support::{fixed, random_workload, run};
 
 fn policy(theta: Theta) -> UtilityPolicy {
-    UtilityPolicy::new(&Utility { theta, experience: Experience::default() }, Batching::Agent, Information::Profiled)
+    UtilityPolicy::new(
+        &Utility { theta, experience: Experience::default(), siblings: false },
+        Batching::Agent,
+        Information::Profiled,
+    )
 }
 
 fn options(batching: Batching) -> SimOptions {
@@ -151,13 +156,37 @@ fn equal_elastic_jobs_share_equally_under_a_concave_exponent_and_not_under_a_str
 }
 
 #[test]
+fn what_a_job_of_the_same_model_has_measured_need_not_be_found_out_again() {
+    let restarts = |siblings: bool, second: u16| {
+        let mut workload = random_workload(&mut rng(1, Stream::Workload), 2, 8);
+        for (at, job) in workload.jobs.iter_mut().enumerate() {
+            job.work = Work::application(if at == 0 { 0 } else { second });
+            job.request.elasticity = Elasticity::Elastic { min: 1, max: 8 };
+            (job.request.gpus, job.request.batch_size) = (1, None);
+            // The second one comes when the first is done.
+            job.request.submit = SimTime::from_secs_f64(if at == 0 { 0.0 } else { 1e7 });
+        }
+        let utility = Utility { theta: theta(&[]), experience: Experience::default(), siblings };
+        let mut policy = UtilityPolicy::new(&utility, Batching::Agent, Information::Profiled);
+        let outcome = run(&mut policy, Cluster::homogeneous(2, 4), workload, options(Batching::Agent));
+        outcome.jobs.iter().map(|job| job.restarts).collect::<Vec<_>>()
+    };
+    let alone = restarts(false, 0);
+    assert!(alone[0] >= 2 && alone[1] == alone[0], "doubled up to its size: {alone:?}");
+    let told = restarts(true, 0);
+    assert_eq!(told[0], alone[0], "the first one of a model cannot be told");
+    assert_eq!(told[1], 0, "the second one starts on what the first one ended on");
+    assert_eq!(restarts(true, 1), restarts(false, 1), "another model tells nothing");
+}
+
+#[test]
 fn a_bundle_keeps_the_numbers_and_refuses_another_schema() {
     let values: Vec<f64> = (0..PARAMETERS).map(|at| f64::from(at as f32 * 0.37 - 2.0)).collect();
     let decoder = Decoder { batching: Batching::Agent, information: Information::Profiled };
     let card =
         Card { schema_hash: Theta::schema_hash(), decoder: serde_json::to_value(decoder).unwrap(), ..Card::default() };
     let experience = Experience::of([("a model/with marks", 3.0), ("a model/with marks", 5.0), ("another", 7.0)]);
-    let utility = Utility { theta: Theta::new(&values).unwrap(), experience };
+    let utility = Utility { theta: Theta::new(&values).unwrap(), experience, siblings: true };
     let bundle = PolicyBundle { model: Model::Utility(utility), normaliser: None, card };
     let folder = std::env::temp_dir().join(format!("goodput-utility-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();

@@ -5,6 +5,7 @@ mod live;
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
+use goodput_train::config::{HELD_OUT, VALIDATION, training_seed};
 
 pub use live::{DaemonAddress, Live, Top};
 
@@ -267,9 +268,12 @@ pub struct Eval {
     /// Policy the others are compared with [default: the first].
     #[arg(long, value_name = "NAME")]
     pub reference: Option<String>,
-    /// Number of held-out seeds instead of the file's.
+    /// Number of seeds instead of the file's.
     #[arg(long)]
     pub seeds: Option<u64>,
+    /// Which workloads: choose by validation ones, compare on held-out ones.
+    #[arg(long, value_enum, default_value_t = Split::HeldOut)]
+    pub split: Split,
     /// Say what no policy can be below: a clairvoyant without restarts (homogeneous clusters; some seconds a workload and seed).
     #[arg(long)]
     pub bound: bool,
@@ -472,6 +476,51 @@ pub enum Env {
         #[arg(long, default_value_t = 0)]
         seed: u64,
     },
+    /// Serve environments to a learner in another language, over stdin and stdout.
+    ///
+    /// env/clients/python/goodput_gym.py makes a Gymnasium vector environment of it. Every environment plays one episode after another; the workloads
+    /// are those that `goodput train` learns from, unless told otherwise.
+    Serve {
+        /// Experiment file.
+        experiment: PathBuf,
+        /// Environments side by side.
+        #[arg(long, default_value_t = 1)]
+        envs: usize,
+        /// Master seed of training workloads.
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+        /// Which workloads.
+        #[arg(long, value_enum, default_value_t)]
+        split: Split,
+        /// Change a value of the file.
+        #[arg(long = "set", value_name = "KEY=VALUE")]
+        sets: Vec<String>,
+    },
+}
+
+/// Workloads that are kept apart.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Split {
+    /// To learn from.
+    #[default]
+    Training,
+    /// To choose by.
+    Validation,
+    /// To compare on, in the end.
+    HeldOut,
+}
+
+impl Split {
+    /// The first seed of the `index`-th of several that play one episode after another under this master seed.
+    pub fn first_seed(self, master: u64, index: u64) -> u64 {
+        /// Far enough apart for as many episodes.
+        const APART: u64 = 10_000;
+        match self {
+            Self::Training => training_seed(master, index),
+            Self::Validation => VALIDATION + index * APART,
+            Self::HeldOut => HELD_OUT + index * APART,
+        }
+    }
 }
 
 #[derive(Debug, Subcommand)]

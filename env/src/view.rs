@@ -330,6 +330,11 @@ impl<'a> JobView<'a> {
     /// Most accelerators the job can use now, all of one type. For an elastic job whose model is being learnt, exploration by
     /// doubling: twice the most replicas profiled so far (Pollux, PolluxAgent).
     pub fn max_gpus(&self) -> u32 {
+        self.max_gpus_explored(self.state.profile.max_replicas())
+    }
+
+    /// The same for somebody who knows more: as if `replicas` had been profiled.
+    pub fn max_gpus_explored(&self, replicas: u32) -> u32 {
         let request = self.request();
         let max = request.max_gpus().min(self.known.scenario.speeds.most_of_one_type().max(request.gpus));
         match (self.known.batching, self.application()) {
@@ -338,7 +343,7 @@ impl<'a> JobView<'a> {
                 max.min(app.max_replicas).min((batch / app.limits.min_local).max(1))
             }
             (Batching::Agent, Some(app)) => {
-                let explored = (2 * self.state.profile.max_replicas()).max(self.min_gpus());
+                let explored = (2 * replicas).max(self.min_gpus());
                 max.min(app.max_replicas).min(explored)
             }
             (_, Some(app)) => max.min(app.max_replicas.max(self.request().gpus)),

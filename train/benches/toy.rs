@@ -3,11 +3,14 @@
 //! Run with `cargo xtask bench toy`.
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
 
+#[path = "support/mod.rs"]
+mod support;
 #[path = "../tests/toy_support/mod.rs"]
 mod toy_support;
 
 use goodput_agents::learned::fused::Fused;
 use goodput_agents::learned::weights::{MlpConfig, NetConfig};
+use support::on_one_thread;
 use toy_support::{Recipe, play, play_net, shortest};
 
 /// Decisions per second of CPU of the stock implementation.
@@ -35,21 +38,4 @@ fn main() {
         let learned = mean(&|seed| play_net(seed, &net).0);
         println!("{name:<42} {:>9} {secs:>9.1} {rate:>12.0} {:>7.1} {learned:>8.2}", recipe.decisions(), rate / STOCK);
     }
-}
-
-/// Runs `work` on a thread of its own, with a pool of one, and measures the seconds that it ran: on a busy machine the clock on the wall
-/// says nothing.
-fn on_one_thread<T: Send>(work: impl FnOnce() -> T + Send) -> (f64, T) {
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().expect("one thread");
-    pool.install(|| {
-        let before = cpu_secs();
-        let result = work();
-        (cpu_secs() - before, result)
-    })
-}
-
-/// Seconds that this thread has run, as Linux counts them.
-fn cpu_secs() -> f64 {
-    let text = std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux");
-    text.split_whitespace().next().and_then(|nanos| nanos.parse::<f64>().ok()).expect("nanoseconds first") / 1e9
 }

@@ -229,6 +229,9 @@ pub struct EvolutionAgent {
     pub validate_every: u64,
     /// Whether the policy brings along what jobs of training episodes did, by model.
     pub experience: bool,
+    /// Whether a job is believed to be as fast as others of its model that were measured on more accelerators, so that it need not be doubled up
+    /// to its size.
+    pub siblings: bool,
     /// Where the search starts, by name of parameter; those of Sia's objective for parameters that are not here.
     pub start: BTreeMap<String, f64>,
 }
@@ -244,6 +247,7 @@ impl Default for EvolutionAgent {
             tail: 0.1,
             validate_every: 5,
             experience: true,
+            siblings: false,
             start: BTreeMap::new(),
         }
     }

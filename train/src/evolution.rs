@@ -68,7 +68,8 @@ pub fn train(
         let theta = Theta::new(&stored).unwrap_or_else(Theta::sia);
         let provenance =
             Provenance { argv: hooks.argv.clone(), seed: experiment.seed, steps, config_sha256: config_sha256.clone() };
-        bundle(Model::Utility(Utility { theta, experience: experience.clone() }), &setups[0], provenance)
+        let utility = Utility { theta, experience: experience.clone(), siblings: agent.siblings };
+        bundle(Model::Utility(utility), &setups[0], provenance)
     };
     let of_teacher = match state.teacher_jct_secs {
         Some(secs) => secs,

@@ -1,12 +1,12 @@
 //! `goodput eval`: policies on the held-out seeds of an experiment.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 
 use goodput_agents::heuristic;
 use goodput_eval::run::{Comparison, Evaluation, NamedScenario, PolicyEntry, RunError};
 use goodput_eval::setup::{FileWorkload, Setup, WorkloadConfig};
-use goodput_train::config::{Experiment, HELD_OUT};
+use goodput_train::config::Experiment;
 use goodput_train::run_dir::RunDir;
 use goodput_train::validate::{learned_entry, scenarios};
 
@@ -31,7 +31,7 @@ pub fn run(args: &Eval, quiet: bool) -> Result<ExitCode, Fault> {
     let config = resolved(&experiment)?;
     let seeds = args.seeds.unwrap_or(experiment.evaluate.seeds);
     let meter = Meter::new(quiet);
-    let mut comparison = Comparison::new(entries, workloads(&experiment, &args.workloads, seeds)?);
+    let mut comparison = Comparison::new(entries, workloads(&experiment, args, seeds)?);
     comparison.sharing = setup.sharing().clone();
     comparison.reference = args.reference.clone();
     let evaluation = compare(&comparison, &meter)?;
@@ -45,18 +45,19 @@ pub fn run(args: &Eval, quiet: bool) -> Result<ExitCode, Fault> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The experiment's own workload, or each of `files` in its place under the file's name.
-fn workloads(experiment: &Experiment, files: &[PathBuf], seeds: u64) -> Result<Vec<NamedScenario>, Fault> {
-    if files.is_empty() {
-        return experiment.held_out(seeds).map_err(Fault::input);
+/// The experiment's own workload, or each of the files in its place under the file's name.
+fn workloads(experiment: &Experiment, args: &Eval, seeds: u64) -> Result<Vec<NamedScenario>, Fault> {
+    let first = args.split.first_seed(experiment.seed, 0);
+    if args.workloads.is_empty() {
+        return experiment.scenarios(&experiment.evaluate.loads, first, seeds).map_err(Fault::input);
     }
     let mut all = Vec::new();
-    for path in files {
+    for path in &args.workloads {
         let workload = WorkloadConfig::File(FileWorkload { path: path.clone() });
         let setup = Experiment { workload, ..experiment.clone() }.setup().map_err(Fault::input)?;
         let name = path.file_stem().map_or_else(|| "workload".into(), |stem| stem.to_string_lossy().into_owned());
         let named = |scenario| NamedScenario { name: name.clone(), ..scenario };
-        all.extend(scenarios(&setup, HELD_OUT, seeds).into_iter().map(named));
+        all.extend(scenarios(&setup, first, seeds).into_iter().map(named));
     }
     Ok(all)
 }

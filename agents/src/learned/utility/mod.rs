@@ -20,6 +20,7 @@ mod experience;
 pub mod features;
 pub mod history;
 mod policy;
+mod siblings;
 mod speeds;
 mod theta;
 mod worth;

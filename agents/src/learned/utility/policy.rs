@@ -24,6 +24,8 @@ pub struct Utility {
     pub theta: Theta,
     /// What was seen of jobs meanwhile.
     pub experience: Experience,
+    /// Whether a job is believed to be as fast as others of its model.
+    pub siblings: bool,
 }
 
 /// Learned utilities at work.
@@ -54,7 +56,7 @@ impl UtilityPolicy {
             theta: utility.theta.clone(),
             batching,
             information,
-            speeds: Speeds::default(),
+            speeds: Speeds::new(utility.siblings),
             history: History::after(&utility.experience),
             knapsack: Hull::default(),
             goals: Vec::new(),

@@ -9,6 +9,7 @@ use goodput_env::model::GoodputModel;
 use goodput_env::view::{Batching, ClusterView, Information, JobView};
 
 use super::Theta;
+use super::siblings::Siblings;
 
 /// Past so many nodes sizes grow by a quarter at a time.
 const WHOLE_NODES: u32 = 8;
@@ -63,6 +64,8 @@ pub(super) struct Speeds {
     rows: Vec<Row>,
     before: Vec<Row>,
     kinds: Vec<Kind>,
+    /// What jobs of the same model have measured, where that is believed.
+    siblings: Option<Siblings>,
 }
 
 /// Accelerators of a type.
@@ -74,16 +77,31 @@ struct Kind {
 }
 
 impl Speeds {
+    /// Of jobs by themselves, or with what others of their model have measured.
+    pub fn new(siblings: bool) -> Self {
+        Self { siblings: siblings.then(Siblings::default), ..Self::default() }
+    }
+
     /// Takes over the jobs of `view`, in its order.
     pub fn load(&mut self, view: &ClusterView<'_>, theta: &Theta) {
         self.count(view);
+        if let Some(siblings) = &mut self.siblings {
+            siblings.observe(view);
+        }
+        let siblings = self.siblings.as_ref();
         std::mem::swap(&mut self.rows, &mut self.before);
         self.rows.clear();
         let mut before = self.before.drain(..).peekable();
         for job in view.jobs() {
             while before.next_if(|row| row.job < job.id()).is_some() {}
-            let models = (0..self.kinds.len()).map(|kind| job.goodput_model_on(kind as u16));
-            let range = (job.min_gpus(), job.max_gpus().max(job.min_gpus()));
+            let model = |kind: usize| match siblings {
+                Some(siblings) => siblings.model(&job, kind as u16),
+                None => job.goodput_model_on(kind as u16),
+            };
+            let models = (0..self.kinds.len()).map(model);
+            let measured = job.state.profile.max_replicas();
+            let explored = siblings.map_or(measured, |siblings| siblings.replicas(&job).max(measured));
+            let range = (job.min_gpus(), job.max_gpus_explored(explored).max(job.min_gpus()));
             let same = before.next_if(|row| {
                 let known = row.models.iter().any(Option::is_some) && models.clone().eq(row.models.iter().copied());
                 row.job == job.id() && row.range == range && known
