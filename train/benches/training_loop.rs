@@ -1,6 +1,6 @@
 //! Where the time of PPO goes, on one thread: environment, forward pass, update; quickstart's cluster and batch, its set encoder and a flat net
 //! of the size that Stable-Baselines3 takes where nothing is said. Seconds are seconds of CPU.
-//! Run with `cargo xtask bench training_loop`; `train/benches/stable_baselines3.py` runs the other side on the same environment.
+//! Run with `cargo xtask bench training_loop`; `train/benches/maskable_ppo.py` runs the other side on the same environment.
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
 
 #[path = "support/mod.rs"]

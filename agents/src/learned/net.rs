@@ -3,9 +3,11 @@
 //! Plain structs of tensors rather than `Module`s: the host owns the parameters, so ids, records and visitors would have
 //! nothing to do.
 
+use std::ops::Range;
+
 use burn::tensor::{Device, Gradients, Tensor, TensorData};
 
-use super::mlp::MlpNet;
+use super::mlp::{MlpNet, cut};
 use super::set::SetNet;
 use super::shard::{Inputs, Shard, Source};
 use super::weights::{NetConfig, Weights};
@@ -20,6 +22,21 @@ impl Affine {
     /// `[rows, inputs] -> [rows, outputs]`.
     pub fn forward(&self, x: Tensor<2>) -> Tensor<2> {
         x.matmul(self.weight.clone()) + self.bias.clone()
+    }
+
+    /// The same where only the first inputs, `x`, and the last ones, `tail`, are not 0.
+    pub fn forward_ends(&self, x: &Tensor<2>, tail: Option<&Tensor<2>>) -> Tensor<2> {
+        let [inputs, outputs] = self.weight.dims();
+        let rows = |range: Range<usize>| self.weight.clone().slice([range, 0..outputs]);
+        let y = x.clone().matmul(rows(0..x.dims()[1]));
+        let y = tail
+            .map_or_else(|| y.clone(), |tail| y.clone() + tail.clone().matmul(rows(inputs - tail.dims()[1]..inputs)));
+        y + self.bias.clone()
+    }
+
+    /// The first `kept` outputs and those from `others` on.
+    pub fn forward_columns(&self, x: Tensor<2>, kept: usize, others: usize) -> Tensor<2> {
+        x.matmul(cut(self.weight.clone(), kept, others)) + cut(self.bias.clone(), kept, others)
     }
 }
 
@@ -46,7 +63,7 @@ impl Net {
         let layers = layers.collect();
         match weights.config() {
             NetConfig::Set(_) => Self::Set(SetNet { layers }),
-            NetConfig::Mlp(_) => Self::Mlp(MlpNet { layers }),
+            NetConfig::Mlp(_) => Self::Mlp(MlpNet { layers, slot_actions: weights.layout().first_other() }),
         }
     }
 
@@ -54,7 +71,7 @@ impl Net {
     pub fn forward(&self, inputs: &Inputs) -> (Tensor<2>, Tensor<1>) {
         match (self, inputs) {
             (Self::Set(net), Inputs::Set(inputs)) => net.forward(inputs),
-            (Self::Mlp(net), Inputs::Flat(x)) => net.forward(x),
+            (Self::Mlp(net), Inputs::Flat(inputs)) => net.forward(inputs),
             _ => unreachable!("inputs are gathered for the net's own kind"),
         }
     }

@@ -29,16 +29,9 @@ impl Source<'_> {
         &self.masks[row as usize * size..(row as usize + 1) * size]
     }
 
-    /// Slots a row needs: up to its last occupied one. A flat net needs all.
+    /// Slots a row needs: up to its last occupied one.
     pub fn extent(&self, row: u32) -> usize {
-        let Layout { slots, slot_features, .. } = self.layout;
-        match self.config {
-            NetConfig::Mlp(_) => slots,
-            NetConfig::Set(_) => {
-                let observation = self.observation(row);
-                (0..slots).rev().find(|slot| observation[slot * slot_features] != 0.0).map_or(1, |last| last + 1)
-            }
-        }
+        self.layout.extent(self.observation(row)).max(1)
     }
 }
 
@@ -46,8 +39,17 @@ impl Source<'_> {
 #[expect(clippy::large_enum_variant, reason = "one of them per shard")]
 pub(super) enum Inputs {
     Set(SetInputs),
-    /// `[rows, obs_dim]`.
-    Flat(Tensor<2>),
+    Flat(FlatInputs),
+}
+
+/// What a flat net reads: slots that are kept side by side, and the cluster.
+pub(super) struct FlatInputs {
+    /// `[rows, slots kept * slot_features]`.
+    pub features: Tensor<2>,
+    /// `[rows, globals]`, unless there are none.
+    pub globals: Option<Tensor<2>>,
+    /// Actions about slots that are kept.
+    pub actions: usize,
 }
 
 /// What a set encoder reads.
@@ -101,8 +103,16 @@ impl Shard {
 
         let inputs = match source.config {
             NetConfig::Mlp(_) => {
-                let flat: Vec<f32> = rows.iter().flat_map(|&row| source.observation(row)).copied().collect();
-                Inputs::Flat(two(flat, [count, source.layout.obs_dim()]))
+                let kept = slots * slot_features;
+                let cut = |range: std::ops::Range<usize>| -> Vec<f32> {
+                    rows.iter().flat_map(|&row| &source.observation(row)[range.clone()]).copied().collect()
+                };
+                let tail = source.layout.slots * slot_features..source.layout.obs_dim();
+                Inputs::Flat(FlatInputs {
+                    features: two(cut(0..kept), [count, kept]),
+                    globals: (globals > 0).then(|| two(cut(tail), [count, globals])),
+                    actions: slots * verbs,
+                })
             }
             NetConfig::Set(_) => {
                 let mut features = Vec::with_capacity(count * slots * slot_features);

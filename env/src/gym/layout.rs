@@ -46,6 +46,11 @@ impl Layout {
         self.slots * self.verbs + self.others()
     }
 
+    /// Slots of a flat observation up to the last occupied one.
+    pub fn extent(&self, observation: &[f32]) -> usize {
+        (0..self.slots).rev().find(|slot| observation[slot * self.slot_features] != 0.0).map_or(0, |last| last + 1)
+    }
+
     /// The action that ends the round.
     pub const fn wait(&self) -> usize {
         self.slots * self.verbs + self.others() - 1

@@ -1,6 +1,6 @@
 //! Gradients of scores with respect to observations, by burn.
 
-use burn::tensor::{Device, Tensor};
+use burn::tensor::Device;
 
 use crate::learned::net::{Net, host};
 use crate::learned::shard::{Inputs, Shard, Source};
@@ -23,23 +23,19 @@ pub(super) fn mean_gradient(weights: &Weights, observations: &[f32], slot: usize
     let mut mean = vec![0.0; layout.slot_features];
     for chunk in all.chunks(ROWS) {
         let mut shard = Shard::gather(&source, chunk, &device);
-        // A set encoder reads slots as rows of a matrix, a perceptron one flat row.
-        let (tracked, first, stride): (Tensor<2>, usize, usize) = match &mut shard.inputs {
-            Inputs::Set(inputs) => {
-                inputs.features = inputs.features.clone().require_grad();
-                (inputs.features.clone(), slot * layout.slot_features, shard.slots * layout.slot_features)
-            }
-            Inputs::Flat(flat) => {
-                *flat = flat.clone().require_grad();
-                (flat.clone(), slot * layout.slot_features, layout.obs_dim())
-            }
+        // A set encoder reads slots as rows of a matrix, a perceptron side by side: the same numbers in the same order.
+        let features = match &mut shard.inputs {
+            Inputs::Set(inputs) => &mut inputs.features,
+            Inputs::Flat(inputs) => &mut inputs.features,
         };
+        *features = features.clone().require_grad();
+        let tracked = features.clone();
         let (scores, _) = net.forward(&shard.inputs);
         let local = shard.local_action(&layout, action);
         let gradients = scores.slice([0..chunk.len(), local..local + 1]).sum().backward();
         let Some(gradient) = tracked.grad(&gradients) else { continue };
-        for row in host(gradient).chunks_exact(stride) {
-            let here = row[first..].iter();
+        for row in host(gradient).chunks_exact(shard.slots * layout.slot_features) {
+            let here = row[slot * layout.slot_features..].iter();
             mean.iter_mut().zip(here).for_each(|(mean, &slope)| *mean += f64::from(slope) / rows as f64);
         }
     }

@@ -1,7 +1,7 @@
 """Stable-Baselines3's MaskablePPO on goodput's own environment: decisions learnt from per second of CPU, on one thread.
 
     pip install stable-baselines3 sb3-contrib
-    python train/benches/stable_baselines3.py [DECISIONS]         # needs target/release/goodput; then: cargo xtask bench training_loop
+    python train/benches/maskable_ppo.py [DECISIONS]         # needs target/release/goodput; then: cargo xtask bench training_loop
 
 Quickstart's cluster, workload, batch, epochs and learning rate, a flat net of two layers of 64 for actor and critic each, ReLU: what the benchmark
 `training_loop` trains beside it. Seconds of CPU are those of Python and of the process that serves the environments.
@@ -94,7 +94,8 @@ def main():
     learnt = model.num_timesteps - 32 * 256
     print(f"{learnt} decisions, {after - before:.1f} s of CPU ({served - served_before:.1f} s of them the environment's): "
           f"{learnt / (after - before):.0f} decisions a second of CPU")
-    print(f"episodes that ended: {len(adapter.completion_secs)}, mean completion time of the last 20: {np.mean(adapter.completion_secs[-20:]):.0f} s")
+    if adapter.completion_secs:
+        print(f"{len(adapter.completion_secs)} episodes ended; mean completion time of the last 20: {np.mean(adapter.completion_secs[-20:]):.0f} s")
     adapter.close()
 
 
