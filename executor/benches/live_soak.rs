@@ -1,59 +1,288 @@
-//! Memory of the daemon over 5,000 jobs on a private Slurm of 64 nodes with eight accelerators each: real processes of about a second.
-//! `GOODPUT_JOBS` is the number of jobs.
+//! Drill 16: many short jobs on a private Slurm of 64 nodes with eight accelerators each, while the daemon and slurmctld are killed again and again. No job is lost,
+//! none runs twice at once, and what the daemon holds of memory, files and journal does not grow.
+//!
+//! The daemon is a process of its own, jobs go in through its interface. `GOODPUT_JOBS` is the number of jobs (5000), `GOODPUT_KILLS` how often the daemon is killed
+//! (once in 50 jobs), `GOODPUT_CONTROLLERS` how often slurmctld (once in 200).
 #![expect(clippy::print_stdout, reason = "a benchmark prints what it measures")]
 #![allow(clippy::unwrap_used, reason = "a benchmark may fail")]
 
 #[path = "site/mod.rs"]
 mod site;
 
-use std::time::Instant;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use goodput_env::job::{JobRequest, JobSpec, Work};
+use goodput_env::seed::{Stream, rng};
+use goodput_env::tenant::Tenants;
 use goodput_env::time::SimTime;
+use goodput_executor::daemon::api::{self, hash};
+use goodput_executor::daemon::journal::Journal;
+use goodput_executor::daemon::settings::{EngineSettings, Settings};
+use goodput_executor::daemon::{audit, open};
+use goodput_executor::engine::slurm::SlurmEngine;
+use goodput_executor::engine::slurm::private::PrivateCluster;
+use rand::RngExt;
 use site::Site;
 
 /// Most jobs that wait or run at a time.
-const ACTIVE: u64 = 300;
-/// Handed in between two cycles at most.
-const AT_ONCE: u64 = 25;
+const ACTIVE: usize = 300;
+/// Handed in at once.
+const AT_ONCE: usize = 24;
+const TOKEN: &str = "soak";
+/// Without the end of any job for so long, they are lost.
+const PATIENCE: Duration = Duration::from_secs(180);
 
-fn resident_mib() -> f64 {
-    let text = std::fs::read_to_string("/proc/self/statm").unwrap();
-    text.split(' ').nth(1).unwrap().parse::<f64>().unwrap() * 4096.0 / f64::from(1 << 20)
+/// A lock says whether the job runs twice: the kernel takes it back when the process dies, however it does.
+const JOB: &str = r#"exec 9>>"$DIR/locks/$NAME"; say() { echo "$1 $NAME $SCHED_ATTEMPT" >> "$DIR/words"; }
+flock -n 9 || say twice; say start; sleep 1 9>&-; say end"#;
+
+fn number(variable: &str, otherwise: usize) -> usize {
+    std::env::var(variable).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise)
 }
 
-fn open_files() -> usize {
-    std::fs::read_dir("/proc/self/fd").unwrap().count()
+/// What is asked of a daemon that is about to be killed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Fate {
+    /// It has promised to run the job.
+    Promised,
+    /// It was asked, and did not answer or could not say.
+    Unknown,
+}
+
+/// The daemon as a process.
+struct Process {
+    child: Child,
+    directory: PathBuf,
+    lives: usize,
+}
+
+impl Process {
+    fn start(directory: &Path) -> Self {
+        Self { child: Self::spawn(directory), directory: directory.into(), lives: 1 }
+    }
+
+    fn spawn(directory: &Path) -> Child {
+        let mut command = Command::new("setpriv");
+        command.args(["--pdeathsig", "KILL", "--"]).arg(std::env::current_exe().unwrap());
+        command.env("GOODPUT_SOAK", directory).stdin(Stdio::null()).stdout(Stdio::null());
+        command.stderr(std::fs::File::create(directory.join("daemon.err")).unwrap()).spawn().unwrap()
+    }
+
+    /// SIGKILL, and another one.
+    fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+        self.child = Self::spawn(&self.directory);
+        self.lives += 1;
+    }
+
+    /// Resident memory, MiB, and open files.
+    fn weight(&self) -> (f64, usize) {
+        let place = PathBuf::from(format!("/proc/{}", self.child.id()));
+        let pages = std::fs::read_to_string(place.join("statm")).unwrap();
+        let pages: f64 = pages.split(' ').nth(1).unwrap().parse().unwrap();
+        (pages * 4096.0 / f64::from(1 << 20), std::fs::read_dir(place.join("fd")).unwrap().count())
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// What such a process does.
+fn drive(directory: &Path) {
+    let settings = Settings::read(&directory.join("soak.toml")).unwrap();
+    let EngineSettings::Slurm(slurm) = &settings.engine else { panic!("it drives Slurm") };
+    let daemon = open(SlurmEngine::new(slurm), settings.clone(), Vec::new(), Arc::new(Tenants::default())).unwrap();
+    let (_stop, stopped) = tokio::sync::oneshot::channel();
+    site::runtime().block_on(api::run(daemon, stopped)).unwrap();
+}
+
+fn configure(site: &Site<PrivateCluster>) -> SocketAddr {
+    let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let (conf, state) = (site.machines.settings().conf.unwrap(), site.place().join("state"));
+    let text = format!(
+        "mode = \"act\"\n[engine.slurm]\nconf = {:?}\n[policy]\nname = \"fifo\"\n[cycle]\npoll_secs = 0.1\n[reliance]\ntimeout_ms = 5000\nfallback = \"smallest-first\"\n\
+         [state]\ndirectory = {:?}\nname = \"soak\"\n[api]\nlisten = \"{address}\"\n[[api.tokens]]\nname = \"soak\"\nrole = \"write\"\nsha256 = \"{}\"\n",
+        conf.display().to_string(),
+        state.display().to_string(),
+        hash(TOKEN)
+    );
+    std::fs::write(site.place().join("soak.toml"), text).unwrap();
+    std::fs::create_dir_all(site.place().join("locks")).unwrap();
+    address
+}
+
+/// Hands a job in, once there is a daemon to hand it to.
+fn hand_in(site: &Site<PrivateCluster>, address: SocketAddr, index: usize) -> Fate {
+    let request = JobRequest { name: format!("job-{index}"), gpus: 1 + (index % 4) as u32, ..JobRequest::default() };
+    let name = request.name.clone();
+    let job = JobSpec { request, work: Work::Fixed { duration: SimTime::from_secs(1) } };
+    let mut submission = site.submission(&job, 1.0);
+    submission.command = ["/bin/sh", "-c", JOB].map(Into::into).into();
+    submission.environment.insert("NAME".into(), name);
+    let began = Instant::now();
+    while TcpStream::connect(address).is_err() {
+        assert!(began.elapsed() < Duration::from_secs(60), "the daemon does not come up; see daemon.err");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let call = ureq::post(format!("http://{address}/v1/jobs"));
+    let answer = call
+        .header("authorization", format!("Bearer {TOKEN}"))
+        .header("content-type", "application/json")
+        .send(serde_json::to_string(&submission).unwrap());
+    if answer.is_ok() { Fate::Promised } else { Fate::Unknown }
+}
+
+/// What jobs have said: ends of each, starts of each attempt of each, and who ran twice at once.
+#[derive(Default)]
+struct Words {
+    ends: BTreeMap<String, usize>,
+    starts: BTreeMap<(String, String), usize>,
+    twice: BTreeSet<String>,
+}
+
+fn words(site: &Site<PrivateCluster>) -> Words {
+    let mut words = Words::default();
+    for line in std::fs::read_to_string(site.place().join("words")).unwrap_or_default().lines() {
+        let parts: Vec<&str> = line.split(' ').collect();
+        let name = parts[1].to_owned();
+        match parts[0] {
+            "end" => *words.ends.entry(name).or_default() += 1,
+            "start" => *words.starts.entry((name, parts[2].into())).or_default() += 1,
+            _ => drop(words.twice.insert(name)),
+        }
+    }
+    words
+}
+
+/// Moments of a soak, in the number of jobs promised, at which something is killed.
+fn moments(random: &mut impl rand::Rng, count: usize, jobs: usize) -> Vec<usize> {
+    let mut moments: Vec<usize> = (0..count).map(|_| random.random_range(0..jobs)).collect();
+    moments.sort_unstable_by(|a, b| b.cmp(a));
+    moments
 }
 
 fn main() {
-    let jobs: u64 = std::env::var("GOODPUT_JOBS").ok().and_then(|text| text.parse().ok()).unwrap_or(5000);
-    let site = Site::slurm(64, 8);
-    let mut daemon = site.daemon(site.engine(), "[policy]\nname = \"fifo\"\n[cycle]\npoll_secs = 0.1\n");
-    let ended = || std::fs::metadata(site.place().join("ended")).map_or(0, |data| data.len());
-    let runtime = site::runtime();
-    let (mut submitted, mut told) = (0, 0);
-    println!("| jobs ended | minutes | resident (MiB) | open files | journal (KiB) |\n|---|---|---|---|---|");
-    let began = Instant::now();
-    while ended() < jobs {
-        runtime.block_on(async {
-            let more = (ended() + ACTIVE).min(jobs).min(submitted + AT_ONCE);
-            while submitted < more {
-                let gpus = 1 + (submitted % 4) as u32;
-                let request = JobRequest { name: format!("job-{submitted}"), gpus, ..JobRequest::default() };
-                let job = JobSpec { request, work: Work::Fixed { duration: SimTime::from_secs(1) } };
-                let mut submission = site.submission(&job, 1.0);
-                submission.command = ["/bin/sh", "-c", "sleep 1; echo >> $DIR/ended"].map(Into::into).into();
-                daemon.submit("soak", &submission).await.unwrap();
-                submitted += 1;
-            }
-            daemon.cycle().await.unwrap();
-        });
-        if ended() >= told || ended() == jobs {
-            told = ended() + jobs / 10;
-            let journal = std::fs::metadata(daemon.journal().path()).map_or(0, |data| data.len() >> 10);
-            let minutes = began.elapsed().as_secs_f64() / 60.0;
-            println!("| {} | {minutes:.1} | {:.1} | {} | {journal} |", ended(), resident_mib(), open_files());
-        }
+    if let Some(directory) = std::env::var_os("GOODPUT_SOAK") {
+        return drive(Path::new(&directory));
     }
+    let jobs = number("GOODPUT_JOBS", 5000);
+    let mut random = rng(4, Stream::Faults);
+    let mut kills = moments(&mut random, number("GOODPUT_KILLS", jobs / 50), jobs);
+    let mut controllers = moments(&mut random, number("GOODPUT_CONTROLLERS", jobs / 200), jobs);
+    let amnesia = !controllers.is_empty();
+    let mut site = Site::slurm(64, 8);
+    let address = configure(&site);
+    let mut process = Process::start(site.place());
+    let (mut promised, mut asked) = (BTreeSet::new(), 0);
+    let journal = |site: &Site<PrivateCluster>| {
+        let size = |file| std::fs::metadata(site.place().join("state").join(file)).map_or(0, |data| data.len() >> 10);
+        size("journal.sqlite") + size("journal.sqlite-wal")
+    };
+    println!(
+        "| jobs ended | minutes | resident (MiB) | open files | journal (KiB) | daemons | controllers |\n|---|---|---|---|---|---|---|"
+    );
+    let (began, mut heard, mut told, mut slain) = (Instant::now(), (Instant::now(), 0), 0, 0);
+    // By jobs ended: memory and files.
+    let mut weights: Vec<(usize, f64, usize)> = Vec::new();
+    loop {
+        let ends = words(&site).ends;
+        let ended = promised.iter().filter(|name| ends.contains_key(*name)).count();
+        let (resident, files) = process.weight();
+        weights.push((ended, resident, files));
+        if ended >= told || ended == jobs {
+            told = ended + jobs / 10;
+            let (minutes, journal) = (began.elapsed().as_secs_f64() / 60.0, journal(&site));
+            println!(
+                "| {ended} | {minutes:.1} | {resident:.1} | {files} | {journal} | {} | {} |",
+                process.lives,
+                slain + 1
+            );
+        }
+        if ended >= jobs {
+            break;
+        }
+        if ended > heard.1 {
+            heard = (Instant::now(), ended);
+        }
+        let lost = || promised.iter().filter(|name| !ends.contains_key(*name)).take(20).collect::<Vec<_>>();
+        assert!(heard.0.elapsed() < PATIENCE, "lost: {:?}", lost());
+        let more = AT_ONCE.min((ended + ACTIVE).saturating_sub(promised.len())).min(jobs - promised.len());
+        let dies = kills.pop_if(|at| *at <= promised.len()).map(|_| random.random_range(0..800));
+        let fates = std::thread::scope(|scope| {
+            let (site, process) = (&site, &mut process);
+            let calls: Vec<_> = (asked..asked + more)
+                .map(|index| (index, scope.spawn(move || hand_in(site, address, index))))
+                .collect();
+            if let Some(after) = dies {
+                std::thread::sleep(Duration::from_millis(after));
+                process.kill();
+            }
+            calls.into_iter().map(|(index, call)| (index, call.join().unwrap())).collect::<Vec<_>>()
+        });
+        asked += more;
+        let kept = fates.into_iter().filter(|(_, fate)| *fate == Fate::Promised);
+        promised.extend(kept.map(|(index, _)| format!("job-{index}")));
+        if controllers.pop_if(|at| *at <= promised.len()).is_some() {
+            std::thread::sleep(Duration::from_millis(random.random_range(0..1500)));
+            site.machines.kill_controller();
+            std::thread::sleep(Duration::from_millis(random.random_range(0..1000)));
+            site.machines.start_controller().unwrap();
+            slain += 1;
+        }
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    let lives = process.lives;
+    drop(process);
+    let log = std::fs::read_to_string(site.place().join("state/audit.jsonl")).unwrap();
+    let alerts = |kind: &str| log.matches(&format!(r#""kind":"{kind}""#)).count();
+    println!(
+        "{} daemons and {slain} controllers killed; {asked} jobs asked for, {} promised, {} handed in again, {} nodes taken back",
+        lives - 1,
+        promised.len(),
+        alerts("forgotten"),
+        alerts("drained")
+    );
+    judge(&site, &weights, amnesia);
+}
+
+/// What has to hold.
+fn judge(site: &Site<PrivateCluster>, weights: &[(usize, f64, usize)], amnesia: bool) {
+    let Words { ends, starts, twice } = words(site);
+    assert!(twice.is_empty(), "ran twice at once: {twice:?}");
+    let again = ends.values().filter(|ends| **ends > 1).count();
+    let repeated = starts.values().filter(|starts| **starts > 1).count();
+    // Whose start or end slurmctld forgot it starts again under the same number, when the first one is gone.
+    assert!(amnesia || again + repeated == 0, "{again} jobs ended twice, {repeated} attempts started twice");
+    // The first third is how memory comes to what the jobs that Slurm shows take: a minute of them.
+    let third = weights.last().unwrap().0 / 3;
+    let settled = weights.iter().filter(|(ended, ..)| *ended >= third);
+    let (first, second): (Vec<_>, Vec<_>) = settled.partition(|(ended, ..)| *ended < 2 * third);
+    let resident = |part: &[(usize, f64, usize)]| part.iter().map(|weight| weight.1).fold(0.0, f64::max);
+    let files = |part: &[(usize, f64, usize)]| {
+        let mut files: Vec<usize> = part.iter().map(|weight| weight.2).collect();
+        files.sort_unstable();
+        files[files.len() / 2]
+    };
+    let (grown, opened) = (resident(&second) / resident(&first) - 1.0, [files(&first), files(&second)]);
+    let directory = site.place().join("state");
+    let counts = Journal::open(&directory.join("journal.sqlite")).unwrap().counts().unwrap();
+    let (lines, _) = audit::verify(&directory.join("audit.jsonl")).unwrap();
+    println!(
+        "{again} ended twice, {repeated} attempts started twice, one after the other; memory {:+.1} % in the last third, open files (median) {opened:?}, {} orders in the journal, {lines} lines of audit",
+        100.0 * grown,
+        counts.iter().sum::<u64>()
+    );
+    assert!(grown < 0.1, "memory grows by {:.1} %", 100.0 * grown);
+    assert!(opened[1] <= opened[0] + 2, "files stay open: {opened:?}");
+    assert!(counts.iter().sum::<u64>() <= 21_000, "the journal is not compacted: {counts:?}");
 }

@@ -238,6 +238,60 @@ async fn a_second_daemon_takes_over_what_runs_and_the_first_is_refused() {
     assert_eq!(job(&seen, &key).phase, JobPhase::Running, "and its order did nothing");
 }
 
+/// Passes connections on to `to` until it is cut.
+async fn wire(to: std::net::SocketAddr) -> (std::net::SocketAddr, tokio::task::JoinHandle<()>) {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let at = listener.local_addr().unwrap();
+    let passing = tokio::spawn(async move {
+        let mut wires = tokio::task::JoinSet::new();
+        while let Ok((mut near, _)) = listener.accept().await {
+            wires.spawn(async move {
+                let mut far = tokio::net::TcpStream::connect(to).await?;
+                tokio::io::copy_bidirectional(&mut near, &mut far).await
+            });
+        }
+    });
+    (at, passing)
+}
+
+/// Drills 4 and 5 at once: the old leader still reaches a node when the new one, that stood by, does not any more. What the old one renewed counts.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_new_leader_leaves_a_node_that_it_does_not_reach_the_lease_of_the_old_one() {
+    let site = Site::new(&["n1"], Fencing::Kill { after_ms: 1500 });
+    let agent = site.nodes[0].spawn();
+    let mut old = AgentsEngine::open(site.settings(&[agent.address])).unwrap();
+    let (through, passing) = wire(agent.address).await;
+    let mut new = AgentsEngine::open(site.settings(&[through])).unwrap();
+    old.lead(1).await.unwrap();
+    look(&mut old, "nodes", |seen| seen.nodes[0].gpus == 2).await;
+    let key = old.submit(&submission("a", 1, &lasting(60.0))).await.unwrap();
+    carry_out(&mut old, &order(&key, 0, place(vec![on("n1", 1)]))).await;
+    let client = site.nodes[0].client(agent.address);
+    let (seen, _) = until(&client, "a process", |seen| seen.accelerators[0].processes.len() == 1).await;
+    let pid = seen.accelerators[0].processes[0];
+    look(&mut new, "heard", |seen| seen.nodes[0].health == NodeHealth::Up).await;
+
+    passing.abort();
+    let cut = Instant::now();
+    while cut.elapsed() < Duration::from_millis(2500) {
+        old.snapshot().await.unwrap();
+        let seen = new.snapshot().await.unwrap();
+        assert!(job(&seen, &key).phase.holds(), "who stands by gives nothing up");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    assert!(lives(pid), "it is renewed");
+    old.snapshot().await.unwrap();
+    old.follow();
+    new.lead(2).await.unwrap();
+    let led = Instant::now();
+    while job(&new.snapshot().await.unwrap(), &key).phase != JobPhase::Held {
+        old.snapshot().await.unwrap();
+        assert!(led.elapsed() < Duration::from_secs(15), "never given up");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert!(!lives(pid), "given up after {:?}, and it still runs", led.elapsed());
+}
+
 /// Drill 4 where jobs live on: a silent node is suspect, and nothing of it is started elsewhere, ever.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_silent_node_is_suspect_and_its_jobs_are_not_started_twice() {

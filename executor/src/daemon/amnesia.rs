@@ -1,19 +1,18 @@
 //! Jobs that people hand in, and those that an engine forgets.
 //!
-//! slurmctld names a job before it has it on disk, and one that is killed within seconds comes back without it. So what a user was told is written
-//! down, and handed in again where the engine has lost it. That is done once, by these facts:
+//! An engine may name a job before it has it on disk ([`Forgets`](crate::engine::Forgets)): one that is killed within seconds comes back without it. So what
+//! a user was told is written down, and handed in again where the engine has lost it. That is done once, by these facts:
 //!
 //! - A job is handed in held, and nothing but an order releases it: one that is gone before it was placed has not run. One that had been placed is
-//!   aborted where it still runs before anything is released (`engine::slurm`), and goes on from its checkpoint.
+//!   aborted by its engine where it still runs before anything is released, and goes on from its checkpoint.
 //! - A job that ends or is cancelled is shown for a while, so that one that is shown no more, under an engine that has started since it
 //!   acknowledged the job, was forgotten. Under an engine that has not started since, nothing is forgotten.
 //! - A job that is shown long enough after the acknowledgement is on the engine's disk: its promise is kept, and it is never handed in again.
 //! - The time of submission, to the millisecond, goes with the job and names it, whatever number it has. A daemon that dies between handing in and
 //!   writing that down finds the job by it.
 //!
-//! A start that slurmctld forgot and makes again, before the node has got rid of the first one, is refused by the node, and slurmctld drains it for good
-//! with the reason "Duplicate jobid". That is nobody's work on the node: the daemon takes it back, which also has the node report, and slurmctld abort there what it does
-//! not know.
+//! A node that the engine drains over a start that it forgot was drained by nobody's work on it: the daemon takes it back, which also has the node report, and
+//! the engine abort there what it does not know.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -24,14 +23,7 @@ use serde_json::json;
 use super::journal::{Promise, Stage};
 use super::orders::order;
 use super::{Daemon, DaemonError, UnderWay, wall_ms};
-use crate::engine::{Action, Engine, NodeHealth, Snapshot, Submission};
-
-/// slurmctld writes its jobs to disk 5 s after they have changed at the latest (`SAVE_MAX_WAIT`); a busy disk is left some time.
-const DURABLE: Duration = Duration::from_secs(15);
-/// Why slurmctld drains a node where a start that it forgot still runs.
-const DUPLICATE: &str = "Duplicate jobid";
-/// What has ended is shown for so long (`MinJobAge`, which is 300 s unless set): a daemon that was away longer cannot know what became of a job.
-const SHOWN: Duration = Duration::from_secs(60);
+use crate::engine::{Action, Engine, NodeHealth, NodeSeen, Snapshot, Submission};
 
 impl<E: Engine> Daemon<E> {
     /// Hands a job to the engine, and has written it down when it returns.
@@ -56,8 +48,10 @@ impl<E: Engine> Daemon<E> {
         let last = self.promises.last().map_or(0, Promise::submit_ms);
         job.spec.request.submit = SimTime::from_millis(wall_ms().max(last + 1));
         let key = self.engine.submit(&job).await?;
-        self.promise(Promise { job, key: key.clone(), acked_ms: wall_ms() })?;
-        let name = self.promises.last().map_or("", |promise| promise.job.spec.request.name.as_str());
+        let name = job.spec.request.name.clone();
+        if self.engine.capabilities().forgets.is_some() {
+            self.promise(Promise { job, key: key.clone(), acked_ms: wall_ms() })?;
+        }
         self.audit.write(wall_ms(), "api", json!({ "who": who, "submit": key, "name": name }))?;
         Ok(key)
     }
@@ -70,8 +64,9 @@ impl<E: Engine> Daemon<E> {
 
     /// Takes up the promises of an earlier daemon.
     pub(super) fn take_up_promises(&mut self) -> Result<(), DaemonError> {
+        let Some(forgets) = self.engine.capabilities().forgets else { return Ok(()) };
         let (old, young): (Vec<Promise>, Vec<Promise>) =
-            self.journal.promises()?.into_iter().partition(|promise| age(promise) > SHOWN);
+            self.journal.promises()?.into_iter().partition(|promise| age(promise) > forgets.shows_ended_for);
         self.promises = young;
         // What is not shown by now may have ended unseen: people are told, and decide.
         let shown = |promise: &Promise| {
@@ -88,9 +83,9 @@ impl<E: Engine> Daemon<E> {
 
     /// Settles the promises that the engine can no longer forget, and hands in again what it has forgotten.
     pub(super) async fn keep_promises(&mut self, snapshot: &Snapshot, acts: bool) -> Result<(), DaemonError> {
-        if self.promises.is_empty() {
+        let Some(forgets) = self.engine.capabilities().forgets.filter(|_| !self.promises.is_empty()) else {
             return Ok(());
-        }
+        };
         let shown = by_submission(snapshot);
         let (mut kept, mut missing) = (Vec::new(), Vec::new());
         for promise in &mut self.promises {
@@ -98,7 +93,7 @@ impl<E: Engine> Daemon<E> {
                 Some(&(key, over)) => {
                     // A daemon died before it could write the new number down.
                     promise.key = key.into();
-                    if over || age(promise) >= DURABLE {
+                    if over || age(promise) >= forgets.durable_after {
                         kept.push(promise.submit_ms());
                     }
                 }
@@ -119,8 +114,9 @@ impl<E: Engine> Daemon<E> {
 
     /// Orders nodes back into service that the engine drained by its own fault.
     pub(super) fn take_back_nodes(&mut self, snapshot: &Snapshot, term: u64) -> Result<(), DaemonError> {
-        let drained = |node: &&crate::engine::NodeSeen| {
-            node.health == NodeHealth::Drained && node.note.starts_with(DUPLICATE) && node.free == node.gpus
+        let Some(forgets) = self.engine.capabilities().forgets else { return Ok(()) };
+        let drained = |node: &&NodeSeen| {
+            node.health == NodeHealth::Drained && node.note.starts_with(forgets.drains_over) && node.free == node.gpus
         };
         for node in snapshot.nodes.iter().filter(drained) {
             let undrain = Action::Undrain { node: node.name.clone() };

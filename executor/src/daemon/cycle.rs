@@ -10,6 +10,7 @@ use goodput_env::view::Trigger;
 use serde_json::json;
 
 use super::journal::{JournalError, Stage};
+use super::mass_failure::Turn;
 use super::metrics::Metrics;
 use super::settings::Mode;
 use super::{Daemon, DaemonError, UnderWay, wall_ms};
@@ -78,6 +79,11 @@ impl<E: Engine> Daemon<E> {
     async fn turn(&mut self, began: Instant) -> Result<Report, DaemonError> {
         let term = self.leader.tick(&mut self.journal, began)?;
         self.metrics.leader.set(i64::from(term.is_some()));
+        match term {
+            None => self.engine.follow(),
+            // What the engine promises to machines from here on is promised by a daemon that leads.
+            Some(term) => self.journal.check_term(term)?,
+        }
         if let (Some(term), false) = (term, self.recovered) {
             self.engine.lead(term).await?;
         }
@@ -93,6 +99,8 @@ impl<E: Engine> Daemon<E> {
         if term.is_none() {
             self.recovered = false;
         }
+        // Before orders are closed: what they moved counts.
+        self.look_for_mass_failures(&snapshot, began);
         let mut report = Report { leads: term.is_some(), ..Report::default() };
         if let Some(term) = term {
             report.closed = self.close(&snapshot)?;
@@ -135,6 +143,22 @@ impl<E: Engine> Daemon<E> {
         }
         report.open = self.open.len();
         Ok(report)
+    }
+
+    fn look_for_mass_failures(&mut self, snapshot: &Snapshot, now: Instant) {
+        let open = self.open.iter().map(|under_way| &under_way.order);
+        let Some(turn) = self.mass_failures.look(&self.settings.guard, snapshot, open, now) else { return };
+        // Who was held back is decided about now.
+        self.last_decision = None;
+        if let Turn::Began { nodes, jobs } = turn {
+            let guard = &self.settings.guard;
+            let (percent, secs) = (guard.mass_failure_moved_percent, guard.mass_failure_hold_secs);
+            let text = format!(
+                "{nodes} of {} nodes were lost at once, with {jobs} jobs: at most {percent} % of those are placed again in {secs} s",
+                snapshot.nodes.len()
+            );
+            self.alert("mass-failure", &text);
+        }
     }
 
     /// Asks what would come of the other policy, and takes the answer where there is one.

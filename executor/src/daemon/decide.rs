@@ -85,6 +85,7 @@ impl<E: Engine> Daemon<E> {
             Action::Drain { node, .. } => Some(node.as_str()),
             _ => None,
         });
+        let (vanished, vanished_budget) = self.mass_failures.held_back(&self.settings.guard);
         Circumstances {
             under_way: self.open.iter().filter_map(|under_way| id(&under_way.order.job)).collect(),
             hands_off: snapshot
@@ -97,6 +98,8 @@ impl<E: Engine> Daemon<E> {
             preempted: self.preempted.iter().filter_map(|(key, &at)| Some((id(key)?, at))).collect(),
             canary,
             can_lend: self.engine.capabilities().lend,
+            vanished: vanished.filter_map(id).collect(),
+            vanished_budget,
         }
     }
 

@@ -25,6 +25,12 @@ pub struct Rules {
     pub max_actions: usize,
     /// A plan made from an older snapshot is dropped; seconds of the wall clock.
     pub max_snapshot_age_secs: f64,
+    /// Percent of the nodes that are no single failure any more where they are lost at once.
+    pub mass_failure_percent: f64,
+    /// Percent of the jobs that ran there that may be moved or placed again for now.
+    pub mass_failure_moved_percent: f64,
+    /// How long that holds; seconds of the machine's clock, whatever the policy's. 0: not at all.
+    pub mass_failure_hold_secs: f64,
 }
 
 impl Default for Rules {
@@ -35,6 +41,9 @@ impl Default for Rules {
             preempt_percent: 5.0,
             max_actions: 500,
             max_snapshot_age_secs: 30.0,
+            mass_failure_percent: 50.0,
+            mass_failure_moved_percent: 10.0,
+            mass_failure_hold_secs: 60.0,
         }
     }
 }
@@ -65,6 +74,8 @@ pub enum Rule {
     NoRoom,
     /// Its tenant would hold more than is available to it.
     Quota,
+    /// Its nodes were lost with many others lately: they may come back, and the job with them.
+    MassFailure,
 }
 
 impl Rule {
@@ -82,6 +93,7 @@ impl Rule {
             Self::Capability => "capability",
             Self::NoRoom => "no-room",
             Self::Quota => "quota",
+            Self::MassFailure => "mass-failure",
         }
     }
 }
@@ -101,6 +113,10 @@ pub struct Circumstances {
     pub canary: Option<Canary>,
     /// Whether nodes can be lent.
     pub can_lend: bool,
+    /// Jobs whose nodes were lost with many others lately.
+    pub vanished: BTreeSet<JobId>,
+    /// How many of those may be changed for now.
+    pub vanished_budget: usize,
 }
 
 /// What a canary may touch.
@@ -197,6 +213,8 @@ struct Budget {
     actions: usize,
     /// Accelerators that running jobs may still be asked to leave.
     preempted: u32,
+    /// Jobs lost in a mass failure that may still be changed.
+    vanished: usize,
 }
 
 impl Budget {
@@ -206,7 +224,7 @@ impl Budget {
         // At least the largest job may be moved, or in a small cluster none ever could.
         let largest = view.jobs().map(|job| job.gpus()).max().unwrap_or(0);
         let preempted = ((rules.preempt_percent / 100.0 * total).floor() as u32).max(largest);
-        Self { actions: rules.max_actions.min(canary), preempted }
+        Self { actions: rules.max_actions.min(canary), preempted, vanished: about.vanished_budget }
     }
 
     fn refuses(
@@ -250,10 +268,15 @@ impl Budget {
                 return Some(Rule::PreemptShare);
             }
         }
+        let vanished = about.vanished.contains(&change.job);
+        if vanished && self.vanished == 0 {
+            return Some(Rule::MassFailure);
+        }
         if self.actions == 0 {
             return Some(Rule::ActionCap);
         }
         self.actions -= 1;
+        self.vanished -= usize::from(vanished);
         self.preempted -= if held > 0 { held } else { 0 };
         None
     }

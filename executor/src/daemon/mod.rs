@@ -6,7 +6,7 @@
 //! # Layout
 //! - [`books`]: snapshots in the terms of the environment; [`orders`]: plans in the terms of engines.
 //! - [`chooser`], [`screen`]: the policy, and the heuristic behind it.
-//! - [`guard`]: what a plan may do to a running cluster.
+//! - [`guard`]: what a plan may do to a running cluster; `mass_failure`: when many nodes are lost at once.
 //! - [`journal`], [`leader`], [`audit`]: what was wanted, who may want, what became of it.
 //! - `amnesia`: what people hand in, and what is mended where the engine has forgotten it.
 //! - [`cycle`](Daemon::cycle), `decide`, `act`, `show`: the loop; [`status`], [`explain`], [`metrics`], [`api`]: what people see of it.
@@ -26,6 +26,7 @@ pub mod failpoint;
 pub mod guard;
 pub mod journal;
 pub mod leader;
+mod mass_failure;
 pub mod metrics;
 mod open;
 pub mod orders;
@@ -52,6 +53,7 @@ use books::{Books, BooksError};
 use chooser::Chooser;
 use journal::{Journal, JournalError, Promise};
 use leader::Leader;
+use mass_failure::MassFailures;
 use metrics::Metrics;
 pub use open::open;
 use settings::{Mode, Settings};
@@ -122,6 +124,7 @@ pub struct Daemon<E> {
     /// Orders of the last decision, acted on or not.
     proposed: Vec<Order>,
     watch: Watch,
+    mass_failures: MassFailures,
     /// When jobs that are not over were submitted, and whether they have started, by key.
     clocks: BTreeMap<String, (i64, bool)>,
     /// When jobs were last moved or stopped by order, by key.
@@ -179,6 +182,7 @@ impl<E: Engine> Daemon<E> {
             promises: Vec::new(),
             proposed: Vec::new(),
             watch: Watch::default(),
+            mass_failures: MassFailures::default(),
             clocks: BTreeMap::new(),
             preempted: BTreeMap::new(),
             acted: VecDeque::new(),

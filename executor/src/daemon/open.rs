@@ -5,9 +5,8 @@ use std::sync::Arc;
 
 use goodput_agents::bundle::PolicyBundle;
 use goodput_agents::heuristic;
-use goodput_agents::learned::policy::LearnedPolicy;
 use goodput_env::application::Application;
-use goodput_env::gym::schema_hash;
+use goodput_env::gym::{ExpectedPeak, schema_hash};
 use goodput_env::policy::Policy;
 use goodput_env::sim::SimOptions;
 use goodput_env::tenant::Tenants;
@@ -114,10 +113,11 @@ fn policy(settings: &PolicySettings) -> Result<Chosen, DaemonError> {
     let path: PathBuf = settings.bundle.clone().unwrap_or_default();
     let bundle =
         PolicyBundle::load(&path, &schema_hash()).map_err(|error| refused(format!("[policy] bundle: {error}")))?;
-    let learned = LearnedPolicy::new(&bundle)
+    let policy = bundle
+        .policy(ExpectedPeak::default())
         .map_err(|error| refused(format!("[policy] bundle {}: decoder options: {error}", path.display())))?;
     let name = path.file_stem().map_or_else(|| "bundle".into(), |stem| stem.to_string_lossy().into_owned());
-    Ok((name, Box::new(learned), Some(Screen::new(&bundle))))
+    Ok((name, policy, Some(Screen::new(&bundle))))
 }
 
 /// What a policy may be told: never what only a simulation knows.

@@ -50,6 +50,9 @@ impl Screen {
                 return Err(Unreliable::OutOfDistribution(text));
             }
         }
+        if !self.plays_rounds() {
+            return Ok(());
+        }
         self.encode(view);
         let observation = self.encoder.observation();
         if !observation.iter().all(|value| value.is_finite()) {
@@ -72,6 +75,11 @@ impl Screen {
         }
     }
 
+    /// A utility looks at the view itself: there is no observation to screen, and no score of a verb.
+    fn plays_rounds(&self) -> bool {
+        !matches!(self.bundle.model, Model::Utility(_))
+    }
+
     fn encode(&mut self, view: &ClusterView<'_>) {
         let layout = *self.encoder.layout();
         self.encoder.reset();
@@ -80,8 +88,11 @@ impl Screen {
         self.encoder.begin(view, &self.round);
     }
 
-    /// How much the bundle would like to let each job on show grow, before anything is changed; greater is sooner.
+    /// How much the bundle would like to let each job on show grow, before anything is changed; greater is sooner. Of a utility nothing.
     pub fn scores(&mut self, view: &ClusterView<'_>) -> Vec<(JobId, f32)> {
+        if !self.plays_rounds() {
+            return Vec::new();
+        }
         self.encode(view);
         let layout = *self.encoder.layout();
         let mut deployed = self.bundle.deploy();

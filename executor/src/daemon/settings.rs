@@ -308,6 +308,20 @@ impl Settings {
                 return wrong("cycle", format!("{key} = {value}: expected a positive number"));
             }
         }
+        let guard = &settings.guard;
+        for (value, most, key) in [
+            (guard.min_run_secs, 1e9, "min_run_secs"),
+            (guard.preempt_every_secs, 1e9, "preempt_every_secs"),
+            (guard.preempt_percent, 100.0, "preempt_percent"),
+            (guard.max_snapshot_age_secs, 1e9, "max_snapshot_age_secs"),
+            (guard.mass_failure_percent, 100.0, "mass_failure_percent"),
+            (guard.mass_failure_moved_percent, 100.0, "mass_failure_moved_percent"),
+            (guard.mass_failure_hold_secs, 1e9, "mass_failure_hold_secs"),
+        ] {
+            if !(0.0..=most).contains(&value) {
+                return wrong("guard", format!("{key} = {value}: expected 0 to {most}"));
+            }
+        }
         if let EngineSettings::Agents(agents) = &settings.engine
             && agents.nodes.is_empty()
         {

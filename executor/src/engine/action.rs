@@ -1,5 +1,7 @@
 //! What can be asked of an engine, and what it answers.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 
 use super::snapshot::OnNode;
@@ -176,7 +178,7 @@ pub enum Verdict {
 }
 
 /// What an engine can do.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Capabilities {
     /// Places a job on named accelerators.
     pub exact_accelerator: bool,
@@ -190,4 +192,17 @@ pub struct Capabilities {
     pub hold: bool,
     /// Lends nodes between pools.
     pub lend: bool,
+    /// How far back it may forget what it has acknowledged; `None` where it never does.
+    pub forgets: Option<Forgets>,
+}
+
+/// An engine that acknowledges before it is durable: what one that was killed does not know when it comes back, and what it does then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Forgets {
+    /// What it acknowledged so long ago it has on disk.
+    pub durable_after: Duration,
+    /// It shows jobs that have ended for so long: of one that it shows no more nobody who was away for longer can tell what became of it.
+    pub shows_ended_for: Duration,
+    /// How the reason begins for which it drains a node where a start that it forgot still runs.
+    pub drains_over: &'static str,
 }

@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::job::RetryBudget;
-pub use action::{Action, Capabilities, Order, OrderId, Outcome, Receipt, Share, Verdict};
+pub use action::{Action, Capabilities, Forgets, Order, OrderId, Outcome, Receipt, Share, Verdict};
 pub use slurm::Mailbox;
 pub use snapshot::{Attempt, History, JobPhase, JobSeen, NodeHealth, NodeSeen, OnNode, Said, Snapshot};
 pub use verify::verify;
@@ -163,7 +163,7 @@ pub trait Engine: Send {
     }
 
     /// Since when the engine remembers all that it has acknowledged, milliseconds of the Unix epoch: what it acknowledged before and does not show it may
-    /// have forgotten. `None` where it never forgets.
+    /// have forgotten. Asked of engines that [forget](Capabilities::forgets); `None` where none of it is forgotten.
     ///
     /// # Errors
     /// [`EngineError`] where it does not answer.
@@ -171,8 +171,11 @@ pub trait Engine: Send {
         async { Ok(None) }
     }
 
-    /// Tells the engine who leads: each call to machines carries the term, and lower terms are refused there.
+    /// Tells the engine that its daemon leads, anew or as before: each call to machines carries the term, and lower terms are refused there.
     fn lead(&mut self, _term: u64) -> impl Future<Output = Result<(), EngineError>> + Send {
         async { Ok(()) }
     }
+
+    /// Tells the engine that its daemon does not lead: it looks, and promises nothing to any machine.
+    fn follow(&mut self) {}
 }

@@ -56,9 +56,13 @@ pub async fn run<E: Engine>(mut daemon: Daemon<E>, mut stop: oneshot::Receiver<(
         tokio::select! {
             _ = &mut stop => break,
             call = called.recv() => {
-                let Some(Call { who, command, answer }) = call else { break };
-                // Nobody may wait for the answer any more.
-                let _ = answer.send(carry_out(&mut daemon, &who, command).await);
+                let Some(call) = call else { break };
+                answer(&mut daemon, call).await;
+                // What came meanwhile does not wait for a look at the cluster each.
+                for _ in 0..called.len() {
+                    let Ok(call) = called.try_recv() else { break };
+                    answer(&mut daemon, call).await;
+                }
             }
             () = tokio::time::sleep(pause) => {}
         }
@@ -68,6 +72,11 @@ pub async fn run<E: Engine>(mut daemon: Daemon<E>, mut stop: oneshot::Receiver<(
         server.abort();
     }
     Ok(daemon)
+}
+
+async fn answer<E: Engine>(daemon: &mut Daemon<E>, Call { who, command, answer }: Call) {
+    // Nobody may wait for the answer any more.
+    let _ = answer.send(carry_out(daemon, &who, command).await);
 }
 
 async fn carry_out<E: Engine>(daemon: &mut Daemon<E>, who: &str, command: Command) -> Result<Value, String> {

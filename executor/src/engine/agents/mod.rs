@@ -287,7 +287,12 @@ impl Engine for AgentsEngine {
     async fn lead(&mut self, term: u64) -> Result<(), EngineError> {
         self.jobs = self.store.load();
         self.term = Some(term);
+        self.nodes.lead();
         Ok(())
+    }
+
+    fn follow(&mut self) {
+        self.term = None;
     }
 }
 

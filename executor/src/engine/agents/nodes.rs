@@ -18,6 +18,8 @@ pub struct Nodes {
     remotes: Vec<Remote>,
     /// When all were asked last. Silence is counted up to then: a node is not silent because nobody asked.
     looked: Instant,
+    /// Since when this daemon leads. Until then another one may have renewed leases, of nodes that this one did not hear.
+    led: Instant,
     suspect_ms: u64,
     lease_ms: u64,
 }
@@ -41,13 +43,12 @@ pub struct Heard {
 /// When it answered, what it said, and what came of the rest.
 type Answer = Result<(Instant, NodeStatus, Result<(Vec<Kept>, u64), ClientError>), ClientError>;
 
-async fn ask(client: AgentClient, lease: Option<(u64, String)>, since: u64) -> Answer {
+async fn ask(client: AgentClient, lease: Option<Lease>, since: u64) -> Answer {
     let status = client.status().await?;
     let heard = Instant::now();
-    let as_of_boot_ms = status.boot_ms;
     let rest = async {
-        if let Some((term, leader)) = lease {
-            client.renew(&Lease { term, leader, as_of_boot_ms }).await?;
+        if let Some(lease) = lease {
+            client.renew(&lease).await?;
         }
         client.reports(since).await.map(|page| (page.reports, page.next))
     };
@@ -64,14 +65,25 @@ impl Nodes {
             Ok(Remote { client, address, heard, trouble: String::new(), drained, next_report: 0 })
         });
         let remotes = remotes.collect::<Result<_, AgentError>>()?;
-        Ok(Self { remotes, looked: Instant::now(), suspect_ms: settings.suspect_ms, lease_ms: settings.lease_ms })
+        let (looked, led) = (Instant::now(), Instant::now());
+        Ok(Self { remotes, looked, led, suspect_ms: settings.suspect_ms, lease_ms: settings.lease_ms })
     }
 
-    /// Asks all at once; renews their leases where this daemon leads.
+    /// From now on leases are this daemon's.
+    pub fn lead(&mut self) {
+        self.led = Instant::now();
+    }
+
+    /// Asks all at once; renews their leases where this daemon leads. They count from when a node was heard at the look before: since then it was made sure that this
+    /// daemon still leads, so that however long it is stopped in between, no lease outlives the one its successor reckons with.
     pub async fn look(&mut self, term: Option<u64>, settings: &AgentsSettings) -> (Heard, Vec<Kept>) {
         let (looked, mut asked) = (Instant::now(), JoinSet::new());
         for (index, remote) in self.remotes.iter().enumerate() {
-            let lease = term.map(|term| (term, settings.leader.clone()));
+            let lease = term.zip(remote.heard.as_ref()).map(|(term, (_, status))| Lease {
+                term,
+                leader: settings.leader.clone(),
+                as_of_boot_ms: status.boot_ms,
+            });
             let (client, since) = (remote.client.clone(), remote.next_report);
             asked.spawn(async move { (index, ask(client, lease, since).await) });
         }
@@ -138,7 +150,7 @@ impl Nodes {
         let Some((heard, status)) = &remote.heard else { return false };
         // A lease counts from what the agent's clock showed when it was heard, so no renewal that arrives late makes it longer.
         let kills = matches!(status.fencing, Fencing::Kill { after_ms } if after_ms < self.lease_ms);
-        kills && heard.elapsed().as_millis() as u64 >= self.lease_ms
+        kills && self.led.max(*heard).elapsed().as_millis() as u64 >= self.lease_ms
     }
 
     /// Whether a node was heard at the last look.

@@ -31,8 +31,8 @@ use std::time::{Duration, Instant};
 use goodput_env::time::SimTime;
 
 use super::{
-    Action, Capabilities, Engine, EngineError, JobPhase, NodeSeen, Order, Outcome, Receipt, Snapshot, Submission,
-    Verdict, verify,
+    Action, Capabilities, Engine, EngineError, Forgets, JobPhase, NodeSeen, Order, Outcome, Receipt, Snapshot,
+    Submission, Verdict, verify,
 };
 use crate::daemon::settings::SlurmSettings;
 use crate::job::Fence;
@@ -43,6 +43,15 @@ use steps::{Step, next};
 
 /// So long after the last node has reported, what a restarted slurmctld does not know of is gone from it.
 const ABORTED: Duration = Duration::from_secs(3);
+
+/// slurmctld writes its jobs to disk 5 s after they have changed at the latest (`SAVE_MAX_WAIT`), and a busy disk is left some time. It shows what has ended for
+/// `MinJobAge`, 300 s unless set. A start that it forgot and makes again, before the node has got rid of the first one, is refused by the node, which it
+/// then drains for good.
+const FORGETS: Forgets = Forgets {
+    durable_after: Duration::from_secs(15),
+    shows_ended_for: Duration::from_secs(60),
+    drains_over: "Duplicate jobid",
+};
 
 /// A Slurm cluster.
 #[derive(Debug)]
@@ -96,7 +105,7 @@ impl Engine for SlurmEngine {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities { suspend: true, hold: true, ..Capabilities::default() }
+        Capabilities { suspend: true, hold: true, forgets: Some(FORGETS), ..Capabilities::default() }
     }
 
     async fn snapshot(&mut self) -> Result<Snapshot, EngineError> {
