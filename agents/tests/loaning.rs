@@ -313,6 +313,5 @@ fn every_number_of_loans_does_what_it_says() {
     assert!(lent(&[("loan_margin_servers", 9.0)]) == 0, "there are four");
     assert!(lent(&[("loan_caution", 8.0)]) < usual.lent_gpu_millis, "the forecast is taken for too low");
     assert!(lent(&[("loan_rest_periods", 12.0)]) < usual.lent_gpu_millis, "an hour's rest after each call");
-    let tolerant = loans(&[("loan_tolerated_servers", 2.0)]);
-    assert!(tolerant.returned < usual.returned, "{} and {} calls", tolerant.returned, usual.returned);
+    assert!(lent(&[("loan_tolerated_servers", 2.0)]) > usual.lent_gpu_millis, "they are called back later");
 }
