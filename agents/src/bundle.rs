@@ -5,7 +5,7 @@
 //! and wrongly.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -20,8 +20,9 @@ use crate::learned::fused::{Fused, Scratch};
 use crate::learned::linear::Linear;
 use crate::learned::normaliser::Normaliser;
 use crate::learned::policy::{Decoder, LearnedPolicy};
-use crate::learned::utility::{Experience, PARAMETERS, Theta, Utility, UtilityPolicy};
+use crate::learned::utility::{Experience, Group, Theta, Utility, UtilityPolicy};
 use crate::learned::weights::{MlpConfig, NetConfig, SetConfig, Weights};
+use crate::loaning::{Judge, Sharing, Variant, Worths};
 
 /// Version of the format this build writes and reads.
 pub const FORMAT: u32 = 1;
@@ -107,6 +108,9 @@ enum Kind {
         /// Whether a job is believed to be as fast as others of its model.
         #[serde(default)]
         siblings: bool,
+        /// Groups of parameters that it has beside those of all utilities.
+        #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+        groups: BTreeSet<Group>,
     },
 }
 
@@ -182,9 +186,9 @@ impl PolicyBundle {
 
     /// Hash of the schema that a policy of this kind is to have been trained on, `rounds` being that of the gym's observations.
     fn schema<'a>(&self, rounds: &'a str) -> Cow<'a, str> {
-        match self.model {
+        match &self.model {
             Model::Net(_) | Model::Linear(_) => Cow::Borrowed(rounds),
-            Model::Utility(_) => Cow::Owned(Theta::schema_hash()),
+            Model::Utility(utility) => Cow::Owned(utility.theta.schema_hash()),
         }
     }
 
@@ -275,10 +279,12 @@ impl PolicyBundle {
         let model = match manifest.kind {
             Kind::Set(config) => net(NetConfig::Set(config))?,
             Kind::Mlp(config) => net(NetConfig::Mlp(config))?,
-            Kind::Utility { experience, siblings } => {
-                let theta: Vec<f64> = archive.tensor("theta", &[PARAMETERS])?.into_iter().map(f64::from).collect();
+            Kind::Utility { experience, siblings, groups } => {
+                let blank = Theta::sia().with(groups);
+                let theta = archive.tensor("theta", &[blank.names().count()])?;
+                let theta: Vec<f64> = theta.into_iter().map(f64::from).collect();
                 let reason = "a parameter is not finite".to_owned();
-                let theta = Theta::new(&theta).ok_or(ArchiveError::BadHeader { reason })?;
+                let theta = blank.of_values(&theta).ok_or(ArchiveError::BadHeader { reason })?;
                 let quantiles = |(model, count): (String, usize)| {
                     let works = archive.tensor(&format!("experience.{model}"), &[count])?;
                     Ok((model, works))
@@ -308,7 +314,7 @@ impl PolicyBundle {
         let layout = *self.layout();
         let mut tensors: Vec<Entry<'_>> = Vec::new();
         let theta: Vec<f32> = match &self.model {
-            Model::Utility(utility) => utility.theta.values().iter().map(|&value| value as f32).collect(),
+            Model::Utility(utility) => utility.theta.values().into_iter().map(|value| value as f32).collect(),
             _ => Vec::new(),
         };
         let kind = match &self.model {
@@ -336,7 +342,7 @@ impl PolicyBundle {
                     tensors.push((format!("experience.{model}"), vec![works.len()], works));
                     experience.insert(model.to_owned(), works.len());
                 }
-                Kind::Utility { experience, siblings: utility.siblings }
+                Kind::Utility { experience, siblings: utility.siblings, groups: utility.theta.groups().clone() }
             }
         };
         let parts = self.normaliser.as_ref().map(Normaliser::parts);
@@ -387,6 +393,27 @@ impl PolicyBundle {
                 Box::new(UtilityPolicy::new(utility, decoder.batching, decoder.information))
             }
         })
+    }
+
+    /// The same where services share the cluster by `sharing`: a policy that has learned of loans decides about them as well.
+    ///
+    /// # Errors
+    /// What is wrong with the bundle's decoder options.
+    pub fn policy_sharing(
+        &self,
+        expected: ExpectedPeak,
+        sharing: &Sharing,
+    ) -> Result<Box<dyn Policy>, serde_json::Error> {
+        match &self.model {
+            Model::Utility(utility) if utility.theta.groups().contains(&Group::Loans) => {
+                let decoder = Decoder::deserialize(&self.card.decoder)?;
+                let judge = Judge { lending: utility.theta.lending(), worths: Worths::default() };
+                let training = UtilityPolicy::new(utility, decoder.batching, decoder.information);
+                let training = Box::new(training.telling(judge.worths.clone()));
+                Ok(Box::new(Variant::Forecast.judged(training, sharing, judge)))
+            }
+            _ => self.policy(expected),
+        }
     }
 
     /// The net or linear policy ready to play rounds of the gym; a utility has no say in them and always waits.

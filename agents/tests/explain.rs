@@ -35,7 +35,7 @@ fn simulator(seed: u64, nodes: u32, jobs: usize, batching: Batching, information
 }
 
 fn bundle(model: Model, batching: Batching, information: Information) -> PolicyBundle {
-    let schema_hash = if let Model::Utility(_) = model { Theta::schema_hash() } else { schema_hash() };
+    let schema_hash = if let Model::Utility(_) = model { Theta::sia().schema_hash() } else { schema_hash() };
     let decoder = serde_json::to_value(Decoder { batching, information }).unwrap();
     PolicyBundle { model, normaliser: None, card: Card { schema_hash, decoder, ..Card::default() } }
 }
@@ -106,7 +106,7 @@ proptest! {
     fn a_utility_is_taken_apart_exactly_and_explained_by_what_it_goes_by(
         values in prop::collection::vec(-0.6f64..0.6, PARAMETERS), seed in 0u64..1000, nodes in 1u32..5
     ) {
-        let mut theta = Theta::sia().values().to_vec();
+        let mut theta = Theta::sia().values();
         theta.iter_mut().zip(values).for_each(|(value, change)| *value += change);
         let utility = Utility { theta: Theta::new(&theta).unwrap(), experience: Experience::default(), siblings: false };
         let bundle = bundle(Model::Utility(utility.clone()), Batching::Agent, Information::Profiled);

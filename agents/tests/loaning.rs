@@ -6,12 +6,16 @@ mod support;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use goodput_agents::bundle::{Card, Model as Kind, PolicyBundle};
 use goodput_agents::heuristic::pollux::Pollux;
 use goodput_agents::heuristic::pollux::genetic::GeneticConfig;
 use goodput_agents::heuristic::{by_name, names};
-use goodput_agents::loaning::{Body, Composite, Orchestrator, Party, Terms, lendable};
+use goodput_agents::learned::policy::Decoder;
+use goodput_agents::learned::utility::{Experience, Group, Theta, Utility, UtilityPolicy};
+use goodput_agents::loaning::{Body, Composite, Orchestrator, Party, Sharing, Terms, Variant, lendable};
 use goodput_agents::serving::{Ahead, Autoscaler, Foresight, Now, Outlook, Scaling, Told};
 use goodput_env::cluster::{Cluster, Pool};
+use goodput_env::gym::ExpectedPeak;
 use goodput_env::job::Workload;
 use goodput_env::policy::Policy;
 use goodput_env::seed::{Stream, rng};
@@ -261,4 +265,53 @@ fn flexible_workers_return_without_preemption() {
     });
     assert!(outcome.loans.returned > 0);
     assert!(least >= 4, "a job went down to {least}");
+}
+
+/// Learned utilities that have learned of loans, and these numbers for it.
+fn learned(numbers: &[(&str, f64)]) -> Box<dyn Policy> {
+    let theta = Theta::sia().with([Group::Loans]);
+    let numbers = theta.names().zip(theta.values()).map(|(name, usual)| {
+        let given = numbers.iter().find(|(given, _)| *given == name);
+        given.map_or(usual, |(_, value)| *value)
+    });
+    let theta = theta.clone().of_values(&numbers.collect::<Vec<_>>()).unwrap();
+    let decoder = Decoder { batching: Batching::Requested, information: Information::Profiled };
+    let card =
+        Card { schema_hash: theta.schema_hash(), decoder: serde_json::to_value(decoder).unwrap(), ..Card::default() };
+    let model = Kind::Utility(Utility { theta, experience: Experience::default() });
+    let bundle = PolicyBundle { model, normaliser: None, card };
+    bundle.policy_sharing(ExpectedPeak::default(), &Sharing::default()).unwrap()
+}
+
+fn lending_scenario(seed: u64) -> Arc<Scenario> {
+    let mut workload = random_workload(&mut rng(seed, Stream::Workload), 30, 8);
+    workload.services = vec![service("web", secs(300), &waves(3, 50.0, 900.0))];
+    scenario(workload, SimOptions { information: Information::Profiled, ..options() }, seed)
+}
+
+#[test]
+fn loans_nothing_was_learned_of_are_those_of_the_published_rule() {
+    for seed in 0..3 {
+        let scenario = lending_scenario(seed);
+        let utility = Utility { theta: Theta::sia(), experience: Experience::default() };
+        let plain = UtilityPolicy::new(&utility, Batching::Requested, Information::Profiled);
+        let mut plain = Variant::Forecast.around(Box::new(plain), &Sharing::default());
+        let published = finish(&mut plain, &scenario, |_| {});
+        assert!(published.loans.returned > 0, "{:?}", published.loans);
+        assert_eq!(finish(&mut *learned(&[]), &scenario, |_| {}), published);
+    }
+}
+
+#[test]
+fn every_number_of_loans_does_what_it_says() {
+    let scenario = lending_scenario(1);
+    let loans = |numbers: &[(&str, f64)]| finish(&mut *learned(numbers), &scenario, |_| {}).loans;
+    let usual = loans(&[]);
+    let lent = |numbers: &[(&str, f64)]| loans(numbers).lent_gpu_millis;
+    assert!(lent(&[("loan_margin_servers", 1.0)]) < usual.lent_gpu_millis, "one stays at home");
+    assert!(lent(&[("loan_margin_servers", -1.0)]) > usual.lent_gpu_millis, "one more is lent");
+    assert!(lent(&[("loan_margin_servers", 9.0)]) == 0, "there are four");
+    assert!(lent(&[("loan_caution", 8.0)]) < usual.lent_gpu_millis, "the forecast is taken for too low");
+    assert!(lent(&[("loan_rest_periods", 12.0)]) < usual.lent_gpu_millis, "an hour's rest after each call");
+    assert!(lent(&[("loan_tolerated_servers", 2.0)]) > usual.lent_gpu_millis, "they are called back later");
 }

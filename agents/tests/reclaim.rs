@@ -1,14 +1,19 @@
 //! Calling lent servers back, against the worked table, the naive rule and brute force.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
-use goodput_agents::loaning::{Occupant, Returned, cheapest};
+use goodput_agents::loaning::{Occupant, Prices, Returned, cheapest};
 use goodput_env::job::JobId;
 use goodput_env::seed::{Stream, keyed};
 use proptest::prelude::*;
 use rand::RngExt;
 
 fn rigid(job: u32, servers: &[u32]) -> Occupant {
-    Occupant { job: JobId(job), servers: servers.iter().map(|&node| (node, 1)).collect(), spare: 0 }
+    Occupant {
+        job: JobId(job),
+        servers: servers.iter().map(|&node| (node, 1)).collect(),
+        spare: 0,
+        prices: Prices::default(),
+    }
 }
 
 /// A:{1,2} B:{2} C:{3,4,5} D:{5} E:{6} F:{6}
@@ -42,13 +47,35 @@ fn it_is_a_heuristic() {
 #[test]
 fn flexible_workers_go_before_anybody_is_preempted() {
     // Job 0 runs on 2 and holds 6; job 1 cannot do without its one accelerator.
-    let elastic = Occupant { job: JobId(0), servers: vec![(0, 2), (1, 2), (2, 2)], spare: 4 };
+    let elastic =
+        Occupant { job: JobId(0), servers: vec![(0, 2), (1, 2), (2, 2)], spare: 4, prices: Prices::default() };
     let jobs = [elastic, rigid(1, &[3])];
     let of = |count| cheapest(&[0, 1, 2, 3], &jobs, count);
     assert_eq!(of(2), Returned { servers: vec![0, 1], preempted: vec![] });
     assert_eq!(of(3), Returned { servers: vec![0, 1, 2], preempted: vec![JobId(0)] }, "its base is on the last server");
     // An idle server costs less than scaling in.
     assert_eq!(cheapest(&[0, 1, 9], &jobs, 1).servers, [9]);
+}
+
+#[test]
+fn prices_say_whom_to_preempt() {
+    // One job a server; the first is dear. By number they are alike.
+    let priced = |job: u32, times: f64| Occupant { prices: Prices::relative(times, 0.0), ..rigid(job, &[job]) };
+    let jobs = [priced(0, 4.0), priced(1, 1.0), priced(2, 2.0)];
+    assert_eq!(cheapest(&[0, 1, 2], &jobs, 2).servers, [1, 2]);
+    assert_eq!(cheapest(&[0, 1, 2], &[rigid(0, &[0]), rigid(1, &[1]), rigid(2, &[2])], 2).servers, [0, 1]);
+    // Scaling three jobs in is nothing as published, and more than preempting one at half its price.
+    let flexible = |job: u32, part: f64| Occupant {
+        job: JobId(job),
+        servers: vec![(0, 1), (9, 1)],
+        spare: 1,
+        prices: Prices::relative(1.0, part),
+    };
+    let choose = |part: f64| {
+        let jobs = [flexible(0, part), flexible(1, part), flexible(2, part), rigid(3, &[1])];
+        cheapest(&[0, 1], &jobs, 1).servers
+    };
+    assert_eq!((choose(0.0), choose(0.5)), (vec![0], vec![1]));
 }
 
 fn preempted_by(jobs: &[Occupant], servers: &[u32]) -> usize {

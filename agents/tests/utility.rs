@@ -3,12 +3,13 @@
 
 mod support;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use goodput_agents::bundle::{Card, Model, PolicyBundle};
 use goodput_agents::learned::policy::Decoder;
 use goodput_agents::learned::utility::features::FEATURES;
-use goodput_agents::learned::utility::{Experience, PARAMETERS, Theta, Utility, UtilityPolicy};
+use goodput_agents::learned::utility::{Experience, Group, PARAMETERS, Theta, Utility, UtilityPolicy};
 use goodput_env::cluster::{Cluster, Pool};
 use goodput_env::job::{Elasticity, JobSpec, Work, Workload};
 use goodput_env::model::SwitchCost;
@@ -33,9 +34,9 @@ fn options(batching: Batching) -> SimOptions {
 
 /// Pollux's numbers with some of them changed.
 fn theta(changes: &[(&str, f64)]) -> Theta {
-    let mut values = Theta::pollux().values().to_vec();
+    let mut values = Theta::pollux().values();
     for (name, value) in changes {
-        values[Theta::names().position(|known| known == *name).unwrap()] = *value;
+        values[Theta::sia().names().position(|known| known == *name).unwrap()] = *value;
     }
     Theta::new(&values).unwrap()
 }
@@ -183,8 +184,11 @@ fn what_a_job_of_the_same_model_has_measured_need_not_be_found_out_again() {
 fn a_bundle_keeps_the_numbers_and_refuses_another_schema() {
     let values: Vec<f64> = (0..PARAMETERS).map(|at| f64::from(at as f32 * 0.37 - 2.0)).collect();
     let decoder = Decoder { batching: Batching::Agent, information: Information::Profiled };
-    let card =
-        Card { schema_hash: Theta::schema_hash(), decoder: serde_json::to_value(decoder).unwrap(), ..Card::default() };
+    let card = Card {
+        schema_hash: Theta::sia().schema_hash(),
+        decoder: serde_json::to_value(decoder).unwrap(),
+        ..Card::default()
+    };
     let experience = Experience::of([("a model/with marks", 3.0), ("a model/with marks", 5.0), ("another", 7.0)]);
     let utility = Utility { theta: Theta::new(&values).unwrap(), experience, siblings: true };
     let bundle = PolicyBundle { model: Model::Utility(utility), normaliser: None, card };
@@ -200,8 +204,35 @@ fn a_bundle_keeps_the_numbers_and_refuses_another_schema() {
     other.card.schema_hash = "older".into();
     other.save(&path).unwrap();
     let message = PolicyBundle::load(&path, "of the gym").unwrap_err().to_string();
-    assert!(message.contains("older") && message.contains(&Theta::schema_hash()), "{message}");
+    assert!(message.contains("older") && message.contains(&Theta::sia().schema_hash()), "{message}");
     std::fs::remove_dir_all(folder).unwrap();
-    assert_eq!(Theta::names().count(), PARAMETERS);
+    assert_eq!(Theta::sia().names().count(), PARAMETERS);
     assert_eq!(Theta::new(&vec![0.0; FEATURES.len()]), None);
+}
+
+#[test]
+fn groups_of_parameters_are_kept_and_change_nothing_until_they_are_learned() {
+    let all = [Group::Loans, Group::Tenants, Group::Faults];
+    let theta = Theta::sia().with(all);
+    assert_eq!(theta.names().take(PARAMETERS).collect::<Vec<_>>(), Theta::sia().names().collect::<Vec<_>>());
+    let hashes: BTreeSet<String> = all.iter().map(|group| Theta::sia().with([*group]).schema_hash()).collect();
+    assert_eq!(hashes.len(), 3);
+    assert!(!hashes.contains(&Theta::sia().schema_hash()) && !hashes.contains(&theta.schema_hash()));
+
+    let values: Vec<f64> = (0..theta.names().count()).map(|at| f64::from(at as f32 * 0.25 - 2.0)).collect();
+    let decoder = Decoder { batching: Batching::Agent, information: Information::Profiled };
+    let decoder = serde_json::to_value(decoder).unwrap();
+    let card = Card { schema_hash: theta.schema_hash(), decoder, ..Card::default() };
+    let utility = Utility { theta: theta.of_values(&values).unwrap(), experience: Experience::default() };
+    let bundle = PolicyBundle { model: Model::Utility(utility), normaliser: None, card };
+    let path = std::path::Path::new("in memory");
+    let read = PolicyBundle::from_bytes(&bundle.to_bytes(), path).unwrap().checked(path, "of the gym").unwrap();
+    assert_eq!(read, bundle);
+    let Model::Utility(utility) = read.model else { panic!("not a utility") };
+    assert_eq!(utility.theta.values(), values);
+
+    let workload = random_workload(&mut rng(3, Stream::Workload), 20, 8);
+    let outcome =
+        |theta: Theta| run(&mut policy(theta), Cluster::homogeneous(2, 4), workload.clone(), options(Batching::Agent));
+    assert_eq!(outcome(Theta::sia().with(all)), outcome(Theta::sia()));
 }

@@ -49,7 +49,10 @@ fn main() {
     let best = best(&compare(&experiment, heuristics(), None));
     let mut entries = heuristics();
     for (name, bundle) in &learned {
-        entries.push(learned_entry(name, bundle, experiment.expected_peak(&setup)).expect("it was made just now"));
+        entries.push(
+            learned_entry(name, bundle, experiment.expected_peak(&setup), setup.sharing())
+                .expect("it was made just now"),
+        );
     }
     println!("{}", leaderboard(&compare(&experiment, entries, Some(best)).summary));
 }

@@ -6,9 +6,10 @@ use std::collections::BTreeMap;
 
 use goodput_agents::heuristic::{self, Listed};
 use goodput_agents::learned::cem::CemConfig;
-use goodput_agents::learned::utility::Theta;
+use goodput_agents::learned::utility::{Group, Theta};
 use goodput_agents::learned::weights::NetConfig;
 use goodput_datasets::synth::SynthConfig;
+use goodput_env::cluster::Pool;
 use goodput_env::gym::ExpectedPeak;
 use goodput_env::view::{Batching, Information};
 use goodput_eval::run::{NamedScenario, PolicyEntry};
@@ -234,6 +235,8 @@ pub struct EvolutionAgent {
     pub siblings: bool,
     /// Where the search starts, by name of parameter; those of Sia's objective for parameters that are not here.
     pub start: BTreeMap<String, f64>,
+    /// Parameters that stay where they start, by name: for ablations.
+    pub freeze: Vec<String>,
 }
 
 impl Default for EvolutionAgent {
@@ -249,6 +252,7 @@ impl Default for EvolutionAgent {
             experience: true,
             siblings: false,
             start: BTreeMap::new(),
+            freeze: Vec::new(),
         }
     }
 }
@@ -345,7 +349,7 @@ impl Experiment {
             return Err(value("train.gate_percent", self.train.gate_percent.to_string(), "at least 0"));
         }
         if let Some(AgentConfig::Evolution(agent)) = &self.agent {
-            agent.check()?;
+            agent.check(&Theta::sia().with(self.groups()))?;
         }
         if let Some(AgentConfig::Offline(agent)) = &self.agent {
             agent.check()?;
@@ -365,6 +369,14 @@ impl Experiment {
             .with_tenants(&self.tenants, &self.cohorts)?
             .with_services(&self.services)?
             .with_sharing(&self.loaning, &self.forecaster.clone().unwrap_or_default())
+    }
+
+    /// Groups of parameters of a utility that this experiment gives a meaning.
+    pub fn groups(&self) -> impl Iterator<Item = Group> {
+        let lends = self.cluster.groups.iter().any(|group| group.pool == Pool::Inference) && !self.services.is_empty();
+        let fails = self.environment.faults.as_ref().is_some_and(|faults| faults.bugs.is_some());
+        let all = [(Group::Loans, lends), (Group::Tenants, self.tenants.len() > 1), (Group::Faults, fails)];
+        all.into_iter().filter(|(_, has)| *has).map(|(group, _)| group)
     }
 
     /// What learned policies are told of the load to come, given the experiment's own setup.
@@ -445,7 +457,8 @@ impl Experiment {
 }
 
 impl EvolutionAgent {
-    fn check(&self) -> Result<(), SetupError> {
+    /// `theta` has the parameters that the experiment gives a meaning.
+    fn check(&self, theta: &Theta) -> Result<(), SetupError> {
         let checks: [(&'static str, f64, bool, &str); 5] = [
             ("agent.evolution.population", self.population as f64, (4..=4096).contains(&self.population), "4 to 4096"),
             ("agent.evolution.generations", self.generations as f64, self.generations > 0, "at least 1"),
@@ -453,16 +466,23 @@ impl EvolutionAgent {
             ("agent.evolution.step", self.step, self.step > 0.0 && self.step <= 100.0, "above 0 and at most 100"),
             ("agent.evolution.tail", self.tail, (0.0..=100.0).contains(&self.tail), "0 to 100"),
         ];
-        if let Some((name, value)) =
-            self.start.iter().find(|(name, value)| !names_parameter(name) || !value.is_finite())
-        {
-            let known = Theta::names().collect::<Vec<_>>().join(", ");
-            let expected = format!("finite numbers for {known}");
+        let unknown = |name: &str| theta.names().all(|known| known != name);
+        let known = || theta.names().collect::<Vec<_>>().join(", ");
+        if let Some((name, value)) = self.start.iter().find(|(name, value)| unknown(name) || !value.is_finite()) {
             return Err(SetupError::Value {
                 key: "agent.evolution.start",
                 value: format!("{name} = {value}"),
-                expected,
+                expected: format!("finite numbers for {}", known()),
             });
+        }
+        if let Some(name) = self.freeze.iter().find(|name| unknown(name)) {
+            let expected = format!("names of {}", known());
+            return Err(SetupError::Value { key: "agent.evolution.freeze", value: name.clone(), expected });
+        }
+        if theta.names().all(|name| self.freeze.iter().any(|frozen| frozen == name)) {
+            let value = "all parameters".into();
+            let expected = "at least one parameter that is searched".into();
+            return Err(SetupError::Value { key: "agent.evolution.freeze", value, expected });
         }
         match checks.into_iter().find(|(_, _, ok, _)| !ok) {
             Some((key, value, _, expected)) => {
@@ -476,10 +496,6 @@ impl EvolutionAgent {
             None => Ok(()),
         }
     }
-}
-
-fn names_parameter(name: &str) -> bool {
-    Theta::names().any(|known| known == name)
 }
 
 impl PpoAgent {

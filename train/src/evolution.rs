@@ -2,7 +2,8 @@
 //!
 //! How long jobs take differs more between episodes than between policies. So all candidates of a generation and the teacher meet the same
 //! episodes, and a candidate's cost is the mean of its logarithms of completion times less the teacher's: common random numbers and an
-//! input-dependent baseline (Mao et al., arXiv:1807.02264) in one.
+//! input-dependent baseline (Mao et al., arXiv:1807.02264) in one. Where services share the cluster, their objectives are a constraint
+//! ([`crate::constraint`]) on candidates and on what is exported.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -14,7 +15,7 @@ use goodput_agents::loaning::{Sharing, complete};
 use goodput_env::gym::{EnvError, ExpectedPeak};
 use goodput_env::job::{WHOLE, Work};
 use goodput_env::policy::Policy;
-use goodput_env::sim::{Outcome, Scenario, SimOptions, Simulator};
+use goodput_env::sim::{Scenario, SimOptions, Simulator};
 use goodput_eval::run::PolicyEntry;
 use goodput_eval::setup::Setup;
 use rayon::prelude::*;
@@ -22,10 +23,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::checkpoint::StateError;
 use crate::config::{EvolutionAgent, Experiment, training_seed};
+use crate::constraint::{Served, feasible_first};
+use crate::cost;
 use crate::error::TrainError;
 use crate::recorder::Recorder;
 use crate::run_dir::RunDir;
-use crate::validate::{Validation, bundle, mean_jct_secs};
+use crate::validate::{Score, Validation, bundle};
 use crate::{Hooks, Progress, Trained};
 
 const STATE: &str = "checkpoints/evolution.json";
@@ -38,9 +41,9 @@ const EXPERIENCE: u64 = 32;
 struct State {
     config_sha256: String,
     search: Cma,
-    /// Mean completion time on validation seeds and the parameters that had it.
+    /// Mean completion time on validation seeds and the parameters that had it, services' objectives kept.
     best: Option<(f64, Vec<f64>)>,
-    teacher_jct_secs: Option<f64>,
+    teacher: Option<Score>,
 }
 
 /// Searches from the latest generation, or from the beginning.
@@ -57,25 +60,25 @@ pub fn train(
     let teacher = experiment.heuristic(&agent.teacher, &setups[0])?;
     let config_sha256 = dir.config_sha256()?;
     let validation = Validation::without_heuristics(experiment, &setups[0])?;
-    let mut state = start(experiment, agent, dir, &config_sha256)?;
+    let space = Space::of(experiment, agent);
+    let mut state = start(experiment, agent, &space, dir, &config_sha256)?;
     let experience = match agent.experience {
         true => past(&episodes(&setups, experiment.seed, 0, EXPERIENCE)),
         false => Experience::default(),
     };
     let make = |values: &[f64], steps: u64| -> PolicyBundle {
-        // What is stored is what is tried.
-        let stored: Vec<f64> = values.iter().map(|&value| f64::from(value as f32)).collect();
-        let theta = Theta::new(&stored).unwrap_or_else(Theta::sia);
+        let theta = space.theta(values);
         let provenance =
             Provenance { argv: hooks.argv.clone(), seed: experiment.seed, steps, config_sha256: config_sha256.clone() };
         let utility = Utility { theta, experience: experience.clone(), siblings: agent.siblings };
         bundle(Model::Utility(utility), &setups[0], provenance)
     };
-    let of_teacher = match state.teacher_jct_secs {
-        Some(secs) => secs,
+    let taught = match state.teacher.take() {
+        Some(score) => score,
         None => validation.score_of(experiment.heuristic(&agent.teacher, &setups[0])?)?,
     };
-    state.teacher_jct_secs = Some(of_teacher);
+    let of_teacher = taught.jct_secs;
+    state.teacher = Some(taught.clone());
     let per_generation = agent.episodes * agent.population as u64;
     let mut recorder = Recorder::new(dir, "progress", state.search.generation() * per_generation)?;
     while state.search.generation() < agent.generations {
@@ -83,19 +86,21 @@ pub fn train(
         let episodes = episodes(&setups, experiment.seed, generation * agent.episodes, agent.episodes);
         let candidates: Vec<PolicyBundle> = state.search.ask().iter().map(|values| make(values, 0)).collect();
         let costs = costs(agent, setups[0].sharing(), &episodes, &candidates, &teacher)?;
-        let mean = costs.iter().sum::<f64>() / costs.len() as f64;
-        state.search.tell(&costs);
+        let mean = costs.iter().map(|(cost, _)| cost).sum::<f64>() / costs.len() as f64;
+        let late = costs.iter().filter(|(_, excess)| *excess > 0.0).count() as f64 / costs.len() as f64;
+        state.search.tell(&feasible_first(&costs));
         let done = generation + 1;
         if done.is_multiple_of(agent.validate_every) || done == agent.generations {
             let centre = state.search.mean().to_vec();
-            let jct = validation.score(&make(&centre, 0))?;
-            if state.best.as_ref().is_none_or(|(best, _)| jct < *best) {
-                state.best = Some((jct, centre));
+            let Score { jct_secs, served } = validation.score_whole(&make(&centre, 0))?;
+            if served.excess(&taught.served) <= 0.0 && state.best.as_ref().is_none_or(|(best, _)| jct_secs < *best) {
+                state.best = Some((jct_secs, centre));
             }
         }
         let validated = state.best.as_ref().map(|best| best.0);
         let figures = vec![
             ("rollout/log_ratio_to_teacher", mean),
+            ("rollout/share_beyond_objectives", late),
             ("search/sigma", state.search.sigma()),
             ("eval/mean_jct_secs", validated.unwrap_or(f64::NAN)),
             ("eval/best_heuristic_jct_secs", of_teacher),
@@ -147,17 +152,53 @@ fn episodes(setups: &[Setup], seed: u64, first: u64, count: u64) -> Vec<Arc<Scen
     (first..first + count).into_par_iter().map(at).collect()
 }
 
+/// What is searched: the parameters that the experiment gives a meaning and nobody froze.
+struct Space {
+    /// Where the search starts, and what frozen parameters stay at.
+    start: Theta,
+    /// Places of those that are free.
+    free: Vec<usize>,
+}
+
+impl Space {
+    fn of(experiment: &Experiment, agent: &EvolutionAgent) -> Self {
+        let usual = Theta::sia().with(experiment.groups());
+        let values: Vec<f64> = usual
+            .names()
+            .zip(usual.values())
+            .map(|(name, value)| agent.start.get(name).copied().unwrap_or(value))
+            .collect();
+        let frozen = |name: &str| agent.freeze.iter().any(|frozen| frozen == name);
+        let free = usual.names().enumerate().filter(|(_, name)| !frozen(name)).map(|(at, _)| at).collect();
+        Self { start: usual.clone().of_values(&values).unwrap_or(usual), free }
+    }
+
+    /// Where the search starts and how far it first looks in each direction.
+    fn begin(&self) -> (Vec<f64>, Vec<f64>) {
+        let (values, scales) = (self.start.values(), self.start.scales());
+        self.free.iter().map(|&at| (values[at], scales[at])).unzip()
+    }
+
+    /// The parameters that the free ones make; what is stored is what is tried.
+    fn theta(&self, free: &[f64]) -> Theta {
+        let mut values = self.start.values();
+        self.free.iter().zip(free).for_each(|(&at, &value)| values[at] = value);
+        let stored: Vec<f64> = values.into_iter().map(|value| f64::from(value as f32)).collect();
+        self.start.clone().of_values(&stored).unwrap_or_else(|| self.start.clone())
+    }
+}
+
 fn start(
     experiment: &Experiment,
     agent: &EvolutionAgent,
+    space: &Space,
     dir: &RunDir,
     config_sha256: &str,
 ) -> Result<State, TrainError> {
     if !dir.path(STATE).exists() {
-        let usual = Theta::names().zip(Theta::sia().values().to_vec());
-        let centre = usual.map(|(name, value)| agent.start.get(name).copied().unwrap_or(value)).collect();
-        let search = Cma::new(agent.population, centre, &Theta::scales(), agent.step, experiment.seed);
-        return Ok(State { config_sha256: config_sha256.into(), search, best: None, teacher_jct_secs: None });
+        let (centre, scales) = space.begin();
+        let search = Cma::new(agent.population, centre, &scales, agent.step, experiment.seed);
+        return Ok(State { config_sha256: config_sha256.into(), search, best: None, teacher: None });
     }
     let state: State = serde_json::from_slice(&dir.read(STATE)?)
         .map_err(|source| StateError::Damaged { file: STATE.into(), source })?;
@@ -167,19 +208,19 @@ fn start(
     Ok(state)
 }
 
-/// Cost of each candidate: its logarithms of mean and tail, less the teacher's, over the same episodes. Where there are services, both share the
-/// cluster with them by `sharing`.
+/// Cost of each candidate, which is its logarithms of mean and tail less the teacher's, and the requests it is late with beyond what it may be, both
+/// over the same episodes. Where there are services, both share the cluster with them by `sharing`.
 fn costs(
     agent: &EvolutionAgent,
     sharing: &Sharing,
     episodes: &[Arc<Scenario>],
     candidates: &[PolicyBundle],
     teacher: &PolicyEntry,
-) -> Result<Vec<f64>, TrainError> {
-    let run = |scenario: &Arc<Scenario>, policy: Box<dyn Policy>| -> Result<f64, TrainError> {
+) -> Result<Vec<(f64, f64)>, TrainError> {
+    let run = |scenario: &Arc<Scenario>, policy: Box<dyn Policy>| -> Result<(f64, Served), TrainError> {
         let mut policy = complete(policy, scenario, sharing);
         let outcome = Simulator::new(scenario.clone()).run(&mut *policy).map_err(EnvError::from)?;
-        Ok(mean_jct_secs(&outcome).max(1e-3).ln() + agent.tail * tail_secs(&outcome).max(1e-3).ln())
+        Ok((cost::of_run(scenario, &outcome, agent.tail), Served::of(scenario, &outcome)))
     };
     let taught = |scenario: &Arc<Scenario>| match teacher.information {
         Some(information) => {
@@ -188,22 +229,19 @@ fn costs(
         }
         None => run(scenario, (teacher.make)(scenario.seed)),
     };
-    let reference: Vec<f64> = episodes.par_iter().map(taught).collect::<Result<_, _>>()?;
+    let reference: Vec<(f64, Served)> = episodes.par_iter().map(taught).collect::<Result<_, _>>()?;
+    let allowed = Served::sum(reference.iter().map(|(_, served)| served));
     let pairs: Vec<(usize, usize)> =
         (0..candidates.len()).flat_map(|candidate| (0..episodes.len()).map(move |at| (candidate, at))).collect();
-    let one = |&(candidate, at): &(usize, usize)| -> Result<f64, TrainError> {
-        let policy = candidates[candidate].policy(ExpectedPeak::default()).map_err(TrainError::Decoder)?;
-        Ok(run(&episodes[at], policy)? - reference[at])
+    let one = |&(candidate, at): &(usize, usize)| -> Result<(f64, Served), TrainError> {
+        let policy = candidates[candidate].policy_sharing(ExpectedPeak::default(), sharing);
+        let (cost, served) = run(&episodes[at], policy.map_err(TrainError::Decoder)?)?;
+        Ok((cost - reference[at].0, served))
     };
-    let all = pairs.par_iter().map(one).collect::<Result<Vec<f64>, _>>()?;
-    Ok(all.chunks(episodes.len()).map(|costs| costs.iter().sum::<f64>() / costs.len() as f64).collect())
-}
-
-/// The 99th percentile of completion times, seconds; jobs cut off by the horizon count up to it.
-fn tail_secs(outcome: &Outcome) -> f64 {
-    let arrived = outcome.jobs.iter().filter(|job| job.submit <= outcome.end);
-    let mut times: Vec<f64> =
-        arrived.map(|job| (job.finish.unwrap_or(outcome.end) - job.submit).as_secs_f64()).collect();
-    times.sort_by(f64::total_cmp);
-    times.get((times.len() as f64 * 0.99) as usize).or(times.last()).copied().unwrap_or(0.0)
+    let all = pairs.par_iter().map(one).collect::<Result<Vec<_>, _>>()?;
+    let of_candidate = |runs: &[(f64, Served)]| {
+        let cost = runs.iter().map(|(cost, _)| cost).sum::<f64>() / runs.len() as f64;
+        (cost, Served::sum(runs.iter().map(|(_, served)| served)).excess(&allowed))
+    };
+    Ok(all.chunks(episodes.len()).map(of_candidate).collect())
 }

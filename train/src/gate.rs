@@ -17,12 +17,14 @@ pub struct Verdict {
     pub learned_jct_secs: f64,
     /// How much longer than the teacher's it may be, percent.
     pub allowed_percent: f64,
+    /// How many more requests of the worst service it is late with than it may be, relative to that.
+    pub late_excess: f64,
 }
 
 impl Verdict {
-    /// Whether the policy is as good as its teacher, but for what is allowed.
+    /// Whether the policy is as good as its teacher, but for what is allowed, and services keep their objectives or what they had under it.
     pub fn passes(&self) -> bool {
-        self.learned_jct_secs <= self.teacher_jct_secs * (1.0 + self.allowed_percent / 100.0)
+        self.late_excess <= 0.0 && self.learned_jct_secs <= self.teacher_jct_secs * (1.0 + self.allowed_percent / 100.0)
     }
 }
 
@@ -34,10 +36,13 @@ pub fn judge(experiment: &Experiment, bundle: &PolicyBundle) -> Result<Option<Ve
     let Some(teacher) = experiment.agent.as_ref().and_then(|agent| agent.teacher()) else { return Ok(None) };
     let setup = experiment.setup()?;
     let validation = Validation::without_heuristics(experiment, &setup)?;
+    let taught = validation.score_of(experiment.heuristic(teacher, &setup)?)?;
+    let learned = validation.score_whole(bundle)?;
     Ok(Some(Verdict {
         teacher: teacher.to_owned(),
-        teacher_jct_secs: validation.score_of(experiment.heuristic(teacher, &setup)?)?,
-        learned_jct_secs: validation.score(bundle)?,
+        teacher_jct_secs: taught.jct_secs,
+        learned_jct_secs: learned.jct_secs,
+        late_excess: learned.served.excess(&taught.served),
         allowed_percent: experiment.train.gate_percent,
     }))
 }

@@ -19,6 +19,8 @@
 pub mod cem;
 pub mod checkpoint;
 pub mod config;
+pub mod constraint;
+pub mod cost;
 mod error;
 pub mod evolution;
 pub mod forecaster;

@@ -5,14 +5,16 @@ use std::sync::Arc;
 use goodput_agents::bundle::{Card, Model as Net, PolicyBundle, Provenance};
 use goodput_agents::heuristic;
 use goodput_agents::learned::policy::Decoder;
-use goodput_agents::learned::utility::Theta;
 use goodput_agents::loaning::{Sharing, Variant};
 use goodput_env::gym::{ExpectedPeak, schema_hash};
+use goodput_env::sim::Outcome;
 use goodput_eval::run::{Comparison, NamedScenario, PolicyEntry};
 use goodput_eval::setup::Setup;
 use goodput_forecast::Model;
+use serde::{Deserialize, Serialize};
 
 use crate::config::{Experiment, VALIDATION};
+use crate::constraint::Served;
 use crate::error::TrainError;
 
 /// Validation seeds of an experiment and the heuristics' results on them.
@@ -22,6 +24,16 @@ pub struct Validation {
     expected: ExpectedPeak,
     /// Mean completion time of the best heuristic, seconds.
     pub best_heuristic_jct_secs: f64,
+}
+
+/// What became of the validation seeds under a policy.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Score {
+    /// Mean completion time, seconds.
+    pub jct_secs: f64,
+    /// What services got.
+    pub served: Served,
 }
 
 impl Validation {
@@ -36,7 +48,7 @@ impl Validation {
         let entries = quick.map(|name| experiment.heuristic(name, setup)).collect::<Result<Vec<_>, _>>()?;
         if !entries.is_empty() {
             let means = validation.run(entries)?;
-            validation.best_heuristic_jct_secs = means.into_iter().fold(f64::INFINITY, f64::min);
+            validation.best_heuristic_jct_secs = means.iter().map(|score| score.jct_secs).fold(f64::INFINITY, f64::min);
         }
         Ok(validation)
     }
@@ -60,36 +72,49 @@ impl Validation {
     /// # Errors
     /// [`TrainError::Run`] where a run fails.
     pub fn score(&self, bundle: &PolicyBundle) -> Result<f64, TrainError> {
-        Ok(self.run(vec![learned_entry("learned", bundle, self.expected.clone())?])?[0])
+        Ok(self.score_whole(bundle)?.jct_secs)
+    }
+
+    /// The same with what services got.
+    ///
+    /// # Errors
+    /// [`TrainError::Run`] where a run fails.
+    pub fn score_whole(&self, bundle: &PolicyBundle) -> Result<Score, TrainError> {
+        self.score_of(learned_entry("learned", bundle, self.expected.clone(), &self.sharing)?)
     }
 
     /// The same of a policy by name.
     ///
     /// # Errors
     /// [`TrainError::Run`] where a run fails.
-    pub fn score_of(&self, policy: PolicyEntry) -> Result<f64, TrainError> {
-        Ok(self.run(vec![policy])?[0])
+    pub fn score_of(&self, policy: PolicyEntry) -> Result<Score, TrainError> {
+        Ok(self.run(vec![policy])?.remove(0))
     }
 
-    fn run(&self, policies: Vec<PolicyEntry>) -> Result<Vec<f64>, TrainError> {
+    fn run(&self, policies: Vec<PolicyEntry>) -> Result<Vec<Score>, TrainError> {
         let mut comparison = Comparison::new(policies, self.scenarios.clone());
         comparison.sharing = self.sharing.clone();
         let evaluation = comparison.run(&|_, _| {})?;
-        let mean = |policy: usize| {
+        let score = |policy: usize| {
             let runs = evaluation.runs_of(policy);
             let jct = runs.iter().map(|run| mean_jct_secs(&run.outcome)).sum::<f64>();
-            jct / runs.len() as f64
+            let each = runs.iter().zip(&self.scenarios);
+            let served: Vec<Served> = each.map(|(run, named)| Served::of(&named.scenario, &run.outcome)).collect();
+            Score { jct_secs: jct / runs.len() as f64, served: Served::sum(&served) }
         };
-        Ok((0..evaluation.policies.len()).map(mean).collect())
+        Ok((0..evaluation.policies.len()).map(score).collect())
     }
 }
 
-/// Mean completion time of a run, seconds; jobs cut off by the horizon count up to it.
-pub fn mean_jct_secs(outcome: &goodput_env::sim::Outcome) -> f64 {
-    let arrived = outcome.jobs.iter().filter(|job| job.submit <= outcome.end);
-    let (sum, count) = arrived.fold((0.0, 0u32), |(sum, count), job| {
-        (sum + (job.finish.unwrap_or(outcome.end) - job.submit).as_secs_f64(), count + 1)
-    });
+/// Completion times of a run, seconds, in order of job; jobs cut off by the horizon count up to it, those that failed for good do not.
+pub fn jct_secs(outcome: &Outcome) -> impl Iterator<Item = f64> {
+    let arrived = outcome.jobs.iter().filter(|job| job.submit <= outcome.end && job.faults.failed.is_none());
+    arrived.map(|job| (job.finish.unwrap_or(outcome.end) - job.submit).as_secs_f64())
+}
+
+/// Their mean.
+pub fn mean_jct_secs(outcome: &Outcome) -> f64 {
+    let (sum, count) = jct_secs(outcome).fold((0.0, 0u32), |(sum, count), secs| (sum + secs, count + 1));
     sum / f64::from(count.max(1))
 }
 
@@ -143,14 +168,20 @@ fn models(plain: &str) -> String {
     format!(", {plain}+forecast:MODEL with MODEL{}", known.trim_start_matches(" or"))
 }
 
-/// A trained policy, which is told of the load of services what `expected` says.
+/// A trained policy, which is told of the load of services what `expected` says, and shares the cluster with them by `sharing`.
 ///
 /// # Errors
 /// [`TrainError::Decoder`] where the bundle does not say how it is to be run.
-pub fn learned_entry(name: &str, bundle: &PolicyBundle, expected: ExpectedPeak) -> Result<PolicyEntry, TrainError> {
-    bundle.policy(expected.clone()).map_err(TrainError::Decoder)?;
-    let bundle = bundle.clone();
-    Ok(PolicyEntry::new(name, move |_| bundle.policy(expected.clone()).expect("it was made once already")))
+pub fn learned_entry(
+    name: &str,
+    bundle: &PolicyBundle,
+    expected: ExpectedPeak,
+    sharing: &Arc<Sharing>,
+) -> Result<PolicyEntry, TrainError> {
+    bundle.policy_sharing(expected.clone(), sharing).map_err(TrainError::Decoder)?;
+    let (bundle, sharing) = (bundle.clone(), sharing.clone());
+    let make = move |_| bundle.policy_sharing(expected.clone(), &sharing).expect("it was made once already");
+    Ok(PolicyEntry::new(name, make))
 }
 
 /// A bundle of `model` as trained by `experiment`.
@@ -158,7 +189,10 @@ pub fn bundle(model: Net, setup: &Setup, provenance: Provenance) -> PolicyBundle
     let options = setup.options();
     let decoder = Decoder { batching: options.batching, information: options.information };
     let card = Card {
-        schema_hash: if let Net::Utility(_) = model { Theta::schema_hash() } else { schema_hash() },
+        schema_hash: match &model {
+            Net::Utility(utility) => utility.theta.schema_hash(),
+            Net::Net(_) | Net::Linear(_) => schema_hash(),
+        },
         information: options.information.to_string(),
         decoder: serde_json::to_value(decoder).expect("a decoder is plain data"),
         provenance,

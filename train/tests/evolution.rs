@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use goodput_agents::bundle::{Model, PolicyBundle};
-use goodput_agents::learned::utility::{Experience, Theta, Utility};
+use goodput_agents::learned::utility::{Experience, Group, Theta, Utility};
 use goodput_eval::run::Comparison;
 use goodput_train::config::{AgentConfig, Experiment, HELD_OUT, VALIDATION, training_seed};
 use goodput_train::gate::judge;
@@ -74,8 +74,9 @@ fn stopping_and_resuming_changes_nothing() {
     assert_eq!(jobs, [10, 10, 20, 20]);
     let setup = experiment().setup().unwrap();
     let entries = ["pollux-fast", "optimus"].map(|name| experiment().heuristic(name, &setup).unwrap());
-    let policies =
-        std::iter::once(learned_entry("learned", &whole, Default::default()).unwrap()).chain(entries).collect();
+    let policies = std::iter::once(learned_entry("learned", &whole, Default::default(), setup.sharing()).unwrap())
+        .chain(entries)
+        .collect();
     let evaluation = Comparison::new(policies, scenarios).run(&|_, _| ()).unwrap();
     assert!(evaluation.runs.iter().all(|run| !run.outcome.truncated));
     let levels: Vec<&str> = evaluation.summary.policies.iter().map(|policy| policy.information.as_str()).collect();
@@ -91,8 +92,8 @@ fn what_is_worse_than_its_teacher_does_not_pass() {
     let folder = tempfile::tempdir().unwrap();
     let good = bundle(run(&folder.path().join("run"), None));
     // Nobody is ever given a second accelerator.
-    let mut values = Theta::sia().values().to_vec();
-    values[Theta::names().position(|name| name == "log_horizon").unwrap()] = -20.0;
+    let mut values = Theta::sia().values();
+    values[Theta::sia().names().position(|name| name == "log_horizon").unwrap()] = -20.0;
     let utility = Utility { theta: Theta::new(&values).unwrap(), experience: Experience::default(), siblings: false };
     let bad = PolicyBundle { model: Model::Utility(utility), ..good };
     let verdict = judge(&experiment(), &bad).unwrap().unwrap();
@@ -112,4 +113,45 @@ fn training_never_meets_validation_or_held_out_seeds() {
             assert!(first > reserved.end && first.checked_add(1_000_000).is_some(), "{master} {index}: {first}");
         }
     }
+}
+
+#[test]
+fn frozen_parameters_stay_where_they_start() {
+    let mut experiment = experiment();
+    let frozen = ["log_remaining_gpu_secs", "exponent", "log_doubt"];
+    let Some(AgentConfig::Evolution(agent)) = &mut experiment.agent else { panic!("not an evolution") };
+    agent.generations = 1;
+    agent.start = [("exponent".to_owned(), -0.375)].into();
+    agent.freeze = frozen.map(String::from).to_vec();
+    let folder = tempfile::tempdir().unwrap();
+    let dir = RunDir::create(&folder.path().join("run")).unwrap();
+    dir.write("config.toml", b"frozen").unwrap();
+    let hooks = Hooks { stop: &AtomicBool::new(false), progress: &|_| (), argv: vec!["test".into()] };
+    let found = bundle(train(&experiment, &dir, &hooks).unwrap());
+    let Model::Utility(utility) = &found.model else { panic!("{}", found.kind()) };
+    let theta = &utility.theta;
+    let moved: Vec<&str> = theta
+        .names()
+        .zip(theta.values().into_iter().zip(Theta::sia().values()))
+        .filter(|(_, (found, start))| (found - start).abs() > 1e-6)
+        .map(|(name, _)| name)
+        .collect();
+    assert_eq!(theta.names().count() - moved.len(), frozen.len() - 1, "{moved:?}");
+    assert!(!moved.contains(&"log_doubt") && !moved.contains(&"log_remaining_gpu_secs"));
+    let exponent = theta.names().zip(theta.values()).find(|(name, _)| *name == "exponent");
+    assert_eq!(exponent, Some(("exponent", -0.375)));
+
+    let Some(AgentConfig::Evolution(agent)) = &mut experiment.agent else { panic!("not an evolution") };
+    agent.freeze = vec!["loan_caution".into()];
+    let refused = experiment.setup().map(|_| ()).unwrap_err().to_string();
+    assert!(refused.contains("agent.evolution.freeze") && refused.contains("loan_caution"), "{refused}");
+}
+
+#[test]
+fn experiments_have_the_groups_of_parameters_that_they_give_a_meaning() {
+    let groups = |text: &str| toml::from_str::<Experiment>(text).unwrap().groups().collect::<Vec<_>>();
+    assert_eq!(groups(ELASTIC), []);
+    assert_eq!(groups(include_str!("../../configs/experiment/mixed.toml")), [Group::Loans]);
+    assert_eq!(groups(include_str!("../../configs/experiment/tenants.toml")), [Group::Tenants]);
+    assert_eq!(groups(include_str!("../../configs/experiment/faults.toml")), [Group::Faults]);
 }

@@ -95,7 +95,7 @@ fn what_was_trained_on_16_accelerators_runs_on_more() {
     for (nodes, jobs) in [(4, 10), (16, 40), (32, 80)] {
         let experiment = elastic_16(nodes, jobs);
         let setup = experiment.setup().unwrap();
-        let learned = learned_entry("learned", &bundle, ExpectedPeak::default()).unwrap();
+        let learned = learned_entry("learned", &bundle, ExpectedPeak::default(), setup.sharing()).unwrap();
         let mut policies = vec![learned];
         policies.extend(["pollux-fast", "fifo"].map(|name| experiment.heuristic(name, &setup).unwrap()));
         // Not among the seeds of any table.
@@ -112,7 +112,7 @@ fn a_card_says_where_its_policy_ends_and_keeps_notes() {
     let experiment = elastic_16(4, 8);
     let setup = experiment.setup().unwrap();
     let policies = vec![
-        learned_entry("learned", &bundle, ExpectedPeak::default()).unwrap(),
+        learned_entry("learned", &bundle, ExpectedPeak::default(), setup.sharing()).unwrap(),
         experiment.heuristic("fifo", &setup).unwrap(),
     ];
     let results = Comparison::new(policies, scenarios(&setup, VALIDATION + 500, 2)).run(&|_, _| {}).unwrap().summary;

@@ -8,7 +8,7 @@ use goodput_env::sim::Loan;
 use goodput_env::time::SimTime;
 use goodput_env::view::{ClusterView, Information, JobView};
 
-use super::{Occupant, cheapest};
+use super::{Judge, Occupant, Prices, cheapest};
 use crate::serving::{Claim, Outlook, kind_for, needed_for};
 
 /// What loans are subject to.
@@ -43,8 +43,11 @@ pub fn lendable(pool: u32, need: f64, headroom: f64, per_server: u32) -> u32 {
 pub struct Orchestrator {
     outlook: Box<dyn Outlook>,
     terms: Terms,
-    /// When it may lend again.
+    judge: Judge,
+    /// When it decides again about lending.
     next: SimTime,
+    /// Until when it lends nothing because it called back.
+    rests: SimTime,
     /// Servers to keep at home and empty, for another cluster.
     owed: u32,
 }
@@ -67,7 +70,13 @@ pub struct Loans {
 impl Orchestrator {
     /// Lends by what `outlook` expects.
     pub fn new(outlook: Box<dyn Outlook>, terms: Terms) -> Self {
-        Self { outlook, terms, next: SimTime::ZERO, owed: 0 }
+        Self { outlook, terms, judge: Judge::default(), next: SimTime::ZERO, rests: SimTime::ZERO, owed: 0 }
+    }
+
+    /// Departs from the published rule as `judge` says.
+    #[must_use]
+    pub fn judging(self, judge: Judge) -> Self {
+        Self { judge, ..self }
     }
 
     /// The least that has to be known.
@@ -93,14 +102,16 @@ impl Orchestrator {
         let need = self.need(view, wanted, utilisation, soon);
         let deadline = view.now + self.terms.deadline;
         let mut loans = Loans { pool: pool.gpus, need, deadline, ..Loans::default() };
-        let may_be_away = self.may_be_away(&pool, need);
-        if may_be_away < pool.lent.len() {
-            call_back(view, &pool.lent, pool.lent.len() - may_be_away, &mut loans, plan);
-        } else if view.now >= self.next {
+        let lending = self.judge.lending;
+        let may_be_away = self.may_be_away(&pool, need, 0.0);
+        if self.may_be_away(&pool, need, lending.tolerated_servers) < pool.lent.len() {
+            self.call_back(view, &pool.lent, pool.lent.len() - may_be_away, &mut loans, plan);
+            self.rests = view.now + lending.rest(&self.terms);
+        } else if view.now >= self.next.max(self.rests) {
             let for_long = match self.terms.lease > soon {
                 true => {
                     let need = self.need(view, wanted, utilisation, self.terms.lease);
-                    self.may_be_away(&pool, need)
+                    self.may_be_away(&pool, need, 0.0)
                 }
                 false => may_be_away,
             };
@@ -114,8 +125,11 @@ impl Orchestrator {
         loans
     }
 
-    fn may_be_away(&self, pool: &Servers, need: u32) -> usize {
-        let lendable = lendable(pool.gpus, f64::from(need), self.terms.headroom, pool.per_server);
+    /// Servers that may be away if `missing` ones may miss at home.
+    fn may_be_away(&self, pool: &Servers, need: u32, missing: f64) -> usize {
+        let kept = (self.judge.lending.margin_servers - missing) * f64::from(pool.per_server);
+        let kept = f64::from(need) * (1.0 + self.terms.headroom) + kept;
+        let lendable = lendable(pool.gpus, kept.max(0.0), 0.0, pool.per_server);
         lendable.saturating_sub(self.owed) as usize
     }
 
@@ -125,11 +139,45 @@ impl Orchestrator {
             let now = wanted.get(service.id().index()).map_or(0, |claim| claim.most);
             let soon = kind_for(view, &service).map_or(0, |kind| {
                 let expected = self.outlook.expect(&service, view.now + time + service.cold_start());
-                needed_for(&service, kind, expected, utilisation)
+                needed_for(&service, kind, self.judge.lending.expected(expected), utilisation)
             });
             now.max(soon) * service.gpus_per_replica()
         };
         view.services().map(of_service).sum()
+    }
+
+    fn call_back(&self, view: &ClusterView<'_>, lent: &[NodeId], count: usize, loans: &mut Loans, plan: &mut Plan) {
+        let on_loans = |job: &JobView<'_>| job.state.placement.slices().iter().any(|slice| view.lent(slice.node));
+        let jobs: Vec<JobView<'_>> = view.jobs().filter(on_loans).collect();
+        let prices = self.judge.prices(&jobs);
+        let occupants: Vec<Occupant> = jobs.iter().zip(prices).map(|(job, prices)| occupant(job, prices)).collect();
+        let returned = cheapest(lent, &occupants, count);
+        loans.preempted = returned.preempted.len() as u32;
+        let mut gone = returned.servers.clone();
+        gone.sort_unstable();
+        let away = |node: NodeId| gone.binary_search(&node).is_ok();
+        let mut left: Vec<(NodeId, u32)> = gone.iter().map(|&node| (node, view.trained_on(node))).collect();
+        for occupant in occupants.iter().filter(|occupant| occupant.servers.iter().any(|(node, _)| away(*node))) {
+            let Some(job) = view.job(occupant.job) else { continue };
+            let held = &job.state.placement;
+            let kept: Placement = match returned.preempted.contains(&occupant.job) {
+                true => Placement::none(),
+                false => {
+                    held.slices().iter().filter(|slice| !away(slice.node)).map(|held| (held.node, held.gpus)).collect()
+                }
+            };
+            // What two jobs share is held once.
+            if job.state.counts() {
+                for slice in held.slices() {
+                    if let Ok(at) = left.binary_search_by_key(&slice.node, |(node, _)| *node) {
+                        left[at].1 = left[at].1.saturating_sub(slice.gpus);
+                    }
+                }
+            }
+            plan.set(occupant.job, kept);
+        }
+        loans.home = left.into_iter().filter(|(_, gpus)| *gpus == 0).map(|(node, _)| node).collect();
+        returned.servers.iter().for_each(|&node| plan.reclaim(node, loans.deadline));
     }
 }
 
@@ -162,43 +210,9 @@ impl Servers {
     }
 }
 
-fn call_back(view: &ClusterView<'_>, lent: &[NodeId], count: usize, loans: &mut Loans, plan: &mut Plan) {
-    let occupants: Vec<Occupant> = view.jobs().filter_map(|job| occupant(view, &job)).collect();
-    let returned = cheapest(lent, &occupants, count);
-    loans.preempted = returned.preempted.len() as u32;
-    let mut gone = returned.servers.clone();
-    gone.sort_unstable();
-    let away = |node: NodeId| gone.binary_search(&node).is_ok();
-    let mut left: Vec<(NodeId, u32)> = gone.iter().map(|&node| (node, view.trained_on(node))).collect();
-    for occupant in occupants.iter().filter(|occupant| occupant.servers.iter().any(|(node, _)| away(*node))) {
-        let Some(job) = view.job(occupant.job) else { continue };
-        let held = &job.state.placement;
-        let kept: Placement = match returned.preempted.contains(&occupant.job) {
-            true => Placement::none(),
-            false => {
-                held.slices().iter().filter(|slice| !away(slice.node)).map(|held| (held.node, held.gpus)).collect()
-            }
-        };
-        // What two jobs share is held once.
-        if job.state.counts() {
-            for slice in held.slices() {
-                if let Ok(at) = left.binary_search_by_key(&slice.node, |(node, _)| *node) {
-                    left[at].1 = left[at].1.saturating_sub(slice.gpus);
-                }
-            }
-        }
-        plan.set(occupant.job, kept);
-    }
-    loans.home = left.into_iter().filter(|(_, gpus)| *gpus == 0).map(|(node, _)| node).collect();
-    returned.servers.iter().for_each(|&node| plan.reclaim(node, loans.deadline));
-}
-
 /// A job on lent servers. One that shares its accelerators with another stands or falls with it.
-fn occupant(view: &ClusterView<'_>, job: &JobView<'_>) -> Option<Occupant> {
+fn occupant(job: &JobView<'_>, prices: Prices) -> Occupant {
     let slices = job.state.placement.slices();
-    if !slices.iter().any(|slice| view.lent(slice.node)) {
-        return None;
-    }
     let mut servers: Vec<(NodeId, u32)> = Vec::with_capacity(slices.len());
     for slice in slices {
         match servers.iter_mut().find(|(node, _)| *node == slice.node) {
@@ -209,5 +223,5 @@ fn occupant(view: &ClusterView<'_>, job: &JobView<'_>) -> Option<Occupant> {
     let alone = job.state.partner.is_none();
     let spare = if alone { job.gpus().saturating_sub(job.min_gpus()) } else { 0 };
     let id: JobId = job.id();
-    Some(Occupant { job: id, servers, spare })
+    Occupant { job: id, servers, spare, prices }
 }

@@ -4,7 +4,7 @@
 //! the sum over the jobs that a server's return would preempt of 1 over the number of servers the job is on: preempting a job frees all of
 //! its servers, so each bears a part. The cheapest server is taken, its jobs are gone, the costs of their other servers fall, and so on. The
 //! abstract names the notion and the greedy rule; one over the number of servers is our reading of it. It is a heuristic: finding the
-//! fewest preemptions is a hitting set problem.
+//! fewest preemptions is a hitting set problem. Preemptions count alike unless they are given [`Prices`].
 
 use goodput_env::cluster::NodeId;
 use goodput_env::job::JobId;
@@ -21,6 +21,32 @@ pub struct Occupant {
     pub servers: Vec<(NodeId, u32)>,
     /// Accelerators that it can do without: its flexible workers. 0 for a job that runs on all it holds or not at all.
     pub spare: u32,
+    /// What it costs.
+    pub prices: Prices,
+}
+
+/// What it costs to stop a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Prices {
+    /// When it loses all it holds.
+    preempted: u64,
+    /// When it loses what it can do without on a server.
+    scaled_in: u64,
+}
+
+impl Default for Prices {
+    /// As published: one job as good as another, and only preemption counts.
+    fn default() -> Self {
+        Self { preempted: WHOLE, scaled_in: 0 }
+    }
+}
+
+impl Prices {
+    /// `times` as much as a usual job for preemption, and a part `scaling_in` of it for scaling in.
+    pub fn relative(times: f64, scaling_in: f64) -> Self {
+        let whole = |times: f64| (WHOLE as f64 * times).round() as u64;
+        Self { preempted: whole(times), scaled_in: whole(times * scaling_in) }
+    }
 }
 
 /// What returns, and at what price.
@@ -65,6 +91,7 @@ struct Tenant {
     /// What it still holds, lent or not.
     held: Vec<(NodeId, u32)>,
     spare: u32,
+    prices: Prices,
 }
 
 impl Market {
@@ -81,7 +108,8 @@ impl Market {
                 }
             }
         }
-        let tenant = |of: &Occupant| Tenant { job: of.job, held: of.servers.clone(), spare: of.spare };
+        let tenant =
+            |of: &Occupant| Tenant { job: of.job, held: of.servers.clone(), spare: of.spare, prices: of.prices };
         let mut market = Self { servers, tenants: occupants.iter().map(tenant).collect() };
         (0..market.servers.len()).for_each(|at| market.price(at));
         market
@@ -94,8 +122,11 @@ impl Market {
             let tenant = &self.tenants[index];
             match tenant.on(node) {
                 0 => {}
-                here if here <= tenant.spare => given_up += here,
-                _ => cost += WHOLE / tenant.held.len() as u64,
+                here if here <= tenant.spare => {
+                    given_up += here;
+                    cost += tenant.prices.scaled_in;
+                }
+                _ => cost += tenant.prices.preempted / tenant.held.len() as u64,
             }
         }
         (self.servers[at].cost, self.servers[at].given_up) = (cost, given_up);

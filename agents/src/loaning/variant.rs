@@ -4,7 +4,7 @@ use goodput_env::policy::{Policy, Scope};
 use goodput_env::sim::Scenario;
 use goodput_forecast::Model;
 
-use super::{Composite, Orchestrator, Terms};
+use super::{Composite, Judge, Orchestrator, Terms};
 use crate::serving::{Ahead, Autoscaler, Foresight, Now, Outlook, Scaling, Told};
 
 /// What all ways to share a cluster have in common: settings of the three schedulers.
@@ -56,6 +56,11 @@ impl Variant {
 
     /// `training` with services and loans.
     pub fn around(self, training: Box<dyn Policy>, sharing: &Sharing) -> Composite {
+        self.judged(training, sharing, Judge::default())
+    }
+
+    /// The same with loans as `judge` says.
+    pub fn judged(self, training: Box<dyn Policy>, sharing: &Sharing, judge: Judge) -> Composite {
         let foresight = &sharing.foresight;
         let [of_services, of_loans]: [Box<dyn Outlook>; 2] = match self {
             Self::None | Self::Reactive => [Box::new(Now), Box::new(Now)],
@@ -63,7 +68,7 @@ impl Variant {
             Self::ForecastBy(model) => Ahead::new(Foresight::by(model).at(foresight.level)).pair(),
             Self::Oracle => [Box::new(Told), Box::new(Told)],
         };
-        let orchestrator = (self != Self::None).then(|| Orchestrator::new(of_loans, sharing.terms));
+        let orchestrator = (self != Self::None).then(|| Orchestrator::new(of_loans, sharing.terms).judging(judge));
         Composite::new(Autoscaler::new(of_services, sharing.scaling), orchestrator, training)
     }
 }

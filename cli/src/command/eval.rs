@@ -75,7 +75,8 @@ pub fn compare(comparison: &Comparison, meter: &Meter) -> Result<Evaluation, Fau
 /// A policy by name, or from a bundle; a bundle is called by its directory's name, a shipped one as it was asked for.
 fn entry(name: &str, experiment: &Experiment, setup: &Setup) -> Result<PolicyEntry, Fault> {
     if name.starts_with(zoo::PREFIX) {
-        return learned_entry(name, &bundle(name)?, experiment.expected_peak(setup)).map_err(Fault::input);
+        return learned_entry(name, &bundle(name)?, experiment.expected_peak(setup), setup.sharing())
+            .map_err(Fault::input);
     }
     if !Path::new(name).is_file() {
         return match name.strip_suffix(heuristic::REPLICA) {
@@ -87,7 +88,7 @@ fn entry(name: &str, experiment: &Experiment, setup: &Setup) -> Result<PolicyEnt
     let label = parent
         .filter(|folder| !folder.is_empty())
         .map_or_else(|| name.to_string(), |folder| format!("learned ({folder})"));
-    learned_entry(&label, &bundle(name)?, experiment.expected_peak(setup)).map_err(Fault::input)
+    learned_entry(&label, &bundle(name)?, experiment.expected_peak(setup), setup.sharing()).map_err(Fault::input)
 }
 
 /// A policy as its public artifact behaves.

@@ -19,6 +19,7 @@ use crate::output::{Cell, Rows};
 use crate::zoo;
 use goodput_agents::bundle::PolicyBundle;
 use goodput_agents::heuristic;
+use goodput_agents::loaning::Sharing;
 
 /// Runs it.
 pub fn run(args: &Sim) -> Result<ExitCode, Fault> {
@@ -121,7 +122,7 @@ pub fn policy(name: &str, seed: u64) -> Result<Box<dyn Policy>, Fault> {
     if name.starts_with(zoo::PREFIX) || Path::new(name).exists() {
         let bundle = bundle(name)?;
         return bundle
-            .policy(ExpectedPeak::default())
+            .policy_sharing(ExpectedPeak::default(), &Sharing::default())
             .map_err(|error| Fault::input(format!("{name}: decoder options: {error}")));
     }
     Err(Fault::input(format!("there is no policy and no bundle file {name:?}"))

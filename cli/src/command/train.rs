@@ -70,16 +70,24 @@ pub fn run(args: &Train, quiet: bool) -> Result<ExitCode, Fault> {
         return Ok(ExitCode::from(INTERRUPTED));
     };
     if let Some(verdict) = judge(&experiment, &bundle).map_err(fault)?.filter(|verdict| !verdict.passes()) {
-        let Verdict { teacher, teacher_jct_secs, learned_jct_secs, allowed_percent } = verdict;
+        let Verdict { teacher, teacher_jct_secs, learned_jct_secs, allowed_percent, late_excess } = verdict;
+        let late = match late_excess > 0.0 {
+            true => format!(
+                "; {:.1} % more requests are late than the objective or the teacher allows",
+                100.0 * late_excess
+            ),
+            false => String::new(),
+        };
         say(&format!(
             "not exported: mean JCT {learned_jct_secs:.1} s on validation seeds, {teacher_jct_secs:.1} s with its teacher {teacher}; \
-             train.gate_percent = {allowed_percent} says how much longer it may be"
+             train.gate_percent = {allowed_percent} says how much longer it may be{late}"
         ));
         return Ok(ExitCode::from(GATE));
     }
     bundle.save(&dir.path("policy.bundle")).map_err(Fault::input)?;
     let setup = experiment.setup().map_err(Fault::input)?;
-    let mut entries = vec![learned_entry(LEARNED, &bundle, experiment.expected_peak(&setup)).map_err(fault)?];
+    let mut entries =
+        vec![learned_entry(LEARNED, &bundle, experiment.expected_peak(&setup), setup.sharing()).map_err(fault)?];
     for name in &experiment.evaluate.policies {
         entries.push(experiment.heuristic(name, &setup).map_err(Fault::input)?);
     }

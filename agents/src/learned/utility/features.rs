@@ -1,7 +1,12 @@
 //! What a job's weight may go by: ratios and logarithms of order one, none of them a constant of an application.
 
+use super::theta::Group;
+
+/// Features that all utilities have; they are the first ones.
+pub(super) const COMMON: usize = 14;
+
 /// Features of a job, in order.
-pub const FEATURES: [&str; 14] = [
+pub const FEATURES: [&str; 16] = [
     "log_attained_gpu_secs",
     "log_remaining_gpu_secs",
     "log_age_secs",
@@ -16,10 +21,21 @@ pub const FEATURES: [&str; 14] = [
     "log_share_done",
     "log_remaining_squared",
     "log_spread_of_types",
+    "log_share_of_tenant",
+    "log_failures",
 ];
 
+/// The group of parameters that the weight of the feature at a place belongs to; `None` for those that all utilities have.
+pub(super) fn group_of(at: usize) -> Option<Group> {
+    match at.checked_sub(COMMON) {
+        None => None,
+        Some(0) => Some(Group::Tenants),
+        Some(_) => Some(Group::Faults),
+    }
+}
+
 /// What is known of a job at a decision.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub struct Facts {
     /// Accelerator seconds held so far.
     pub attained_gpu_secs: f64,
@@ -41,6 +57,10 @@ pub struct Facts {
     pub pressure: f64,
     /// How much faster its smallest size is on the fastest type of accelerator than on the slowest; 1 where there is one.
     pub spread: f64,
+    /// What its tenant holds by what it is due; 1 where there is one tenant.
+    pub share_of_tenant: f64,
+    /// Times it failed by itself.
+    pub failures: u32,
 }
 
 impl Facts {
@@ -67,6 +87,8 @@ impl Facts {
             done.max(1e-3).ln(),
             remaining * remaining * 0.1,
             self.spread.max(1.0).ln(),
+            self.share_of_tenant.ln(),
+            f64::from(self.failures).ln_1p(),
         ]
     }
 }

@@ -14,7 +14,7 @@
 //! **What is not known.** Policies are not told how long a job will run. What it has left is estimated from the work that completed jobs of the
 //! same model did, in this run and where the policy was trained ([`Experience`]), and from how far the job itself has come ([`history`]), with learned weights of the two.
 //!
-//! Some two dozen numbers, found by [`super::cma`].
+//! Some two dozen numbers, found by [`super::cma`]. Where services share the cluster, tenants do or jobs fail, there are more ([`Group`]).
 
 mod experience;
 pub mod features;
@@ -22,10 +22,11 @@ pub mod history;
 mod policy;
 mod siblings;
 mod speeds;
+mod tenants;
 mod theta;
 mod worth;
 
 pub use experience::Experience;
 pub use policy::{Utility, UtilityPolicy};
-pub use theta::{PARAMETERS, Theta};
+pub use theta::{Group, PARAMETERS, Theta};
 pub use worth::{Observer, Worth};

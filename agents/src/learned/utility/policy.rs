@@ -13,9 +13,11 @@ use super::experience::Experience;
 use super::features::{Facts, weight};
 use super::history::{History, Left};
 use super::speeds::Speeds;
+use super::tenants::Tenants;
 use super::theta::Theta;
 use crate::heuristic::sia::placing::{Nodes, Wanted};
 use crate::knapsack::{Hull, Offer};
+use crate::loaning::Worths;
 
 /// What was learned.
 #[derive(Clone, Debug, PartialEq)]
@@ -47,6 +49,8 @@ pub struct UtilityPolicy {
     starts: Vec<usize>,
     /// By type.
     capacity: Vec<u32>,
+    /// Where it says what jobs are worth to it.
+    worths: Option<Worths>,
 }
 
 impl UtilityPolicy {
@@ -65,7 +69,14 @@ impl UtilityPolicy {
             choices: Vec::new(),
             starts: Vec::new(),
             capacity: Vec::new(),
+            worths: None,
         }
+    }
+
+    /// Says at each decision what jobs are worth to it.
+    #[must_use]
+    pub fn telling(self, worths: Worths) -> Self {
+        Self { worths: Some(worths), ..self }
     }
 
     /// What the job at `at` is worth on each of its sizes on each type, and on what it has if that is another.
@@ -76,6 +87,9 @@ impl UtilityPolicy {
         let (held, held_on) = (job.gpus(), job.kind());
         let facts = facts(view, speeds, at, job, &left, round);
         let weight = weight(theta.weights(), &facts.features());
+        if let Some(worths) = &self.worths {
+            worths.tell(job.id(), weight.ln());
+        }
         let now = speeds.speedup(at, held_on, held).max(1.0);
         let remaining = left.gpu_secs / (f64::from(least) * now);
         let moved = match held {
@@ -192,6 +206,7 @@ pub(super) struct Round {
     pub fair: u32,
     pub pressure: f64,
     pub exponent: f64,
+    pub tenants: Tenants,
 }
 
 /// What is known of the job at `at`.
@@ -217,6 +232,8 @@ pub(super) fn facts(
         restarts: job.state.restarts,
         pressure: round.pressure,
         spread: speeds.spread(at),
+        share_of_tenant: round.tenants.share(job.request().tenant),
+        failures: job.failures(),
     }
 }
 
@@ -230,7 +247,8 @@ impl Round {
         let of_nodes: f64 = (0..capacity.len()).map(|kind| f64::from(capacity[kind]) * per_node(kind)).sum();
         let mean = if total > 0 { of_nodes / f64::from(total) } else { per_node(0) };
         let pressure = (f64::from(jobs) * mean / f64::from(total.max(1))).ln();
-        Self { fair: total.div_ceil(jobs).max(1), pressure, exponent: theta.exponent(pressure) }
+        let tenants = Tenants::of(view, total);
+        Self { fair: total.div_ceil(jobs).max(1), pressure, exponent: theta.exponent(pressure), tenants }
     }
 }
 

@@ -1,8 +1,12 @@
 //! The numbers of a utility, by name.
 
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::features::FEATURES;
+use super::features::{COMMON, FEATURES, group_of};
+use crate::loaning::Lending;
 
 /// Parameters that are no weight of a feature: name, Sia's value, and the first step of a search.
 const SHAPE: [(&str, f64, f64); 12] = [
@@ -28,34 +32,57 @@ const SHAPE: [(&str, f64, f64); 12] = [
     ("trust_of_other_type", 1.0, 0.3),
 ];
 
-/// Number of parameters.
-pub const PARAMETERS: usize = FEATURES.len() + SHAPE.len();
+/// Parameters that every utility has.
+pub const PARAMETERS: usize = COMMON + SHAPE.len();
 
-/// The parameters: weights of the features, then the shape.
+const ALL: usize = FEATURES.len() + SHAPE.len() + Lending::NAMES.len();
+
+/// Parameters that only some experiments give a meaning. Utilities of others do not have them, so that their searches have no idle dimensions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Group {
+    /// Which servers are lent and called back: where services share the cluster.
+    Loans,
+    /// Where tenants do.
+    Tenants,
+    /// Where jobs fail.
+    Faults,
+}
+
+/// The parameters: weights of the features, the shape, and those of the groups it has.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Theta {
-    values: [f64; PARAMETERS],
+    groups: BTreeSet<Group>,
+    /// Weights of [`FEATURES`], [`SHAPE`], [`Lending::NAMES`]; those of absent groups have no effect.
+    values: [f64; ALL],
 }
 
 impl Theta {
     /// From numbers in the order of [`Self::names`]; `None` where there are not [`PARAMETERS`] finite ones.
     pub fn new(values: &[f64]) -> Option<Self> {
-        let values: [f64; PARAMETERS] = values.try_into().ok()?;
-        values.iter().all(|value| value.is_finite()).then_some(Self { values })
+        Self::sia().of_values(values)
+    }
+
+    /// The same groups with other numbers, in the order of [`Self::names`]; `None` where there are not as many, or one is not finite.
+    pub fn of_values(mut self, values: &[f64]) -> Option<Self> {
+        let places: Vec<usize> = self.places().collect();
+        if places.len() != values.len() || values.iter().any(|value| !value.is_finite()) {
+            return None;
+        }
+        places.into_iter().zip(values).for_each(|(at, value)| self.values[at] = *value);
+        Some(self)
     }
 
     /// The objective of Sia (SOSP'23, section 3.4): where searches start.
     pub fn sia() -> Self {
-        let mut values = [0.0; PARAMETERS];
-        values[FEATURES.len()..].iter_mut().zip(SHAPE).for_each(|(value, shape)| *value = shape.1);
-        Self { values }
+        Self { groups: BTreeSet::new(), values: std::array::from_fn(|at| parameter(at).1) }
     }
 
     /// The objective of Pollux (OSDI'21, equation 14).
     pub fn pollux() -> Self {
         let mut pollux = Self::sia();
-        for (value, name) in pollux.values.iter_mut().zip(Self::names()) {
-            match name {
+        for (at, value) in pollux.values.iter_mut().enumerate() {
+            match parameter(at).0 {
                 "exponent" => *value = -1.0,
                 "log_speedup_at_fair_share" => *value = 1.0,
                 _ => {}
@@ -64,25 +91,49 @@ impl Theta {
         pollux
     }
 
-    /// Names, in order.
-    pub fn names() -> impl Iterator<Item = &'static str> {
-        FEATURES.iter().copied().chain(SHAPE.iter().map(|shape| shape.0))
+    /// With these groups, whose numbers change nothing as yet.
+    #[must_use]
+    pub fn with(mut self, groups: impl IntoIterator<Item = Group>) -> Self {
+        self.groups.extend(groups);
+        self
+    }
+
+    /// The groups it has.
+    pub fn groups(&self) -> &BTreeSet<Group> {
+        &self.groups
+    }
+
+    /// Names, in order: those that all utilities have, then group by group.
+    pub fn names(&self) -> impl Iterator<Item = &'static str> {
+        self.places().map(|at| parameter(at).0)
     }
 
     /// How far a search first looks in each direction.
-    pub fn scales() -> Vec<f64> {
-        FEATURES.iter().map(|_| 0.3).chain(SHAPE.iter().map(|shape| shape.2)).collect()
+    pub fn scales(&self) -> Vec<f64> {
+        self.places().map(|at| parameter(at).2).collect()
     }
 
     /// The numbers.
-    pub fn values(&self) -> &[f64] {
-        &self.values
+    pub fn values(&self) -> Vec<f64> {
+        self.places().map(|at| self.values[at]).collect()
+    }
+
+    /// Where the numbers are.
+    fn places(&self) -> impl Iterator<Item = usize> {
+        let of = |group: Option<Group>| (0..ALL).filter(move |&at| group_at(at) == group);
+        of(None).chain(self.groups.iter().flat_map(move |group| of(Some(*group))))
     }
 
     /// SHA-256, in hexadecimal, of all that gives meaning to the numbers.
-    pub fn schema_hash() -> String {
-        let text = format!("utility 2;{}", Self::names().collect::<Vec<_>>().join(","));
+    pub fn schema_hash(&self) -> String {
+        let text = format!("utility 2;{}", self.names().collect::<Vec<_>>().join(","));
         Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    /// What it has learned of loans: nothing without [`Group::Loans`].
+    pub fn lending(&self) -> Lending {
+        let first = FEATURES.len() + SHAPE.len();
+        Lending::new(std::array::from_fn(|at| self.values[first + at]))
     }
 
     /// Weights of the features.
@@ -128,5 +179,26 @@ impl Theta {
     /// What a ratio of two types' speeds on one accelerator is taken for, by whether the job has run at all.
     pub(super) fn trusted(&self, ratio: f64, ran: bool) -> f64 {
         ratio.powf(self.shape(10 + usize::from(ran)).clamp(0.0, 2.0))
+    }
+}
+
+/// Name, start and first step of the parameter at a place.
+fn parameter(at: usize) -> (&'static str, f64, f64) {
+    let (shape, lending) = (FEATURES.len(), FEATURES.len() + SHAPE.len());
+    if at < shape {
+        (FEATURES[at], 0.0, 0.3)
+    } else if at < lending {
+        SHAPE[at - shape]
+    } else {
+        let (name, scale) = Lending::NAMES[at - lending];
+        (name, 0.0, scale)
+    }
+}
+
+fn group_at(at: usize) -> Option<Group> {
+    match at {
+        at if at < FEATURES.len() => group_of(at),
+        at if at < FEATURES.len() + SHAPE.len() => None,
+        _ => Some(Group::Loans),
     }
 }
