@@ -20,8 +20,9 @@ use crate::learned::fused::{Fused, Scratch};
 use crate::learned::linear::Linear;
 use crate::learned::normaliser::Normaliser;
 use crate::learned::policy::{Decoder, LearnedPolicy};
+use crate::learned::ranking::{self, Decoding, Ranked, Ranking, RankingNet};
 use crate::learned::utility::{Experience, PARAMETERS, Theta, Utility, UtilityPolicy};
-use crate::learned::weights::{MlpConfig, NetConfig, SetConfig, Weights};
+use crate::learned::weights::{Layer, MlpConfig, NetConfig, SetConfig, Weights};
 
 /// Version of the format this build writes and reads.
 pub const FORMAT: u32 = 1;
@@ -52,6 +53,8 @@ pub enum Model {
     Linear(Linear),
     /// Utilities that a knapsack goes by. It plays no rounds of the gym.
     Utility(Utility),
+    /// A net on top of them. It plays no rounds of the gym either.
+    Ranking(Box<Ranking>),
 }
 
 /// What a policy was trained on and how it is to be used.
@@ -104,6 +107,11 @@ enum Kind {
     Utility {
         /// Models that there is experience of, with the number of quantiles.
         experience: BTreeMap<String, usize>,
+    },
+    Ranking {
+        experience: BTreeMap<String, usize>,
+        net: SetConfig,
+        decoding: Decoding,
     },
 }
 
@@ -173,7 +181,7 @@ impl PolicyBundle {
         match &self.model {
             Model::Net(weights) => weights.layout(),
             Model::Linear(linear) => linear.layout(),
-            Model::Utility(_) => &NO_ROUNDS,
+            Model::Utility(_) | Model::Ranking(_) => &NO_ROUNDS,
         }
     }
 
@@ -182,10 +190,11 @@ impl PolicyBundle {
         match self.model {
             Model::Net(_) | Model::Linear(_) => Cow::Borrowed(rounds),
             Model::Utility(_) => Cow::Owned(Theta::schema_hash()),
+            Model::Ranking(_) => Cow::Owned(ranking::schema_hash()),
         }
     }
 
-    /// Name of the kind of policy: `set`, `mlp`, `linear` or `utility`.
+    /// Name of the kind of policy: `set`, `mlp`, `linear`, `utility` or `ranking`.
     pub const fn kind(&self) -> &'static str {
         match &self.model {
             Model::Net(weights) => match weights.config() {
@@ -194,6 +203,7 @@ impl PolicyBundle {
             },
             Model::Linear(_) => "linear",
             Model::Utility(_) => "utility",
+            Model::Ranking(_) => "ranking",
         }
     }
 
@@ -261,27 +271,17 @@ impl PolicyBundle {
             return Err(ArchiveError::BadHeader { reason });
         }
         let net = |config: NetConfig| {
-            let mut data = Vec::new();
-            for layer in config.layers(&layout) {
-                data.extend(archive.tensor(&format!("{}.weight", layer.name), &[layer.inputs, layer.outputs])?);
-                data.extend(archive.tensor(&format!("{}.bias", layer.name), &[layer.outputs])?);
-            }
-            let weights = Weights::from_data(&config, layout, data);
+            let weights = Weights::from_data(&config, layout, numbers(archive, &config.layers(&layout))?);
             weights.map(Model::Net).map_err(|error| ArchiveError::BadHeader { reason: error.to_string() })
         };
         let model = match manifest.kind {
             Kind::Set(config) => net(NetConfig::Set(config))?,
             Kind::Mlp(config) => net(NetConfig::Mlp(config))?,
-            Kind::Utility { experience } => {
-                let theta: Vec<f64> = archive.tensor("theta", &[PARAMETERS])?.into_iter().map(f64::from).collect();
-                let reason = "a parameter is not finite".to_owned();
-                let theta = Theta::new(&theta).ok_or(ArchiveError::BadHeader { reason })?;
-                let quantiles = |(model, count): (String, usize)| {
-                    let works = archive.tensor(&format!("experience.{model}"), &[count])?;
-                    Ok((model, works))
-                };
-                let models = experience.into_iter().map(quantiles).collect::<Result<Vec<_>, ArchiveError>>()?;
-                Model::Utility(Utility { theta, experience: Experience::stored(models) })
+            Kind::Utility { experience } => Model::Utility(utility(archive, experience)?),
+            Kind::Ranking { experience, net, decoding } => {
+                let weights = RankingNet::from_data(&net, numbers(archive, &RankingNet::layers_of(&net))?);
+                let net = weights.map_err(|error| ArchiveError::BadHeader { reason: error.to_string() })?;
+                Model::Ranking(Box::new(Ranking { utility: utility(archive, experience)?, net, decoding }))
             }
             Kind::Linear => {
                 let mut weights = archive.tensor("verbs.weight", &[layout.verbs, layout.slot_features])?;
@@ -304,17 +304,19 @@ impl PolicyBundle {
     pub fn to_bytes(&self) -> Vec<u8> {
         let layout = *self.layout();
         let mut tensors: Vec<Entry<'_>> = Vec::new();
-        let theta: Vec<f32> = match &self.model {
-            Model::Utility(utility) => utility.theta.values().iter().map(|&value| value as f32).collect(),
-            _ => Vec::new(),
-        };
+        let theta: Vec<f32> =
+            self.utility().iter().flat_map(|utility| utility.theta.values()).map(|&value| value as f32).collect();
+        let mut experience = BTreeMap::new();
+        if let Some(utility) = self.utility() {
+            tensors.push(("theta".into(), vec![theta.len()], &theta));
+            for (model, works) in utility.experience.models() {
+                tensors.push((format!("experience.{model}"), vec![works.len()], works));
+                experience.insert(model.to_owned(), works.len());
+            }
+        }
         let kind = match &self.model {
             Model::Net(weights) => {
-                for (index, layer) in weights.layers().iter().enumerate() {
-                    let (matrix, bias) = weights.layer(index);
-                    tensors.push((format!("{}.weight", layer.name), vec![layer.inputs, layer.outputs], matrix));
-                    tensors.push((format!("{}.bias", layer.name), vec![layer.outputs], bias));
-                }
+                tensors.extend(entries(weights.layers(), weights.data()));
                 match weights.config() {
                     NetConfig::Set(config) => Kind::Set(config.clone()),
                     NetConfig::Mlp(config) => Kind::Mlp(config.clone()),
@@ -326,14 +328,10 @@ impl PolicyBundle {
                 tensors.push(("wait.bias".into(), vec![1], wait));
                 Kind::Linear
             }
-            Model::Utility(utility) => {
-                tensors.push(("theta".into(), vec![theta.len()], &theta));
-                let mut experience = BTreeMap::new();
-                for (model, works) in utility.experience.models() {
-                    tensors.push((format!("experience.{model}"), vec![works.len()], works));
-                    experience.insert(model.to_owned(), works.len());
-                }
-                Kind::Utility { experience }
+            Model::Utility(_) => Kind::Utility { experience },
+            Model::Ranking(ranking) => {
+                tensors.extend(entries(ranking.net.layers(), ranking.net.data()));
+                Kind::Ranking { experience, net: ranking.net.config().clone(), decoding: ranking.decoding }
             }
         };
         let parts = self.normaliser.as_ref().map(Normaliser::parts);
@@ -343,6 +341,14 @@ impl PolicyBundle {
         }
         let normaliser_limit = parts.map(|(_, _, limit)| limit);
         write(MANIFEST, &Manifest { format: FORMAT, kind, layout, normaliser_limit, card: self.card.clone() }, &tensors)
+    }
+
+    fn utility(&self) -> Option<&Utility> {
+        match &self.model {
+            Model::Net(_) | Model::Linear(_) => None,
+            Model::Utility(utility) => Some(utility),
+            Model::Ranking(ranking) => Some(&ranking.utility),
+        }
     }
 
     /// SHA-256, in hexadecimal, of [`Self::to_bytes`].
@@ -383,10 +389,14 @@ impl PolicyBundle {
                 let decoder = Decoder::deserialize(&self.card.decoder)?;
                 Box::new(UtilityPolicy::new(utility, decoder.batching, decoder.information))
             }
+            Model::Ranking(ranking) => {
+                let Decoder { batching, information } = Decoder::deserialize(&self.card.decoder)?;
+                Box::new(UtilityPolicy::dividing(&ranking.utility, batching, information, Ranked::new(ranking)))
+            }
         })
     }
 
-    /// The net or linear policy ready to play rounds of the gym; a utility has no say in them and always waits.
+    /// The net or linear policy ready to play rounds of the gym; a utility or a ranking has no say in them and always waits.
     pub fn deploy(&self) -> Deployed {
         let layout = self.layout();
         let decider = match &self.model {
@@ -396,10 +406,42 @@ impl PolicyBundle {
                 Decider::Net(Box::new((net, scratch)))
             }
             Model::Linear(linear) => Decider::Linear(linear.clone(), vec![0.0; layout.actions()]),
-            Model::Utility(_) => Decider::Waits,
+            Model::Utility(_) | Model::Ranking(_) => Decider::Waits,
         };
         Deployed { decider, normaliser: self.normaliser.clone(), observation: Vec::with_capacity(layout.obs_dim()) }
     }
+}
+
+/// Tensors of a net's layers, as they lie in its flat vector.
+fn entries<'a>(layers: &[Layer], data: &'a [f32]) -> Vec<Entry<'a>> {
+    let of = |layer: &Layer| {
+        let (matrix, bias) = layer.split(data);
+        let weight: Entry<'a> = (format!("{}.weight", layer.name), vec![layer.inputs, layer.outputs], matrix);
+        [weight, (format!("{}.bias", layer.name), vec![layer.outputs], bias)]
+    };
+    layers.iter().flat_map(of).collect()
+}
+
+/// The flat vector of a net with these layers.
+fn numbers(archive: &Archive<'_>, layers: &[Layer]) -> Result<Vec<f32>, ArchiveError> {
+    let mut data = Vec::new();
+    for layer in layers {
+        data.extend(archive.tensor(&format!("{}.weight", layer.name), &[layer.inputs, layer.outputs])?);
+        data.extend(archive.tensor(&format!("{}.bias", layer.name), &[layer.outputs])?);
+    }
+    Ok(data)
+}
+
+fn utility(archive: &Archive<'_>, experience: BTreeMap<String, usize>) -> Result<Utility, ArchiveError> {
+    let theta: Vec<f64> = archive.tensor("theta", &[PARAMETERS])?.into_iter().map(f64::from).collect();
+    let reason = "a parameter is not finite".to_owned();
+    let theta = Theta::new(&theta).ok_or(ArchiveError::BadHeader { reason })?;
+    let quantiles = |(model, count): (String, usize)| {
+        let works = archive.tensor(&format!("experience.{model}"), &[count])?;
+        Ok((model, works))
+    };
+    let models = experience.into_iter().map(quantiles).collect::<Result<Vec<_>, ArchiveError>>()?;
+    Ok(Utility { theta, experience: Experience::stored(models) })
 }
 
 /// A policy and its buffers; deciding allocates nothing.

@@ -1,6 +1,7 @@
 //! One file describes one experiment: the scenario, the agent, the budget and the comparison at the end.
 
 mod offline;
+mod ranking;
 
 use std::collections::BTreeMap;
 
@@ -20,6 +21,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use self::offline::{Algorithm, OfflineAgent};
+pub use self::ranking::RankingAgent;
 use crate::error::TrainError;
 use crate::validate::{heuristic_entry, scenarios};
 
@@ -79,6 +81,8 @@ pub enum AgentConfig {
     Cem(CemAgent),
     /// Evolution of utilities that a knapsack goes by.
     Evolution(EvolutionAgent),
+    /// Policy gradients over rankings of (job, size) pairs.
+    Ranking(RankingAgent),
     /// Learning from logged decisions.
     Offline(OfflineAgent),
 }
@@ -90,6 +94,7 @@ impl AgentConfig {
             Self::Ppo(agent) => agent.warm_start.as_ref().map(|plan| plan.teacher.as_str()),
             Self::Cem(_) | Self::Offline(_) => None,
             Self::Evolution(agent) => Some(&agent.teacher),
+            Self::Ranking(agent) => Some(&agent.teacher),
         }
     }
 }
@@ -343,6 +348,9 @@ impl Experiment {
         if let Some(AgentConfig::Evolution(agent)) = &self.agent {
             agent.check()?;
         }
+        if let Some(AgentConfig::Ranking(agent)) = &self.agent {
+            agent.check(self)?;
+        }
         if let Some(AgentConfig::Offline(agent)) = &self.agent {
             agent.check()?;
         }
@@ -449,17 +457,7 @@ impl EvolutionAgent {
             ("agent.evolution.step", self.step, self.step > 0.0 && self.step <= 100.0, "above 0 and at most 100"),
             ("agent.evolution.tail", self.tail, (0.0..=100.0).contains(&self.tail), "0 to 100"),
         ];
-        if let Some((name, value)) =
-            self.start.iter().find(|(name, value)| !names_parameter(name) || !value.is_finite())
-        {
-            let known = Theta::names().collect::<Vec<_>>().join(", ");
-            let expected = format!("finite numbers for {known}");
-            return Err(SetupError::Value {
-                key: "agent.evolution.start",
-                value: format!("{name} = {value}"),
-                expected,
-            });
-        }
+        check_start("agent.evolution.start", &self.start)?;
         match checks.into_iter().find(|(_, _, ok, _)| !ok) {
             Some((key, value, _, expected)) => {
                 Err(SetupError::Value { key, value: value.to_string(), expected: expected.into() })
@@ -474,8 +472,22 @@ impl EvolutionAgent {
     }
 }
 
-fn names_parameter(name: &str) -> bool {
-    Theta::names().any(|known| known == name)
+/// Whether `start` names parameters of a utility.
+fn check_start(key: &'static str, start: &BTreeMap<String, f64>) -> Result<(), SetupError> {
+    let known = |name: &str| Theta::names().any(|known| known == name);
+    match start.iter().find(|(name, value)| !known(name) || !value.is_finite()) {
+        Some((name, value)) => {
+            let expected = format!("finite numbers for {}", Theta::names().collect::<Vec<_>>().join(", "));
+            Err(SetupError::Value { key, value: format!("{name} = {value}"), expected })
+        }
+        None => Ok(()),
+    }
+}
+
+/// The numbers of a utility: those of `start`, and Sia's for all others.
+pub(crate) fn started(start: &BTreeMap<String, f64>) -> Vec<f64> {
+    let sia = Theta::sia();
+    Theta::names().zip(sia.values()).map(|(name, &value)| start.get(name).copied().unwrap_or(value)).collect()
 }
 
 impl PpoAgent {

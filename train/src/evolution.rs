@@ -21,7 +21,7 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use crate::checkpoint::StateError;
-use crate::config::{EvolutionAgent, Experiment, training_seed};
+use crate::config::{EvolutionAgent, Experiment, started, training_seed};
 use crate::error::TrainError;
 use crate::recorder::Recorder;
 use crate::run_dir::RunDir;
@@ -30,7 +30,7 @@ use crate::{Hooks, Progress, Trained};
 
 const STATE: &str = "checkpoints/evolution.json";
 /// Training episodes whose jobs make the experience that a policy brings along.
-const EXPERIENCE: u64 = 32;
+pub(crate) const EXPERIENCE: u64 = 32;
 
 /// Everything the search needs to continue.
 #[derive(Serialize, Deserialize)]
@@ -117,7 +117,7 @@ pub fn train(
 }
 
 /// What is known of the jobs of these episodes when they are over: the models they trained and the work they did.
-fn past(episodes: &[Arc<Scenario>]) -> Experience {
+pub(crate) fn past(episodes: &[Arc<Scenario>]) -> Experience {
     let jobs = episodes.iter().flat_map(|scenario| {
         let workload = &scenario.workload;
         workload.jobs.iter().filter_map(|job| match job.work {
@@ -132,13 +132,13 @@ fn past(episodes: &[Arc<Scenario>]) -> Experience {
 }
 
 /// One setup for each load.
-fn setups(experiment: &Experiment) -> Result<Vec<Setup>, TrainError> {
+pub(crate) fn setups(experiment: &Experiment) -> Result<Vec<Setup>, TrainError> {
     let loads: &[f64] = if experiment.train.loads.is_empty() { &[1.0] } else { &experiment.train.loads };
     loads.iter().map(|&load| Ok(experiment.at_load(load).setup()?)).collect()
 }
 
 /// Training episodes by number, each load in turn.
-fn episodes(setups: &[Setup], seed: u64, first: u64, count: u64) -> Vec<Arc<Scenario>> {
+pub(crate) fn episodes(setups: &[Setup], seed: u64, first: u64, count: u64) -> Vec<Arc<Scenario>> {
     let at = |episode: u64| {
         let setup = &setups[(episode % setups.len() as u64) as usize];
         setup.scenario(training_seed(seed, 0).wrapping_add(episode))
@@ -153,9 +153,7 @@ fn start(
     config_sha256: &str,
 ) -> Result<State, TrainError> {
     if !dir.path(STATE).exists() {
-        let usual = Theta::names().zip(Theta::sia().values().to_vec());
-        let centre = usual.map(|(name, value)| agent.start.get(name).copied().unwrap_or(value)).collect();
-        let search = Cma::new(agent.population, centre, &Theta::scales(), agent.step, experiment.seed);
+        let search = Cma::new(agent.population, started(&agent.start), &Theta::scales(), agent.step, experiment.seed);
         return Ok(State { config_sha256: config_sha256.into(), search, best: None, teacher_jct_secs: None });
     }
     let state: State = serde_json::from_slice(&dir.read(STATE)?)

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use goodput_agents::bundle::{Card, Model as Net, PolicyBundle, Provenance};
 use goodput_agents::heuristic;
 use goodput_agents::learned::policy::Decoder;
+use goodput_agents::learned::ranking;
 use goodput_agents::learned::utility::Theta;
 use goodput_agents::loaning::{Sharing, Variant};
 use goodput_env::gym::{ExpectedPeak, schema_hash};
@@ -158,7 +159,11 @@ pub fn bundle(model: Net, setup: &Setup, provenance: Provenance) -> PolicyBundle
     let options = setup.options();
     let decoder = Decoder { batching: options.batching, information: options.information };
     let card = Card {
-        schema_hash: if let Net::Utility(_) = model { Theta::schema_hash() } else { schema_hash() },
+        schema_hash: match model {
+            Net::Net(_) | Net::Linear(_) => schema_hash(),
+            Net::Utility(_) => Theta::schema_hash(),
+            Net::Ranking(_) => ranking::schema_hash(),
+        },
         information: options.information.to_string(),
         decoder: serde_json::to_value(decoder).expect("a decoder is plain data"),
         provenance,

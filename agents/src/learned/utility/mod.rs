@@ -16,6 +16,7 @@
 //!
 //! Some two dozen numbers, found by [`super::cma`].
 
+mod division;
 mod experience;
 pub mod features;
 pub mod history;
@@ -24,6 +25,7 @@ mod speeds;
 mod theta;
 mod worth;
 
+pub use division::{Division, Valued};
 pub use experience::Experience;
 pub use policy::{Utility, UtilityPolicy};
 pub use theta::{PARAMETERS, Theta};
