@@ -20,8 +20,9 @@ use crate::learned::fused::{Fused, Scratch};
 use crate::learned::linear::Linear;
 use crate::learned::normaliser::Normaliser;
 use crate::learned::policy::{Decoder, LearnedPolicy};
+use crate::learned::ranking::{self, Decoding, Ranked, Ranking, RankingNet};
 use crate::learned::utility::{Experience, Group, Theta, Utility, UtilityPolicy};
-use crate::learned::weights::{MlpConfig, NetConfig, SetConfig, Weights};
+use crate::learned::weights::{Layer, MlpConfig, NetConfig, SetConfig, Weights};
 use crate::loaning::{Judge, Sharing, Variant, Worths};
 
 /// Version of the format this build writes and reads.
@@ -53,6 +54,8 @@ pub enum Model {
     Linear(Linear),
     /// Utilities that a knapsack goes by. It plays no rounds of the gym.
     Utility(Utility),
+    /// A net on top of them. It plays no rounds of the gym either.
+    Ranking(Box<Ranking>),
 }
 
 /// What a policy was trained on and how it is to be used.
@@ -102,16 +105,33 @@ enum Kind {
     Set(SetConfig),
     Mlp(MlpConfig),
     Linear,
-    Utility {
-        /// Models that there is experience of, with the number of quantiles.
-        experience: BTreeMap<String, usize>,
-        /// Whether a job is believed to be as fast as others of its model.
-        #[serde(default)]
-        siblings: bool,
-        /// Groups of parameters that it has beside those of all utilities.
-        #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
-        groups: BTreeSet<Group>,
-    },
+    Utility(StoredUtility),
+    Ranking { utility: StoredUtility, net: SetConfig, decoding: Decoding },
+}
+
+/// What gives meaning to the tensors of a utility.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StoredUtility {
+    /// Models that there is experience of, with the number of quantiles.
+    experience: BTreeMap<String, usize>,
+    /// Whether a job is believed to be as fast as others of its model.
+    #[serde(default)]
+    siblings: bool,
+    /// Groups of parameters that it has beside those of all utilities.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    groups: BTreeSet<Group>,
+}
+
+impl StoredUtility {
+    fn of(utility: &Utility) -> Self {
+        let models = utility.experience.models();
+        Self {
+            experience: models.map(|(model, works)| (model.to_owned(), works.len())).collect(),
+            siblings: utility.siblings,
+            groups: utility.theta.groups().clone(),
+        }
+    }
 }
 
 /// The part of the manifest that every version has.
@@ -180,7 +200,7 @@ impl PolicyBundle {
         match &self.model {
             Model::Net(weights) => weights.layout(),
             Model::Linear(linear) => linear.layout(),
-            Model::Utility(_) => &NO_ROUNDS,
+            Model::Utility(_) | Model::Ranking(_) => &NO_ROUNDS,
         }
     }
 
@@ -189,10 +209,11 @@ impl PolicyBundle {
         match &self.model {
             Model::Net(_) | Model::Linear(_) => Cow::Borrowed(rounds),
             Model::Utility(utility) => Cow::Owned(utility.theta.schema_hash()),
+            Model::Ranking(_) => Cow::Owned(ranking::schema_hash()),
         }
     }
 
-    /// Name of the kind of policy: `set`, `mlp`, `linear` or `utility`.
+    /// Name of the kind of policy: `set`, `mlp`, `linear`, `utility` or `ranking`.
     pub const fn kind(&self) -> &'static str {
         match &self.model {
             Model::Net(weights) => match weights.config() {
@@ -201,6 +222,7 @@ impl PolicyBundle {
             },
             Model::Linear(_) => "linear",
             Model::Utility(_) => "utility",
+            Model::Ranking(_) => "ranking",
         }
     }
 
@@ -268,29 +290,17 @@ impl PolicyBundle {
             return Err(ArchiveError::BadHeader { reason });
         }
         let net = |config: NetConfig| {
-            let mut data = Vec::new();
-            for layer in config.layers(&layout) {
-                data.extend(archive.tensor(&format!("{}.weight", layer.name), &[layer.inputs, layer.outputs])?);
-                data.extend(archive.tensor(&format!("{}.bias", layer.name), &[layer.outputs])?);
-            }
-            let weights = Weights::from_data(&config, layout, data);
+            let weights = Weights::from_data(&config, layout, numbers(archive, &config.layers(&layout))?);
             weights.map(Model::Net).map_err(|error| ArchiveError::BadHeader { reason: error.to_string() })
         };
         let model = match manifest.kind {
             Kind::Set(config) => net(NetConfig::Set(config))?,
             Kind::Mlp(config) => net(NetConfig::Mlp(config))?,
-            Kind::Utility { experience, siblings, groups } => {
-                let blank = Theta::sia().with(groups);
-                let theta = archive.tensor("theta", &[blank.names().count()])?;
-                let theta: Vec<f64> = theta.into_iter().map(f64::from).collect();
-                let reason = "a parameter is not finite".to_owned();
-                let theta = blank.of_values(&theta).ok_or(ArchiveError::BadHeader { reason })?;
-                let quantiles = |(model, count): (String, usize)| {
-                    let works = archive.tensor(&format!("experience.{model}"), &[count])?;
-                    Ok((model, works))
-                };
-                let models = experience.into_iter().map(quantiles).collect::<Result<Vec<_>, ArchiveError>>()?;
-                Model::Utility(Utility { theta, experience: Experience::stored(models), siblings })
+            Kind::Utility(stored) => Model::Utility(utility(archive, stored)?),
+            Kind::Ranking { utility: stored, net, decoding } => {
+                let weights = RankingNet::from_data(&net, numbers(archive, &RankingNet::layers_of(&net))?);
+                let net = weights.map_err(|error| ArchiveError::BadHeader { reason: error.to_string() })?;
+                Model::Ranking(Box::new(Ranking { utility: utility(archive, stored)?, net, decoding }))
             }
             Kind::Linear => {
                 let mut weights = archive.tensor("verbs.weight", &[layout.verbs, layout.slot_features])?;
@@ -313,17 +323,16 @@ impl PolicyBundle {
     pub fn to_bytes(&self) -> Vec<u8> {
         let layout = *self.layout();
         let mut tensors: Vec<Entry<'_>> = Vec::new();
-        let theta: Vec<f32> = match &self.model {
-            Model::Utility(utility) => utility.theta.values().into_iter().map(|value| value as f32).collect(),
-            _ => Vec::new(),
-        };
+        let theta: Vec<f32> =
+            self.utility().iter().flat_map(|utility| utility.theta.values()).map(|value| value as f32).collect();
+        if let Some(utility) = self.utility() {
+            tensors.push(("theta".into(), vec![theta.len()], &theta));
+            let models = utility.experience.models();
+            tensors.extend(models.map(|(model, works)| (format!("experience.{model}"), vec![works.len()], works)));
+        }
         let kind = match &self.model {
             Model::Net(weights) => {
-                for (index, layer) in weights.layers().iter().enumerate() {
-                    let (matrix, bias) = weights.layer(index);
-                    tensors.push((format!("{}.weight", layer.name), vec![layer.inputs, layer.outputs], matrix));
-                    tensors.push((format!("{}.bias", layer.name), vec![layer.outputs], bias));
-                }
+                tensors.extend(entries(weights.layers(), weights.data()));
                 match weights.config() {
                     NetConfig::Set(config) => Kind::Set(config.clone()),
                     NetConfig::Mlp(config) => Kind::Mlp(config.clone()),
@@ -335,14 +344,11 @@ impl PolicyBundle {
                 tensors.push(("wait.bias".into(), vec![1], wait));
                 Kind::Linear
             }
-            Model::Utility(utility) => {
-                tensors.push(("theta".into(), vec![theta.len()], &theta));
-                let mut experience = BTreeMap::new();
-                for (model, works) in utility.experience.models() {
-                    tensors.push((format!("experience.{model}"), vec![works.len()], works));
-                    experience.insert(model.to_owned(), works.len());
-                }
-                Kind::Utility { experience, siblings: utility.siblings, groups: utility.theta.groups().clone() }
+            Model::Utility(utility) => Kind::Utility(StoredUtility::of(utility)),
+            Model::Ranking(ranking) => {
+                tensors.extend(entries(ranking.net.layers(), ranking.net.data()));
+                let (net, decoding) = (ranking.net.config().clone(), ranking.decoding);
+                Kind::Ranking { utility: StoredUtility::of(&ranking.utility), net, decoding }
             }
         };
         let parts = self.normaliser.as_ref().map(Normaliser::parts);
@@ -352,6 +358,14 @@ impl PolicyBundle {
         }
         let normaliser_limit = parts.map(|(_, _, limit)| limit);
         write(MANIFEST, &Manifest { format: FORMAT, kind, layout, normaliser_limit, card: self.card.clone() }, &tensors)
+    }
+
+    fn utility(&self) -> Option<&Utility> {
+        match &self.model {
+            Model::Net(_) | Model::Linear(_) => None,
+            Model::Utility(utility) => Some(utility),
+            Model::Ranking(ranking) => Some(&ranking.utility),
+        }
     }
 
     /// SHA-256, in hexadecimal, of [`Self::to_bytes`].
@@ -392,6 +406,10 @@ impl PolicyBundle {
                 let decoder = Decoder::deserialize(&self.card.decoder)?;
                 Box::new(UtilityPolicy::new(utility, decoder.batching, decoder.information))
             }
+            Model::Ranking(ranking) => {
+                let Decoder { batching, information } = Decoder::deserialize(&self.card.decoder)?;
+                Box::new(UtilityPolicy::dividing(&ranking.utility, batching, information, Ranked::new(ranking)))
+            }
         })
     }
 
@@ -416,7 +434,7 @@ impl PolicyBundle {
         }
     }
 
-    /// The net or linear policy ready to play rounds of the gym; a utility has no say in them and always waits.
+    /// The net or linear policy ready to play rounds of the gym; a utility or a ranking has no say in them and always waits.
     pub fn deploy(&self) -> Deployed {
         let layout = self.layout();
         let decider = match &self.model {
@@ -426,10 +444,44 @@ impl PolicyBundle {
                 Decider::Net(Box::new((net, scratch)))
             }
             Model::Linear(linear) => Decider::Linear(linear.clone(), vec![0.0; layout.actions()]),
-            Model::Utility(_) => Decider::Waits,
+            Model::Utility(_) | Model::Ranking(_) => Decider::Waits,
         };
         Deployed { decider, normaliser: self.normaliser.clone(), observation: Vec::with_capacity(layout.obs_dim()) }
     }
+}
+
+/// Tensors of a net's layers, as they lie in its flat vector.
+fn entries<'a>(layers: &[Layer], data: &'a [f32]) -> Vec<Entry<'a>> {
+    let of = |layer: &Layer| {
+        let (matrix, bias) = layer.split(data);
+        let weight: Entry<'a> = (format!("{}.weight", layer.name), vec![layer.inputs, layer.outputs], matrix);
+        [weight, (format!("{}.bias", layer.name), vec![layer.outputs], bias)]
+    };
+    layers.iter().flat_map(of).collect()
+}
+
+/// The flat vector of a net with these layers.
+fn numbers(archive: &Archive<'_>, layers: &[Layer]) -> Result<Vec<f32>, ArchiveError> {
+    let mut data = Vec::new();
+    for layer in layers {
+        data.extend(archive.tensor(&format!("{}.weight", layer.name), &[layer.inputs, layer.outputs])?);
+        data.extend(archive.tensor(&format!("{}.bias", layer.name), &[layer.outputs])?);
+    }
+    Ok(data)
+}
+
+fn utility(archive: &Archive<'_>, stored: StoredUtility) -> Result<Utility, ArchiveError> {
+    let blank = Theta::sia().with(stored.groups);
+    let theta = archive.tensor("theta", &[blank.names().count()])?;
+    let theta: Vec<f64> = theta.into_iter().map(f64::from).collect();
+    let reason = "a parameter is not finite".to_owned();
+    let theta = blank.of_values(&theta).ok_or(ArchiveError::BadHeader { reason })?;
+    let quantiles = |(model, count): (String, usize)| {
+        let works = archive.tensor(&format!("experience.{model}"), &[count])?;
+        Ok((model, works))
+    };
+    let models = stored.experience.into_iter().map(quantiles).collect::<Result<Vec<_>, ArchiveError>>()?;
+    Ok(Utility { theta, experience: Experience::stored(models), siblings: stored.siblings })
 }
 
 /// A policy and its buffers; deciding allocates nothing.

@@ -1,6 +1,7 @@
 //! One file describes one experiment: the scenario, the agent, the budget and the comparison at the end.
 
 mod offline;
+mod ranking;
 
 use std::collections::BTreeMap;
 
@@ -21,6 +22,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use self::offline::{Algorithm, OfflineAgent};
+pub use self::ranking::RankingAgent;
 use crate::error::TrainError;
 use crate::validate::{heuristic_entry, scenarios};
 
@@ -80,6 +82,8 @@ pub enum AgentConfig {
     Cem(CemAgent),
     /// Evolution of utilities that a knapsack goes by.
     Evolution(EvolutionAgent),
+    /// Policy gradients over rankings of (job, size) pairs.
+    Ranking(RankingAgent),
     /// Learning from logged decisions.
     Offline(OfflineAgent),
 }
@@ -91,6 +95,7 @@ impl AgentConfig {
             Self::Ppo(agent) => agent.warm_start.as_ref().map(|plan| plan.teacher.as_str()),
             Self::Cem(_) | Self::Offline(_) => None,
             Self::Evolution(agent) => Some(&agent.teacher),
+            Self::Ranking(agent) => Some(&agent.teacher),
         }
     }
 }
@@ -250,7 +255,7 @@ impl Default for EvolutionAgent {
             tail: 0.1,
             validate_every: 5,
             experience: true,
-            siblings: false,
+            siblings: true,
             start: BTreeMap::new(),
             freeze: Vec::new(),
         }
@@ -350,6 +355,9 @@ impl Experiment {
         }
         if let Some(AgentConfig::Evolution(agent)) = &self.agent {
             agent.check(&Theta::sia().with(self.groups()))?;
+        }
+        if let Some(AgentConfig::Ranking(agent)) = &self.agent {
+            agent.check(self)?;
         }
         if let Some(AgentConfig::Offline(agent)) = &self.agent {
             agent.check()?;
@@ -466,17 +474,9 @@ impl EvolutionAgent {
             ("agent.evolution.step", self.step, self.step > 0.0 && self.step <= 100.0, "above 0 and at most 100"),
             ("agent.evolution.tail", self.tail, (0.0..=100.0).contains(&self.tail), "0 to 100"),
         ];
-        let unknown = |name: &str| theta.names().all(|known| known != name);
-        let known = || theta.names().collect::<Vec<_>>().join(", ");
-        if let Some((name, value)) = self.start.iter().find(|(name, value)| unknown(name) || !value.is_finite()) {
-            return Err(SetupError::Value {
-                key: "agent.evolution.start",
-                value: format!("{name} = {value}"),
-                expected: format!("finite numbers for {}", known()),
-            });
-        }
-        if let Some(name) = self.freeze.iter().find(|name| unknown(name)) {
-            let expected = format!("names of {}", known());
+        check_start("agent.evolution.start", &self.start, theta)?;
+        if let Some(name) = self.freeze.iter().find(|name| theta.names().all(|known| known != **name)) {
+            let expected = format!("names of {}", theta.names().collect::<Vec<_>>().join(", "));
             return Err(SetupError::Value { key: "agent.evolution.freeze", value: name.clone(), expected });
         }
         if theta.names().all(|name| self.freeze.iter().any(|frozen| frozen == name)) {
@@ -496,6 +496,25 @@ impl EvolutionAgent {
             None => Ok(()),
         }
     }
+}
+
+/// Whether `start` names parameters of `theta`.
+fn check_start(key: &'static str, start: &BTreeMap<String, f64>, theta: &Theta) -> Result<(), SetupError> {
+    let unknown = |name: &str| theta.names().all(|known| known != name);
+    match start.iter().find(|(name, value)| unknown(name) || !value.is_finite()) {
+        Some((name, value)) => {
+            let expected = format!("finite numbers for {}", theta.names().collect::<Vec<_>>().join(", "));
+            Err(SetupError::Value { key, value: format!("{name} = {value}"), expected })
+        }
+        None => Ok(()),
+    }
+}
+
+/// `theta` with the numbers of `start`.
+pub(crate) fn started(theta: &Theta, start: &BTreeMap<String, f64>) -> Theta {
+    let named = theta.names().zip(theta.values());
+    let values: Vec<f64> = named.map(|(name, value)| start.get(name).copied().unwrap_or(value)).collect();
+    theta.clone().of_values(&values).unwrap_or_else(|| theta.clone())
 }
 
 impl PpoAgent {

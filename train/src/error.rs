@@ -53,7 +53,9 @@ pub enum TrainError {
         problem: String,
     },
     /// Nothing to train.
-    #[error("the experiment has no agent: add [agent.ppo] or [agent.cem], or compare policies with `goodput eval`")]
+    #[error(
+        "the experiment has no agent: add [agent.ppo], [agent.cem], [agent.evolution] or [agent.ranking], or compare policies with `goodput eval`"
+    )]
     NoAgent,
     /// A replica in a training configuration.
     #[error("{name} behaves as a public artifact does, defects included, and is for reproduction only; take {plain}")]

@@ -22,7 +22,7 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use crate::checkpoint::StateError;
-use crate::config::{EvolutionAgent, Experiment, training_seed};
+use crate::config::{EvolutionAgent, Experiment, started, training_seed};
 use crate::constraint::{Served, feasible_first};
 use crate::cost;
 use crate::error::TrainError;
@@ -33,7 +33,7 @@ use crate::{Hooks, Progress, Trained};
 
 const STATE: &str = "checkpoints/evolution.json";
 /// Training episodes whose jobs make the experience that a policy brings along.
-const EXPERIENCE: u64 = 32;
+pub(crate) const EXPERIENCE: u64 = 32;
 
 /// Everything the search needs to continue.
 #[derive(Serialize, Deserialize)]
@@ -123,7 +123,7 @@ pub fn train(
 }
 
 /// What is known of the jobs of these episodes when they are over: the models they trained and the work they did.
-fn past(episodes: &[Arc<Scenario>]) -> Experience {
+pub(crate) fn past(episodes: &[Arc<Scenario>]) -> Experience {
     let jobs = episodes.iter().flat_map(|scenario| {
         let workload = &scenario.workload;
         workload.jobs.iter().filter_map(|job| match job.work {
@@ -138,13 +138,13 @@ fn past(episodes: &[Arc<Scenario>]) -> Experience {
 }
 
 /// One setup for each load.
-fn setups(experiment: &Experiment) -> Result<Vec<Setup>, TrainError> {
+pub(crate) fn setups(experiment: &Experiment) -> Result<Vec<Setup>, TrainError> {
     let loads: &[f64] = if experiment.train.loads.is_empty() { &[1.0] } else { &experiment.train.loads };
     loads.iter().map(|&load| Ok(experiment.at_load(load).setup()?)).collect()
 }
 
 /// Training episodes by number, each load in turn.
-fn episodes(setups: &[Setup], seed: u64, first: u64, count: u64) -> Vec<Arc<Scenario>> {
+pub(crate) fn episodes(setups: &[Setup], seed: u64, first: u64, count: u64) -> Vec<Arc<Scenario>> {
     let at = |episode: u64| {
         let setup = &setups[(episode % setups.len() as u64) as usize];
         setup.scenario(training_seed(seed, 0).wrapping_add(episode))
@@ -162,15 +162,10 @@ struct Space {
 
 impl Space {
     fn of(experiment: &Experiment, agent: &EvolutionAgent) -> Self {
-        let usual = Theta::sia().with(experiment.groups());
-        let values: Vec<f64> = usual
-            .names()
-            .zip(usual.values())
-            .map(|(name, value)| agent.start.get(name).copied().unwrap_or(value))
-            .collect();
+        let start = started(&Theta::sia().with(experiment.groups()), &agent.start);
         let frozen = |name: &str| agent.freeze.iter().any(|frozen| frozen == name);
-        let free = usual.names().enumerate().filter(|(_, name)| !frozen(name)).map(|(at, _)| at).collect();
-        Self { start: usual.clone().of_values(&values).unwrap_or(usual), free }
+        let free = start.names().enumerate().filter(|(_, name)| !frozen(name)).map(|(at, _)| at).collect();
+        Self { start, free }
     }
 
     /// Where the search starts and how far it first looks in each direction.

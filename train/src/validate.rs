@@ -5,6 +5,7 @@ use std::sync::Arc;
 use goodput_agents::bundle::{Card, Model as Net, PolicyBundle, Provenance};
 use goodput_agents::heuristic;
 use goodput_agents::learned::policy::Decoder;
+use goodput_agents::learned::ranking;
 use goodput_agents::loaning::{Sharing, Variant};
 use goodput_env::gym::{ExpectedPeak, schema_hash};
 use goodput_env::sim::Outcome;
@@ -192,6 +193,7 @@ pub fn bundle(model: Net, setup: &Setup, provenance: Provenance) -> PolicyBundle
         schema_hash: match &model {
             Net::Utility(utility) => utility.theta.schema_hash(),
             Net::Net(_) | Net::Linear(_) => schema_hash(),
+            Net::Ranking(_) => ranking::schema_hash(),
         },
         information: options.information.to_string(),
         decoder: serde_json::to_value(decoder).expect("a decoder is plain data"),

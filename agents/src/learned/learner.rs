@@ -145,14 +145,7 @@ impl Learner {
         learning_rate: f32,
         minibatch: usize,
     ) -> Result<f32, Diverged> {
-        let norm = gradient.iter().map(|&g| f64::from(g) * f64::from(g)).sum::<f64>().sqrt() as f32;
-        if !norm.is_finite() {
-            return Err(Diverged { minibatch });
-        }
-        if norm > max_norm {
-            let scale = max_norm / (norm + 1e-6);
-            gradient.iter_mut().for_each(|g| *g *= scale);
-        }
+        let norm = cut(gradient, max_norm).ok_or(Diverged { minibatch })?;
         self.adam.step(self.weights.data_mut(), gradient, learning_rate);
         Ok(norm)
     }
@@ -165,4 +158,14 @@ impl Learner {
         let parts = ((count as f64 / size.max(1) as f64).round() as usize).clamp(1, count.max(1));
         (0..parts).map(|part| order[part * count / parts..(part + 1) * count / parts].to_vec()).collect()
     }
+}
+
+/// Cuts `gradient` to `max_norm` and gives the norm that it had; `None` where that is not finite.
+pub(super) fn cut(gradient: &mut [f32], max_norm: f32) -> Option<f32> {
+    let norm = gradient.iter().map(|&g| f64::from(g) * f64::from(g)).sum::<f64>().sqrt() as f32;
+    if norm > max_norm {
+        let scale = max_norm / (norm + 1e-6);
+        gradient.iter_mut().for_each(|g| *g *= scale);
+    }
+    norm.is_finite().then_some(norm)
 }

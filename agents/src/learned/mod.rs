@@ -14,7 +14,7 @@
 //! - [`gae`], [`adam`]: advantages in continuous time; the optimiser.
 //! - [`cem`], [`linear`]: the non-neural baseline.
 //! - [`decoder`]: from scores of (job, size) pairs to a division of the accelerators.
-//! - [`cma`], [`utility`]: learned utilities in a knapsack, searched without gradients.
+//! - [`cma`], [`utility`]: learned utilities in a knapsack, searched without gradients; [`ranking`]: a net on top of them, learned with gradients.
 //! - [`normaliser`]: frozen feature scaling shipped with a policy.
 //! - with the feature `learn`: the same nets in burn, the objectives, and the `Learner`; `iql` and `cql` learn from logged decisions; `explain` takes scores
 //!   apart.
@@ -34,6 +34,7 @@ pub mod init;
 pub mod linear;
 pub mod normaliser;
 pub mod policy;
+pub mod ranking;
 pub mod teacher;
 pub mod utility;
 pub mod weights;

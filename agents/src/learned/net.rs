@@ -10,7 +10,7 @@ use burn::tensor::{Device, Gradients, Tensor, TensorData};
 use super::mlp::{MlpNet, cut};
 use super::set::SetNet;
 use super::shard::{Inputs, Shard, Source};
-use super::weights::{NetConfig, Weights};
+use super::weights::{Layer, NetConfig, Weights};
 
 /// An affine layer; the bias is a row.
 pub(super) struct Affine {
@@ -19,6 +19,31 @@ pub(super) struct Affine {
 }
 
 impl Affine {
+    /// The layers of a flat vector; its parameters are tracked when the device has autodiff.
+    pub fn all(layers: &[Layer], data: &[f32], device: &Device) -> Vec<Self> {
+        let parameter = |values: &[f32], shape: [usize; 2]| {
+            let tensor = Tensor::<2>::from_data(TensorData::new(values.to_vec(), shape), device);
+            if tensor.is_autodiff() { tensor.require_grad() } else { tensor }
+        };
+        let of = |layer: &Layer| {
+            let (matrix, bias) = layer.split(data);
+            Self { weight: parameter(matrix, [layer.inputs, layer.outputs]), bias: parameter(bias, [1, layer.outputs]) }
+        };
+        layers.iter().map(of).collect()
+    }
+
+    /// The gradient of every parameter in the order of the flat vector; 0 where the loss does not reach.
+    pub fn gradient(layers: &[Self], gradients: &mut Gradients) -> Vec<f32> {
+        let mut flat = Vec::new();
+        for parameter in layers.iter().flat_map(|layer| [&layer.weight, &layer.bias]) {
+            match parameter.grad_remove(gradients) {
+                Some(gradient) => flat.extend(host(gradient)),
+                None => flat.resize(flat.len() + parameter.dims().iter().product::<usize>(), 0.0),
+            }
+        }
+        flat
+    }
+
     /// `[rows, inputs] -> [rows, outputs]`.
     pub fn forward(&self, x: Tensor<2>) -> Tensor<2> {
         x.matmul(self.weight.clone()) + self.bias.clone()
@@ -49,18 +74,7 @@ pub(super) enum Net {
 impl Net {
     /// The net of `weights`; its parameters are tracked when the device has autodiff.
     pub fn new(weights: &Weights, device: &Device) -> Self {
-        let layers = weights.layers().iter().enumerate().map(|(i, layer)| {
-            let (matrix, bias) = weights.layer(i);
-            let parameter = |values: &[f32], shape: [usize; 2]| {
-                let tensor = Tensor::<2>::from_data(TensorData::new(values.to_vec(), shape), device);
-                if tensor.is_autodiff() { tensor.require_grad() } else { tensor }
-            };
-            Affine {
-                weight: parameter(matrix, [layer.inputs, layer.outputs]),
-                bias: parameter(bias, [1, layer.outputs]),
-            }
-        });
-        let layers = layers.collect();
+        let layers = Affine::all(weights.layers(), weights.data(), device);
         match weights.config() {
             NetConfig::Set(_) => Self::Set(SetNet { layers }),
             NetConfig::Mlp(_) => Self::Mlp(MlpNet { layers, slot_actions: weights.layout().first_other() }),
@@ -82,14 +96,7 @@ impl Net {
             Self::Set(net) => &net.layers,
             Self::Mlp(net) => &net.layers,
         };
-        let mut flat = Vec::new();
-        for parameter in layers.iter().flat_map(|layer| [&layer.weight, &layer.bias]) {
-            match parameter.grad_remove(gradients) {
-                Some(gradient) => flat.extend(host(gradient)),
-                None => flat.resize(flat.len() + parameter.dims().iter().product::<usize>(), 0.0),
-            }
-        }
-        flat
+        Affine::gradient(layers, gradients)
     }
 }
 

@@ -103,28 +103,37 @@ pub(super) fn gradient<O: Objective>(
         (net.gradient(&mut loss.backward()), report)
     };
 
-    // The neediest shards come last: dealing from the end gives every thread its share of them.
-    let threads = threads.clamp(1, shards.len().max(1));
-    let mut results: Vec<Option<(Vec<f32>, O::Report)>> = shards.iter().map(|_| None).collect();
-    if threads == 1 {
-        results.iter_mut().zip(&shards).for_each(|(result, rows)| *result = Some(one(rows)));
-    } else {
-        let mut hands: Vec<Vec<_>> = (0..threads).map(|_| Vec::new()).collect();
-        for (i, task) in results.iter_mut().zip(&shards).rev().enumerate() {
-            hands[i % threads].push(task);
-        }
-        std::thread::scope(|scope| {
-            for hand in hands {
-                scope.spawn(|| hand.into_iter().for_each(|(result, rows)| *result = Some(one(rows))));
-            }
-        });
-    }
+    total(weights.data().len(), deal(&shards, threads, |rows| one(rows)))
+}
 
-    let mut total = vec![0.0; weights.data().len()];
-    let mut reports = Vec::with_capacity(results.len());
-    for (gradient, report) in results.into_iter().flatten() {
+/// The sum of gradients in order, and what was reported with them.
+pub(super) fn total<R>(parameters: usize, of_shards: Vec<(Vec<f32>, R)>) -> (Vec<f32>, Vec<R>) {
+    let mut total = vec![0.0; parameters];
+    let mut reports = Vec::with_capacity(of_shards.len());
+    for (gradient, report) in of_shards {
         total.iter_mut().zip(&gradient).for_each(|(sum, part)| *sum += part);
         reports.push(report);
     }
     (total, reports)
+}
+
+/// The result of each shard, in order, computed by so many threads. The neediest shards come last: dealing from the end gives every thread its
+/// share of them.
+pub(super) fn deal<T: Sync, R: Send>(shards: &[T], threads: usize, one: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    let threads = threads.clamp(1, shards.len().max(1));
+    if threads == 1 {
+        return shards.iter().map(one).collect();
+    }
+    let mut results: Vec<Option<R>> = shards.iter().map(|_| None).collect();
+    let mut hands: Vec<Vec<_>> = (0..threads).map(|_| Vec::new()).collect();
+    for (i, task) in results.iter_mut().zip(shards).rev().enumerate() {
+        hands[i % threads].push(task);
+    }
+    let one = &one;
+    std::thread::scope(|scope| {
+        for hand in hands {
+            scope.spawn(move || hand.into_iter().for_each(|(result, shard)| *result = Some(one(shard))));
+        }
+    });
+    results.into_iter().flatten().collect()
 }

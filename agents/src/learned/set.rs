@@ -17,20 +17,8 @@ impl SetNet {
         let apply = |index: usize, x: Tensor<2>| self.layers[index].forward(x);
         let (rows, slots) = (inputs.rows, inputs.slots);
 
-        let embedded = relu(apply(layer::SLOT2, relu(apply(layer::SLOT1, inputs.features.clone()))));
+        let (embedded, pooled) = encode(&self.layers[layer::SLOT1], &self.layers[layer::SLOT2], inputs);
         let width = embedded.dims()[1];
-        let per_slot: Tensor<3> = embedded.clone().reshape([rows, slots, width]);
-        // Embeddings are not negative, so zeros in place of empty slots change neither the sum nor the maximum.
-        let kept = match &inputs.occupied {
-            Some(occupied) => per_slot * occupied.clone(),
-            None => per_slot,
-        };
-        let mean = kept.clone().sum_dim(1).reshape([rows, width]) * inputs.share.clone();
-        let max = kept.max_dim(1).reshape([rows, width]);
-        let mut parts = vec![mean, max];
-        parts.extend(inputs.globals.clone());
-        let pooled = Tensor::cat(parts, 1);
-
         let context = apply(layer::POOL2, relu(apply(layer::POOL1, pooled.clone())));
         let projected: Tensor<3> = apply(layer::PROJECT, embedded).reshape([rows, slots, width]);
         let informed = relu(projected + context.clone().reshape([rows, 1, width]));
@@ -42,4 +30,22 @@ impl SetNet {
         let value = apply(layer::VALUE3, relu(apply(layer::VALUE2, relu(apply(layer::VALUE1, pooled)))));
         (logits, value.reshape([rows]))
     }
+}
+
+/// Embeddings `[rows * slots, width]` of all slots, and their mean, maximum and the globals `[rows, 2 width + globals]`.
+pub(super) fn encode(first: &Affine, second: &Affine, inputs: &SetInputs) -> (Tensor<2>, Tensor<2>) {
+    let (rows, slots) = (inputs.rows, inputs.slots);
+    let embedded = relu(second.forward(relu(first.forward(inputs.features.clone()))));
+    let width = embedded.dims()[1];
+    let per_slot: Tensor<3> = embedded.clone().reshape([rows, slots, width]);
+    // Embeddings are not negative, so zeros in place of empty slots change neither the sum nor the maximum.
+    let kept = match &inputs.occupied {
+        Some(occupied) => per_slot * occupied.clone(),
+        None => per_slot,
+    };
+    let mean = kept.clone().sum_dim(1).reshape([rows, width]) * inputs.share.clone();
+    let max = kept.max_dim(1).reshape([rows, width]);
+    let mut parts = vec![mean, max];
+    parts.extend(inputs.globals.clone());
+    (embedded, Tensor::cat(parts, 1))
 }

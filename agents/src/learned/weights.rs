@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::init::orthogonal;
 
 /// Gain of hidden layers: keeps the variance of ReLU activations.
-const HIDDEN: f32 = std::f32::consts::SQRT_2;
+pub(super) const HIDDEN: f32 = std::f32::consts::SQRT_2;
 /// Gain of action scores: the first policy is close to uniform over what is allowed.
 const POLICY: f32 = 0.01;
 /// Gain of the state value.
@@ -105,10 +105,40 @@ pub(super) mod set_layer {
     pub const VALUE3: usize = 9;
 }
 
+/// Layers with their initial gains, one after the other in a flat vector. Sizes saturate: they may come from a file.
+#[derive(Debug, Default)]
+pub(super) struct Plan {
+    layers: Vec<(Layer, f32)>,
+    offset: usize,
+}
+
+impl Plan {
+    pub fn add(&mut self, name: impl Into<String>, inputs: usize, outputs: usize, gain: f32) {
+        let layer = Layer { name: name.into(), inputs, outputs, offset: self.offset };
+        self.offset = self.offset.saturating_add(layer.len());
+        self.layers.push((layer, gain));
+    }
+
+    pub fn layers(self) -> Vec<Layer> {
+        self.layers.into_iter().map(|(layer, _)| layer).collect()
+    }
+
+    /// Orthogonal matrices and zero biases from the stream [`Stream::Initialisation`] of `seed`.
+    pub fn initial(&self, seed: u64) -> Vec<f32> {
+        let mut random = rng(seed, Stream::Initialisation);
+        let mut data = Vec::with_capacity(self.offset);
+        for (layer, gain) in &self.layers {
+            data.extend(orthogonal(layer.inputs, layer.outputs, *gain, &mut random));
+            data.resize(data.len() + layer.outputs, 0.0);
+        }
+        data
+    }
+}
+
 impl NetConfig {
     /// The layers of this net for observations and actions of `layout`, in storage order.
     pub fn layers(&self, layout: &Layout) -> Vec<Layer> {
-        self.plan(layout).into_iter().map(|(layer, _)| layer).collect()
+        self.plan(layout).layers()
     }
 
     /// Parameters of this net for `layout`.
@@ -116,38 +146,31 @@ impl NetConfig {
         self.layers(layout).iter().map(Layer::len).fold(0, usize::saturating_add)
     }
 
-    /// Layers with their initial gains. Sizes saturate: they may come from a file.
-    fn plan(&self, layout: &Layout) -> Vec<(Layer, f32)> {
-        let mut plan = Vec::new();
-        let mut offset = 0;
-        let mut add = |name: String, inputs: usize, outputs: usize, gain: f32| {
-            let layer = Layer { name, inputs, outputs, offset };
-            offset = offset.saturating_add(layer.len());
-            plan.push((layer, gain));
-        };
+    fn plan(&self, layout: &Layout) -> Plan {
+        let mut plan = Plan::default();
         match self {
             Self::Set(config) => {
                 let w = config.width.get();
                 let (double, pooled) = (w.saturating_mul(2), w.saturating_mul(2).saturating_add(layout.globals));
-                add("slot1".into(), layout.slot_features, w, HIDDEN);
-                add("slot2".into(), w, w, HIDDEN);
-                add("pool1".into(), pooled, double, HIDDEN);
-                add("pool2".into(), double, w, HIDDEN);
-                add("project".into(), w, w, HIDDEN);
-                add("verbs".into(), w, layout.verbs, POLICY);
-                add("wait".into(), w, layout.others(), POLICY);
-                add("value1".into(), pooled, double, HIDDEN);
-                add("value2".into(), double, w, HIDDEN);
-                add("value3".into(), w, 1, VALUE);
+                plan.add("slot1", layout.slot_features, w, HIDDEN);
+                plan.add("slot2", w, w, HIDDEN);
+                plan.add("pool1", pooled, double, HIDDEN);
+                plan.add("pool2", double, w, HIDDEN);
+                plan.add("project", w, w, HIDDEN);
+                plan.add("verbs", w, layout.verbs, POLICY);
+                plan.add("wait", w, layout.others(), POLICY);
+                plan.add("value1", pooled, double, HIDDEN);
+                plan.add("value2", double, w, HIDDEN);
+                plan.add("value3", w, 1, VALUE);
             }
             Self::Mlp(config) => {
                 for (trunk, outputs, gain) in [("actor", layout.actions(), POLICY), ("critic", 1, VALUE)] {
                     let mut inputs = layout.obs_dim();
                     for (depth, width) in config.hidden.iter().enumerate() {
-                        add(format!("{trunk}{}", depth + 1), inputs, width.get(), HIDDEN);
+                        plan.add(format!("{trunk}{}", depth + 1), inputs, width.get(), HIDDEN);
                         inputs = width.get();
                     }
-                    add(format!("{trunk}_out"), inputs, outputs, gain);
+                    plan.add(format!("{trunk}_out"), inputs, outputs, gain);
                 }
             }
         }
@@ -185,18 +208,28 @@ pub enum WeightsError {
     },
 }
 
+impl WeightsError {
+    /// Whether `data` are the finite numbers of these layers.
+    pub(super) fn check(layers: &[Layer], data: &[f32]) -> Result<(), Self> {
+        let expected = layers.iter().map(Layer::len).fold(0, usize::saturating_add);
+        if data.len() != expected {
+            return Err(Self::Length { expected, found: data.len() });
+        }
+        for layer in layers {
+            let values = &data[layer.offset..layer.offset + layer.len()];
+            if let Some(index) = values.iter().position(|value| !value.is_finite()) {
+                return Err(Self::NotFinite { layer: layer.name.clone(), index });
+            }
+        }
+        Ok(())
+    }
+}
+
 impl Weights {
     /// Orthogonal matrices and zero biases from the stream [`Stream::Initialisation`] of `seed`.
     pub fn new(config: &NetConfig, layout: Layout, seed: u64) -> Self {
-        let mut random = rng(seed, Stream::Initialisation);
         let plan = config.plan(&layout);
-        let mut data = Vec::with_capacity(config.parameters(&layout));
-        for (layer, gain) in &plan {
-            data.extend(orthogonal(layer.inputs, layer.outputs, *gain, &mut random));
-            data.resize(data.len() + layer.outputs, 0.0);
-        }
-        let layers = plan.into_iter().map(|(layer, _)| layer).collect();
-        Self { config: config.clone(), layout, layers, data }
+        Self { config: config.clone(), layout, data: plan.initial(seed), layers: plan.layers() }
     }
 
     /// Stored parameters.
@@ -205,16 +238,7 @@ impl Weights {
     /// When their number is not that of the net, or one is not finite.
     pub fn from_data(config: &NetConfig, layout: Layout, data: Vec<f32>) -> Result<Self, WeightsError> {
         let layers = config.layers(&layout);
-        let expected = config.parameters(&layout);
-        if data.len() != expected {
-            return Err(WeightsError::Length { expected, found: data.len() });
-        }
-        for layer in &layers {
-            let values = &data[layer.offset..layer.offset + layer.len()];
-            if let Some(index) = values.iter().position(|value| !value.is_finite()) {
-                return Err(WeightsError::NotFinite { layer: layer.name.clone(), index });
-            }
-        }
+        WeightsError::check(&layers, &data)?;
         Ok(Self { config: config.clone(), layout, layers, data })
     }
 

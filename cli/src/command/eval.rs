@@ -88,7 +88,14 @@ fn entry(name: &str, experiment: &Experiment, setup: &Setup) -> Result<PolicyEnt
     let label = parent
         .filter(|folder| !folder.is_empty())
         .map_or_else(|| name.to_string(), |folder| format!("learned ({folder})"));
-    learned_entry(&label, &bundle(name)?, experiment.expected_peak(setup), setup.sharing()).map_err(Fault::input)
+    let bundle = bundle(name)?;
+    if bundle.kind() == "ranking" && setup.cluster().types.len() > 1 {
+        return Err(Fault::input(format!(
+            "{name}: a ranking divides accelerators of one type; this cluster has several"
+        ))
+        .with_help("learn a utility there: configs/experiment/heterogeneous.toml"));
+    }
+    learned_entry(&label, &bundle, experiment.expected_peak(setup), setup.sharing()).map_err(Fault::input)
 }
 
 /// A policy as its public artifact behaves.

@@ -79,6 +79,10 @@ fn check(bundle: &PolicyBundle, scenario: &Scenario) -> Result<(), Fault> {
         return Err(Fault::input("`explain` is about training jobs; this workload has services, requests or pools")
             .with_help("a workload of jobs alone: configs/experiment/elastic.toml"));
     }
+    if bundle.kind() == "ranking" {
+        return Err(Fault::input("a ranking cannot be explained: its net scores sizes, not jobs")
+            .with_help("the utility that it starts from can: goodput explain zoo:elastic --config FILE"));
+    }
     if bundle.kind() == "utility" && scenario.cluster.types.len() > 1 {
         return Err(Fault::input("a utility is explained on clusters of one accelerator type; this one has several"));
     }

@@ -166,17 +166,22 @@ impl Hull {
         self.upper.push((0.0, 0.0, u32::MAX));
         for &(cost, at) in &self.order {
             let value = offers[at as usize].value;
-            let slope = |from: &(f64, f64, u32)| (value - from.1) / (cost - from.0);
-            while let [.., before, last] = self.upper[..]
-                && cost > last.0
-                && slope(&last) >= (last.1 - before.1) / (last.0 - before.0)
-            {
-                self.upper.pop();
-            }
-            if self.upper.last().is_some_and(|last| cost > last.0 && value > last.1) {
-                self.upper.push((cost, value, at));
-            }
+            extend(&mut self.upper, (cost, value, at));
         }
+    }
+}
+
+/// Extends the upper hull of points of cost and value, which begins at the origin, by a point that costs no less than those before.
+pub(crate) fn extend(upper: &mut Vec<(f64, f64, u32)>, (cost, value, at): (f64, f64, u32)) {
+    let slope = |from: &(f64, f64, u32)| (value - from.1) / (cost - from.0);
+    while let [.., before, last] = upper[..]
+        && cost > last.0
+        && slope(&last) >= (last.1 - before.1) / (last.0 - before.0)
+    {
+        upper.pop();
+    }
+    if upper.last().is_some_and(|last| cost > last.0 && value > last.1) {
+        upper.push((cost, value, at));
     }
 }
 

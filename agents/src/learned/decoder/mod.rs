@@ -3,7 +3,7 @@
 //! All accelerators are divided anew each round, so what is left only shrinks while pairs are taken, and a round is one network pass and one
 //! sort: its cost is linear in jobs, up to the sort. Two named decoders of the same pairs:
 //!
-//! - [`plackett_luce`]: a sequence of pairs drawn by their scores, with exact probabilities and gradients: for policy gradients;
+//! - [`plackett_luce`]: a sequence of pairs drawn by their scores, with exact probabilities and gradients: what [`super::ranking`] is trained by;
 //! - [`crate::knapsack::Hull`]: the pairs of the largest sum of utilities: what deployed utilities go by.
 //!
 //! Beside them stays the sequential decoder of the gym ([`super::policy`]), which asks its net again after every change.

@@ -91,7 +91,7 @@ fn explain(bundle: &PolicyBundle, observation: &[f32], slot: usize, action: usiz
             parts.map(|((weight, value), usual)| f64::from(*weight) * f64::from(value - usual)).collect()
         }
         Model::Net(_) => integrated(bundle, observation, &usual, (slot, action), at - from),
-        Model::Utility(_) => Vec::new(),
+        Model::Utility(_) | Model::Ranking(_) => Vec::new(),
     };
     let names = SLOT_FEATURES.iter().chain(&TENANT_FEATURES);
     let contributions = names.zip(contributions).enumerate().map(|(index, (name, contribution))| Contribution {

@@ -14,20 +14,20 @@ const BLOCK: usize = 4;
 type Panel = [f32; LANES];
 
 /// Room that `outputs` columns take in a row.
-pub(super) const fn padded(outputs: usize) -> usize {
+pub(in crate::learned) const fn padded(outputs: usize) -> usize {
     outputs.div_ceil(LANES) * LANES
 }
 
 /// What is done to the sums.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Activation {
+pub(in crate::learned) enum Activation {
     None,
     Relu,
 }
 
 /// An affine layer with its matrix in panels. Rows of its output are [`padded`] long; the padding is 0.
 #[derive(Clone, Debug)]
-pub(super) struct Dense {
+pub(in crate::learned) struct Dense {
     inputs: usize,
     outputs: usize,
     panels: Vec<Panel>,

@@ -4,7 +4,7 @@
 //! nothing, skips empty slots and gives the same bits on every x86-64: sums run in a fixed order on one thread, multiplications
 //! and additions are not fused, and no function of the system's maths library is called on the way to a greedy action.
 
-mod dense;
+pub(super) mod dense;
 mod mlp;
 mod set;
 
@@ -13,6 +13,7 @@ use goodput_env::gym::Layout;
 use self::dense::{Dense, padded};
 use self::mlp::MlpForward;
 use self::set::SetForward;
+pub(super) use self::set::pool;
 use super::distribution::{Categorical, argmax};
 use super::weights::{NetConfig, Weights};
 

@@ -45,19 +45,7 @@ impl SetForward {
         self.layers[layer::SLOT1].forward(n, &scratch.x, features, Activation::Relu, &mut scratch.a);
         self.layers[layer::SLOT2].forward(n, &scratch.a, stride, Activation::Relu, &mut scratch.b);
 
-        let (mean, rest) = scratch.pooled.split_at_mut(w);
-        let (max, rest) = rest.split_at_mut(w);
-        rest.copy_from_slice(globals);
-        mean.fill(0.0);
-        max.fill(0.0);
-        for row in scratch.b.chunks_exact(stride).take(n) {
-            for ((mean, max), &h) in mean.iter_mut().zip(max.iter_mut()).zip(row) {
-                *mean += h;
-                *max = if h > *max { h } else { *max };
-            }
-        }
-        let count = n.max(1) as f32;
-        mean.iter_mut().for_each(|mean| *mean /= count);
+        pool(&scratch.b, stride, n, w, globals, &mut scratch.pooled);
     }
 
     /// Scores of all actions from what [`Self::encode`] left; 0 for empty slots, whose actions are never allowed.
@@ -91,4 +79,28 @@ impl SetForward {
         value3.forward(1, &scratch.context, 0, Activation::None, &mut scratch.out);
         scratch.out[0]
     }
+}
+
+/// Writes the mean and the maximum of `rows` embeddings of this `width`, which lie `stride` apart and are not negative, and `globals` after them.
+pub(in crate::learned) fn pool(
+    embedded: &[f32],
+    stride: usize,
+    rows: usize,
+    width: usize,
+    globals: &[f32],
+    pooled: &mut [f32],
+) {
+    let (mean, rest) = pooled.split_at_mut(width);
+    let (max, rest) = rest.split_at_mut(width);
+    rest.copy_from_slice(globals);
+    mean.fill(0.0);
+    max.fill(0.0);
+    for row in embedded.chunks_exact(stride).take(rows) {
+        for ((mean, max), &h) in mean.iter_mut().zip(max.iter_mut()).zip(row) {
+            *mean += h;
+            *max = if h > *max { h } else { *max };
+        }
+    }
+    let count = rows.max(1) as f32;
+    mean.iter_mut().for_each(|mean| *mean /= count);
 }

@@ -16,6 +16,7 @@
 //!
 //! Some two dozen numbers, found by [`super::cma`]. Where services share the cluster, tenants do or jobs fail, there are more ([`Group`]).
 
+mod division;
 mod experience;
 pub mod features;
 pub mod history;
@@ -26,6 +27,7 @@ mod tenants;
 mod theta;
 mod worth;
 
+pub use division::{Division, Valued};
 pub use experience::Experience;
 pub use policy::{Utility, UtilityPolicy};
 pub use theta::{Group, PARAMETERS, Theta};

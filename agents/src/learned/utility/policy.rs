@@ -1,4 +1,4 @@
-//! The policy: features, weights, one knapsack, and as little moving as possible.
+//! The policy: features, weights, one division, and as little moving as possible.
 
 use goodput_env::cluster::NodeId;
 use goodput_env::job::JobId;
@@ -9,6 +9,7 @@ use goodput_env::sim::Phase;
 use goodput_env::time::SimTime;
 use goodput_env::view::{Batching, ClusterView, Information, JobView};
 
+use super::division::{Division, Valued};
 use super::experience::Experience;
 use super::features::{Facts, weight};
 use super::history::{History, Left};
@@ -30,15 +31,15 @@ pub struct Utility {
     pub siblings: bool,
 }
 
-/// Learned utilities at work.
+/// Learned utilities at work. A knapsack divides by them, or whoever else knows how ([`crate::learned::ranking`]).
 #[derive(Clone, Debug)]
-pub struct UtilityPolicy {
+pub struct UtilityPolicy<D = Hull> {
     theta: Theta,
     batching: Batching,
     information: Information,
     speeds: Speeds,
     history: History,
-    knapsack: Hull,
+    division: D,
     goals: Vec<Goal>,
     /// When the next restart is over.
     wake: Option<SimTime>,
@@ -56,13 +57,20 @@ pub struct UtilityPolicy {
 impl UtilityPolicy {
     /// As trained under this batching and information level.
     pub fn new(utility: &Utility, batching: Batching, information: Information) -> Self {
+        Self::dividing(utility, batching, information, Hull::default())
+    }
+}
+
+impl<D: Division> UtilityPolicy<D> {
+    /// The same with another division.
+    pub fn dividing(utility: &Utility, batching: Batching, information: Information, division: D) -> Self {
         Self {
             theta: utility.theta.clone(),
             batching,
             information,
             speeds: Speeds::new(utility.siblings),
             history: History::after(&utility.experience),
-            knapsack: Hull::default(),
+            division,
             goals: Vec::new(),
             wake: None,
             offers: Vec::new(),
@@ -79,6 +87,11 @@ impl UtilityPolicy {
         Self { worths: Some(worths), ..self }
     }
 
+    /// Who divides.
+    pub fn into_division(self) -> D {
+        self.division
+    }
+
     /// What the job at `at` is worth on each of its sizes on each type, and on what it has if that is another.
     fn value(&mut self, view: &ClusterView<'_>, at: usize, job: &JobView<'_>, round: &Round) {
         let (theta, speeds) = (&self.theta, &self.speeds);
@@ -86,7 +99,8 @@ impl UtilityPolicy {
         let left = self.history.left(view, theta, job, speeds.least(at), least);
         let (held, held_on) = (job.gpus(), job.kind());
         let facts = facts(view, speeds, at, job, &left, round);
-        let weight = weight(theta.weights(), &facts.features());
+        let features = facts.features();
+        let weight = weight(theta.weights(), &features);
         if let Some(worths) = &self.worths {
             worths.tell(job.id(), weight.ln());
         }
@@ -117,11 +131,16 @@ impl UtilityPolicy {
             }
             self.offers.extend(keep.map(|held| offer(kind, held)));
         }
+        self.division.job(Some(&Valued {
+            features,
+            held: (held_on, held),
+            after_restart: moved,
+            offers: &self.offers,
+            speedup: &|kind, gpus| speeds.speedup(at, kind, gpus),
+        }));
     }
-}
 
-impl UtilityPolicy {
-    /// What each job is to have, of which type: one knapsack for all of them.
+    /// What each job is to have, of which type: one division for all of them.
     fn divide(&mut self, view: &ClusterView<'_>, available: &[u32]) {
         let cluster = view.cluster();
         self.capacity.clear();
@@ -130,7 +149,7 @@ impl UtilityPolicy {
             self.capacity[usize::from(node.accelerator)] += available;
         }
         let round = Round::new(view, &self.theta, &self.capacity);
-        self.knapsack.clear();
+        self.division.begin(view.now, round.pressure);
         self.choices.clear();
         self.starts.clear();
         for (at, job) in view.jobs().enumerate() {
@@ -143,6 +162,7 @@ impl UtilityPolicy {
                     // A millisecond after, when it has been measured.
                     let ready = until + SimTime::from_millis(1);
                     self.wake = Some(self.wake.map_or(ready, |wake| wake.min(ready)));
+                    self.division.job(None);
                 }
                 Phase::Pending | Phase::Running => {
                     self.value(view, at, &job, &round);
@@ -151,9 +171,8 @@ impl UtilityPolicy {
             }
             self.starts.push(self.choices.len());
             self.choices.extend(self.offers.iter().map(|offer| (offer.kind, offer.weight)));
-            self.knapsack.group(self.offers.iter().copied());
         }
-        let chosen = self.knapsack.solve(&self.capacity).iter().zip(&self.starts);
+        let chosen = self.division.divide(&self.capacity).iter().zip(&self.starts);
         for (goal, (item, start)) in self.goals.iter_mut().zip(chosen) {
             if let Some(item) = item {
                 (goal.kind, goal.gpus) = self.choices[start + *item as usize];
@@ -252,7 +271,7 @@ impl Round {
     }
 }
 
-impl Policy for UtilityPolicy {
+impl<D: Division> Policy for UtilityPolicy<D> {
     fn decide(&mut self, view: &ClusterView<'_>) -> Plan {
         self.speeds.load(view, &self.theta);
         let speeds = &self.speeds;
