@@ -223,7 +223,8 @@ fn groups_of_parameters_are_kept_and_change_nothing_until_they_are_learned() {
     let decoder = Decoder { batching: Batching::Agent, information: Information::Profiled };
     let decoder = serde_json::to_value(decoder).unwrap();
     let card = Card { schema_hash: theta.schema_hash(), decoder, ..Card::default() };
-    let utility = Utility { theta: theta.of_values(&values).unwrap(), experience: Experience::default() };
+    let utility =
+        Utility { theta: theta.of_values(&values).unwrap(), experience: Experience::default(), siblings: false };
     let bundle = PolicyBundle { model: Model::Utility(utility), normaliser: None, card };
     let path = std::path::Path::new("in memory");
     let read = PolicyBundle::from_bytes(&bundle.to_bytes(), path).unwrap().checked(path, "of the gym").unwrap();
