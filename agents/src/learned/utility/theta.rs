@@ -54,7 +54,7 @@ pub enum Group {
 pub struct Theta {
     groups: BTreeSet<Group>,
     /// Weights of [`FEATURES`], [`SHAPE`], [`Lending::NAMES`]; those of absent groups have no effect.
-    values: [f64; ALL],
+    values: Vec<f64>,
 }
 
 impl Theta {
@@ -75,7 +75,7 @@ impl Theta {
 
     /// The objective of Sia (SOSP'23, section 3.4): where searches start.
     pub fn sia() -> Self {
-        Self { groups: BTreeSet::new(), values: std::array::from_fn(|at| parameter(at).1) }
+        Self { groups: BTreeSet::new(), values: (0..ALL).map(|at| parameter(at).1).collect() }
     }
 
     /// The objective of Pollux (OSDI'21, equation 14).
