@@ -112,7 +112,7 @@ fn experiment() -> Experiment {
     experiment.evaluate.loads = vec![0.5, 1.0];
     let Some(AgentConfig::Ranking(agent)) = &mut experiment.agent else { panic!("not a ranking") };
     (agent.updates, agent.episodes, agent.rollouts, agent.minibatch) = (4, 2, 3, 128);
-    // A wide net of a first step: what is learnt in four updates is to show.
+    // Large steps, so that what is learnt in four updates shows.
     agent.learning_rate = 1e-2;
     experiment
 }

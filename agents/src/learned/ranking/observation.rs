@@ -97,7 +97,9 @@ pub(super) struct Observer {
 impl Observer {
     pub fn begin(&mut self, pressure: f64) {
         let Observation { jobs, pairs, sizes, .. } = &mut self.observation;
-        (jobs.clear(), pairs.clear(), sizes.clear());
+        jobs.clear();
+        pairs.clear();
+        sizes.clear();
         self.offers.clear();
         self.groups.clear();
         self.pressure = pressure;
@@ -160,16 +162,16 @@ impl Observer {
         Some(&self.observation)
     }
 
-    /// What was shown last.
-    pub fn observation(&self) -> &Observation {
-        &self.observation
-    }
-
     /// By job shown the index of its offer, given the pair that each group has in the end.
     pub fn chosen(&self, of_groups: &[Option<u32>], into: &mut Vec<Option<u32>>) {
         into.clear();
         let offer = |pair: u32| self.offers[pair as usize];
         into.extend(self.groups.iter().map(|group| group.and_then(|group| of_groups[group as usize]).map(offer)));
+    }
+
+    /// By group its largest pair.
+    pub fn largest(&self) -> Vec<Option<u32>> {
+        self.last(&(0..self.observation.pairs.len() as u32).collect::<Vec<_>>())
     }
 
     /// By group its last pair among `sequence`.

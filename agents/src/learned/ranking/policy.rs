@@ -103,7 +103,7 @@ impl Division for Ranked {
         let Self { observer, scorer, decoding, hull, chosen } = self;
         let [capacity] = *capacity else { return hull.solve(capacity) };
         let pairs = match observer.finish(capacity) {
-            None => observer.last(&(0..observer.observation().pairs.len() as u32).collect::<Vec<_>>()),
+            None => observer.largest(),
             Some(observation) => {
                 let residuals = scorer.residuals(observation);
                 match decoding {

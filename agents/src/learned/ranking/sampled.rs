@@ -68,7 +68,7 @@ impl Division for Sampled {
     fn divide(&mut self, capacity: &[u32]) -> &[Option<u32>] {
         let Self { observer, scorer, temperature, random, now, chosen, transitions } = self;
         let pairs = match observer.finish(capacity.iter().sum()) {
-            None => observer.last(&(0..observer.observation().pairs.len() as u32).collect::<Vec<_>>()),
+            None => observer.largest(),
             Some(observation) => {
                 let scored = observation.scored(scorer.residuals(observation), *temperature);
                 let choice = observation.choice(&scored);
