@@ -190,7 +190,7 @@ proptest! {
     #[test]
     fn any_net_finishes_any_workload_on_one_type_and_on_two(
         seed in 0u64..1000,
-        size in 0.0f32..4.0,
+        size in 0.0f32..8.0,
         nodes in 1u32..5,
         decoding in prop::sample::select(Decoding::ALL.to_vec()),
     ) {

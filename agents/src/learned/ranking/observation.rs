@@ -5,7 +5,7 @@ use sha2::{Digest, Sha256};
 
 use crate::knapsack::{Offer, extend};
 use crate::learned::decoder::plackett_luce::{Choice, Pair};
-use crate::learned::utility::features::FEATURES;
+use crate::learned::utility::features::{COMMON, FEATURES};
 use crate::learned::utility::{Theta, Valued};
 
 /// Features of a job beside those of the utility.
@@ -25,7 +25,7 @@ const OF_PAIR: [&str; 8] = [
 const OF_ROUND: [&str; 3] = ["pressure", "log_demand", "log_jobs"];
 
 /// Features of a job.
-pub const JOB_FEATURES: usize = FEATURES.len() + MORE.len();
+pub const JOB_FEATURES: usize = COMMON + MORE.len();
 /// Features of a pair.
 pub const PAIR_FEATURES: usize = OF_PAIR.len();
 /// Features of the round.
@@ -119,7 +119,7 @@ impl Observer {
         self.groups.push(Some(group));
         let held = job.held.1;
         let more = [job.after_restart.max(1e-3).ln(), f64::from(held).ln_1p()];
-        self.observation.jobs.extend(job.features.iter().chain(&more).map(|&feature| scaled(feature)));
+        self.observation.jobs.extend(job.features[..COMMON].iter().chain(&more).map(|&feature| scaled(feature)));
         let flag = |on: bool| f64::from(u8::from(on));
         for step in self.upper.windows(2) {
             let (gpus, gain) = (step[1].0, step[1].1 - step[0].1);

@@ -10,6 +10,9 @@ use super::weights::RankingNet;
 use crate::knapsack::{Hull, Item};
 use crate::learned::utility::{Division, Utility, Valued};
 
+/// Scores beyond it are cut before they become values: no job is beyond comparison.
+const LARGEST: f64 = 100.0;
+
 /// How scores become a division.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -76,7 +79,8 @@ impl Ranked {
             firsts.push(all.peek().map_or(0, |(_, at)| *at));
             let items = std::iter::from_fn(|| all.next_if(|((pair, _), _)| pair.group == group)).map(
                 |((pair, residual), _)| {
-                    value += (pair.score + f64::from(*residual)).exp() * f64::from(pair.weight - weight);
+                    let score = (pair.score + f64::from(*residual)).clamp(-LARGEST, LARGEST);
+                    value += score.exp() * f64::from(pair.weight - weight);
                     weight = pair.weight;
                     Item { weight, value }
                 },

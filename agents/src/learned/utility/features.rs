@@ -3,7 +3,7 @@
 use super::theta::Group;
 
 /// Features that all utilities have; they are the first ones.
-pub(super) const COMMON: usize = 14;
+pub const COMMON: usize = 14;
 
 /// Features of a job, in order.
 pub const FEATURES: [&str; 16] = [
