@@ -55,7 +55,7 @@ fn row(env: &ClusterEnv, agent: &PpoAgent, net: &NetConfig, seed: u64) {
     let (mut collect, mut update, mut forward, mut environment) = (0.0, 0.0, 0.0, 0.0);
     let mut rows = 0;
     for iteration in 0..ROUNDS {
-        let how = Collect { iteration, seed: seed, gae, teacher_share: 0.0 };
+        let how = Collect { iteration, seed, gae, teacher_share: 0.0 };
         collect += timed(|| {
             rollout.collect(learner.weights(), how, None, &mut scale, &mut experience).expect("a workload that runs");
         })

@@ -5,7 +5,7 @@ use sha2::{Digest, Sha256};
 
 use crate::knapsack::{Offer, extend};
 use crate::learned::decoder::plackett_luce::{Choice, Pair};
-use crate::learned::utility::features::{COMMON, FEATURES};
+use crate::learned::utility::features::COMMON;
 use crate::learned::utility::{Theta, Valued};
 
 /// Features of a job beside those of the utility.
