@@ -11,8 +11,8 @@ use super::weights::{NetConfig, Weights};
 
 /// Rows of a shard of a set encoder.
 const SET_ROWS: usize = 64;
-/// Rows of a shard of a perceptron, whose first matrix is as large for few rows as for many.
-const MLP_ROWS: usize = 128;
+/// Rows of a shard of a perceptron, whose first matrix is copied for each: fewer save less than they cost.
+const MLP_ROWS: usize = 512;
 
 /// What a net said about the rows of a shard.
 pub(super) struct Outputs<'a> {
