@@ -4,8 +4,6 @@
 //! registers. Each output is `bias + x0 w0 + x1 w1 + ...` in that order whatever the blocking, so results do not depend on how
 //! many rows are computed together.
 
-use std::ops::Range;
-
 /// Columns of a panel.
 const LANES: usize = 8;
 /// Rows, or panels of a single row, computed together.
@@ -79,29 +77,13 @@ impl Dense {
         activation: Activation,
         y: &mut [f32],
     ) {
-        let whole = 0..self.inputs;
-        let all = std::slice::from_ref(&whole);
         match activation {
-            Activation::None => self.run::<false>(bias, rows, x, stride, all, y),
-            Activation::Relu => self.run::<true>(bias, rows, x, stride, all, y),
+            Activation::None => self.run::<false>(bias, rows, x, stride, y),
+            Activation::Relu => self.run::<true>(bias, rows, x, stride, y),
         }
     }
 
-    /// As [`Self::forward`] of one row with a ramp, where all inputs outside `parts`, which ascend, are 0: the same bits, because they would
-    /// add nothing.
-    pub fn forward_parts(&self, x: &[f32], parts: &[Range<usize>], y: &mut [f32]) {
-        self.run::<true>(&self.bias, 1, x, 0, parts, y);
-    }
-
-    fn run<const RELU: bool>(
-        &self,
-        bias: &[f32],
-        rows: usize,
-        x: &[f32],
-        stride: usize,
-        parts: &[Range<usize>],
-        y: &mut [f32],
-    ) {
+    fn run<const RELU: bool>(&self, bias: &[f32], rows: usize, x: &[f32], stride: usize, y: &mut [f32]) {
         let (inputs, width) = (self.inputs, self.width());
         let row = |r: usize| &x[r * stride..r * stride + inputs];
         let panel = |p: usize| &self.panels[p * inputs..(p + 1) * inputs];
@@ -110,7 +92,7 @@ impl Dense {
         for r in (0..blocked).step_by(BLOCK) {
             let x = [row(r), row(r + 1), row(r + 2), row(r + 3)];
             for p in 0..panels {
-                let sums = block([panel(p)], x, [lanes(bias, p)], parts);
+                let sums = block([panel(p)], x, [lanes(bias, p)], inputs);
                 for (k, sum) in sums.iter().enumerate() {
                     store::<RELU>(&sum[0], &mut y[(r + k) * width + p * LANES..]);
                 }
@@ -122,12 +104,12 @@ impl Dense {
             for p in (0..wide).step_by(BLOCK) {
                 let four = [panel(p), panel(p + 1), panel(p + 2), panel(p + 3)];
                 let start = [lanes(bias, p), lanes(bias, p + 1), lanes(bias, p + 2), lanes(bias, p + 3)];
-                for (k, sum) in block(four, x, start, parts)[0].iter().enumerate() {
+                for (k, sum) in block(four, x, start, inputs)[0].iter().enumerate() {
                     store::<RELU>(sum, &mut y[(p + k) * LANES..]);
                 }
             }
             for p in wide..panels {
-                store::<RELU>(&block([panel(p)], x, [lanes(bias, p)], parts)[0][0], &mut y[p * LANES..]);
+                store::<RELU>(&block([panel(p)], x, [lanes(bias, p)], inputs)[0][0], &mut y[p * LANES..]);
             }
         }
     }
@@ -143,20 +125,18 @@ fn block<const R: usize, const P: usize>(
     panels: [&[Panel]; P],
     x: [&[f32]; R],
     start: [Panel; P],
-    parts: &[Range<usize>],
+    inputs: usize,
 ) -> [[Panel; P]; R] {
+    let panels = panels.map(|panel| &panel[..inputs]);
+    let x = x.map(|row| &row[..inputs]);
     let mut sums = [start; R];
-    for part in parts {
-        let panels = panels.map(|panel| &panel[part.clone()]);
-        let x = x.map(|row| &row[part.clone()]);
-        for i in 0..part.len() {
-            for p in 0..P {
-                let w = panels[p][i];
-                for r in 0..R {
-                    let a = x[r][i];
-                    for lane in 0..LANES {
-                        sums[r][p][lane] += a * w[lane];
-                    }
+    for i in 0..inputs {
+        for p in 0..P {
+            let w = panels[p][i];
+            for r in 0..R {
+                let a = x[r][i];
+                for lane in 0..LANES {
+                    sums[r][p][lane] += a * w[lane];
                 }
             }
         }
@@ -198,13 +178,6 @@ mod tests {
                     assert_eq!(y[r * dense.width() + o], want.max(0.0), "{rows}x{inputs}x{outputs} at {r},{o}");
                 }
             }
-            let (first, last) = (inputs / 3, inputs - inputs / 4);
-            let mut gap = x[..inputs].to_vec();
-            gap[first..last].fill(0.0);
-            let (mut whole, mut parts) = (vec![7.0; dense.width()], vec![7.0; dense.width()]);
-            dense.forward(1, &gap, 0, Activation::Relu, &mut whole);
-            dense.forward_parts(&gap, &[0..first, last..inputs], &mut parts);
-            assert_eq!(whole, parts, "{inputs} without {first} to {last}");
         }
     }
 }
