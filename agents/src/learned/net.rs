@@ -53,9 +53,10 @@ impl Affine {
     pub fn forward_ends(&self, x: &Tensor<2>, tail: Option<&Tensor<2>>) -> Tensor<2> {
         let [inputs, outputs] = self.weight.dims();
         let rows = |range: Range<usize>| self.weight.clone().slice([range, 0..outputs]);
-        let y = x.clone().matmul(rows(0..x.dims()[1]));
-        let y = tail
-            .map_or_else(|| y.clone(), |tail| y.clone() + tail.clone().matmul(rows(inputs - tail.dims()[1]..inputs)));
+        let mut y = x.clone().matmul(rows(0..x.dims()[1]));
+        if let Some(tail) = tail {
+            y = y + tail.clone().matmul(rows(inputs - tail.dims()[1]..inputs));
+        }
         y + self.bias.clone()
     }
 
