@@ -206,6 +206,16 @@ proptest! {
     }
 }
 
+#[test]
+fn scores_beyond_all_bounds_still_start_every_job() {
+    for (seed, decoding) in (0..4).flat_map(|seed| Decoding::ALL.map(|decoding| (seed, decoding))) {
+        let workload = random_workload(&mut rng(seed, Stream::Workload), 12, 4);
+        let net = trained(&SetConfig::default(), seed, 100.0);
+        let outcome = run(&mut ranked(net, decoding), Cluster::homogeneous(1, 4), workload, options());
+        assert!(outcome.jobs.iter().all(|job| job.finish.is_some()), "{decoding:?} {seed}");
+    }
+}
+
 /// `workload` with its applications on a second type as well.
 fn on_two_types(workload: Workload) -> Workload {
     let mut workload = workload;
