@@ -153,6 +153,14 @@ pub enum BundleError {
         /// Why not.
         source: std::io::Error,
     },
+    /// No policy of this name comes with the product.
+    #[error("there is no shipped policy {name:?}; there are: {known}")]
+    NotShipped {
+        /// What was asked for.
+        name: String,
+        /// What there is.
+        known: String,
+    },
     /// Another kind of file.
     #[error("{path}: not a policy bundle: {source}")]
     NotABundle {

@@ -10,7 +10,7 @@
 //! - [`loaning`]: servers of the inference pool that training borrows.
 //! - [`serving`]: how many replicas of inference services, and where.
 //! - [`coordinator`]: servers that move between clusters.
-//! - [`bundle`]: what training writes and everything else reads; [`forecaster`]: the same of a forecaster.
+//! - [`bundle`]: what training writes and everything else reads; [`forecaster`]: the same of a forecaster; [`zoo`]: the bundles that come with the product.
 
 pub mod bundle;
 pub mod coordinator;
@@ -25,3 +25,4 @@ pub mod quotas;
 pub mod resilience;
 pub mod serving;
 pub mod waiting;
+pub mod zoo;

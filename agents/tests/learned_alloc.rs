@@ -41,7 +41,12 @@ fn deciding_allocates_nothing() {
     let mask = vec![1; LAYOUT.actions()];
     let width = NonZeroUsize::new(20).unwrap();
     let mut models = vec![Model::Linear(Linear::new(LAYOUT, vec![0.1; Linear::parameters(&LAYOUT)]).unwrap())];
-    for net in [NetConfig::Set(SetConfig::new(width)), NetConfig::Mlp(MlpConfig { hidden: vec![width; 2] })] {
+    let attention = SetConfig { width, heads: 2 };
+    for net in [
+        NetConfig::Set(SetConfig::new(width)),
+        NetConfig::Set(attention),
+        NetConfig::Mlp(MlpConfig { hidden: vec![width; 2] }),
+    ] {
         let weights = Weights::new(&net, LAYOUT, 1);
         let mut fused = Fused::new(&weights);
         let mut scratch = fused.scratch();

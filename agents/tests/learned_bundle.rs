@@ -49,20 +49,21 @@ fn bundle(model: Model) -> PolicyBundle {
     PolicyBundle { model, normaliser, card }
 }
 
-fn models() -> [Model; 3] {
+fn models() -> [Model; 4] {
     let width = NonZeroUsize::new(5).unwrap();
     [
         Model::Net(Weights::new(&NetConfig::Set(SetConfig::new(width)), LAYOUT, 1)),
         Model::Net(Weights::new(&NetConfig::Mlp(MlpConfig { hidden: vec![width] }), LAYOUT, 1)),
         Model::Linear(Linear::new(LAYOUT, vec![1.0, -2.0, 0.5, 3.0, 0.25]).unwrap()),
+        Model::Net(Weights::new(&NetConfig::Set(SetConfig { width, heads: 2 }), LAYOUT, 1)),
     ]
 }
 
 #[test]
 fn a_bundle_comes_back_as_it_was_byte_for_byte() {
     let folder = Folder::new("round-trip");
-    for (model, kind) in models().into_iter().zip(["set", "mlp", "linear"]) {
-        let path = folder.0.join(kind);
+    for (index, (model, kind)) in models().into_iter().zip(["set", "mlp", "linear", "set"]).enumerate() {
+        let path = folder.0.join(index.to_string());
         let written = bundle(model);
         written.save(&path).unwrap();
         let read = PolicyBundle::load(&path, &"5c".repeat(32)).unwrap();
@@ -72,7 +73,7 @@ fn a_bundle_comes_back_as_it_was_byte_for_byte() {
         assert_eq!(read.deploy().decide(&observation, &mask), written.deploy().decide(&observation, &mask));
     }
     let names: Vec<_> = fs::read_dir(&folder.0).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-    assert_eq!(names.len(), 3, "no temporary files: {names:?}");
+    assert_eq!(names.len(), 4, "no temporary files: {names:?}");
 }
 
 /// The message for a file with these bytes.

@@ -49,7 +49,7 @@ impl Env for Queue {
 }
 
 fn recipe() -> Recipe {
-    let net = NetConfig::Set(SetConfig::new(NonZeroUsize::new(12).unwrap()));
+    let net = NetConfig::Set(SetConfig { width: NonZeroUsize::new(12).unwrap(), heads: 2 });
     let ppo = PpoConfig { epochs: 2, minibatch: 160, ..PpoConfig::default() };
     Recipe { net, envs: 5, steps: 64, updates: 8, gamma: 0.99, lambda: 0.95, learning_rate: 1e-3, entropy: 0.01, ppo }
 }

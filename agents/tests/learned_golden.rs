@@ -26,9 +26,11 @@ fn width(n: usize) -> NonZeroUsize {
     NonZeroUsize::new(n).unwrap()
 }
 
-fn nets() -> [(&'static str, NetConfig); 2] {
+fn nets() -> [(&'static str, NetConfig); 3] {
     let mlp = MlpConfig { hidden: vec![width(16); 2] };
-    [("set", NetConfig::Set(SetConfig::new(width(16)))), ("mlp", NetConfig::Mlp(mlp))]
+    let set = SetConfig::new(width(16));
+    let attention = SetConfig { heads: 3, ..set.clone() };
+    [("set", NetConfig::Set(set)), ("mlp", NetConfig::Mlp(mlp)), ("attention", NetConfig::Set(attention))]
 }
 
 struct Golden {
@@ -151,13 +153,13 @@ proptest! {
     #[test]
     fn fused_equals_burn_for_any_shape(
         slots in 1usize..12, slot_features in 1usize..9, globals in 0usize..5, verbs in 1usize..5, w in 1usize..40,
-        flat in any::<bool>(), seed in any::<u64>()
+        flat in any::<bool>(), heads in 0usize..5, seed in any::<u64>()
     ) {
         let layout = Layout { slots, slot_features, globals, verbs, services: 0, pools: false };
         let net = if flat {
             NetConfig::Mlp(MlpConfig { hidden: vec![width(w), width(w / 2 + 1)] })
         } else {
-            NetConfig::Set(SetConfig::new(width(w)))
+            NetConfig::Set(SetConfig { width: width(w), heads })
         };
         let weights = noisy(Weights::new(&net, layout, seed), seed);
         let (observation, mask) = observation(&layout, seed);
@@ -172,8 +174,10 @@ proptest! {
     }
 
     #[test]
-    fn scores_follow_their_slots_and_the_value_ignores_their_order(seed in any::<u64>(), rotate in 1usize..8) {
-        let net = NetConfig::Set(SetConfig::new(width(16)));
+    fn scores_follow_their_slots_and_the_value_ignores_their_order(
+        seed in any::<u64>(), rotate in 1usize..8, heads in 0usize..3
+    ) {
+        let net = NetConfig::Set(SetConfig { width: width(16), heads });
         let weights = noisy(Weights::new(&net, LAYOUT, seed), seed);
         let (seen, _) = observation(&LAYOUT, seed);
         let mut permuted = seen.clone();

@@ -159,7 +159,12 @@ impl Env for Bandit {
 
 #[test]
 fn the_best_allowed_arm_is_taken_under_every_mask() {
-    let net = NetConfig::Set(SetConfig::new(NonZeroUsize::new(16).unwrap()));
+    for heads in [0, 2] {
+        the_best_allowed_arm_is_taken_by(NetConfig::Set(SetConfig { width: NonZeroUsize::new(16).unwrap(), heads }));
+    }
+}
+
+fn the_best_allowed_arm_is_taken_by(net: NetConfig) {
     let agent = Loop::<Bandit>::new(&recipe(net, 150), 6).train();
     let levels = [0.1, 0.35, 0.65, 0.9];
     for shift in 0..4 {

@@ -26,7 +26,8 @@ use rand::RngExt;
 use support::{random_workload, run};
 
 fn nets() -> Vec<SetConfig> {
-    vec![SetConfig::new(NonZeroUsize::new(12).unwrap())]
+    let set = SetConfig::new(NonZeroUsize::new(12).unwrap());
+    vec![SetConfig { heads: 2, ..set.clone() }, set]
 }
 
 fn utility() -> Utility {

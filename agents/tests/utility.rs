@@ -10,6 +10,7 @@ use goodput_agents::bundle::{Card, Model, PolicyBundle};
 use goodput_agents::learned::policy::Decoder;
 use goodput_agents::learned::utility::features::FEATURES;
 use goodput_agents::learned::utility::{Experience, Group, PARAMETERS, Theta, Utility, UtilityPolicy};
+use goodput_env::application::Application;
 use goodput_env::cluster::{Cluster, Pool};
 use goodput_env::job::{Elasticity, JobSpec, Work, Workload};
 use goodput_env::model::SwitchCost;
@@ -178,6 +179,38 @@ fn what_a_job_of_the_same_model_has_measured_need_not_be_found_out_again() {
     assert_eq!(told[0], alone[0], "the first one of a model cannot be told");
     assert_eq!(told[1], 0, "the second one starts on what the first one ended on");
     assert_eq!(restarts(true, 1), restarts(false, 1), "another model tells nothing");
+}
+
+#[test]
+fn a_job_that_only_shares_a_name_goes_by_its_own_measurements() {
+    let second = |siblings: bool, named_alike: bool| {
+        let mut workload = random_workload(&mut rng(1, Stream::Workload), 2, 8);
+        // The application whose steps differ most from the first one's.
+        let step =
+            |at: u16| workload.applications[usize::from(at)].params.values().next().unwrap().optim_time(1, 1, 32);
+        let apart = |at: &u16| (step(*at) / step(0)).ln().abs();
+        let other = (1..workload.applications.len() as u16).max_by(|a, b| apart(a).total_cmp(&apart(b))).unwrap();
+        assert!(apart(&other) > 1.0);
+        if named_alike {
+            let name = workload.applications[0].name.clone();
+            let twin = Application { name, ..(*workload.applications[usize::from(other)]).clone() };
+            workload.applications[usize::from(other)] = Arc::new(twin);
+        }
+        for (at, job) in workload.jobs.iter_mut().enumerate() {
+            job.work = Work::application(if at == 0 { 0 } else { other });
+            job.request.elasticity = Elasticity::Elastic { min: 1, max: 8 };
+            (job.request.gpus, job.request.batch_size) = (1, None);
+            job.request.submit = SimTime::from_secs_f64(if at == 0 { 0.0 } else { 1e7 });
+        }
+        let utility = Utility { theta: theta(&[]), experience: Experience::default(), siblings };
+        let mut policy = UtilityPolicy::new(&utility, Batching::Agent, Information::Profiled);
+        let outcome = run(&mut policy, Cluster::homogeneous(2, 4), workload, options(Batching::Agent));
+        outcome.jobs[1].jct().unwrap().as_secs_f64()
+    };
+    let alone = second(false, false);
+    assert_eq!(second(true, false), alone, "another name tells nothing");
+    let misled = second(true, true);
+    assert!(misled < 1.1 * alone, "{misled} s instead of {alone} s");
 }
 
 #[test]

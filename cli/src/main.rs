@@ -9,7 +9,6 @@ mod config;
 mod fault;
 mod output;
 mod progress;
-mod zoo;
 
 use std::process::ExitCode;
 

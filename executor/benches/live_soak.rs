@@ -14,7 +14,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use goodput_env::job::{JobRequest, JobSpec, Work};
 use goodput_env::seed::{Stream, rng};
@@ -36,9 +36,13 @@ const AT_ONCE: usize = 24;
 const TOKEN: &str = "soak";
 /// Without the end of any job for so long, they are lost.
 const PATIENCE: Duration = Duration::from_secs(180);
+/// Most that slurmctld forgets of what it has confirmed, seconds before its death.
+const AMNESIA: f64 = 10.0;
+/// From its order to start a job to the job's first word, seconds: it may die in between.
+const LAUNCH: f64 = 2.0;
 
 /// A lock says whether the job runs twice: the kernel takes it back when the process dies, however it does.
-const JOB: &str = r#"exec 9>>"$DIR/locks/$NAME"; say() { echo "$1 $NAME $SCHED_ATTEMPT" >> "$DIR/words"; }
+const JOB: &str = r#"exec 9>>"$DIR/locks/$NAME"; say() { echo "$1 $NAME $SCHED_ATTEMPT $(date +%s.%N)" >> "$DIR/words"; }
 flock -n 9 || say twice; say start; sleep 1 9>&-; say end"#;
 
 fn number(variable: &str, otherwise: usize) -> usize {
@@ -142,22 +146,47 @@ fn hand_in(site: &Site<PrivateCluster>, address: SocketAddr, index: usize) -> Fa
     if answer.is_ok() { Fate::Promised } else { Fate::Unknown }
 }
 
-/// What jobs have said: ends of each, starts of each attempt of each, and who ran twice at once.
+/// What jobs have said, and when, in seconds since 1970: ends of each, starts of each attempt of each, and who ran twice at once.
 #[derive(Default)]
 struct Words {
-    ends: BTreeMap<String, usize>,
-    starts: BTreeMap<(String, String), usize>,
+    ends: BTreeMap<String, Vec<f64>>,
+    starts: BTreeMap<(String, String), Vec<f64>>,
     twice: BTreeSet<String>,
+}
+
+impl Words {
+    /// Seconds from the first start and end of each job that ended twice to the death of slurmctld that can have made it forget them: none where there is no such death.
+    fn forgotten_ends(&self, deaths: &[f64]) -> Vec<Option<f64>> {
+        let starts = |name: &str| {
+            self.starts.iter().filter(|((of, _), _)| of == name).flat_map(|(_, at)| at).fold(f64::MAX, |a, b| a.min(*b))
+        };
+        self.ends
+            .iter()
+            .filter(|(_, at)| at.len() > 1)
+            .map(|(name, at)| forgotten(starts(name), at[0], deaths))
+            .collect()
+    }
+
+    /// The same of each attempt that began twice; one that was told no end lasted as long as jobs do.
+    fn forgotten_starts(&self, deaths: &[f64]) -> Vec<Option<f64>> {
+        self.starts.values().filter(|at| at.len() > 1).map(|at| forgotten(at[0], at[0] + 1.0, deaths)).collect()
+    }
+}
+
+/// Seconds from `end` to the first of `deaths` since the launch, if slurmctld can have forgotten the end by it.
+fn forgotten(start: f64, end: f64, deaths: &[f64]) -> Option<f64> {
+    let death = deaths.iter().find(|death| **death >= start - LAUNCH)?;
+    (death - end <= AMNESIA).then_some(death - end)
 }
 
 fn words(site: &Site<PrivateCluster>) -> Words {
     let mut words = Words::default();
     for line in std::fs::read_to_string(site.place().join("words")).unwrap_or_default().lines() {
         let parts: Vec<&str> = line.split(' ').collect();
-        let name = parts[1].to_owned();
+        let (name, at) = (parts[1].to_owned(), parts[3].parse().unwrap());
         match parts[0] {
-            "end" => *words.ends.entry(name).or_default() += 1,
-            "start" => *words.starts.entry((name, parts[2].into())).or_default() += 1,
+            "end" => words.ends.entry(name).or_default().push(at),
+            "start" => words.starts.entry((name, parts[2].into())).or_default().push(at),
             _ => drop(words.twice.insert(name)),
         }
     }
@@ -179,7 +208,6 @@ fn main() {
     let mut random = rng(4, Stream::Faults);
     let mut kills = moments(&mut random, number("GOODPUT_KILLS", jobs / 50), jobs);
     let mut controllers = moments(&mut random, number("GOODPUT_CONTROLLERS", jobs / 200), jobs);
-    let amnesia = !controllers.is_empty();
     let mut site = Site::slurm(64, 8);
     let address = configure(&site);
     let mut process = Process::start(site.place());
@@ -191,7 +219,7 @@ fn main() {
     println!(
         "| jobs ended | minutes | resident (MiB) | open files | journal (KiB) | daemons | controllers |\n|---|---|---|---|---|---|---|"
     );
-    let (began, mut heard, mut told, mut slain) = (Instant::now(), (Instant::now(), 0), 0, 0);
+    let (began, mut heard, mut told, mut deaths) = (Instant::now(), (Instant::now(), 0), 0, Vec::new());
     // By jobs ended: memory and files.
     let mut weights: Vec<(usize, f64, usize)> = Vec::new();
     loop {
@@ -205,7 +233,7 @@ fn main() {
             println!(
                 "| {ended} | {minutes:.1} | {resident:.1} | {files} | {journal} | {} | {} |",
                 process.lives,
-                slain + 1
+                deaths.len() + 1
             );
         }
         if ended >= jobs {
@@ -235,9 +263,9 @@ fn main() {
         if controllers.pop_if(|at| *at <= promised.len()).is_some() {
             std::thread::sleep(Duration::from_millis(random.random_range(0..1500)));
             site.machines.kill_controller();
+            deaths.push(SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs_f64());
             std::thread::sleep(Duration::from_millis(random.random_range(0..1000)));
             site.machines.start_controller().unwrap();
-            slain += 1;
         }
         std::thread::sleep(Duration::from_millis(200));
     }
@@ -246,23 +274,30 @@ fn main() {
     let log = std::fs::read_to_string(site.place().join("state/audit.jsonl")).unwrap();
     let alerts = |kind: &str| log.matches(&format!(r#""kind":"{kind}""#)).count();
     println!(
-        "{} daemons and {slain} controllers killed; {asked} jobs asked for, {} promised, {} handed in again, {} nodes taken back",
+        "{} daemons and {} controllers killed; {asked} jobs asked for, {} promised, {} handed in again, {} taken back that had ended, {} nodes taken back",
         lives - 1,
+        deaths.len(),
         promised.len(),
         alerts("forgotten"),
+        alerts("ended"),
         alerts("drained")
     );
-    judge(&site, &weights, amnesia);
+    judge(&site, &weights, &deaths);
 }
 
 /// What has to hold.
-fn judge(site: &Site<PrivateCluster>, weights: &[(usize, f64, usize)], amnesia: bool) {
-    let Words { ends, starts, twice } = words(site);
-    assert!(twice.is_empty(), "ran twice at once: {twice:?}");
-    let again = ends.values().filter(|ends| **ends > 1).count();
-    let repeated = starts.values().filter(|starts| **starts > 1).count();
-    // Whose start or end slurmctld forgot it starts again under the same number, when the first one is gone.
-    assert!(amnesia || again + repeated == 0, "{again} jobs ended twice, {repeated} attempts started twice");
+fn judge(site: &Site<PrivateCluster>, weights: &[(usize, f64, usize)], deaths: &[f64]) {
+    let words = words(site);
+    assert!(words.twice.is_empty(), "ran twice at once: {:?}", words.twice);
+    // Whose start or end slurmctld forgot it starts again under the same number, when the first one is gone. Nothing else may do that.
+    let (again, repeated) = (words.forgotten_ends(deaths), words.forgotten_starts(deaths));
+    let latest = again.iter().chain(&repeated).flatten().fold(0.0, |most: f64, after| most.max(*after));
+    let unexplained = again.iter().chain(&repeated).filter(|after| after.is_none()).count();
+    println!(
+        "{} ended twice, {} attempts started twice, one after the other: {unexplained} without a death of slurmctld meanwhile or soon after (at most {latest:.1} s)",
+        again.len(),
+        repeated.len()
+    );
     // The first third is how memory comes to what the jobs that Slurm shows take: a minute of them.
     let third = weights.last().unwrap().0 / 3;
     let settled = weights.iter().filter(|(ended, ..)| *ended >= third);
@@ -278,10 +313,11 @@ fn judge(site: &Site<PrivateCluster>, weights: &[(usize, f64, usize)], amnesia: 
     let counts = Journal::open(&directory.join("journal.sqlite")).unwrap().counts().unwrap();
     let (lines, _) = audit::verify(&directory.join("audit.jsonl")).unwrap();
     println!(
-        "{again} ended twice, {repeated} attempts started twice, one after the other; memory {:+.1} % in the last third, open files (median) {opened:?}, {} orders in the journal, {lines} lines of audit",
+        "memory {:+.1} % in the last third, open files (median) {opened:?}, {} orders in the journal, {lines} lines of audit",
         100.0 * grown,
         counts.iter().sum::<u64>()
     );
+    assert!(unexplained == 0, "{unexplained} jobs ran again though slurmctld had not forgotten them");
     assert!(grown < 0.1, "memory grows by {:.1} %", 100.0 * grown);
     assert!(opened[1] <= opened[0] + 2, "files stay open: {opened:?}");
     assert!(counts.iter().sum::<u64>() <= 21_000, "the journal is not compacted: {counts:?}");

@@ -407,6 +407,42 @@ fn the_controller_may_forget_what_it_acknowledged() {
     );
 }
 
+/// Drill 2 once more: slurmctld is killed before the end of a job is on its disk, and comes back with the job running where nothing runs. Another daemon, which
+/// has read that it had ended, takes it back.
+#[test]
+fn a_job_whose_end_is_forgotten_is_not_run_again() {
+    let Some(mut site) = site() else { return };
+    let runtime = runtime();
+    let directory = site.directory.path().to_path_buf();
+    let mut daemon = open(&site, settings(&site, &directory, ""));
+    runtime.block_on(daemon.cycle()).unwrap();
+    // slurmctld writes its state down within seconds of a change: most ends are not on disk when they are seen.
+    let forgotten = (0..5).find_map(|index| {
+        let job = submission(&directory, &format!("job-{index}"), 4, 4, 65 + index);
+        let key = runtime.block_on(daemon.submit("drill", &job)).unwrap();
+        runtime.block_on(run_to_end(&mut daemon, Duration::from_secs(60)));
+        runtime.block_on(daemon.cycle()).unwrap();
+        site.cluster.kill_controller();
+        site.cluster.start_controller().unwrap();
+        let seen = loop {
+            match runtime.block_on(daemon.engine_mut().snapshot()) {
+                Ok(seen) => break seen,
+                Err(_) => std::thread::sleep(Duration::from_millis(50)),
+            }
+        };
+        seen.jobs.iter().any(|job| job.key == key && !job.phase.is_over()).then_some(key)
+    });
+    let key = forgotten.expect("slurmctld forgets one of five ends");
+    daemon.resign();
+    drop(daemon);
+    let mut daemon = open(&site, settings(&site, &directory, ""));
+    runtime.block_on(run_to_end(&mut daemon, Duration::from_secs(60)));
+    let log = std::fs::read_to_string(directory.join(format!("{key}.log"))).unwrap();
+    assert_eq!(log.matches("start ").count(), 1, "{log}");
+    let audit = std::fs::read_to_string(directory.join("state/audit.jsonl")).unwrap();
+    assert!(audit.contains(&format!("slurm forgot that job {key} had ended")), "{audit}");
+}
+
 /// Drill 15: an administrator works by hand; the daemon takes note within two cycles and does not fight.
 #[test]
 fn administrators_are_not_fought() {

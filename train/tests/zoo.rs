@@ -54,10 +54,10 @@ fn every_shipped_policy_is_current_and_says_how_it_was_made() {
             assert!(card.contains(heading), "{name}: no {heading}");
         }
         assert!(!card.contains("/tmp/") && !card.contains("/work/"), "{name}: paths of one machine");
-        let program = std::fs::read_to_string(root().join("cli/src/zoo.rs")).unwrap();
+        let program = std::fs::read_to_string(root().join("agents/src/zoo.rs")).unwrap();
         // However long its line is.
         let entries = program.split("entry!(").any(|entry| entry.trim_start().starts_with(&format!("\"{name}\",")));
-        assert!(entries, "{name}: not in cli/src/zoo.rs");
+        assert!(entries, "{name}: not in agents/src/zoo.rs");
     }
 }
 

@@ -83,7 +83,7 @@ pub fn argmax(logits: &[f32], mask: &[u8]) -> usize {
 }
 
 /// `e^x` for `x <= 0`, to 2e-7 relative; 0 below -87, where results would be denormal.
-fn exp(x: f32) -> f32 {
+pub(super) fn exp(x: f32) -> f32 {
     /// Adding and subtracting 1.5 * 2^23 rounds to the nearest integer without a call into libm.
     const ROUND: f32 = 12_582_912.0;
     let clipped = if x < -87.0 { -87.0 } else { x };

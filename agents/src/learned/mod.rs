@@ -57,6 +57,8 @@ pub mod offline;
 pub mod ppo;
 
 #[cfg(feature = "learn")]
+mod attention;
+#[cfg(feature = "learn")]
 mod mlp;
 #[cfg(feature = "learn")]
 mod objective;

@@ -77,7 +77,7 @@ impl Net {
     pub fn new(weights: &Weights, device: &Device) -> Self {
         let layers = Affine::all(weights.layers(), weights.data(), device);
         match weights.config() {
-            NetConfig::Set(_) => Self::Set(SetNet { layers }),
+            NetConfig::Set(config) => Self::Set(SetNet { layers, heads: config.heads() }),
             NetConfig::Mlp(_) => Self::Mlp(MlpNet { layers, slot_actions: weights.layout().first_other() }),
         }
     }

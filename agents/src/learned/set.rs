@@ -2,13 +2,15 @@
 
 use burn::tensor::{Tensor, activation::relu};
 
+use super::attention::Attention;
 use super::net::Affine;
 use super::shard::SetInputs;
-use super::weights::set_layer as layer;
+use super::weights::{Heads, set_layer as layer};
 
 /// A DeepSets actor-critic. Actor and critic share the slot embedding and nothing after it.
 pub(super) struct SetNet {
     pub layers: Vec<Affine>,
+    pub heads: Option<Heads>,
 }
 
 impl SetNet {
@@ -17,7 +19,9 @@ impl SetNet {
         let apply = |index: usize, x: Tensor<2>| self.layers[index].forward(x);
         let (rows, slots) = (inputs.rows, inputs.slots);
 
-        let (embedded, pooled) = encode(&self.layers[layer::SLOT1], &self.layers[layer::SLOT2], inputs);
+        let [first, second] = [layer::SLOT1, layer::SLOT2].map(|index| &self.layers[index]);
+        let attention = self.heads.map(|heads| Attention::of(heads, &self.layers[layer::ATTEND..]));
+        let (embedded, pooled) = encode(first, second, attention.as_ref(), inputs);
         let width = embedded.dims()[1];
         let context = apply(layer::POOL2, relu(apply(layer::POOL1, pooled.clone())));
         let projected: Tensor<3> = apply(layer::PROJECT, embedded).reshape([rows, slots, width]);
@@ -33,9 +37,18 @@ impl SetNet {
 }
 
 /// Embeddings `[rows * slots, width]` of all slots, and their mean, maximum and the globals `[rows, 2 width + globals]`.
-pub(super) fn encode(first: &Affine, second: &Affine, inputs: &SetInputs) -> (Tensor<2>, Tensor<2>) {
+pub(super) fn encode(
+    first: &Affine,
+    second: &Affine,
+    attention: Option<&Attention<'_>>,
+    inputs: &SetInputs,
+) -> (Tensor<2>, Tensor<2>) {
     let (rows, slots) = (inputs.rows, inputs.slots);
-    let embedded = relu(second.forward(relu(first.forward(inputs.features.clone()))));
+    let alone = relu(second.forward(relu(first.forward(inputs.features.clone()))));
+    let embedded = match attention {
+        Some(attention) => attention.forward(alone, inputs),
+        None => alone,
+    };
     let width = embedded.dims()[1];
     let per_slot: Tensor<3> = embedded.clone().reshape([rows, slots, width]);
     // Embeddings are not negative, so zeros in place of empty slots change neither the sum nor the maximum.

@@ -32,6 +32,29 @@ pub enum NetConfig {
 pub struct SetConfig {
     /// Width W of a slot's embedding; pooled layers are twice as wide.
     pub width: NonZeroUsize,
+    /// Heads of attention between embedding and pooling, so that a job is seen beside each of the others and not only beside their mean and
+    /// maximum (Set Transformer, Lee et al. 2019); 0: none. A round then costs the square of the jobs.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub heads: usize,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
+const fn is_zero(number: &usize) -> bool {
+    *number == 0
+}
+
+/// Heads of attention, and how long queries, keys and values of each are.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Heads {
+    pub count: usize,
+    pub depth: usize,
+}
+
+impl Heads {
+    /// What products of queries and keys are multiplied by.
+    pub fn scale(self) -> f32 {
+        1.0 / (self.depth as f32).sqrt()
+    }
 }
 
 /// An actor and a critic without shared layers.
@@ -44,7 +67,7 @@ pub struct MlpConfig {
 
 impl Default for SetConfig {
     fn default() -> Self {
-        Self { width: NonZeroUsize::new(32).unwrap_or(NonZeroUsize::MIN) }
+        Self::new(NonZeroUsize::new(32).unwrap_or(NonZeroUsize::MIN))
     }
 }
 
@@ -55,9 +78,14 @@ impl Default for MlpConfig {
 }
 
 impl SetConfig {
-    /// A set encoder of this width.
+    /// A set encoder of this width, without attention.
     pub const fn new(width: NonZeroUsize) -> Self {
-        Self { width }
+        Self { width, heads: 0 }
+    }
+
+    /// Its attention. More heads than the width has numbers have one each.
+    pub(super) fn heads(&self) -> Option<Heads> {
+        (self.heads > 0).then(|| Heads { count: self.heads, depth: (self.width.get() / self.heads).max(1) })
     }
 }
 
@@ -103,6 +131,9 @@ pub(super) mod set_layer {
     pub const VALUE1: usize = 7;
     pub const VALUE2: usize = 8;
     pub const VALUE3: usize = 9;
+    /// With attention only.
+    pub const ATTEND: usize = 10;
+    pub const MERGE: usize = 11;
 }
 
 /// Layers with their initial gains, one after the other in a flat vector. Sizes saturate: they may come from a file.
@@ -117,6 +148,15 @@ impl Plan {
         let layer = Layer { name: name.into(), inputs, outputs, offset: self.offset };
         self.offset = self.offset.saturating_add(layer.len());
         self.layers.push((layer, gain));
+    }
+
+    /// The two layers of a set encoder's attention: to queries, keys and values, and back.
+    pub fn add_attention(&mut self, config: &SetConfig) {
+        if let Some(Heads { count, depth }) = config.heads() {
+            let (width, inner) = (config.width.get(), count.saturating_mul(depth));
+            self.add("attend", width, inner.saturating_mul(3), 1.0);
+            self.add("merge", inner, width, 1.0);
+        }
     }
 
     pub fn layers(self) -> Vec<Layer> {
@@ -162,6 +202,7 @@ impl NetConfig {
                 plan.add("value1", pooled, double, HIDDEN);
                 plan.add("value2", double, w, HIDDEN);
                 plan.add("value3", w, 1, VALUE);
+                plan.add_attention(config);
             }
             Self::Mlp(config) => {
                 for (trunk, outputs, gain) in [("actor", layout.actions(), POLICY), ("critic", 1, VALUE)] {

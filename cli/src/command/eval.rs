@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use goodput_agents::heuristic;
+use goodput_agents::{heuristic, zoo};
 use goodput_eval::run::{Comparison, Evaluation, NamedScenario, PolicyEntry, RunError};
 use goodput_eval::setup::{FileWorkload, Setup, WorkloadConfig};
 use goodput_train::config::Experiment;
@@ -18,7 +18,6 @@ use crate::command::train::threads;
 use crate::config;
 use crate::fault::Fault;
 use crate::progress::Meter;
-use crate::zoo;
 
 /// Runs it.
 pub fn run(args: &Eval, quiet: bool) -> Result<ExitCode, Fault> {

@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use goodput_agents::heuristic;
 use goodput_agents::placement::fractional::strategy;
+use goodput_agents::zoo::{self, ZOO};
 use goodput_datasets::accelerators::Accelerators;
 use goodput_env::model::switching::{NAMED, Switch};
 use goodput_eval::METRICS;
@@ -12,7 +13,6 @@ use goodput_eval::reproduce::REPRODUCTIONS;
 use crate::args::{List, What};
 use crate::fault::Fault;
 use crate::output::{Cell, Rows};
-use crate::zoo::{self, ZOO};
 
 /// Trace formats, the header or file they are recognised by, and where they come from.
 const FORMATS: [(&str, &str, &str); 14] = [
@@ -110,7 +110,7 @@ pub fn run(args: &List) -> Result<ExitCode, Fault> {
         What::Zoo => {
             let mut rows = Rows::new(&["policy", "kind", "information", "about"]);
             for entry in ZOO {
-                let bundle = zoo::load(entry.name)?;
+                let bundle = zoo::load(entry.name).map_err(Fault::input)?;
                 let name = format!("{}{}", zoo::PREFIX, entry.name);
                 rows.push(vec![name.into(), bundle.kind().into(), bundle.card.information.into(), entry.about.into()]);
             }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use goodput_datasets::{Catalog, DataError, import, read_workload};
 use goodput_env::cluster::Cluster;
-use goodput_env::gym::{ExpectedPeak, schema_hash};
+use goodput_env::gym::ExpectedPeak;
 use goodput_env::job::Workload;
 use goodput_env::policy::Policy;
 use goodput_env::sim::{Scenario, SimOptions, Simulator};
@@ -16,10 +16,9 @@ use goodput_env::view::Information;
 use crate::args::{InformationLevel, Preset, Sim};
 use crate::fault::Fault;
 use crate::output::{Cell, Rows};
-use crate::zoo;
 use goodput_agents::bundle::PolicyBundle;
-use goodput_agents::heuristic;
 use goodput_agents::loaning::Sharing;
+use goodput_agents::{heuristic, zoo};
 
 /// Runs it.
 pub fn run(args: &Sim) -> Result<ExitCode, Fault> {
@@ -131,10 +130,7 @@ pub fn policy(name: &str, seed: u64) -> Result<Box<dyn Policy>, Fault> {
 
 /// Reads a bundle for this program's observations; `zoo:NAME` is one that comes with it.
 pub fn bundle(path: &str) -> Result<PolicyBundle, Fault> {
-    if let Some(name) = path.strip_prefix(zoo::PREFIX) {
-        return zoo::load(name);
-    }
-    PolicyBundle::load(Path::new(path), &schema_hash()).map_err(Fault::input)
+    zoo::open(Path::new(path)).map_err(Fault::input)
 }
 
 /// Bad data, with its remedy.

@@ -112,12 +112,7 @@ impl<E: Engine> Daemon<E> {
         self.journal.intend(term, "by-hand", std::slice::from_ref(&new), at_ms)?;
         if !job.is_empty() {
             // The person's word goes first: what was under way for the job is void.
-            let void = self.open.iter().filter(|under_way| under_way.order.job == job);
-            let void: Vec<_> =
-                void.map(|u| (u.order.id.clone(), Stage::Lost, "overruled by hand".to_string())).collect();
-            self.journal.close(&void, at_ms)?;
-            self.open.retain(|under_way| under_way.order.job != job);
-            self.watch.released(job);
+            self.void(job, "overruled by hand")?;
         }
         if let Ok(mut status) = self.status.lock() {
             show_order(&mut status.nodes, &new.action);

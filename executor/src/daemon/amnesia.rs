@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 use goodput_env::time::SimTime;
 use serde_json::json;
 
-use super::journal::{Promise, Stage};
+use super::journal::Promise;
 use super::orders::order;
 use super::{Daemon, DaemonError, UnderWay, wall_ms};
 use crate::engine::{Action, Engine, NodeHealth, NodeSeen, Snapshot, Submission};
@@ -136,12 +136,7 @@ impl<E: Engine> Daemon<E> {
 
     async fn hand_in_again(&mut self, promise: Promise) -> Result<(), DaemonError> {
         // What was ordered for it is void: its number may be another job's by now.
-        let void = self.open.iter().filter(|under_way| under_way.order.job == promise.key);
-        let void: Vec<_> =
-            void.map(|u| (u.order.id.clone(), Stage::Lost, "the engine forgot the job".into())).collect();
-        self.journal.close(&void, wall_ms())?;
-        self.open.retain(|under_way| under_way.order.job != promise.key);
-        self.watch.released(&promise.key);
+        self.void(&promise.key, "the engine forgot the job")?;
         let key = self.engine.submit(&promise.job).await?;
         let again = Promise { key: key.clone(), acked_ms: wall_ms(), job: promise.job };
         self.journal.promise(&again)?;

@@ -106,6 +106,7 @@ impl<E: Engine> Daemon<E> {
             report.closed = self.close(&snapshot)?;
             let acts = self.mode() >= Mode::Canary;
             self.keep_promises(&snapshot, acts).await?;
+            self.keep_ends(&snapshot, term, acts).await?;
             if acts {
                 self.take_back_nodes(&snapshot, term)?;
             }
@@ -193,6 +194,7 @@ impl<E: Engine> Daemon<E> {
         let under_way = |order: Order| UnderWay { order, since, note: "taken up again".into() };
         self.open = entries.into_iter().map(|entry| under_way(entry.order)).collect();
         self.take_up_promises()?;
+        self.ends = self.journal.ends()?;
         self.books.read(snapshot, &[])?;
         for (job, past) in self.journal.pasts()? {
             self.books.restore(&job, past);

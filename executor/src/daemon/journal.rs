@@ -4,6 +4,7 @@
 //! administrator can look at it with `sqlite3`. After a restart the journal says what was wanted and the engine's snapshot says what is; orders
 //! that are open are applied again, which engines make harmless.
 
+mod ends;
 mod promises;
 
 use std::path::{Path, PathBuf};
@@ -13,6 +14,7 @@ use thiserror::Error;
 
 use super::books::Past;
 use crate::engine::{Order, OrderId};
+pub use ends::End;
 pub use promises::Promise;
 
 /// Finished orders kept for the audit; older ones are dropped.
@@ -120,6 +122,8 @@ impl Journal {
                 one INTEGER PRIMARY KEY CHECK (one = 1), term INTEGER NOT NULL, holder TEXT NOT NULL, beat INTEGER NOT NULL);
             CREATE TABLE IF NOT EXISTS promises (
                 submit_ms INTEGER PRIMARY KEY, key TEXT NOT NULL, acked_ms INTEGER NOT NULL, body TEXT NOT NULL);
+            CREATE TABLE IF NOT EXISTS ends (
+                submit_ms INTEGER NOT NULL, key TEXT NOT NULL, seen_ms INTEGER NOT NULL, PRIMARY KEY (submit_ms, key)) WITHOUT ROWID;
             CREATE TABLE IF NOT EXISTS past (job TEXT PRIMARY KEY, body TEXT NOT NULL) WITHOUT ROWID;
             CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;";
         database.execute_batch(setup).map_err(fault("set it up"))?;

@@ -8,7 +8,7 @@
 //! - [`chooser`], [`screen`]: the policy, and the heuristic behind it.
 //! - [`guard`]: what a plan may do to a running cluster; `mass_failure`: when many nodes are lost at once.
 //! - [`journal`], [`leader`], [`audit`]: what was wanted, who may want, what became of it.
-//! - `amnesia`: what people hand in, and what is mended where the engine has forgotten it.
+//! - `amnesia`, `ends`: what people hand in and what has ended, and what is mended where the engine has forgotten it.
 //! - [`cycle`](Daemon::cycle), `decide`, `act`, `show`: the loop; [`status`], [`explain`], [`metrics`], [`api`]: what people see of it.
 //! - [`shadow`]: another policy beside the one that acts, compared by simulation.
 //! - [`settings`]: the configuration file.
@@ -21,6 +21,7 @@ pub mod books;
 pub mod chooser;
 mod cycle;
 mod decide;
+mod ends;
 pub mod explain;
 pub mod failpoint;
 pub mod guard;
@@ -51,7 +52,7 @@ use crate::engine::{Engine, EngineError, Order, Snapshot};
 use audit::{Audit, AuditError};
 use books::{Books, BooksError};
 use chooser::Chooser;
-use journal::{Journal, JournalError, Promise};
+use journal::{End, Journal, JournalError, Promise};
 use leader::Leader;
 use mass_failure::MassFailures;
 use metrics::Metrics;
@@ -121,6 +122,8 @@ pub struct Daemon<E> {
     open: Vec<UnderWay>,
     /// What users were told is handed in while the engine may yet forget it, by time of submission.
     promises: Vec<Promise>,
+    /// Jobs that were seen to be over while the engine may yet forget it, and when that was, milliseconds of the Unix epoch.
+    ends: BTreeMap<End, i64>,
     /// Orders of the last decision, acted on or not.
     proposed: Vec<Order>,
     watch: Watch,
@@ -180,6 +183,7 @@ impl<E: Engine> Daemon<E> {
             guard: Guard::default(),
             open: Vec::new(),
             promises: Vec::new(),
+            ends: BTreeMap::new(),
             proposed: Vec::new(),
             watch: Watch::default(),
             mass_failures: MassFailures::default(),

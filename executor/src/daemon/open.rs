@@ -3,10 +3,9 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use goodput_agents::bundle::PolicyBundle;
-use goodput_agents::heuristic;
+use goodput_agents::{heuristic, zoo};
 use goodput_env::application::Application;
-use goodput_env::gym::{ExpectedPeak, schema_hash};
+use goodput_env::gym::ExpectedPeak;
 use goodput_env::policy::Policy;
 use goodput_env::sim::SimOptions;
 use goodput_env::tenant::Tenants;
@@ -111,8 +110,7 @@ fn policy(settings: &PolicySettings) -> Result<Chosen, DaemonError> {
         return Ok((name.clone(), policy, None));
     }
     let path: PathBuf = settings.bundle.clone().unwrap_or_default();
-    let bundle =
-        PolicyBundle::load(&path, &schema_hash()).map_err(|error| refused(format!("[policy] bundle: {error}")))?;
+    let bundle = zoo::open(&path).map_err(|error| refused(format!("[policy] bundle: {error}")))?;
     let policy = bundle
         .policy(ExpectedPeak::default())
         .map_err(|error| refused(format!("[policy] bundle {}: decoder options: {error}", path.display())))?;

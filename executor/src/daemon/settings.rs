@@ -109,7 +109,7 @@ pub struct SlurmSettings {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PolicySettings {
-    /// A bundle that `train` wrote. Either this or `name`.
+    /// A bundle that `train` wrote, or `zoo:NAME`. Either this or `name`.
     #[serde(default)]
     pub bundle: Option<PathBuf>,
     /// A heuristic.

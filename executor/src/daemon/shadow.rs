@@ -24,7 +24,7 @@ pub use rollout::{Assumed, Rolled, Scene};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ShadowSettings {
-    /// A bundle that `train` wrote. Either this or `name`.
+    /// A bundle that `train` wrote, or `zoo:NAME`. Either this or `name`.
     #[serde(default)]
     pub bundle: Option<PathBuf>,
     /// A heuristic.

@@ -4,6 +4,7 @@
 //! nothing, skips empty slots and gives the same bits on every x86-64: sums run in a fixed order on one thread, multiplications
 //! and additions are not fused, and no function of the system's maths library is called on the way to a greedy action.
 
+pub(super) mod attention;
 pub(super) mod dense;
 mod mlp;
 mod set;
@@ -38,6 +39,7 @@ pub struct Scratch {
     x: Vec<f32>,
     a: Vec<f32>,
     b: Vec<f32>,
+    attention: attention::Buffers,
     pooled: Vec<f32>,
     hidden: Vec<f32>,
     context: Vec<f32>,
@@ -63,7 +65,7 @@ impl Fused {
     /// Packs `weights`.
     pub fn new(weights: &Weights) -> Self {
         let net = match weights.config() {
-            NetConfig::Set(config) => Forward::Set(SetForward::new(weights, config.width.get())),
+            NetConfig::Set(config) => Forward::Set(SetForward::new(weights, config)),
             NetConfig::Mlp(_) => Forward::Mlp(MlpForward::new(weights)),
         };
         let widest = weights.layers().iter().map(|layer| padded(layer.outputs)).max().unwrap_or(0);
@@ -103,6 +105,10 @@ impl Fused {
             x: room(slots * slot_features),
             a: room(rows * self.widest),
             b: room(rows * self.widest),
+            attention: match &self.net {
+                Forward::Set(net) => net.attention_buffers(slots),
+                Forward::Mlp(_) => attention::Buffers::default(),
+            },
             pooled: match self.net {
                 Forward::Set(ref net) => room(2 * net.width() + globals),
                 Forward::Mlp(_) => Vec::new(),

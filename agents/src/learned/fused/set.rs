@@ -3,19 +3,26 @@
 use goodput_env::gym::Layout;
 
 use super::Scratch;
+use super::attention::{Buffers, attend};
 use super::dense::{Activation, Dense};
-use crate::learned::weights::{Weights, set_layer as layer};
+use crate::learned::weights::{Heads, SetConfig, Weights, set_layer as layer};
 
 /// Layers of the set encoder, indexed by [`layer`].
 #[derive(Clone, Debug)]
 pub(super) struct SetForward {
     layers: Vec<Dense>,
     width: usize,
+    heads: Option<Heads>,
 }
 
 impl SetForward {
-    pub fn new(weights: &Weights, width: usize) -> Self {
-        Self { layers: super::dense_layers(weights), width }
+    pub fn new(weights: &Weights, config: &SetConfig) -> Self {
+        Self { layers: super::dense_layers(weights), width: config.width.get(), heads: config.heads() }
+    }
+
+    /// Buffers of attention among this many slots.
+    pub fn attention_buffers(&self, slots: usize) -> Buffers {
+        self.heads.map_or_else(Buffers::default, |heads| Buffers::new(heads, self.width, slots))
     }
 
     pub fn width(&self) -> usize {
@@ -44,7 +51,10 @@ impl SetForward {
         let stride = self.layers[layer::SLOT1].width();
         self.layers[layer::SLOT1].forward(n, &scratch.x, features, Activation::Relu, &mut scratch.a);
         self.layers[layer::SLOT2].forward(n, &scratch.a, stride, Activation::Relu, &mut scratch.b);
-
+        if let Some(heads) = self.heads {
+            let layers = [layer::ATTEND, layer::MERGE].map(|at| &self.layers[at]);
+            attend(heads, layers, n, &mut scratch.b, &mut scratch.attention);
+        }
         pool(&scratch.b, stride, n, w, globals, &mut scratch.pooled);
     }
 

@@ -2,14 +2,18 @@
 
 use super::observation::{GLOBALS, JOB_FEATURES, Observation, PAIR_FEATURES};
 use super::weights::{RankingNet, layer};
+use crate::learned::fused::attention::{self, attend};
 use crate::learned::fused::dense::{Activation, Dense, padded};
 use crate::learned::fused::pool;
+use crate::learned::weights::Heads;
 
 /// Scores pairs. Buffers grow to the largest round met and stay.
 #[derive(Clone, Debug)]
 pub struct Scorer {
     layers: Vec<Dense>,
     width: usize,
+    heads: Option<Heads>,
+    attention: attention::Buffers,
     a: Vec<f32>,
     /// `[jobs, padded width]`: embeddings.
     jobs: Vec<f32>,
@@ -32,6 +36,8 @@ impl Scorer {
         Self {
             layers: layers.map(|(at, layer)| Dense::new(layer.inputs, layer.outputs, net.layer(at))).collect(),
             width,
+            heads: net.config().heads(),
+            attention: attention::Buffers::default(),
             a: Vec::new(),
             jobs: Vec::new(),
             given: Vec::new(),
@@ -46,7 +52,21 @@ impl Scorer {
 
     /// `[pairs]`: what is added to the base scores.
     pub fn residuals(&mut self, observation: &Observation) -> &[f32] {
-        let Self { layers, width, a, jobs, given, pooled, hidden, context, informed, scores, residuals } = self;
+        let Self {
+            layers,
+            width,
+            heads,
+            attention,
+            a,
+            jobs,
+            given,
+            pooled,
+            hidden,
+            context,
+            informed,
+            scores,
+            residuals,
+        } = self;
         let (groups, pairs) = (observation.groups(), observation.pairs.len());
         let stride = padded(*width);
         for (buffer, rows) in [(&mut *a, groups), (jobs, groups), (given, groups), (informed, pairs)] {
@@ -54,6 +74,9 @@ impl Scorer {
         }
         layers[layer::JOB1].forward(groups, &observation.jobs, JOB_FEATURES, Activation::Relu, a);
         layers[layer::JOB2].forward(groups, a, stride, Activation::Relu, jobs);
+        if let Some(heads) = *heads {
+            attend(heads, [layer::ATTEND, layer::MERGE].map(|at| &layers[at]), groups, jobs, attention);
+        }
         pool(jobs, stride, groups, *width, &observation.globals, pooled);
         layers[layer::POOL1].forward(1, pooled, 0, Activation::Relu, hidden);
         layers[layer::POOL2].forward(1, hidden, 0, Activation::None, context);

@@ -4,13 +4,16 @@ use burn::tensor::{Device, Gradients, Int, Tensor, TensorData, activation::relu}
 
 use super::observation::{GLOBALS, JOB_FEATURES, Observation, PAIR_FEATURES};
 use super::weights::{RankingNet, layer};
+use crate::learned::attention::Attention;
 use crate::learned::net::{Affine, host};
 use crate::learned::set::encode;
 use crate::learned::shard::SetInputs;
+use crate::learned::weights::Heads;
 
 /// The net of one gradient.
 pub(super) struct Net {
     layers: Vec<Affine>,
+    heads: Option<Heads>,
 }
 
 /// Some rounds as tensors: jobs padded to those of the round that has most, pairs one after the other.
@@ -57,14 +60,16 @@ impl Inputs {
 impl Net {
     /// The net of `weights`; its parameters are tracked when the device has autodiff.
     pub fn new(weights: &RankingNet, device: &Device) -> Self {
-        Self { layers: Affine::all(weights.layers(), weights.data(), device) }
+        Self { layers: Affine::all(weights.layers(), weights.data(), device), heads: weights.config().heads() }
     }
 
     /// `[pairs]`: what is added to the base scores.
     pub fn residuals(&self, inputs: &Inputs) -> Tensor<1> {
         let apply = |index: usize, x: Tensor<2>| self.layers[index].forward(x);
         let SetInputs { rows, slots, .. } = inputs.set;
-        let (embedded, pooled) = encode(&self.layers[layer::JOB1], &self.layers[layer::JOB2], &inputs.set);
+        let [first, second] = [layer::JOB1, layer::JOB2].map(|index| &self.layers[index]);
+        let attention = self.heads.map(|heads| Attention::of(heads, &self.layers[layer::ATTEND..]));
+        let (embedded, pooled) = encode(first, second, attention.as_ref(), &inputs.set);
         let width = embedded.dims()[1];
         let context = apply(layer::POOL2, relu(apply(layer::POOL1, pooled)));
         let projected: Tensor<3> = apply(layer::PROJECT, embedded).reshape([rows, slots, width]);

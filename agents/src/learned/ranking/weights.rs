@@ -12,6 +12,9 @@ pub(super) mod layer {
     pub const PROJECT: usize = 4;
     pub const PAIR: usize = 5;
     pub const SCORE: usize = 6;
+    /// With attention only.
+    pub const ATTEND: usize = 7;
+    pub const MERGE: usize = 8;
 }
 
 /// A set encoder over jobs that scores pairs.
@@ -82,5 +85,6 @@ fn plan(config: &SetConfig) -> Plan {
     plan.add("project", width, width, HIDDEN);
     plan.add("pair", PAIR_FEATURES, width, HIDDEN);
     plan.add("score", width, 1, 0.0);
+    plan.add_attention(config);
     plan
 }

@@ -4,11 +4,18 @@
 //! people submit the same model many times. Here a job of a model that was seen before in this run is taken to be as fast, size by size and type by
 //! type, as the job of that model that was measured on most accelerators; what its own measurements reach further than is its own. Efficiency, which moves with a job's
 //! progress, is its own from the first measurement on; before, it is that of the model's jobs at theirs.
+//!
+//! On real machines a model is but a name that a user gave, and jobs of one name may be different programs. Whose own measurement is far from what
+//! its model's would be goes by its own alone.
 
 use std::collections::BTreeMap;
 
 use goodput_env::model::{GoodputModel, GradientStats, ThroughputParams};
+use goodput_env::sim::TypeProfile;
 use goodput_env::view::{ClusterView, JobView};
+
+/// A step that takes so many times as long as the model's, or as short, is another program's.
+const STRANGER: f64 = 2.0;
 
 /// Speeds by model.
 #[derive(Clone, Debug, Default)]
@@ -36,7 +43,7 @@ impl Siblings {
     pub fn observe(&mut self, view: &ClusterView<'_>) {
         for job in view.jobs() {
             let profile = &job.state.profile;
-            let Some(stats) = profile.stats() else { continue };
+            let Some(stats) = profile.stats().filter(|_| !job.model_name().is_empty()) else { continue };
             if !self.models.contains_key(job.model_name()) {
                 let types = vec![None; view.cluster().types.len().max(1)];
                 self.models.insert(job.model_name().to_owned(), Model { first: stats, types });
@@ -55,7 +62,7 @@ impl Siblings {
     /// What is believed of `job` on a type: what it has measured itself where that reaches as far.
     pub fn model(&self, job: &JobView<'_>, kind: u16) -> Option<GoodputModel> {
         let own = || job.goodput_model_on(kind);
-        let Some(model) = self.models.get(job.model_name()) else { return own() };
+        let Some(model) = self.kin(job) else { return own() };
         let Some(known) = model.types.get(usize::from(kind)).copied().flatten() else { return own() };
         if job.state.profile.on(kind).is_some_and(|seen| seen.max_replicas() >= known.replicas) {
             return own();
@@ -66,7 +73,21 @@ impl Siblings {
 
     /// Most replicas that a job of its model was measured on, on any type.
     pub fn replicas(&self, job: &JobView<'_>) -> u32 {
-        let types = self.models.get(job.model_name()).map_or(&[][..], |model| &model.types);
+        let types = self.kin(job).map_or(&[][..], |model| &model.types);
         types.iter().flatten().map(|known| known.replicas).max().unwrap_or(0)
+    }
+
+    /// The model of `job`, unless the job contradicts it.
+    fn kin(&self, job: &JobView<'_>) -> Option<&Model> {
+        let model = self.models.get(job.model_name())?;
+        let alike = |seen: &TypeProfile| {
+            let known = model.types.get(usize::from(seen.kind())).copied().flatten();
+            let furthest = seen.samples().iter().max_by_key(|sample| sample.replicas);
+            known.zip(furthest).is_none_or(|(known, sample)| {
+                let ratio = sample.step_secs / known.params.optim_time(sample.nodes, sample.replicas, sample.atomic);
+                (1.0 / STRANGER..=STRANGER).contains(&ratio)
+            })
+        };
+        job.state.profile.types().iter().all(alike).then_some(model)
     }
 }

@@ -2,6 +2,8 @@
 
 use goodput_env::job::{Elasticity, JobRequest, JobSpec, Work};
 use goodput_env::time::SimTime;
+use serde::de::{SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 use super::stated::Stated;
@@ -170,16 +172,52 @@ impl RawNode {
     }
 }
 
+/// An answer of `squeue` or `sinfo`.
+#[derive(Deserialize)]
+struct Answer {
+    #[serde(default)]
+    errors: Value,
+    jobs: Option<Each<RawJob>>,
+    nodes: Option<Each<RawNode>>,
+}
+
+/// Entries that are read one by one: a job has over a hundred fields, of which few are kept, and thousands of jobs as they are told would be most of what the
+/// daemon holds of memory.
+struct Each<T>(Vec<T>);
+
+impl<'de, T: for<'a> From<&'a Value>> Deserialize<'de> for Each<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Entries<T>(std::marker::PhantomData<T>);
+
+        impl<'de, T: for<'a> From<&'a Value>> Visitor<'de> for Entries<T> {
+            type Value = Each<T>;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("a list")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
+                let mut entries = Vec::new();
+                while let Some(entry) = list.next_element::<Value>()? {
+                    entries.push(T::from(&entry));
+                }
+                Ok(Each(entries))
+            }
+        }
+        deserializer.deserialize_seq(Entries(std::marker::PhantomData))
+    }
+}
+
 /// Where slurmctld is away the commands end well, with an empty list and their errors beside it: that nothing is told is not that there is nothing.
-fn parsed(text: &str, what: &'static str) -> Result<Value, EngineError> {
+fn parsed(text: &str, what: &'static str) -> Result<Answer, EngineError> {
     let unreadable = |problem: String| EngineError::Unreadable { engine: "slurm", what, problem };
-    let json: Value = serde_json::from_str(text).map_err(|error| unreadable(error.to_string()))?;
-    match json.get("errors").and_then(Value::as_array) {
-        Some(errors) if !errors.is_empty() => {
-            let problem = format!("{what}: {}", errors[0].get("description").unwrap_or(&errors[0]));
+    let answer: Answer = serde_json::from_str(text).map_err(|error| unreadable(error.to_string()))?;
+    match answer.errors.as_array().and_then(|errors| errors.first()) {
+        Some(error) => {
+            let problem = format!("{what}: {}", error.get("description").unwrap_or(error));
             Err(EngineError::Unreachable { engine: "slurm", problem, remedy: super::commands::REMEDY })
         }
-        _ => Ok(json),
+        None => Ok(answer),
     }
 }
 
@@ -199,11 +237,22 @@ fn text(value: &Value) -> String {
 /// # Errors
 /// [`EngineError::Unreadable`] where it is not JSON of that shape.
 pub fn jobs(json: &str) -> Result<Vec<RawJob>, EngineError> {
-    let json = parsed(json, "squeue --json")?;
-    let list = json.get("jobs").and_then(Value::as_array);
+    let list = parsed(json, "squeue --json")?.jobs;
     let missing =
         || EngineError::Unreadable { engine: "slurm", what: "squeue --json", problem: "it has no list of jobs".into() };
-    Ok(list.ok_or_else(missing)?.iter().map(job).collect())
+    list.map(|Each(jobs)| jobs).ok_or_else(missing)
+}
+
+impl From<&Value> for RawJob {
+    fn from(json: &Value) -> Self {
+        job(json)
+    }
+}
+
+impl From<&Value> for RawNode {
+    fn from(json: &Value) -> Self {
+        node(json)
+    }
 }
 
 fn job(json: &Value) -> RawJob {
@@ -269,11 +318,11 @@ fn exit(value: &Value) -> Option<Exit> {
 /// # Errors
 /// [`EngineError::Unreadable`] where it is not JSON of that shape.
 pub fn nodes(json: &str) -> Result<Vec<RawNode>, EngineError> {
-    let json = parsed(json, "sinfo --json")?;
-    let list = json.get("nodes").and_then(Value::as_array);
+    let list = parsed(json, "sinfo --json")?.nodes;
     let missing =
         || EngineError::Unreadable { engine: "slurm", what: "sinfo --json", problem: "it has no list of nodes".into() };
-    let mut nodes: Vec<RawNode> = list.ok_or_else(missing)?.iter().map(node).filter(|node| node.gpus > 0).collect();
+    let Each(mut nodes) = list.ok_or_else(missing)?;
+    nodes.retain(|node| node.gpus > 0);
     nodes.sort_by_key(|node| natural(&node.name));
     nodes.dedup_by(|a, b| a.name == b.name);
     Ok(nodes)

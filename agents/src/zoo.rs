@@ -5,10 +5,9 @@
 
 use std::path::Path;
 
-use goodput_agents::bundle::PolicyBundle;
 use goodput_env::gym::schema_hash;
 
-use crate::fault::Fault;
+use crate::bundle::{BundleError, PolicyBundle};
 
 /// What the name of a shipped policy begins with where a bundle or a policy is asked for.
 pub const PREFIX: &str = "zoo:";
@@ -25,11 +24,7 @@ pub struct Entry {
 
 macro_rules! entry {
     ($name:literal, $about:literal) => {
-        Entry {
-            name: $name,
-            about: $about,
-            bytes: include_bytes!(concat!("../../agents/zoo/", $name, "/policy.bundle")),
-        }
+        Entry { name: $name, about: $about, bytes: include_bytes!(concat!("../zoo/", $name, "/policy.bundle")) }
     };
 }
 
@@ -43,14 +38,26 @@ pub const ZOO: &[Entry] = &[
     ),
 ];
 
-/// The bundle of the shipped policy `NAME`, for this program's observations.
-pub fn load(name: &str) -> Result<PolicyBundle, Fault> {
+/// Reads a bundle for this program's observations: a file, or `zoo:NAME`.
+///
+/// # Errors
+/// When there is no such file or shipped policy, or it is not a sound bundle of this format and schema.
+pub fn open(path: &Path) -> Result<PolicyBundle, BundleError> {
+    match path.to_str().and_then(|text| text.strip_prefix(PREFIX)) {
+        Some(name) => load(name),
+        None => PolicyBundle::load(path, &schema_hash()),
+    }
+}
+
+/// The shipped policy `NAME`.
+///
+/// # Errors
+/// When there is none.
+pub fn load(name: &str) -> Result<PolicyBundle, BundleError> {
     let Some(entry) = ZOO.iter().find(|entry| entry.name == name) else {
         let known: Vec<&str> = ZOO.iter().map(|entry| entry.name).collect();
-        return Err(Fault::input(format!("there is no shipped policy {name:?}"))
-            .with_help(format!("there are: {}", known.join(", "))));
+        return Err(BundleError::NotShipped { name: name.into(), known: known.join(", ") });
     };
     let path = format!("{PREFIX}{name}");
-    let bundle = PolicyBundle::from_bytes(entry.bytes, Path::new(&path)).map_err(Fault::input)?;
-    bundle.checked(Path::new(&path), &schema_hash()).map_err(Fault::input)
+    PolicyBundle::from_bytes(entry.bytes, Path::new(&path))?.checked(Path::new(&path), &schema_hash())
 }
