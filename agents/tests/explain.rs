@@ -36,7 +36,7 @@ fn simulator(seed: u64, nodes: u32, jobs: usize, batching: Batching, information
 
 fn bundle(model: Model, batching: Batching, information: Information) -> PolicyBundle {
     let schema_hash = if let Model::Utility(_) = model { Theta::sia().schema_hash() } else { schema_hash() };
-    let decoder = serde_json::to_value(Decoder { batching, information }).unwrap();
+    let decoder = serde_json::to_value(Decoder::new(batching, information)).unwrap();
     PolicyBundle { model, normaliser: None, card: Card { schema_hash, decoder, ..Card::default() } }
 }
 

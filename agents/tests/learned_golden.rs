@@ -174,6 +174,26 @@ proptest! {
     }
 
     #[test]
+    fn a_majority_ends_the_round_or_the_likeliest_change_is_made(seed in any::<u64>(), bias in -4f32..4.0) {
+        let mut weights = noisy(Weights::new(&NetConfig::Set(SetConfig::new(width(8))), LAYOUT, seed), seed);
+        let wait = weights.layers()[6].clone();
+        weights.data_mut()[wait.offset + wait.len() - 1] += bias;
+        let (seen, mut mask) = observation(&LAYOUT, seed);
+        let fused = Fused::new(&weights);
+        let (mut scratch, mut probabilities) = (fused.scratch(), vec![0.0; LAYOUT.actions()]);
+        fused.probabilities(&seen, &mask, &mut scratch, &mut probabilities);
+        let (last, rest) = probabilities.split_last().unwrap();
+        let chosen = fused.majority(&seen, &mask, &mut scratch);
+        prop_assert_eq!(mask[chosen], 1);
+        prop_assert_eq!(chosen == LAYOUT.wait(), *last > rest.iter().sum::<f32>() || rest.iter().all(|p| *p == 0.0));
+        if chosen != LAYOUT.wait() {
+            prop_assert!(rest.iter().all(|p| *p <= rest[chosen]));
+            mask[LAYOUT.wait()] = 0;
+            prop_assert_eq!(fused.majority(&seen, &mask, &mut scratch), chosen, "a round that may not end");
+        }
+    }
+
+    #[test]
     fn scores_follow_their_slots_and_the_value_ignores_their_order(
         seed in any::<u64>(), rotate in 1usize..8, heads in 0usize..3
     ) {

@@ -275,7 +275,7 @@ fn learned(numbers: &[(&str, f64)]) -> Box<dyn Policy> {
         given.map_or(usual, |(_, value)| *value)
     });
     let theta = theta.clone().of_values(&numbers.collect::<Vec<_>>()).unwrap();
-    let decoder = Decoder { batching: Batching::Requested, information: Information::Profiled };
+    let decoder = Decoder::new(Batching::Requested, Information::Profiled);
     let card =
         Card { schema_hash: theta.schema_hash(), decoder: serde_json::to_value(decoder).unwrap(), ..Card::default() };
     let model = Kind::Utility(Utility { theta, experience: Experience::default(), siblings: false });

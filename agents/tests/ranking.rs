@@ -231,7 +231,7 @@ fn on_two_types(workload: Workload) -> Workload {
 #[test]
 fn a_bundle_keeps_the_ranking_and_refuses_another_schema() {
     for config in nets() {
-        let decoder = Decoder { batching: Batching::Agent, information: Information::Profiled };
+        let decoder = Decoder::new(Batching::Agent, Information::Profiled);
         let decoder = serde_json::to_value(decoder).unwrap();
         let card = Card { schema_hash: schema_hash(), decoder, ..Card::default() };
         let theta: Vec<f64> = Theta::sia().values().iter().map(|&value| f64::from(value as f32)).collect();

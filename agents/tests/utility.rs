@@ -216,7 +216,7 @@ fn a_job_that_only_shares_a_name_goes_by_its_own_measurements() {
 #[test]
 fn a_bundle_keeps_the_numbers_and_refuses_another_schema() {
     let values: Vec<f64> = (0..PARAMETERS).map(|at| f64::from(at as f32 * 0.37 - 2.0)).collect();
-    let decoder = Decoder { batching: Batching::Agent, information: Information::Profiled };
+    let decoder = Decoder::new(Batching::Agent, Information::Profiled);
     let card = Card {
         schema_hash: Theta::sia().schema_hash(),
         decoder: serde_json::to_value(decoder).unwrap(),
@@ -253,7 +253,7 @@ fn groups_of_parameters_are_kept_and_change_nothing_until_they_are_learned() {
     assert!(!hashes.contains(&Theta::sia().schema_hash()) && !hashes.contains(&theta.schema_hash()));
 
     let values: Vec<f64> = (0..theta.names().count()).map(|at| f64::from(at as f32 * 0.25 - 2.0)).collect();
-    let decoder = Decoder { batching: Batching::Agent, information: Information::Profiled };
+    let decoder = Decoder::new(Batching::Agent, Information::Profiled);
     let decoder = serde_json::to_value(decoder).unwrap();
     let card = Card { schema_hash: theta.schema_hash(), decoder, ..Card::default() };
     let utility =

@@ -185,10 +185,16 @@ pub fn learned_entry(
     Ok(PolicyEntry::new(name, make))
 }
 
+/// How policies of this setup are run: the best action decides.
+pub fn decoder(setup: &Setup) -> Decoder {
+    let options = setup.options();
+    Decoder::new(options.batching, options.information)
+}
+
 /// A bundle of `model` as trained by `experiment`.
 pub fn bundle(model: Net, setup: &Setup, provenance: Provenance) -> PolicyBundle {
     let options = setup.options();
-    let decoder = Decoder { batching: options.batching, information: options.information };
+    let decoder = decoder(setup);
     let card = Card {
         schema_hash: match &model {
             Net::Utility(utility) => utility.theta.schema_hash(),

@@ -64,7 +64,7 @@ fn score(mut policy: impl FnMut() -> Box<dyn Policy>) -> f64 {
 #[test]
 fn the_order_of_two_kinds_of_jobs_is_found() {
     let utility = Utility { theta: Theta::sia(), experience: Experience::default(), siblings: false };
-    let decoder = Decoder { batching: Batching::Requested, information: Information::Profiled };
+    let decoder = Decoder::new(Batching::Requested, Information::Profiled);
     let rollouts = Rollouts { utility: &utility, decoder, each: 8, temperature: 0.5, beta: 0.0, seed: 5 };
     let mut learner = RankingLearner::new(RankingNet::new(&SetConfig::default(), 5));
     let updates = 40;
@@ -88,7 +88,7 @@ fn the_order_of_two_kinds_of_jobs_is_found() {
     }
     let of = |net: &RankingNet, decoding| {
         let ranking = Ranking { utility: utility.clone(), net: net.clone(), decoding };
-        let Decoder { batching, information } = decoder;
+        let Decoder { batching, information, .. } = decoder;
         score(|| Box::new(UtilityPolicy::dividing(&utility, batching, information, Ranked::new(&ranking))))
     };
     let [walked, packed] = Decoding::ALL.map(|decoding| of(learner.net(), decoding));

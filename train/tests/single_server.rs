@@ -82,7 +82,7 @@ fn a_learned_policy_comes_close_to_the_optimum() {
         let rates = PpoRates { learning_rate: 2e-3 * left, entropy: 0.01 * left, reference_kl: 0.0 };
         learner.ppo(&config, rates, &batch, None, &mut keyed(5, Stream::Exploration, 1 << 40 | update)).unwrap();
     }
-    let decoder = Decoder { batching: Batching::Catalog, information: Information::Oracle };
+    let decoder = Decoder::new(Batching::Catalog, Information::Oracle);
     let card = Card { decoder: serde_json::to_value(decoder).unwrap(), ..Card::default() };
     let bundle = PolicyBundle { model: Model::Net(learner.weights().clone()), normaliser: None, card };
     let learned = score(|| Box::new(LearnedPolicy::new(&bundle).unwrap()));

@@ -1,11 +1,14 @@
-//! A learned policy at work: the same rounds, observations and masks as in training, greedy, behind the one interface that
-//! heuristics have.
+//! A learned policy at work: the same rounds, observations and masks as in training, behind the one interface that heuristics have.
 
 use goodput_env::gym::{Action, Encoder, ExpectedPeak, Observation, Round};
 use goodput_env::job::JobId;
 use goodput_env::plan::Plan;
 use goodput_env::policy::{Policy, Scope};
+use goodput_env::seed::{Stream, rng};
 use goodput_env::view::{Batching, ClusterView, Information};
+use rand::RngExt;
+use rand_chacha::ChaCha8Rng;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::bundle::{Deployed, PolicyBundle};
@@ -18,6 +21,37 @@ pub struct Decoder {
     pub batching: Batching,
     /// What it knows of jobs.
     pub information: Information,
+    /// How a net chooses among what it scores.
+    #[serde(default, skip_serializing_if = "Choice::is_best")]
+    pub choice: Choice,
+}
+
+/// How one action is chosen among those that a net scores.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Choice {
+    /// The greatest score.
+    #[default]
+    Best,
+    /// The round ends where that is more probable than all changes together; otherwise the most probable change is made. There are many changes to choose from and
+    /// one end, so that the end may be the most probable single action of a round in which nearly everybody would go on.
+    Majority,
+    /// By chance, in proportion to the probabilities.
+    Drawn,
+}
+
+impl Choice {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
+    const fn is_best(&self) -> bool {
+        matches!(self, Self::Best)
+    }
+}
+
+impl Decoder {
+    /// The best action decides.
+    pub const fn new(batching: Batching, information: Information) -> Self {
+        Self { batching, information, choice: Choice::Best }
+    }
 }
 
 /// A bundle that decides rounds.
@@ -25,6 +59,8 @@ pub struct Decoder {
 pub struct LearnedPolicy {
     deployed: Deployed,
     decoder: Decoder,
+    /// Where its draws come from.
+    random: ChaCha8Rng,
     round: Round,
     encoder: Encoder,
     observation: Observation,
@@ -37,9 +73,11 @@ impl LearnedPolicy {
     /// What is wrong with the bundle's decoder options.
     pub fn new(bundle: &PolicyBundle) -> Result<Self, serde_json::Error> {
         let layout = *bundle.layout();
+        let decoder = Decoder::deserialize(&bundle.card.decoder)?;
         Ok(Self {
             deployed: bundle.deploy(),
-            decoder: Decoder::deserialize(&bundle.card.decoder)?,
+            decoder,
+            random: rng(bundle.card.provenance.seed, Stream::Policy),
             round: Round::default(),
             encoder: Encoder::new(layout),
             observation: Observation::zeros(&layout),
@@ -70,7 +108,12 @@ impl LearnedPolicy {
             self.encoder.begin(view, &self.round);
             loop {
                 self.round.mask(&layout, &mut self.observation.mask);
-                let action = self.deployed.decide(self.encoder.observation(), &self.observation.mask);
+                let (observation, mask) = (self.encoder.observation(), &self.observation.mask);
+                let action = match self.decoder.choice {
+                    Choice::Best => self.deployed.decide(observation, mask),
+                    Choice::Majority => self.deployed.majority(observation, mask),
+                    Choice::Drawn => self.deployed.draw(observation, mask, self.random.random()),
+                };
                 watch(self.encoder.observation(), action);
                 // A round is finite: no job, service or pool is moved both ways.
                 match Action::decode(action, &layout) {

@@ -5,6 +5,7 @@ use super::clock::unix_ms;
 use super::error::AgentError;
 use super::node::Agent;
 use super::process::descends;
+use crate::job::adaptdl;
 use crate::job::{Refusal, Report};
 
 /// Who reports.
@@ -46,12 +47,21 @@ impl Agent {
         Ok(())
     }
 
-    /// Takes the hints of an AdaptDL job. `false`: it does not run here.
+    /// Takes the hints of an AdaptDL job, and what they tell of its speed as reports. `false`: it does not run here.
     pub(super) fn hint(&self, job: &str, hints: serde_json::Value) -> bool {
         let mut inner = self.lock();
         let mut running = inner.attempts.values_mut().filter(|attempt| attempt.ended.is_none());
         let attempt = running.find(|attempt| attempt.record.launch.program.name.as_str() == job);
-        attempt.map(|attempt| attempt.hints = Some(hints)).is_some()
+        let Some(attempt) = attempt else { return false };
+        let launch = &attempt.record.launch;
+        let (job, nodes, world) = (launch.program.name.clone(), launch.gang.nodes, launch.gang.world);
+        let reports = adaptdl::reports(&hints, &(launch.fence.clone(), launch.attempt), nodes, world);
+        attempt.hints = Some(hints);
+        let at_ms = unix_ms();
+        for report in reports {
+            Agent::keep(&mut inner, Kept { job: job.clone(), nodes, world, at_ms, report });
+        }
+        true
     }
 
     /// Addresses of the replicas of an attempt, by rank; `None`: it does not run here, or not yet.

@@ -284,6 +284,7 @@ impl Agent {
         if attempt.ended.is_none() {
             return Err(AgentError::NotEnded(id.to_owned()));
         }
+        spool::keep_output(&attempt.folder).map_err(AgentError::io(format!("keep what {id} printed")))?;
         fs::remove_dir_all(&attempt.folder).map_err(AgentError::io(format!("forget {id}")))?;
         inner.attempts.remove(id);
         Ok(Done { term: inner.lease.term() })

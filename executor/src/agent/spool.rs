@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, Write};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
@@ -23,6 +24,10 @@ pub const EXIT: &str = "exit.json";
 pub const CLAIM: &str = "claim";
 /// What the job prints.
 pub const OUTPUT: &str = "output.log";
+/// Beside the folders of attempts: what jobs printed whose attempts are forgotten.
+pub const OUTPUTS: &str = "output";
+/// So many of those are kept.
+const KEPT: usize = 1000;
 
 /// Writes a file so that after a crash there is the old one or the new one.
 ///
@@ -55,6 +60,31 @@ pub fn claim(folder: &Path) -> io::Result<bool> {
     }
 }
 
+/// Moves what the job printed out of an attempt's folder, to `output/ATTEMPT.log` beside the attempts: people look for it when a job has failed. The oldest go
+/// where there are more than a thousand.
+///
+/// # Errors
+/// The disk is full or fails.
+pub fn keep_output(folder: &Path) -> io::Result<()> {
+    let printed = folder.join(OUTPUT);
+    let (Some(name), Some(spool)) = (folder.file_name(), folder.parent().and_then(Path::parent)) else { return Ok(()) };
+    if fs::metadata(&printed).map_or(0, |data| data.len()) == 0 {
+        return Ok(());
+    }
+    let outputs = spool.join(OUTPUTS);
+    // What a program prints is nobody's business but its user's.
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(&outputs)?;
+    let mut name = name.to_owned();
+    name.push(".log");
+    fs::rename(printed, outputs.join(name))?;
+    let files = fs::read_dir(&outputs)?.flatten();
+    let mut files: Vec<_> =
+        files.map(|file| (file.metadata().and_then(|data| data.modified()).ok(), file.path())).collect();
+    files.sort_unstable();
+    let surplus = files.len().saturating_sub(KEPT);
+    files[..surplus].iter().try_for_each(|(_, file)| fs::remove_file(file))
+}
+
 /// Folders of attempts, in the order of their names.
 #[must_use]
 pub fn folders(root: &Path) -> Vec<PathBuf> {
@@ -67,6 +97,28 @@ pub fn folders(root: &Path) -> Vec<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_job_printed_outlives_its_attempt() {
+        let root = tempfile::tempdir().unwrap();
+        let attempt = |name: String, text: &str| {
+            let folder = root.path().join("attempts").join(name);
+            fs::create_dir_all(&folder).unwrap();
+            fs::write(folder.join(OUTPUT), text).unwrap();
+            keep_output(&folder).unwrap();
+            folder
+        };
+        let folder = attempt("job.0".into(), "Traceback");
+        assert!(!folder.join(OUTPUT).exists());
+        assert_eq!(fs::read_to_string(root.path().join("output/job.0.log")).unwrap(), "Traceback");
+        attempt("silent.0".into(), "");
+        assert!(!root.path().join("output/silent.0.log").exists(), "nothing to look at");
+        let old = std::time::SystemTime::UNIX_EPOCH;
+        File::open(root.path().join("output/job.0.log")).unwrap().set_modified(old).unwrap();
+        (0..KEPT).for_each(|index| drop(attempt(format!("other.{index}"), "x")));
+        assert_eq!(fs::read_dir(root.path().join("output")).unwrap().count(), KEPT);
+        assert!(!root.path().join("output/job.0.log").exists(), "the oldest goes");
+    }
 
     #[test]
     fn files_are_whole_and_a_claim_is_made_once() {

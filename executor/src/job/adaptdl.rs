@@ -12,10 +12,12 @@ use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use axum::response::Json;
 use axum::routing::{get, put};
-use goodput_env::model::BatchLimits;
+use goodput_env::model::{BatchLimits, ThroughputParams};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use tokio::time::{Instant, sleep};
+
+use super::{Fence, Report};
 
 /// What AdaptDL's scheduler keeps of hints; it drops the rest.
 const FIELDS: [&str; 8] = [
@@ -50,6 +52,45 @@ pub fn limits(hints: &Value) -> Option<BatchLimits> {
     let bounds = hints["localBszBounds"].as_array()?;
     let (min, max) = (number(bounds.first()?)?, number(bounds.get(1)?)?);
     BatchLimits::new(number(&hints["initBatchSize"])?, number(&hints["maxBatchSize"])?, min, max).ok()
+}
+
+/// What hints tell of speed where the attempt runs, as reports of it: AdaptDL keeps its measurements and tells what it has fitted to them, so that the fit is
+/// asked at two batch sizes of a replica, the one it began with and twice that. Empty where they tell nothing, or nothing that makes sense.
+#[must_use]
+pub fn reports(hints: &Value, of: &(Fence, u32), nodes: u32, replicas: u32) -> Vec<Report> {
+    let (fence, attempt) = of;
+    let number = |value: &Value| value.as_f64().filter(|number| number.is_finite() && *number >= 0.0);
+    let part = |name: &str| number(&hints["perfParams"][name]);
+    let params = || {
+        Some(ThroughputParams {
+            alpha_c: part("alpha_c")?,
+            beta_c: part("beta_c")?,
+            alpha_n: part("alpha_n")?,
+            beta_n: part("beta_n")?,
+            alpha_r: part("alpha_r")?,
+            beta_r: part("beta_r")?,
+            gamma: part("gamma").filter(|gamma| *gamma >= 1.0)?,
+        })
+    };
+    let (Some(params), Some(init)) = (params(), hints["initBatchSize"].as_u64()) else { return Vec::new() };
+    let bounds = limits(hints).map_or((1, u32::MAX), |limits| (limits.min_local, limits.max_local));
+    let shared = u32::try_from(init.div_ceil(u64::from(replicas.max(1)))).unwrap_or(u32::MAX);
+    let first = shared.clamp(bounds.0, bounds.1);
+    let mut sizes = vec![first, first.saturating_mul(2).min(bounds.1)];
+    sizes.dedup();
+    let statistics = number(&hints["gradParams"]["norm"]).zip(number(&hints["gradParams"]["var"]));
+    let of_size = |atomic: u32| {
+        let step = params.optim_time(nodes, replicas, atomic);
+        Report {
+            atomic_batch: Some(atomic),
+            step_time_s: Some(step),
+            sync_time_s: Some((step - params.grad_time(atomic)).max(0.0)),
+            grad_sqr: statistics.map(|(norm, _)| norm),
+            grad_var: statistics.map(|(_, var)| var),
+            ..Report::of(fence.clone(), *attempt)
+        }
+    };
+    sizes.into_iter().map(of_size).collect()
 }
 
 /// The endpoints.
@@ -98,6 +139,38 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::job::Measured;
+
+    #[test]
+    fn what_adaptdl_has_fitted_is_known_where_it_runs() {
+        let perf = json!({ "alpha_c": 0.1, "beta_c": 0.002, "alpha_n": 0.05, "beta_n": 0.001, "alpha_r": 0.02, "beta_r": 0.0005, "gamma": 1.6 });
+        let hints = json!({
+            "initBatchSize": 256, "maxBatchSize": 4096, "localBszBounds": [32, 160], "gradParams": { "norm": 0.5, "var": 3.0 }, "perfParams": perf
+        });
+        let of = (Fence::random().unwrap(), 2);
+        let said: Vec<Measured> =
+            reports(&hints, &of, 1, 2).iter().filter_map(|report| Measured::of(report, 1, 2)).collect();
+        assert_eq!(said.iter().map(|said| said.sample.unwrap().atomic).collect::<Vec<_>>(), [128, 160]);
+        let params = ThroughputParams {
+            alpha_c: 0.1,
+            beta_c: 0.002,
+            alpha_n: 0.05,
+            beta_n: 0.001,
+            alpha_r: 0.02,
+            beta_r: 0.0005,
+            gamma: 1.6,
+        };
+        for said in &said {
+            let sample = said.sample.unwrap();
+            assert!((sample.step_secs - params.optim_time(1, 2, sample.atomic)).abs() < 1e-12);
+            assert_eq!(said.stats.map(|stats| (stats.sqr, stats.var)), Some((0.5, 3.0)));
+        }
+        for (wrong, value) in [("gamma", json!(0.5)), ("beta_c", json!(-1.0)), ("alpha_n", json!(null))] {
+            let mut hints = hints.clone();
+            hints["perfParams"][wrong] = value;
+            assert_eq!(reports(&hints, &of, 1, 2), [], "{wrong}");
+        }
+    }
 
     #[test]
     fn batch_sizes_are_taken_from_hints_that_make_sense() {

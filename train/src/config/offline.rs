@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use goodput_agents::learned::cql::CqlConfig;
 use goodput_agents::learned::iql::IqlConfig;
+use goodput_agents::learned::policy::Choice;
 use goodput_agents::learned::weights::NetConfig;
 use goodput_eval::setup::SetupError;
 use schemars::JsonSchema;
@@ -46,6 +47,9 @@ pub struct OfflineAgent {
     pub critic_warmup: u64,
     /// Share of episodes that filtered cloning keeps: those of the greatest return less the mean return on the same workload.
     pub keep: f64,
+    /// How the policy chooses among what it scores. A clone of several policies that differ in what comes next often holds the end of a round for the single
+    /// most probable action, and taking that every time leaves accelerators idle.
+    pub choice: Choice,
     /// Constants of implicit Q-learning.
     pub iql: IqlConfig,
     /// Constants of conservative Q-learning.
@@ -64,6 +68,7 @@ impl Default for OfflineAgent {
             half_life_secs: 3600.0,
             critic_warmup: 0,
             keep: 0.2,
+            choice: Choice::Majority,
             iql: IqlConfig::default(),
             cql: CqlConfig::default(),
         }

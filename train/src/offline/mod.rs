@@ -6,6 +6,7 @@ mod pupil;
 use goodput_agents::bundle::{Model, PolicyBundle, Provenance};
 use goodput_agents::learned::learner::Learner;
 use goodput_agents::learned::offline::draw;
+use goodput_agents::learned::policy::{Choice, Decoder};
 use goodput_agents::learned::weights::Weights;
 use goodput_env::seed::{Stream, keyed};
 use goodput_eval::setup::Setup;
@@ -19,7 +20,7 @@ use crate::recorder::Recorder;
 use crate::run_dir::RunDir;
 use crate::scaling::ReturnScale;
 use crate::updates::{self, Updates};
-use crate::validate::{Validation, bundle};
+use crate::validate::{Validation, bundle, decoder};
 use crate::{Hooks, Progress, Trained};
 
 /// Trains from the latest checkpoint, or from the beginning.
@@ -186,6 +187,11 @@ impl Run<'_> {
             steps: self.state.decisions,
             config_sha256: self.state.config_sha256.clone(),
         };
-        bundle(Model::Net(weights.clone()), self.setup, provenance)
+        let mut bundle = bundle(Model::Net(weights.clone()), self.setup, provenance);
+        // Scores of conservative Q-learning are values, not logarithms of probabilities.
+        let choice = if self.agent.algorithm == Algorithm::Cql { Choice::Best } else { self.agent.choice };
+        let decoder = Decoder { choice, ..decoder(self.setup) };
+        bundle.card.decoder = serde_json::to_value(decoder).expect("a decoder is plain data");
+        bundle
     }
 }

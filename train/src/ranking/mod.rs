@@ -162,7 +162,7 @@ impl Updates for Run<'_> {
         let options = self.setups[0].options();
         let rollouts = Rollouts {
             utility: &self.utility,
-            decoder: Decoder { batching: options.batching, information: options.information },
+            decoder: Decoder::new(options.batching, options.information),
             each: agent.rollouts,
             temperature: agent.temperature,
             beta: agent.half_life_secs.map_or(0.0, |secs| std::f64::consts::LN_2 / secs),

@@ -76,7 +76,7 @@ impl Rollouts<'_> {
     ) -> Result<Played, EnvError> {
         let random = keyed(self.seed, Stream::Exploration, iteration.wrapping_mul(65_537).wrapping_add(rollout));
         let sampled = Sampled::new(net, self.temperature, random);
-        let Decoder { batching, information } = self.decoder;
+        let Decoder { batching, information, .. } = self.decoder;
         let mut policy = UtilityPolicy::dividing(self.utility, batching, information, sampled);
         let outcome = Simulator::new(scenario.clone()).run(&mut policy)?;
         let rounds = policy.into_division().into_transitions();

@@ -174,6 +174,18 @@ impl Fused {
         argmax(self.logits(observation, scratch), mask)
     }
 
+    /// The last allowed action where it is more probable than all others together, and otherwise the most probable of the others.
+    pub fn majority(&self, observation: &[f32], mask: &[u8], scratch: &mut Scratch) -> usize {
+        self.logits(observation, scratch);
+        let Scratch { logits, distribution, .. } = scratch;
+        distribution.set(logits, mask);
+        let (last, others) = (mask.len() - 1, &mask[..mask.len() - 1]);
+        if distribution.probability(last) > 0.5 || others.iter().all(|&allowed| allowed == 0) {
+            return last;
+        }
+        argmax(&logits[..last], others)
+    }
+
     /// An action drawn by inverting the cumulative distribution at `uniform` in [0, 1).
     pub fn sample(&self, observation: &[f32], mask: &[u8], uniform: f32, scratch: &mut Scratch) -> Sampled {
         let (_, value) = self.forward(observation, scratch);
