@@ -146,6 +146,21 @@ fn hand_in(site: &Site<PrivateCluster>, address: SocketAddr, index: usize) -> Fa
     if answer.is_ok() { Fate::Promised } else { Fate::Unknown }
 }
 
+/// What a daemon weighs at a moment.
+struct Weight {
+    life: usize,
+    /// Jobs that had ended.
+    ended: usize,
+    /// MiB.
+    resident: f64,
+    files: usize,
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_unstable_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
 /// What jobs have said, and when, in seconds since 1970: ends of each, starts of each attempt of each, and who ran twice at once.
 #[derive(Default)]
 struct Words {
@@ -220,13 +235,12 @@ fn main() {
         "| jobs ended | minutes | resident (MiB) | open files | journal (KiB) | daemons | controllers |\n|---|---|---|---|---|---|---|"
     );
     let (began, mut heard, mut told, mut deaths) = (Instant::now(), (Instant::now(), 0), 0, Vec::new());
-    // By jobs ended: memory and files.
-    let mut weights: Vec<(usize, f64, usize)> = Vec::new();
+    let mut weights: Vec<Weight> = Vec::new();
     loop {
         let ends = words(&site).ends;
         let ended = promised.iter().filter(|name| ends.contains_key(*name)).count();
         let (resident, files) = process.weight();
-        weights.push((ended, resident, files));
+        weights.push(Weight { life: process.lives, ended, resident, files });
         if ended >= told || ended == jobs {
             told = ended + jobs / 10;
             let (minutes, journal) = (began.elapsed().as_secs_f64() / 60.0, journal(&site));
@@ -286,7 +300,7 @@ fn main() {
 }
 
 /// What has to hold.
-fn judge(site: &Site<PrivateCluster>, weights: &[(usize, f64, usize)], deaths: &[f64]) {
+fn judge(site: &Site<PrivateCluster>, weights: &[Weight], deaths: &[f64]) {
     let words = words(site);
     assert!(words.twice.is_empty(), "ran twice at once: {:?}", words.twice);
     // Whose start or end slurmctld forgot it starts again under the same number, when the first one is gone. Nothing else may do that.
@@ -298,27 +312,37 @@ fn judge(site: &Site<PrivateCluster>, weights: &[(usize, f64, usize)], deaths: &
         again.len(),
         repeated.len()
     );
-    // The first third is how memory comes to what the jobs that Slurm shows take: a minute of them.
-    let third = weights.last().unwrap().0 / 3;
-    let settled = weights.iter().filter(|(ended, ..)| *ended >= third);
-    let (first, second): (Vec<_>, Vec<_>) = settled.partition(|(ended, ..)| *ended < 2 * third);
-    let resident = |part: &[(usize, f64, usize)]| part.iter().map(|weight| weight.1).fold(0.0, f64::max);
-    let files = |part: &[(usize, f64, usize)]| {
-        let mut files: Vec<usize> = part.iter().map(|weight| weight.2).collect();
-        files.sort_unstable();
-        files[files.len() / 2]
+    // The first third is how memory comes to what the jobs that Slurm shows take: a minute of them. A life's peak is of the time when most were shown, and the
+    // largest of all lives says how unlucky the unluckiest was; what is handed on from life to life and grows would make all of them heavier.
+    let third = weights.last().unwrap().ended / 3;
+    let settled = weights.iter().filter(|weight| weight.ended >= third);
+    let parts: (Vec<&Weight>, Vec<&Weight>) = settled.partition(|weight| weight.ended < 2 * third);
+    let peaks = |part: &[&Weight]| -> Vec<f64> {
+        let mut peaks = BTreeMap::<usize, f64>::new();
+        part.iter().for_each(|weight| {
+            let peak = peaks.entry(weight.life).or_default();
+            *peak = peak.max(weight.resident);
+        });
+        peaks.into_values().collect()
     };
-    let (grown, opened) = (resident(&second) / resident(&first) - 1.0, [files(&first), files(&second)]);
+    let typical = [&parts.0, &parts.1].map(|part| median(peaks(part)));
+    let largest = [&parts.0, &parts.1].map(|part| peaks(part).into_iter().fold(0.0, f64::max));
+    let opened = [&parts.0, &parts.1].map(|part| median(part.iter().map(|weight| weight.files as f64).collect()));
+    let grown = typical[1] / typical[0] - 1.0;
     let directory = site.place().join("state");
     let counts = Journal::open(&directory.join("journal.sqlite")).unwrap().counts().unwrap();
     let (lines, _) = audit::verify(&directory.join("audit.jsonl")).unwrap();
     println!(
-        "memory {:+.1} % in the last third, open files (median) {opened:?}, {} orders in the journal, {lines} lines of audit",
+        "a life's peak of memory in the second and the last third: median {:.1}, {:.1} MiB ({:+.1} %), largest {:.1}, {:.1} MiB; open files (median) {opened:?}, {} orders in the journal, {lines} lines of audit",
+        typical[0],
+        typical[1],
         100.0 * grown,
+        largest[0],
+        largest[1],
         counts.iter().sum::<u64>()
     );
     assert!(unexplained == 0, "{unexplained} jobs ran again though slurmctld had not forgotten them");
     assert!(grown < 0.1, "memory grows by {:.1} %", 100.0 * grown);
-    assert!(opened[1] <= opened[0] + 2, "files stay open: {opened:?}");
+    assert!(opened[1] <= opened[0] + 2.0, "files stay open: {opened:?}");
     assert!(counts.iter().sum::<u64>() <= 21_000, "the journal is not compacted: {counts:?}");
 }

@@ -159,6 +159,35 @@ fn minibatches_are_the_transitions_of_the_log() {
 }
 
 #[test]
+fn relative_rewards_are_what_was_won_of_the_others() {
+    let log = logged();
+    let totals = |seed: u64| log.episodes().iter().filter(move |other| other.seed == seed).map(|other| other.total);
+    // Without discounting, what an episode wins is its return less the mean of the others'.
+    let relative = Dataset::new(log.clone(), 0.0, 1.0).relative(1.0);
+    let mut minibatch = Minibatch::default();
+    relative.gather(&(0..relative.len()).collect::<Vec<_>>(), &mut minibatch);
+    let mut rewards = minibatch.batch(false).rewards.iter();
+    let mut won = Vec::new();
+    let mut ranked: Vec<_> = log.episodes().iter().collect();
+    let mean = |seed: u64| totals(seed).sum::<f64>() / totals(seed).count() as f64;
+    ranked.sort_by(|a, b| {
+        (b.total - mean(b.seed)).total_cmp(&(a.total - mean(a.seed))).then(a.rows.start.cmp(&b.rows.start))
+    });
+    for episode in &ranked {
+        let own: f64 = rewards.by_ref().take(episode.rows.len()).map(|reward| f64::from(*reward)).sum();
+        let others = totals(episode.seed).count() as f64 - 1.0;
+        let expected = episode.total - (totals(episode.seed).sum::<f64>() - episode.total) / others;
+        won.push((own, expected));
+    }
+    let scale =
+        won.iter().map(|(own, _)| own.abs()).sum::<f64>() / won.iter().map(|(_, expected)| expected.abs()).sum::<f64>();
+    let largest = won.iter().map(|(_, expected)| expected.abs()).fold(0.0, f64::max);
+    for (own, expected) in won {
+        assert!((own / scale - expected).abs() < 1e-3 * largest, "{} {expected}", own / scale);
+    }
+}
+
+#[test]
 fn threads_change_nothing_and_noise_is_what_was_asked_for() {
     let with = |threads: usize| rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap().install(logged);
     let log = with(1);

@@ -47,6 +47,9 @@ pub struct OfflineAgent {
     pub critic_warmup: u64,
     /// Share of episodes that filtered cloning keeps: those of the greatest return less the mean return on the same workload.
     pub keep: f64,
+    /// Whether rewards are taken relative to the mean of the other behaviours over the same time of the same workload: what arrives costs most, whatever is done
+    /// about it, and critics need not explain it.
+    pub relative: bool,
     /// How the policy chooses among what it scores. A clone of several policies that differ in what comes next often holds the end of a round for the single
     /// most probable action, and taking that every time leaves accelerators idle.
     pub choice: Choice,
@@ -68,7 +71,8 @@ impl Default for OfflineAgent {
             half_life_secs: 3600.0,
             critic_warmup: 0,
             keep: 0.2,
-            choice: Choice::Majority,
+            relative: true,
+            choice: Choice::Drawn,
             iql: IqlConfig::default(),
             cql: CqlConfig::default(),
         }

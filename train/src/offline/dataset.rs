@@ -8,6 +8,7 @@ use goodput_datasets::store::DecisionLog;
 use goodput_datasets::store::decisions::Episode;
 use goodput_env::gym::{Layout, schema_hash};
 
+use super::baseline::relative_rewards;
 use crate::error::TrainError;
 
 /// Decisions to learn from and what they led to.
@@ -17,6 +18,8 @@ pub struct Dataset {
     beta: f64,
     /// Rows of the log to learn from.
     rows: Vec<usize>,
+    /// By row of the log.
+    rewards: Vec<f32>,
     /// By row of the log the discounted sum of rewards to the end of its episode, over the scale.
     returns: Vec<f32>,
     /// Standard deviation of those sums: what rewards are divided by.
@@ -60,12 +63,24 @@ impl Dataset {
 
     /// A dataset of a log that is not empty.
     pub fn new(log: DecisionLog, beta: f64, keep: f64) -> Self {
+        let rewards = (0..log.rows()).map(|row| log.reward(row)).collect();
+        Self::of_rewards(log, rewards, beta, keep)
+    }
+
+    /// The same with rewards relative to those of the other behaviours on the same workload.
+    #[must_use]
+    pub fn relative(self, keep: f64) -> Self {
+        let rewards = relative_rewards(&self.log, self.beta);
+        Self::of_rewards(self.log, rewards, self.beta, keep)
+    }
+
+    fn of_rewards(log: DecisionLog, rewards: Vec<f32>, beta: f64, keep: f64) -> Self {
         let mut returns = vec![0.0; log.rows()];
         let (mut count, mut mean, mut squares) = (0.0, 0.0, 0.0);
         for episode in log.episodes() {
             let mut later = 0.0;
             for row in episode.rows.clone().rev() {
-                later = f64::from(log.reward(row)) + (-beta * f64::from(log.dt_secs(row))).exp() * later;
+                later = f64::from(rewards[row]) + (-beta * f64::from(log.dt_secs(row))).exp() * later;
                 returns[row] = later as f32;
                 count += 1.0;
                 let delta = later - mean;
@@ -77,7 +92,7 @@ impl Dataset {
         let scale = if deviation > 1e-6 { deviation as f32 } else { 1.0 };
         returns.iter_mut().for_each(|value| *value /= scale);
         let rows = best(log.episodes(), keep).into_iter().flat_map(|episode| episode.rows.clone()).collect();
-        Self { log, beta, rows, returns, scale }
+        Self { log, beta, rows, rewards, returns, scale }
     }
 
     /// Decisions to learn from.
@@ -101,7 +116,7 @@ impl Dataset {
         }
         let of = |number: fn(&Self, usize) -> f32| picks.iter().map(|&pick| number(self, self.rows[pick])).collect();
         into.actions = picks.iter().map(|&pick| self.log.action(self.rows[pick])).collect();
-        into.rewards = of(|set, row| set.log.reward(row) / set.scale);
+        into.rewards = of(|set, row| set.rewards[row] / set.scale);
         into.returns = of(|set, row| set.returns[row]);
         into.discounts = of(|set, row| match set.log.next(row) {
             Some(_) => (-set.beta * f64::from(set.log.dt_secs(row))).exp() as f32,

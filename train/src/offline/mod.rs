@@ -1,5 +1,6 @@
 //! Learning from logged decisions: minibatches of a file instead of rollouts. The simulator is asked only how good the policy has become.
 
+mod baseline;
 mod dataset;
 mod pupil;
 
@@ -68,6 +69,7 @@ impl<'a> Run<'a> {
         let layout = experiment.environment.gym().layout();
         let keep = if agent.algorithm == Algorithm::FilteredBc { agent.keep } else { 1.0 };
         let data = Dataset::read(&agent.data, &layout, std::f64::consts::LN_2 / agent.half_life_secs, keep)?;
+        let data = if agent.relative { data.relative(keep) } else { data };
         let threads = rayon::current_num_threads();
         let mut pupil = Pupil::new(agent, layout, experiment.seed, threads);
         let config_sha256 = dir.config_sha256()?;
