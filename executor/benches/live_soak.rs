@@ -208,6 +208,19 @@ fn words(site: &Site<PrivateCluster>) -> Words {
     words
 }
 
+/// Copies what tells how a job was lost to where it outlives the cluster.
+fn evidence(site: &Site<PrivateCluster>) -> PathBuf {
+    let kept = std::env::temp_dir().join(format!("goodput-soak-{}", std::process::id()));
+    std::fs::create_dir_all(&kept).unwrap();
+    for file in
+        ["words", "state/audit.jsonl", "state/journal.sqlite", "state/journal.sqlite-wal", "slurm/log/slurmctld.log"]
+    {
+        let name = Path::new(file).file_name().unwrap();
+        let _ = std::fs::copy(site.place().join(file), kept.join(name));
+    }
+    kept
+}
+
 /// Moments of a soak, in the number of jobs promised, at which something is killed.
 fn moments(random: &mut impl rand::Rng, count: usize, jobs: usize) -> Vec<usize> {
     let mut moments: Vec<usize> = (0..count).map(|_| random.random_range(0..jobs)).collect();
@@ -257,7 +270,7 @@ fn main() {
             heard = (Instant::now(), ended);
         }
         let lost = || promised.iter().filter(|name| !ends.contains_key(*name)).take(20).collect::<Vec<_>>();
-        assert!(heard.0.elapsed() < PATIENCE, "lost: {:?}", lost());
+        assert!(heard.0.elapsed() < PATIENCE, "lost: {:?}; see {}", lost(), evidence(&site).display());
         let more = AT_ONCE.min((ended + ACTIVE).saturating_sub(promised.len())).min(jobs - promised.len());
         let dies = kills.pop_if(|at| *at <= promised.len()).map(|_| random.random_range(0..800));
         let fates = std::thread::scope(|scope| {
