@@ -34,8 +34,8 @@ const ACTIVE: usize = 300;
 /// Handed in at once.
 const AT_ONCE: usize = 24;
 const TOKEN: &str = "soak";
-/// Without the end of any job for so long, they are lost.
-const PATIENCE: Duration = Duration::from_secs(180);
+/// Without the end of any job for so long, they are lost: longer than an order is waited for (300 s), after which its job is placed elsewhere.
+const PATIENCE: Duration = Duration::from_secs(400);
 /// Most that slurmctld forgets of what it has confirmed, seconds before its death.
 const AMNESIA: f64 = 10.0;
 /// From its order to start a job to the job's first word, seconds: it may die in between.

@@ -5,8 +5,7 @@ use super::clock::unix_ms;
 use super::error::AgentError;
 use super::node::Agent;
 use super::process::descends;
-use crate::job::adaptdl;
-use crate::job::{Refusal, Report};
+use crate::job::{Refusal, Report, adaptdl};
 
 /// Who reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -87,7 +87,7 @@ pub fn reports(hints: &Value, of: &(Fence, u32), nodes: u32, replicas: u32) -> V
             sync_time_s: Some((step - params.grad_time(atomic)).max(0.0)),
             grad_sqr: statistics.map(|(norm, _)| norm),
             grad_var: statistics.map(|(_, var)| var),
-            ..Report::of(fence.clone(), *attempt)
+            ..Report::new(fence.clone(), *attempt, 0)
         }
     };
     sizes.into_iter().map(of_size).collect()

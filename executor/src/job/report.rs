@@ -54,31 +54,6 @@ pub struct Report {
     pub serving: Option<Serving>,
 }
 
-impl Report {
-    /// One that says nothing yet.
-    #[must_use]
-    pub fn of(fence: Fence, attempt: u32) -> Self {
-        Self {
-            fence,
-            attempt,
-            step: 0,
-            samples: None,
-            epoch: None,
-            batch_size: None,
-            atomic_batch: None,
-            accumulation: None,
-            step_time_s: None,
-            sync_time_s: None,
-            grad_sqr: None,
-            grad_var: None,
-            loss: None,
-            ckpt_step: None,
-            ckpt_time_s: None,
-            serving: None,
-        }
-    }
-}
-
 /// Load of an inference replica since its last report.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Serving {

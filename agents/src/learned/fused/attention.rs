@@ -50,12 +50,12 @@ pub(in crate::learned) fn attend(
     buffers.fit(heads, stride, rows);
     let Buffers { parts, keys, weights, mixed, merged } = buffers;
     attend.forward(rows, x, stride, Activation::None, parts);
-    let of = attend.width();
+    let (of, scale) = (attend.width(), heads.scale());
     mixed.fill(0.0);
     for head in (0..count).map(|head| head * depth) {
         for (row, part) in parts.chunks_exact(of).take(rows).enumerate() {
             for (d, &key) in part[inner + head..][..depth].iter().enumerate() {
-                keys[d * rows + row] = key * heads.scale();
+                keys[d * rows + row] = key * scale;
             }
         }
         for query in 0..rows {
@@ -68,8 +68,8 @@ pub(in crate::learned) fn attend(
             let total: f32 = weights.iter().sum();
             let mixed = &mut mixed[query * inner + head..][..depth];
             for (part, &weight) in parts.chunks_exact(of).zip(weights.iter()) {
-                let values = &part[2 * inner + head..][..depth];
-                mixed.iter_mut().zip(values).for_each(|(mixed, &value)| *mixed += weight / total * value);
+                let (share, values) = (weight / total, &part[2 * inner + head..][..depth]);
+                mixed.iter_mut().zip(values).for_each(|(mixed, &value)| *mixed += share * value);
             }
         }
     }
