@@ -519,19 +519,11 @@ impl Deployed {
         }
     }
 
-    /// An allowed action drawn at `uniform` in [0, 1) of what a net holds probable; of the others what [`Self::decide`] says.
-    pub fn draw(&mut self, observation: &[f32], mask: &[u8], uniform: f32) -> usize {
+    /// An allowed action of a net drawn at `uniform` in [0, 1), as [`Fused::draw`] does; of what is no net what [`Self::decide`] says.
+    pub fn draw(&mut self, observation: &[f32], mask: &[u8], temperature: f32, uniform: f32) -> usize {
         let Decider::Net(net) = &mut self.decider else { return self.decide(observation, mask) };
         let observation = normalised(self.normaliser.as_ref(), observation, &mut self.observation);
-        net.0.sample(observation, mask, uniform, &mut net.1).action
-    }
-
-    /// The last action, which ends the round, where a net holds it more probable than all others together, and otherwise the most probable of the others; of
-    /// what is no net what [`Self::decide`] says.
-    pub fn majority(&mut self, observation: &[f32], mask: &[u8]) -> usize {
-        let Decider::Net(net) = &mut self.decider else { return self.decide(observation, mask) };
-        let observation = normalised(self.normaliser.as_ref(), observation, &mut self.observation);
-        net.0.majority(observation, mask, &mut net.1)
+        net.0.draw(observation, mask, temperature, uniform, &mut net.1)
     }
 
     /// The scores of all actions for one flat observation `[obs_dim]`, allowed or not; none from a utility, which scores sizes of jobs instead.

@@ -174,23 +174,39 @@ proptest! {
     }
 
     #[test]
-    fn a_majority_ends_the_round_or_the_likeliest_change_is_made(seed in any::<u64>(), bias in -4f32..4.0) {
+    fn rounds_end_as_probably_as_ever_and_changes_are_sharpened(
+        seed in any::<u64>(), bias in -4f32..4.0, temperature in 0.2f32..3.0
+    ) {
         let mut weights = noisy(Weights::new(&NetConfig::Set(SetConfig::new(width(8))), LAYOUT, seed), seed);
         let wait = weights.layers()[6].clone();
         weights.data_mut()[wait.offset + wait.len() - 1] += bias;
-        let (seen, mut mask) = observation(&LAYOUT, seed);
+        let (seen, mask) = observation(&LAYOUT, seed);
         let fused = Fused::new(&weights);
         let (mut scratch, mut probabilities) = (fused.scratch(), vec![0.0; LAYOUT.actions()]);
         fused.probabilities(&seen, &mask, &mut scratch, &mut probabilities);
-        let (last, rest) = probabilities.split_last().unwrap();
-        let chosen = fused.majority(&seen, &mask, &mut scratch);
-        prop_assert_eq!(mask[chosen], 1);
-        prop_assert_eq!(chosen == LAYOUT.wait(), *last > rest.iter().sum::<f32>() || rest.iter().all(|p| *p == 0.0));
-        if chosen != LAYOUT.wait() {
-            prop_assert!(rest.iter().all(|p| *p <= rest[chosen]));
-            mask[LAYOUT.wait()] = 0;
-            prop_assert_eq!(fused.majority(&seen, &mask, &mut scratch), chosen, "a round that may not end");
+        let mut draws = |temperature: f32| {
+            const DRAWS: u32 = 2000;
+            let mut counts = vec![0.0; LAYOUT.actions()];
+            for draw in 0..DRAWS {
+                let uniform = (draw as f32 + 0.5) / DRAWS as f32;
+                counts[fused.draw(&seen, &mask, temperature, uniform, &mut scratch)] += 1.0 / DRAWS as f32;
+            }
+            counts
+        };
+        let close = |one: f32, other: f32| (one - other).abs() < 0.002;
+        let plain = draws(1.0);
+        prop_assert!(plain.iter().zip(&probabilities).all(|(one, other)| close(*one, *other)), "{plain:?} {probabilities:?}");
+        let (end, changes) = probabilities.split_last().unwrap();
+        let total: f32 = changes.iter().map(|p| p.powf(1.0 / temperature)).sum();
+        let sharpened = draws(temperature);
+        prop_assert!(close(sharpened[LAYOUT.wait()], *end), "{} {end}", sharpened[LAYOUT.wait()]);
+        for (drawn, p) in sharpened.iter().zip(changes).filter(|_| total > 0.0) {
+            let want = (1.0 - end) * p.powf(1.0 / temperature) / total;
+            prop_assert!(close(*drawn, want), "{drawn} {want}");
         }
+        let best = draws(0.0);
+        let made = best[..LAYOUT.wait()].iter().filter(|count| **count > 0.0).count();
+        prop_assert!(made <= 1 && close(best[LAYOUT.wait()], *end));
     }
 
     #[test]

@@ -107,6 +107,9 @@ pub struct EnvironmentConfig {
     pub batching: Batching,
     /// What policies know.
     pub information: Information,
+    /// Whether jobs of one application share what their agents measure; for `batching = "agent"`. As published they do not.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub shared_profiles: bool,
     /// Who goes first among jobs submitted at the same instant, and with it the last tie-break of every policy.
     pub tie_break: TieBreak,
     /// Episodes and runs are cut off here, seconds; absent: never.
@@ -136,6 +139,7 @@ impl Default for EnvironmentConfig {
             checkpoint: None,
             batching: Batching::Catalog,
             information: Information::Estimate { sigma: 0.5 },
+            shared_profiles: false,
             tie_break: TieBreak::Trace,
             horizon_secs: None,
             slots: 64,
@@ -400,6 +404,13 @@ impl EnvironmentConfig {
         if !(0.0..1.0).contains(&self.interference) {
             return Err(value("environment.interference", self.interference.to_string(), "at least 0 and below 1"));
         }
+        if self.shared_profiles && self.batching != Batching::Agent {
+            return Err(value(
+                "environment.shared_profiles",
+                "true".into(),
+                "false where batching is not agent: nothing is measured",
+            ));
+        }
         if let Information::Estimate { sigma } = self.information
             && !(0.0..=10.0).contains(&sigma)
         {
@@ -438,6 +449,7 @@ impl EnvironmentConfig {
             checkpoint: self.checkpoint,
             batching: self.batching,
             information: self.information,
+            shared_profiles: self.shared_profiles,
             horizon: span("environment.horizon_secs", self.horizon_secs)?,
             ..SimOptions::standard()
         })

@@ -7,13 +7,14 @@ use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-use goodput_executor::agent::api::{AttemptState, Start, Stop};
+use goodput_executor::agent::api::{AttemptState, NodeStatus, Start, Stop};
 use goodput_executor::agent::{Fencing, keeper};
 use goodput_executor::bench_job::{BenchJob, Misbehaviour};
 use goodput_executor::devices::Health;
 use goodput_executor::job::{Exit, Grant, Isolation, Meaning, Report};
 use nodes::*;
 use rustix::process::Signal;
+use serde_json::json;
 
 fn misbehaving(how: Misbehaviour) -> BenchJob {
     BenchJob { misbehave: Some(how), ..lasting(60.0) }
@@ -331,6 +332,46 @@ async fn an_accelerator_that_fails_is_out_within_two_seconds_and_its_jobs_leave_
         }
         println!("{reason}: out after {took:?}, job gone after {:?}", took + left);
     }
+}
+
+/// An accelerator that is split is offered as its instances, each with memory and processes of its own; what is wrong with the whole is wrong with each.
+#[tokio::test(flavor = "multi_thread")]
+async fn instances_of_a_split_accelerator_are_given_one_by_one() {
+    let node = Node::new("n1");
+    let agent = node.agent().await;
+    let client = node.client(agent.address);
+    let whole = uuids(&client).await;
+    node.script(|state| {
+        let instance =
+            |place: u64| json!({ "uuid": format!("MIG-{place}"), "profile": "1g.10gb", "mem_total": 10_u64 << 30 });
+        state["devices"][0]["mig"] = 1.into();
+        state["devices"][0]["instances"] = (0..3).map(instance).collect();
+    });
+    let (status, _) = until(&client, "instances", |status| status.accelerators.len() == 4).await;
+    let names: Vec<&str> = status.accelerators.iter().map(|device| device.uuid.as_str()).collect();
+    assert_eq!(names, ["MIG-0", "MIG-1", "MIG-2", &whole[1]]);
+    assert_eq!(
+        (status.accelerators[0].kind.as_str(), status.accelerators[0].memory_mib),
+        ("a100-1g.10gb", Some(10_240))
+    );
+
+    client.start(&start(launch("a", 0, bench(&lasting(60.0)), vec![Grant::whole("MIG-1")]))).await.unwrap();
+    let used =
+        |status: &NodeStatus| status.accelerators.iter().map(|device| device.processes.len()).collect::<Vec<_>>();
+    until(&client, "a process on one instance", |status| used(status) == [0, 1, 0, 0]).await;
+    let other = |uuid: &str| start(launch("b", 0, bench(&lasting(60.0)), vec![Grant::whole(uuid)]));
+    assert_eq!(code(client.start(&other("MIG-1")).await.unwrap_err()), "unavailable");
+    assert_eq!(code(client.start(&other(&whole[0])).await.unwrap_err()), "no_accelerator", "the whole is not given");
+
+    node.xid(0, 79);
+    let out = |status: &NodeStatus| status.accelerators.iter().map(|d| d.health != Health::Fit).collect::<Vec<_>>();
+    until(&client, "all instances out", |status| out(status) == [true, true, true, false]).await;
+    let (exit, meaning, _) = ended(&client, "a.0").await;
+    assert_eq!((exit, meaning), (Exit::Code(143), Meaning::Preempted));
+
+    node.script(|state| (state["devices"][0]["mig"], state["devices"][0]["instances"]) = (0.into(), json!([])));
+    let (status, _) = until(&client, "the whole", |status| status.accelerators.len() == 2).await;
+    assert_eq!(status.accelerators[0].uuid, whole[0]);
 }
 
 /// Drill 8.

@@ -461,7 +461,9 @@ fn on_slurm_jobs_report_and_are_tried_again_as_often_as_they_may_fail() {
     let rows: String = format!("{:?}", status.lock().unwrap().queue).chars().take(1500).collect();
     assert!(grown, "it says that it scales, and is given more: {rows}");
     let given_up = given_up.expect("it failed twice, and once was forgiven");
-    assert_eq!((given_up.reason.as_str(), given_up.failures, given_up.starts), ("failed", 2, 2), "{}", given_up.detail);
+    // A busy Slurm may have to start one of them twice; the program ran twice.
+    assert_eq!((given_up.reason.as_str(), given_up.failures), ("failed", 2), "{}", given_up.detail);
+    assert!(given_up.starts >= 2, "{} starts", given_up.starts);
     assert!(given_up.detail.contains("forgiven"), "{}", given_up.detail);
     let starts = std::fs::read_to_string(place.join("checkpoints/of fails/starts")).unwrap();
     assert_eq!(starts.lines().count(), 2, "both attempts found the same folder");

@@ -27,17 +27,19 @@ pub struct Decoder {
 }
 
 /// How one action is chosen among those that a net scores.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Choice {
     /// The greatest score.
     #[default]
     Best,
-    /// The round ends where that is more probable than all changes together; otherwise the most probable change is made. There are many changes to choose from and
-    /// one end, so that the end may be the most probable single action of a round in which nearly everybody would go on.
-    Majority,
-    /// By chance, in proportion to the probabilities.
-    Drawn,
+    /// By chance. There are many changes to choose from and one end, so that the end may be the most probable single action of a round in which nearly everybody
+    /// would go on.
+    Drawn {
+        /// Which change is made is drawn from probabilities to the power of the inverse of this; 0: the most probable one. Whether the round ends is drawn from
+        /// the probabilities as they are.
+        temperature: f32,
+    },
 }
 
 impl Choice {
@@ -111,8 +113,9 @@ impl LearnedPolicy {
                 let (observation, mask) = (self.encoder.observation(), &self.observation.mask);
                 let action = match self.decoder.choice {
                     Choice::Best => self.deployed.decide(observation, mask),
-                    Choice::Majority => self.deployed.majority(observation, mask),
-                    Choice::Drawn => self.deployed.draw(observation, mask, self.random.random()),
+                    Choice::Drawn { temperature } => {
+                        self.deployed.draw(observation, mask, temperature, self.random.random())
+                    }
                 };
                 watch(self.encoder.observation(), action);
                 // A round is finite: no job, service or pool is moved both ways.

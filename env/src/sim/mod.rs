@@ -28,6 +28,7 @@ mod scenario;
 mod segment;
 mod services;
 mod shapes;
+mod shared_profiles;
 mod speeds;
 mod state;
 
@@ -161,6 +162,8 @@ pub struct Simulator {
     holding: Vec<(JobId, Placement)>,
     /// Running jobs whose batch size is to be chosen again at the next decision.
     stale: Vec<JobId>,
+    /// By application, where jobs share what they measure; empty where they do not.
+    shared: Vec<Profile>,
     records: Vec<JobRecord>,
     allocations: Vec<AllocationChange>,
     distributed: Vec<u32>,
@@ -231,6 +234,7 @@ impl Simulator {
             trigger: Trigger::default(),
             holding: Vec::new(),
             stale: Vec::new(),
+            shared: shared_profiles::empty(&scenario),
             records,
             allocations: Vec::new(),
             in_system: 0,
@@ -413,6 +417,7 @@ impl Simulator {
         let tenant = self.scenario.workload.jobs[id.index()].request.tenant;
         state.saving.buggy = faults.is_some_and(|model| model.is_buggy(self.scenario.seed, id, tenant));
         self.table.insert(state);
+        self.know_what_others_measured(id);
         self.count_waiting(id, 1);
         self.arrived += 1;
         self.in_system += 1;

@@ -61,6 +61,8 @@ pub struct SimOptions {
     pub batching: Batching,
     /// What policies know.
     pub information: Information,
+    /// Whether jobs of one application share what their agents measure, so that a job need not find out by itself how fast others have run.
+    pub shared_profiles: bool,
     /// What breaks; nothing where `None`.
     pub faults: Option<FaultModel>,
     /// How jobs write checkpoints; where `None`, only a job that is stopped by plan saves its work.
@@ -85,6 +87,7 @@ impl SimOptions {
             interference: 0.0,
             batching: Batching::Catalog,
             information: Information::Estimate { sigma: 0.5 },
+            shared_profiles: false,
             faults: None,
             checkpoint: None,
             horizon: None,

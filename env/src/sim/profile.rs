@@ -93,6 +93,37 @@ impl Profile {
         changed || !known
     }
 
+    /// Takes over what `other` has measured and this one has not. Returns whether that was anything.
+    pub(super) fn learn(&mut self, other: &Self) -> bool {
+        let mut learnt = false;
+        for seen in &other.types {
+            let own = self.on(seen.kind).map_or(&[][..], TypeProfile::samples);
+            let known = |new: &Sample| {
+                own.iter().any(|s| (s.nodes, s.replicas, s.atomic) == (new.nodes, new.replicas, new.atomic))
+            };
+            let new: Vec<Sample> = seen.samples.iter().filter(|sample| !known(sample)).copied().collect();
+            if new.is_empty() {
+                continue;
+            }
+            learnt = true;
+            let samples = [own, &new[..]].concat();
+            let max_replicas = samples.iter().map(|sample| sample.replicas).max().unwrap_or(0);
+            // Once, here, so that copies need not.
+            let fitted = OnceLock::from(model::fit(&samples));
+            self.types.retain(|own| own.kind != seen.kind);
+            self.types.push(TypeProfile { kind: seen.kind, samples, max_replicas, fitted });
+        }
+        self.stats = self.stats.or(other.stats);
+        learnt
+    }
+
+    /// Knows `all` that is known of its application; what it has measured is among that. Gradient statistics move with a job's progress, so they stay its own once
+    /// it has any.
+    pub(super) fn know(&mut self, all: &Self) {
+        self.types.clone_from(&all.types);
+        self.stats = self.stats.or(all.stats);
+    }
+
     /// Most replicas measured so far, on any type.
     pub fn max_replicas(&self) -> u32 {
         self.types.iter().map(|seen| seen.max_replicas).max().unwrap_or(0)

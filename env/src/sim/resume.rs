@@ -22,6 +22,7 @@ impl Simulator {
         run.arrived = run.scenario.workload.jobs.len();
         for job in &seen.jobs {
             run.table.insert(JobState::observed(job, seen.now, 0));
+            run.share_what_was_measured(job.id);
             run.in_system += 1;
             if job.placement.is_empty() {
                 run.count_waiting(job.id, 1);

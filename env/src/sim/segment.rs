@@ -74,6 +74,7 @@ impl Simulator {
                         state.stale = true;
                         self.stale.push(job);
                     }
+                    self.share_what_was_measured(job);
                 }
                 (app.progress_rate(step, replicas, batch, epoch), self.scenario.epoch_end(job, epoch))
             }

@@ -5,7 +5,7 @@ use std::ffi::{c_char, c_uint, c_ulonglong};
 use nvml_wrapper_sys::bindings as sys;
 
 use crate::script::{Device, Fault};
-use crate::system::{OK, Return, TOO_SMALL, device, put};
+use crate::system::{NOT_FOUND, OK, Return, TOO_SMALL, device, instance_handle, part, put};
 use crate::witness::processes;
 
 /// A function that writes one reading of a device.
@@ -26,6 +26,8 @@ macro_rules! reading {
 
 reading!(nvmlDeviceGetIndex, c_uint, |index, _| index as c_uint);
 reading!(nvmlDeviceGetMinorNumber, c_uint, |index, _| index as c_uint);
+// What A100 and later can be split into.
+reading!(nvmlDeviceGetMaxMigDeviceCount, c_uint, |_, _| 7);
 reading!(nvmlDeviceGetPowerUsage, c_uint, |_, device| device.power_mw);
 reading!(nvmlDeviceGetTotalEnergyConsumption, c_ulonglong, |_, device| device.energy_mj);
 reading!(nvmlDeviceGetCurrentClocksThrottleReasons, c_ulonglong, |_, device| device.throttle);
@@ -38,8 +40,8 @@ reading!(nvmlDeviceGetSupportedEventTypes, c_ulonglong, |_, _| 8 | 2 | 1);
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvmlDeviceGetMemoryInfo_v2(of: sys::nvmlDevice_t, to: *mut sys::nvmlMemory_v2_t) -> Return {
-    match device(of) {
-        Ok((_, Device { mem_total, mem_used, .. })) => {
+    match part(of) {
+        Ok(Device { mem_total, mem_used, .. }) => {
             let info = unsafe { &mut *to };
             (info.total, info.used, info.reserved) = (mem_total, mem_used, 0);
             info.free = mem_total.saturating_sub(mem_used);
@@ -51,16 +53,16 @@ pub unsafe extern "C" fn nvmlDeviceGetMemoryInfo_v2(of: sys::nvmlDevice_t, to: *
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvmlDeviceGetUUID(of: sys::nvmlDevice_t, to: *mut c_char, room: c_uint) -> Return {
-    match device(of) {
-        Ok((_, device)) => unsafe { put(&device.uuid, to, room) },
+    match part(of) {
+        Ok(device) => unsafe { put(&device.uuid, to, room) },
         Err(error) => error,
     }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvmlDeviceGetName(of: sys::nvmlDevice_t, to: *mut c_char, room: c_uint) -> Return {
-    match device(of) {
-        Ok((_, device)) => unsafe { put(&device.name, to, room) },
+    match part(of) {
+        Ok(device) => unsafe { put(&device.name, to, room) },
         Err(error) => error,
     }
 }
@@ -114,6 +116,22 @@ pub unsafe extern "C" fn nvmlDeviceGetMigMode(
 }
 
 #[unsafe(no_mangle)]
+pub unsafe extern "C" fn nvmlDeviceGetMigDeviceHandleByIndex(
+    of: sys::nvmlDevice_t,
+    place: c_uint,
+    to: *mut sys::nvmlDevice_t,
+) -> Return {
+    match device(of) {
+        Ok((index, device)) if (place as usize) < device.instances.len() => {
+            unsafe { *to = instance_handle(index, place as usize) };
+            OK
+        }
+        Ok(_) => NOT_FOUND,
+        Err(error) => error,
+    }
+}
+
+#[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvmlDeviceGetTopologyCommonAncestor(
     one: sys::nvmlDevice_t,
     other: sys::nvmlDevice_t,
@@ -135,8 +153,8 @@ pub unsafe extern "C" fn nvmlDeviceGetComputeRunningProcesses_v3(
     count: *mut c_uint,
     to: *mut sys::nvmlProcessInfo_t,
 ) -> Return {
-    let device = match device(of) {
-        Ok((_, device)) => device,
+    let device = match part(of) {
+        Ok(device) => device,
         Err(error) => return error,
     };
     let using = processes(&device.uuid);

@@ -18,4 +18,4 @@ mod script;
 mod system;
 mod witness;
 
-pub use script::{Device, Fault, State};
+pub use script::{Device, Fault, Instance, State};

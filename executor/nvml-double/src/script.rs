@@ -46,10 +46,26 @@ pub struct Device {
     pub ecc_uncorrected: u64,
     /// Whether it is split into instances: 0 or 1.
     pub mig: u32,
+    /// Its instances, where it is split.
+    pub instances: Vec<Instance>,
     /// NUMA node.
     pub numa: u32,
     /// What is wrong with it.
     pub fault: Option<Fault>,
+}
+
+/// An isolated part of an accelerator (NVIDIA's Multi-Instance GPU).
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Instance {
+    /// Its own name for itself, `MIG-` and a UUID.
+    pub uuid: String,
+    /// Profile, such as `1g.10gb`.
+    pub profile: String,
+    /// Memory, bytes.
+    pub mem_total: u64,
+    /// Memory in use, bytes.
+    pub mem_used: u64,
 }
 
 /// What is wrong with a device.

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use nvml_wrapper_sys::bindings as sys;
 
 use crate::place::state;
-use crate::script::{Device, Fault};
+use crate::script::{Device, Fault, Instance};
 
 pub type Return = sys::nvmlReturn_t;
 
@@ -14,21 +14,46 @@ pub const OK: Return = sys::nvmlReturn_enum_NVML_SUCCESS;
 pub const INVALID: Return = sys::nvmlReturn_enum_NVML_ERROR_INVALID_ARGUMENT;
 pub const LOST: Return = sys::nvmlReturn_enum_NVML_ERROR_GPU_IS_LOST;
 pub const TOO_SMALL: Return = sys::nvmlReturn_enum_NVML_ERROR_INSUFFICIENT_SIZE;
+pub const NOT_SUPPORTED: Return = sys::nvmlReturn_enum_NVML_ERROR_NOT_SUPPORTED;
 pub const NOT_FOUND: Return = sys::nvmlReturn_enum_NVML_ERROR_NOT_FOUND;
 pub const TIMEOUT: Return = sys::nvmlReturn_enum_NVML_ERROR_TIMEOUT;
 pub const UNINITIALIZED: Return = sys::nvmlReturn_enum_NVML_ERROR_UNINITIALIZED;
 
 static USERS: AtomicU32 = AtomicU32::new(0);
 
+/// Handles of the instances of a device are so far apart from its own, by their place counted from 1.
+const INSTANCE: usize = 1 << 16;
+
 /// Handle of a device: its index, counted from 1.
 pub fn handle(index: usize) -> sys::nvmlDevice_t {
     std::ptr::without_provenance_mut(index + 1)
 }
 
-/// The device behind a handle.
+/// Handle of the instance at `place` of a device.
+pub fn instance_handle(index: usize, place: usize) -> sys::nvmlDevice_t {
+    std::ptr::without_provenance_mut((place + 1) * INSTANCE + index + 1)
+}
+
+/// The device behind a handle, or that of which the instance behind it is a part.
+pub fn parent(of: sys::nvmlDevice_t) -> Result<(usize, Device), Return> {
+    device(std::ptr::without_provenance_mut(of.addr() % INSTANCE))
+}
+
+/// What has a name, memory and processes of its own: a device or an instance.
+pub fn part(of: sys::nvmlDevice_t) -> Result<Device, Return> {
+    let (_, device) = parent(of)?;
+    let Some(place) = (of.addr() / INSTANCE).checked_sub(1) else { return Ok(device) };
+    let Instance { uuid, profile, mem_total, mem_used } = device.instances.get(place).cloned().ok_or(NOT_FOUND)?;
+    Ok(Device { uuid, name: format!("{} MIG {profile}", device.name), mem_total, mem_used, ..device })
+}
+
+/// The whole device behind a handle. Instances have neither power nor temperature of their own.
 pub fn device(handle: sys::nvmlDevice_t) -> Result<(usize, Device), Return> {
     if USERS.load(Ordering::SeqCst) == 0 {
         return Err(UNINITIALIZED);
+    }
+    if handle.addr() >= INSTANCE {
+        return Err(NOT_SUPPORTED);
     }
     let index = handle.addr().checked_sub(1).ok_or(INVALID)?;
     let device = state().devices.get(index).cloned().ok_or(INVALID)?;

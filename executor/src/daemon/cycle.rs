@@ -14,7 +14,7 @@ use super::mass_failure::Turn;
 use super::metrics::Metrics;
 use super::settings::Mode;
 use super::{Daemon, DaemonError, UnderWay, wall_ms};
-use crate::engine::{Engine, Order, OrderId, Snapshot, Verdict};
+use crate::engine::{Engine, NodeHealth, NodeSeen, Order, OrderId, Snapshot, Verdict};
 
 /// What a cycle did.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -225,6 +225,9 @@ impl<E: Engine> Daemon<E> {
             let (stage, note) = match self.engine.verify(order, snapshot) {
                 Verdict::Done => (Stage::Done, String::new()),
                 Verdict::Lost { reason } => (Stage::Lost, reason),
+                Verdict::Pending if let Some(node) = closed_to(order, snapshot) => {
+                    (Stage::Lost, format!("{node} takes no jobs any more"))
+                }
                 Verdict::Pending if under_way.since.elapsed() > timeout => {
                     (Stage::Lost, format!("given up after {} s: {}", timeout.as_secs(), under_way.note))
                 }
@@ -273,4 +276,13 @@ impl<E: Engine> Daemon<E> {
             self.leader.step_down();
         }
     }
+}
+
+/// A drained node on which an order is to start its job, where it holds nothing yet.
+fn closed_to<'a>(order: &Order, snapshot: &'a Snapshot) -> Option<&'a str> {
+    let placement = order.action.placement()?;
+    let holds = snapshot.jobs.iter().any(|job| job.key == order.job && job.phase.holds());
+    let closed =
+        |node: &&NodeSeen| node.health == NodeHealth::Drained && placement.iter().any(|on| on.node == node.name);
+    snapshot.nodes.iter().filter(|_| !holds).find(closed).map(|node| node.name.as_str())
 }

@@ -81,9 +81,13 @@ impl From<DeviceChoice> for String {
     }
 }
 
-/// Type of an accelerator by its product name, as the catalog writes it: `NVIDIA A100-SXM4-80GB` is `a100`.
+/// Type of an accelerator by its product name, as the catalog writes it: `NVIDIA A100-SXM4-80GB` is `a100`, and its instance `NVIDIA A100-SXM4-80GB MIG 1g.10gb` is
+/// `a100-1g.10gb`, a type of its own.
 #[must_use]
 pub fn accelerator_type(product: &str) -> String {
+    if let Some((whole, profile)) = product.split_once(" MIG ") {
+        return format!("{}-{}", accelerator_type(whole), profile.trim().to_ascii_lowercase());
+    }
     let mut words = product.split([' ', '-', '_']).filter(|word| !matches!(*word, "NVIDIA" | "Tesla" | "GeForce" | ""));
     let first = words.next().unwrap_or("gpu").to_ascii_lowercase();
     let number = if matches!(first.as_str(), "rtx" | "gtx" | "quadro") { words.next().unwrap_or_default() } else { "" };
@@ -113,6 +117,7 @@ mod tests {
             ("NVIDIA H200", "h200"),
             ("NVIDIA GeForce RTX 3090", "rtx3090"),
             ("Tesla T4", "t4"),
+            ("NVIDIA A100-SXM4-40GB MIG 1g.5gb", "a100-1g.5gb"),
             ("", "gpu"),
         ];
         for (product, kind) in rows {

@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{DeviceInfo, FaultKind, Inventory};
+use super::{DeviceFault, DeviceInfo, FaultKind, Inventory};
 
 /// Critical errors that programs cause and devices survive: 13 and 31 (bad access), 43 and 45 (a program was stopped), 63 (a bad memory row was put aside)
 /// (NVIDIA, XID errors, table of common causes).
@@ -77,26 +77,37 @@ impl HealthBook {
                 }
             }
         }
-        for fault in &inventory.faults {
-            let named = |device: &&mut Tracked| match &fault.uuid {
-                Some(uuid) => device.uuid == *uuid,
+        let listed = |uuid: &str| inventory.devices.iter().any(|info| info.uuid == uuid);
+        let split = |uuid: &str| inventory.devices.iter().any(|info| info.part_of.as_deref() == Some(uuid));
+        self.devices.retain_mut(|device| {
+            let hit = |fault: &&DeviceFault| match &fault.uuid {
+                Some(uuid) => device.info.is_of(uuid),
                 None => device.index == fault.index,
             };
-            if let Some(device) = self.devices.iter_mut().find(named) {
-                device.bad(reason(fault.kind, &fault.message), now_ms);
+            match inventory.faults.iter().find(hit) {
+                _ if listed(&device.uuid) => true,
+                Some(fault) => {
+                    device.bad(reason(fault.kind, &fault.message), now_ms);
+                    true
+                }
+                // Split otherwise than before: what it was is no device any more.
+                None if device.info.part_of.is_some() || split(&device.uuid) => false,
+                None => {
+                    device.bad("missing".to_owned(), now_ms);
+                    true
+                }
             }
-        }
+        });
         self.devices.sort_by_key(|device| device.index);
     }
 
-    /// Takes in a critical error of a device.
+    /// Takes in a critical error of a device, which is one of all its instances.
     pub fn xid(&mut self, uuid: &str, code: u64, now_ms: i64) {
         if OF_PROGRAMS.contains(&code) {
             return;
         }
-        if let Some(device) = self.devices.iter_mut().find(|device| device.uuid == uuid) {
-            device.bad(format!("xid {code}"), now_ms);
-        }
+        let hit = self.devices.iter_mut().filter(|device| device.info.is_of(uuid));
+        hit.for_each(|device| device.bad(format!("xid {code}"), now_ms));
     }
 
     /// An administrator says that a device is well. `false`: there is none of that name.
@@ -143,7 +154,6 @@ fn reason(kind: FaultKind, message: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::devices::DeviceFault;
 
     const TEN_MINUTES: i64 = 600_000;
 

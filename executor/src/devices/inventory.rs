@@ -15,13 +15,17 @@ pub struct Inventory {
     pub faults: Vec<DeviceFault>,
 }
 
-/// One device and its readings; `None` is a reading that this device or its driver does not give.
+/// One device and its readings; `None` is a reading that this device or its driver does not give. A device that is split is not listed, and its instances are,
+/// each as a device: jobs are given instances. Temperature, power and errors are then those of the whole.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DeviceInfo {
-    /// Position in the driver's list, from 0. It may change when the machine restarts: remember the UUID instead.
+    /// Position in the driver's list, from 0, of an instance that of the whole. It may change when the machine restarts: remember the UUID instead.
     pub index: u32,
-    /// The device's own name for itself, such as `GPU-2b1c...`.
+    /// The device's own name for itself, such as `GPU-2b1c...` or `MIG-07f3...`.
     pub uuid: String,
+    /// UUID of the whole, where it is an instance.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub part_of: Option<String>,
     /// Product name.
     pub name: String,
     /// Memory of the device, MiB.
@@ -54,13 +58,20 @@ pub struct DeviceInfo {
     pub mig_mode: Option<MigMode>,
 }
 
+impl DeviceInfo {
+    /// Whether it is the device of that UUID, or an instance of it.
+    pub fn is_of(&self, uuid: &str) -> bool {
+        self.uuid == uuid || self.part_of.as_deref() == Some(uuid)
+    }
+}
+
 /// Whether a device is split into isolated instances (NVIDIA's Multi-Instance GPU).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MigMode {
     /// One whole device.
     Disabled,
-    /// Split: processes use instances, and the device as a whole reports no utilisation.
+    /// Split: processes use instances, which report no utilisation.
     Enabled,
 }
 
@@ -100,6 +111,7 @@ mod tests {
         let device = DeviceInfo {
             index: 0,
             uuid: "GPU-0".to_owned(),
+            part_of: None,
             name: "NVIDIA H200".to_owned(),
             memory_total_mib: Some(143_771),
             memory_used_mib: Some(0),

@@ -65,7 +65,7 @@ impl DeviceSource for NvmlSource {
             Inventory { driver_version, cuda_version: cuda_version.map(cuda_text), ..Inventory::default() };
         for index in 0..count {
             match read(&self.nvml, index) {
-                Ok(device) => inventory.devices.push(device),
+                Ok(devices) => inventory.devices.extend(devices),
                 Err(error) => inventory.faults.push(fault(&self.nvml, index, &error)),
             }
         }
@@ -73,8 +73,43 @@ impl DeviceSource for NvmlSource {
     }
 }
 
-fn read(nvml: &Nvml, index: u32) -> Result<DeviceInfo, NvmlError> {
+/// The device at `index`, or the instances that it is split into.
+fn read(nvml: &Nvml, index: u32) -> Result<Vec<DeviceInfo>, NvmlError> {
     let device = nvml.device_by_index(index)?;
+    let whole = whole(&device, index)?;
+    if whole.mig_mode != Some(MigMode::Enabled) {
+        return Ok(vec![whole]);
+    }
+    let mut instances = Vec::new();
+    for place in 0..device.mig_device_count()? {
+        match device.mig_device_by_index(place) {
+            Ok(part) => instances.push(instance(&part, &whole)?),
+            // Not every place is taken.
+            Err(NvmlError::NotFound) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(instances)
+}
+
+fn instance(part: &Device<'_>, whole: &DeviceInfo) -> Result<DeviceInfo, NvmlError> {
+    let memory = supported(part.memory_info())?;
+    let processes = supported(part.running_compute_processes())?;
+    Ok(DeviceInfo {
+        uuid: part.uuid()?,
+        part_of: Some(whole.uuid.clone()),
+        name: part.name()?,
+        memory_total_mib: memory.as_ref().map(|memory| memory.total / MIB),
+        memory_used_mib: memory.as_ref().map(|memory| memory.used / MIB),
+        compute_percent: None,
+        memory_percent: None,
+        processes: processes.as_ref().map(|processes| processes.len() as u32),
+        process_ids: processes.into_iter().flatten().map(|process| process.pid).collect(),
+        ..whole.clone()
+    })
+}
+
+fn whole(device: &Device<'_>, index: u32) -> Result<DeviceInfo, NvmlError> {
     let memory = supported(device.memory_info())?;
     let utilization = supported(device.utilization_rates())?;
     let processes = supported(device.running_compute_processes())?;
@@ -82,6 +117,7 @@ fn read(nvml: &Nvml, index: u32) -> Result<DeviceInfo, NvmlError> {
     Ok(DeviceInfo {
         index,
         uuid: device.uuid()?,
+        part_of: None,
         name: device.name()?,
         memory_total_mib: memory.as_ref().map(|memory| memory.total / MIB),
         memory_used_mib: memory.as_ref().map(|memory| memory.used / MIB),

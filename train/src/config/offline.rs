@@ -72,7 +72,7 @@ impl Default for OfflineAgent {
             critic_warmup: 0,
             keep: 0.2,
             relative: true,
-            choice: Choice::Drawn,
+            choice: Choice::Drawn { temperature: 1.0 },
             iql: IqlConfig::default(),
             cql: CqlConfig::default(),
         }
@@ -82,7 +82,17 @@ impl Default for OfflineAgent {
 impl OfflineAgent {
     pub(super) fn check(&self) -> Result<(), SetupError> {
         let rates = [self.iql.target_rate, self.cql.target_rate].map(f64::from);
-        let checks: [(&'static str, f64, bool, &str); 9] = [
+        let drawn_at = match self.choice {
+            Choice::Drawn { temperature } => f64::from(temperature),
+            Choice::Best => 0.0,
+        };
+        let checks: [(&'static str, f64, bool, &str); 10] = [
+            (
+                "agent.offline.choice.drawn.temperature",
+                drawn_at,
+                (0.0..=100.0).contains(&drawn_at),
+                "0 (the most probable change) to 100",
+            ),
             ("agent.offline.minibatch", self.minibatch as f64, (1..=1 << 20).contains(&self.minibatch), "1 to 1048576"),
             (
                 "agent.offline.minibatches_per_update",

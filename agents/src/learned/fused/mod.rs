@@ -174,16 +174,31 @@ impl Fused {
         argmax(self.logits(observation, scratch), mask)
     }
 
-    /// The last allowed action where it is more probable than all others together, and otherwise the most probable of the others.
-    pub fn majority(&self, observation: &[f32], mask: &[u8], scratch: &mut Scratch) -> usize {
+    /// The last action, which ends a round, with its probability, and otherwise another one drawn from the probabilities to the power of `1 / temperature`; at 0 the
+    /// most probable of the others.
+    pub fn draw(
+        &self,
+        observation: &[f32],
+        mask: &[u8],
+        temperature: f32,
+        uniform: f32,
+        scratch: &mut Scratch,
+    ) -> usize {
         self.logits(observation, scratch);
         let Scratch { logits, distribution, .. } = scratch;
         distribution.set(logits, mask);
         let (last, others) = (mask.len() - 1, &mask[..mask.len() - 1]);
-        if distribution.probability(last) > 0.5 || others.iter().all(|&allowed| allowed == 0) {
+        let end = distribution.probability(last);
+        if uniform < end || others.iter().all(|&allowed| allowed == 0) {
             return last;
         }
-        argmax(&logits[..last], others)
+        let changes = &mut logits[..last];
+        if temperature <= 0.0 {
+            return argmax(changes, others);
+        }
+        changes.iter_mut().for_each(|logit| *logit /= temperature);
+        distribution.set(changes, others);
+        distribution.sample((uniform - end) / (1.0 - end))
     }
 
     /// An action drawn by inverting the cumulative distribution at `uniform` in [0, 1).

@@ -182,10 +182,15 @@ impl Nodes {
         seen.collect()
     }
 
-    /// Accelerators of a node that may be given, by index.
+    /// Accelerators of a node that may be given, by index. Policies know nodes of one type: where there are several, as on one of which a part is split into
+    /// instances, those of the most common one.
     pub fn fit(&self, node: &str) -> Vec<&Accelerator> {
         let devices = self.status(node).into_iter().flat_map(|status| &status.accelerators);
-        devices.filter(|device| device.health == Health::Fit).collect()
+        let mut fit: Vec<&Accelerator> = devices.filter(|device| device.health == Health::Fit).collect();
+        let count = |kind: &str| fit.iter().filter(|device| device.kind == kind).count();
+        let common = fit.iter().rev().max_by_key(|device| count(&device.kind)).map(|device| device.kind.clone());
+        fit.retain(|device| common.as_ref() == Some(&device.kind));
+        fit
     }
 
     /// Whether nobody holds an accelerator, by what the agent says and by what is wanted.

@@ -14,6 +14,7 @@
 //! 11. A job that starts on a node in the second in which it was stopped there fails for good ("Job credential revoked": slurmd compares whole
 //!     seconds): a job is released in a later second than it left.
 //! 12. slurmctld may start a job without any accelerators soon after a restart: such a start is put back.
+//! 13. After some restarts it counts accelerators of an idle node as used, by nobody: such a node is set aside until it does no longer.
 
 mod commands;
 pub mod private;
@@ -37,18 +38,22 @@ use super::{
 use crate::daemon::settings::SlurmSettings;
 use crate::job::Fence;
 use commands::Commands;
-use read::{RawJob, RawState};
+use read::{RawJob, RawNode, RawState};
 pub use reports::Mailbox;
+use retry::Owed;
 use steps::{Step, next};
 
 /// So long after the last node has reported, what a restarted slurmctld does not know of is gone from it.
 const ABORTED: Duration = Duration::from_secs(3);
 
-/// slurmctld writes its jobs to disk 5 s after they have changed at the latest (`SAVE_MAX_WAIT`), and a busy disk is left some time. It shows what has ended for
-/// `MinJobAge`, 300 s unless set. A start that it forgot and makes again, before the node has got rid of the first one, is refused by the node, which it
+/// An idle node whose accelerators count as used for so long has leaked them: while jobs come and go nodes are that for a moment.
+const LEAKED: Duration = Duration::from_secs(10);
+
+/// slurmctld writes its jobs to disk 5 s after they have changed at the latest (`SAVE_MAX_WAIT`). Killed between moving the last file away and moving the new one there
+/// it begins with the one before, and a busy disk is left some time. It shows what has ended for `MinJobAge`, 300 s unless set. A start that it forgot and makes again, before the node has got rid of the first one, is refused by the node, which it
 /// then drains for good.
 const FORGETS: Forgets = Forgets {
-    durable_after: Duration::from_secs(15),
+    durable_after: Duration::from_secs(45),
     shows_ended_for: Duration::from_secs(60),
     drains_over: "Duplicate jobid",
 };
@@ -68,6 +73,9 @@ pub struct SlurmEngine {
     leaving_s: BTreeMap<u64, i64>,
     /// A node that slurmctld has not heard of since it started, and when that was seen last.
     unheard: Option<(String, Instant)>,
+    /// Nodes that are idle though their accelerators count as used, and since when.
+    leaking: BTreeMap<String, Instant>,
+    owed: Owed,
 }
 
 impl SlurmEngine {
@@ -83,7 +91,16 @@ impl SlurmEngine {
             mailbox: Arc::default(),
             leaving_s: BTreeMap::new(),
             unheard: None,
+            leaking: BTreeMap::new(),
+            owed: Owed::default(),
         }
+    }
+
+    fn set_aside_leaking(&mut self, nodes: &mut [RawNode]) {
+        let since = |node: &RawNode| self.leaking.get(&node.name).copied().unwrap_or_else(Instant::now);
+        self.leaking = nodes.iter().filter(|node| node.leaks()).map(|node| (node.name.clone(), since(node))).collect();
+        let leaked = |node: &&mut RawNode| self.leaking.get(&node.name).is_some_and(|since| since.elapsed() >= LEAKED);
+        nodes.iter_mut().filter(leaked).for_each(RawNode::set_aside);
     }
 
     /// Why a job is not released yet.
@@ -122,6 +139,7 @@ impl Engine for SlurmEngine {
         if let Some(node) = nodes.iter().find(|node| node.is_unheard()) {
             self.unheard = Some((node.name.clone(), Instant::now()));
         }
+        self.set_aside_leaking(&mut nodes);
         self.version += 1;
         let now_s = crate::daemon::wall_ms() / 1000;
         let leaving = jobs.iter().filter(|job| job.state == RawState::Completing).map(|job| (job.id, now_s));
@@ -130,6 +148,7 @@ impl Engine for SlurmEngine {
             let first = *self.submitted.entry(job.id).or_insert(job.submit_ms);
             job.submit_ms = job.stated.submit_ms.unwrap_or(first);
         }
+        self.owed.tell(&mut jobs);
         let known: BTreeMap<u64, RawJob> = jobs.into_iter().map(|job| (job.id, job)).collect();
         self.submitted.retain(|id, _| known.contains_key(id));
         self.leaving_s.retain(|id, _| known.contains_key(id));
@@ -182,7 +201,7 @@ impl Engine for SlurmEngine {
 
     /// Puts jobs that failed and may be tried again back into the queue, before slurmctld forgets them, and writes down that they failed.
     async fn tend(&mut self) -> Result<(), EngineError> {
-        let lines: Vec<String> = self.jobs.values().flat_map(RawJob::put_back).collect();
+        let lines: Vec<String> = self.jobs.values().flat_map(|job| self.owed.settle(job)).collect();
         self.commands.control(&lines.iter().collect::<Vec<_>>()).await.map(|_| ())
     }
 

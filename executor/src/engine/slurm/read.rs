@@ -145,6 +145,8 @@ pub struct RawNode {
     gpus: u32,
     used: u32,
     health: NodeHealth,
+    /// Whether no job is on it.
+    idle: bool,
     /// Whether its slurmd has reported since slurmctld started.
     heard: bool,
     note: String,
@@ -154,6 +156,18 @@ impl RawNode {
     /// Whether slurmctld waits for it to say what runs there.
     pub fn is_unheard(&self) -> bool {
         self.health == NodeHealth::Suspect && !self.heard
+    }
+
+    /// Whether slurmctld counts accelerators as used though no job is on the node.
+    pub fn leaks(&self) -> bool {
+        self.idle && self.used > 0
+    }
+
+    /// Takes it for one that is drained: no job that is placed there would start.
+    pub fn set_aside(&mut self) {
+        self.health = NodeHealth::Drained;
+        self.note =
+            format!("slurmctld counts {} accelerators as used though no job is here; start it again", self.used);
     }
 
     /// In the terms of the seam. What running jobs hold is not free, whatever the node says.
@@ -349,6 +363,7 @@ fn node(json: &Value) -> RawNode {
         gpus,
         used: gres(&text(&json["gres_used"])).1,
         health,
+        idle: state == "idle" && health == NodeHealth::Up && !flagged("COMPLETING"),
         heard: number(&json["slurmd_start_time"]) > 0,
         note: text(&json["reason"]),
     }
@@ -427,6 +442,7 @@ fn natural(name: &str) -> (String, u64, String) {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
     use super::*;
 
     #[test]
@@ -435,6 +451,31 @@ mod tests {
         assert!(matches!(jobs(told), Err(EngineError::Unreachable { .. })));
         assert!(matches!(jobs(r#"{"errors":[],"jobs":[]}"#), Ok(list) if list.is_empty()));
         assert!(matches!(jobs("slurm_load_jobs error"), Err(EngineError::Unreadable { .. })));
+    }
+
+    #[test]
+    fn accelerators_of_an_idle_node_that_count_as_used_have_leaked() {
+        let told = |state: &str, flags: &str, used: &str| {
+            let node = format!(
+                r#"{{"name":"n1","gres":"gpu:a100:8","gres_used":"{used}","state":"{state}","state_flags":[{flags}]}}"#
+            );
+            nodes(&format!(r#"{{"errors":[],"nodes":[{node}]}}"#)).unwrap().remove(0)
+        };
+        let used = "gpu:a100:8(IDX:0-7)";
+        for (state, flags, used) in [
+            ("idle", "", "gpu:a100:0(IDX:N/A)"),
+            ("mixed", "", used),
+            ("idle", r#""COMPLETING""#, used),
+            ("down", "", used),
+        ] {
+            assert!(!told(state, flags, used).leaks(), "{state} {flags} {used}");
+        }
+        let mut leaking = told("idle", "", used);
+        assert!(leaking.leaks());
+        leaking.set_aside();
+        let seen = leaking.seen(&[]);
+        assert_eq!((seen.health, seen.free), (NodeHealth::Drained, 0));
+        assert!(seen.note.contains("counts 8 accelerators"), "{}", seen.note);
     }
 
     #[test]

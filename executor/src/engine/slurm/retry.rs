@@ -3,6 +3,8 @@
 //! A job that was handed in with a budget is put back into the queue, held, by `requeuehold`, and its failures are written into its comment; a daemon that is
 //! started anew finds them there. It waits as under agents: ten seconds, doubling.
 
+use std::collections::BTreeMap;
+
 use super::read::{RawJob, RawState};
 use super::stated::Stated;
 use crate::job::{Cause, Exit, Meaning, RetryBudget, RetryHistory, Verdict};
@@ -49,13 +51,42 @@ impl RawJob {
     }
 }
 
-impl RawJob {
-    /// Lines for `scontrol` that put it back and write down when it failed.
-    pub(super) fn put_back(&self) -> Vec<String> {
-        let Some(retry) = self.retry().filter(|_| self.state == RawState::Failed) else { return Vec::new() };
-        let comment = Stated { failed: retry.failed, ..self.stated.clone() }.text();
-        // Slurm changes no job that is over.
-        vec![format!("requeuehold {}", self.id), format!("update JobId={} Comment={comment}", self.id)]
+/// Failures that are not in comments yet, by number and time of submission of their job: Slurm alters no job that is over, nor one that is still leaving its
+/// nodes, so the comment comes after the requeue and may have to be written again.
+#[derive(Debug, Default)]
+pub(super) struct Owed(BTreeMap<(u64, i64), Vec<i64>>);
+
+impl Owed {
+    /// Has jobs know what their comments do not say yet, and forgets what they do.
+    pub fn tell(&mut self, jobs: &mut [RawJob]) {
+        let mut left = BTreeMap::new();
+        for job in jobs {
+            let Some(owed) = self.0.remove(&(job.id, job.submit_ms)) else { continue };
+            if owed.iter().all(|at| job.stated.failed.contains(at)) {
+                continue;
+            }
+            // One that has not even been put back shows its last failure by itself.
+            let shown = (job.state == RawState::Failed).then_some(job.end_ms / 1000);
+            job.stated.failed = owed.iter().copied().filter(|at| Some(*at) != shown).collect();
+            left.insert((job.id, job.submit_ms), owed);
+        }
+        self.0 = left;
+    }
+
+    /// Lines for `scontrol` that put a job back which failed and may be tried again, and write down when it failed.
+    pub fn settle(&mut self, job: &RawJob) -> Vec<String> {
+        let key = (job.id, job.submit_ms);
+        let again = job.retry().filter(|_| job.state == RawState::Failed);
+        let mut lines = Vec::new();
+        if let Some(retry) = again {
+            lines.push(format!("requeuehold {}", job.id));
+            self.0.insert(key, retry.failed);
+        }
+        if let Some(failed) = self.0.get(&key) {
+            let comment = Stated { failed: failed.clone(), ..job.stated.clone() }.text();
+            lines.push(format!("update JobId={} Comment={comment}", job.id));
+        }
+        lines
     }
 }
 
@@ -85,5 +116,31 @@ mod tests {
         assert!(failed(Some(1), &[-9000], Exit::Signal(9)).retry().is_some(), "long ago is forgotten");
         let preempted = failed(Some(0), &[], Exit::Code(143)).retry().unwrap();
         assert!(preempted.failed.is_empty(), "giving way costs nothing");
+    }
+
+    #[test]
+    fn a_failure_is_not_forgotten_because_its_comment_came_too_early() {
+        let mut owed = Owed::default();
+        let first = failed(Some(1), &[], Exit::Code(1));
+        let lines = owed.settle(&first);
+        assert_eq!(lines[0], "requeuehold 7");
+        assert!(lines[1].starts_with("update JobId=7 Comment="), "{lines:?}");
+        let mut still_there = [first.clone()];
+        owed.tell(&mut still_there);
+        assert_eq!(still_there[0].retry().unwrap().failed, [1000], "the same failure is not counted twice");
+        let waiting = RawJob { state: RawState::Pending { held: true }, ..first.clone() };
+        let mut jobs = [waiting.clone()];
+        owed.tell(&mut jobs);
+        assert_eq!(
+            (jobs[0].stated.failed.as_slice(), jobs[0].retry().unwrap().not_before_ms),
+            (&[1000][..], 1_010_000)
+        );
+        assert_eq!(owed.settle(&jobs[0]), lines[1..], "written again, and it is not requeued again");
+        let mut second = [RawJob { end_ms: 2_000_000, ..first }];
+        owed.tell(&mut second);
+        assert_eq!((second[0].seen().phase, second[0].seen().failures), (JobPhase::Failed, 2), "it may fail once");
+        let mut told = [RawJob { stated: Stated { failed: vec![1000], ..waiting.stated.clone() }, ..waiting }];
+        owed.tell(&mut told);
+        assert!(owed.settle(&told[0]).is_empty(), "its comment says so");
     }
 }

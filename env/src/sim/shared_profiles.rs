@@ -1,0 +1,42 @@
+//! What the agents of an application's jobs have measured, shared among them ([`SimOptions::shared_profiles`](super::SimOptions::shared_profiles)).
+//!
+//! As published (PolluxAgent), a job's agent starts from nothing, so that every job is doubled up from one accelerator, with a restart each time. People submit
+//! the same model again and again. With shared profiles a job is known to be as fast as others of its application were, from its submission on, and may be
+//! given twice the accelerators that any of them was measured on. It holds for every policy that goes by profiles.
+
+use super::{Profile, Scenario, Simulator};
+use crate::job::{JobId, Work};
+
+/// What is shared at the beginning: nothing, by application.
+pub(super) fn empty(scenario: &Scenario) -> Vec<Profile> {
+    let count = if scenario.options.shared_profiles { scenario.workload.applications.len() } else { 0 };
+    vec![Profile::default(); count]
+}
+
+impl Simulator {
+    /// Tells a job what others of its application have measured.
+    pub(super) fn know_what_others_measured(&mut self, job: JobId) {
+        let shared = self.application_of(job).and_then(|index| self.shared.get(index));
+        if let Some(shared) = shared {
+            self.table.state_mut(job).profile.know(shared);
+        }
+    }
+
+    /// Tells all jobs of its application what a job has measured.
+    pub(super) fn share_what_was_measured(&mut self, job: JobId) {
+        let application = self.application_of(job);
+        let Some(shared) = application.and_then(|index| self.shared.get_mut(index)) else { return };
+        if shared.learn(&self.table.state(job).profile) {
+            let alike = |id: &JobId| self.application_of(*id) == application;
+            let told: Vec<JobId> = self.table.active().iter().copied().filter(alike).collect();
+            told.into_iter().for_each(|id| self.know_what_others_measured(id));
+        }
+    }
+
+    fn application_of(&self, job: JobId) -> Option<usize> {
+        match self.scenario.workload.jobs[job.index()].work {
+            Work::Application { index, .. } => Some(usize::from(index)),
+            _ => None,
+        }
+    }
+}
