@@ -32,6 +32,8 @@ pub enum Stream {
     Work = 22,
     /// Costs of restarts that are drawn.
     Switching = 12,
+    /// Under what circumstances a learner meets a workload.
+    Circumstances = 23,
 }
 
 /// The generator of `stream` under `master`.

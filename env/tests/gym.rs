@@ -10,11 +10,16 @@ use std::sync::Arc;
 use goodput_env::cluster::Cluster;
 use goodput_env::gym::{
     Action, ClusterEnv, EnvOptions, Environment, Observation, ResetOptions, ScenarioSource, VecBuffers, VecEnv, Verb,
-    check,
+    WarmUp, check,
 };
 use goodput_env::job::Workload;
+use goodput_env::placement::Placement;
+use goodput_env::plan::Plan;
+use goodput_env::policy::Policy;
 use goodput_env::seed::{Stream, rng};
 use goodput_env::sim::{Scenario, SimOptions};
+use goodput_env::time::SimTime;
+use goodput_env::view::ClusterView;
 use rand::RngExt;
 use support::{application, mixed_jobs};
 
@@ -181,4 +186,44 @@ fn actions_have_one_number_each() {
     assert_eq!(Action::decode(layout.actions(), &layout), None);
     assert_eq!(Action::decode(layout.wait(), &layout), Some(Action::Wait));
     assert_eq!(Action::decode(4, &layout), Some(Action::Change { slot: 1, verb: Verb::Shrink }));
+}
+
+/// Every waiting job on the first node that has an accelerator left.
+struct First;
+
+impl Policy for First {
+    fn decide(&mut self, view: &ClusterView<'_>) -> Plan {
+        let mut plan = Plan::keep();
+        let mut free: Vec<u32> = (0..view.cluster().nodes.len() as u32).map(|node| view.free_on(node)).collect();
+        for job in view.jobs().filter(|job| job.gpus() == 0) {
+            let gpus = job.request().gpus;
+            if let Some(node) = free.iter().position(|free| *free >= gpus) {
+                free[node] -= gpus;
+                plan.set(job.id(), Placement::on(node as u32, gpus));
+            }
+        }
+        plan
+    }
+}
+
+#[test]
+fn warmed_up_episodes_begin_in_the_middle_and_keep_all_promises() {
+    let warm_up = WarmUp { policy: Arc::new(|_| Box::new(First)), longest: SimTime::from_secs(3600) };
+    let env = env(64, 40).with_warm_up(Some(warm_up));
+    for finding in check(&env, 7, 3, 3000).unwrap() {
+        assert_eq!(finding.problem, None, "{}", finding.check);
+    }
+    let begins = |seed: u64| {
+        let (mut env, mut observation) = (env.clone(), Observation::zeros(&env.layout()));
+        env.reset(Some(seed), &ResetOptions::default(), observation.as_mut()).unwrap();
+        let running = env.view().unwrap().jobs().filter(|job| job.gpus() > 0).count();
+        (env.simulator().unwrap().now(), running, observation)
+    };
+    let all: Vec<_> = (0..20).map(begins).collect();
+    assert_eq!(all, (0..20).map(begins).collect::<Vec<_>>(), "each is a function of its seed");
+    let late = all.iter().filter(|(now, running, _)| *now > SimTime::from_secs(600) && *running > 0).count();
+    assert!(late >= 10, "{late} of 20 begin later than ten minutes, with jobs that run");
+    let spread =
+        all.iter().map(|(now, ..)| *now).max() > all.iter().map(|(now, ..)| *now + SimTime::from_secs(1200)).min();
+    assert!(spread, "they begin at different times");
 }

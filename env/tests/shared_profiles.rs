@@ -61,6 +61,7 @@ fn a_job_knows_from_its_submission_on_what_others_have_measured() {
     let (replicas, step) = shared.seen[1][0];
     assert_eq!(replicas, 4);
     let first = shared.seen[0].iter().find(|(replicas, _)| *replicas == 4).unwrap();
+    assert!(step.is_some());
     assert_eq!(step, first.1, "it is believed to be as fast as the first one is");
     assert_eq!(alone.seen[1].last().unwrap().0, 1, "without, it never learns of four");
     assert_eq!(shared.seen[1].last().unwrap().0, 4, "its own measurement on one takes nothing away");

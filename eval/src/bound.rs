@@ -220,7 +220,7 @@ impl Job {
             pieces: tables.iter().map(of).collect::<Option<_>>()?,
             sizes: sizes.into_iter().map(f64::from).collect(),
             restart: scenario.options.switch_cost.cost_millis(name, 1, 1, true) as f64 / 1e3,
-            doubles: scenario.options.batching == Batching::Agent,
+            doubles: scenario.options.batching == Batching::Agent && !scenario.options.shared_profiles,
             step_secs: 100.0,
             steps,
         };

@@ -372,6 +372,7 @@ async fn instances_of_a_split_accelerator_are_given_one_by_one() {
     node.script(|state| (state["devices"][0]["mig"], state["devices"][0]["instances"]) = (0.into(), json!([])));
     let (status, _) = until(&client, "the whole", |status| status.accelerators.len() == 2).await;
     assert_eq!(status.accelerators[0].uuid, whole[0]);
+    assert_ne!(status.accelerators[0].health, Health::Fit, "splitting it otherwise mends nothing");
 }
 
 /// Drill 8.

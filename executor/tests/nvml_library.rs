@@ -34,9 +34,11 @@ fn readings_are_within_their_bounds() {
     for fault in &inventory.faults {
         assert_ne!(fault.kind, FaultKind::Other, "{fault:?}");
     }
+    let names: std::collections::BTreeSet<&str> = inventory.devices.iter().map(|device| device.uuid.as_str()).collect();
+    assert_eq!(names.len(), inventory.devices.len(), "each device once");
     let mut indices: Vec<u32> = inventory.devices.iter().map(|device| device.index).collect();
     indices.extend(inventory.faults.iter().map(|fault| fault.index));
     indices.sort_unstable();
     indices.dedup();
-    assert!(indices.iter().copied().eq(0..indices.len() as u32), "each device once: {indices:?}");
+    assert!(indices.iter().copied().eq(0..indices.len() as u32), "no device is passed over: {indices:?}");
 }

@@ -1,5 +1,6 @@
 //! One file describes one experiment: the scenario, the agent, the budget and the comparison at the end.
 
+mod circumstances;
 mod offline;
 mod ranking;
 
@@ -21,6 +22,7 @@ use goodput_eval::setup::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use self::circumstances::{Curriculum, Randomise, WarmUpConfig};
 pub use self::offline::{Algorithm, OfflineAgent};
 pub use self::ranking::RankingAgent;
 use crate::error::TrainError;
@@ -276,6 +278,15 @@ pub struct TrainConfig {
     pub validation_seeds: u64,
     /// Loads relative to the workload's own; empty: as it is.
     pub loads: Vec<f64>,
+    /// Circumstances that training episodes draw; absent: as the experiment says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub randomise: Option<Randomise>,
+    /// How training episodes become harder; absent: they are as they are from the first on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub curriculum: Option<Curriculum>,
+    /// Episodes that begin in the middle; absent: on an empty cluster. For `[agent.ppo]`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub warm_up: Option<WarmUpConfig>,
     /// How much longer than its teacher's a policy's mean JCT on validation seeds may be for it to be exported, percent.
     pub gate_percent: f64,
 }
@@ -288,6 +299,9 @@ impl Default for TrainConfig {
             evaluate_every: 20,
             validation_seeds: 16,
             loads: Vec::new(),
+            randomise: None,
+            curriculum: None,
+            warm_up: None,
             gate_percent: 0.0,
         }
     }
@@ -353,6 +367,7 @@ impl Experiment {
         if !self.train.gate_percent.is_finite() || self.train.gate_percent < 0.0 {
             return Err(value("train.gate_percent", self.train.gate_percent.to_string(), "at least 0"));
         }
+        self.check_circumstances()?;
         if let Some(AgentConfig::Evolution(agent)) = &self.agent {
             agent.check(&Theta::sia().with(self.groups()))?;
         }
@@ -377,6 +392,30 @@ impl Experiment {
             .with_tenants(&self.tenants, &self.cohorts)?
             .with_services(&self.services)?
             .with_sharing(&self.loaning, &self.forecaster.clone().unwrap_or_default())
+    }
+
+    /// Whether the circumstances of training are possible, and there is somebody who meets them.
+    fn check_circumstances(&self) -> Result<(), SetupError> {
+        let TrainConfig { randomise, curriculum, warm_up, .. } = &self.train;
+        randomise.as_ref().map_or(Ok(()), Randomise::check)?;
+        curriculum.as_ref().map_or(Ok(()), Curriculum::check)?;
+        warm_up.as_ref().map_or(Ok(()), WarmUpConfig::check)?;
+        let only = |key, expected: &str| SetupError::Value { key, value: "given".into(), expected: expected.into() };
+        let agent = self.agent.as_ref();
+        let plays = agent.is_none_or(|agent| !matches!(agent, AgentConfig::Offline(_) | AgentConfig::Cem(_)));
+        if !plays && (randomise.is_some() || curriculum.is_some()) {
+            return Err(only("train.randomise or train.curriculum", "none with [agent.offline] and [agent.cem]"));
+        }
+        if warm_up.is_some() && agent.is_some_and(|agent| !matches!(agent, AgentConfig::Ppo(_))) {
+            return Err(only("train.warm_up", "none without [agent.ppo]: others are scored by whole workloads"));
+        }
+        if curriculum.is_some() && !matches!(self.workload, WorkloadConfig::Synthetic(_)) {
+            return Err(only("train.curriculum", "none with a workload that is not synthetic"));
+        }
+        if randomise.as_ref().is_some_and(|randomise| randomise.faults > 0.0) && self.environment.faults.is_none() {
+            return Err(only("train.randomise.faults", "0 without [environment.faults]"));
+        }
+        Ok(())
     }
 
     /// Groups of parameters of a utility that this experiment gives a meaning.
@@ -409,6 +448,23 @@ impl Experiment {
             WorkloadConfig::File(_) | WorkloadConfig::Bursts(_) => {}
         }
         scaled
+    }
+
+    /// The same experiment with jobs coming at the same rate for `share` of the time.
+    #[must_use]
+    pub(crate) fn at_horizon(&self, share: f64) -> Self {
+        let mut cut = self.clone();
+        let part = |number: u32| (f64::from(number) * share).round().max(1.0) as u32;
+        match &mut cut.workload {
+            WorkloadConfig::Synthetic(SynthConfig::Pollux(synth)) => {
+                let hours = part(synth.hours);
+                let share = f64::from(hours) / f64::from(synth.hours.max(1));
+                (synth.hours, synth.jobs) = (hours, (f64::from(synth.jobs) * share).round().max(1.0) as u32);
+            }
+            WorkloadConfig::Synthetic(SynthConfig::Diurnal(synth)) => synth.jobs = part(synth.jobs),
+            WorkloadConfig::File(_) | WorkloadConfig::Bursts(_) => {}
+        }
+        cut
     }
 
     /// Scenarios of `count` seeds from `first` on under each of `loads`, as workloads named by it.

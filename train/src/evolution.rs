@@ -17,14 +17,14 @@ use goodput_env::job::{WHOLE, Work};
 use goodput_env::policy::Policy;
 use goodput_env::sim::{Scenario, SimOptions, Simulator};
 use goodput_eval::run::PolicyEntry;
-use goodput_eval::setup::Setup;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use crate::checkpoint::StateError;
-use crate::config::{EvolutionAgent, Experiment, started, training_seed};
+use crate::config::{EvolutionAgent, Experiment, started};
 use crate::constraint::{Served, feasible_first};
 use crate::cost;
+use crate::episodes::Episodes;
 use crate::error::TrainError;
 use crate::recorder::Recorder;
 use crate::run_dir::RunDir;
@@ -56,14 +56,15 @@ pub fn train(
     dir: &RunDir,
     hooks: &Hooks<'_>,
 ) -> Result<Trained, TrainError> {
-    let setups = setups(experiment)?;
-    let teacher = experiment.heuristic(&agent.teacher, &setups[0])?;
+    let training = Episodes::new(experiment)?;
+    let setup = training.setup();
+    let teacher = experiment.heuristic(&agent.teacher, setup)?;
     let config_sha256 = dir.config_sha256()?;
-    let validation = Validation::without_heuristics(experiment, &setups[0])?;
+    let validation = Validation::without_heuristics(experiment, setup)?;
     let space = Space::of(experiment, agent);
     let mut state = start(experiment, agent, &space, dir, &config_sha256)?;
     let experience = match agent.experience {
-        true => past(&episodes(&setups, experiment.seed, 0, EXPERIENCE)),
+        true => past(&training.range(experiment.seed, 0, EXPERIENCE)),
         false => Experience::default(),
     };
     let make = |values: &[f64], steps: u64| -> PolicyBundle {
@@ -71,11 +72,11 @@ pub fn train(
         let provenance =
             Provenance { argv: hooks.argv.clone(), seed: experiment.seed, steps, config_sha256: config_sha256.clone() };
         let utility = Utility { theta, experience: experience.clone(), siblings: agent.siblings };
-        bundle(Model::Utility(utility), &setups[0], provenance)
+        bundle(Model::Utility(utility), setup, provenance)
     };
     let taught = match state.teacher.take() {
         Some(score) => score,
-        None => validation.score_of(experiment.heuristic(&agent.teacher, &setups[0])?)?,
+        None => validation.score_of(experiment.heuristic(&agent.teacher, setup)?)?,
     };
     let of_teacher = taught.jct_secs;
     state.teacher = Some(taught.clone());
@@ -83,9 +84,9 @@ pub fn train(
     let mut recorder = Recorder::new(dir, "progress", state.search.generation() * per_generation)?;
     while state.search.generation() < agent.generations {
         let generation = state.search.generation();
-        let episodes = episodes(&setups, experiment.seed, generation * agent.episodes, agent.episodes);
+        let episodes = training.range(experiment.seed, generation * agent.episodes, agent.episodes);
         let candidates: Vec<PolicyBundle> = state.search.ask().iter().map(|values| make(values, 0)).collect();
-        let costs = costs(agent, setups[0].sharing(), &episodes, &candidates, &teacher)?;
+        let costs = costs(agent, setup.sharing(), &episodes, &candidates, &teacher)?;
         let mean = costs.iter().map(|(cost, _)| cost).sum::<f64>() / costs.len() as f64;
         let late = costs.iter().filter(|(_, excess)| *excess > 0.0).count() as f64 / costs.len() as f64;
         state.search.tell(&feasible_first(&costs));
@@ -135,21 +136,6 @@ pub(crate) fn past(episodes: &[Arc<Scenario>]) -> Experience {
         })
     });
     Experience::of(jobs)
-}
-
-/// One setup for each load.
-pub(crate) fn setups(experiment: &Experiment) -> Result<Vec<Setup>, TrainError> {
-    let loads: &[f64] = if experiment.train.loads.is_empty() { &[1.0] } else { &experiment.train.loads };
-    loads.iter().map(|&load| Ok(experiment.at_load(load).setup()?)).collect()
-}
-
-/// Training episodes by number, each load in turn.
-pub(crate) fn episodes(setups: &[Setup], seed: u64, first: u64, count: u64) -> Vec<Arc<Scenario>> {
-    let at = |episode: u64| {
-        let setup = &setups[(episode % setups.len() as u64) as usize];
-        setup.scenario(training_seed(seed, 0).wrapping_add(episode))
-    };
-    (first..first + count).into_par_iter().map(at).collect()
 }
 
 /// What is searched: the parameters that the experiment gives a meaning and nobody froze.

@@ -3,6 +3,7 @@
 //! Layout:
 //!
 //! - [`config`]: one file describes one experiment.
+//! - [`episodes`]: what there is to learn from.
 //! - [`rollout`], [`scaling`]: experience from environments on all cores; [`guide`]: who says what to do in them.
 //! - [`ppo`], [`cem`], [`evolution`], [`ranking`]: the loops; `warm_start` imitates a heuristic first.
 //! - [`returns`]: what a run costs from any moment on.
@@ -22,6 +23,7 @@ pub mod checkpoint;
 pub mod config;
 pub mod constraint;
 pub mod cost;
+pub mod episodes;
 mod error;
 pub mod evolution;
 pub mod forecaster;

@@ -1,5 +1,7 @@
 //! Proximal policy optimisation: collect, update, now and then validate and checkpoint.
 
+use std::sync::Arc;
+
 use goodput_agents::bundle::{Model, Provenance};
 use goodput_agents::learned::adam::AdamConfig;
 use goodput_agents::learned::fused::Fused;
@@ -13,6 +15,7 @@ use goodput_eval::setup::Setup;
 
 use crate::checkpoint::{BEST, LEARNER, REFERENCE, State, latest, save};
 use crate::config::{Experiment, PpoAgent};
+use crate::episodes::{Episodes, warm_up};
 use crate::error::TrainError;
 use crate::recorder::Recorder;
 use crate::rollout::{Collect, Experience, Rollout};
@@ -71,12 +74,11 @@ impl<'a> Run<'a> {
         setup: &'a Setup,
     ) -> Result<Self, TrainError> {
         let config_sha256 = dir.config_sha256()?;
-        let source = {
-            let setup = setup.clone();
-            std::sync::Arc::new(move |seed| setup.scenario(seed))
-        };
+        let source = Arc::new(Episodes::new(experiment)?.of_environments(experiment.seed, agent.envs));
         let options = experiment.environment.gym();
-        let env = ClusterEnv::new(source, options).with_expected_peak(experiment.expected_peak(setup));
+        let env = ClusterEnv::new(source, options)
+            .with_expected_peak(experiment.expected_peak(setup))
+            .with_warm_up(warm_up(experiment, setup)?);
         let mut rollout = Rollout::new(&env, agent.envs, agent.steps_per_env, experiment.seed)?;
         let threads = rayon::current_num_threads();
         let checkpoint = latest(dir, &config_sha256)?;

@@ -11,6 +11,7 @@ use crate::gym::layout::Layout;
 use crate::gym::observation::{Encoder, layout};
 use crate::gym::reward::Reward;
 use crate::gym::round::Round;
+use crate::gym::warm_up::WarmUp;
 use crate::plan::Plan;
 use crate::sim::{Scenario, SimError, Simulator, Status};
 use crate::view::ClusterView;
@@ -145,6 +146,7 @@ impl Default for EnvOptions {
 #[derive(Clone)]
 pub struct ClusterEnv {
     source: ScenarioSource,
+    warm_up: Option<WarmUp>,
     options: EnvOptions,
     layout: Layout,
     seed: u64,
@@ -161,6 +163,7 @@ impl ClusterEnv {
         let layout = options.layout();
         Self {
             source,
+            warm_up: None,
             options,
             layout,
             seed: 0,
@@ -176,6 +179,13 @@ impl ClusterEnv {
     #[must_use]
     pub fn with_expected_peak(mut self, expected: ExpectedPeak) -> Self {
         self.encoder = self.encoder.with_expected_peak(expected);
+        self
+    }
+
+    /// With episodes that begin in the middle.
+    #[must_use]
+    pub fn with_warm_up(mut self, warm_up: Option<WarmUp>) -> Self {
+        self.warm_up = warm_up;
         self
     }
 
@@ -229,7 +239,10 @@ impl Environment for ClusterEnv {
             cut.options.horizon = options.horizon;
             scenario = Arc::new(cut);
         }
-        self.simulator = Some(Simulator::new(scenario));
+        self.simulator = Some(match &self.warm_up {
+            Some(warm_up) => warm_up.begin(&scenario, self.seed)?,
+            None => Simulator::new(scenario),
+        });
         self.round.reset();
         self.encoder.reset();
         self.next_decision()?;

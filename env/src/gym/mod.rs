@@ -16,6 +16,7 @@ mod round;
 mod shared_features;
 mod shared_round;
 mod vec_env;
+mod warm_up;
 
 pub use action::{Action, Ladder, Verb};
 pub use check::{Finding, check};
@@ -31,3 +32,4 @@ pub use round::{Round, Slot};
 pub use shared_features::{POOL_FEATURES, SERVICE_FEATURES, TENANT_FEATURES};
 pub use shared_round::{LoanVerb, ScaleVerb, ServiceSlot, SharedRound};
 pub use vec_env::{Cursor, VecBuffers, VecEnv};
+pub use warm_up::{MakePolicy, WarmUp};

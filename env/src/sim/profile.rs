@@ -110,8 +110,11 @@ impl Profile {
             let max_replicas = samples.iter().map(|sample| sample.replicas).max().unwrap_or(0);
             // Once, here, so that copies need not.
             let fitted = OnceLock::from(model::fit(&samples));
-            self.types.retain(|own| own.kind != seen.kind);
-            self.types.push(TypeProfile { kind: seen.kind, samples, max_replicas, fitted });
+            let known = TypeProfile { kind: seen.kind, samples, max_replicas, fitted };
+            match self.types.iter_mut().find(|own| own.kind == seen.kind) {
+                Some(own) => *own = known,
+                None => self.types.push(known),
+            }
         }
         self.stats = self.stats.or(other.stats);
         learnt

@@ -37,6 +37,7 @@ impl Simulator {
             }
         }
         for job in &seen.jobs {
+            run.know_what_others_measured(job.id);
             match job.phase {
                 Phase::Pending => {}
                 Phase::Running => {

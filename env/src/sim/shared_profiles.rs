@@ -29,7 +29,14 @@ impl Simulator {
         if shared.learn(&self.table.state(job).profile) {
             let alike = |id: &JobId| self.application_of(*id) == application;
             let told: Vec<JobId> = self.table.active().iter().copied().filter(alike).collect();
-            told.into_iter().for_each(|id| self.know_what_others_measured(id));
+            for id in told {
+                self.know_what_others_measured(id);
+                let state = self.table.state_mut(id);
+                if !state.stale && state.is_allocated() {
+                    state.stale = true;
+                    self.stale.push(id);
+                }
+            }
         }
     }
 

@@ -73,12 +73,15 @@ impl HealthBook {
                 Some(device) => device.good(info, self.back_after_ms, now_ms),
                 None => {
                     let (uuid, index) = (info.uuid.clone(), info.index);
-                    self.devices.push(Tracked { uuid, index, info: info.clone(), health: Health::Fit });
+                    // Splitting a GPU mends nothing.
+                    let kin =
+                        self.devices.iter().find(|known| known.info.is_kin_of(info) && known.health != Health::Fit);
+                    let health = kin.map_or(Health::Fit, |known| known.health.clone());
+                    self.devices.push(Tracked { uuid, index, info: info.clone(), health });
                 }
             }
         }
         let listed = |uuid: &str| inventory.devices.iter().any(|info| info.uuid == uuid);
-        let split = |uuid: &str| inventory.devices.iter().any(|info| info.part_of.as_deref() == Some(uuid));
         self.devices.retain_mut(|device| {
             let hit = |fault: &&DeviceFault| match &fault.uuid {
                 Some(uuid) => device.info.is_of(uuid),
@@ -91,7 +94,7 @@ impl HealthBook {
                     true
                 }
                 // Split otherwise than before: what it was is no device any more.
-                None if device.info.part_of.is_some() || split(&device.uuid) => false,
+                None if inventory.devices.iter().any(|info| info.is_kin_of(&device.info)) => false,
                 None => {
                     device.bad("missing".to_owned(), now_ms);
                     true
@@ -110,10 +113,12 @@ impl HealthBook {
         hit.for_each(|device| device.bad(format!("xid {code}"), now_ms));
     }
 
-    /// An administrator says that a device is well. `false`: there is none of that name.
+    /// An administrator says that a device is well, and with it all its instances. `false`: there is none of that name.
     pub fn restore(&mut self, uuid: &str) -> bool {
-        let device = self.devices.iter_mut().find(|device| device.uuid == uuid);
-        device.map(|device| device.health = Health::Fit).is_some()
+        let mut named = self.devices.iter_mut().filter(|device| device.info.is_of(uuid)).peekable();
+        let known = named.peek().is_some();
+        named.for_each(|device| device.health = Health::Fit);
+        known
     }
 }
 

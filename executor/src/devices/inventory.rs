@@ -63,6 +63,11 @@ impl DeviceInfo {
     pub fn is_of(&self, uuid: &str) -> bool {
         self.uuid == uuid || self.part_of.as_deref() == Some(uuid)
     }
+
+    /// Whether both are of one physical device.
+    pub fn is_kin_of(&self, other: &Self) -> bool {
+        self.is_of(other.part_of.as_ref().unwrap_or(&other.uuid))
+    }
 }
 
 /// Whether a device is split into isolated instances (NVIDIA's Multi-Instance GPU).

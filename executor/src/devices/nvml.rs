@@ -82,10 +82,10 @@ fn read(nvml: &Nvml, index: u32) -> Result<Vec<DeviceInfo>, NvmlError> {
     }
     let mut instances = Vec::new();
     for place in 0..device.mig_device_count()? {
-        match device.mig_device_by_index(place) {
-            Ok(part) => instances.push(instance(&part, &whole)?),
-            // Not every place is taken.
-            Err(NvmlError::NotFound) => {}
+        match device.mig_device_by_index(place).and_then(|part| instance(&part, &whole)) {
+            Ok(part) => instances.push(part),
+            // Not every place is taken, and an instance may go between two questions.
+            Err(NvmlError::NotFound | NvmlError::InvalidArg) => {}
             Err(error) => return Err(error),
         }
     }

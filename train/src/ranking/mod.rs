@@ -12,13 +12,13 @@ use goodput_agents::learned::ranking::learner::{RankingConfig, RankingLearner, R
 use goodput_agents::learned::ranking::{Decoding, Ranking, RankingNet};
 use goodput_agents::learned::utility::{Experience, Theta, Utility};
 use goodput_env::seed::{Stream, keyed};
-use goodput_eval::setup::Setup;
 
 use self::rollouts::{Rollouts, Rounds};
 use crate::checkpoint::{BEST, LEARNER, State, latest, save};
 use crate::config::{Experiment, RankingAgent, started};
+use crate::episodes::Episodes;
 use crate::error::TrainError;
-use crate::evolution::{EXPERIENCE, episodes, past, setups};
+use crate::evolution::{EXPERIENCE, past};
 use crate::recorder::Recorder;
 use crate::run_dir::RunDir;
 use crate::scaling::ReturnScale;
@@ -54,7 +54,7 @@ struct Run<'a> {
     dir: &'a RunDir,
     hooks: &'a Hooks<'a>,
     /// One for each load.
-    setups: Vec<Setup>,
+    training: Episodes,
     utility: Utility,
     validation: Validation,
     learner: RankingLearner,
@@ -79,7 +79,7 @@ impl<'a> Run<'a> {
         dir: &'a RunDir,
         hooks: &'a Hooks<'a>,
     ) -> Result<Self, TrainError> {
-        let setups = setups(experiment)?;
+        let training = Episodes::new(experiment)?;
         let config_sha256 = dir.config_sha256()?;
         let (learner, best, state) = match latest(dir, &config_sha256)? {
             Some((state, folder)) => {
@@ -108,7 +108,7 @@ impl<'a> Run<'a> {
             }
         };
         let experience = match agent.experience {
-            true => past(&episodes(&setups, experiment.seed, 0, EXPERIENCE)),
+            true => past(&training.range(experiment.seed, 0, EXPERIENCE)),
             false => Experience::default(),
         };
         // What is stored is what is tried.
@@ -116,7 +116,7 @@ impl<'a> Run<'a> {
         let numbers: Vec<f64> = started.into_iter().map(|number| f64::from(number as f32)).collect();
         let theta = Theta::new(&numbers).expect("the configuration was checked");
         let mut run = Self {
-            validation: Validation::new(experiment, &setups[0])?,
+            validation: Validation::new(experiment, training.setup())?,
             recorder: Recorder::new(dir, "progress", state.decisions)?,
             learner: learner.with_threads(rayon::current_num_threads()),
             utility: Utility { theta, experience, siblings: agent.siblings },
@@ -124,7 +124,7 @@ impl<'a> Run<'a> {
             experiment,
             dir,
             hooks,
-            setups,
+            training,
             best,
             state,
             rollout_jct_secs: f64::NAN,
@@ -146,7 +146,7 @@ impl<'a> Run<'a> {
             config_sha256: self.state.config_sha256.clone(),
         };
         let ranking = Ranking { utility: self.utility.clone(), net: net.clone(), decoding };
-        bundle(Model::Ranking(Box::new(ranking)), &self.setups[0], provenance)
+        bundle(Model::Ranking(Box::new(ranking)), self.training.setup(), provenance)
     }
 }
 
@@ -159,7 +159,7 @@ impl Updates for Run<'_> {
 
     fn update(&mut self, updates: u64) -> Result<RankingStats, TrainError> {
         let (agent, iteration) = (self.agent, self.state.updates);
-        let options = self.setups[0].options();
+        let options = self.training.setup().options();
         let rollouts = Rollouts {
             utility: &self.utility,
             decoder: Decoder::new(options.batching, options.information),
@@ -168,7 +168,7 @@ impl Updates for Run<'_> {
             beta: agent.half_life_secs.map_or(0.0, |secs| std::f64::consts::LN_2 / secs),
             seed: self.experiment.seed,
         };
-        let scenarios = episodes(&self.setups, self.experiment.seed, iteration * agent.episodes, agent.episodes);
+        let scenarios = self.training.range(self.experiment.seed, iteration * agent.episodes, agent.episodes);
         let Rounds { rounds, advantages, jct_secs } = rollouts.play(self.learner.net(), &scenarios, iteration)?;
         self.rollout_jct_secs = jct_secs;
         let done = iteration as f64 / updates as f64;

@@ -193,7 +193,8 @@ impl Fused {
             return last;
         }
         let changes = &mut logits[..last];
-        if temperature <= 0.0 {
+        // So cold that scores divided by it would overflow.
+        if temperature < 1e-3 {
             return argmax(changes, others);
         }
         changes.iter_mut().for_each(|logit| *logit /= temperature);

@@ -105,7 +105,7 @@ impl AgentsEngine {
     fn said(&self, kept: &Kept) -> Option<Said> {
         let current = self.jobs.get(kept.job.as_str())?.current.as_ref()?;
         let on = current.placement.first().filter(|_| current.number == kept.report.attempt)?;
-        let accelerator = self.nodes.fit(&on.node).first()?.kind.clone();
+        let accelerator = self.nodes.kind(&on.node, on.accelerators.first()?)?;
         let measured = Measured::of(&kept.report, kept.nodes, kept.world)?;
         Some(Said { job: kept.job.to_string(), accelerator, measured })
     }

@@ -182,15 +182,22 @@ impl Nodes {
         seen.collect()
     }
 
-    /// Accelerators of a node that may be given, by index. Policies know nodes of one type: where there are several, as on one of which a part is split into
-    /// instances, those of the most common one.
+    /// Accelerators of a node that may be given, by index. Policies know nodes of one type: of several, as where some GPUs are split into instances, it is that of
+    /// the whole ones, then the most common one.
     pub fn fit(&self, node: &str) -> Vec<&Accelerator> {
         let devices = self.status(node).into_iter().flat_map(|status| &status.accelerators);
         let mut fit: Vec<&Accelerator> = devices.filter(|device| device.health == Health::Fit).collect();
         let count = |kind: &str| fit.iter().filter(|device| device.kind == kind).count();
-        let common = fit.iter().rev().max_by_key(|device| count(&device.kind)).map(|device| device.kind.clone());
+        let rank = |device: &&&Accelerator| (!device.uuid.starts_with("MIG-"), count(&device.kind));
+        let common = fit.iter().rev().max_by_key(rank).map(|device| device.kind.clone());
         fit.retain(|device| common.as_ref() == Some(&device.kind));
         fit
+    }
+
+    /// Type of an accelerator, fit or not.
+    pub fn kind(&self, node: &str, uuid: &str) -> Option<String> {
+        let device = self.status(node)?.accelerators.iter().find(|device| device.uuid == uuid)?;
+        Some(device.kind.clone())
     }
 
     /// Whether nobody holds an accelerator, by what the agent says and by what is wanted.

@@ -96,11 +96,21 @@ impl SlurmEngine {
         }
     }
 
-    fn set_aside_leaking(&mut self, nodes: &mut [RawNode]) {
+    fn set_aside_leaking(&mut self, nodes: &mut [RawNode], jobs: &[RawJob]) {
         let since = |node: &RawNode| self.leaking.get(&node.name).copied().unwrap_or_else(Instant::now);
-        self.leaking = nodes.iter().filter(|node| node.leaks()).map(|node| (node.name.clone(), since(node))).collect();
-        let leaked = |node: &&mut RawNode| self.leaking.get(&node.name).is_some_and(|since| since.elapsed() >= LEAKED);
-        nodes.iter_mut().filter(leaked).for_each(RawNode::set_aside);
+        self.leaking =
+            nodes.iter().filter(|node| node.leaks(jobs)).map(|node| (node.name.clone(), since(node))).collect();
+        nodes.iter_mut().filter(|node| self.is_set_aside(&node.name)).for_each(RawNode::set_aside);
+    }
+
+    fn is_set_aside(&self, node: &str) -> bool {
+        self.leaking.get(node).is_some_and(|since| since.elapsed() >= LEAKED)
+    }
+
+    /// A line for `scontrol` that takes back the release of a job for a node that is set aside: nobody may be there to do it when it would start.
+    fn hold_back(&self, job: &RawJob) -> Option<String> {
+        let waits = job.state == (RawState::Pending { held: false }) && job.stated.submit_ms.is_some();
+        (waits && job.required_nodes.iter().any(|node| self.is_set_aside(node))).then(|| format!("uhold {}", job.id))
     }
 
     /// Why a job is not released yet.
@@ -132,6 +142,7 @@ impl Engine for SlurmEngine {
         )?;
         let mut jobs = read::jobs(&jobs)?;
         let mut nodes = read::nodes(&nodes)?;
+        self.set_aside_leaking(&mut nodes, &jobs);
         if !self.partitions.is_empty() {
             jobs.retain(|job| self.partitions.contains(&job.partition));
             nodes.retain(|node| node.partitions.iter().any(|partition| self.partitions.contains(partition)));
@@ -139,7 +150,6 @@ impl Engine for SlurmEngine {
         if let Some(node) = nodes.iter().find(|node| node.is_unheard()) {
             self.unheard = Some((node.name.clone(), Instant::now()));
         }
-        self.set_aside_leaking(&mut nodes);
         self.version += 1;
         let now_s = crate::daemon::wall_ms() / 1000;
         let leaving = jobs.iter().filter(|job| job.state == RawState::Completing).map(|job| (job.id, now_s));
@@ -201,13 +211,21 @@ impl Engine for SlurmEngine {
 
     /// Puts jobs that failed and may be tried again back into the queue, before slurmctld forgets them, and writes down that they failed.
     async fn tend(&mut self) -> Result<(), EngineError> {
-        let lines: Vec<String> = self.jobs.values().flat_map(|job| self.owed.settle(job)).collect();
-        self.commands.control(&lines.iter().collect::<Vec<_>>()).await.map(|_| ())
+        let mut back: Vec<String> = self.jobs.values().filter_map(|job| self.hold_back(job)).collect();
+        back.extend(self.jobs.values().filter_map(|job| self.owed.put_back(job)));
+        self.commands.control(&back.iter().collect::<Vec<_>>()).await?;
+        // Lines of one call must not depend on each other.
+        let comments: Vec<String> = self.jobs.values().filter_map(|job| self.owed.comment(job)).collect();
+        self.commands.control(&comments.iter().collect::<Vec<_>>()).await.map(|_| ())
     }
 
     /// Where a job is spread unevenly Slurm itself chooses how many accelerators of which of the nodes, so that only nodes and number count.
     fn verify(&self, order: &Order, snapshot: &Snapshot) -> Verdict {
         let verdict = verify(order, snapshot);
+        // It is not drained by anybody yet.
+        if matches!(&order.action, Action::Drain { node, .. } if self.is_set_aside(node)) {
+            return Verdict::Pending;
+        }
         let job = snapshot.jobs.iter().find(|job| job.key == order.job);
         let held = job.filter(|job| job.phase == JobPhase::Running).and_then(|job| job.attempt.as_ref());
         if let (Verdict::Lost { .. }, Some(held), Some(wanted)) = (&verdict, held, order.action.placement()) {

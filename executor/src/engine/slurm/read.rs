@@ -158,9 +158,10 @@ impl RawNode {
         self.health == NodeHealth::Suspect && !self.heard
     }
 
-    /// Whether slurmctld counts accelerators as used though no job is on the node.
-    pub fn leaks(&self) -> bool {
-        self.idle && self.used > 0
+    /// Whether slurmctld counts more accelerators of an idle node as used than jobs hold there; suspended ones hold theirs on nodes that are called idle.
+    pub fn leaks(&self, jobs: &[RawJob]) -> bool {
+        let held = jobs.iter().flat_map(|job| &job.held).filter(|on| on.node == self.name).map(|on| on.gpus).sum();
+        self.idle && self.used > held
     }
 
     /// Takes it for one that is drained: no job that is placed there would start.
@@ -468,10 +469,13 @@ mod tests {
             ("idle", r#""COMPLETING""#, used),
             ("down", "", used),
         ] {
-            assert!(!told(state, flags, used).leaks(), "{state} {flags} {used}");
+            assert!(!told(state, flags, used).leaks(&[]), "{state} {flags} {used}");
         }
         let mut leaking = told("idle", "", used);
-        assert!(leaking.leaks());
+        assert!(leaking.leaks(&[]));
+        let suspended =
+            |gpus| RawJob { held: vec![OnNode { node: "n1".into(), gpus, ..OnNode::default() }], ..RawJob::default() };
+        assert!(leaking.leaks(&[suspended(2)]) && !leaking.leaks(&[suspended(2), suspended(6)]));
         leaking.set_aside();
         let seen = leaking.seen(&[]);
         assert_eq!((seen.health, seen.free), (NodeHealth::Drained, 0));

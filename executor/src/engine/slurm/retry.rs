@@ -67,26 +67,29 @@ impl Owed {
             }
             // One that has not even been put back shows its last failure by itself.
             let shown = (job.state == RawState::Failed).then_some(job.end_ms / 1000);
-            job.stated.failed = owed.iter().copied().filter(|at| Some(*at) != shown).collect();
-            left.insert((job.id, job.submit_ms), owed);
+            let mut all = [owed, std::mem::take(&mut job.stated.failed)].concat();
+            all.sort_unstable();
+            all.dedup();
+            job.stated.failed = all.iter().copied().filter(|at| Some(*at) != shown).collect();
+            left.insert((job.id, job.submit_ms), all);
         }
         self.0 = left;
     }
 
-    /// Lines for `scontrol` that put a job back which failed and may be tried again, and write down when it failed.
-    pub fn settle(&mut self, job: &RawJob) -> Vec<String> {
-        let key = (job.id, job.submit_ms);
-        let again = job.retry().filter(|_| job.state == RawState::Failed);
-        let mut lines = Vec::new();
-        if let Some(retry) = again {
-            lines.push(format!("requeuehold {}", job.id));
-            self.0.insert(key, retry.failed);
-        }
-        if let Some(failed) = self.0.get(&key) {
-            let comment = Stated { failed: failed.clone(), ..job.stated.clone() }.text();
-            lines.push(format!("update JobId={} Comment={comment}", job.id));
-        }
-        lines
+    /// A line for `scontrol` that puts a job back which failed and may be tried again.
+    pub fn put_back(&mut self, job: &RawJob) -> Option<String> {
+        let retry = job.retry().filter(|_| job.state == RawState::Failed)?;
+        self.0.insert((job.id, job.submit_ms), retry.failed);
+        Some(format!("requeuehold {}", job.id))
+    }
+
+    /// A line that writes down when a job failed, where its comment does not say so.
+    pub fn comment(&self, job: &RawJob) -> Option<String> {
+        let failed = self.0.get(&(job.id, job.submit_ms))?.clone();
+        let over = matches!(job.state, RawState::Completed | RawState::Cancelled)
+            || job.state == RawState::Failed && job.retry().is_none();
+        let comment = Stated { failed, ..job.stated.clone() }.text();
+        (!over).then(|| format!("update JobId={} Comment={comment}", job.id))
     }
 }
 
@@ -122,9 +125,9 @@ mod tests {
     fn a_failure_is_not_forgotten_because_its_comment_came_too_early() {
         let mut owed = Owed::default();
         let first = failed(Some(1), &[], Exit::Code(1));
-        let lines = owed.settle(&first);
-        assert_eq!(lines[0], "requeuehold 7");
-        assert!(lines[1].starts_with("update JobId=7 Comment="), "{lines:?}");
+        assert_eq!(owed.put_back(&first).unwrap(), "requeuehold 7");
+        let comment = owed.comment(&first).unwrap();
+        assert!(comment.starts_with("update JobId=7 Comment=") && comment.contains("failed=1000"), "{comment}");
         let mut still_there = [first.clone()];
         owed.tell(&mut still_there);
         assert_eq!(still_there[0].retry().unwrap().failed, [1000], "the same failure is not counted twice");
@@ -135,12 +138,17 @@ mod tests {
             (jobs[0].stated.failed.as_slice(), jobs[0].retry().unwrap().not_before_ms),
             (&[1000][..], 1_010_000)
         );
-        assert_eq!(owed.settle(&jobs[0]), lines[1..], "written again, and it is not requeued again");
+        assert_eq!((owed.put_back(&jobs[0]), owed.comment(&jobs[0])), (None, Some(comment)), "written again only");
         let mut second = [RawJob { end_ms: 2_000_000, ..first }];
         owed.tell(&mut second);
         assert_eq!((second[0].seen().phase, second[0].seen().failures), (JobPhase::Failed, 2), "it may fail once");
-        let mut told = [RawJob { stated: Stated { failed: vec![1000], ..waiting.stated.clone() }, ..waiting }];
+        assert_eq!(owed.comment(&second[0]), None, "Slurm alters no job that is over");
+        let mut of_another_daemon =
+            [RawJob { stated: Stated { failed: vec![900], ..waiting.stated.clone() }, ..waiting.clone() }];
+        owed.tell(&mut of_another_daemon);
+        assert_eq!(of_another_daemon[0].stated.failed, [900, 1000]);
+        let mut told = [RawJob { stated: Stated { failed: vec![900, 1000], ..waiting.stated.clone() }, ..waiting }];
         owed.tell(&mut told);
-        assert!(owed.settle(&told[0]).is_empty(), "its comment says so");
+        assert_eq!(owed.comment(&told[0]), None, "its comment says so");
     }
 }
