@@ -1,11 +1,10 @@
 //! AFS: its rule against exact arithmetic, its oracles alone and through the simulator, and what it must not know.
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "helpers of tests; figures for the reader")]
 
-mod support;
-
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::support::{fixed, frictionless, oracle, random_model, run};
 use goodput_agents::heuristic::afs::Afs;
 use goodput_agents::heuristic::afs::rule::{Contender, Rule, Shares};
 use goodput_agents::heuristic::by_name;
@@ -24,7 +23,6 @@ use goodput_env::view::{ClusterView, Information};
 use proptest::prelude::*;
 use rand::RngExt;
 use rand::seq::SliceRandom;
-use support::{fixed, frictionless, oracle, random_model, run};
 
 /// Shares of jobs of given lengths and throughput by accelerators from 1 on.
 fn shares(rule: Rule, gpus: u32, jobs: &[(f64, Vec<f64>)]) -> Vec<u32> {

@@ -1,11 +1,10 @@
 //! Servers that move between clusters.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
-mod support;
-
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::support::fixed;
 use goodput_agents::coordinator::{Claim, Coordinator, Federation, Transfer, allot};
 use goodput_agents::heuristic::by_name;
 use goodput_agents::loaning::{Sharing, Variant};
@@ -18,7 +17,6 @@ use goodput_env::time::SimTime;
 use goodput_env::view::{Batching, Information};
 use goodput_forecast::Model;
 use proptest::prelude::*;
-use support::fixed;
 
 fn claim(owned: u32, needed: u32, jobs: u32, work: f64, most: u32) -> Claim {
     Claim { owned, needed, own: 2, jobs, work, most }

@@ -1,11 +1,10 @@
 //! DeepBoot: the knapsack's table, placement, the order in which requests are answered, the rule of 60 s, and composition with other policies.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
-mod support;
-
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::support::oracle;
 use goodput_agents::heuristic;
 use goodput_agents::heuristic::deepboot::Choice;
 use goodput_agents::heuristic::deepboot::requests::RequestScheduler;
@@ -25,7 +24,6 @@ use goodput_env::time::SimTime;
 use goodput_env::view::{Afterwards, Batching, ClusterView, Information};
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
-use support::oracle;
 
 /// An application that gains less with every accelerator.
 fn application() -> Application {

@@ -1,15 +1,13 @@
 //! Dominant resource fairness: the paper's example, its properties, and the policy on a cluster.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
-mod support;
-
 use std::collections::BTreeMap;
 
+use crate::support::{fixed, frictionless, jcts, oracle, run};
 use goodput_agents::heuristic::drf::{Drf, dominant_share, fill};
 use goodput_env::cluster::{AcceleratorType, Cluster, Kind, Node};
 use goodput_env::job::{JobSpec, Workload};
 use proptest::prelude::*;
-use support::{fixed, frictionless, jcts, oracle, run};
 
 #[test]
 fn the_papers_example() {

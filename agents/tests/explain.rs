@@ -2,10 +2,9 @@
 #![cfg(feature = "learn")]
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
-mod support;
-
 use std::sync::Arc;
 
+use crate::support::random_workload;
 use goodput_agents::bundle::{Card, Model, PolicyBundle};
 use goodput_agents::knapsack::Hull;
 use goodput_agents::learned::explain::{Decision, Explained, Explanation};
@@ -23,7 +22,6 @@ use goodput_env::sim::{Scenario, SimOptions, Simulator, Status};
 use goodput_env::view::{Batching, ClusterView, Information};
 use proptest::prelude::*;
 use rand::RngExt;
-use support::random_workload;
 
 const ESTIMATES: Information = Information::Estimate { sigma: 0.5 };
 

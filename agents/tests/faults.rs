@@ -1,10 +1,9 @@
 //! Every policy while things break: no plan is refused, no work is left undone; and what a policy knows survives a crash.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
-mod support;
-
 use std::sync::Arc;
 
+use crate::support::random_workload;
 use goodput_agents::heuristic::pollux::Pollux;
 use goodput_agents::heuristic::pollux::genetic::GeneticConfig;
 use goodput_agents::heuristic::{by_name, names};
@@ -18,7 +17,6 @@ use goodput_env::sim::{Outcome, Rounds, Scenario, SimError, SimOptions, Simulato
 use goodput_env::time::SimTime;
 use goodput_env::view::Information;
 use proptest::prelude::*;
-use support::random_workload;
 
 /// The named policy; the genetic searches with less of everything.
 fn policy(name: &str, seed: u64) -> Box<dyn Policy> {

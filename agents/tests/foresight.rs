@@ -1,11 +1,10 @@
 //! Forecasters inside the cluster: they know the past and nothing else, and what they say follows from it alone.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
-mod support;
-
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::support::fixed;
 use goodput_agents::forecaster::{Card, ForecasterBundle, Misfit, Saved};
 use goodput_agents::heuristic::by_name;
 use goodput_agents::loaning::{Sharing, Variant};
@@ -20,7 +19,6 @@ use goodput_env::time::SimTime;
 use goodput_env::view::{Batching, ClusterView, Information};
 use goodput_forecast::neural::{Architecture, Centre, Dlinear, Net, Spec};
 use goodput_forecast::{Adaptive, Model, Series, Snapshot};
-use support::fixed;
 
 const STEP: SimTime = SimTime::from_secs(1800);
 const DAY: usize = 48;

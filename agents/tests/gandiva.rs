@@ -1,15 +1,13 @@
 //! Time slicing: equal turns, no starvation, no movement without need.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
-mod support;
-
+use crate::support::{fixed, frictionless, jcts, run};
 use goodput_agents::heuristic::gandiva::Gandiva;
 use goodput_env::cluster::Cluster;
 use goodput_env::job::Workload;
 use goodput_env::model::SwitchCost;
 use goodput_env::sim::SimOptions;
 use goodput_env::time::SimTime;
-use support::{fixed, frictionless, jcts, run};
 
 fn sliced() -> Gandiva {
     Gandiva::new(SimTime::from_secs(60))

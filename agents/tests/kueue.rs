@@ -1,11 +1,10 @@
 //! Kueue: fair preemption against upstream's expectations, the admission tournament of KEP-1714, and the policy on a cluster.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
-mod support;
-
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::support::{fixed, frictionless};
 use goodput_agents::heuristic::kueue::Kueue;
 use goodput_agents::heuristic::kueue::preemption::{Claim, Evict, Reason, Rules, Strategy, fair_preemption};
 use goodput_agents::heuristic::kueue::tournament::winner;
@@ -17,7 +16,6 @@ use goodput_env::tenant::{Group, Quota, QuotaChange, QuotaTree, Tenants, Usage};
 use goodput_env::time::SimTime;
 use proptest::prelude::*;
 use serde_json::Value;
-use support::{fixed, frictionless};
 
 /// A group with its nominal quota in thousandths.
 fn group(name: &str, cohort: Option<&str>, weight_milli: u32, nominal: u64) -> Group {

@@ -1,6 +1,6 @@
 //! Cost of a forward pass and of an update; not a test. The twin in PyTorch is `fixtures/bench_update.py`.
 //!
-//!     cargo test --release -p goodput-agents --features learn --test learned_bench -- --ignored --nocapture
+//!     cargo nextest run --release --workspace --run-ignored only -E 'test(/^learned_bench::/)' --no-capture
 #![cfg(feature = "learn")]
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test")]
 

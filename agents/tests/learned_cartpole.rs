@@ -2,12 +2,10 @@
 #![cfg(feature = "learn")]
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test")]
 
-mod learned_support;
-
+use crate::learned_support::{Env, Loop, Recipe};
 use goodput_agents::learned::ppo::PpoConfig;
 use goodput_agents::learned::weights::{MlpConfig, NetConfig};
 use goodput_env::gym::Layout;
-use learned_support::{Env, Loop, Recipe};
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 

@@ -2,11 +2,10 @@
 #![cfg(feature = "learn")]
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test")]
 
-mod learned_support;
-
 use std::num::NonZeroUsize;
 use std::process::Command;
 
+use crate::learned_support::{Env, Loop, Recipe};
 use goodput_agents::learned::adam::AdamConfig;
 use goodput_agents::learned::archive::ArchiveError;
 use goodput_agents::learned::fused::Fused;
@@ -16,7 +15,6 @@ use goodput_agents::learned::ppo::{PpoBatch, PpoConfig, PpoRates, PpoStats};
 use goodput_agents::learned::weights::{NetConfig, SetConfig};
 use goodput_env::gym::Layout;
 use goodput_env::seed::{Stream, rng};
-use learned_support::{Env, Loop, Recipe};
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 

@@ -1,11 +1,10 @@
 //! Services, loans and every training scheduler together.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
-mod support;
-
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::support::{fixed, random_workload};
 use goodput_agents::bundle::{Card, Model as Kind, PolicyBundle};
 use goodput_agents::heuristic::pollux::Pollux;
 use goodput_agents::heuristic::pollux::genetic::GeneticConfig;
@@ -24,7 +23,6 @@ use goodput_env::sim::{Outcome, Release, Rounds, Scenario, SimOptions, Simulator
 use goodput_env::time::SimTime;
 use goodput_env::view::{Batching, ClusterView, Information};
 use goodput_forecast::Model;
-use support::{fixed, random_workload};
 
 fn secs(secs: i64) -> SimTime {
     SimTime::from_secs(secs)

@@ -2,10 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
-mod support;
-
 use std::collections::BTreeMap;
 
+use crate::support::{fixed, jcts, oracle};
 use goodput_agents::heuristic::fifo::Fifo;
 use goodput_agents::heuristic::optimus;
 use goodput_agents::heuristic::pollux::objective::{fitness, restart_factor};
@@ -16,7 +15,6 @@ use goodput_env::cluster::Cluster;
 use goodput_env::job::JobSpec;
 use goodput_env::policy::Policy;
 use serde_json::Value;
-use support::{fixed, jcts, oracle};
 
 fn numbers(value: &Value) -> BTreeMap<String, f64> {
     let object = value.as_object().unwrap();

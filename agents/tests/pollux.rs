@@ -1,7 +1,6 @@
 //! Both searches against every state of small instances, and against each other on larger ones.
 
-mod support;
-
+use crate::support::random_model;
 use goodput_agents::heuristic::pollux::fast::Fast;
 use goodput_agents::heuristic::pollux::genetic::{Genetic, GeneticConfig, WarmStart};
 use goodput_agents::heuristic::pollux::objective::{Contender, Lanes, Problem};
@@ -10,7 +9,6 @@ use goodput_env::placement::Placement;
 use goodput_env::seed::{Stream, rng};
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
-use support::random_model;
 
 /// Jobs where a scheduler left them: some wait, some run, nobody shares a node with another distributed job.
 fn instance(rng: &mut ChaCha8Rng, jobs: u32, nodes: u32, gpus: u32) -> Problem {

@@ -2,10 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
-mod support;
-
 use std::sync::Arc;
 
+use crate::support::random_workload;
 use goodput_agents::heuristic::pollux::Pollux;
 use goodput_agents::heuristic::pollux::genetic::GeneticConfig;
 use goodput_agents::heuristic::{by_name, names, policies};
@@ -17,7 +16,6 @@ use goodput_env::sim::{Outcome, Release, Rounds, Scenario, SimOptions, Simulator
 use goodput_env::time::SimTime;
 use goodput_env::view::{ClusterView, Information};
 use proptest::prelude::*;
-use support::random_workload;
 
 /// The named policy; the genetic searches with less of everything, so that many workloads can be tried.
 fn policy(name: &str, seed: u64) -> Box<dyn Policy> {

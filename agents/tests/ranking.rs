@@ -2,11 +2,10 @@
 #![cfg(feature = "learn")]
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
-mod support;
-
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
+use crate::support::{random_workload, run};
 use goodput_agents::bundle::{Card, Model, PolicyBundle};
 use goodput_agents::learned::policy::Decoder;
 use goodput_agents::learned::ranking::learner::{RankingConfig, RankingLearner, residuals};
@@ -23,7 +22,6 @@ use goodput_env::sim::{Outcome, SimOptions};
 use goodput_env::view::{Batching, Information};
 use proptest::prelude::*;
 use rand::RngExt;
-use support::{random_workload, run};
 
 fn nets() -> Vec<SetConfig> {
     let set = SetConfig::new(NonZeroUsize::new(12).unwrap());

@@ -1,10 +1,9 @@
 //! Key jobs keep their promise when nodes are lost, bad nodes are left alone, and one tenant's crashes do not reach another.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
-mod support;
-
 use std::sync::Arc;
 
+use crate::support::fixed;
 use goodput_agents::heuristic::by_name;
 use goodput_agents::resilience::{BackOff, Quarantine, Reserve};
 use goodput_env::cluster::Cluster;
@@ -15,7 +14,6 @@ use goodput_env::policy::Policy;
 use goodput_env::sim::{JobRecord, Outcome, Scenario, SimOptions, Simulator};
 use goodput_env::time::SimTime;
 use goodput_env::view::Information;
-use support::fixed;
 
 const KEY: u32 = 1;
 

@@ -1,11 +1,10 @@
 //! How policies treat tenants: the attacks on Kubernetes' default queue, KAI's fair share, and presets that trade throughput for determinism.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
-mod support;
-
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::support::{fixed, frictionless};
 use goodput_agents::heuristic::by_name;
 use goodput_agents::heuristic::kai::fair_share::{Queue, fair_shares};
 use goodput_agents::heuristic::kai::usage::DecayedUsage;
@@ -17,7 +16,6 @@ use goodput_env::sim::{Outcome, Scenario, SimOptions, Simulator, Status};
 use goodput_env::tenant::{Group, Quota, Tenants};
 use goodput_env::time::SimTime;
 use proptest::prelude::*;
-use support::{fixed, frictionless};
 
 fn of(tenant: u32, at: usize, gpus: u32, secs: i64, submit: i64) -> JobSpec {
     let mut job = fixed(&format!("t{tenant}-{at}-{submit}"), gpus, secs, submit);

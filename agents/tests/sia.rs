@@ -1,10 +1,9 @@
 //! Sia: its program against exhaustive search, its placement rules, figures of the public artifact, and whole runs.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
-mod support;
-
 use std::sync::Arc;
 
+use crate::support::random_workload;
 use goodput_agents::heuristic::by_name;
 use goodput_agents::heuristic::sia::placing::{Nodes, Wanted};
 use goodput_agents::heuristic::sia::program::{Column, WITHOUT, choose, worth};
@@ -16,7 +15,6 @@ use goodput_env::sim::{Outcome, Phase, Scenario, SimOptions, Simulator, Status};
 use proptest::prelude::*;
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
-use support::random_workload;
 
 /// The least cost of any feasible choice.
 fn exhaustive(jobs: &[Vec<Column>], capacity: &[u32]) -> f64 {

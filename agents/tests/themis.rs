@@ -1,8 +1,7 @@
 //! Themis: its auction against the oracle and exhaustive search, and what its leases do in the simulator.
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "helpers of tests; figures for the reader")]
 
-mod support;
-
+use crate::support::{fixed, frictionless, jcts, oracle, run};
 use goodput_agents::heuristic::themis::auction::{Win, exact, greedy, partial_allocation};
 use goodput_agents::heuristic::themis::{Themis, ThemisConfig};
 use goodput_env::cluster::Cluster;
@@ -12,7 +11,6 @@ use goodput_env::sim::SimOptions;
 use goodput_env::time::SimTime;
 use proptest::prelude::*;
 use rand::RngExt;
-use support::{fixed, frictionless, jcts, oracle, run};
 
 /// `1 / rho` on 0 to `gpus` accelerators of a job that speeds up linearly to `cap`.
 fn linear(elapsed: f64, work: f64, cap: u32, ideal: f64, gpus: u32) -> Vec<f64> {

@@ -1,10 +1,9 @@
 //! Tiresias, its Gittins index and its placement: hand-worked values, optimal stopping, work conservation.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
-mod support;
-
 use std::sync::Arc;
 
+use crate::support::{fixed, frictionless, jcts, oracle, run};
 use goodput_agents::heuristic::by_name;
 use goodput_agents::heuristic::gittins::{ArtifactTable, Experience, Horizon, Sample};
 use goodput_agents::heuristic::tiresias::{Order, Placing, Service, Tiresias, TiresiasConfig};
@@ -17,7 +16,6 @@ use goodput_env::sim::{Rounds, Scenario, SimOptions, Simulator, Status};
 use goodput_env::time::SimTime;
 use proptest::prelude::*;
 use rand::RngExt;
-use support::{fixed, frictionless, jcts, oracle, run};
 
 fn fraction(text: &str) -> f64 {
     let (above, below) = text.split_once('/').unwrap_or((text, "1"));

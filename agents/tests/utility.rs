@@ -1,11 +1,10 @@
 //! Learned utilities: legal on every cluster, whatever the numbers; the same numbers on 16 and on 10,000 accelerators.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
-mod support;
-
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use crate::support::{fixed, random_workload, run};
 use goodput_agents::bundle::{Card, Model, PolicyBundle};
 use goodput_agents::learned::policy::Decoder;
 use goodput_agents::learned::utility::features::FEATURES;
@@ -19,7 +18,6 @@ use goodput_env::sim::SimOptions;
 use goodput_env::time::SimTime;
 use goodput_env::view::{Batching, Information};
 use proptest::prelude::*;
-use support::{fixed, random_workload, run};
 
 fn policy(theta: Theta) -> UtilityPolicy {
     UtilityPolicy::new(

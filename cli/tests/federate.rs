@@ -1,12 +1,10 @@
 //! `goodput federate`: a file in, the comparison of coordinators out.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
-mod support;
-
 use std::collections::BTreeMap;
 use std::fs;
 
-use support::{plain, run};
+use crate::support::{plain, run};
 
 const SHIPPED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../configs/scenario/cross-cluster.toml");
 

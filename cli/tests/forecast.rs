@@ -1,11 +1,9 @@
 //! `goodput forecast` from a table to a page.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
-mod support;
-
 use std::fs;
 
-use support::{hourly_load, plain, run};
+use crate::support::{hourly_load, plain, run};
 
 /// Ten days of an hourly load with a gap, and a study of it.
 fn study() -> tempfile::TempDir {

@@ -1,12 +1,10 @@
 //! `goodput train` of a forecaster, and its bundle in `goodput forecast`.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
-mod support;
-
 use std::fs;
 use std::path::Path;
 
-use support::{hourly_load, plain, run};
+use crate::support::{hourly_load, plain, run};
 
 /// Twenty days of an hourly load, a study of it and a small net for it.
 fn place() -> tempfile::TempDir {

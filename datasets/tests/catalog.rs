@@ -1,19 +1,17 @@
 //! The shipped catalog: made from the measurements, and close to them.
 #![allow(clippy::unwrap_used)] // a test fails by panicking, helpers too
 
-mod shared;
-
 use std::path::Path;
 
+use crate::shared::profiles;
 use goodput_datasets::catalog::Catalog;
 use goodput_datasets::fit::{add_types, fidelity, fit_catalog};
 use goodput_datasets::import::pollux_profiles;
-use shared::profiles;
 
 #[test]
 fn the_shipped_file_is_what_the_measurements_give() {
     let mut made = fit_catalog(&profiles()).unwrap();
-    add_types(&mut made, &shared::shared("data/sia")).unwrap();
+    add_types(&mut made, &crate::shared::shared("data/sia")).unwrap();
     let made = made.to_toml();
     let shipped = include_str!("../catalog/applications.toml");
     if made != shipped {
@@ -25,7 +23,7 @@ fn the_shipped_file_is_what_the_measurements_give() {
 
 #[test]
 fn tuned_configurations_are_the_published_ones() {
-    let json = shared::json("reference/pollux/fitted_params.json");
+    let json = crate::shared::json("reference/pollux/fitted_params.json");
     for application in &Catalog::shipped().applications {
         let published = json[&application.name]["tuned_configurations"].as_array().unwrap();
         let ours = Catalog::shipped().tuned(&application.name);

@@ -1,8 +1,6 @@
 //! Broken input is an error, never a panic.
 #![allow(clippy::unwrap_used)] // a test fails by panicking, helpers too
 
-mod shared;
-
 use std::path::Path;
 
 use goodput_datasets::catalog::Catalog;
@@ -58,7 +56,7 @@ fn mutate(text: &[u8], breaks: &[(f64, usize, usize)]) -> Vec<u8> {
 
 /// The first lines of a real file.
 fn head(path: &str, lines: usize) -> Vec<u8> {
-    let text = std::fs::read_to_string(shared::shared(path)).unwrap();
+    let text = std::fs::read_to_string(crate::shared::shared(path)).unwrap();
     text.lines().take(lines).flat_map(|line| format!("{line}\n").into_bytes()).collect()
 }
 

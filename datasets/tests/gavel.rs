@@ -1,15 +1,13 @@
 //! Gavel's traces and throughputs: the real files, and files with one thing wrong.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
-mod shared;
-
 use std::path::Path;
 
+use crate::shared::shared;
 use goodput_datasets::DataError;
 use goodput_datasets::import::{gavel, gavel_throughputs};
 use goodput_env::job::{JobClass, Work};
 use goodput_env::time::SimTime;
-use shared::shared;
 
 fn classes() -> Vec<JobClass> {
     let path = shared("data/gavel/simulation_throughputs.json");

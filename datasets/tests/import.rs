@@ -1,18 +1,16 @@
 //! Importers against the real files, and against files with one thing wrong.
 #![allow(clippy::unwrap_used)] // a test fails by panicking, helpers too
 
-mod shared;
-
 use std::fs;
 use std::path::Path;
 
+use crate::shared::{profiles, shared};
 use goodput_datasets::catalog::Catalog;
 use goodput_datasets::import::pollux_profiles::{self, placements, run};
 use goodput_datasets::import::{philly, pollux, step_times};
 use goodput_datasets::{DataError, read_jobs, read_workload};
 use goodput_env::job::{Elasticity, Work};
 use goodput_env::time::SimTime;
-use shared::{profiles, shared};
 
 fn csv(name: &str, text: &str) -> (tempfile::TempDir, std::path::PathBuf) {
     let dir = tempfile::tempdir().unwrap();
@@ -140,7 +138,7 @@ fn philly_reports_gpu_time_that_does_not_add_up() {
 
 #[test]
 fn profiles_have_the_published_constants() {
-    let json = shared::json("reference/pollux/fitted_params.json");
+    let json = crate::shared::json("reference/pollux/fitted_params.json");
     let catalog = pollux_profiles::catalog(&profiles(), None).unwrap();
     assert_eq!(catalog.names(), ["bert", "cifar10", "deepspeech2", "imagenet", "ncf", "yolov3"]);
     for application in &catalog.applications {

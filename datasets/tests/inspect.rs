@@ -1,13 +1,11 @@
 //! Figures and verdicts of workloads.
 #![allow(clippy::unwrap_used)] // a test fails by panicking, helpers too
 
-mod shared;
-
+use crate::shared::shared;
 use goodput_datasets::catalog::Catalog;
 use goodput_datasets::inspect::summarise;
 use goodput_datasets::validate::{Remark, validate};
 use goodput_datasets::{import, read_jobs};
-use shared::shared;
 
 #[test]
 fn workload_six_in_figures() {

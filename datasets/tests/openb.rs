@@ -1,15 +1,13 @@
 //! The openb importer against the real files, and against files with one thing wrong.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
-mod shared;
-
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use crate::shared::shared;
 use goodput_datasets::DataError;
 use goodput_datasets::import::ImportReport;
 use goodput_datasets::import::openb::{NodeRow, PodRow, Rows, nodes, pods};
-use shared::shared;
 
 fn real<T>(name: &str, parse: fn(&Path, &[u8]) -> Rows<T>) -> (Vec<T>, ImportReport) {
     let path = shared(&format!("data/openb/{name}.csv"));

@@ -1,16 +1,14 @@
 //! The Sia artifact's measurements by accelerator type.
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "helpers of tests")]
 
-mod shared;
-
 use std::sync::OnceLock;
 
 use std::path::Path;
 
+use crate::shared::shared;
 use goodput_datasets::import::{sia_profiles, sia_workloads};
 use goodput_datasets::{Catalog, read_workload};
 use goodput_env::job::JobId;
-use shared::shared;
 
 fn catalog() -> &'static Catalog {
     static CATALOG: OnceLock<Catalog> = OnceLock::new();

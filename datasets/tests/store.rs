@@ -1,15 +1,13 @@
 //! Tables on disk: what is written is read, the same way twice.
 #![allow(clippy::unwrap_used)] // a test fails by panicking, helpers too
 
-mod shared;
-
 use std::path::Path;
 
+use crate::shared::shared;
 use goodput_datasets::catalog::Catalog;
 use goodput_datasets::store::{Column, Provenance, Table, Values, jobs, provenance::sha256};
 use goodput_datasets::synth::{DiurnalSynth, SynthConfig};
 use goodput_datasets::{DataError, import_table, read_jobs, read_workload};
-use shared::shared;
 
 #[test]
 fn philly_survives_parquet() {

@@ -1,15 +1,13 @@
 //! Generators: the same seed is the same workload, and rates are what the settings say.
 #![allow(clippy::unwrap_used)] // a test fails by panicking, helpers too
 
-mod shared;
-
 use std::path::Path;
 
+use crate::shared::shared;
 use goodput_datasets::catalog::Catalog;
 use goodput_datasets::store::{jobs, provenance::sha256};
 use goodput_datasets::synth::{DiurnalSynth, Generator, Lengths, PolluxSynth, Sizes, SynthConfig, SynthError};
 use goodput_env::job::{Work, Workload};
-use shared::shared;
 
 fn pollux(settings: PolluxSynth) -> Generator {
     SynthConfig::Pollux(settings).build(Catalog::shipped()).unwrap()

@@ -1,17 +1,15 @@
 //! The formats of the Tiresias simulator, against its files and against files with one thing wrong.
 #![allow(clippy::unwrap_used)] // a test fails by panicking, helpers too
 
-mod shared;
-
 use std::path::Path;
 
+use crate::shared::shared;
 use goodput_datasets::catalog::Catalog;
 use goodput_datasets::import::{Format, tiresias_cluster, tiresias_samples};
 use goodput_datasets::workload::parse_jobs;
 use goodput_datasets::{read_jobs, read_workload};
 use goodput_env::job::{Elasticity, JobId, Work};
 use goodput_env::time::SimTime;
-use shared::shared;
 
 const HEADER: &str = "job_id,num_gpu,submit_time,iterations,model_name,duration,interval\n";
 

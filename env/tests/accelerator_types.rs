@@ -1,10 +1,10 @@
 //! Speeds belong to an accelerator type: where a job is placed decides how fast it is, and a type without a speed is refused.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
-mod support;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::support::{application, elastic, fixed};
 use goodput_env::application::Application;
 use goodput_env::cluster::{AcceleratorType, Cluster, Node};
 use goodput_env::job::{JobClass, JobSpec, Work, Workload};
@@ -15,7 +15,6 @@ use goodput_env::policy::Policy;
 use goodput_env::sim::{Outcome, Rounds, Scenario, SimError, SimOptions, Simulator};
 use goodput_env::time::SimTime;
 use goodput_env::view::{Batching, ClusterView, Information};
-use support::{application, elastic, fixed};
 
 /// One node of each type, with 4 and 8 accelerators.
 fn cluster() -> Cluster {

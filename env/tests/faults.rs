@@ -1,7 +1,7 @@
 //! What faults do to jobs, to the second, and what stays true whatever breaks.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
-mod support;
 
+use crate::support::{Chaos, elastic, fixed, mixed_jobs, scenario};
 use goodput_env::guard::Violation;
 use goodput_env::job::{JobId, JobSpec};
 use goodput_env::model::fault::{Bugs, Cause, Causes, LogNormal, Scripted};
@@ -13,7 +13,6 @@ use goodput_env::sim::{Resize, Rounds, SimError, SimOptions, Simulator, Status};
 use goodput_env::time::SimTime;
 use goodput_env::view::{Batching, ClusterView};
 use proptest::prelude::*;
-use support::{Chaos, elastic, fixed, mixed_jobs, scenario};
 
 /// Gives each waiting job what it asks for, in order, where it fits.
 struct FirstFit;
@@ -235,7 +234,7 @@ proptest! {
         horizon in prop::option::of(500i64..9000),
     ) {
         let scenario = scenario("4x4", mixed_jobs(seed, 24, 60), storm(seed, interval, resize, horizon));
-        let outcome = support::soak::run(&scenario, &mut Chaos::new(seed));
+        let outcome = crate::support::soak::run(&scenario, &mut Chaos::new(seed));
         prop_assert_eq!(Simulator::new(scenario.clone()).run(&mut Chaos::new(seed)).unwrap(), outcome.clone());
         if let (Some(Interval::Fixed { secs }), Store::Shared) = (interval, scenario.options.checkpoint.unwrap_or_default().store) {
             for job in outcome.jobs.iter().filter(|job| job.faults.failed.is_none()) {

@@ -1,9 +1,9 @@
 //! Free accelerators that the widest waiting job cannot use: by hand, over time, with pools. `support::soak` counts them anew at every decision.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
-mod support;
 
 use std::sync::Arc;
 
+use crate::support::{elastic, fixed};
 use goodput_env::cluster::{Cluster, Pool};
 use goodput_env::gym::pack;
 use goodput_env::job::{JobSpec, Workload};
@@ -13,7 +13,6 @@ use goodput_env::policy::Policy;
 use goodput_env::sim::{FragmentChange, Outcome, Scenario, SimOptions, Simulator};
 use goodput_env::time::SimTime;
 use goodput_env::view::ClusterView;
-use support::{elastic, fixed};
 
 /// The first jobs on a node each, each later one when a whole share of it is free: elastic ones take a node.
 struct InOrder {
@@ -39,7 +38,7 @@ impl Policy for InOrder {
 fn run(cluster: Cluster, first: u32, jobs: Vec<JobSpec>, log_allocations: bool) -> Outcome {
     let options = SimOptions { log_allocations, horizon: Some(SimTime::from_secs(400)), ..SimOptions::standard() };
     let options = SimOptions { switch_cost: goodput_env::model::SwitchCost::Zero, ..options };
-    let workload = Workload::new(vec![support::application()], jobs);
+    let workload = Workload::new(vec![crate::support::application()], jobs);
     let scenario = Scenario::new(Arc::new(cluster), Arc::new(workload), options, 0);
     Simulator::new(Arc::new(scenario)).run(&mut InOrder { first }).unwrap()
 }

@@ -1,9 +1,9 @@
 //! Published constants of restarts, and moves between equal nodes that some published simulators do not charge.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
-mod support;
 
 use std::sync::Arc;
 
+use crate::support::fixed;
 use goodput_env::cluster::Cluster;
 use goodput_env::job::Workload;
 use goodput_env::model::SwitchCost;
@@ -12,7 +12,6 @@ use goodput_env::plan::Plan;
 use goodput_env::policy::Policy;
 use goodput_env::sim::{Outcome, Scenario, SimOptions, Simulator};
 use goodput_env::view::{Batching, ClusterView, Information};
-use support::fixed;
 
 /// Gives the first two jobs a node each and swaps them at every round; the third job gets what is free.
 #[derive(Default)]

@@ -1,10 +1,10 @@
 //! The environment with everything on: pools, services, tenants with quotas, faults. Whatever the mask allows, the guard lets pass.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
-mod support;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::support::{application, mixed_jobs};
 use goodput_env::cluster::{Cluster, Pool};
 use goodput_env::gym::{
     Action, ClusterEnv, Encoder, EnvOptions, Environment, ExpectedPeak, Layout, LoanVerb, Observation, ResetOptions,
@@ -18,7 +18,6 @@ use goodput_env::sim::{Scenario, SimOptions};
 use goodput_env::tenant::{Group, Quota, Tenants};
 use goodput_env::time::SimTime;
 use rand::RngExt;
-use support::{application, mixed_jobs};
 
 fn cluster() -> Cluster {
     let mut cluster = Cluster { types: Vec::new(), nodes: Vec::new() };
@@ -31,7 +30,7 @@ fn cluster() -> Cluster {
 fn loaded(name: &str, seed: u64, gpus: u32) -> Arc<Service> {
     let mut random = rng(seed, Stream::Workload);
     let rates: Vec<f64> = (0..24 * 12).map(|_| random.random_range(0.0..250.0)).collect();
-    support::service(name, SimTime::from_secs(300), &rates, gpus)
+    crate::support::service(name, SimTime::from_secs(300), &rates, gpus)
 }
 
 fn tenants() -> Arc<Tenants> {

@@ -1,7 +1,7 @@
 //! Intervals between checkpoints against worked values, and fault processes against their distributions.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
-mod support;
 
+use crate::support::{fixed, scenario};
 use goodput_env::job::JobId;
 use goodput_env::model::FaultModel;
 use goodput_env::model::checkpoint::{daly, waste, young};
@@ -12,7 +12,6 @@ use goodput_env::policy::Policy;
 use goodput_env::sim::{SimOptions, Simulator};
 use goodput_env::time::SimTime;
 use goodput_env::view::ClusterView;
-use support::{fixed, scenario};
 
 #[test]
 fn intervals_of_young_and_daly() {

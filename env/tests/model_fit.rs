@@ -1,8 +1,6 @@
 //! The agent's fit: the quality of its optimum, its rules for what it cannot know, and recovery of a known truth.
 #![allow(clippy::unwrap_used)] // clippy.toml allows it in test functions, not in their helpers
 
-mod model_data;
-
 use goodput_env::model::{BatchConfig, Sample, ThroughputParams, fit, fit::objective};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -24,9 +22,9 @@ fn sample(truth: &ThroughputParams, nodes: u32, replicas: u32, atomic: u32) -> S
 
 #[test]
 fn reaches_the_published_optimum_on_all_measurements() {
-    let reference = model_data::shared_json("reference/pollux/fitted_params.json");
-    for application in model_data::APPLICATIONS {
-        let samples = model_data::samples(application);
+    let reference = crate::model_data::shared_json("reference/pollux/fitted_params.json");
+    for application in crate::model_data::APPLICATIONS {
+        let samples = crate::model_data::samples(application);
         let reference = &reference[application]["fit_all_measurements"];
         assert_eq!(reference["n"].as_u64().unwrap(), samples.len() as u64, "{application}");
         let published: ThroughputParams = serde_json::from_value(reference["params"].clone()).unwrap();
@@ -109,6 +107,6 @@ fn no_samples_give_the_start() {
 
 #[test]
 fn the_same_samples_give_the_same_bits() {
-    let samples = model_data::samples("imagenet");
+    let samples = crate::model_data::samples("imagenet");
     assert_eq!(fit(&samples[..40]), fit(&samples[..40]));
 }

@@ -1,14 +1,17 @@
 //! Lookups give back the rows they were made of, and refuse what no row surrounds.
 #![allow(clippy::unwrap_used)] // clippy.toml allows it in test functions, not in their helpers
 
-mod model_data;
-
 use goodput_env::model::{
     InterpolatedSample, MeasuredStepTimes, OutsideProfile, PlacementSample, ProfileError, ScalabilitySample, StepTime,
 };
 
 fn profile(application: &str) -> MeasuredStepTimes {
-    MeasuredStepTimes::new(&model_data::placements(application), &model_data::scalability(application), &[]).unwrap()
+    MeasuredStepTimes::new(
+        &crate::model_data::placements(application),
+        &crate::model_data::scalability(application),
+        &[],
+    )
+    .unwrap()
 }
 
 /// A shape with these numbers of nodes and replicas, as even as possible.
@@ -18,9 +21,9 @@ fn spread(nodes: u32, replicas: u32) -> Vec<u32> {
 
 #[test]
 fn every_measured_placement_comes_back_in_every_rotation() {
-    for application in model_data::APPLICATIONS {
+    for application in crate::model_data::APPLICATIONS {
         let profile = profile(application);
-        for row in model_data::placements(application) {
+        for row in crate::model_data::placements(application) {
             let expected = StepTime { step_secs: row.step_secs, sync_secs: row.sync_secs };
             let mut shape = row.shape.clone();
             for _ in 0..shape.len() {
@@ -39,9 +42,9 @@ fn every_measured_placement_comes_back_in_every_rotation() {
 
 #[test]
 fn every_scalability_row_comes_back() {
-    for application in model_data::APPLICATIONS {
+    for application in crate::model_data::APPLICATIONS {
         let profile = profile(application);
-        for row in model_data::scalability(application) {
+        for row in crate::model_data::scalability(application) {
             let found = profile.step_time(&spread(row.nodes, row.replicas), row.local_bsz).unwrap();
             assert_eq!((found.step_secs, found.sync_secs), (row.step_secs, row.sync_secs), "{application} {row:?}");
         }
@@ -53,7 +56,7 @@ fn every_allocation_a_job_can_use_is_covered() {
     let maxima = [("bert", 384), ("cifar10", 4096), ("deepspeech2", 640), ("imagenet", 12_800), ("yolov3", 512)];
     for (application, most) in maxima {
         let profile = profile(application);
-        let placements = model_data::placements(application);
+        let placements = crate::model_data::placements(application);
         let min_local = placements.iter().map(|row| row.local_bsz).min().unwrap();
         // Pollux forces yolov3 to 8 although its placements go to 16.
         let max_local =

@@ -1,8 +1,6 @@
 //! Hand-worked values of `specs/algorithms.md` 1.1 to 1.4 and of the Pollux artifact's conventions.
 #![allow(clippy::unwrap_used)] // clippy.toml allows it in test functions, not in their helpers
 
-mod model_data;
-
 use goodput_env::model::{
     BatchConfig, BatchLimits, BatchLimitsError, GoodputModel, GradientStats, SwitchCost, ThroughputParams, slowdown,
 };
@@ -40,7 +38,7 @@ fn oracle_model(oracle: &Value) -> GoodputModel {
 
 #[test]
 fn throughput_efficiency_and_goodput() {
-    let oracle = &model_data::shared_json("oracles/oracles.json")["pollux"];
+    let oracle = &crate::model_data::shared_json("oracles/oracles.json")["pollux"];
     let model = oracle_model(oracle);
     near(model.stats.pgns(128), 512.0, 1e-12);
     for row in oracle["rows"].as_array().unwrap() {
@@ -57,7 +55,7 @@ fn throughput_efficiency_and_goodput() {
 
 #[test]
 fn best_batch_and_speedup() {
-    let oracle = &model_data::shared_json("oracles/oracles.json")["pollux"];
+    let oracle = &crate::model_data::shared_json("oracles/oracles.json")["pollux"];
     let model = oracle_model(oracle);
     let base = model.best(1, 1).unwrap().goodput;
     let speedups = [("1x1", 1.0), ("1x2", 1.8606), ("1x4", 3.2656), ("2x8", 4.4788), ("4x16", 5.5339)];
@@ -77,7 +75,7 @@ fn best_batch_and_speedup() {
 #[test]
 fn adascale_gain() {
     let stats = GradientStats { sqr: 1.0, var: 4.0 };
-    let oracle = model_data::shared_json("oracles/oracles.json");
+    let oracle = crate::model_data::shared_json("oracles/oracles.json");
     for (scale, gain) in oracle["adascale"].as_object().unwrap() {
         near(stats.gain(scale.parse().unwrap()), number(gain), 5e-7);
         let rule = goodput_env::model::LearningRateRule::AdaScale;
@@ -160,7 +158,7 @@ fn switching_costs_by_name() {
 /// Section 2.2 of the survey: the best number of replicas and the best batch size hang on each other, and on how noisy gradients are.
 #[test]
 fn batches_and_replicas_grow_together() {
-    let oracle = &model_data::shared_json("oracles/oracles.json")["pollux"];
+    let oracle = &crate::model_data::shared_json("oracles/oracles.json")["pollux"];
     let model = oracle_model(oracle);
     let best_replicas = |total: u32| {
         let throughput = |replicas: u32| {

@@ -1,10 +1,10 @@
 //! Elastic resizes that overlap with training: what they cost, what a storm of commands does, and that no accelerator works twice.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
-mod support;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::support::{Chaos, application, elastic, fixed, mixed_jobs, scenario};
 use goodput_env::application::{Application, EpochTable, GradientTable};
 use goodput_env::cluster::Cluster;
 use goodput_env::job::{JobId, JobSpec, Workload};
@@ -16,7 +16,6 @@ use goodput_env::sim::{Outcome, Phase, Resize, Rounds, Scenario, SimOptions, Sim
 use goodput_env::time::SimTime;
 use goodput_env::view::{Batching, ClusterView, Information};
 use proptest::prelude::*;
-use support::{Chaos, application, elastic, fixed, mixed_jobs, scenario};
 
 const OVERLAPPED: [Resize; 3] = [Resize::Overlapped, Resize::OverlappedMerge, Resize::OverlappedSerial];
 

@@ -1,11 +1,10 @@
 //! Services, pools and loans in the simulator.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
-mod support;
-
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::support::fixed;
 use goodput_env::cluster::{Cluster, Pool};
 use goodput_env::guard::Violation;
 use goodput_env::job::{JobId, JobSpec, Workload};
@@ -17,7 +16,6 @@ use goodput_env::service::{RateSeries, Service, ServiceId, ServingPoint, Serving
 use goodput_env::sim::{Loan, Rounds, Scenario, SimError, SimOptions, Simulator, Status};
 use goodput_env::time::SimTime;
 use goodput_env::view::Afterwards;
-use support::fixed;
 
 const WEB: ServiceId = ServiceId(0);
 
@@ -255,9 +253,9 @@ fn no_plan_breaks_the_books() {
         let rates: Vec<f64> = (0..30).map(|_| f64::from(rng.random_range(0..800_u32))).collect();
         let mut large = service(&rates);
         (large.gpus_per_replica, large.drain, large.work_cv2) = (2, SimTime::ZERO, 2.0);
-        let jobs = support::mixed_jobs(seed, 12, 60).into_iter().filter(|job| job.request.gpus <= 4).collect();
+        let jobs = crate::support::mixed_jobs(seed, 12, 60).into_iter().filter(|job| job.request.gpus <= 4).collect();
         let services = vec![Arc::new(service(&rates)), Arc::new(large)];
-        let workload = Workload { services, ..Workload::new(vec![support::application()], jobs) };
+        let workload = Workload { services, ..Workload::new(vec![crate::support::application()], jobs) };
         let mut mixed = cluster();
         mixed.add_to(Pool::Shared, "gpu", 1, 4);
         let options = SimOptions {

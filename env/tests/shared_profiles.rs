@@ -1,17 +1,15 @@
 //! Jobs of one application that share what their agents measure.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
-mod support;
-
 use std::sync::Arc;
 
+use crate::support::{elastic, scenario};
 use goodput_env::job::{JobId, JobSpec, Work};
 use goodput_env::placement::Placement;
 use goodput_env::plan::Plan;
 use goodput_env::policy::Policy;
 use goodput_env::sim::{SimOptions, Simulator};
 use goodput_env::view::{Batching, ClusterView, Information};
-use support::{elastic, scenario};
 
 /// The first job on four accelerators, the second on one; writes down what is known of each.
 #[derive(Default)]

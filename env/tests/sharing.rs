@@ -1,10 +1,10 @@
 //! Two jobs on the same accelerators: counted once, at the speeds they have beside each other, and one stays when the other leaves.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
-mod support;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::support::fixed;
 use goodput_env::cluster::Cluster;
 use goodput_env::guard::Violation;
 use goodput_env::job::{JobClass, JobId, JobSpec, Work, Workload};
@@ -14,7 +14,6 @@ use goodput_env::plan::Plan;
 use goodput_env::sim::{Rounds, Scenario, SimError, SimOptions, Simulator, Status};
 use goodput_env::time::SimTime;
 use goodput_env::view::{Batching, Information};
-use support::fixed;
 
 const ONE: JobId = JobId(0);
 const OTHER: JobId = JobId(1);

@@ -1,9 +1,9 @@
 //! The simulator keeps its books: capacity, Little's law, exact epochs, determinism.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
-mod support;
 
 use std::sync::Arc;
 
+use crate::support::{Chaos, elastic, fixed, mixed_jobs, scenario};
 use goodput_env::guard::Violation;
 use goodput_env::job::JobId;
 use goodput_env::model::SwitchCost;
@@ -14,7 +14,6 @@ use goodput_env::sim::{Rounds, SimError, SimOptions, Simulator, Status};
 use goodput_env::time::SimTime;
 use goodput_env::view::{Batching, ClusterView, Information};
 use proptest::prelude::*;
-use support::{Chaos, elastic, fixed, mixed_jobs, scenario};
 
 /// Gives each job what it asks for, in order, and never takes it back.
 struct FirstFit;

@@ -1,10 +1,9 @@
 //! Quotas: shares as Kueue computes them, usage that bubbles up and returns to nothing, changes during a run, and the guard.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
-mod support;
-
 use std::sync::Arc;
 
+use crate::support::fixed;
 use goodput_env::cluster::Cluster;
 use goodput_env::guard::Violation;
 use goodput_env::job::{JobId, JobSpec, Workload};
@@ -14,7 +13,6 @@ use goodput_env::sim::{Scenario, SimError, SimOptions, Simulator};
 use goodput_env::tenant::{Group, Quota, QuotaChange, QuotaTree, TenantError, Tenants, Usage};
 use goodput_env::time::SimTime;
 use proptest::prelude::*;
-use support::fixed;
 
 fn group(name: &str, cohort: Option<&str>, weight_milli: u32, quotas: &[(&str, u64)]) -> Group {
     let quota = |nominal| Quota { nominal, ..Quota::default() };

@@ -1,10 +1,9 @@
 //! Jobs that do a part of their application's work, or more than all of it.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
-mod support;
-
 use std::sync::Arc;
 
+use crate::support::{application, elastic, scenario};
 use goodput_env::job::{JobSpec, Work};
 use goodput_env::model::SwitchCost;
 use goodput_env::placement::Placement;
@@ -13,7 +12,6 @@ use goodput_env::policy::Policy;
 use goodput_env::sim::{Outcome, SimOptions, Simulator};
 use goodput_env::view::ClusterView;
 use goodput_env::view::Information;
-use support::{application, elastic, scenario};
 
 /// One accelerator for the one job there is.
 struct Start;

@@ -1,10 +1,8 @@
 //! Comparisons as a whole: determinism, order, errors, overrides.
 
-mod common;
-
 use std::sync::Mutex;
 
-use common::{Fifo, Shortest, comparison, policies, scenarios};
+use crate::common::{Fifo, Shortest, comparison, policies, scenarios};
 use goodput_env::view::{Batching, Information};
 use goodput_eval::{Comparison, PolicyEntry, RunError};
 

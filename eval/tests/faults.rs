@@ -1,9 +1,7 @@
 //! Headlines of checkpoints and faults: where the best interval is, what faults cost, and what adapting gains.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
-#[path = "common/faults.rs"]
-mod faults;
 
-use faults::{HOURLY, MTBF_SECS, WRITE_SECS, busy, sweep};
+use crate::common::faults::{HOURLY, MTBF_SECS, WRITE_SECS, busy, sweep};
 use goodput_env::model::Interval;
 use goodput_env::model::checkpoint::{waste, young};
 

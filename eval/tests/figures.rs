@@ -1,9 +1,7 @@
 //! Figures: well-formed, themed, and correct where that can be told without eyes.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
-mod common;
-
-use common::comparison;
+use crate::common::comparison;
 use goodput_env::time::SimTime;
 use goodput_eval::plots::*;
 use goodput_eval::{Estimate, Evaluation, Interval};

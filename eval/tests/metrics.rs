@@ -10,8 +10,6 @@
 //! | d   | 60     | 200   | 204    | 2    | 0          | 0        |
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
-mod common;
-
 use goodput_env::job::JobId;
 use goodput_env::sim::{JobRecord, Outcome};
 use goodput_env::time::SimTime;
@@ -103,7 +101,7 @@ fn an_empty_run_has_no_times() {
 
 #[test]
 fn a_job_alone_on_the_whole_cluster_is_treated_fairly() {
-    let mut comparison = common::comparison(1, 1);
+    let mut comparison = crate::common::comparison(1, 1);
     comparison.policies.retain(|entry| entry.name == "equal");
     comparison.scenarios.truncate(1);
     let evaluation = comparison.run(&|_, _| {}).unwrap();

@@ -1,9 +1,7 @@
 //! The page: deterministic, self-contained, and complete.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
-mod common;
-
-use common::{comparison, many_policies};
+use crate::common::{comparison, many_policies};
 use goodput_eval::plots::{CurvePoint, LearningCurve};
 use goodput_eval::{Evaluation, Interval, Report, ReportError};
 
@@ -17,8 +15,9 @@ fn report() -> Report {
         title: "Sample: stand-in policies on a test workload".into(),
         lead: "Made by a test to look at the page; the learning curve is drawn from a formula.".into(),
         focus: Some("equal-6".into()),
-        command: "GOODPUT_SAMPLE_REPORT=/tmp/sample.html cargo nextest run --release -p goodput-eval --test report"
-            .into(),
+        command:
+            "GOODPUT_SAMPLE_REPORT=/tmp/sample.html cargo nextest run --release --workspace -E 'test(/^report::/)'"
+                .into(),
         config: "[cluster]\nnodes = 4\n\n[agent.ppo]\nlr = 0.001\nnote = \"<b>\"\n".into(),
         versions: vec![("goodput".into(), "0.1.0".into()), ("burn".into(), "0.22.1".into())],
         learning: Some(LearningCurve {

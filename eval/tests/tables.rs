@@ -1,11 +1,9 @@
 //! Tables: their columns, their bytes, the leaderboard.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
-mod common;
-
 use std::path::Path;
 
-use common::comparison;
+use crate::common::comparison;
 use goodput_eval::Evaluation;
 use goodput_eval::tables::{allocation_table, job_table, leaderboard, run_table};
 

@@ -1,18 +1,16 @@
 //! An agent and real processes: launch, stop, reports, adoption, fencing.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
-mod nodes;
-
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
+use crate::nodes::*;
 use goodput_executor::agent::api::{AttemptState, NodeStatus, Start, Stop};
 use goodput_executor::agent::{Fencing, keeper};
 use goodput_executor::bench_job::{BenchJob, Misbehaviour};
 use goodput_executor::devices::Health;
 use goodput_executor::job::{Exit, Grant, Isolation, Meaning, Report};
-use nodes::*;
 use rustix::process::Signal;
 use serde_json::json;
 

@@ -1,13 +1,11 @@
 //! Jobs in Python and jobs written for AdaptDL, on a real agent.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
-mod nodes;
-
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use crate::nodes::*;
 use goodput_executor::job::{Exit, Gang, Grant, Meaning};
-use nodes::*;
 use serde_json::json;
 
 const CLIENTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/clients/python");

@@ -1,16 +1,14 @@
 //! Who is not answered, and what is refused.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
-mod nodes;
-
 use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
 
+use crate::nodes::*;
 use goodput_executor::agent::tls::{self, DAEMON, TlsFiles};
 use goodput_executor::agent::{AgentClient, ClientError};
 use goodput_executor::job::{Grant, JobName};
-use nodes::*;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;

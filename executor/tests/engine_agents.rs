@@ -1,10 +1,9 @@
 //! The engine over agents: real sockets, real certificates, real processes, several nodes in one machine.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
-mod nodes;
-
 use std::time::{Duration, Instant};
 
+use crate::nodes::*;
 use goodput_env::job::{JobRequest, JobSpec, Work};
 use goodput_executor::agent::tls::{self, DAEMON, TlsFiles};
 use goodput_executor::agent::{Fencing, Running};
@@ -15,7 +14,6 @@ use goodput_executor::engine::{
     verify,
 };
 use goodput_executor::job::{Learned, RetryBudget};
-use nodes::*;
 use rustix::process::Signal;
 use tempfile::TempDir;
 

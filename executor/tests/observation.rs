@@ -1,6 +1,5 @@
 //! What a policy sees of a live cluster is, bit by bit, what it sees of the same cluster in simulation.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
-mod fixture;
 
 use std::sync::Arc;
 
@@ -59,7 +58,7 @@ fn compare(name: &str, cluster: Cluster, options: SimOptions, seed: u64) -> usiz
     let policies = || heuristic::by_name(name, seed).unwrap();
     let (mut direct, mut live) = (policies(), policies());
     let options = SimOptions { batching: direct.batching(), ..options };
-    let workload = Arc::new(Workload::new(vec![fixture::application()], jobs(seed, 40)));
+    let workload = Arc::new(Workload::new(vec![crate::fixture::application()], jobs(seed, 40)));
     let scenario = Scenario::new(Arc::new(cluster), workload.clone(), options.clone(), seed);
     let setting = Setting {
         applications: workload.applications.clone(),
@@ -136,7 +135,7 @@ fn a_simulation_goes_on_from_what_was_observed_of_it() {
     ] {
         let batching = heuristic::by_name(name, 1).unwrap().batching();
         let options = SimOptions { information, batching, ..SimOptions::standard() };
-        let workload = Arc::new(Workload::new(vec![fixture::application()], jobs(3, 40)));
+        let workload = Arc::new(Workload::new(vec![crate::fixture::application()], jobs(3, 40)));
         let last = workload.jobs.last().unwrap().request.submit;
         let cluster = Arc::new(Cluster::parse("gpu:4x4").unwrap());
         let scenario = Arc::new(Scenario::new(cluster, workload, options, 1));

@@ -2,9 +2,7 @@
 #![cfg(feature = "train")]
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
-mod etth1;
-
-use etth1::{Etth1, MONTHS4, TRAIN};
+use crate::etth1::{Etth1, MONTHS4, TRAIN};
 use goodput_forecast::neural::{Architecture, Centre, Dlinear, Loss, Spec, Trainer, Training};
 
 fn dlinear(steps: u64, every: usize) -> f64 {

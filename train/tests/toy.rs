@@ -1,12 +1,10 @@
 //! The toy on which a stock masked PPO with a flat net does not get past first-fit: our recipe has to match the shortest job first there.
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "helpers of tests; figures for the reader of a failure")]
 
-mod toy_support;
-
+use crate::toy_support::{Recipe, Toy, any, first_fit, play, play_net, shortest};
 use goodput_agents::learned::fused::Fused;
 use goodput_env::gym::check;
 use goodput_env::seed::{Stream, rng};
-use toy_support::{Recipe, Toy, any, first_fit, play, play_net, shortest};
 
 /// What the prototype gives for the seeds 0 to 19: jobs in the system summed over ticks, and decisions.
 const FIRST_FIT: [(u32, usize); 20] = [

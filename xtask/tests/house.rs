@@ -130,6 +130,26 @@ fn coverage_names_tests_that_exist() {
     assert!(missing.is_empty(), "docs/coverage.md names what is not there: {missing:?}");
 }
 
+/// Integration tests of a room are one program, so a file that `main.rs` does not name is a test that never runs.
+#[test]
+fn every_test_file_runs() {
+    for room in ["env", "forecast", "datasets", "agents", "eval", "train", "executor", "cli"] {
+        let tests = root().join(room).join("tests");
+        let manifest = std::fs::read_to_string(root().join(room).join("Cargo.toml")).unwrap();
+        let main = std::fs::read_to_string(tests.join("main.rs")).unwrap();
+        for entry in std::fs::read_dir(&tests).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.file_stem().unwrap().to_string_lossy().into_owned();
+            let holds_tests =
+                path.extension().is_some_and(|extension| extension == "rs") || path.join("mod.rs").exists();
+            let runs = name == "main"
+                || main.contains(&format!("mod {name};\n"))
+                || manifest.contains(&format!("\"tests/{name}.rs\""));
+            assert!(!holds_tests || runs, "{} is in no test program: name it in {room}/tests/main.rs", path.display());
+        }
+    }
+}
+
 fn sources(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).unwrap() {

@@ -1,6 +1,8 @@
 //! A small world for tests: two applications, a seeded workload and three plain policies.
 #![allow(dead_code, missing_docs, clippy::unwrap_used, reason = "helpers of tests, each of which uses a part")]
 
+pub mod faults;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

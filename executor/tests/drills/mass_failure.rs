@@ -21,7 +21,8 @@ use goodput_executor::engine::{
     Capabilities, Engine, EngineError, NodeHealth, Order, Receipt, Snapshot, Submission, Verdict,
 };
 
-use crate::{block, books, chooser, fixture, patient, run_to_end, settings};
+use super::{block, books, chooser, patient, run_to_end, settings};
+use crate::fixture;
 
 /// A cluster of which some nodes are not heard of, though all that runs there goes on.
 struct Partition {

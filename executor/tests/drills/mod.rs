@@ -1,7 +1,5 @@
 //! Drills of the daemon over the simulator: what may go wrong, with the number that has to hold.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
-#[path = "../fixture/mod.rs"]
-mod fixture;
 mod mass_failure;
 
 use std::path::Path;
@@ -56,7 +54,7 @@ fn jobs(seed: u64, count: u32) -> Vec<JobSpec> {
 
 fn scenario(seed: u64, count: u32) -> Scenario {
     let options = SimOptions { information: Information::Oracle, ..SimOptions::standard() };
-    let workload = Arc::new(Workload::new(vec![fixture::application()], jobs(seed, count)));
+    let workload = Arc::new(Workload::new(vec![crate::fixture::application()], jobs(seed, count)));
     Scenario::new(Arc::new(Cluster::parse("gpu:4x8").unwrap()), workload, options, seed)
 }
 

@@ -5,9 +5,9 @@ mod lend;
 mod ours;
 mod protocol;
 
+use self::ours::{geometric_mean, issues};
+use self::protocol::{SERIES, Split, conformal, published, score};
 use goodput_forecast::{Adaptive, Model};
-use ours::{geometric_mean, issues};
-use protocol::{SERIES, Split, conformal, published, score};
 
 #[test]
 fn the_protocol_gives_the_published_figures_of_the_naive_methods() {

@@ -1,0 +1,14 @@
+//! The integration tests of `datasets`, one program: it is linked once, not once for each file.
+mod accelerators;
+mod catalog;
+mod deepboot;
+mod fuzz;
+mod gavel;
+mod import;
+mod inspect;
+mod openb;
+mod shared;
+mod sia;
+mod store;
+mod synth;
+mod tiresias;

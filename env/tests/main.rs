@@ -1,0 +1,25 @@
+//! The integration tests of `env`, one program: it is linked once, not once for each file.
+mod accelerator_types;
+mod faults;
+mod fragments;
+mod free_moves;
+mod gym_shared;
+mod model_data;
+mod model_faults;
+mod model_fit;
+mod model_goodput;
+mod model_measured;
+mod model_oracles;
+mod requests;
+mod resize;
+mod services;
+mod serving;
+mod shared_profiles;
+mod shares;
+mod sharing;
+mod simulator;
+mod soak;
+mod support;
+mod switching;
+mod tenant;
+mod work;

@@ -1,0 +1,19 @@
+//! The integration tests of `eval`, one program: it is linked once, not once for each file.
+mod common;
+mod comparison;
+mod deepboot;
+mod directions;
+mod faults;
+mod fgd;
+mod fidelity;
+mod figures;
+mod gavel;
+mod metrics;
+mod report;
+mod services;
+mod sia;
+mod statistics;
+mod survey;
+mod tables;
+mod tenants;
+mod tiresias;

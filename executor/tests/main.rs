@@ -1,0 +1,13 @@
+//! The integration tests of `executor`, one program: it is linked once, not once for each file.
+mod agent;
+mod agent_clients;
+mod agent_security;
+mod daemon;
+mod drills;
+mod engine_agents;
+mod fixture;
+mod interface;
+mod nodes;
+mod nvml_library;
+mod observation;
+mod slurm;

@@ -1,0 +1,12 @@
+//! The integration tests of `train`, one program: it is linked once, not once for each file.
+mod composition;
+mod config_fuzz;
+mod episodes;
+mod evolution;
+mod offline;
+mod ranking;
+mod resume;
+mod single_server;
+mod toy;
+mod toy_support;
+mod zoo;
