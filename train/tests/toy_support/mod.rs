@@ -2,7 +2,7 @@
 //! jobs at most, what does not fit in is lost, and a step is either a start, which takes no time, or one tick of it.
 //!
 //! It is not a configuration of our simulator: whether a job arrives depends on the queue, hence on the policy.
-#![allow(dead_code, reason = "each binary uses a part")]
+#![allow(dead_code, clippy::unwrap_used, reason = "helpers of tests and of a benchmark, each of which uses a part")]
 
 use std::num::NonZeroUsize;
 
