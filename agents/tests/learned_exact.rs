@@ -88,7 +88,7 @@ fn digest() {
 fn the_thread_pool_changes_no_bit() {
     let run = |threads: &str| {
         let output = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "digest", "--nocapture"])
+            .args(["--exact", "learned_exact::digest", "--nocapture"])
             .env("RAYON_NUM_THREADS", threads)
             .output()
             .unwrap();

@@ -304,7 +304,7 @@ fn child() {
 
 fn start_child(directory: &Path, failpoint: &str) -> Child {
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["child", "--exact", "--ignored", "--nocapture"]);
+    command.args(["slurm::child", "--exact", "--ignored", "--nocapture"]);
     command.env("GOODPUT_DRILL", directory).env("GOODPUT_FAILPOINT", failpoint);
     command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null()).spawn().unwrap()
 }

@@ -108,10 +108,10 @@ fn has_apt() -> bool {
 
 /// The daemon is killed `kills` times while it drives real Slurm; then Slurm's controller is killed after it has acknowledged.
 fn drill(kills: &str) -> bool {
-    let drills = ["killed_for_real_it_goes_on", "the_controller_may_forget_what_it_acknowledged"];
+    let drills = ["slurm::killed_for_real_it_goes_on", "slurm::the_controller_may_forget_what_it_acknowledged"];
     slurm()
         && drills.into_iter().all(|name| {
-            let test = ["test", "--release", "--workspace", "--test", "slurm", "--"];
+            let test = ["test", "--release", "--workspace", "--test", "executor", "--"];
             let arguments = [&test[..], &[name, "--exact", "--include-ignored", "--nocapture"]].concat();
             let many = [("GOODPUT_KILLS", kills), ("GOODPUT_CONTROLLERS", "10")];
             println!("$ GOODPUT_KILLS={kills} GOODPUT_CONTROLLERS=10 cargo {}", arguments.join(" "));
