@@ -1,15 +1,14 @@
 //! One file describes one experiment: the scenario, the agent, the budget and the comparison at the end.
 
 mod circumstances;
+mod evolution;
 mod offline;
+mod ppo;
 mod ranking;
-
-use std::collections::BTreeMap;
 
 use goodput_agents::heuristic::{self, Listed};
 use goodput_agents::learned::cem::CemConfig;
 use goodput_agents::learned::utility::{Group, Theta};
-use goodput_agents::learned::weights::NetConfig;
 use goodput_datasets::synth::SynthConfig;
 use goodput_env::cluster::Pool;
 use goodput_env::gym::ExpectedPeak;
@@ -23,7 +22,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use self::circumstances::{Curriculum, Randomise, WarmUpConfig};
+pub use self::evolution::EvolutionAgent;
+pub(crate) use self::evolution::started;
 pub use self::offline::{Algorithm, OfflineAgent};
+pub use self::ppo::{PpoAgent, WarmStart};
 pub use self::ranking::RankingAgent;
 use crate::error::TrainError;
 use crate::validate::{heuristic_entry, scenarios};
@@ -102,102 +104,6 @@ impl AgentConfig {
     }
 }
 
-/// Proximal policy optimisation (Schulman et al. 2017) with the details that matter.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct PpoAgent {
-    /// The net.
-    pub net: NetConfig,
-    /// Environments stepped side by side.
-    pub envs: usize,
-    /// Decisions of each environment between updates.
-    pub steps_per_env: usize,
-    /// Learning rate at the start; it falls linearly to zero.
-    pub learning_rate: f64,
-    /// Passes over the data of an update.
-    pub epochs: usize,
-    /// Decisions in a minibatch.
-    pub minibatch: usize,
-    /// Clipping range of the probability ratio.
-    pub clip: f64,
-    /// Time in which the weight of the future halves, seconds; discounting is per time, never per decision.
-    pub half_life_secs: f64,
-    /// Weight of longer returns over the critic, per decision or per `trace_secs`.
-    pub gae_lambda: f64,
-    /// Where set, `gae_lambda` is per this time, seconds: the decisions of one round take no time and do not shorten the trace.
-    pub trace_secs: Option<f64>,
-    /// Weight of the entropy bonus at the start; it falls linearly to a tenth.
-    pub entropy: f64,
-    /// Weight of the value loss.
-    pub value_coefficient: f64,
-    /// Largest norm of the gradient.
-    pub max_grad_norm: f64,
-    /// An update stops early beyond this divergence from the policy that collected its data; 0: never.
-    pub target_kl: f64,
-    /// Decisions over which only the critic learns, after a warm start.
-    pub critic_warmup: u64,
-    /// Imitation before reinforcement.
-    pub warm_start: Option<WarmStart>,
-}
-
-impl Default for PpoAgent {
-    fn default() -> Self {
-        Self {
-            net: NetConfig::Set(Default::default()),
-            envs: 32,
-            steps_per_env: 128,
-            learning_rate: 1e-3,
-            epochs: 4,
-            minibatch: 512,
-            clip: 0.2,
-            half_life_secs: 3600.0,
-            gae_lambda: 0.95,
-            trace_secs: None,
-            entropy: 0.01,
-            value_coefficient: 0.5,
-            max_grad_norm: 0.5,
-            target_kl: 0.02,
-            critic_warmup: 0,
-            warm_start: None,
-        }
-    }
-}
-
-/// Imitation of a heuristic on the learner's own states.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct WarmStart {
-    /// The heuristic, by name.
-    pub teacher: String,
-    /// Labelled decisions.
-    pub decisions: u64,
-    /// Learning rate.
-    #[serde(default = "imitation_rate")]
-    pub learning_rate: f64,
-    /// Passes over the labelled decisions.
-    #[serde(default = "imitation_epochs")]
-    pub epochs: usize,
-    /// Decisions in a minibatch.
-    #[serde(default = "imitation_minibatch")]
-    pub minibatch: usize,
-    /// Weight of a penalty on divergence from the imitated policy while reinforcement begins; it falls linearly to zero
-    /// over the first third.
-    #[serde(default)]
-    pub kl_penalty: f64,
-}
-
-fn imitation_rate() -> f64 {
-    2e-3
-}
-
-fn imitation_epochs() -> usize {
-    4
-}
-
-fn imitation_minibatch() -> usize {
-    256
-}
-
 /// The cross-entropy method: no gradients, a dozen weights; the baseline any net has to beat.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -213,54 +119,6 @@ pub struct CemAgent {
 impl Default for CemAgent {
     fn default() -> Self {
         Self { search: CemConfig::default(), generations: 30, episodes: 8 }
-    }
-}
-
-/// CMA-ES over utilities (`goodput_agents::learned::utility`), from Sia's objective on. A candidate's cost is its logarithm of mean completion
-/// time, less that of the teacher on the same episode: what an episode costs under any policy cancels out.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct EvolutionAgent {
-    /// The heuristic that episodes are measured against.
-    pub teacher: String,
-    /// Candidates of a generation, at least 4.
-    pub population: usize,
-    /// Generations.
-    pub generations: u64,
-    /// Episodes that score a candidate; the same for all candidates of a generation, new ones each generation.
-    pub episodes: u64,
-    /// First step, in units of each parameter's own scale.
-    pub step: f64,
-    /// Weight of the 99th percentile of completion times beside their mean.
-    pub tail: f64,
-    /// Generations between evaluations of the centre on validation seeds.
-    pub validate_every: u64,
-    /// Whether the policy brings along what jobs of training episodes did, by model.
-    pub experience: bool,
-    /// Whether a job is believed to be as fast as others of its model that were measured on more accelerators, so that it need not be doubled up
-    /// to its size.
-    pub siblings: bool,
-    /// Where the search starts, by name of parameter; those of Sia's objective for parameters that are not here.
-    pub start: BTreeMap<String, f64>,
-    /// Parameters that stay where they start, by name: for ablations.
-    pub freeze: Vec<String>,
-}
-
-impl Default for EvolutionAgent {
-    fn default() -> Self {
-        Self {
-            teacher: "pollux-fast".into(),
-            population: 16,
-            generations: 40,
-            episodes: 8,
-            step: 0.6,
-            tail: 0.1,
-            validate_every: 5,
-            experience: true,
-            siblings: true,
-            start: BTreeMap::new(),
-            freeze: Vec::new(),
-        }
     }
 }
 
@@ -517,92 +375,5 @@ impl Experiment {
         let measured = (batching, information) == (Batching::Agent, Information::Profiled);
         let told = |known: &Listed| known.traits.heterogeneous && known.batching() != Batching::Agent;
         measured && heuristic::policies().any(|known| known.name == name && told(known))
-    }
-}
-
-impl EvolutionAgent {
-    /// `theta` has the parameters that the experiment gives a meaning.
-    fn check(&self, theta: &Theta) -> Result<(), SetupError> {
-        let checks: [(&'static str, f64, bool, &str); 5] = [
-            ("agent.evolution.population", self.population as f64, (4..=4096).contains(&self.population), "4 to 4096"),
-            ("agent.evolution.generations", self.generations as f64, self.generations > 0, "at least 1"),
-            ("agent.evolution.episodes", self.episodes as f64, self.episodes > 0, "at least 1"),
-            ("agent.evolution.step", self.step, self.step > 0.0 && self.step <= 100.0, "above 0 and at most 100"),
-            ("agent.evolution.tail", self.tail, (0.0..=100.0).contains(&self.tail), "0 to 100"),
-        ];
-        check_start("agent.evolution.start", &self.start, theta)?;
-        if let Some(name) = self.freeze.iter().find(|name| theta.names().all(|known| known != **name)) {
-            let expected = format!("names of {}", theta.names().collect::<Vec<_>>().join(", "));
-            return Err(SetupError::Value { key: "agent.evolution.freeze", value: name.clone(), expected });
-        }
-        if theta.names().all(|name| self.freeze.iter().any(|frozen| frozen == name)) {
-            let value = "all parameters".into();
-            let expected = "at least one parameter that is searched".into();
-            return Err(SetupError::Value { key: "agent.evolution.freeze", value, expected });
-        }
-        match checks.into_iter().find(|(_, _, ok, _)| !ok) {
-            Some((key, value, _, expected)) => {
-                Err(SetupError::Value { key, value: value.to_string(), expected: expected.into() })
-            }
-            None if self.validate_every == 0 => Err(SetupError::Value {
-                key: "agent.evolution.validate_every",
-                value: "0".into(),
-                expected: "at least 1".into(),
-            }),
-            None => Ok(()),
-        }
-    }
-}
-
-/// Whether `start` names parameters of `theta`.
-fn check_start(key: &'static str, start: &BTreeMap<String, f64>, theta: &Theta) -> Result<(), SetupError> {
-    let unknown = |name: &str| theta.names().all(|known| known != name);
-    match start.iter().find(|(name, value)| unknown(name) || !value.is_finite()) {
-        Some((name, value)) => {
-            let expected = format!("finite numbers for {}", theta.names().collect::<Vec<_>>().join(", "));
-            Err(SetupError::Value { key, value: format!("{name} = {value}"), expected })
-        }
-        None => Ok(()),
-    }
-}
-
-/// `theta` with the numbers of `start`.
-pub(crate) fn started(theta: &Theta, start: &BTreeMap<String, f64>) -> Theta {
-    let named = theta.names().zip(theta.values());
-    let values: Vec<f64> = named.map(|(name, value)| start.get(name).copied().unwrap_or(value)).collect();
-    theta.clone().of_values(&values).unwrap_or_else(|| theta.clone())
-}
-
-impl PpoAgent {
-    fn check(&self) -> Result<(), SetupError> {
-        let trace = self.trace_secs.unwrap_or(1.0);
-        let checks: [(&'static str, f64, bool, &str); 10] = [
-            ("agent.ppo.trace_secs", trace, trace > 0.0, "a positive number of seconds"),
-            ("agent.ppo.envs", self.envs as f64, (1..=65536).contains(&self.envs), "1 to 65536"),
-            ("agent.ppo.steps_per_env", self.steps_per_env as f64, self.steps_per_env > 0, "at least 1"),
-            ("agent.ppo.epochs", self.epochs as f64, self.epochs > 0, "at least 1"),
-            ("agent.ppo.minibatch", self.minibatch as f64, self.minibatch > 0, "at least 1"),
-            (
-                "agent.ppo.learning_rate",
-                self.learning_rate,
-                self.learning_rate > 0.0 && self.learning_rate < 1.0,
-                "above 0 and below 1",
-            ),
-            ("agent.ppo.clip", self.clip, self.clip > 0.0 && self.clip < 1.0, "above 0 and below 1"),
-            (
-                "agent.ppo.half_life_secs",
-                self.half_life_secs,
-                self.half_life_secs > 0.0,
-                "a positive number of seconds",
-            ),
-            ("agent.ppo.gae_lambda", self.gae_lambda, (0.0..=1.0).contains(&self.gae_lambda), "0 to 1"),
-            ("agent.ppo.max_grad_norm", self.max_grad_norm, self.max_grad_norm > 0.0, "above 0"),
-        ];
-        match checks.into_iter().find(|(_, _, ok, _)| !ok) {
-            Some((key, value, _, expected)) => {
-                Err(SetupError::Value { key, value: value.to_string(), expected: expected.into() })
-            }
-            None => Ok(()),
-        }
     }
 }

@@ -8,7 +8,6 @@ use serde::{Deserialize, Serialize};
 use super::learner::{Diverged, Learner};
 use super::net::host;
 use super::objective::{Objective, Outputs};
-use super::shard::Source;
 
 /// The constants of the update.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -107,8 +106,7 @@ impl Learner {
         rows: &[u32],
     ) -> (ImitationStats, Vec<f32>) {
         let total: f32 = rows.iter().map(|&row| batch.weight(row)).sum();
-        let source = self.source(batch.observations, batch.masks);
-        let objective = Imitation { config, batch, source, rows: rows.len() as f32, total: total.max(1e-8) };
+        let objective = Imitation { config, batch, rows: rows.len() as f32, total: total.max(1e-8) };
         let (gradient, reports) = self.gradient(batch.observations, batch.masks, rows, &objective);
         let mut terms = ImitationStats::default();
         reports.iter().for_each(|report| terms.add(report));
@@ -156,7 +154,6 @@ impl ImitationStats {
 struct Imitation<'a> {
     config: &'a ImitationConfig,
     batch: &'a ImitationBatch<'a>,
-    source: Source<'a>,
     rows: f32,
     total: f32,
 }
@@ -164,17 +161,20 @@ struct Imitation<'a> {
 impl Objective for Imitation<'_> {
     type Report = ImitationStats;
 
+    fn actions(&self) -> &[u32] {
+        self.batch.actions
+    }
+
     fn loss(&self, outputs: &Outputs<'_>) -> (Tensor<1>, ImitationStats) {
         let weight = outputs.column(|row| self.batch.weight(row) / self.total);
-        let log_prob = outputs.log_prob(&self.source, self.batch.actions);
+        let log_prob = outputs.log_prob.clone();
         let mut loss = (log_prob.clone() * weight).sum().neg();
         let mut stats = ImitationStats::default();
 
-        let best = host(outputs.log_probs.clone().max_dim(1));
-        for ((&row, log_prob), best) in outputs.rows.iter().zip(host(log_prob)).zip(best) {
+        for ((&row, log_prob), &best) in outputs.rows.iter().zip(host(log_prob)).zip(&outputs.most_probable) {
             let share = f64::from(self.batch.weight(row) / self.total);
             stats.cross_entropy -= share * f64::from(log_prob);
-            stats.accuracy += share * f64::from(u8::from(log_prob >= best));
+            stats.accuracy += share * f64::from(u8::from(best));
         }
         if let Some(returns) = self.batch.returns {
             let value =

@@ -15,7 +15,6 @@ use super::fused::Fused;
 use super::learner::{Diverged, Learner};
 use super::objective::{Objective, Outputs};
 use super::offline::{OfflineBatch, all, another, follow, q, sum};
-use super::shard::Source;
 use super::weights::Weights;
 
 /// Largest weight of a decision.
@@ -132,8 +131,7 @@ impl Learner {
         expectile: f32,
     ) -> ([f64; 3], Vec<f32>) {
         let rows = batch.check(self.weights());
-        let source = self.source(batch.observations, batch.masks);
-        let objective = Extraction { source, actions: batch.actions, estimates, weights, expectile, rows: rows as f32 };
+        let objective = Extraction { actions: batch.actions, estimates, weights, expectile, rows: rows as f32 };
         let (gradient, reports) = self.gradient(batch.observations, batch.masks, &all(rows), &objective);
         (sum(&reports), gradient)
     }
@@ -141,7 +139,6 @@ impl Learner {
 
 /// The expectile regression of the value and the weighted imitation of the policy: one net, one gradient.
 struct Extraction<'a> {
-    source: Source<'a>,
     actions: &'a [u32],
     /// `Q(s, a)` of what was done.
     estimates: &'a [f32],
@@ -154,13 +151,17 @@ struct Extraction<'a> {
 impl Objective for Extraction<'_> {
     type Report = [f64; 3];
 
+    fn actions(&self) -> &[u32] {
+        self.actions
+    }
+
     fn loss(&self, outputs: &Outputs<'_>) -> (Tensor<1>, [f64; 3]) {
         let above = outputs.column(|row| self.estimates[row as usize]) - outputs.values.clone();
         // tau u^2 where u is positive, (1 - tau) u^2 elsewhere: by the squares of both parts.
         let (up, down) = (above.clone().clamp_min(0.0), above.clamp_max(0.0));
         let value = (up.square() * self.expectile + down.square() * (1.0 - self.expectile)).sum() / self.rows;
         let weight = outputs.column(|row| self.weights[row as usize] / self.rows);
-        let policy = (outputs.log_prob(&self.source, self.actions) * weight).sum().neg();
+        let policy = (outputs.log_prob.clone() * weight).sum().neg();
         let mean = outputs.values.clone().sum() / self.rows;
         let report = [outputs.number(&value), outputs.number(&policy), outputs.number(&mean)];
         (value + policy, report)

@@ -129,12 +129,8 @@ impl Learner {
         rows: &[u32],
         objective: &O,
     ) -> (Vec<f32>, Vec<O::Report>) {
-        let source = self.source(observations, masks);
+        let source = Source { layout: *self.weights.layout(), observations, masks };
         gradient(&self.weights, &source, rows, &self.device, self.threads, objective)
-    }
-
-    pub(super) fn source<'a>(&'a self, observations: &'a [f32], masks: &'a [u8]) -> Source<'a> {
-        Source { config: self.weights.config(), layout: *self.weights.layout(), observations, masks }
     }
 
     /// Cuts the gradient to `max_norm` and makes one step. Gives the norm before the cut.

@@ -1,8 +1,9 @@
 //! Learned policies: small actor-critics that score job slots, and the rules that improve them.
 //!
 //! **Where the numbers live.** The host owns the parameters: one flat [`Weights`] vector, and in a `Learner` Adam's two
-//! moments beside it. burn is asked one question only, "what is the gradient of this loss at these weights", and keeps
-//! nothing between calls. A checkpoint is therefore three vectors and a counter, resuming is exact by construction, and the
+//! moments beside it. The learner asks one question only, "what is the gradient of this loss at these weights": burn differentiates losses and nets with
+//! attention, `backward` the others, and nothing is kept between calls. A checkpoint is therefore three vectors and a counter, resuming is exact by
+//! construction, and the
 //! forward pass of a deployed policy ([`Fused`]) reads the very vector the learner writes.
 //!
 //! Layout, from the ground up:
@@ -59,6 +60,8 @@ pub mod ppo;
 #[cfg(feature = "learn")]
 mod attention;
 #[cfg(feature = "learn")]
+mod backward;
+#[cfg(feature = "learn")]
 mod mlp;
 #[cfg(feature = "learn")]
 mod objective;
@@ -66,3 +69,5 @@ mod objective;
 mod set;
 #[cfg(feature = "learn")]
 mod shard;
+#[cfg(feature = "learn")]
+mod softmax;

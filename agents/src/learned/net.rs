@@ -1,4 +1,5 @@
-//! The nets in burn: built from [`Weights`] for one gradient, then dropped.
+//! The nets in burn: built from [`Weights`] for one gradient, then dropped. Those without attention have a faster gradient in [`super::backward`], which is
+//! tested against these; `explain` differentiates all of them along what they read.
 //!
 //! Plain structs of tensors rather than `Module`s: the host owns the parameters, so ids, records and visitors would have
 //! nothing to do.
@@ -111,12 +112,12 @@ pub(super) fn host<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
 pub fn forward(weights: &Weights, observations: &[f32], masks: &[u8]) -> (Vec<f32>, Vec<f32>) {
     let layout = *weights.layout();
     let device = Device::flex();
-    let source = Source { config: weights.config(), layout, observations, masks };
+    let source = Source { layout, observations, masks };
     let net = Net::new(weights, &device);
     let (mut logits, mut values) = (Vec::new(), Vec::new());
     for row in 0..observations.len() / layout.obs_dim() {
-        let shard = Shard::gather(&source, &[row as u32], &device);
-        let (scores, value) = net.forward(&shard.inputs);
+        let shard = Shard::gather(&source, &[row as u32]);
+        let (scores, value) = net.forward(&shard.inputs(weights.config(), &device));
         let scores = host(scores);
         let mask = &masks[row * layout.actions()..(row + 1) * layout.actions()];
         for (action, &allowed) in mask.iter().enumerate() {

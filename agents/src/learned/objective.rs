@@ -1,31 +1,40 @@
 //! The gradient of a loss over a minibatch, computed shard by shard.
 //!
 //! Shards have a fixed size and their gradients are added in order, so the sum does not depend on how many threads computed
-//! them. Small shards also stay in cache and waste less on empty slots.
+//! them. Small shards also stay in cache and waste less on empty slots. burn differentiates the loss along five numbers a row; the nets themselves go
+//! back by hand ([`super::backward`]).
 
-use burn::tensor::{Device, Int, Tensor, TensorData, activation::log_softmax};
+use burn::tensor::{Device, Tensor, TensorData};
 
-use super::net::{Net, host};
+use super::backward::{Said, forward};
+use super::fused::Fused;
+use super::net::host;
 use super::shard::{Shard, Source};
+use super::softmax::{Columns, Softmax};
 use super::weights::{NetConfig, Weights};
 
 /// Rows of a shard of a set encoder.
 const SET_ROWS: usize = 64;
-/// Rows of a shard of a perceptron, whose first matrix is copied for each: fewer save less than they cost.
+/// Rows of a shard of a perceptron: the gradient of its first matrix is written once for each.
 const MLP_ROWS: usize = 512;
 
-/// What a net said about the rows of a shard.
+/// What a net said about the rows of a shard. Tensors are `[rows]`, and the loss is differentiated along them.
 pub(super) struct Outputs<'a> {
     /// Which rows of the batch.
     pub rows: &'a [u32],
-    pub shard: &'a Shard,
-    /// `[rows, actions kept]`, about -1e9 where not allowed.
-    pub scores: Tensor<2>,
-    /// `[rows, actions kept]`, about -1e9 where not allowed.
-    pub log_probs: Tensor<2>,
-    /// `[rows]`.
+    /// Critic.
     pub values: Tensor<1>,
-    pub device: &'a Device,
+    /// Score of the action that was taken.
+    pub score: Tensor<1>,
+    /// Logarithm of its probability.
+    pub log_prob: Tensor<1>,
+    /// Entropy over the logarithm of the number of allowed actions; 0 where only one is allowed.
+    pub entropy: Tensor<1>,
+    /// `KL(reference || policy)`; 0 without a reference.
+    pub divergence: Tensor<1>,
+    /// Whether the action that was taken is the most probable.
+    pub most_probable: Vec<bool>,
+    device: &'a Device,
 }
 
 impl Outputs<'_> {
@@ -35,35 +44,9 @@ impl Outputs<'_> {
         Tensor::from_data(TensorData::new(values, [self.rows.len()]), self.device)
     }
 
-    /// `[rows]` log-probabilities of one action per row.
-    pub fn log_prob(&self, source: &Source<'_>, actions: &[u32]) -> Tensor<1> {
-        self.pick(&self.log_probs, source, actions)
-    }
-
-    /// `[rows]` scores of one action per row.
-    pub fn score(&self, source: &Source<'_>, actions: &[u32]) -> Tensor<1> {
-        self.pick(&self.scores, source, actions)
-    }
-
     /// The one number of a tensor.
     pub fn number(&self, tensor: &Tensor<1>) -> f64 {
         host(tensor.clone()).first().copied().map_or(f64::NAN, f64::from)
-    }
-
-    fn pick(&self, from: &Tensor<2>, source: &Source<'_>, actions: &[u32]) -> Tensor<1> {
-        let local = |&row: &u32| self.shard.local_action(&source.layout, actions[row as usize] as usize) as i32;
-        let indices: Vec<i32> = self.rows.iter().map(local).collect();
-        let indices = Tensor::<2, Int>::from_data(TensorData::new(indices, [self.rows.len(), 1]), self.device);
-        from.clone().gather(1, indices).reshape([self.rows.len()])
-    }
-
-    /// `[rows]` entropies, each divided by the logarithm of the number of allowed actions; 0 where only one is allowed.
-    pub fn entropy(&self) -> Tensor<1> {
-        let scale: Vec<f32> =
-            self.shard.allowed.iter().map(|&n| if n > 1 { -1.0 / (n as f32).ln() } else { 0.0 }).collect();
-        let scale = Tensor::<1>::from_data(TensorData::new(scale, [self.rows.len()]), self.device);
-        let mean = self.log_probs.clone().exp() * self.log_probs.clone();
-        mean.sum_dim(1).reshape([self.rows.len()]) * scale
     }
 }
 
@@ -71,6 +54,14 @@ impl Outputs<'_> {
 pub(super) trait Objective: Sync {
     /// What is measured on the way.
     type Report: Send;
+
+    /// What was done, by row of the batch.
+    fn actions(&self) -> &[u32];
+
+    /// A policy to stay close to.
+    fn reference(&self) -> Option<&Fused> {
+        None
+    }
 
     /// The part of the loss that the rows of one shard make up.
     fn loss(&self, outputs: &Outputs<'_>) -> (Tensor<1>, Self::Report);
@@ -94,13 +85,36 @@ pub(super) fn gradient<O: Objective>(
     };
     let shards: Vec<&[u32]> = sorted.chunks(size).collect();
     let one = |rows: &[u32]| {
-        let shard = Shard::gather(source, rows, device);
-        let net = Net::new(weights, device);
-        let (logits, values) = net.forward(&shard.inputs);
-        let scores = logits + shard.penalty.clone();
-        let log_probs = log_softmax(scores.clone(), 1);
-        let (loss, report) = objective.loss(&Outputs { rows, shard: &shard, scores, log_probs, values, device });
-        (net.gradient(&mut loss.backward()), report)
+        let shard = Shard::gather(source, rows);
+        let (said, pass) = forward(weights, &shard, device);
+        let action = |&row: &u32| shard.local_action(&source.layout, objective.actions()[row as usize] as usize);
+        let reference = objective.reference().map(|net| shard.probabilities(source, rows, net));
+        let (softmax, columns) = Softmax::new(said.scores, &shard, rows.iter().map(action).collect(), reference);
+
+        let tracked =
+            |column: Vec<f32>| Tensor::<1>::from_data(TensorData::new(column, [rows.len()]), device).require_grad();
+        let outputs = Outputs {
+            rows,
+            values: tracked(said.values),
+            score: tracked(columns.score),
+            log_prob: tracked(columns.log_prob),
+            entropy: tracked(columns.entropy),
+            divergence: tracked(columns.divergence),
+            most_probable: softmax.most_probable(),
+            device,
+        };
+        let (loss, report) = objective.loss(&outputs);
+        let mut gradients = loss.backward();
+        // None where the loss does not depend on it.
+        let mut slopes = |of: &Tensor<1>| of.grad_remove(&mut gradients).map_or_else(|| vec![0.0; rows.len()], host);
+        let values = slopes(&outputs.values);
+        let columns = Columns {
+            score: slopes(&outputs.score),
+            log_prob: slopes(&outputs.log_prob),
+            entropy: slopes(&outputs.entropy),
+            divergence: slopes(&outputs.divergence),
+        };
+        (pass.backward(&Said { scores: softmax.slopes(&columns), values }), report)
     };
 
     total(weights.data().len(), deal(&shards, threads, |rows| one(rows)))

@@ -10,7 +10,6 @@ use rand::RngExt;
 use super::fused::{Fused, Scratch};
 use super::learner::Learner;
 use super::objective::{Objective, Outputs};
-use super::shard::Source;
 use super::weights::Weights;
 
 /// Transitions of a minibatch; a slice has one entry or one row of entries a decision.
@@ -66,7 +65,6 @@ pub(super) fn q(net: &Fused, observation: &[f32], action: usize, scratch: &mut S
 
 /// Squared error of `Q` of what was done against targets, and perhaps the conservative term.
 struct Regression<'a> {
-    source: Source<'a>,
     actions: &'a [u32],
     targets: &'a [f32],
     /// Weight of `logsumexp Q(s, .) - Q(s, a)` over what was allowed.
@@ -78,14 +76,18 @@ impl Objective for Regression<'_> {
     /// Mean squared error and conservative gap.
     type Report = [f64; 2];
 
+    fn actions(&self) -> &[u32] {
+        self.actions
+    }
+
     fn loss(&self, outputs: &Outputs<'_>) -> (Tensor<1>, [f64; 2]) {
-        let score = outputs.score(&self.source, self.actions);
+        let score = outputs.score.clone();
         let error = outputs.values.clone() + score - outputs.column(|row| self.targets[row as usize]);
         let mut loss = error.square().sum() / self.rows;
         let mut report = [outputs.number(&loss), 0.0];
         if self.conservative > 0.0 {
             // ln of the sum of exp Q less Q of what was done: the logarithm of its softmax, negated.
-            let gap = outputs.log_prob(&self.source, self.actions).sum().neg() / self.rows;
+            let gap = outputs.log_prob.clone().sum().neg() / self.rows;
             report[1] = outputs.number(&gap);
             loss = loss + gap * self.conservative;
         }
@@ -103,8 +105,7 @@ impl Learner {
         conservative: f32,
     ) -> ([f64; 2], Vec<f32>) {
         let rows = batch.check(self.weights());
-        let source = self.source(batch.observations, batch.masks);
-        let objective = Regression { source, actions: batch.actions, targets, conservative, rows: rows as f32 };
+        let objective = Regression { actions: batch.actions, targets, conservative, rows: rows as f32 };
         let (gradient, reports) = self.gradient(batch.observations, batch.masks, &all(rows), &objective);
         (sum(&reports), gradient)
     }

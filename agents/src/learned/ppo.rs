@@ -4,7 +4,7 @@
 //!
 //! Annealing belongs to the caller: learning rate and coefficients are given with each update.
 
-use burn::tensor::{Tensor, TensorData};
+use burn::tensor::Tensor;
 use rand::Rng;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -13,7 +13,6 @@ use super::fused::Fused;
 use super::learner::{Diverged, Learner};
 use super::net::host;
 use super::objective::{Objective, Outputs};
-use super::shard::Source;
 
 /// The constants of the update.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -170,7 +169,6 @@ impl Learner {
             config,
             rates,
             batch,
-            source: self.source(batch.observations, batch.masks),
             reference: reference.filter(|_| rates.reference_kl != 0.0),
             rows: rows.len() as f32,
             mean: mean as f32,
@@ -218,7 +216,6 @@ struct Ppo<'a> {
     config: &'a PpoConfig,
     rates: PpoRates,
     batch: &'a PpoBatch<'a>,
-    source: Source<'a>,
     reference: Option<&'a Fused>,
     rows: f32,
     mean: f32,
@@ -228,10 +225,18 @@ struct Ppo<'a> {
 impl Objective for Ppo<'_> {
     type Report = PpoStats;
 
+    fn actions(&self) -> &[u32] {
+        self.batch.actions
+    }
+
+    fn reference(&self) -> Option<&Fused> {
+        self.reference
+    }
+
     fn loss(&self, outputs: &Outputs<'_>) -> (Tensor<1>, PpoStats) {
         let (config, batch) = (self.config, self.batch);
         let old = outputs.column(|row| batch.log_probs[row as usize]);
-        let log_ratio = outputs.log_prob(&self.source, batch.actions) - old;
+        let log_ratio = outputs.log_prob.clone() - old;
         let ratio = log_ratio.clone().exp();
         let advantage = outputs.column(|row| (batch.advantages[row as usize] - self.mean) / self.deviation);
         let clipped = ratio.clone().clamp(1.0 - config.clip, 1.0 + config.clip);
@@ -240,7 +245,7 @@ impl Objective for Ppo<'_> {
 
         let target = outputs.column(|row| batch.returns[row as usize]);
         let value = (outputs.values.clone() - target).square().sum() / self.rows;
-        let entropy = outputs.entropy().sum() / self.rows;
+        let entropy = outputs.entropy.clone().sum() / self.rows;
         let mut loss = policy.clone() + value.clone() * config.value_coefficient - entropy.clone() * self.rates.entropy;
 
         let mut stats = PpoStats {
@@ -249,9 +254,8 @@ impl Objective for Ppo<'_> {
             entropy: scalar(entropy),
             ..PpoStats::default()
         };
-        if let Some(reference) = self.reference {
-            let (probabilities, own) = self.reference_probabilities(reference, outputs);
-            let divergence = (probabilities * outputs.log_probs.clone()).sum().neg() / self.rows + own / self.rows;
+        if self.reference.is_some() {
+            let divergence = outputs.divergence.clone().sum() / self.rows;
             loss = loss + divergence.clone() * self.rates.reference_kl;
             stats.reference_kl = scalar(divergence);
         }
@@ -261,32 +265,6 @@ impl Objective for Ppo<'_> {
             stats.clipfrac += f64::from(u8::from((ratio - 1.0).abs() > f64::from(config.clip))) / f64::from(self.rows);
         }
         (loss, stats)
-    }
-}
-
-impl Ppo<'_> {
-    /// Probabilities `[rows, actions kept]` of the reference and its negative entropy summed over the rows.
-    fn reference_probabilities(&self, reference: &Fused, outputs: &Outputs<'_>) -> (Tensor<2>, f32) {
-        let layout = &self.source.layout;
-        let mut scratch = reference.scratch();
-        let mut all = vec![0.0; layout.actions()];
-        let [count, kept] = outputs.log_probs.dims();
-        let (mut values, mut own) = (Vec::with_capacity(count * kept), 0.0);
-        for &row in outputs.rows {
-            let (size, actions) = (layout.obs_dim(), layout.actions());
-            let at = row as usize;
-            let observation = &self.batch.observations[at * size..(at + 1) * size];
-            reference.probabilities(
-                observation,
-                &self.batch.masks[at * actions..(at + 1) * actions],
-                &mut scratch,
-                &mut all,
-            );
-            own += all.iter().filter(|&&p| p > 0.0).map(|p| p * p.ln()).sum::<f32>();
-            values.extend_from_slice(&all[..kept - layout.others()]);
-            values.extend_from_slice(&all[layout.first_other()..]);
-        }
-        (Tensor::from_data(TensorData::new(values, [count, kept]), outputs.device), own)
     }
 }
 

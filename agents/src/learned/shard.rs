@@ -1,4 +1,4 @@
-//! A few rows of a batch as tensors, cut to the slots they use.
+//! A few rows of a batch, cut to the slots they use.
 //!
 //! Most slots are empty most of the time. Rows of a minibatch are sorted by how many slots they need before they are divided
 //! into shards, and each shard computes only as many slots as its neediest row.
@@ -6,11 +6,11 @@
 use burn::tensor::{Device, Tensor, TensorData};
 use goodput_env::gym::Layout;
 
+use super::fused::Fused;
 use super::weights::NetConfig;
 
 /// The observations and masks of a whole batch, row by row.
 pub(super) struct Source<'a> {
-    pub config: &'a NetConfig,
     pub layout: Layout,
     /// `[rows, obs_dim]`.
     pub observations: &'a [f32],
@@ -66,82 +66,98 @@ pub(super) struct SetInputs {
     pub share: Tensor<2>,
 }
 
-/// Some rows as tensors.
+/// Some rows, cut to the slots that one of them needs.
 pub(super) struct Shard {
+    /// How many.
+    pub rows: usize,
     /// Slots kept of each row.
     pub slots: usize,
-    pub inputs: Inputs,
+    /// `[rows, slots, slot_features]`.
+    pub features: Vec<f32>,
+    /// `[rows, globals]`.
+    pub globals: Vec<f32>,
     /// `[rows, actions kept]`: 0 where allowed, -1e9 elsewhere.
-    pub penalty: Tensor<2>,
+    pub penalty: Vec<f32>,
     /// Allowed actions of each row.
     pub allowed: Vec<u32>,
+    /// Actions that are about no slot.
+    others: usize,
 }
 
 impl Shard {
-    /// Copies `rows` of `source` to `device`.
-    pub fn gather(source: &Source<'_>, rows: &[u32], device: &Device) -> Self {
+    /// Copies `rows` of `source`.
+    pub fn gather(source: &Source<'_>, rows: &[u32]) -> Self {
         let Layout { slot_features, globals, verbs, .. } = source.layout;
-        let others = source.layout.others();
         let count = rows.len();
         let slots = rows.iter().map(|&row| source.extent(row)).max().unwrap_or(1);
-        let two = |values: Vec<f32>, shape: [usize; 2]| Tensor::<2>::from_data(TensorData::new(values, shape), device);
-
-        let mut penalty = Vec::with_capacity(count * (slots * verbs + others));
-        let mut allowed = Vec::with_capacity(count);
+        let mut shard = Self {
+            rows: count,
+            slots,
+            features: Vec::with_capacity(count * slots * slot_features),
+            globals: Vec::with_capacity(count * globals),
+            penalty: Vec::with_capacity(count * (slots * verbs + source.layout.others())),
+            allowed: Vec::with_capacity(count),
+            others: source.layout.others(),
+        };
         for &row in rows {
+            let (of_slots, of_cluster) = source.observation(row).split_at(source.layout.slots * slot_features);
+            shard.features.extend_from_slice(&of_slots[..slots * slot_features]);
+            shard.globals.extend_from_slice(of_cluster);
             let mask = source.mask(row);
             let kept = mask[..slots * verbs].iter().chain(&mask[source.layout.first_other()..]);
-            let from = penalty.len();
-            penalty.extend(kept.map(|&allowed| if allowed == 0 { -1e9 } else { 0.0 }));
-            allowed.push(penalty[from..].iter().filter(|&&p| p == 0.0).count() as u32);
-            debug_assert_eq!(
-                mask.iter().filter(|&&m| m != 0).count(),
-                *allowed.last().unwrap_or(&0) as usize,
-                "actions on empty slots are masked"
-            );
+            let from = shard.penalty.len();
+            shard.penalty.extend(kept.map(|&allowed| if allowed == 0 { -1e9 } else { 0.0 }));
+            let allowed = shard.penalty[from..].iter().filter(|&&p| p == 0.0).count();
+            debug_assert_eq!(mask.iter().filter(|&&m| m != 0).count(), allowed, "actions on empty slots are masked");
+            shard.allowed.push(allowed as u32);
         }
+        shard
+    }
 
-        let inputs = match source.config {
-            NetConfig::Mlp(_) => {
-                let kept = slots * slot_features;
-                let cut = |range: std::ops::Range<usize>| -> Vec<f32> {
-                    rows.iter().flat_map(|&row| &source.observation(row)[range.clone()]).copied().collect()
-                };
-                let tail = source.layout.slots * slot_features..source.layout.obs_dim();
-                Inputs::Flat(FlatInputs {
-                    features: two(cut(0..kept), [count, kept]),
-                    globals: (globals > 0).then(|| two(cut(tail), [count, globals])),
-                    actions: slots * verbs,
-                })
-            }
-            NetConfig::Set(_) => {
-                let mut features = Vec::with_capacity(count * slots * slot_features);
-                let mut context = Vec::with_capacity(count * globals);
-                let (mut occupied, mut share) = (Vec::with_capacity(count * slots), Vec::with_capacity(count));
-                for &row in rows {
-                    let (of_slots, of_cluster) = source.observation(row).split_at(source.layout.slots * slot_features);
-                    let kept = &of_slots[..slots * slot_features];
-                    features.extend_from_slice(kept);
-                    context.extend_from_slice(of_cluster);
-                    let from = occupied.len();
-                    occupied
-                        .extend(kept.chunks_exact(slot_features).map(|slot| if slot[0] == 0.0 { 0.0 } else { 1.0f32 }));
-                    share.push(1.0 / occupied[from..].iter().sum::<f32>().max(1.0));
-                }
-                let full = occupied.iter().all(|&o| o == 1.0);
-                let mask =
-                    |values: Vec<f32>| Tensor::<3>::from_data(TensorData::new(values, [count, slots, 1]), device);
-                Inputs::Set(SetInputs {
-                    rows: count,
-                    slots,
-                    features: two(features, [count * slots, slot_features]),
-                    globals: (globals > 0).then(|| two(context, [count, globals])),
-                    occupied: (!full).then(|| mask(occupied)),
-                    share: two(share, [count, 1]),
-                })
-            }
-        };
-        Self { slots, inputs, penalty: two(penalty, [count, slots * verbs + others]), allowed }
+    /// Actions kept of each row.
+    pub fn actions(&self) -> usize {
+        self.penalty.len() / self.rows.max(1)
+    }
+
+    /// What `net` would do, `[rows, actions kept]`.
+    pub fn probabilities(&self, source: &Source<'_>, rows: &[u32], net: &Fused) -> Vec<f32> {
+        let layout = &source.layout;
+        let (mut scratch, mut all) = (net.scratch(), vec![0.0; layout.actions()]);
+        let mut kept = Vec::with_capacity(self.penalty.len());
+        for &row in rows {
+            net.probabilities(source.observation(row), source.mask(row), &mut scratch, &mut all);
+            kept.extend_from_slice(&all[..self.slots * layout.verbs]);
+            kept.extend_from_slice(&all[layout.first_other()..]);
+        }
+        kept
+    }
+
+    /// As tensors on `device`, for a net of this kind.
+    pub fn inputs(&self, config: &NetConfig, device: &Device) -> Inputs {
+        let Self { rows, slots, .. } = *self;
+        let two = |values: Vec<f32>, shape: [usize; 2]| Tensor::<2>::from_data(TensorData::new(values, shape), device);
+        let by_row = |values: &Vec<f32>| two(values.clone(), [rows, values.len() / rows]);
+        let globals = (!self.globals.is_empty()).then(|| by_row(&self.globals));
+        if let NetConfig::Mlp(_) = config {
+            return Inputs::Flat(FlatInputs {
+                features: by_row(&self.features),
+                globals,
+                actions: self.actions() - self.others,
+            });
+        }
+        let slot_features = self.features.len() / (rows * slots);
+        let jobs = self.features.chunks_exact(slot_features);
+        let occupied: Vec<f32> = jobs.map(|slot| if slot[0] == 0.0 { 0.0 } else { 1.0 }).collect();
+        let share = occupied.chunks_exact(slots).map(|row| 1.0 / row.iter().sum::<f32>().max(1.0)).collect();
+        let full = occupied.iter().all(|&o| o == 1.0);
+        Inputs::Set(SetInputs {
+            rows,
+            slots,
+            features: two(self.features.clone(), [rows * slots, slot_features]),
+            globals,
+            share: two(share, [rows, 1]),
+            occupied: (!full).then(|| Tensor::from_data(TensorData::new(occupied, [rows, slots, 1]), device)),
+        })
     }
 
     /// Where `action` lies among the actions kept. Those of slots that are not kept map to the last.

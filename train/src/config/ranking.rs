@@ -8,7 +8,8 @@ use goodput_eval::setup::SetupError;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Experiment, check_start};
+use super::Experiment;
+use super::evolution::check_start;
 
 /// Proximal policy optimisation of a ranking of (job, size) pairs (`goodput_agents::learned::ranking`), from a utility on. One transition is one
 /// round. Rollouts of an update meet the same arrivals, and what the others cost from a moment on is the baseline there.

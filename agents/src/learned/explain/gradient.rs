@@ -18,19 +18,20 @@ pub(super) fn mean_gradient(weights: &Weights, observations: &[f32], slot: usize
     let rows = observations.len() / layout.obs_dim().max(1);
     // Every action has a score, allowed or not.
     let masks = vec![0; rows * layout.actions()];
-    let source = Source { config: weights.config(), layout, observations, masks: &masks };
+    let source = Source { layout, observations, masks: &masks };
     let all: Vec<u32> = (0..rows as u32).collect();
     let mut mean = vec![0.0; layout.slot_features];
     for chunk in all.chunks(ROWS) {
-        let mut shard = Shard::gather(&source, chunk, &device);
+        let shard = Shard::gather(&source, chunk);
+        let mut inputs = shard.inputs(weights.config(), &device);
         // A set encoder reads slots as rows of a matrix, a perceptron side by side: the same numbers in the same order.
-        let features = match &mut shard.inputs {
+        let features = match &mut inputs {
             Inputs::Set(inputs) => &mut inputs.features,
             Inputs::Flat(inputs) => &mut inputs.features,
         };
         *features = features.clone().require_grad();
         let tracked = features.clone();
-        let (scores, _) = net.forward(&shard.inputs);
+        let (scores, _) = net.forward(&inputs);
         let local = shard.local_action(&layout, action);
         let gradients = scores.slice([0..chunk.len(), local..local + 1]).sum().backward();
         let Some(gradient) = tracked.grad(&gradients) else { continue };
