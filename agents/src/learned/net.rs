@@ -116,7 +116,7 @@ pub fn forward(weights: &Weights, observations: &[f32], masks: &[u8]) -> (Vec<f3
     let net = Net::new(weights, &device);
     let (mut logits, mut values) = (Vec::new(), Vec::new());
     for row in 0..observations.len() / layout.obs_dim() {
-        let shard = Shard::gather(&source, &[row as u32]);
+        let shard = Shard::gather(&source, &[row as u32], layout.slots);
         let (scores, value) = net.forward(&shard.inputs(weights.config(), &device));
         let scores = host(scores);
         let mask = &masks[row * layout.actions()..(row + 1) * layout.actions()];

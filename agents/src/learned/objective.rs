@@ -16,7 +16,7 @@ use super::weights::{NetConfig, Weights};
 /// Rows of a shard of a set encoder.
 const SET_ROWS: usize = 64;
 /// Rows of a shard of a perceptron: the gradient of its first matrix is written once for each.
-const MLP_ROWS: usize = 512;
+const MLP_ROWS: usize = 128;
 
 /// What a net said about the rows of a shard. Tensors are `[rows]`, and the loss is differentiated along them.
 pub(super) struct Outputs<'a> {
@@ -78,14 +78,15 @@ pub(super) fn gradient<O: Objective>(
 ) -> (Vec<f32>, Vec<O::Report>) {
     let mut sorted: Vec<(usize, u32)> = rows.iter().map(|&row| (source.extent(row), row)).collect();
     sorted.sort_unstable();
+    let extents: Vec<usize> = sorted.iter().map(|(extent, _)| *extent).collect();
     let sorted: Vec<u32> = sorted.into_iter().map(|(_, row)| row).collect();
     let size = match weights.config() {
         NetConfig::Set(_) => SET_ROWS,
         NetConfig::Mlp(_) => MLP_ROWS,
     };
-    let shards: Vec<&[u32]> = sorted.chunks(size).collect();
-    let one = |rows: &[u32]| {
-        let shard = Shard::gather(source, rows);
+    let shards: Vec<(&[u32], &[usize])> = sorted.chunks(size).zip(extents.chunks(size)).collect();
+    let one = |rows: &[u32], extents: &[usize]| {
+        let shard = Shard::gather(source, rows, extents.last().copied().unwrap_or(1));
         let (said, pass) = forward(weights, &shard, device);
         let action = |&row: &u32| shard.local_action(&source.layout, objective.actions()[row as usize] as usize);
         let reference = objective.reference().map(|net| shard.probabilities(source, rows, net));
@@ -117,18 +118,21 @@ pub(super) fn gradient<O: Objective>(
         (pass.backward(&Said { scores: softmax.slopes(&columns), values }), report)
     };
 
-    total(weights.data().len(), deal(&shards, threads, |rows| one(rows)))
+    total(weights.data().len(), deal(&shards, threads, |(rows, extents)| one(rows, extents)))
 }
 
 /// The sum of gradients in order, and what was reported with them.
 pub(super) fn total<R>(parameters: usize, of_shards: Vec<(Vec<f32>, R)>) -> (Vec<f32>, Vec<R>) {
-    let mut total = vec![0.0; parameters];
+    let mut total: Option<Vec<f32>> = None;
     let mut reports = Vec::with_capacity(of_shards.len());
     for (gradient, report) in of_shards {
-        total.iter_mut().zip(&gradient).for_each(|(sum, part)| *sum += part);
+        match &mut total {
+            Some(total) => total.iter_mut().zip(&gradient).for_each(|(sum, part)| *sum += part),
+            None => total = Some(gradient),
+        }
         reports.push(report);
     }
-    (total, reports)
+    (total.unwrap_or_else(|| vec![0.0; parameters]), reports)
 }
 
 /// The result of each shard, in order, computed by so many threads. The neediest shards come last: dealing from the end gives every thread its

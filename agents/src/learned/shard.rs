@@ -85,11 +85,10 @@ pub(super) struct Shard {
 }
 
 impl Shard {
-    /// Copies `rows` of `source`.
-    pub fn gather(source: &Source<'_>, rows: &[u32]) -> Self {
+    /// Copies `rows` of `source`, none of which needs more than so many slots.
+    pub fn gather(source: &Source<'_>, rows: &[u32], slots: usize) -> Self {
         let Layout { slot_features, globals, verbs, .. } = source.layout;
         let count = rows.len();
-        let slots = rows.iter().map(|&row| source.extent(row)).max().unwrap_or(1);
         let mut shard = Self {
             rows: count,
             slots,

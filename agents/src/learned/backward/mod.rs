@@ -112,7 +112,8 @@ mod tests {
             }
             let source = Source { layout, observations: &observations, masks: &masks };
             let all: Vec<u32> = (0..rows as u32).collect();
-            let shard = Shard::gather(&source, &all);
+            let kept = all.iter().map(|&row| source.extent(row)).max().unwrap_or(1);
+            let shard = Shard::gather(&source, &all, kept);
             let device = Device::flex().autodiff();
             let (said, pass) = forward(&weights, &shard, &device);
             let (want, by_burn) = BurnPass::forward(&weights, &shard, &device);

@@ -22,7 +22,7 @@ pub(super) fn mean_gradient(weights: &Weights, observations: &[f32], slot: usize
     let all: Vec<u32> = (0..rows as u32).collect();
     let mut mean = vec![0.0; layout.slot_features];
     for chunk in all.chunks(ROWS) {
-        let shard = Shard::gather(&source, chunk);
+        let shard = Shard::gather(&source, chunk, layout.slots);
         let mut inputs = shard.inputs(weights.config(), &device);
         // A set encoder reads slots as rows of a matrix, a perceptron side by side: the same numbers in the same order.
         let features = match &mut inputs {

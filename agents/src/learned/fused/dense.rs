@@ -4,6 +4,8 @@
 //! registers. Each output is `bias + x0 w0 + x1 w1 + ...` in that order whatever the blocking, so results do not depend on how
 //! many rows are computed together.
 
+use std::ops::Range;
+
 /// Columns of a panel.
 const LANES: usize = 8;
 /// Rows, or panels of a single row, computed together.
@@ -78,15 +80,42 @@ impl Dense {
         y: &mut [f32],
     ) {
         match activation {
-            Activation::None => self.run::<false>(bias, rows, x, stride, y),
-            Activation::Relu => self.run::<true>(bias, rows, x, stride, y),
+            Activation::None => self.run::<false>(0..self.inputs, bias, rows, x, stride, y),
+            Activation::Relu => self.run::<true>(0..self.inputs, bias, rows, x, stride, y),
         }
     }
 
-    fn run<const RELU: bool>(&self, bias: &[f32], rows: usize, x: &[f32], stride: usize, y: &mut [f32]) {
-        let (inputs, width) = (self.inputs, self.width());
+    /// `y = activation(x W + b)` for one row of which only the inputs in these two ranges are not 0: the same bits as [`Self::forward`]. `sums` is room for
+    /// a row of output.
+    pub fn forward_ends(
+        &self,
+        x: &[f32],
+        ends: [Range<usize>; 2],
+        activation: Activation,
+        sums: &mut [f32],
+        y: &mut [f32],
+    ) {
+        let [head, tail] = ends;
+        self.run::<false>(head.clone(), &self.bias, 1, &x[head], 0, sums);
+        match activation {
+            Activation::None => self.run::<false>(tail.clone(), sums, 1, &x[tail], 0, y),
+            Activation::Relu => self.run::<true>(tail.clone(), sums, 1, &x[tail], 0, y),
+        }
+    }
+
+    /// `x` has only the inputs in `used`.
+    fn run<const RELU: bool>(
+        &self,
+        used: Range<usize>,
+        bias: &[f32],
+        rows: usize,
+        x: &[f32],
+        stride: usize,
+        y: &mut [f32],
+    ) {
+        let (inputs, width) = (used.len(), self.width());
         let row = |r: usize| &x[r * stride..r * stride + inputs];
-        let panel = |p: usize| &self.panels[p * inputs..(p + 1) * inputs];
+        let panel = |p: usize| &self.panels[p * self.inputs..(p + 1) * self.inputs][used.clone()];
         let panels = width / LANES;
         let blocked = rows / BLOCK * BLOCK;
         for r in (0..blocked).step_by(BLOCK) {
@@ -178,6 +207,14 @@ mod tests {
                     assert_eq!(y[r * dense.width() + o], want.max(0.0), "{rows}x{inputs}x{outputs} at {r},{o}");
                 }
             }
+            // A row of which the middle is 0.
+            let (head, tail) = (inputs / 3, inputs - inputs / 4);
+            let row: Vec<f32> = (0..inputs).map(|i| if (head..tail).contains(&i) { 0.0 } else { x[i] }).collect();
+            let (mut whole, mut sums, mut ends) =
+                (vec![0.0; dense.width()], vec![0.0; dense.width()], vec![0.0; dense.width()]);
+            dense.forward(1, &row, 0, Activation::Relu, &mut whole);
+            dense.forward_ends(&row, [0..head, tail..inputs], Activation::Relu, &mut sums, &mut ends);
+            assert_eq!(whole, ends);
         }
     }
 }

@@ -1,5 +1,7 @@
 //! Actor and critic perceptrons without a tensor framework.
 
+use goodput_env::gym::Layout;
+
 use super::Scratch;
 use super::dense::{Activation, Dense};
 use crate::learned::weights::Weights;
@@ -20,25 +22,28 @@ impl MlpForward {
     }
 
     /// Scores of all actions.
-    pub fn logits(&self, observation: &[f32], scratch: &mut Scratch) {
-        chain(&self.layers[..self.layers.len() / 2], observation, scratch);
+    pub fn logits(&self, layout: &Layout, observation: &[f32], scratch: &mut Scratch) {
+        chain(&self.layers[..self.layers.len() / 2], layout, observation, scratch);
         let actions = scratch.logits.len();
         scratch.logits.copy_from_slice(&scratch.a[..actions]);
     }
 
     /// Value of the state.
-    pub fn value(&self, observation: &[f32], scratch: &mut Scratch) -> f32 {
-        chain(&self.layers[self.layers.len() / 2..], observation, scratch);
+    pub fn value(&self, layout: &Layout, observation: &[f32], scratch: &mut Scratch) -> f32 {
+        chain(&self.layers[self.layers.len() / 2..], layout, observation, scratch);
         scratch.a[0]
     }
 }
 
-/// Runs `layers` in turn and leaves the output in `scratch.a`.
-fn chain(layers: &[Dense], observation: &[f32], scratch: &mut Scratch) {
-    for (i, layer) in layers.iter().enumerate() {
-        let input = if i == 0 { observation } else { &scratch.a };
-        let activation = if i + 1 == layers.len() { Activation::None } else { Activation::Relu };
-        layer.forward(1, input, 0, activation, &mut scratch.b);
+/// Runs `layers` in turn and leaves the output in `scratch.a`. Features of slots behind the last occupied one are 0 and left out.
+fn chain(layers: &[Dense], layout: &Layout, observation: &[f32], scratch: &mut Scratch) {
+    let ends =
+        [0..layout.extent(observation) * layout.slot_features, layout.slots * layout.slot_features..layout.obs_dim()];
+    let Some((first, rest)) = layers.split_first() else { return };
+    let activation = |at: usize| if at + 1 == layers.len() { Activation::None } else { Activation::Relu };
+    first.forward_ends(observation, ends, activation(0), &mut scratch.b, &mut scratch.a);
+    for (i, layer) in rest.iter().enumerate() {
+        layer.forward(1, &scratch.a, 0, activation(i + 1), &mut scratch.b);
         std::mem::swap(&mut scratch.a, &mut scratch.b);
     }
 }

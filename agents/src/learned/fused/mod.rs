@@ -139,8 +139,8 @@ impl Fused {
                 net.value(scratch)
             }
             Forward::Mlp(net) => {
-                net.logits(observation, scratch);
-                net.value(observation, scratch)
+                net.logits(&self.layout, observation, scratch);
+                net.value(&self.layout, observation, scratch)
             }
         };
         (&scratch.logits, value)
@@ -153,7 +153,7 @@ impl Fused {
                 net.encode(&self.layout, observation, scratch);
                 net.logits(&self.layout, scratch);
             }
-            Forward::Mlp(net) => net.logits(observation, scratch),
+            Forward::Mlp(net) => net.logits(&self.layout, observation, scratch),
         }
         &scratch.logits
     }
@@ -165,7 +165,7 @@ impl Fused {
                 net.encode(&self.layout, observation, scratch);
                 net.value(scratch)
             }
-            Forward::Mlp(net) => net.value(observation, scratch),
+            Forward::Mlp(net) => net.value(&self.layout, observation, scratch),
         }
     }
 
