@@ -17,10 +17,6 @@ use clap::Parser;
 use crate::args::{Args, Command};
 use crate::fault::Fault;
 
-/// Gradients take and give back megabytes thousands of times a second, which the system's allocator hands to the kernel each time: a quarter of training.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 fn main() -> ExitCode {
     let args = Args::parse();
     fault::install(args.color);

@@ -11,6 +11,7 @@
 //! - [`log`], [`offline`]: decisions of heuristics in a file, and learning from them.
 //! - [`forecaster`]: neural forecasters on a load series.
 //! - [`validate`]: how good the policy is, by the code that makes the final table; [`gate`]: whether that is good enough.
+//! - [`memory`]: what is freed stays at hand.
 //! - [`model_card`]: the page that goes with a policy that is given away.
 //! - [`checkpoint`]: everything a run needs to continue as if it had never stopped.
 //! - [`run_dir`], [`recorder`]: one run, one directory.
@@ -30,6 +31,7 @@ pub mod forecaster;
 pub mod gate;
 pub mod guide;
 pub mod log;
+pub mod memory;
 pub mod model_card;
 pub mod offline;
 pub mod ppo;
@@ -91,6 +93,7 @@ pub enum Trained {
 /// # Errors
 /// [`TrainError`] naming the file, the key or the update that failed.
 pub fn train(experiment: &Experiment, dir: &RunDir, hooks: &Hooks<'_>) -> Result<Trained, TrainError> {
+    memory::keep_freed();
     match &experiment.agent {
         Some(AgentConfig::Ppo(agent)) => ppo::train(experiment, agent, dir, hooks),
         Some(AgentConfig::Cem(agent)) => cem::train(experiment, agent, dir, hooks),

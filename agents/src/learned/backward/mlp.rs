@@ -3,7 +3,7 @@
 
 use ndarray::{Array2, ArrayView2};
 
-use super::affine::{Affine, relu, through};
+use super::part::{Part, relu, through};
 use super::{Pass, Said};
 use crate::learned::shard::Shard;
 use crate::learned::weights::Weights;
@@ -19,7 +19,7 @@ pub(super) struct MlpPass<'a> {
 
 /// The layers of one, and what came out of each but the last.
 struct Perceptron<'a> {
-    layers: Vec<Affine<'a>>,
+    layers: Vec<Part<'a>>,
     hidden: Vec<Array2<f32>>,
 }
 
@@ -31,7 +31,7 @@ impl<'a> MlpPass<'a> {
         let x = [view(kept, &shard.features), view(layout.globals, &shard.globals)];
         let depth = weights.layers().len() / 2;
         let layer = |index: usize| {
-            let (layer, whole) = (&weights.layers()[index], Affine::of(weights, index));
+            let (layer, whole) = (&weights.layers()[index], Part::of(weights, index));
             let ends = |first: usize, tail: usize, all: usize| vec![0..first, all - tail..all];
             let cut = match index % depth {
                 0 => whole.rows(ends(kept, layout.globals, layer.inputs)),
@@ -62,7 +62,7 @@ impl Pass for MlpPass<'_> {
 }
 
 impl<'a> Perceptron<'a> {
-    fn forward(layers: Vec<Affine<'a>>, x: &[ArrayView2<'_, f32>]) -> (Self, Array2<f32>) {
+    fn forward(layers: Vec<Part<'a>>, x: &[ArrayView2<'_, f32>]) -> (Self, Array2<f32>) {
         let mut hidden: Vec<Array2<f32>> = Vec::with_capacity(layers.len());
         for (depth, layer) in layers.iter().enumerate() {
             let y = match hidden.last() {

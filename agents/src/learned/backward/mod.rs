@@ -4,8 +4,8 @@
 //! forward pass keeps what its way back needs. Equal to burn's gradients for any shape (a test) and to PyTorch's on a saved batch; nets with
 //! attention still go back through burn.
 
-mod affine;
 mod mlp;
+mod part;
 mod set;
 
 use burn::tensor::{Device, Tensor, TensorData};

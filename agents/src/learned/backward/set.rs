@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use ndarray::{Array2, ArrayView2, Zip, s};
 
-use super::affine::{Affine, relu, through};
+use super::part::{Part, relu, through};
 use super::{Pass, Said};
 use crate::learned::fused::pool;
 use crate::learned::shard::Shard;
@@ -30,7 +30,7 @@ pub(super) struct SetPass<'a> {
 impl<'a> SetPass<'a> {
     pub fn forward(weights: &'a Weights, shard: &'a Shard) -> (Said, Box<dyn Pass + 'a>) {
         let layout = weights.layout();
-        let apply = |index: usize, x: &Array2<f32>| Affine::of(weights, index).forward(&[x.view()]);
+        let apply = |index: usize, x: &Array2<f32>| Part::of(weights, index).forward(&[x.view()]);
         let (jobs, slots, features) = occupied(shard, layout.slot_features);
         let first = relu(apply(layer::SLOT1, &features));
         let embedded = relu(apply(layer::SLOT2, &first));
@@ -82,9 +82,9 @@ impl Pass for SetPass<'_> {
         let mut gradient = vec![0.0; self.weights.data().len()];
         // The slopes of what went into a layer; those of its parameters are written down.
         let mut back = |index: usize, x: &Array2<f32>, slopes: &Array2<f32>, wanted: bool| {
-            let affine = Affine::of(self.weights, index);
-            affine.collect(&[x.view()], slopes, &mut gradient);
-            if wanted { affine.pull(slopes) } else { Array2::zeros((0, 0)) }
+            let part = Part::of(self.weights, index);
+            part.collect(&[x.view()], slopes, &mut gradient);
+            if wanted { part.pull(slopes) } else { Array2::zeros((0, 0)) }
         };
 
         let mut of_verbs = Array2::zeros((self.slots.len(), layout.verbs));

@@ -8,7 +8,7 @@ use ndarray::{Array1, Array2, ArrayView2, ArrayViewMut2, Axis, Zip, s};
 use crate::learned::weights::{Layer, Weights};
 
 /// `y = x W + b`.
-pub(super) struct Affine<'a> {
+pub(super) struct Part<'a> {
     layer: &'a Layer,
     matrix: ArrayView2<'a, f32>,
     bias: &'a [f32],
@@ -18,7 +18,7 @@ pub(super) struct Affine<'a> {
     outputs: Vec<Range<usize>>,
 }
 
-impl<'a> Affine<'a> {
+impl<'a> Part<'a> {
     /// Layer `index` of a net, whole.
     pub fn of(weights: &'a Weights, index: usize) -> Self {
         let layer = &weights.layers()[index];
