@@ -20,6 +20,7 @@ pub(super) struct Part<'a> {
 
 impl<'a> Part<'a> {
     /// Layer `index` of a net, whole.
+    #[expect(clippy::single_range_in_vec_init, reason = "one block: all of it")]
     pub fn of(weights: &'a Weights, index: usize) -> Self {
         let layer = &weights.layers()[index];
         let (matrix, bias) = weights.layer(index);
