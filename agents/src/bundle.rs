@@ -10,7 +10,8 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use goodput_env::gym::{ExpectedPeak, Layout};
+use goodput_env::cluster::Cluster;
+use goodput_env::gym::{ExpectedPeak, Layout, schema_hash_by_type};
 use goodput_env::policy::Policy;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -30,7 +31,8 @@ pub const FORMAT: u32 = 1;
 /// Largest number of slots, features or verbs believed: buffers of their products are allocated.
 const LARGEST: usize = 4096;
 /// Layout of policies that play no rounds: nothing to see, nothing to do but wait.
-const NO_ROUNDS: Layout = Layout { slots: 0, slot_features: 0, globals: 0, verbs: 0, services: 0, pools: false };
+const NO_ROUNDS: Layout =
+    Layout { slots: 0, slot_features: 0, globals: 0, verbs: 0, services: 0, pools: false, types: 0 };
 /// Key of the manifest in the file's metadata.
 const MANIFEST: &str = "goodput.bundle";
 
@@ -72,6 +74,9 @@ pub struct Card {
     pub provenance: Provenance,
     /// Smallest and greatest value met in training, by name; outside them the policy extrapolates.
     pub bounds: BTreeMap<String, [f64; 2]>,
+    /// Accelerator types that it tells apart, in the order of its verbs; empty where it tells none apart.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub types: Vec<String>,
 }
 
 /// Where a policy comes from.
@@ -118,6 +123,9 @@ struct StoredUtility {
     /// Whether a job is believed to be as fast as others of its model.
     #[serde(default)]
     siblings: bool,
+    /// Whether it judges sizes by throughput alone.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    throughput_only: bool,
     /// Groups of parameters that it has beside those of all utilities.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     groups: BTreeSet<Group>,
@@ -129,6 +137,7 @@ impl StoredUtility {
         Self {
             experience: models.map(|(model, works)| (model.to_owned(), works.len())).collect(),
             siblings: utility.siblings,
+            throughput_only: !utility.efficiency,
             groups: utility.theta.groups().clone(),
         }
     }
@@ -202,7 +211,42 @@ pub enum BundleError {
     },
 }
 
+/// A policy and a cluster whose accelerators it cannot divide.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum WrongTypes {
+    /// It was made for accelerators of one type.
+    #[error("it divides accelerators of one type; this cluster has {}", .cluster.join(", "))]
+    Several {
+        /// Types of the cluster.
+        cluster: Vec<String>,
+    },
+    /// It tells others apart.
+    #[error("it was trained on {}, in this order; this cluster has {}", .trained.join(", "), .cluster.join(", "))]
+    Others {
+        /// Types of the cluster it was trained on.
+        trained: Vec<String>,
+        /// Types of this one.
+        cluster: Vec<String>,
+    },
+}
+
 impl PolicyBundle {
+    /// Whether the policy can divide the accelerators of `cluster`.
+    ///
+    /// # Errors
+    /// Why it cannot.
+    pub fn check_types(&self, cluster: &Cluster) -> Result<(), WrongTypes> {
+        let types = || cluster.types.iter().map(|of| of.name.clone()).collect();
+        let trained = &self.card.types;
+        match &self.model {
+            Model::Ranking(_) if cluster.types.len() > 1 => Err(WrongTypes::Several { cluster: types() }),
+            _ if !trained.is_empty() && !trained.iter().eq(cluster.types.iter().map(|of| &of.name)) => {
+                Err(WrongTypes::Others { trained: trained.clone(), cluster: types() })
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Shapes of observations and actions.
     pub const fn layout(&self) -> &Layout {
         match &self.model {
@@ -215,6 +259,7 @@ impl PolicyBundle {
     /// Hash of the schema that a policy of this kind is to have been trained on, `rounds` being that of the gym's observations.
     fn schema<'a>(&self, rounds: &'a str) -> Cow<'a, str> {
         match &self.model {
+            Model::Net(_) | Model::Linear(_) if self.layout().types > 0 => Cow::Owned(schema_hash_by_type()),
             Model::Net(_) | Model::Linear(_) => Cow::Borrowed(rounds),
             Model::Utility(utility) => Cow::Owned(utility.theta.schema_hash()),
             Model::Ranking(_) => Cow::Owned(ranking::schema_hash()),
@@ -489,7 +534,8 @@ fn utility(archive: &Archive<'_>, stored: StoredUtility) -> Result<Utility, Arch
         Ok((model, works))
     };
     let models = stored.experience.into_iter().map(quantiles).collect::<Result<Vec<_>, ArchiveError>>()?;
-    Ok(Utility { theta, experience: Experience::stored(models), siblings: stored.siblings })
+    let experience = Experience::stored(models);
+    Ok(Utility { theta, experience, siblings: stored.siblings, efficiency: !stored.throughput_only })
 }
 
 /// A policy and its buffers; deciding allocates nothing.

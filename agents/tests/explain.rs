@@ -106,7 +106,7 @@ proptest! {
     ) {
         let mut theta = Theta::sia().values();
         theta.iter_mut().zip(values).for_each(|(value, change)| *value += change);
-        let utility = Utility { theta: Theta::new(&theta).unwrap(), experience: Experience::default(), siblings: false };
+        let utility = Utility { theta: Theta::new(&theta).unwrap(), experience: Experience::default(), siblings: false, efficiency: true };
         let bundle = bundle(Model::Utility(utility.clone()), Batching::Agent, Information::Profiled);
         let run = || simulator(seed, nodes, 14, Batching::Agent, Information::Profiled);
         let mut failed = Vec::new();

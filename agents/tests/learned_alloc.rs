@@ -31,7 +31,8 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-const LAYOUT: Layout = Layout { slots: 16, slot_features: 5, globals: 3, verbs: 3, services: 0, pools: false };
+const LAYOUT: Layout =
+    Layout { slots: 16, slot_features: 5, globals: 3, verbs: 3, services: 0, pools: false, types: 0 };
 
 // One test in this file: another thread's allocations would be counted too.
 #[test]

@@ -16,7 +16,8 @@ use goodput_agents::learned::weights::{MlpConfig, NetConfig, SetConfig, Weights}
 use goodput_env::gym::Layout;
 use goodput_env::seed::{Stream, rng};
 
-const LAYOUT: Layout = Layout { slots: 64, slot_features: 20, globals: 16, verbs: 3, services: 0, pools: false };
+const LAYOUT: Layout =
+    Layout { slots: 64, slot_features: 20, globals: 16, verbs: 3, services: 0, pools: false, types: 0 };
 
 /// Microseconds per call: the best of many short runs, and the mean of CPU time.
 fn bench(name: &str, mut f: impl FnMut()) {

@@ -12,7 +12,7 @@ use goodput_agents::learned::weights::{MlpConfig, NetConfig, SetConfig, Weights}
 use goodput_env::gym::Layout;
 use proptest::prelude::*;
 
-const LAYOUT: Layout = Layout { slots: 3, slot_features: 2, globals: 1, verbs: 2, services: 0, pools: false };
+const LAYOUT: Layout = Layout { slots: 3, slot_features: 2, globals: 1, verbs: 2, services: 0, pools: false, types: 0 };
 
 /// A folder of its own, removed at the end.
 struct Folder(PathBuf);
@@ -44,6 +44,7 @@ fn bundle(model: Model) -> PolicyBundle {
         decoder: serde_json::json!({ "units": [1, 2, 4], "work_conserving": true }),
         provenance,
         bounds: [("load".to_owned(), [0.6, 1.1]), ("gpus".to_owned(), [64.0, 128.0])].into(),
+        types: vec!["t4".into()],
     };
     let normaliser = Normaliser::new(LAYOUT, vec![0.0, 1.5, -2.0], vec![1.0, 2.0, 0.1], 10.0);
     PolicyBundle { model, normaliser, card }

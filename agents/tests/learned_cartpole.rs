@@ -16,7 +16,8 @@ struct CartPole {
 }
 
 impl Env for CartPole {
-    const LAYOUT: Layout = Layout { slots: 1, slot_features: 0, globals: 4, verbs: 1, services: 0, pools: false };
+    const LAYOUT: Layout =
+        Layout { slots: 1, slot_features: 0, globals: 4, verbs: 1, services: 0, pools: false, types: 0 };
 
     fn reset(random: &mut ChaCha8Rng) -> Self {
         Self { state: std::array::from_fn(|_| random.random_range(-0.05..0.05)), steps: 0 }

@@ -24,7 +24,8 @@ struct Queue {
 }
 
 impl Env for Queue {
-    const LAYOUT: Layout = Layout { slots: 12, slot_features: 3, globals: 2, verbs: 2, services: 0, pools: false };
+    const LAYOUT: Layout =
+        Layout { slots: 12, slot_features: 3, globals: 2, verbs: 2, services: 0, pools: false, types: 0 };
 
     fn reset(random: &mut ChaCha8Rng) -> Self {
         let count = random.random_range(1..=12);

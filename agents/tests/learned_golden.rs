@@ -18,7 +18,7 @@ use goodput_agents::learned::weights::{MlpConfig, NetConfig, SetConfig, Weights}
 use goodput_env::gym::Layout;
 use proptest::prelude::*;
 
-const LAYOUT: Layout = Layout { slots: 8, slot_features: 6, globals: 3, verbs: 3, services: 0, pools: false };
+const LAYOUT: Layout = Layout { slots: 8, slot_features: 6, globals: 3, verbs: 3, services: 0, pools: false, types: 0 };
 const ROWS: usize = 96;
 const TOLERANCE: f64 = 1e-5;
 
@@ -155,7 +155,7 @@ proptest! {
         slots in 1usize..12, slot_features in 1usize..9, globals in 0usize..5, verbs in 1usize..5, w in 1usize..40,
         flat in any::<bool>(), heads in 0usize..5, seed in any::<u64>()
     ) {
-        let layout = Layout { slots, slot_features, globals, verbs, services: 0, pools: false };
+        let layout = Layout { slots, slot_features, globals, verbs, services: 0, pools: false, types: 0 };
         let net = if flat {
             NetConfig::Mlp(MlpConfig { hidden: vec![width(w), width(w / 2 + 1)] })
         } else {

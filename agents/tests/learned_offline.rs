@@ -17,7 +17,7 @@ use goodput_env::gym::Layout;
 use goodput_env::seed::{Stream, rng};
 
 /// Two actions on a flat observation of one number: the state, -1 or 1.
-const TINY: Layout = Layout { slots: 1, slot_features: 0, globals: 1, verbs: 1, services: 0, pools: false };
+const TINY: Layout = Layout { slots: 1, slot_features: 0, globals: 1, verbs: 1, services: 0, pools: false, types: 0 };
 /// Discount per second.
 const GAMMA: f32 = 0.5;
 
@@ -190,7 +190,7 @@ fn without_temperature_the_policy_clones() {
     }
 }
 
-const SLOTS: Layout = Layout { slots: 2, slot_features: 1, globals: 2, verbs: 2, services: 0, pools: false };
+const SLOTS: Layout = Layout { slots: 2, slot_features: 1, globals: 2, verbs: 2, services: 0, pools: false, types: 0 };
 const ROWS: usize = 4;
 
 /// The gradient that a loss with these derivatives by score and by value has at the biases of the last layers of actor and critic; the

@@ -25,7 +25,7 @@ fn near(what: &str, got: f32, want: f32) {
 }
 
 /// Two actions on a flat observation of one number.
-const TINY: Layout = Layout { slots: 1, slot_features: 0, globals: 1, verbs: 1, services: 0, pools: false };
+const TINY: Layout = Layout { slots: 1, slot_features: 0, globals: 1, verbs: 1, services: 0, pools: false, types: 0 };
 
 /// Reward 1 whatever happens: is the critic fitted at all?
 struct Constant;
@@ -135,7 +135,8 @@ struct Bandit {
     allowed: [bool; 4],
 }
 impl Env for Bandit {
-    const LAYOUT: Layout = Layout { slots: 4, slot_features: 2, globals: 0, verbs: 1, services: 0, pools: false };
+    const LAYOUT: Layout =
+        Layout { slots: 4, slot_features: 2, globals: 0, verbs: 1, services: 0, pools: false, types: 0 };
     fn reset(random: &mut ChaCha8Rng) -> Self {
         let worth = std::array::from_fn(|_| random.random());
         let present: [bool; 4] = std::array::from_fn(|_| random.random_bool(0.8));

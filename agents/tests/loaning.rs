@@ -276,7 +276,7 @@ fn learned(numbers: &[(&str, f64)]) -> Box<dyn Policy> {
     let decoder = Decoder::new(Batching::Requested, Information::Profiled);
     let card =
         Card { schema_hash: theta.schema_hash(), decoder: serde_json::to_value(decoder).unwrap(), ..Card::default() };
-    let model = Kind::Utility(Utility { theta, experience: Experience::default(), siblings: false });
+    let model = Kind::Utility(Utility { theta, experience: Experience::default(), siblings: false, efficiency: true });
     let bundle = PolicyBundle { model, normaliser: None, card };
     bundle.policy_sharing(ExpectedPeak::default(), &Sharing::default()).unwrap()
 }
@@ -291,7 +291,8 @@ fn lending_scenario(seed: u64) -> Arc<Scenario> {
 fn loans_nothing_was_learned_of_are_those_of_the_published_rule() {
     for seed in 0..3 {
         let scenario = lending_scenario(seed);
-        let utility = Utility { theta: Theta::sia(), experience: Experience::default(), siblings: false };
+        let utility =
+            Utility { theta: Theta::sia(), experience: Experience::default(), siblings: false, efficiency: true };
         let plain = UtilityPolicy::new(&utility, Batching::Requested, Information::Profiled);
         let mut plain = Variant::Forecast.around(Box::new(plain), &Sharing::default());
         let published = finish(&mut plain, &scenario, |_| {});

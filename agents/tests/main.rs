@@ -33,6 +33,7 @@ mod resilience;
 mod sharing_policies;
 mod sia;
 mod support;
+mod teacher;
 mod themis;
 mod tiresias;
 mod utility;

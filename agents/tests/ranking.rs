@@ -29,7 +29,7 @@ fn nets() -> Vec<SetConfig> {
 }
 
 fn utility() -> Utility {
-    Utility { theta: Theta::sia(), experience: Experience::default(), siblings: false }
+    Utility { theta: Theta::sia(), experience: Experience::default(), siblings: false, efficiency: true }
 }
 
 /// A net that says something.
@@ -237,6 +237,7 @@ fn a_bundle_keeps_the_ranking_and_refuses_another_schema() {
             theta: Theta::new(&theta).unwrap(),
             experience: Experience::of([("a model", 3.0)]),
             siblings: true,
+            efficiency: true,
         };
         let net = trained(&config, 8, 0.5);
         let ranking = Ranking { utility, net, decoding: Decoding::Knapsack };

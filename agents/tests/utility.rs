@@ -9,7 +9,7 @@ use goodput_agents::bundle::{Card, Model, PolicyBundle};
 use goodput_agents::learned::policy::Decoder;
 use goodput_agents::learned::utility::features::FEATURES;
 use goodput_agents::learned::utility::{Experience, Group, PARAMETERS, Theta, Utility, UtilityPolicy};
-use goodput_env::application::Application;
+use goodput_env::application::{Application, EpochTable};
 use goodput_env::cluster::{Cluster, Pool};
 use goodput_env::job::{Elasticity, JobSpec, Work, Workload};
 use goodput_env::model::SwitchCost;
@@ -21,7 +21,7 @@ use proptest::prelude::*;
 
 fn policy(theta: Theta) -> UtilityPolicy {
     UtilityPolicy::new(
-        &Utility { theta, experience: Experience::default(), siblings: false },
+        &Utility { theta, experience: Experience::default(), siblings: false, efficiency: true },
         Batching::Agent,
         Information::Profiled,
     )
@@ -166,7 +166,7 @@ fn what_a_job_of_the_same_model_has_measured_need_not_be_found_out_again() {
             // The second one comes when the first is done.
             job.request.submit = SimTime::from_secs_f64(if at == 0 { 0.0 } else { 1e7 });
         }
-        let utility = Utility { theta: theta(&[]), experience: Experience::default(), siblings };
+        let utility = Utility { theta: theta(&[]), experience: Experience::default(), siblings, efficiency: true };
         let mut policy = UtilityPolicy::new(&utility, Batching::Agent, Information::Profiled);
         let outcome = run(&mut policy, Cluster::homogeneous(2, 4), workload, options(Batching::Agent));
         outcome.jobs.iter().map(|job| job.restarts).collect::<Vec<_>>()
@@ -200,7 +200,7 @@ fn a_job_that_only_shares_a_name_goes_by_its_own_measurements() {
             (job.request.gpus, job.request.batch_size) = (1, None);
             job.request.submit = SimTime::from_secs_f64(if at == 0 { 0.0 } else { 1e7 });
         }
-        let utility = Utility { theta: theta(&[]), experience: Experience::default(), siblings };
+        let utility = Utility { theta: theta(&[]), experience: Experience::default(), siblings, efficiency: true };
         let mut policy = UtilityPolicy::new(&utility, Batching::Agent, Information::Profiled);
         let outcome = run(&mut policy, Cluster::homogeneous(2, 4), workload, options(Batching::Agent));
         outcome.jobs[1].jct().unwrap().as_secs_f64()
@@ -209,6 +209,28 @@ fn a_job_that_only_shares_a_name_goes_by_its_own_measurements() {
     assert_eq!(second(true, false), alone, "another name tells nothing");
     let misled = second(true, true);
     assert!(misled < 1.1 * alone, "{misled} s instead of {alone} s");
+}
+
+/// Two jobs on eight accelerators, of which one learns nothing from batches larger than its own: who is not told gives it more, and stops it for that.
+#[test]
+fn throughput_alone_mistakes_large_batches_for_progress() {
+    let finish = |efficiency: bool| {
+        let mut workload = random_workload(&mut rng(1, Stream::Workload), 2, 8);
+        for (at, job) in workload.jobs.iter_mut().enumerate() {
+            let application = Arc::make_mut(&mut workload.applications[at]);
+            let values = vec![if at == 0 { 1e-3 } else { 30.0 }; 3];
+            application.gradients.var = EpochTable::new(vec![1.0], values).unwrap();
+            job.work = Work::application(at as u16);
+            job.request.elasticity = Elasticity::Elastic { min: 1, max: 8 };
+            (job.request.gpus, job.request.batch_size, job.request.submit) = (1, None, SimTime::ZERO);
+        }
+        let utility = Utility { theta: theta(&[]), experience: Experience::default(), siblings: false, efficiency };
+        let mut policy = UtilityPolicy::new(&utility, Batching::Agent, Information::Profiled);
+        let outcome = run(&mut policy, Cluster::homogeneous(2, 4), workload, options(Batching::Agent));
+        outcome.jobs.iter().map(|job| job.jct().unwrap().as_secs_f64()).collect::<Vec<_>>()
+    };
+    let (told, blind) = (finish(true), finish(false));
+    assert!(told[0] < 0.8 * blind[0] && told[1] <= blind[1], "{told:?}, by throughput {blind:?}");
 }
 
 #[test]
@@ -221,7 +243,7 @@ fn a_bundle_keeps_the_numbers_and_refuses_another_schema() {
         ..Card::default()
     };
     let experience = Experience::of([("a model/with marks", 3.0), ("a model/with marks", 5.0), ("another", 7.0)]);
-    let utility = Utility { theta: Theta::new(&values).unwrap(), experience, siblings: true };
+    let utility = Utility { theta: Theta::new(&values).unwrap(), experience, siblings: true, efficiency: true };
     let bundle = PolicyBundle { model: Model::Utility(utility), normaliser: None, card };
     let folder = std::env::temp_dir().join(format!("goodput-utility-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
@@ -254,8 +276,12 @@ fn groups_of_parameters_are_kept_and_change_nothing_until_they_are_learned() {
     let decoder = Decoder::new(Batching::Agent, Information::Profiled);
     let decoder = serde_json::to_value(decoder).unwrap();
     let card = Card { schema_hash: theta.schema_hash(), decoder, ..Card::default() };
-    let utility =
-        Utility { theta: theta.of_values(&values).unwrap(), experience: Experience::default(), siblings: false };
+    let utility = Utility {
+        theta: theta.of_values(&values).unwrap(),
+        experience: Experience::default(),
+        siblings: false,
+        efficiency: true,
+    };
     let bundle = PolicyBundle { model: Model::Utility(utility), normaliser: None, card };
     let path = std::path::Path::new("in memory");
     let read = PolicyBundle::from_bytes(&bundle.to_bytes(), path).unwrap().checked(path, "of the gym").unwrap();

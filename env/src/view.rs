@@ -407,12 +407,17 @@ impl<'a> JobView<'a> {
 
     /// [`Self::rate`] by size, with what does not depend on the size looked up once.
     pub fn rates(&self) -> Rates<'a> {
+        self.rates_on(self.kind())
+    }
+
+    /// [`Self::rate_on`] by size.
+    pub fn rates_on(&self, kind: u16) -> Rates<'a> {
         match self.known.scenario.workload.jobs[self.state.id.index()].work {
             Work::Application { index, .. } if self.known.batching == Batching::Catalog => {
-                let row = self.known.scenario.speeds.row(index, self.kind(), self.state.epoch);
-                row.map_or(Rates::Job(*self), Rates::Row)
+                let row = self.known.scenario.speeds.row(index, kind, self.state.epoch);
+                row.map_or(Rates::Job(*self, kind), Rates::Row)
             }
-            _ => Rates::Job(*self),
+            _ => Rates::Job(*self, kind),
         }
     }
 
@@ -549,8 +554,8 @@ impl<'a> JobView<'a> {
 pub enum Rates<'a> {
     /// A row of the precomputed table, by accelerators - 1.
     Row(&'a [Option<Best>]),
-    /// Asked of the job each time.
-    Job(JobView<'a>),
+    /// Asked of the job each time, on a type of accelerator.
+    Job(JobView<'a>, u16),
 }
 
 impl Rates<'_> {
@@ -561,7 +566,7 @@ impl Rates<'_> {
                 let best = (gpus as usize).checked_sub(1).and_then(|at| row.get(at).copied().flatten());
                 best.map_or(0.0, |best| best.rate)
             }
-            Self::Job(job) => job.rate(gpus).unwrap_or(0.0),
+            Self::Job(job, kind) => job.rate_on(*kind, gpus).unwrap_or(0.0),
         }
     }
 }

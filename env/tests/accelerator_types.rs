@@ -57,7 +57,7 @@ fn finish_secs(outcome: &Outcome) -> Vec<f64> {
 }
 
 /// The toy application, `times` faster in every respect on the second type.
-fn two_speeds(times: f64) -> Arc<Application> {
+pub fn two_speeds(times: f64) -> Arc<Application> {
     let mut app = Arc::unwrap_or_clone(application());
     let slow = app.params["gpu"];
     let fast = ThroughputParams {

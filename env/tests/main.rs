@@ -4,6 +4,7 @@ mod faults;
 mod fragments;
 mod free_moves;
 mod gym_shared;
+mod gym_types;
 mod model_data;
 mod model_faults;
 mod model_fit;

@@ -50,7 +50,7 @@ fn cpu_secs() -> f64 {
 
 fn round(nodes: u32, jobs: u32, slow: &mut Vec<&'static str>) {
     let mut learned = UtilityPolicy::new(
-        &Utility { theta: Theta::sia(), experience: Experience::default(), siblings: true },
+        &Utility { theta: Theta::sia(), experience: Experience::default(), siblings: true, efficiency: true },
         Batching::Agent,
         Information::Profiled,
     );

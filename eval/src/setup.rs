@@ -8,6 +8,7 @@ mod loaning;
 mod services;
 mod tenants;
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -15,7 +16,7 @@ use goodput_agents::loaning::Sharing;
 use goodput_datasets::synth::{Generator, SynthConfig, SynthError};
 use goodput_datasets::{Catalog, DataError, read_workload};
 use goodput_env::cluster::{Cluster, Pool};
-use goodput_env::gym::{EnvOptions, Reward};
+use goodput_env::gym::{EnvOptions, Layout, Reward};
 use goodput_env::job::Workload;
 use goodput_env::model::{Checkpointing, FaultModel, SwitchCost};
 use goodput_env::sim::{Resize, Rounds, Scenario, SimOptions};
@@ -122,6 +123,8 @@ pub struct EnvironmentConfig {
     pub pool_actions: bool,
     /// Whether observations tell whose a job is.
     pub tenant_features: bool,
+    /// Whether observations tell accelerator types apart, with an action for each that starts a job on it or moves it there.
+    pub type_actions: bool,
     /// Reward.
     pub reward: Reward,
 }
@@ -146,6 +149,7 @@ impl Default for EnvironmentConfig {
             service_slots: 0,
             pool_actions: false,
             tenant_features: false,
+            type_actions: false,
             reward: Reward::default(),
         }
     }
@@ -222,6 +226,10 @@ impl Setup {
         let catalog = Catalog::shipped();
         let cluster = Arc::new(cluster.build()?);
         let options = environment.options()?;
+        if environment.type_actions && cluster.types.len() > Layout::MOST_TYPES {
+            let expected = format!("false on a cluster of more than {} accelerator types", Layout::MOST_TYPES);
+            return Err(SetupError::Value { key: "environment.type_actions", value: "true".into(), expected });
+        }
         options.faults.as_ref().map_or(Ok(()), |model| faults::check_script(model, &cluster))?;
         let (source, applications) = match workload {
             WorkloadConfig::Synthetic(config) => {
@@ -370,9 +378,11 @@ impl ClusterConfig {
 }
 
 impl EnvironmentConfig {
-    /// What learned policies see and do.
-    pub fn gym(&self) -> EnvOptions {
+    /// What learned policies see and do on a cluster.
+    pub fn gym(&self, cluster: &ClusterConfig) -> EnvOptions {
+        let types: BTreeSet<&str> = cluster.groups.iter().map(|group| &*group.accelerator).collect();
         EnvOptions {
+            types: if self.type_actions { types.len() } else { 0 },
             slots: self.slots,
             services: self.service_slots,
             pools: self.pool_actions,

@@ -6,10 +6,9 @@ use std::sync::Arc;
 use goodput_agents::heuristic;
 use goodput_env::cluster::{Cluster, Pool};
 use goodput_env::gym::{Encoder, Round, layout};
-use goodput_env::job::{Elasticity, JobRequest, JobSpec, Work, Workload};
+use goodput_env::job::{Work, Workload};
 use goodput_env::model::FaultModel;
 use goodput_env::model::fault::{Cause, Scripted};
-use goodput_env::seed::{Stream, rng};
 use goodput_env::sim::{Scenario, SimOptions, Simulator, Status};
 use goodput_env::time::SimTime;
 use goodput_env::view::{ClusterView, Information};
@@ -18,31 +17,14 @@ use goodput_executor::engine::Engine;
 use goodput_executor::engine::sim::SimEngine;
 use rand::RngExt;
 
-fn jobs(seed: u64, count: u32) -> Vec<JobSpec> {
-    let mut random = rng(seed, Stream::Workload);
-    let mut submit = 0;
-    let job = |index: u32| {
-        submit += random.random_range(0..60_000);
-        let gpus = random.random_range(1..=4);
-        let elastic = random.random_bool(0.5);
-        let elasticity = if elastic { Elasticity::Elastic { min: 1, max: 8 } } else { Elasticity::Rigid };
-        let work = match random.random_bool(0.5) {
-            true => Work::Fixed { duration: SimTime::from_secs(random.random_range(60..4000)) },
-            false => Work::application(0),
-        };
-        let name = format!("job-{index}");
-        JobSpec {
-            request: JobRequest {
-                name,
-                submit: SimTime::from_millis(submit),
-                gpus,
-                elasticity,
-                ..JobRequest::default()
-            },
-            work,
-        }
-    };
-    (0..count).map(job).collect()
+use crate::fixture::{Random, application, jobs};
+
+/// Half of them of known duration, half of the application.
+fn either(random: &mut Random) -> Work {
+    match random.random_bool(0.5) {
+        true => Work::Fixed { duration: SimTime::from_secs(random.random_range(60..4000)) },
+        false => Work::application(0),
+    }
 }
 
 /// Every number of an observation, as bits.
@@ -58,7 +40,7 @@ fn compare(name: &str, cluster: Cluster, options: SimOptions, seed: u64) -> usiz
     let policies = || heuristic::by_name(name, seed).unwrap();
     let (mut direct, mut live) = (policies(), policies());
     let options = SimOptions { batching: direct.batching(), ..options };
-    let workload = Arc::new(Workload::new(vec![crate::fixture::application()], jobs(seed, 40)));
+    let workload = Arc::new(Workload::new(vec![application()], jobs(seed, 40, 60_000, either)));
     let scenario = Scenario::new(Arc::new(cluster), workload.clone(), options.clone(), seed);
     let setting = Setting {
         applications: workload.applications.clone(),
@@ -135,7 +117,7 @@ fn a_simulation_goes_on_from_what_was_observed_of_it() {
     ] {
         let batching = heuristic::by_name(name, 1).unwrap().batching();
         let options = SimOptions { information, batching, ..SimOptions::standard() };
-        let workload = Arc::new(Workload::new(vec![crate::fixture::application()], jobs(3, 40)));
+        let workload = Arc::new(Workload::new(vec![application()], jobs(3, 40, 60_000, either)));
         let last = workload.jobs.last().unwrap().request.submit;
         let cluster = Arc::new(Cluster::parse("gpu:4x4").unwrap());
         let scenario = Arc::new(Scenario::new(cluster, workload, options, 1));

@@ -32,7 +32,7 @@ fn main() {
     let Some(AgentConfig::Ppo(agent)) = &experiment.agent else { unreachable!("quickstart trains by PPO") };
     let setup = experiment.setup().expect("it is checked by a test");
     let source = Arc::new(move |seed| setup.scenario(seed));
-    let env = ClusterEnv::new(source, experiment.environment.gym());
+    let env = ClusterEnv::new(source, experiment.gym());
     for net in [agent.net.clone(), NetConfig::Mlp(MlpConfig::default())] {
         on_one_thread(|| row(&env, agent, &net, experiment.seed));
     }

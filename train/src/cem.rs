@@ -43,7 +43,7 @@ pub fn train(
     hooks: &Hooks<'_>,
 ) -> Result<Trained, TrainError> {
     let setup = experiment.setup()?;
-    let layout = experiment.environment.gym().layout();
+    let layout = experiment.gym().layout();
     let validation = Validation::new(experiment, &setup)?;
     let config_sha256 = dir.config_sha256()?;
     let mut state = start(experiment, agent, dir, &config_sha256, &layout)?;

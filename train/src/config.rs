@@ -11,7 +11,7 @@ use goodput_agents::learned::cem::CemConfig;
 use goodput_agents::learned::utility::{Group, Theta};
 use goodput_datasets::synth::SynthConfig;
 use goodput_env::cluster::Pool;
-use goodput_env::gym::ExpectedPeak;
+use goodput_env::gym::{EnvOptions, ExpectedPeak};
 use goodput_env::view::{Batching, Information};
 use goodput_eval::run::{NamedScenario, PolicyEntry};
 use goodput_eval::setup::{
@@ -282,6 +282,11 @@ impl Experiment {
         let fails = self.environment.faults.as_ref().is_some_and(|faults| faults.bugs.is_some());
         let all = [(Group::Loans, lends), (Group::Tenants, self.tenants.len() > 1), (Group::Faults, fails)];
         all.into_iter().filter(|(_, has)| *has).map(|(group, _)| group)
+    }
+
+    /// What learned policies that play rounds see and do.
+    pub fn gym(&self) -> EnvOptions {
+        self.environment.gym(&self.cluster)
     }
 
     /// What learned policies are told of the load to come, given the experiment's own setup.

@@ -71,7 +71,8 @@ pub fn train(
         let theta = space.theta(values);
         let provenance =
             Provenance { argv: hooks.argv.clone(), seed: experiment.seed, steps, config_sha256: config_sha256.clone() };
-        let utility = Utility { theta, experience: experience.clone(), siblings: agent.siblings };
+        let utility =
+            Utility { theta, experience: experience.clone(), siblings: agent.siblings, efficiency: agent.efficiency };
         bundle(Model::Utility(utility), setup, provenance)
     };
     let taught = match state.teacher.take() {

@@ -39,7 +39,7 @@ pub fn log(
     }
     let expected = experiment.expected_peak(&setup);
     let source = Arc::new(move |seed| setup.scenario(seed));
-    let env = ClusterEnv::new(source, experiment.environment.gym()).with_expected_peak(expected);
+    let env = ClusterEnv::new(source, experiment.gym()).with_expected_peak(expected);
     let mut all = DecisionLog::new(env.layout(), schema_hash());
     let first = training_seed(experiment.seed, FIRST);
     for batch in 0.. {

@@ -75,7 +75,7 @@ impl<'a> Run<'a> {
     ) -> Result<Self, TrainError> {
         let config_sha256 = dir.config_sha256()?;
         let source = Arc::new(Episodes::new(experiment)?.of_environments(experiment.seed, agent.envs));
-        let options = experiment.environment.gym();
+        let options = experiment.gym();
         let env = ClusterEnv::new(source, options)
             .with_expected_peak(experiment.expected_peak(setup))
             .with_warm_up(warm_up(experiment, setup)?);

@@ -7,7 +7,7 @@ use goodput_agents::heuristic;
 use goodput_agents::learned::policy::Decoder;
 use goodput_agents::learned::ranking;
 use goodput_agents::loaning::{Sharing, Variant};
-use goodput_env::gym::{ExpectedPeak, schema_hash};
+use goodput_env::gym::{ExpectedPeak, schema_hash, schema_hash_by_type};
 use goodput_env::sim::Outcome;
 use goodput_eval::run::{Comparison, NamedScenario, PolicyEntry};
 use goodput_eval::setup::Setup;
@@ -191,19 +191,32 @@ pub fn decoder(setup: &Setup) -> Decoder {
     Decoder::new(options.batching, options.information)
 }
 
+/// Names of the accelerator types that a policy tells apart.
+fn types_told_apart(model: &Net, setup: &Setup) -> Vec<String> {
+    let types = match model {
+        Net::Net(weights) => weights.layout().types,
+        Net::Linear(linear) => linear.layout().types,
+        Net::Utility(_) | Net::Ranking(_) => 0,
+    };
+    setup.cluster().types.iter().take(types).map(|of| of.name.clone()).collect()
+}
+
 /// A bundle of `model` as trained by `experiment`.
 pub fn bundle(model: Net, setup: &Setup, provenance: Provenance) -> PolicyBundle {
     let options = setup.options();
     let decoder = decoder(setup);
+    let types = types_told_apart(&model, setup);
     let card = Card {
         schema_hash: match &model {
             Net::Utility(utility) => utility.theta.schema_hash(),
-            Net::Net(_) | Net::Linear(_) => schema_hash(),
+            Net::Net(_) | Net::Linear(_) if types.is_empty() => schema_hash(),
+            Net::Net(_) | Net::Linear(_) => schema_hash_by_type(),
             Net::Ranking(_) => ranking::schema_hash(),
         },
         information: options.information.to_string(),
         decoder: serde_json::to_value(decoder).expect("a decoder is plain data"),
         provenance,
+        types,
         bounds: [("cluster_gpus".to_string(), [f64::from(setup.cluster().total_gpus()); 2])].into(),
     };
     PolicyBundle { model, normaliser: None, card }

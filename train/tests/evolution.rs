@@ -94,7 +94,12 @@ fn what_is_worse_than_its_teacher_does_not_pass() {
     // Nobody is ever given a second accelerator.
     let mut values = Theta::sia().values();
     values[Theta::sia().names().position(|name| name == "log_horizon").unwrap()] = -20.0;
-    let utility = Utility { theta: Theta::new(&values).unwrap(), experience: Experience::default(), siblings: false };
+    let utility = Utility {
+        theta: Theta::new(&values).unwrap(),
+        experience: Experience::default(),
+        siblings: false,
+        efficiency: true,
+    };
     let bad = PolicyBundle { model: Model::Utility(utility), ..good };
     let verdict = judge(&experiment(), &bad).unwrap().unwrap();
     assert!(!verdict.passes(), "{verdict:?}");

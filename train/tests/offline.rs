@@ -61,7 +61,7 @@ fn logged() -> DecisionLog {
     log::log(&experiment(), &behaviours(), 100, &|_| ()).unwrap()
 }
 
-const TINY: Layout = Layout { slots: 3, slot_features: 2, globals: 1, verbs: 3, services: 0, pools: false };
+const TINY: Layout = Layout { slots: 3, slot_features: 2, globals: 1, verbs: 3, services: 0, pools: false, types: 0 };
 
 /// Three episodes on two workloads: one of them cut off.
 fn by_hand() -> DecisionLog {
@@ -240,7 +240,7 @@ fn a_log_of_another_environment_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let data = dir.path().join("decisions.parquet");
     by_hand().write(&data, &Provenance::default()).unwrap();
-    let layout = experiment().environment.gym().layout();
+    let layout = experiment().gym().layout();
     let refused = Dataset::read(&data, &layout, 1.0, 1.0);
     assert!(matches!(refused, Err(TrainError::Log { .. })));
 }

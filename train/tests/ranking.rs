@@ -63,7 +63,7 @@ fn score(mut policy: impl FnMut() -> Box<dyn Policy>) -> f64 {
 
 #[test]
 fn the_order_of_two_kinds_of_jobs_is_found() {
-    let utility = Utility { theta: Theta::sia(), experience: Experience::default(), siblings: false };
+    let utility = Utility { theta: Theta::sia(), experience: Experience::default(), siblings: false, efficiency: true };
     let decoder = Decoder::new(Batching::Requested, Information::Profiled);
     let rollouts = Rollouts { utility: &utility, decoder, each: 8, temperature: 0.5, beta: 0.0, seed: 5 };
     let mut learner = RankingLearner::new(RankingNet::new(&SetConfig::default(), 5));

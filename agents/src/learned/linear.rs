@@ -64,7 +64,7 @@ mod tests {
 
     #[test]
     fn a_negative_weight_on_size_is_shortest_first() {
-        let layout = Layout { slots: 3, slot_features: 2, globals: 1, verbs: 2, services: 0, pools: false };
+        let layout = Layout { slots: 3, slot_features: 2, globals: 1, verbs: 2, services: 0, pools: false, types: 0 };
         let policy = Linear::new(layout, vec![10.0, -1.0, 0.0, -9.0, 5.0]).unwrap();
         let observation = [1.0, 4.0, 1.0, 2.0, 0.0, 0.0, 0.5];
         let mut logits = [0.0; 7];

@@ -4,11 +4,9 @@
 //! Plain structs of tensors rather than `Module`s: the host owns the parameters, so ids, records and visitors would have
 //! nothing to do.
 
-use std::ops::Range;
-
 use burn::tensor::{Device, Gradients, Tensor, TensorData};
 
-use super::mlp::{MlpNet, cut};
+use super::mlp::MlpNet;
 use super::set::SetNet;
 use super::shard::{Inputs, Shard, Source};
 use super::weights::{Layer, NetConfig, Weights};
@@ -49,22 +47,6 @@ impl Affine {
     pub fn forward(&self, x: Tensor<2>) -> Tensor<2> {
         x.matmul(self.weight.clone()) + self.bias.clone()
     }
-
-    /// The same where only the first inputs, `x`, and the last ones, `tail`, are not 0.
-    pub fn forward_ends(&self, x: &Tensor<2>, tail: Option<&Tensor<2>>) -> Tensor<2> {
-        let [inputs, outputs] = self.weight.dims();
-        let rows = |range: Range<usize>| self.weight.clone().slice([range, 0..outputs]);
-        let mut y = x.clone().matmul(rows(0..x.dims()[1]));
-        if let Some(tail) = tail {
-            y = y + tail.clone().matmul(rows(inputs - tail.dims()[1]..inputs));
-        }
-        y + self.bias.clone()
-    }
-
-    /// The first `kept` outputs and those from `others` on.
-    pub fn forward_columns(&self, x: Tensor<2>, kept: usize, others: usize) -> Tensor<2> {
-        x.matmul(cut(self.weight.clone(), kept, others)) + cut(self.bias.clone(), kept, others)
-    }
 }
 
 /// A net of either kind.
@@ -79,7 +61,7 @@ impl Net {
         let layers = Affine::all(weights.layers(), weights.data(), device);
         match weights.config() {
             NetConfig::Set(config) => Self::Set(SetNet { layers, heads: config.heads() }),
-            NetConfig::Mlp(_) => Self::Mlp(MlpNet { layers, slot_actions: weights.layout().first_other() }),
+            NetConfig::Mlp(_) => Self::Mlp(MlpNet { layers }),
         }
     }
 

@@ -61,7 +61,7 @@ mod tests {
 
     #[test]
     fn empty_slots_and_the_flag_are_left_alone() {
-        let layout = Layout { slots: 2, slot_features: 2, globals: 1, verbs: 1, services: 0, pools: false };
+        let layout = Layout { slots: 2, slot_features: 2, globals: 1, verbs: 1, services: 0, pools: false, types: 0 };
         let normaliser = Normaliser::new(layout, vec![9.0, 1.0, 4.0], vec![9.0, 2.0, 0.5], 3.0).unwrap();
         let mut observation = [1.0, 5.0, 0.0, 0.0, 40.0];
         normaliser.apply(&mut observation);

@@ -42,14 +42,12 @@ pub(super) enum Inputs {
     Flat(FlatInputs),
 }
 
-/// What a flat net reads: slots that are kept side by side, and the cluster.
+/// What a flat net reads: all slots side by side, and the cluster.
 pub(super) struct FlatInputs {
-    /// `[rows, slots kept * slot_features]`.
+    /// `[rows, slots * slot_features]`.
     pub features: Tensor<2>,
     /// `[rows, globals]`, unless there are none.
     pub globals: Option<Tensor<2>>,
-    /// Actions about slots that are kept.
-    pub actions: usize,
 }
 
 /// What a set encoder reads.
@@ -80,8 +78,6 @@ pub(super) struct Shard {
     pub penalty: Vec<f32>,
     /// Allowed actions of each row.
     pub allowed: Vec<u32>,
-    /// Actions that are about no slot.
-    others: usize,
 }
 
 impl Shard {
@@ -96,7 +92,6 @@ impl Shard {
             globals: Vec::with_capacity(count * globals),
             penalty: Vec::with_capacity(count * (slots * verbs + source.layout.others())),
             allowed: Vec::with_capacity(count),
-            others: source.layout.others(),
         };
         for &row in rows {
             let (of_slots, of_cluster) = source.observation(row).split_at(source.layout.slots * slot_features);
@@ -131,18 +126,14 @@ impl Shard {
         kept
     }
 
-    /// As tensors on `device`, for a net of this kind.
+    /// As tensors on `device`, for a net of this kind; a perceptron needs all slots.
     pub fn inputs(&self, config: &NetConfig, device: &Device) -> Inputs {
         let Self { rows, slots, .. } = *self;
         let two = |values: Vec<f32>, shape: [usize; 2]| Tensor::<2>::from_data(TensorData::new(values, shape), device);
         let by_row = |values: &Vec<f32>| two(values.clone(), [rows, values.len() / rows]);
         let globals = (!self.globals.is_empty()).then(|| by_row(&self.globals));
         if let NetConfig::Mlp(_) = config {
-            return Inputs::Flat(FlatInputs {
-                features: by_row(&self.features),
-                globals,
-                actions: self.actions() - self.others,
-            });
+            return Inputs::Flat(FlatInputs { features: by_row(&self.features), globals });
         }
         let slot_features = self.features.len() / (rows * slots);
         let jobs = self.features.chunks_exact(slot_features);

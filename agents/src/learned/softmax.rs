@@ -94,3 +94,49 @@ impl Softmax {
         slopes
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Three rows of four actions, some of them masked, one with a single action.
+    fn shard() -> Shard {
+        let allowed = [[1, 1, 0, 1], [1, 1, 1, 1], [0, 0, 1, 0]];
+        let penalty = allowed.as_flattened().iter().map(|&allowed| if allowed == 0 { -1e9 } else { 0.0 }).collect();
+        let counts = allowed.iter().map(|row| row.iter().sum()).collect();
+        Shard { rows: 3, slots: 0, features: Vec::new(), globals: Vec::new(), penalty, allowed: counts }
+    }
+
+    #[test]
+    fn slopes_are_those_of_the_columns() {
+        let scores = [0.3, -1.2, 5.0, 0.8, 1.0, 0.2, -0.4, 0.9, 0.0, 0.0, 0.7, 0.0];
+        let reference = vec![0.2, 0.5, 0.0, 0.3, 0.1, 0.2, 0.3, 0.4, 0.0, 0.0, 1.0, 0.0];
+        let columns = |scores: &[f32]| Softmax::new(scores.to_vec(), &shard(), vec![3, 1, 2], Some(reference.clone()));
+        // One column at a time, with another weight for each row.
+        for which in 0..4 {
+            let weights = |at: usize| if at == which { vec![0.5, -2.0, 1.5] } else { vec![0.0; 3] };
+            let along =
+                Columns { score: weights(0), log_prob: weights(1), entropy: weights(2), divergence: weights(3) };
+            let total = |scores: &[f32]| {
+                let (_, now) = columns(scores);
+                let of = |column: Vec<f32>, weights: &[f32]| {
+                    column.iter().zip(weights).map(|(x, w)| f64::from(x * w)).sum::<f64>()
+                };
+                of(now.score, &along.score)
+                    + of(now.log_prob, &along.log_prob)
+                    + of(now.entropy, &along.entropy)
+                    + of(now.divergence, &along.divergence)
+            };
+            let slopes = columns(&scores).0.slopes(&along);
+            for (at, &slope) in slopes.iter().enumerate().filter(|(at, _)| shard().penalty[*at] == 0.0) {
+                let moved = |by: f32| {
+                    let mut scores = scores;
+                    scores[at] += by;
+                    total(&scores)
+                };
+                let want = (moved(0.01) - moved(-0.01)) / 0.02;
+                assert!((f64::from(slope) - want).abs() < 2e-3, "column {which}, score {at}: {slope} {want}");
+            }
+        }
+    }
+}

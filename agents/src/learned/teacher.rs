@@ -8,8 +8,8 @@ use goodput_env::view::ClusterView;
 /// A policy that labels states.
 pub struct Teacher {
     policy: Box<dyn Policy>,
-    /// Accelerators each slot of the current round should end up with.
-    targets: Vec<u32>,
+    /// Accelerators each slot of the current round should end up with, and their type.
+    targets: Vec<(u32, u16)>,
     /// Slots in the order in which growth is shown: as the policy listed them, so that the order carries its priorities.
     order: Vec<u32>,
 }
@@ -24,35 +24,51 @@ impl Teacher {
     pub fn begin(&mut self, view: &ClusterView<'_>, round: &Round) {
         let plan = self.policy.decide(view);
         self.targets.clear();
-        self.targets.extend(round.slots().iter().map(|slot| slot.held));
+        self.targets.extend(round.slots().iter().map(|slot| (slot.held, slot.accelerator)));
         self.order.clear();
         for change in &plan.changes {
             if let Ok(at) = round.slots().binary_search_by_key(&change.job, |slot| slot.job) {
-                self.targets[at] = round.slots()[at].ladder.snap(change.placement.gpus());
+                let nodes = &view.cluster().nodes;
+                let kind = change.placement.slices().first().map(|slice| nodes[slice.node as usize].accelerator);
+                let slot = &round.slots()[at];
+                self.targets[at] = (slot.ladder.snap(change.placement.gpus()), kind.unwrap_or(slot.accelerator));
                 self.order.push(at as u32);
             }
         }
     }
 
-    /// What the policy would do next in the round as it stands: first it takes away, then it gives, then it waits.
+    /// What the policy would do next in the round as it stands: first it takes away, then it gives, then it waits. Where accelerator types are told apart it
+    /// moves jobs before it lets others grow.
     pub fn action(&self, round: &Round, layout: &Layout) -> usize {
-        let excess = |at: usize| round.slots()[at].working > self.targets[at];
+        let change = |slot: usize, verb: Verb| Action::Change { slot, verb }.encode(layout);
+        let excess = |at: usize| round.slots()[at].working > self.targets[at].0;
         for at in (0..round.slots().len()).filter(|&at| excess(at)) {
-            let verb = if self.targets[at] == 0 { Verb::Preempt } else { Verb::Shrink };
+            let verb = if self.targets[at].0 == 0 { Verb::Preempt } else { Verb::Shrink };
             if round.allows(at, verb) {
-                return Action::Change { slot: at, verb }.encode(layout);
+                return change(at, verb);
             }
         }
-        let lacking = |at: usize| round.slots()[at].working < self.targets[at] && round.allows(at, Verb::Grow);
-        let listed = self.order.iter().map(|&at| at as usize).find(|&at| lacking(at));
-        if let Some(slot) = listed {
-            return Action::Change { slot, verb: Verb::Grow }.encode(layout);
+        let listed = || self.order.iter().map(|&at| at as usize);
+        let place = |at: usize| Verb::Place(self.targets[at].1);
+        let elsewhere = |at: usize| {
+            let slot = &round.slots()[at];
+            let wanted = self.targets[at].0 > 0 && (slot.working == 0 || slot.accelerator != self.targets[at].1);
+            wanted && round.allows(at, place(at))
+        };
+        if let Some(slot) = listed().find(|&at| elsewhere(at)) {
+            return change(slot, place(slot));
+        }
+        let lacking = |at: usize| round.slots()[at].working < self.targets[at].0 && round.allows(at, Verb::Grow);
+        if let Some(slot) = listed().find(|&at| lacking(at)) {
+            return change(slot, Verb::Grow);
         }
         if round.may_end() {
             return layout.wait();
         }
         // The environment does not let a cluster stand still; the first job that can start is then as good as any.
-        let start = (0..round.slots().len()).find(|&slot| round.allows(slot, Verb::Grow));
-        start.map_or(layout.wait(), |slot| Action::Change { slot, verb: Verb::Grow }.encode(layout))
+        let starts = || (0..layout.types).map(|kind| Verb::Place(kind as u16)).chain([Verb::Grow]);
+        let start =
+            (0..round.slots().len()).find_map(|slot| Some((slot, starts().find(|&verb| round.allows(slot, verb))?)));
+        start.map_or(layout.wait(), |(slot, verb)| change(slot, verb))
     }
 }

@@ -1,5 +1,5 @@
 //! A small rollout loop for tests: environments side by side, one batch per update.
-#![allow(dead_code, clippy::unwrap_used, reason = "helpers of tests, each of which uses a part")]
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use goodput_agents::learned::adam::AdamConfig;
 use goodput_agents::learned::fused::Fused;

@@ -1,5 +1,5 @@
 //! What the tests of heuristics share.
-#![allow(dead_code, clippy::unwrap_used, reason = "every test binary uses its own part of it, and a test may panic")]
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

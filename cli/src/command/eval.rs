@@ -73,11 +73,8 @@ pub fn compare(comparison: &Comparison, meter: &Meter) -> Result<Evaluation, Fau
 
 /// A policy by name, or from a bundle; a bundle is called by its directory's name, a shipped one as it was asked for.
 fn entry(name: &str, experiment: &Experiment, setup: &Setup) -> Result<PolicyEntry, Fault> {
-    if name.starts_with(zoo::PREFIX) {
-        return learned_entry(name, &bundle(name)?, experiment.expected_peak(setup), setup.sharing())
-            .map_err(Fault::input);
-    }
-    if !Path::new(name).is_file() {
+    let shipped = name.starts_with(zoo::PREFIX);
+    if !shipped && !Path::new(name).is_file() {
         return match name.strip_suffix(heuristic::REPLICA) {
             Some(_) => replica_entry(name),
             None => experiment.heuristic(name, setup).map_err(Fault::input),
@@ -85,15 +82,14 @@ fn entry(name: &str, experiment: &Experiment, setup: &Setup) -> Result<PolicyEnt
     }
     let parent = Path::new(name).parent().and_then(Path::file_name).map(|folder| folder.to_string_lossy().into_owned());
     let label = parent
-        .filter(|folder| !folder.is_empty())
+        .filter(|folder| !folder.is_empty() && !shipped)
         .map_or_else(|| name.to_string(), |folder| format!("learned ({folder})"));
     let bundle = bundle(name)?;
-    if bundle.kind() == "ranking" && setup.cluster().types.len() > 1 {
-        return Err(Fault::input(format!(
-            "{name}: a ranking divides accelerators of one type; this cluster has several"
-        ))
-        .with_help("learn a utility there: configs/experiment/heterogeneous.toml"));
-    }
+    bundle.check_types(setup.cluster()).map_err(|error| {
+        Fault::input(format!("{name}: {error}")).with_help(
+            "a utility can be learned on several types and used on others: configs/experiment/heterogeneous.toml",
+        )
+    })?;
     learned_entry(&label, &bundle, experiment.expected_peak(setup), setup.sharing()).map_err(Fault::input)
 }
 

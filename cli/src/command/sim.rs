@@ -26,7 +26,7 @@ pub fn run(args: &Sim) -> Result<ExitCode, Fault> {
     if !(0.0..1.0).contains(&args.interference) {
         return Err(Fault::input(format!("--interference {}: expected at least 0 and below 1", args.interference)));
     }
-    let mut policy = policy(&args.policy, args.seed)?;
+    let mut policy = policy(&args.policy, args.seed, &cluster)?;
     let measured;
     let catalog = match &args.profiles {
         Some(dir) => {
@@ -113,13 +113,14 @@ fn gavel_trace(trace: &Path, throughputs: &Path) -> Result<Workload, Fault> {
     }
 }
 
-/// A policy by name, or from a bundle.
-pub fn policy(name: &str, seed: u64) -> Result<Box<dyn Policy>, Fault> {
+/// A policy by name, or from a bundle, for `cluster`.
+pub fn policy(name: &str, seed: u64, cluster: &Cluster) -> Result<Box<dyn Policy>, Fault> {
     if let Some(policy) = heuristic::by_name(name, seed) {
         return Ok(policy);
     }
     if name.starts_with(zoo::PREFIX) || Path::new(name).exists() {
         let bundle = bundle(name)?;
+        bundle.check_types(cluster).map_err(|error| Fault::input(format!("{name}: {error}")))?;
         return bundle
             .policy_sharing(ExpectedPeak::default(), &Sharing::default())
             .map_err(|error| Fault::input(format!("{name}: decoder options: {error}")));

@@ -1,5 +1,5 @@
 //! What tests of the command line share: running it, and an hourly load in a file.
-#![allow(dead_code, clippy::unwrap_used, reason = "helpers of several tests, each of which uses some")]
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::fmt::Write;
 use std::fs;

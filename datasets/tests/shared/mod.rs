@@ -1,5 +1,5 @@
 //! Public data beside the workspace.
-#![allow(dead_code, clippy::unwrap_used, reason = "helpers of tests, each of which uses its own part")]
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::path::PathBuf;
 

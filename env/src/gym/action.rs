@@ -16,11 +16,42 @@ pub enum Verb {
     Shrink,
     /// Take everything away.
     Preempt,
+    /// Start it on an accelerator type, or move it there, by index into the cluster's types.
+    Place(u16),
 }
 
 impl Verb {
-    /// In the order of action numbers.
-    pub const ALL: [Self; 3] = [Self::Grow, Self::Shrink, Self::Preempt];
+    /// Verbs that there are whether types are told apart or not, in the order of action numbers; one for each type follows.
+    pub const ALWAYS: [Self; 3] = [Self::Grow, Self::Shrink, Self::Preempt];
+
+    /// Its number among the verbs of a slot.
+    pub const fn number(self) -> usize {
+        match self {
+            Self::Grow => 0,
+            Self::Shrink => 1,
+            Self::Preempt => 2,
+            Self::Place(kind) => Self::ALWAYS.len() + kind as usize,
+        }
+    }
+
+    /// The verb of a number.
+    pub fn of(number: usize) -> Self {
+        match Self::ALWAYS.get(number) {
+            Some(&verb) => verb,
+            None => Self::Place((number - Self::ALWAYS.len()) as u16),
+        }
+    }
+}
+
+impl std::fmt::Display for Verb {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Grow => write!(f, "grow"),
+            Self::Shrink => write!(f, "shrink"),
+            Self::Preempt => write!(f, "preempt"),
+            Self::Place(kind) => write!(f, "place on type {kind}"),
+        }
+    }
 }
 
 /// A decoded action.
@@ -55,14 +86,13 @@ impl Action {
         if number >= layout.first_other() {
             return shared_round::decode(number, layout);
         }
-        let verb = *Verb::ALL.get(number % layout.verbs)?;
-        Some(Self::Change { slot: number / layout.verbs, verb })
+        Some(Self::Change { slot: number / layout.verbs, verb: Verb::of(number % layout.verbs) })
     }
 
     /// Its number.
     pub fn encode(self, layout: &Layout) -> usize {
         match self {
-            Self::Change { slot, verb } => slot * layout.verbs + verb as usize,
+            Self::Change { slot, verb } => slot * layout.verbs + verb.number(),
             Self::Scale { service, verb } => layout.first_other() + 2 * service + verb as usize,
             Self::Loan(verb) => layout.first_other() + 2 * layout.services + verb as usize,
             Self::Wait => layout.wait(),

@@ -124,6 +124,9 @@ pub struct EnvOptions {
     /// Whether observations tell whose a job is: priority, and what its tenant holds and may hold.
     #[serde(default)]
     pub tenants: bool,
+    /// Accelerator types that are told apart, with an action for each that starts a job on it or moves it there; 0: none are.
+    #[serde(default)]
+    pub types: usize,
     /// Reward.
     pub reward: Reward,
 }
@@ -131,13 +134,13 @@ pub struct EnvOptions {
 impl EnvOptions {
     /// Shapes of observations and actions.
     pub const fn layout(&self) -> Layout {
-        layout(self.slots).shared(self.services, self.pools, self.tenants)
+        layout(self.slots).shared(self.services, self.pools, self.tenants).by_type(self.types)
     }
 }
 
 impl Default for EnvOptions {
     fn default() -> Self {
-        Self { slots: 64, services: 0, pools: false, tenants: false, reward: Reward::default() }
+        Self { slots: 64, services: 0, pools: false, tenants: false, types: 0, reward: Reward::default() }
     }
 }
 

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::shared_features::{POOL_FEATURES, SERVICE_FEATURES, TENANT_FEATURES};
+use super::type_features::{TYPE_FEATURES, TYPE_GLOBALS};
 
 /// Shapes. An observation is one flat vector: `slots` x `slot_features`, slot by slot, then `globals`. Feature 0 of an
 /// occupied slot is 1; an empty slot is all zeros. Action `a` below `slots * verbs` does verb `a % verbs` to slot
@@ -24,9 +25,21 @@ pub struct Layout {
     /// Whether servers can be lent and called back; two actions.
     #[serde(default)]
     pub pools: bool,
+    /// Accelerator types that are told apart, the first of the cluster's: each has features in every slot, and a verb that starts a job on it or moves it there.
+    /// 0: a job starts where most is free and stays on that type.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub types: usize,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
+const fn is_zero(count: &usize) -> bool {
+    *count == 0
 }
 
 impl Layout {
+    /// Most accelerator types that can be told apart.
+    pub const MOST_TYPES: usize = 32;
+
     /// The same with services, pools and tenants on show.
     #[must_use]
     pub const fn shared(self, services: usize, pools: bool, tenants: bool) -> Self {
@@ -34,6 +47,14 @@ impl Layout {
         let of_pools = if pools { POOL_FEATURES.len() } else { 0 };
         let globals = self.globals + services * SERVICE_FEATURES.len() + of_pools;
         Self { slot_features, globals, services, pools, ..self }
+    }
+
+    /// The same with so many accelerator types told apart.
+    #[must_use]
+    pub const fn by_type(self, types: usize) -> Self {
+        let slot_features = self.slot_features + types * TYPE_FEATURES.len();
+        let globals = self.globals + types * TYPE_GLOBALS.len();
+        Self { slot_features, globals, types, verbs: self.verbs + types, ..self }
     }
 
     /// Length of a flat observation.

@@ -15,6 +15,7 @@ mod reward;
 mod round;
 mod shared_features;
 mod shared_round;
+mod type_features;
 mod vec_env;
 mod warm_up;
 
@@ -25,11 +26,12 @@ pub use environment::{
 };
 pub use expected_peak::ExpectedPeak;
 pub use layout::Layout;
-pub use observation::{Encoder, GLOBAL_FEATURES, SLOT_FEATURES, layout, schema_hash};
+pub use observation::{Encoder, GLOBAL_FEATURES, SLOT_FEATURES, layout, schema_hash, schema_hash_by_type};
 pub use pack::pack;
 pub use reward::{Reward, RewardTerm};
 pub use round::{Round, Slot};
 pub use shared_features::{POOL_FEATURES, SERVICE_FEATURES, TENANT_FEATURES};
 pub use shared_round::{LoanVerb, ScaleVerb, ServiceSlot, SharedRound};
+pub use type_features::{TYPE_FEATURES, TYPE_GLOBALS};
 pub use vec_env::{Cursor, VecBuffers, VecEnv};
 pub use warm_up::{MakePolicy, WarmUp};

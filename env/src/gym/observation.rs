@@ -10,6 +10,7 @@ use crate::gym::expected_peak::ExpectedPeak;
 use crate::gym::layout::Layout;
 use crate::gym::round::{Round, Slot};
 use crate::gym::shared_features::{self, Holdings, POOL_FEATURES, SERVICE_FEATURES, TENANT_FEATURES};
+use crate::gym::type_features::{TYPE_FEATURES, TYPE_GLOBALS, Types};
 use crate::job::JobId;
 use crate::sim::Phase;
 use crate::view::{ClusterView, JobView, Rates};
@@ -68,16 +69,24 @@ const SCHEMA_VERSION: u32 = 3;
 /// Layout of observations and actions with `slots` job slots.
 pub const fn layout(slots: usize) -> Layout {
     let (slot_features, globals) = (SLOT_FEATURES.len(), GLOBAL_FEATURES.len());
-    Layout { slots, slot_features, globals, verbs: 3, services: 0, pools: false }
+    Layout { slots, slot_features, globals, verbs: 3, services: 0, pools: false, types: 0 }
 }
 
 /// SHA-256, in hexadecimal, of everything that gives meaning to the numbers of an observation and an action. It does not
 /// depend on the number of slots: a set policy trained with 64 works with 256.
 pub fn schema_hash() -> String {
-    let verbs = Verb::ALL.map(|verb| format!("{verb:?}"));
+    let verbs = Verb::ALWAYS.map(|verb| format!("{verb:?}"));
     let features = [&SLOT_FEATURES[..], &TENANT_FEATURES, &GLOBAL_FEATURES, &SERVICE_FEATURES, &POOL_FEATURES];
     let features = features.map(|features| features.join(",")).join(";");
-    let text = format!("{SCHEMA_VERSION};{features};{}", verbs.join(","));
+    hash(&format!("{SCHEMA_VERSION};{features};{}", verbs.join(",")))
+}
+
+/// The same where accelerator types are told apart. It does not depend on which they are.
+pub fn schema_hash_by_type() -> String {
+    hash(&format!("{};1;{};{}", schema_hash(), TYPE_FEATURES.join(","), TYPE_GLOBALS.join(",")))
+}
+
+fn hash(text: &str) -> String {
     Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
@@ -123,6 +132,7 @@ pub struct Encoder {
     order: Vec<u64>,
     expected: ExpectedPeak,
     holdings: Holdings,
+    types: Types,
 }
 
 impl Encoder {
@@ -139,6 +149,7 @@ impl Encoder {
             order: Vec::with_capacity(layout.slots),
             expected: ExpectedPeak::default(),
             holdings: Holdings::default(),
+            types: Types::default(),
         }
     }
 
@@ -167,10 +178,12 @@ impl Encoder {
         self.order.clear();
         std::mem::swap(&mut self.facts, &mut self.before);
         self.facts.clear();
-        let of_tenants = self.layout.slot_features > SLOT_FEATURES.len();
+        let of_types = self.layout.types * TYPE_FEATURES.len();
+        let of_tenants = self.layout.slot_features - of_types > SLOT_FEATURES.len();
         if of_tenants {
             self.holdings.count(view);
         }
+        self.types.count(view, self.layout.types);
         let mut before = 0;
         for (at, slot) in round.slots().iter().enumerate() {
             let Some(job) = view.job(slot.job) else {
@@ -191,6 +204,7 @@ impl Encoder {
                 let start = at * self.layout.slot_features + SLOT_FEATURES.len();
                 self.holdings.write(view, &job, &mut self.features[start..start + TENANT_FEATURES.len()]);
             }
+            self.write_types(at, slot, &job);
             // The bits of a float that is not negative are in the order of the float.
             self.order.push(u64::from((key.max(0.0) as f32).to_bits()) << 32 | at as u64);
         }
@@ -205,10 +219,19 @@ impl Encoder {
     pub fn update_shared(&mut self, view: &ClusterView<'_>, round: &Round) {
         self.fits(round);
         self.globals(view, round);
-        let Layout { slots, slot_features, services, pools, .. } = self.layout;
+        let Layout { slots, slot_features, services, pools, types, .. } = self.layout;
         if services > 0 || pools {
-            let features = &mut self.features[slots * slot_features + GLOBAL_FEATURES.len()..];
+            let end = self.features.len() - types * TYPE_GLOBALS.len();
+            let features = &mut self.features[slots * slot_features + GLOBAL_FEATURES.len()..end];
             shared_features::write(view, round.shared(), &mut self.expected, (services, pools), features);
+        }
+    }
+
+    fn write_types(&mut self, at: usize, slot: &Slot, job: &JobView<'_>) {
+        let Layout { slot_features, types, .. } = self.layout;
+        if types > 0 {
+            let features = &mut self.features[at * slot_features..(at + 1) * slot_features];
+            self.types.write_slot(slot, job, &mut features[slot_features - types * TYPE_FEATURES.len()..]);
         }
     }
 
@@ -216,11 +239,12 @@ impl Encoder {
     pub fn update(&mut self, view: &ClusterView<'_>, round: &Round, slot: usize) {
         let changed = &round.slots()[slot];
         if let Some(job) = view.job(changed.job) {
-            let speed = speed_of(changed, &job.rates(), self.facts[slot].rate_at_min);
+            let speed = speed_of(changed, &job.rates_on(changed.accelerator), self.facts[slot].rate_at_min);
             let work = self.work[slot];
             let logs = log1p([secs_at(work, speed.rate), speed.saved_secs(work, self.facts[slot].rate_at_min)]);
             let size = self.log_size(changed.working);
             self.working_features(slot, changed, &speed, size, logs);
+            self.write_types(slot, changed, &job);
         }
         self.fits(round);
         self.globals(view, round);
@@ -295,7 +319,7 @@ impl Encoder {
         f[14] = size;
         f[15] = slot.working as f32 / self.total_gpus;
         f[16] = f32::from(u8::from(slot.working == 0));
-        f[17] = f32::from(u8::from(slot.working != slot.held));
+        f[17] = f32::from(u8::from(slot.changed()));
         f[18] = logs[0] * 0.1;
         f[19] = speed.efficiency;
         f[20] = speed.gain;
@@ -308,6 +332,9 @@ impl Encoder {
         let stride = self.layout.slot_features;
         for (at, f) in self.features.chunks_exact_mut(stride).take(round.slots().len()).enumerate() {
             f[23] = f32::from(u8::from(round.allows(at, Verb::Grow)));
+        }
+        if self.layout.types > 0 {
+            self.types.write_fits(round, &self.layout, &mut self.features[..self.layout.slots * stride]);
         }
     }
 
@@ -355,6 +382,8 @@ impl Encoder {
         for (at, &free) in round.free().iter().take(4).enumerate() {
             g[12 + at] = free as f32 / total;
         }
+        let from = g.len() - self.layout.types * TYPE_GLOBALS.len();
+        self.types.write_globals(round, &mut g[from..]);
     }
 }
 

@@ -25,20 +25,31 @@ pub struct Slot {
     pub working: u32,
     /// Sizes it can be moved through.
     pub ladder: Ladder,
-    /// Accelerator type it runs on, or would start on.
+    /// Accelerator type it is to run on, or would start on.
     pub accelerator: u16,
+    /// Accelerator type it ran on when the round began.
+    pub(crate) home: u16,
     /// The next larger size.
     pub(crate) up: Option<u32>,
     /// The next smaller size.
     pub(crate) down: Option<u32>,
     /// The direction it has been moved in during this round; it cannot be moved back.
     moved: Option<Verb>,
+    /// Accelerator types it runs on, a bit each; of those that are told apart.
+    runs_on: u32,
     /// It is on a server that goes back to inference.
     pinned: bool,
     /// Whose job it is.
     tenant: u32,
     /// With the job names a state in which nothing but time has passed.
     pub(crate) generation: u32,
+}
+
+impl Slot {
+    /// Whether its job is to hold something else after this round.
+    pub fn changed(&self) -> bool {
+        self.working != self.held || (self.working > 0 && self.accelerator != self.home)
+    }
 }
 
 /// The working allocation of one round.
@@ -51,7 +62,7 @@ pub struct Round {
     total: u32,
     hidden: usize,
     actions: usize,
-    /// Which verbs are allowed, slot by slot in the order of [`Verb::ALL`]; true of the working allocation at all times.
+    /// Which verbs are allowed, slot by slot in the order of their numbers; true of the working allocation at all times.
     allowed: Vec<u8>,
     shared: SharedRound,
     quotas: QuotaRoom,
@@ -85,6 +96,8 @@ impl Round {
             self.choose(view, layout.slots);
         }
         let per_node = view.cluster().gpus_per_node();
+        // A bundle may tell more types apart than this cluster has.
+        let types = layout.types.min(self.free.len()).min(Layout::MOST_TYPES);
         let mut before = self.before.iter().peekable();
         for (at, job) in view.jobs().enumerate() {
             self.total += if job.state.counts() { job.gpus() } else { 0 };
@@ -109,9 +122,11 @@ impl Round {
                 working: held,
                 ladder,
                 accelerator: job.kind(),
+                home: job.kind(),
                 up: ladder.up(held),
                 down: ladder.down(held),
                 moved: None,
+                runs_on: (0..types).filter(|&kind| job.runs_on(kind as u16)).fold(0, |all, kind| all | 1 << kind),
                 pinned: false,
                 tenant: job.request().tenant,
                 generation,
@@ -222,22 +237,53 @@ impl Round {
 
     /// Whether the round's changes so far could be carried out with `verb` done to `slot` as well.
     pub fn allows(&self, slot: usize, verb: Verb) -> bool {
-        self.allowed.get(slot * Verb::ALL.len() + verb as usize) == Some(&1)
+        let (number, verbs) = (verb.number(), self.layout.verbs);
+        number < verbs && self.allowed.get(slot * verbs + number) == Some(&1)
+    }
+
+    /// Whether a job that holds nothing could be started, in one way or another.
+    fn can_start(&self, slot: usize) -> bool {
+        let places = (0..self.layout.types).map(|kind| Verb::Place(kind as u16));
+        self.slots[slot].working == 0 && places.chain([Verb::Grow]).any(|verb| self.allows(slot, verb))
     }
 
     /// Works out what is allowed now.
     fn refresh(&mut self) {
         let roomiest = self.roomiest();
-        self.allowed.clear();
+        let mut allowed = std::mem::take(&mut self.allowed);
+        allowed.clear();
         for job in &self.slots {
+            let placed = matches!(job.moved, Some(Verb::Place(_)));
             // A job started in this round may still be given less than it asked for.
             let started = job.held == 0 && job.moved == Some(Verb::Grow);
-            let grow = matches!(job.moved, None | Some(Verb::Grow)) && self.grown(job, roomiest).is_some();
-            let shrink = (started || matches!(job.moved, None | Some(Verb::Shrink))) && job.down.is_some();
+            let grow = (placed || matches!(job.moved, None | Some(Verb::Grow))) && self.grown(job, roomiest).is_some();
+            let shrink = (placed || started || matches!(job.moved, None | Some(Verb::Shrink))) && job.down.is_some();
             // What was started in this round stays started, or a round could end with nothing done.
-            let preempt = job.held > 0 && job.working > 0 && matches!(job.moved, None | Some(Verb::Shrink));
-            self.allowed.extend([grow, shrink, preempt].map(|allowed| u8::from(allowed && !job.pinned)));
+            let stays = job.working == 0 || job.accelerator != job.home;
+            let preempt = job.held > 0 && !stays && matches!(job.moved, None | Some(Verb::Shrink));
+            allowed.extend([grow, shrink, preempt].map(|allowed| u8::from(allowed && !job.pinned)));
+            let kinds = 0..self.layout.types as u16;
+            allowed.extend(kinds.map(|kind| u8::from(!job.pinned && self.placed(job, kind).is_some())));
         }
+        self.allowed = allowed;
+    }
+
+    /// Size of a job that is started on a type or moved there, where there is room: what it asked for or has, or less where there is no more. It is moved once
+    /// a round.
+    fn placed(&self, job: &Slot, kind: u16) -> Option<u32> {
+        if job.runs_on & 1u32.checked_shl(u32::from(kind))? == 0 {
+            return None;
+        }
+        let wanted = match job.working {
+            0 if job.held == 0 && job.moved.is_none() => job.ladder.start(),
+            0 => return None,
+            working => {
+                let moves = job.held > 0 && job.accelerator == job.home && job.home != kind;
+                (moves && matches!(job.moved, None | Some(Verb::Shrink))).then_some(working)?
+            }
+        };
+        let size = job.ladder.snap(wanted.min(self.free[usize::from(kind)]));
+        (size > 0 && self.quotas.allows(job.tenant, kind, size)).then_some(size)
     }
 
     /// The accelerator type with most free, the first of those, and how many.
@@ -257,6 +303,10 @@ impl Round {
             let granted = fits && self.quotas.allows(job.tenant, job.accelerator, more);
             return granted.then_some((next, job.accelerator));
         }
+        if self.layout.types > 0 {
+            // Where it starts is said by the verb.
+            return None;
+        }
         let start = job.ladder.snap(next.min(free));
         (start > 0 && self.quotas.allows(job.tenant, most, start)).then_some((start, most))
     }
@@ -264,7 +314,7 @@ impl Round {
     /// Whether the round may end: not while everything would stand still although a job could be started.
     pub fn may_end(&self) -> bool {
         let idle = self.free.iter().sum::<u32>() == self.total;
-        !(idle && (0..self.slots.len()).any(|slot| self.allows(slot, Verb::Grow)))
+        !(idle && (0..self.slots.len()).any(|slot| self.can_start(slot)))
     }
 
     /// Does one thing to one job. Returns whether it was allowed; nothing happens otherwise.
@@ -274,12 +324,16 @@ impl Round {
         }
         let job = self.slots[slot];
         let (working, accelerator) = match verb {
+            Verb::Place(kind) => (self.placed(&job, kind).unwrap_or(job.working), kind),
             Verb::Grow => self.grown(&job, self.roomiest()).unwrap_or((job.working, job.accelerator)),
             Verb::Shrink => (job.down.unwrap_or(job.working), job.accelerator),
             Verb::Preempt => (0, job.accelerator),
         };
-        self.free[accelerator as usize] = self.free[accelerator as usize] + job.working - working;
-        self.quotas.change(job.tenant, accelerator, job.working, working);
+        // What it had is given back before it takes anything, on another type perhaps.
+        self.free[job.accelerator as usize] += job.working;
+        self.quotas.change(job.tenant, job.accelerator, job.working, 0);
+        self.free[accelerator as usize] -= working;
+        self.quotas.change(job.tenant, accelerator, 0, working);
         let (up, down) = (job.ladder.up(working), job.ladder.down(working));
         self.slots[slot] = Slot { working, accelerator, up, down, moved: Some(verb), ..job };
         self.actions += 1;
@@ -317,7 +371,7 @@ impl Round {
             self.nodes.extend_from_slice(view.free());
         }
         self.largest_first.clear();
-        for (at, slot) in self.slots.iter().enumerate().filter(|(_, slot)| slot.working != slot.held) {
+        for (at, slot) in self.slots.iter().enumerate().filter(|(_, slot)| slot.changed()) {
             if let Some(job) = view.job(slot.job) {
                 for held in job.state.placement.slices() {
                     self.nodes[held.node as usize] += held.gpus;

@@ -1,5 +1,5 @@
 //! What the tests of the model room read from `../shared` (relative to the workspace).
-#![allow(dead_code, clippy::unwrap_used, reason = "helpers of tests, each of which uses its own part")]
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use goodput_env::model::{PlacementSample, Sample, ScalabilitySample};
 

@@ -1,5 +1,5 @@
 //! Clusters that break: what checkpoints and their intervals are worth. The tests say which way, `cargo xtask bench faults` how much.
-#![allow(dead_code, missing_docs, clippy::unwrap_used, reason = "helpers of tests and of a benchmark")]
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
 //! A small world for tests: two applications, a seeded workload and three plain policies.
-#![allow(dead_code, missing_docs, clippy::unwrap_used, reason = "helpers of tests, each of which uses a part")]
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 pub mod faults;
 

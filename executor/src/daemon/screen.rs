@@ -1,7 +1,7 @@
 //! What a bundle was trained on, compared with what it is asked about.
 
 use goodput_agents::bundle::{Model, PolicyBundle};
-use goodput_env::gym::{Encoder, Round};
+use goodput_env::gym::{Encoder, Round, Verb};
 use goodput_env::job::JobId;
 use goodput_env::view::ClusterView;
 
@@ -40,6 +40,7 @@ impl Screen {
         if !self.sound {
             return Err(Unreliable::NotANumber);
         }
+        self.bundle.check_types(view.cluster()).map_err(|error| Unreliable::OutOfDistribution(error.to_string()))?;
         let measured =
             [("cluster_gpus", f64::from(view.cluster().total_gpus())), ("active_jobs", view.active() as f64)];
         for (name, value) in measured {
@@ -88,7 +89,8 @@ impl Screen {
         self.encoder.begin(view, &self.round);
     }
 
-    /// How much the bundle would like to let each job on show grow, before anything is changed; greater is sooner. Of a utility nothing.
+    /// How much the bundle would like to let each job on show grow, before anything is changed, or where it tells accelerator types apart the most that it would like
+    /// to start it on one of them; greater is sooner. Of a utility nothing.
     pub fn scores(&mut self, view: &ClusterView<'_>) -> Vec<(JobId, f32)> {
         if !self.plays_rounds() {
             return Vec::new();
@@ -98,6 +100,11 @@ impl Screen {
         let mut deployed = self.bundle.deploy();
         let scores = deployed.scores(self.encoder.observation());
         let slots = self.round.slots().iter().enumerate();
-        slots.filter_map(|(at, slot)| Some((slot.job, *scores.get(at * layout.verbs)?))).collect()
+        let of_job = |at: usize| {
+            let verbs = scores.get(at * layout.verbs..(at + 1) * layout.verbs)?;
+            let placing = verbs[Verb::ALWAYS.len()..].iter().copied().reduce(f32::max);
+            Some(placing.unwrap_or(verbs[Verb::Grow.number()]))
+        };
+        slots.filter_map(|(at, slot)| Some((slot.job, of_job(at)?))).collect()
     }
 }

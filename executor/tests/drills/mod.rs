@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use goodput_agents::heuristic;
 use goodput_env::cluster::Cluster;
 use goodput_env::guard::Guard;
-use goodput_env::job::{Elasticity, JobId, JobRequest, JobSpec, Work, Workload};
+use goodput_env::job::{JobId, Work, Workload};
 use goodput_env::placement::Placement;
 use goodput_env::plan::Plan;
 use goodput_env::policy::Policy;
@@ -29,32 +29,13 @@ use goodput_executor::engine::Engine;
 use goodput_executor::engine::sim::SimEngine;
 use rand::RngExt;
 
-fn jobs(seed: u64, count: u32) -> Vec<JobSpec> {
-    let mut random = rng(seed, Stream::Workload);
-    let mut submit = 0;
-    let job = |index: u32| {
-        submit += random.random_range(0..40_000);
-        let elastic = random.random_bool(0.5);
-        let elasticity = if elastic { Elasticity::Elastic { min: 1, max: 8 } } else { Elasticity::Rigid };
-        let (name, gpus) = (format!("job-{index}"), random.random_range(1..=4));
-        let work = Work::Fixed { duration: SimTime::from_secs(random.random_range(60..1500)) };
-        JobSpec {
-            request: JobRequest {
-                name,
-                submit: SimTime::from_millis(submit),
-                gpus,
-                elasticity,
-                ..JobRequest::default()
-            },
-            work,
-        }
-    };
-    (0..count).map(job).collect()
-}
+use crate::fixture::{Random, application, jobs};
 
 fn scenario(seed: u64, count: u32) -> Scenario {
     let options = SimOptions { information: Information::Oracle, ..SimOptions::standard() };
-    let workload = Arc::new(Workload::new(vec![crate::fixture::application()], jobs(seed, count)));
+    let secs = |random: &mut Random| Work::Fixed { duration: SimTime::from_secs(random.random_range(60..1500)) };
+    let jobs = jobs(seed, count, 40_000, secs);
+    let workload = Arc::new(Workload::new(vec![application()], jobs));
     Scenario::new(Arc::new(Cluster::parse("gpu:4x8").unwrap()), workload, options, seed)
 }
 

@@ -31,6 +31,8 @@ pub struct EvolutionAgent {
     /// Whether a job is believed to be as fast as others of its model that were measured on more accelerators, so that it need not be doubled up
     /// to its size.
     pub siblings: bool,
+    /// Whether sizes are judged by goodput. If not, by throughput alone, without what statistics of the gradient say of large batches: for ablations.
+    pub efficiency: bool,
     /// Where the search starts, by name of parameter; those of Sia's objective for parameters that are not here.
     pub start: BTreeMap<String, f64>,
     /// Parameters that stay where they start, by name: for ablations.
@@ -49,6 +51,7 @@ impl Default for EvolutionAgent {
             validate_every: 5,
             experience: true,
             siblings: true,
+            efficiency: true,
             start: BTreeMap::new(),
             freeze: Vec::new(),
         }

@@ -66,7 +66,7 @@ impl<'a> Run<'a> {
         hooks: &'a Hooks<'a>,
         setup: &'a Setup,
     ) -> Result<Self, TrainError> {
-        let layout = experiment.environment.gym().layout();
+        let layout = experiment.gym().layout();
         let keep = if agent.algorithm == Algorithm::FilteredBc { agent.keep } else { 1.0 };
         let data = Dataset::read(&agent.data, &layout, std::f64::consts::LN_2 / agent.half_life_secs, keep)?;
         let data = if agent.relative { data.relative(keep) } else { data };

@@ -119,7 +119,7 @@ impl<'a> Run<'a> {
             validation: Validation::new(experiment, training.setup())?,
             recorder: Recorder::new(dir, "progress", state.decisions)?,
             learner: learner.with_threads(rayon::current_num_threads()),
-            utility: Utility { theta, experience, siblings: agent.siblings },
+            utility: Utility { theta, experience, siblings: agent.siblings, efficiency: true },
             agent,
             experiment,
             dir,

@@ -25,7 +25,8 @@ const GPUS: u32 = 8;
 const TICKS: u32 = 200;
 const WIDTH: NonZeroUsize = NonZeroUsize::new(16).unwrap();
 
-pub const LAYOUT: Layout = Layout { slots: SLOTS, slot_features: 4, globals: 1, verbs: 1, services: 0, pools: false };
+pub const LAYOUT: Layout =
+    Layout { slots: SLOTS, slot_features: 4, globals: 1, verbs: 1, services: 0, pools: false, types: 0 };
 
 /// A waiting job: accelerators, ticks, and its age, a hundredth a tick.
 #[derive(Clone, Copy)]

@@ -81,10 +81,10 @@ impl Pass for SetPass<'_> {
         let layout = self.weights.layout();
         let mut gradient = vec![0.0; self.weights.data().len()];
         // The slopes of what went into a layer; those of its parameters are written down.
-        let mut back = |index: usize, x: &Array2<f32>, slopes: &Array2<f32>, wanted: bool| {
+        let mut back = |index: usize, x: &Array2<f32>, slopes: &Array2<f32>| {
             let part = Part::of(self.weights, index);
             part.collect(&[x.view()], slopes, &mut gradient);
-            if wanted { part.pull(slopes) } else { Array2::zeros((0, 0)) }
+            part.pull(slopes)
         };
 
         let mut of_verbs = Array2::zeros((self.slots.len(), layout.verbs));
@@ -97,22 +97,22 @@ impl Pass for SetPass<'_> {
             let of_none = &kept[self.shard.slots * layout.verbs..];
             of_others.row_mut(row).iter_mut().zip(of_none).for_each(|(slope, &from)| *slope = from);
         }
-        let of_informed = through(&self.informed, back(layer::VERBS, &self.informed, &of_verbs, true));
-        let mut of_context = through(&self.context, back(layer::WAIT, &self.context, &of_others, true));
+        let of_informed = through(&self.informed, back(layer::VERBS, &self.informed, &of_verbs));
+        let mut of_context = through(&self.context, back(layer::WAIT, &self.context, &of_others));
         for (jobs, mut of_context) in self.jobs.iter().zip(of_context.rows_mut()) {
             for job in jobs.clone() {
                 of_context += &of_informed.row(job);
             }
         }
-        let mut of_embedded = back(layer::PROJECT, &self.embedded, &of_informed, true);
-        let of_widened = through(&self.widened, back(layer::POOL2, &self.widened, &of_context, true));
-        let mut of_pooled = back(layer::POOL1, &self.pooled, &of_widened, true);
+        let mut of_embedded = back(layer::PROJECT, &self.embedded, &of_informed);
+        let of_widened = through(&self.widened, back(layer::POOL2, &self.widened, &of_context));
+        let mut of_pooled = back(layer::POOL1, &self.pooled, &of_widened);
 
         let of_values = ArrayView2::from_shape((self.jobs.len(), 1), &slopes.values).expect("one for each row");
         let [one, two] = &self.valued;
-        let of_two = through(two, back(layer::VALUE3, two, &of_values.to_owned(), true));
-        let of_one = through(one, back(layer::VALUE2, one, &of_two, true));
-        of_pooled += &back(layer::VALUE1, &self.pooled, &of_one, true);
+        let of_two = through(two, back(layer::VALUE3, two, &of_values.to_owned()));
+        let of_one = through(one, back(layer::VALUE2, one, &of_two));
+        of_pooled += &back(layer::VALUE1, &self.pooled, &of_one);
 
         let width = self.embedded.ncols();
         for ((jobs, of_pooled), pooled) in self.jobs.iter().zip(of_pooled.rows()).zip(self.pooled.rows()) {
@@ -133,8 +133,8 @@ impl Pass for SetPass<'_> {
             }
         }
         let of_second = through(&self.embedded, of_embedded);
-        let of_first = through(&self.first, back(layer::SLOT2, &self.first, &of_second, true));
-        back(layer::SLOT1, &self.features, &of_first, false);
+        let of_first = through(&self.first, back(layer::SLOT2, &self.first, &of_second));
+        Part::of(self.weights, layer::SLOT1).collect(&[self.features.view()], &of_first, &mut gradient);
         gradient
     }
 }

@@ -1,6 +1,6 @@
 //! Policies that play rounds: the score of the action that changed a job, or would have made it grow.
 
-use goodput_env::gym::{Action, ExpectedPeak, Layout, SLOT_FEATURES, TENANT_FEATURES, Verb};
+use goodput_env::gym::{Action, ExpectedPeak, Layout, SLOT_FEATURES, TENANT_FEATURES, TYPE_FEATURES, Verb};
 use goodput_env::job::JobId;
 use goodput_env::view::ClusterView;
 
@@ -44,7 +44,11 @@ impl Rounds {
         let layout = *self.bundle.layout();
         let mut deployed = self.bundle.deploy();
         let logits = deployed.scores(&first);
-        let grow = |slot: usize| f64::from(logits[Action::Change { slot, verb: Verb::Grow }.encode(&layout)]);
+        let grow = |slot: usize| {
+            let of = |verb| logits[Action::Change { slot, verb }.encode(&layout)];
+            let places = (0..layout.types).map(|kind| of(Verb::Place(kind as u16))).reduce(f32::max);
+            f64::from(places.unwrap_or_else(|| of(Verb::Grow)))
+        };
         let score = |id: JobId| (id, jobs.binary_search(&id).ok().map(grow));
         let scores = view.jobs().map(|job| score(job.id())).collect();
         let played = Played { bundle: self.bundle.clone(), jobs, first, steps };
@@ -65,8 +69,12 @@ impl Played {
             None => (&self.first, Verb::Grow, "at the beginning of the round; it was not chosen"),
         };
         let action = Action::Change { slot, verb }.encode(layout);
-        let name = format!("{verb:?}").to_lowercase();
-        let of = format!("score of the action \"{name}\", {when}");
+        let verb = match verb {
+            Verb::Place(kind) => self.bundle.card.types.get(usize::from(kind)).map(|name| format!("place on {name}")),
+            _ => None,
+        }
+        .unwrap_or_else(|| verb.to_string());
+        let of = format!("score of the action \"{verb}\", {when}");
         Some(explain(&self.bundle, observation, slot, action, of))
     }
 }
@@ -93,14 +101,19 @@ fn explain(bundle: &PolicyBundle, observation: &[f32], slot: usize, action: usiz
         Model::Net(_) => integrated(bundle, observation, &usual, (slot, action), at - from),
         Model::Utility(_) | Model::Ranking(_) => Vec::new(),
     };
-    let names = SLOT_FEATURES.iter().chain(&TENANT_FEATURES);
-    let contributions = names.zip(contributions).enumerate().map(|(index, (name, contribution))| Contribution {
-        feature: (*name).into(),
-        value: f64::from(observation[here.start + index]),
-        usual: f64::from(usual[index]),
-        contribution,
-        occlusion: at - score(&|job| job[index] = usual[index]),
-    });
+    let of_types = layout.types * TYPE_FEATURES.len();
+    let of_tenants = if features - of_types > SLOT_FEATURES.len() { &TENANT_FEATURES[..] } else { &[] };
+    let plain = SLOT_FEATURES.iter().chain(of_tenants).map(|&name| name.to_owned());
+    let by_type =
+        bundle.card.types.iter().flat_map(|kind| TYPE_FEATURES.iter().map(move |name| format!("{name}, {kind}")));
+    let contributions =
+        plain.chain(by_type).zip(contributions).enumerate().map(|(index, (name, contribution))| Contribution {
+            feature: name,
+            value: f64::from(observation[here.start + index]),
+            usual: f64::from(usual[index]),
+            contribution,
+            occlusion: at - score(&|job| job[index] = usual[index]),
+        });
     Explanation { of, score: at, contributions: contributions.collect(), usual_score: from }
 }
 

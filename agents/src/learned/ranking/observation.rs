@@ -63,7 +63,15 @@ impl Observation {
 
     /// The jobs as a gym's layout calls them: slots without actions.
     pub(super) const fn layout() -> Layout {
-        Layout { slots: 0, slot_features: JOB_FEATURES, globals: GLOBALS, verbs: 0, services: 0, pools: false }
+        Layout {
+            slots: 0,
+            slot_features: JOB_FEATURES,
+            globals: GLOBALS,
+            verbs: 0,
+            services: 0,
+            pools: false,
+            types: 0,
+        }
     }
 
     /// The pairs with scores in place of their base scores: base and residual, over `temperature`.

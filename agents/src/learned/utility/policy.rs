@@ -29,6 +29,8 @@ pub struct Utility {
     pub experience: Experience,
     /// Whether a job is believed to be as fast as others of its model.
     pub siblings: bool,
+    /// Whether sizes are judged by goodput. If not, by throughput alone, as though every sample of a larger batch taught as much: for ablations.
+    pub efficiency: bool,
 }
 
 /// Learned utilities at work. A knapsack divides by them, or whoever else knows how ([`crate::learned::ranking`]).
@@ -68,7 +70,7 @@ impl<D: Division> UtilityPolicy<D> {
             theta: utility.theta.clone(),
             batching,
             information,
-            speeds: Speeds::new(utility.siblings),
+            speeds: Speeds::new(utility),
             history: History::after(&utility.experience),
             division,
             goals: Vec::new(),

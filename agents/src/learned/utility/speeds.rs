@@ -5,11 +5,11 @@
 //! these ratios are believed is learned ([`Theta`]).
 
 use goodput_env::job::JobId;
-use goodput_env::model::GoodputModel;
+use goodput_env::model::{GoodputModel, GradientStats};
 use goodput_env::view::{Batching, ClusterView, Information, JobView};
 
-use super::Theta;
 use super::siblings::Siblings;
+use super::{Theta, Utility};
 
 /// Past so many nodes sizes grow by a quarter at a time.
 const WHOLE_NODES: u32 = 8;
@@ -66,6 +66,8 @@ pub(super) struct Speeds {
     kinds: Vec<Kind>,
     /// What jobs of the same model have measured, where that is believed.
     siblings: Option<Siblings>,
+    /// Whether what gradients say of large batches is left out.
+    blind_to_noise: bool,
 }
 
 /// Accelerators of a type.
@@ -77,9 +79,10 @@ struct Kind {
 }
 
 impl Speeds {
-    /// Of jobs by themselves, or with what others of their model have measured.
-    pub fn new(siblings: bool) -> Self {
-        Self { siblings: siblings.then(Siblings::default), ..Self::default() }
+    /// As `utility` believes them.
+    pub fn new(utility: &Utility) -> Self {
+        let siblings = utility.siblings.then(Siblings::default);
+        Self { siblings, blind_to_noise: !utility.efficiency, ..Self::default() }
     }
 
     /// Takes over the jobs of `view`, in its order.
@@ -88,15 +91,21 @@ impl Speeds {
         if let Some(siblings) = &mut self.siblings {
             siblings.observe(view);
         }
-        let siblings = self.siblings.as_ref();
+        let (siblings, blind) = (self.siblings.as_ref(), self.blind_to_noise);
         std::mem::swap(&mut self.rows, &mut self.before);
         self.rows.clear();
         let mut before = self.before.drain(..).peekable();
         for job in view.jobs() {
             while before.next_if(|row| row.job < job.id()).is_some() {}
-            let model = |kind: usize| match siblings {
-                Some(siblings) => siblings.model(&job, kind as u16),
-                None => job.goodput_model_on(kind as u16),
+            let model = |kind: usize| {
+                let model = match siblings {
+                    Some(siblings) => siblings.model(&job, kind as u16),
+                    None => job.goodput_model_on(kind as u16),
+                };
+                // Without a gradient everything is noise, and larger batches are as efficient as small ones.
+                model.map(|model| {
+                    if blind { GoodputModel { stats: GradientStats { sqr: 0.0, var: 1.0 }, ..model } } else { model }
+                })
             };
             let models = (0..self.kinds.len()).map(model);
             let measured = job.state.profile.max_replicas();

@@ -41,7 +41,7 @@ impl Observer {
     /// Of a policy with these numbers.
     pub fn new(utility: &Utility) -> Self {
         let history = History::after(&utility.experience);
-        Self { theta: utility.theta.clone(), speeds: Speeds::new(utility.siblings), history }
+        Self { theta: utility.theta.clone(), speeds: Speeds::new(utility), history }
     }
 
     /// Weights of [`FEATURES`].

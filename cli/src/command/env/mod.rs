@@ -33,7 +33,7 @@ pub fn run(verb: &Env) -> Result<ExitCode, Fault> {
 fn environment(experiment: &Path, sets: &[String]) -> Result<ClusterEnv, Fault> {
     let experiment = config::read(experiment, sets)?;
     let setup = experiment.setup().map_err(Fault::input)?;
-    let options = experiment.environment.gym();
+    let options = experiment.gym();
     let expected = experiment.expected_peak(&setup);
     Ok(ClusterEnv::new(Arc::new(move |seed| setup.scenario(seed)), options).with_expected_peak(expected))
 }

@@ -1,0 +1,88 @@
+//! What tells accelerator types apart: how fast a job would be on each, and what there is of it.
+
+use crate::gym::action::Verb;
+use crate::gym::layout::Layout;
+use crate::gym::round::{Round, Slot};
+use crate::view::{ClusterView, JobView};
+
+/// Features of a slot for each type, after all others of the slot.
+pub const TYPE_FEATURES: [&str; 5] = ["runs", "here", "log_relative_speed", "log_speed", "fits"];
+
+/// Features of the cluster for each type, after all others.
+pub const TYPE_GLOBALS: [&str; 2] = ["free_share_of_type", "share_of_cluster"];
+
+/// Accelerators by type, of a cluster that does not change within a round.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Types {
+    totals: Vec<u32>,
+    /// What one accelerator of each type is worth to the job at hand, and the least of it.
+    singles: Vec<Option<f64>>,
+}
+
+impl Types {
+    /// Counts the accelerators of each type.
+    pub fn count(&mut self, view: &ClusterView<'_>, types: usize) {
+        self.totals.clear();
+        self.totals.resize(types, 0);
+        for node in &view.cluster().nodes {
+            if let Some(total) = self.totals.get_mut(usize::from(node.accelerator)) {
+                *total += node.gpus;
+            }
+        }
+    }
+
+    /// Writes the features of one slot, which begin with those of the first type.
+    ///
+    /// `log_relative_speed` compares one accelerator of each type, which a job measures before it is placed (Sia, SOSP'23, section 3.3); `log_speed` is the speed
+    /// at the size that the job has or would start with, relative to one accelerator of its slowest type. On a type it has not run on, it is what is
+    /// known of another one times the ratio of single accelerators; 0 where nothing is known.
+    pub fn write_slot(&mut self, slot: &Slot, job: &JobView<'_>, features: &mut [f32]) {
+        let kinds = 0..self.totals.len() as u16;
+        let alone = |kind: u16| job.runs_on(kind).then(|| job.single_throughput(kind).or_else(|| job.rate_on(kind, 1)));
+        self.singles.clear();
+        self.singles.extend(kinds.clone().map(|kind| alone(kind).flatten().filter(|&speed| speed > 0.0)));
+        let slowest = self.singles.iter().flatten().copied().fold(f64::INFINITY, f64::min);
+        let size = if slot.working > 0 { slot.working } else { slot.ladder.start() };
+        // What is known best, and of which type.
+        let own = |kind: u16| job.runs_on(kind).then(|| job.rate_on(kind, size)).flatten().filter(|&rate| rate > 0.0);
+        let home = [slot.home].into_iter().chain(kinds.clone()).find_map(|kind| Some((kind, own(kind)?)));
+        let single = |kind: u16| self.singles.get(usize::from(kind)).copied().flatten();
+        let told = |kind: u16| {
+            let (from, rate) = home?;
+            Some(rate * single(kind)? / single(from)?)
+        };
+        let base = home.and_then(|(kind, _)| Some(job.rate_on(kind, slot.ladder.min())? / single(kind)? * slowest));
+        for kind in kinds {
+            let f = &mut features[usize::from(kind) * TYPE_FEATURES.len()..][..TYPE_FEATURES.len()];
+            f.fill(0.0);
+            f[0] = f32::from(u8::from(job.runs_on(kind)));
+            f[1] = f32::from(u8::from(slot.working > 0 && slot.accelerator == kind));
+            f[2] = single(kind).map_or(0.0, |speed| (speed / slowest).ln() as f32 * 0.5);
+            let speed = own(kind).or_else(|| told(kind).filter(|_| job.runs_on(kind)));
+            let relative = speed.zip(base).map(|(speed, base)| speed / base);
+            f[3] = relative
+                .filter(|ratio| *ratio > 0.0 && ratio.is_finite())
+                .map_or(0.0, |ratio| ratio.ln() as f32 * 0.25);
+        }
+    }
+
+    /// Writes where each job could be started or moved to; one job's change may decide it for all.
+    pub fn write_fits(&self, round: &Round, layout: &Layout, features: &mut [f32]) {
+        let start = layout.slot_features - layout.types * TYPE_FEATURES.len();
+        for (at, f) in features.chunks_exact_mut(layout.slot_features).take(round.slots().len()).enumerate() {
+            for (kind, f) in f[start..].chunks_exact_mut(TYPE_FEATURES.len()).enumerate() {
+                f[4] = f32::from(u8::from(round.allows(at, Verb::Place(kind as u16))));
+            }
+        }
+    }
+
+    /// Writes the features of the cluster.
+    pub fn write_globals(&self, round: &Round, globals: &mut [f32]) {
+        let all: u32 = self.totals.iter().sum();
+        for (kind, g) in globals.chunks_exact_mut(TYPE_GLOBALS.len()).enumerate() {
+            let (free, total) = (round.free().get(kind).copied().unwrap_or(0), self.totals[kind]);
+            g[0] = free as f32 / total.max(1) as f32;
+            g[1] = total as f32 / all.max(1) as f32;
+        }
+    }
+}
