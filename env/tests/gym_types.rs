@@ -7,7 +7,7 @@ use crate::accelerator_types::two_speeds;
 use crate::support::{elastic, mixed_jobs};
 use goodput_env::cluster::Cluster;
 use goodput_env::gym::{
-    Action, ClusterEnv, EnvOptions, Environment, Layout, Observation, ResetOptions, Round, ScenarioSource,
+    Action, ClusterEnv, Encoder, EnvOptions, Environment, Layout, Observation, ResetOptions, Round, ScenarioSource,
     TYPE_FEATURES, Verb, check,
 };
 use goodput_env::job::{JobSpec, Workload};
@@ -87,6 +87,13 @@ fn random_rounds_start_move_and_finish_jobs() {
             }
             if step.terminated {
                 break;
+            }
+            if action == layout.wait() {
+                // What is kept from round to round is what it would be anew.
+                let (view, mut round, mut encoder) = (env.view().unwrap(), Round::default(), Encoder::new(layout));
+                round.begin(&view, &layout);
+                encoder.begin(&view, &round);
+                assert_eq!(encoder.observation(), observation.features);
             }
         }
         assert!(env.simulator().unwrap().records().iter().all(|job| job.finish.is_some()));

@@ -124,6 +124,9 @@ pub struct Encoder {
     features: Vec<f32>,
     facts: Vec<Facts>,
     before: Vec<Facts>,
+    /// Features by type of each slot at the beginning of the round, and of the round before; known for as long as the facts are.
+    of_types: Vec<f32>,
+    of_types_before: Vec<f32>,
     /// Remaining work by slot, at the beginning of the round; negative where unknown.
     work: Vec<f64>,
     /// Scaled logarithms of `1 + gpus` for small numbers of accelerators.
@@ -144,6 +147,8 @@ impl Encoder {
             features: vec![0.0; layout.obs_dim()],
             facts: Vec::with_capacity(layout.slots),
             before: Vec::with_capacity(layout.slots),
+            of_types: Vec::with_capacity(layout.slots * layout.types * TYPE_FEATURES.len()),
+            of_types_before: Vec::with_capacity(layout.slots * layout.types * TYPE_FEATURES.len()),
             work: vec![-1.0; layout.slots],
             log_sizes: (0..=128).map(|gpus| log1p([f64::from(gpus)])[0] * 0.25).collect(),
             order: Vec::with_capacity(layout.slots),
@@ -177,7 +182,9 @@ impl Encoder {
         let used = self.facts.len();
         self.order.clear();
         std::mem::swap(&mut self.facts, &mut self.before);
+        std::mem::swap(&mut self.of_types, &mut self.of_types_before);
         self.facts.clear();
+        self.of_types.clear();
         let of_types = self.layout.types * TYPE_FEATURES.len();
         let of_tenants = self.layout.slot_features - of_types > SLOT_FEATURES.len();
         if of_tenants {
@@ -197,6 +204,7 @@ impl Encoder {
                 .before
                 .get(before)
                 .filter(|f| (f.job, f.generation, f.held) == (slot.job, slot.generation, slot.held));
+            let known = same.is_some();
             let facts = same.copied().unwrap_or_else(|| self.facts_of(slot, &job));
             self.facts.push(facts);
             let key = self.slot_features(at, slot, &job, view, &facts);
@@ -204,7 +212,16 @@ impl Encoder {
                 let start = at * self.layout.slot_features + SLOT_FEATURES.len();
                 self.holdings.write(view, &job, &mut self.features[start..start + TENANT_FEATURES.len()]);
             }
-            self.write_types(at, slot, &job);
+            match known {
+                true => {
+                    let end = (at + 1) * self.layout.slot_features;
+                    let same = &self.of_types_before[before * of_types..(before + 1) * of_types];
+                    self.features[end - of_types..end].copy_from_slice(same);
+                }
+                false => self.write_types(at, slot, &job),
+            }
+            let end = (at + 1) * self.layout.slot_features;
+            self.of_types.extend_from_slice(&self.features[end - of_types..end]);
             // The bits of a float that is not negative are in the order of the float.
             self.order.push(u64::from((key.max(0.0) as f32).to_bits()) << 32 | at as u64);
         }
