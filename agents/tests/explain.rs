@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use crate::support::random_workload;
+use crate::support::{on_slow_and_fast, random_workload};
 use goodput_agents::bundle::{Card, Model, PolicyBundle};
 use goodput_agents::knapsack::Hull;
 use goodput_agents::learned::explain::{Decision, Explained, Explanation};
@@ -30,6 +30,14 @@ fn simulator(seed: u64, nodes: u32, jobs: usize, batching: Batching, information
     let options = SimOptions { batching, information, ..SimOptions::standard() };
     let cluster = Arc::new(Cluster::homogeneous(nodes, 4));
     Simulator::new(Arc::new(Scenario::new(cluster, Arc::new(workload), options, seed)))
+}
+
+/// The same on two types of accelerator, of which one is three times as fast at computing.
+fn on_two_types(seed: u64, nodes: u32, jobs: usize, batching: Batching, information: Information) -> Simulator {
+    let workload = on_slow_and_fast(random_workload(&mut rng(seed, Stream::Workload), jobs, nodes * 4));
+    let options = SimOptions { batching, information, ..SimOptions::standard() };
+    let cluster = Cluster::parse(&format!("slow:{nodes}x4,fast:{nodes}x2")).unwrap();
+    Simulator::new(Arc::new(Scenario::new(Arc::new(cluster), Arc::new(workload), options, seed)))
 }
 
 fn bundle(model: Model, batching: Batching, information: Information) -> PolicyBundle {
@@ -102,12 +110,13 @@ proptest! {
 
     #[test]
     fn a_utility_is_taken_apart_exactly_and_explained_by_what_it_goes_by(
-        values in prop::collection::vec(-0.6f64..0.6, PARAMETERS), seed in 0u64..1000, nodes in 1u32..5
+        values in prop::collection::vec(-0.6f64..0.6, PARAMETERS), seed in 0u64..1000, nodes in 1u32..5, several in any::<bool>()
     ) {
         let mut theta = Theta::sia().values();
         theta.iter_mut().zip(values).for_each(|(value, change)| *value += change);
         let utility = Utility { theta: Theta::new(&theta).unwrap(), experience: Experience::default(), siblings: false, efficiency: true };
         let bundle = bundle(Model::Utility(utility.clone()), Batching::Agent, Information::Profiled);
+        let simulator = if several { on_two_types } else { simulator };
         let run = || simulator(seed, nodes, 14, Batching::Agent, Information::Profiled);
         let mut failed = Vec::new();
         watch(run(), &bundle, |_, decision| {
@@ -129,14 +138,17 @@ proptest! {
             observer.observe(&view);
             let (worths, capacity) = observer.worths(&view);
             let mut knapsack = Hull::default();
-            worths.iter().for_each(|worth| knapsack.group(worth.items.iter().copied()));
-            let chosen = knapsack.solve(&[capacity]).to_vec();
+            worths.iter().for_each(|worth| knapsack.group(worth.offers.iter().copied()));
+            let chosen = knapsack.solve(&capacity).to_vec();
             let plan = policy.decide(&view);
-            for (worth, chosen) in worths.iter().zip(chosen).filter(|(worth, _)| !worth.items.is_empty()) {
-                let held = view.job(worth.job).unwrap().gpus();
+            for (worth, chosen) in worths.iter().zip(chosen).filter(|(worth, _)| !worth.offers.is_empty()) {
+                let job = view.job(worth.job).unwrap();
                 let given = plan.changes.iter().find(|change| change.job == worth.job);
-                let given = given.map_or(held, |change| change.placement.gpus());
-                prop_assert_eq!(chosen.map_or(0, |at| worth.items[at as usize].weight), given);
+                let given = given.map_or(&job.state.placement, |change| &change.placement);
+                let kind = |node: u32| view.cluster().nodes[node as usize].accelerator;
+                let given = given.slices().first().map(|slice| (kind(slice.node), given.gpus()));
+                let chosen = chosen.map(|at| worth.offers[at as usize]);
+                prop_assert_eq!(chosen.map(|offer| (offer.kind, offer.weight)), given);
             }
             simulator.apply(&plan).unwrap();
             simulator.wake_at(policy.wake_at());

@@ -3,12 +3,11 @@
 
 use std::sync::Arc;
 
-use crate::support::random_workload;
+use crate::support::{on_slow_and_fast, random_workload};
 use goodput_agents::heuristic::by_name;
 use goodput_agents::learned::teacher::Teacher;
 use goodput_env::cluster::Cluster;
 use goodput_env::gym::{Action, Round, layout};
-use goodput_env::model::ThroughputParams;
 use goodput_env::seed::{Stream, rng};
 use goodput_env::sim::{Scenario, SimOptions, Simulator, Status};
 use goodput_env::view::{Batching, Information};
@@ -22,14 +21,8 @@ fn the_actions_shown_end_in_the_plan() {
     for seed in 0..10 {
         let options =
             SimOptions { batching: Batching::Catalog, information: Information::Oracle, ..SimOptions::standard() };
-        let mut workload = random_workload(&mut rng(seed, Stream::Workload), 40, 8);
-        for application in &mut workload.applications {
-            let application = Arc::make_mut(application);
-            let slow = application.params["gpu"];
-            let fast = ThroughputParams { alpha_c: slow.alpha_c / 3.0, beta_c: slow.beta_c / 3.0, ..slow };
-            application.params = [("a".to_owned(), slow), ("b".to_owned(), fast)].into();
-        }
-        let cluster = Cluster::parse("a:4x4,b:2x8").unwrap();
+        let workload = on_slow_and_fast(random_workload(&mut rng(seed, Stream::Workload), 40, 8));
+        let cluster = Cluster::parse("slow:4x4,fast:2x8").unwrap();
         let scenario = Scenario::new(Arc::new(cluster), Arc::new(workload), options, seed);
         let mut simulator = Simulator::new(Arc::new(scenario));
         let (mut policy, mut teacher) = (by_name("sia", 0).unwrap(), Teacher::new(by_name("sia", 0).unwrap()));

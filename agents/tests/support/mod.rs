@@ -132,3 +132,14 @@ pub fn random_workload(rng: &mut ChaCha8Rng, count: usize, most_gpus: u32) -> Wo
     let jobs = jobs.collect();
     Workload::new(applications, jobs)
 }
+
+/// The same on accelerators called `slow` and `fast`; the latter compute three times as fast and talk no faster.
+pub fn on_slow_and_fast(mut workload: Workload) -> Workload {
+    for application in &mut workload.applications {
+        let application = Arc::make_mut(application);
+        let slow = application.params["gpu"];
+        let fast = ThroughputParams { alpha_c: slow.alpha_c / 3.0, beta_c: slow.beta_c / 3.0, ..slow };
+        application.params = [("slow".to_owned(), slow), ("fast".to_owned(), fast)].into();
+    }
+    workload
+}

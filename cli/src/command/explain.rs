@@ -83,9 +83,7 @@ fn check(bundle: &PolicyBundle, scenario: &Scenario) -> Result<(), Fault> {
         return Err(Fault::input("a ranking cannot be explained: its net scores sizes, not jobs")
             .with_help("the utility that it starts from can: goodput explain zoo:elastic --config FILE"));
     }
-    if bundle.kind() == "utility" && scenario.cluster.types.len() > 1 {
-        return Err(Fault::input("a utility is explained on clusters of one accelerator type; this one has several"));
-    }
+    bundle.check_types(&scenario.cluster).map_err(Fault::input)?;
     let trained = bundle.policy(Default::default()).map_err(|error| Fault::input(error.to_string()))?;
     let (given, meant) = (scenario.options.information, trained.information());
     if std::mem::discriminant(&given) != std::mem::discriminant(&meant) {

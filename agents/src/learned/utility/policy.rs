@@ -144,12 +144,7 @@ impl<D: Division> UtilityPolicy<D> {
 
     /// What each job is to have, of which type: one division for all of them.
     fn divide(&mut self, view: &ClusterView<'_>, available: &[u32]) {
-        let cluster = view.cluster();
-        self.capacity.clear();
-        self.capacity.resize(cluster.types.len().max(1), 0);
-        for (node, available) in cluster.nodes.iter().zip(available) {
-            self.capacity[usize::from(node.accelerator)] += available;
-        }
+        self.capacity = capacity(view, available);
         let round = Round::new(view, &self.theta, &self.capacity);
         self.division.begin(view.now, round.pressure);
         self.choices.clear();
@@ -205,13 +200,22 @@ impl<D: Division> UtilityPolicy<D> {
 }
 
 /// Accelerators by node that are free or held by jobs.
-fn available(view: &ClusterView<'_>) -> Vec<u32> {
+pub(super) fn available(view: &ClusterView<'_>) -> Vec<u32> {
     let mut available = view.free().to_vec();
     // What two jobs share is held once.
     for job in view.jobs().filter(|job| job.state.counts()) {
         job.state.placement.slices().iter().for_each(|slice| available[slice.node as usize] += slice.gpus);
     }
     available
+}
+
+/// The same by type.
+pub(super) fn capacity(view: &ClusterView<'_>, available: &[u32]) -> Vec<u32> {
+    let mut capacity = vec![0; view.cluster().types.len().max(1)];
+    for (node, available) in view.cluster().nodes.iter().zip(available) {
+        capacity[usize::from(node.accelerator)] += available;
+    }
+    capacity
 }
 
 /// What a job is to have.

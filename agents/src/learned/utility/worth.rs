@@ -1,7 +1,7 @@
 //! What a learned utility goes by at a decision, job by job, for people who want to know why.
 //!
 //! A job is served when the first step of its sizes is worth more for an accelerator than what others have to offer, and the logarithm of that
-//! is a sum: weights times features, and one term for how much speed an accelerator buys. So the score of a job comes apart exactly.
+//! is a sum: weights times features, and one term for how much speed an accelerator buys, of the type where it buys most. So the score of a job comes apart exactly.
 
 use goodput_env::job::JobId;
 use goodput_env::sim::Phase;
@@ -9,10 +9,10 @@ use goodput_env::view::{ClusterView, JobView};
 
 use super::features::{FEATURES, weight};
 use super::history::History;
-use super::policy::{Round, Utility, facts};
+use super::policy::{Round, Utility, available, capacity, facts};
 use super::speeds::Speeds;
 use super::theta::Theta;
-use crate::knapsack::Item;
+use crate::knapsack::Offer;
 
 /// Sees what the policy sees. It is shown every decision of a run, in order, as the policy is.
 #[derive(Clone, Debug)]
@@ -29,9 +29,9 @@ pub struct Worth {
     pub job: JobId,
     /// Its features, by [`FEATURES`].
     pub features: [f64; FEATURES.len()],
-    /// Its sizes, ascending, with their values; none while it restarts, when it keeps what it has.
-    pub items: Vec<Item>,
-    /// Logarithm of what an accelerator buys it on its best size apart from its weight; `None` where that is nothing.
+    /// Its sizes, type by type and ascending, with their values; none while it restarts, when it keeps what it has.
+    pub offers: Vec<Offer>,
+    /// Logarithm of what an accelerator buys it on its best size and type apart from its weight; `None` where that is nothing.
     pub log_speed_per_gpu: Option<f64>,
     /// Logarithm of the same with its weight: the higher, the earlier it is served.
     pub score: Option<f64>,
@@ -56,46 +56,50 @@ impl Observer {
         self.history.observe(view, &self.theta, |at, _| speeds.least(at));
     }
 
-    /// Worths of the active jobs of a cluster with one type of accelerator, at the decision point observed last, and the accelerators there are
-    /// for those who do not restart.
-    pub fn worths(&self, view: &ClusterView<'_>) -> (Vec<Worth>, u32) {
-        let counted = view.jobs().filter(|job| job.state.counts()).map(|job| job.gpus()).sum::<u32>();
-        let available = view.total_free() + counted;
-        let round = Round::new(view, &self.theta, &[available]);
+    /// Worths of the active jobs at the decision point observed last, and by type the accelerators there are for those who do not restart.
+    pub fn worths(&self, view: &ClusterView<'_>) -> (Vec<Worth>, Vec<u32>) {
+        let mut capacity = capacity(view, &available(view));
+        let round = Round::new(view, &self.theta, &capacity);
         let worths: Vec<Worth> = view.jobs().enumerate().map(|(at, job)| self.worth(view, at, &job, &round)).collect();
-        let restarting = view.jobs().filter(|job| matches!(job.state.phase, Phase::Starting { .. }));
-        (worths, available - restarting.map(|job| job.gpus()).sum::<u32>().min(available))
+        for job in view.jobs().filter(|job| matches!(job.state.phase, Phase::Starting { .. })) {
+            let left = &mut capacity[usize::from(job.kind())];
+            *left = left.saturating_sub(job.gpus());
+        }
+        (worths, capacity)
     }
 
     fn worth(&self, view: &ClusterView<'_>, at: usize, job: &JobView<'_>, round: &Round) -> Worth {
         let (theta, speeds) = (&self.theta, &self.speeds);
-        let (rates, held) = (speeds.on(at, job.kind()), job.gpus());
+        let (held_on, held) = (job.kind(), job.gpus());
         let least = speeds.smallest(at).max(1);
         let left = self.history.left(view, theta, job, speeds.least(at), least);
         let facts = facts(view, speeds, at, job, &left, round);
         let features = facts.features();
-        let remaining = left.gpu_secs / (f64::from(least) * speeds.speedup(at, job.kind(), held).max(1.0));
+        let remaining = left.gpu_secs / (f64::from(least) * speeds.speedup(at, held_on, held).max(1.0));
         let moved = match held {
             0 => 1.0,
             _ => theta.after_restart(job.restart_secs().max(1.0), facts.age_secs, facts.restarts, remaining),
         };
         let (q, floor) = (round.exponent, theta.floor());
-        let speed = |gpus: u32| speeds.speedup(at, job.kind(), gpus) * if gpus == held { 1.0 } else { moved };
-        let bought = |gpus: u32| ((speed(gpus) + floor).powf(q) - floor.powf(q)) / q;
-        let mut sizes: Vec<u32> = match job.state.phase {
-            Phase::Starting { .. } => Vec::new(),
-            Phase::Pending | Phase::Running => {
-                rates.iter().map(|rate| rate.0).chain((held > 0).then_some(held)).collect()
-            }
+        let stays = |kind: u16, gpus: u32| (kind, gpus) == (held_on, held);
+        let speed = |kind, gpus| speeds.speedup(at, kind, gpus) * if stays(kind, gpus) { 1.0 } else { moved };
+        let bought = |kind, gpus| ((speed(kind, gpus) + floor).powf(q) - floor.powf(q)) / q;
+        let kinds = match job.state.phase {
+            Phase::Starting { .. } => 0,
+            Phase::Pending | Phase::Running => view.cluster().types.len().max(1) as u16,
         };
+        let mut sizes: Vec<(u16, u32)> =
+            (0..kinds).flat_map(|kind| speeds.on(at, kind).iter().map(move |rate| (kind, rate.0))).collect();
+        sizes.extend((held > 0 && kinds > 0).then_some((held_on, held)));
         sizes.sort_unstable();
         sizes.dedup();
-        let best = sizes.iter().map(|&gpus| bought(gpus) / f64::from(gpus)).fold(0.0, f64::max);
+        let best = sizes.iter().map(|&(kind, gpus)| bought(kind, gpus) / f64::from(gpus)).fold(0.0, f64::max);
         let weight = weight(theta.weights(), &features);
+        let offer = |(kind, gpus)| Offer { kind, weight: gpus, value: weight * bought(kind, gpus) };
         Worth {
             job: job.id(),
             features,
-            items: sizes.into_iter().map(|gpus| Item { weight: gpus, value: weight * bought(gpus) }).collect(),
+            offers: sizes.into_iter().map(offer).collect(),
             log_speed_per_gpu: (best > 0.0).then(|| best.ln()),
             score: (best > 0.0).then(|| weight.ln() + best.ln()),
         }
