@@ -32,6 +32,8 @@ macro_rules! entry {
 pub const ZOO: &[Entry] = &[
     entry!("elastic", "elastic training on 64 accelerators, lengths unknown; learned utilities in a knapsack"),
     entry!("elastic-16", "the same, trained on 16 accelerators, to be run on more"),
+    entry!("heterogeneous", "the same on 64 accelerators of three types"),
+    entry!("mixed", "the same beside services on half of the cluster, lending and calling back servers by forecasts"),
     entry!(
         "quickstart",
         "a busy cluster of 64 accelerators, estimated lengths; a set encoder that imitated pollux-fast"

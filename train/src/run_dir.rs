@@ -26,7 +26,7 @@ pub enum RunDirError {
         path: PathBuf,
     },
     /// The directory holds no run.
-    #[error("{} cannot be read: {source}; --resume takes the directory of an earlier run", path.display())]
+    #[error("{} cannot be read: {source}; this takes the directory of an earlier run that has come so far", path.display())]
     Read {
         /// The file.
         path: PathBuf,
