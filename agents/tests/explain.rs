@@ -14,7 +14,7 @@ use goodput_agents::learned::policy::Decoder;
 use goodput_agents::learned::utility::{Experience, Observer, PARAMETERS, Theta, Utility, UtilityPolicy};
 use goodput_agents::learned::weights::{NetConfig, Weights};
 use goodput_env::cluster::Cluster;
-use goodput_env::gym::{ExpectedPeak, layout, schema_hash};
+use goodput_env::gym::{ExpectedPeak, Layout, layout, schema_hash};
 use goodput_env::job::JobId;
 use goodput_env::policy::Policy;
 use goodput_env::seed::{Stream, rng};
@@ -48,7 +48,11 @@ fn bundle(model: Model, batching: Batching, information: Information) -> PolicyB
 
 /// A net whose scores are of order one: new ones are all but indifferent.
 fn net(config: &NetConfig, seed: u64) -> Weights {
-    let mut weights = Weights::new(config, layout(8), seed);
+    net_of(config, layout(8), seed)
+}
+
+fn net_of(config: &NetConfig, layout: Layout, seed: u64) -> Weights {
+    let mut weights = Weights::new(config, layout, seed);
     let last: Vec<_> =
         weights.layers().iter().filter(|layer| layer.name == "verbs" || layer.name == "actor_out").cloned().collect();
     for layer in last {
@@ -191,6 +195,30 @@ fn what_a_net_does_not_look_at_contributes_nothing() {
         }
     });
     assert!(others > 0.0);
+}
+
+#[test]
+fn features_by_type_are_named_and_waiting_jobs_are_asked_where_they_would_start() {
+    let weights = net_of(&NetConfig::Set(Default::default()), layout(8).by_type(2), 4);
+    let mut bundle = bundle(Model::Net(weights), Batching::Catalog, ESTIMATES);
+    bundle.card.types = vec!["slow".into(), "fast".into()];
+    let (mut placed, mut kept) = (0, 0);
+    watch(on_two_types(5, 1, 14, Batching::Catalog, ESTIMATES), &bundle, |view, decision| {
+        for (job, explanation) in explanations(decision).into_iter().take(3) {
+            let features: Vec<&str> = explanation.contributions.iter().map(|part| part.feature.as_str()).collect();
+            assert_eq!(features.len(), 24 + 2 * 5);
+            assert_eq!((features[24], features[33]), ("runs, slow", "fits, fast"));
+            let difference = (explanation.score - explanation.usual_score).abs();
+            assert!(explanation.residual().abs() < 1e-3 * difference.max(1e-3) + 1e-4, "{explanation:?}");
+            if view.job(job).unwrap().gpus() == 0 {
+                assert!(explanation.of.contains("\"place on "), "{}", explanation.of);
+                placed += 1;
+            } else {
+                kept += 1;
+            }
+        }
+    });
+    assert!(placed > 0 && kept > 0, "{placed} {kept}");
 }
 
 #[test]

@@ -9,6 +9,7 @@ use goodput_agents::bundle::{Card, Model, PolicyBundle, Provenance};
 use goodput_agents::learned::linear::Linear;
 use goodput_agents::learned::normaliser::Normaliser;
 use goodput_agents::learned::weights::{MlpConfig, NetConfig, SetConfig, Weights};
+use goodput_env::cluster::Cluster;
 use goodput_env::gym::Layout;
 use proptest::prelude::*;
 
@@ -58,6 +59,20 @@ fn models() -> [Model; 4] {
         Model::Linear(Linear::new(LAYOUT, vec![1.0, -2.0, 0.5, 3.0, 0.25]).unwrap()),
         Model::Net(Weights::new(&NetConfig::Set(SetConfig { width, heads: 2 }), LAYOUT, 1)),
     ]
+}
+
+#[test]
+fn a_bundle_that_tells_types_apart_is_refused_on_others() {
+    let mut told = bundle(models()[0].clone());
+    told.card.types = vec!["t4".into(), "a100".into()];
+    let check = |text: &str| told.check_types(&Cluster::parse(text).unwrap()).map_err(|error| error.to_string());
+    assert_eq!(check("t4:2x4,a100:1x8"), Ok(()));
+    for other in ["a100:1x8,t4:2x4", "t4:2x4", "t4:2x4,a100:1x8,v100:1x8"] {
+        let refused = check(other).unwrap_err();
+        assert!(refused.starts_with("it was trained on t4, a100, in this order; this cluster has "), "{refused}");
+    }
+    let blind = PolicyBundle { card: Card { types: Vec::new(), ..told.card }, ..told };
+    assert_eq!(blind.check_types(&Cluster::parse("t4:2x4,v100:1x8").unwrap()), Ok(()));
 }
 
 #[test]

@@ -215,7 +215,10 @@ fn queue(beheld: &Beheld) -> Rows {
         "pollux_gives",
     ]);
     let rank = |standing: &Standing| Cell::option(standing.rank, |rank| Cell::Whole(rank as i64));
-    let gives = |standing: &Standing| Cell::Whole(i64::from(standing.gpus));
+    let gives = |standing: &Standing| match standing.accelerator {
+        Some(_) => standing.gives().as_str().into(),
+        None => Cell::Whole(i64::from(standing.gpus)),
+    };
     for row in &beheld.queue {
         let mut cells = vec![
             row.job.as_str().into(),

@@ -4,6 +4,7 @@ mod page;
 
 use goodput_agents::heuristic;
 use goodput_env::job::JobId;
+use goodput_env::placement::Placement;
 use goodput_env::plan::Plan;
 use goodput_env::view::{ClusterView, Information, JobView};
 use serde::Serialize;
@@ -28,12 +29,25 @@ fn remaining(job: &JobView<'_>) -> Option<f64> {
 }
 
 /// What a policy makes of a job.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Standing {
     /// Place in its order, from 1; `None` where it has no order or the job no place in it.
     pub rank: Option<usize>,
     /// Accelerators it would give.
     pub gpus: u32,
+    /// Their type, where the cluster has several and it would give some.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub accelerator: Option<String>,
+}
+
+impl Standing {
+    /// What it would give, in words: `16`, or `16 a100`.
+    pub fn gives(&self) -> String {
+        match &self.accelerator {
+            Some(accelerator) => format!("{} {accelerator}", self.gpus),
+            None => self.gpus.to_string(),
+        }
+    }
 }
 
 /// A policy beside the one that is explained.
@@ -101,8 +115,8 @@ pub fn behold(view: &ClusterView<'_>, plan: &Plan, scores: &[Option<f64>]) -> Be
         attained_gpu_secs: job.attained_gpu_millis() as f64 / 1e3,
         held: job.gpus(),
         score: scores.get(at).copied().flatten(),
-        own: mine[at],
-        others: beside.iter().map(|other| other.standings[at]).collect(),
+        own: mine[at].clone(),
+        others: beside.iter().map(|other| other.standings[at].clone()).collect(),
     };
     let mut queue: Vec<Row> = view.jobs().enumerate().map(row).collect();
     queue.sort_by_key(|row| (row.own.rank.unwrap_or(usize::MAX), row.id));
@@ -141,14 +155,22 @@ fn ask(
 fn standings(view: &ClusterView<'_>, plan: &Plan, keys: &[Option<f64>]) -> Vec<Standing> {
     let mut order: Vec<(f64, usize)> = keys.iter().enumerate().filter_map(|(at, key)| Some(((*key)?, at))).collect();
     order.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
-    let mut standings: Vec<Standing> = view.jobs().map(|job| Standing { rank: None, gpus: job.gpus() }).collect();
+    let cluster = view.cluster();
+    let several = cluster.types.len() > 1;
+    let accelerator = |placement: &Placement| {
+        let node = placement.slices().first().filter(|_| several)?.node as usize;
+        Some(cluster.types[usize::from(cluster.nodes[node].accelerator)].name.clone())
+    };
+    let standing =
+        |placement: &Placement| Standing { rank: None, gpus: placement.gpus(), accelerator: accelerator(placement) };
+    let mut standings: Vec<Standing> = view.jobs().map(|job| standing(&job.state.placement)).collect();
     for (rank, (_, at)) in order.into_iter().enumerate() {
         standings[at].rank = Some(rank + 1);
     }
     let ids: Vec<JobId> = view.jobs().map(|job| job.id()).collect();
     for change in &plan.changes {
         if let Ok(at) = ids.binary_search(&change.job) {
-            standings[at].gpus = change.placement.gpus();
+            standings[at] = Standing { rank: standings[at].rank, ..standing(&change.placement) };
         }
     }
     standings

@@ -54,8 +54,10 @@ impl Page<'_> {
         let place = |rank: Option<usize>| rank.map_or_else(|| "-".to_owned(), |rank| rank.to_string());
         let names: String = self.beheld.beside.iter().map(|b| format!("<th>{}</th><th>gives</th>", b.policy)).collect();
         let row = |row: &super::Row| {
-            let others =
-                row.others.iter().map(|other| format!("<td>{}</td><td>{}</td>", place(other.rank), other.gpus));
+            let others = row
+                .others
+                .iter()
+                .map(|other| format!("<td>{}</td><td>{}</td>", place(other.rank), escape(&other.gives())));
             format!(
                 "<tr><td>{}</td><td>{}</td><td>{:.0}</td><td>{}</td><td>{}</td><td>{}</td>{}</tr>",
                 escape(&row.job),
@@ -63,7 +65,7 @@ impl Page<'_> {
                 row.age_secs / 60.0,
                 row.held,
                 place(row.own.rank),
-                row.own.gpus,
+                escape(&row.own.gives()),
                 others.collect::<String>()
             )
         };

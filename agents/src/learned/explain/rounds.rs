@@ -27,6 +27,8 @@ pub(super) struct Played {
     bundle: PolicyBundle,
     /// Jobs by slot.
     jobs: Vec<JobId>,
+    /// What it would do first to let each of them have more.
+    sooner: Vec<Verb>,
     /// What was seen at first, and before each action with the action.
     first: Vec<f32>,
     steps: Vec<(Vec<f32>, usize)>,
@@ -44,14 +46,19 @@ impl Rounds {
         let layout = *self.bundle.layout();
         let mut deployed = self.bundle.deploy();
         let logits = deployed.scores(&first);
-        let grow = |slot: usize| {
-            let of = |verb| logits[Action::Change { slot, verb }.encode(&layout)];
-            let places = (0..layout.types).map(|kind| of(Verb::Place(kind as u16))).reduce(f32::max);
-            f64::from(places.unwrap_or_else(|| of(Verb::Grow)))
+        let of = |slot: usize, verb: Verb| f64::from(logits[Action::Change { slot, verb }.encode(&layout)]);
+        // Where types are told apart, a job that holds nothing is not let grow but placed.
+        let sooner = |(slot, job): (usize, &JobId)| match view.job(*job).is_some_and(|job| job.gpus() > 0) {
+            true => Verb::Grow,
+            false => {
+                let places = (0..layout.types).map(|kind| Verb::Place(kind as u16));
+                places.max_by(|a, b| of(slot, *a).total_cmp(&of(slot, *b))).unwrap_or(Verb::Grow)
+            }
         };
-        let score = |id: JobId| (id, jobs.binary_search(&id).ok().map(grow));
+        let sooner: Vec<Verb> = jobs.iter().enumerate().map(sooner).collect();
+        let score = |id: JobId| (id, jobs.binary_search(&id).ok().map(|slot| of(slot, sooner[slot])));
         let scores = view.jobs().map(|job| score(job.id())).collect();
-        let played = Played { bundle: self.bundle.clone(), jobs, first, steps };
+        let played = Played { bundle: self.bundle.clone(), jobs, sooner, first, steps };
         Decision { plan, scores, reasons: Reasons::Rounds(Box::new(played)) }
     }
 }
@@ -66,7 +73,7 @@ impl Played {
         });
         let (observation, verb, when) = match changed {
             Some((observation, verb)) => (observation, verb, "when it was chosen"),
-            None => (&self.first, Verb::Grow, "at the beginning of the round; it was not chosen"),
+            None => (&self.first, self.sooner[slot], "at the beginning of the round; it was not chosen"),
         };
         let action = Action::Change { slot, verb }.encode(layout);
         let verb = match verb {
