@@ -125,6 +125,33 @@ fn no_policy_trips_over_what_breaks_where_types_differ() {
     }
 }
 
+/// A policy must not settle for good what it settled while nothing was left to give.
+#[test]
+fn what_arrives_while_the_only_node_is_down_runs_once_it_is_repaired() {
+    let script = vec![Scripted { at_secs: 50.0, cause: Cause::Node, node: 0, lasts_secs: Some(2000.0) }];
+    let model = FaultModel { mtbf_hours: f64::INFINITY, script, ..FaultModel::default() };
+    for name in names() {
+        for seed in 0..3 {
+            let mut workload = random_workload(&mut rng(seed, Stream::Workload), 6, 8);
+            for (job, secs) in workload.jobs.iter_mut().zip((100..).step_by(300)) {
+                job.request.submit = SimTime::from_secs(secs);
+            }
+            let made = policy(name, seed);
+            let options = SimOptions {
+                batching: made.batching(),
+                information: Information::Oracle,
+                faults: Some(model.clone()),
+                horizon: Some(SimTime::from_secs(86_400)),
+                ..SimOptions::standard()
+            };
+            let cluster = Arc::new(Cluster::homogeneous(1, 8));
+            let scenario = Arc::new(Scenario::new(cluster, Arc::new(workload), options, seed));
+            let outcome = run(name, seed, &scenario).unwrap_or_else(|error| panic!("{name} {seed}: {error}"));
+            assert!(!outcome.truncated, "{name} {seed}");
+        }
+    }
+}
+
 /// Plans up to decision `at`, and the answer there.
 fn log_until(name: &str, seed: u64, scenario: &Arc<Scenario>, at: usize) -> Option<(Vec<Plan>, Plan)> {
     let (mut simulator, mut policy) = (Simulator::new(scenario.clone()), policy(name, seed));

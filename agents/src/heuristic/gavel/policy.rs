@@ -88,6 +88,8 @@ pub struct Gavel {
     /// Jobs of this id and above have not been seen.
     unseen: JobId,
     stale: bool,
+    /// Accelerators of each type when shares were last computed.
+    capacity: Option<Vec<u32>>,
     tasks: Vec<Task>,
     start_secs: f64,
     end_secs: f64,
@@ -139,6 +141,7 @@ impl Gavel {
             jobs: Vec::new(),
             unseen: JobId(0),
             stale: false,
+            capacity: None,
             tasks: Vec::new(),
             start_secs: 0.0,
             end_secs: 0.0,
@@ -224,8 +227,11 @@ impl Gavel {
         self.stale = true;
     }
 
-    /// Computes shares anew where jobs have come or gone.
+    /// Computes shares anew where jobs or accelerators have come or gone: shares of a node that was down when they were computed would
+    /// else be nobody's after its repair.
     fn promise(&mut self, view: &ClusterView<'_>, ledger: &mut Ledger) {
+        let capacity = capacity(view);
+        self.stale |= self.capacity.as_ref().is_some_and(|before| *before != capacity);
         let now = self.start_secs;
         let due = ledger.last_reset() == 0.0 || now - ledger.last_reset() >= self.config.reset_secs;
         // In the artifact's simulation shares are only computed when counts are reset as well.
@@ -236,8 +242,8 @@ impl Gavel {
             ledger.reset(now);
         }
         self.stale = false;
+        self.capacity = Some(capacity.clone());
         // Only jobs that can run at all take part.
-        let capacity = capacity(view);
         let fits = |known: &Known| {
             let job = view.job(known.id).expect("settle keeps active jobs only");
             runs(view, &job).iter().zip(&capacity).any(|(runs, &gpus)| *runs && job.request().gpus <= gpus)
