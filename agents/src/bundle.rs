@@ -4,14 +4,13 @@
 //! from the weights it belongs to. Loading refuses a policy trained on another observation schema: a net would answer anyway,
 //! and wrongly.
 
-use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use goodput_env::cluster::Cluster;
-use goodput_env::gym::{ExpectedPeak, Layout, schema_hash_by_type};
+use goodput_env::gym::{ExpectedPeak, Layout};
 use goodput_env::policy::Policy;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -256,13 +255,29 @@ impl PolicyBundle {
         }
     }
 
-    /// Hash of the schema that a policy of this kind is to have been trained on, `rounds` being that of the gym's observations.
-    fn schema<'a>(&self, rounds: &'a str) -> Cow<'a, str> {
+    /// Whether it plays rounds of the gym, from observations of its [layout](Self::layout). A utility and a ranking look at the cluster themselves.
+    pub const fn plays_rounds(&self) -> bool {
+        matches!(self.model, Model::Net(_) | Model::Linear(_))
+    }
+
+    /// Hash of the schema that this program's policies of this kind and shape are trained on.
+    fn schema(&self) -> String {
         match &self.model {
-            Model::Net(_) | Model::Linear(_) if self.layout().types > 0 => Cow::Owned(schema_hash_by_type()),
-            Model::Net(_) | Model::Linear(_) => Cow::Borrowed(rounds),
-            Model::Utility(utility) => Cow::Owned(utility.theta.schema_hash()),
-            Model::Ranking(_) => Cow::Owned(ranking::schema_hash()),
+            Model::Net(_) | Model::Linear(_) => self.layout().schema_hash(),
+            Model::Utility(utility) => utility.theta.schema_hash(),
+            Model::Ranking(_) => ranking::schema_hash(),
+        }
+    }
+
+    /// What is wrong with its shape for this program, if anything is.
+    fn misshapen(&self) -> Option<String> {
+        let (layout, types) = (self.layout(), &self.card.types);
+        match self.plays_rounds() {
+            true if !layout.is_ours() => Some(format!("this program has no observations of {layout:?}")),
+            true if types.len() != layout.types => {
+                Some(format!("{} accelerator types are named, {} told apart", types.len(), layout.types))
+            }
+            _ => None,
         }
     }
 
@@ -279,27 +294,27 @@ impl PolicyBundle {
         }
     }
 
-    /// Reads a bundle and checks that it was trained on the observation schema of this hash, or on this program's features where it plays no
-    /// rounds.
+    /// Reads a bundle and checks that this program can run it.
     ///
     /// # Errors
     /// When the file is not a sound bundle of this format, or of another schema.
-    pub fn load(path: &Path, schema_hash: &str) -> Result<Self, BundleError> {
-        Self::inspect(path)?.checked(path, schema_hash)
+    pub fn load(path: &Path) -> Result<Self, BundleError> {
+        Self::inspect(path)?.checked(path)
     }
 
-    /// The bundle, if it was trained on the observation schema of this hash, or on this program's features where it plays no rounds; `path` is
-    /// only for messages.
+    /// The bundle, if it was trained on this program's observations or features; `path` is only for messages.
     ///
     /// # Errors
-    /// [`BundleError::Schema`] where it was not.
-    pub fn checked(self, path: &Path, schema_hash: &str) -> Result<Self, BundleError> {
-        let expected = self.schema(schema_hash).into_owned();
+    /// [`BundleError::Schema`] where it was not, [`BundleError::Damaged`] where it says so and has another shape.
+    pub fn checked(self, path: &Path) -> Result<Self, BundleError> {
+        let (path, expected) = (path.to_owned(), self.schema());
         if self.card.schema_hash != expected {
-            let found = self.card.schema_hash;
-            return Err(BundleError::Schema { path: path.to_owned(), found, expected });
+            return Err(BundleError::Schema { path, found: self.card.schema_hash, expected });
         }
-        Ok(self)
+        match self.misshapen() {
+            Some(reason) => Err(BundleError::Damaged { path, source: ArchiveError::BadHeader { reason } }),
+            None => Ok(self),
+        }
     }
 
     /// Reads a bundle whatever its schema, to look at it.
@@ -337,7 +352,7 @@ impl PolicyBundle {
 
     fn assemble(archive: &Archive<'_>, manifest: Manifest) -> Result<Self, ArchiveError> {
         let layout = manifest.layout;
-        let sizes = [layout.slots, layout.slot_features, layout.globals, layout.verbs];
+        let sizes = [layout.slots, layout.slot_features, layout.globals, layout.verbs, layout.services, layout.types];
         if sizes.iter().any(|&size| size > LARGEST) {
             let reason = format!("a layout of {sizes:?} is not one of ours");
             return Err(ArchiveError::BadHeader { reason });

@@ -5,8 +5,6 @@
 
 use std::path::Path;
 
-use goodput_env::gym::schema_hash;
-
 use crate::bundle::{BundleError, PolicyBundle};
 
 /// What the name of a shipped policy begins with where a bundle or a policy is asked for.
@@ -47,7 +45,7 @@ pub const ZOO: &[Entry] = &[
 pub fn open(path: &Path) -> Result<PolicyBundle, BundleError> {
     match path.to_str().and_then(|text| text.strip_prefix(PREFIX)) {
         Some(name) => load(name),
-        None => PolicyBundle::load(path, &schema_hash()),
+        None => PolicyBundle::load(path),
     }
 }
 
@@ -61,5 +59,5 @@ pub fn load(name: &str) -> Result<PolicyBundle, BundleError> {
         return Err(BundleError::NotShipped { name: name.into(), known: known.join(", ") });
     };
     let path = format!("{PREFIX}{name}");
-    PolicyBundle::from_bytes(entry.bytes, Path::new(&path))?.checked(Path::new(&path), &schema_hash())
+    PolicyBundle::from_bytes(entry.bytes, Path::new(&path))?.checked(Path::new(&path))
 }

@@ -10,7 +10,7 @@ use goodput_agents::learned::linear::Linear;
 use goodput_agents::learned::normaliser::Normaliser;
 use goodput_agents::learned::weights::{MlpConfig, NetConfig, SetConfig, Weights};
 use goodput_env::cluster::Cluster;
-use goodput_env::gym::Layout;
+use goodput_env::gym::{Layout, layout, schema_hash, schema_hash_by_type};
 use proptest::prelude::*;
 
 const LAYOUT: Layout = Layout { slots: 3, slot_features: 2, globals: 1, verbs: 2, services: 0, pools: false, types: 0 };
@@ -82,7 +82,7 @@ fn a_bundle_comes_back_as_it_was_byte_for_byte() {
         let path = folder.0.join(index.to_string());
         let written = bundle(model);
         written.save(&path).unwrap();
-        let read = PolicyBundle::load(&path, &"5c".repeat(32)).unwrap();
+        let read = PolicyBundle::inspect(&path).unwrap();
         assert_eq!((&read, read.kind()), (&written, kind));
         assert_eq!(read.to_bytes(), fs::read(&path).unwrap());
         let (observation, mask) = ([1.0, 0.5, 0.0, 0.0, 1.0, 9.0, 2.0], [0, 1, 0, 0, 1, 1, 1]);
@@ -146,7 +146,7 @@ fn what_is_wrong_is_said() {
         ),
         (
             altered(&good, r#"\"slots\":3"#, r#"\"slots\":3000000000000"#),
-            "policy.bundle: damaged policy bundle: its header cannot be read: a layout of [3000000000000, 2, 1, 2] is not one of ours",
+            "policy.bundle: damaged policy bundle: its header cannot be read: a layout of [3000000000000, 2, 1, 2, 0, 0] is not one of ours",
         ),
         (
             [&good[..], b"more"].concat(),
@@ -163,11 +163,36 @@ fn another_schema_is_refused_with_both_hashes_and_a_remedy() {
     let folder = Folder::new("schema");
     let path = folder.0.join("policy.bundle");
     bundle(models()[2].clone()).save(&path).unwrap();
-    let message = PolicyBundle::load(&path, "ffff").unwrap_err().to_string();
-    for part in [&"5c".repeat(32), "ffff", "train the policy again", "policy.bundle"] {
+    let message = PolicyBundle::load(&path).unwrap_err().to_string();
+    for part in [&"5c".repeat(32), &schema_hash(), "train the policy again", "policy.bundle"] {
         assert!(message.contains(part), "{message}");
     }
     assert_eq!(PolicyBundle::inspect(&path).unwrap().card.information, "profiled");
+}
+
+#[test]
+fn a_shape_that_is_not_ours_is_refused() {
+    let shaped = |layout: Layout, types: &[&str], schema_hash: String| {
+        let width = NonZeroUsize::new(5).unwrap();
+        let model = Model::Net(Weights::new(&NetConfig::Set(SetConfig::new(width)), layout, 1));
+        let plain = bundle(models()[0].clone());
+        let card = Card { schema_hash, types: types.iter().map(|&name| name.into()).collect(), ..plain.card };
+        let bundle = PolicyBundle { model, normaliser: None, card };
+        bundle.checked(Path::new("policy.bundle")).map_err(|error| error.to_string())
+    };
+    let (one, two) = (layout(4), layout(4).by_type(2));
+    assert!(shaped(one, &[], schema_hash()).is_ok());
+    assert!(shaped(two, &["t4", "a100"], schema_hash_by_type()).is_ok());
+    for (layout, types, hash) in [
+        (two, &[][..], schema_hash_by_type()),
+        (two, &["t4"][..], schema_hash_by_type()),
+        (Layout { types: 3, ..two }, &["t4", "a100", "v100"][..], schema_hash_by_type()),
+        (Layout { verbs: 9, ..one }, &[][..], schema_hash()),
+        (one.by_type(Layout::MOST_TYPES + 1), &[][..], schema_hash_by_type()),
+    ] {
+        let refused = shaped(layout, types, hash).unwrap_err();
+        assert!(refused.starts_with("policy.bundle: damaged policy bundle: its header cannot be read: "), "{refused}");
+    }
 }
 
 #[test]

@@ -245,14 +245,14 @@ fn a_bundle_keeps_the_ranking_and_refuses_another_schema() {
         let folder = tempfile();
         let path = folder.join("policy.bundle");
         bundle.save(&path).unwrap();
-        assert_eq!(PolicyBundle::load(&path, "of the gym").unwrap(), bundle);
+        assert_eq!(PolicyBundle::load(&path).unwrap(), bundle);
         assert_eq!(bundle.kind(), "ranking");
         let policy = bundle.policy(Default::default()).unwrap();
         assert_eq!((policy.batching(), policy.information()), (Batching::Agent, Information::Profiled));
         let mut other = bundle.clone();
         other.card.schema_hash = Theta::sia().schema_hash();
         other.save(&path).unwrap();
-        let message = PolicyBundle::load(&path, "of the gym").unwrap_err().to_string();
+        let message = PolicyBundle::load(&path).unwrap_err().to_string();
         assert!(message.contains(&schema_hash()), "{message}");
         let bytes = bundle.to_bytes();
         assert!(PolicyBundle::from_bytes(&bytes[..bytes.len() - 5], &path).is_err());

@@ -249,14 +249,14 @@ fn a_bundle_keeps_the_numbers_and_refuses_another_schema() {
     std::fs::create_dir_all(&folder).unwrap();
     let path = folder.join("policy.bundle");
     bundle.save(&path).unwrap();
-    assert_eq!(PolicyBundle::load(&path, "of the gym").unwrap(), bundle);
+    assert_eq!(PolicyBundle::load(&path).unwrap(), bundle);
     assert_eq!(bundle.kind(), "utility");
     let read = bundle.policy(goodput_env::gym::ExpectedPeak::default()).unwrap();
     assert_eq!((read.batching(), read.information()), (Batching::Agent, Information::Profiled));
     let mut other = bundle.clone();
     other.card.schema_hash = "older".into();
     other.save(&path).unwrap();
-    let message = PolicyBundle::load(&path, "of the gym").unwrap_err().to_string();
+    let message = PolicyBundle::load(&path).unwrap_err().to_string();
     assert!(message.contains("older") && message.contains(&Theta::sia().schema_hash()), "{message}");
     std::fs::remove_dir_all(folder).unwrap();
     assert_eq!(Theta::sia().names().count(), PARAMETERS);
@@ -284,7 +284,7 @@ fn groups_of_parameters_are_kept_and_change_nothing_until_they_are_learned() {
     };
     let bundle = PolicyBundle { model: Model::Utility(utility), normaliser: None, card };
     let path = std::path::Path::new("in memory");
-    let read = PolicyBundle::from_bytes(&bundle.to_bytes(), path).unwrap().checked(path, "of the gym").unwrap();
+    let read = PolicyBundle::from_bytes(&bundle.to_bytes(), path).unwrap().checked(path).unwrap();
     assert_eq!(read, bundle);
     let Model::Utility(utility) = read.model else { panic!("not a utility") };
     assert_eq!(utility.theta.values(), values);

@@ -140,3 +140,74 @@ fn types_are_told_apart() {
     let [change] = &plan.changes[..] else { panic!("{plan:?}") };
     assert_eq!(change.placement.slices().iter().map(|slice| (slice.node, slice.gpus)).collect::<Vec<_>>(), [(3, 1)]);
 }
+
+/// Where types are not told apart a job still starts only where it can run: `unknown` has most room, and nothing is known of it there.
+#[test]
+fn without_type_actions_nothing_starts_where_it_cannot_run() {
+    let cluster = Arc::new(Cluster::parse("unknown:4x4,slow:1x4,fast:1x4").unwrap());
+    let options =
+        SimOptions { batching: Batching::Catalog, information: Information::Oracle, ..SimOptions::standard() };
+    let source: ScenarioSource = Arc::new(move |seed| {
+        let workload = Workload::new(vec![two_speeds(2.0)], mixed_jobs(seed, 30, 200));
+        Arc::new(Scenario::new(cluster.clone(), Arc::new(workload), options.clone(), seed))
+    });
+    let mut env = ClusterEnv::new(source, EnvOptions { slots: 8, ..EnvOptions::default() });
+    let layout = env.layout();
+    let (mut random, mut observation) = (rng(1, Stream::Exploration), Observation::zeros(&layout));
+    env.reset(Some(1), &ResetOptions::default(), observation.as_mut()).unwrap();
+    loop {
+        let allowed: Vec<usize> = (0..layout.actions()).filter(|&action| observation.mask[action] == 1).collect();
+        // `step` fails where the simulator knows no speed.
+        let step = env.step(allowed[random.random_range(0..allowed.len())], observation.as_mut()).unwrap();
+        if step.terminated {
+            break;
+        }
+    }
+    assert!(env.simulator().unwrap().records().iter().all(|job| job.finish.is_some()));
+}
+
+/// What others measured changes what is known of a job to which nothing has happened.
+#[test]
+fn what_is_kept_from_round_to_round_is_what_it_would_be_anew_where_profiles_are_shared() {
+    let cluster = Arc::new(Cluster::parse("slow:3x4,fast:1x8").unwrap());
+    let options = SimOptions {
+        batching: Batching::Agent,
+        information: Information::Profiled,
+        shared_profiles: true,
+        ..SimOptions::standard()
+    };
+    let source: ScenarioSource = Arc::new(move |seed| {
+        let jobs = (0..12).map(|at| elastic(&at.to_string(), 40 * at, 8)).collect();
+        Arc::new(Scenario::new(
+            cluster.clone(),
+            Arc::new(Workload::new(vec![two_speeds(2.0)], jobs)),
+            options.clone(),
+            seed,
+        ))
+    });
+    for types in [0, 2] {
+        let mut env = ClusterEnv::new(source.clone(), EnvOptions { slots: 12, types, ..EnvOptions::default() });
+        let layout = env.layout();
+        let (mut random, mut observation) = (rng(2, Stream::Exploration), Observation::zeros(&layout));
+        env.reset(Some(2), &ResetOptions::default(), observation.as_mut()).unwrap();
+        let mut rounds = 0;
+        loop {
+            let allowed: Vec<usize> = (0..layout.actions()).filter(|&action| observation.mask[action] == 1).collect();
+            let action = allowed[random.random_range(0..allowed.len())];
+            if env.step(action, observation.as_mut()).unwrap().terminated {
+                break;
+            }
+            if action == layout.wait() {
+                rounds += 1;
+                let (view, mut round, mut encoder) = (env.view().unwrap(), Round::default(), Encoder::new(layout));
+                round.begin(&view, &layout);
+                encoder.begin(&view, &round);
+                assert_eq!(encoder.observation(), observation.features);
+                let mut mask = vec![0; layout.actions()];
+                round.mask(&layout, &mut mask);
+                assert_eq!(mask, observation.mask);
+            }
+        }
+        assert!(rounds > 30, "{rounds}");
+    }
+}

@@ -351,6 +351,11 @@ impl Setup {
     pub fn cluster(&self) -> &Cluster {
         &self.template.cluster
     }
+
+    /// Names of the first `count` accelerator types of the cluster.
+    pub fn type_names(&self, count: usize) -> Vec<String> {
+        self.cluster().types.iter().take(count).map(|of| of.name.clone()).collect()
+    }
 }
 
 impl ClusterConfig {

@@ -14,7 +14,6 @@ use goodput_agents::bundle::PolicyBundle;
 use goodput_agents::heuristic;
 use goodput_agents::learned::policy::LearnedPolicy;
 use goodput_env::cluster::Cluster;
-use goodput_env::gym::schema_hash;
 use goodput_env::job::{Elasticity, JobRequest, JobSpec, Work, Workload};
 use goodput_env::policy::Policy;
 use goodput_env::seed::{Stream, rng};
@@ -67,7 +66,7 @@ fn decisions(policy: &str) {
     let reliance = Reliance { timeout_ms: 20_000, ..Reliance::default() };
     let deciding: Box<dyn Policy> = match heuristic::by_name(policy, 0) {
         Some(heuristic) => heuristic,
-        None => Box::new(LearnedPolicy::new(&PolicyBundle::load(Path::new(policy), &schema_hash()).unwrap()).unwrap()),
+        None => Box::new(LearnedPolicy::new(&PolicyBundle::load(Path::new(policy)).unwrap()).unwrap()),
     };
     let chooser = Chooser::new(reliance, (policy, deciding), heuristic::by_name("fifo", 0).unwrap(), None).unwrap();
     let mut daemon = Daemon::new(SimEngine::new(scenario), settings, Books::new(setting).since(0), chooser).unwrap();

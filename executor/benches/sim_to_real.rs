@@ -21,7 +21,6 @@ use goodput_agents::bundle::PolicyBundle;
 use goodput_agents::heuristic;
 use goodput_agents::learned::policy::LearnedPolicy;
 use goodput_env::cluster::Cluster;
-use goodput_env::gym::schema_hash;
 use goodput_env::job::{Elasticity, JobRequest, JobSpec, Work, Workload};
 use goodput_env::model::SwitchCost;
 use goodput_env::policy::Policy;
@@ -63,9 +62,7 @@ fn trace(jobs: u32) -> Vec<JobSpec> {
 fn policy(name: &str) -> Box<dyn Policy> {
     match heuristic::by_name(name, 0) {
         Some(policy) => policy,
-        None => {
-            Box::new(LearnedPolicy::new(&PolicyBundle::load(&PathBuf::from(name), &schema_hash()).unwrap()).unwrap())
-        }
+        None => Box::new(LearnedPolicy::new(&PolicyBundle::load(&PathBuf::from(name)).unwrap()).unwrap()),
     }
 }
 

@@ -3,15 +3,23 @@
 #![allow(clippy::print_stderr, reason = "a test that could not run says so")]
 
 use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use goodput_agents::bundle::{Card, Model, PolicyBundle};
+use goodput_agents::learned::linear::Linear;
+use goodput_agents::learned::policy::Decoder;
+use goodput_agents::learned::ranking::{self, Decoding, Ranking, RankingNet};
+use goodput_agents::learned::utility::{Experience, Theta, Utility};
+use goodput_agents::learned::weights::{NetConfig, SetConfig, Weights};
+use goodput_env::gym::layout;
 use goodput_env::job::{Elasticity, JobRequest, JobSpec, Work};
 use goodput_env::model::{BatchConfig, BatchLimits, GradientStats, Sample, ThroughputParams};
 use goodput_env::tenant::Tenants;
 use goodput_env::time::SimTime;
-use goodput_env::view::{ClusterView, Information};
+use goodput_env::view::{Batching, ClusterView, Information};
 use goodput_executor::daemon::settings::{EngineSettings, Settings};
 use goodput_executor::daemon::{self, Daemon, api};
 use goodput_executor::engine::slurm::SlurmEngine;
@@ -158,9 +166,13 @@ fn open(lab: Lab, directory: &Path, policy: &str) -> Daemon<Lab> {
 }
 
 fn open_with(lab: Lab, directory: &Path, policy: &str, more: &str) -> Daemon<Lab> {
+    open_as(lab, directory, &format!("name = \"{policy}\""), more)
+}
+
+fn open_as(lab: Lab, directory: &Path, policy: &str, more: &str) -> Daemon<Lab> {
     let directory = directory.display();
     let text = format!(
-        "mode = \"act\"\n[engine.slurm]\n[policy]\nname = \"{policy}\"\n[reliance]\ntimeout_ms = 20000\nfallback = \"fifo\"\n[state]\ndirectory = \"{directory}\"\nname = \"a\"\n[api]\nlisten = \"\"\n[guard]\nmin_run_secs = 0\npreempt_every_secs = 0\npreempt_percent = 100\n{more}"
+        "mode = \"act\"\n[engine.slurm]\n[policy]\n{policy}\n[reliance]\ntimeout_ms = 20000\nfallback = \"fifo\"\n[state]\ndirectory = \"{directory}\"\nname = \"a\"\n[api]\nlisten = \"\"\n[guard]\nmin_run_secs = 0\npreempt_every_secs = 0\npreempt_percent = 100\n{more}"
     );
     let settings = Settings::parse(&text, Path::new("t.toml")).unwrap();
     let tenants = Arc::new(settings.tenants().unwrap());
@@ -325,6 +337,38 @@ fn quotas_bind_a_policy_that_does_not_know_them() {
 }
 
 /// One job that takes long came first, six short ones wait behind it: by simulation who comes first is not who should go first.
+#[test]
+fn every_kind_of_bundle_decides() {
+    let (shape, width) = (layout(8), NonZeroUsize::new(4).unwrap());
+    let net = Weights::new(&NetConfig::Set(SetConfig::new(width)), shape, 1);
+    let linear = Linear::new(shape, vec![0.1; shape.verbs * shape.slot_features + 1]).unwrap();
+    let utility =
+        || Utility { theta: Theta::sia(), experience: Experience::default(), siblings: false, efficiency: true };
+    let of_pairs = RankingNet::new(&SetConfig::new(width), 1);
+    let ranking = Ranking { utility: utility(), net: of_pairs, decoding: Decoding::Knapsack };
+    for (model, schema_hash) in [
+        (Model::Net(net), shape.schema_hash()),
+        (Model::Linear(linear), shape.schema_hash()),
+        (Model::Utility(utility()), Theta::sia().schema_hash()),
+        (Model::Ranking(Box::new(ranking)), ranking::schema_hash()),
+    ] {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("policy.bundle");
+        let decoder = serde_json::to_value(Decoder::new(Batching::Agent, Information::Profiled)).unwrap();
+        let bundle = PolicyBundle { model, normaliser: None, card: Card { schema_hash, decoder, ..Card::default() } };
+        bundle.save(&path).unwrap();
+        let mut lab = Lab::new();
+        lab.add("a", SCALES, None);
+        lab.add("b", SCALES, None);
+        let policy = format!("bundle = \"{}\"", path.display());
+        let mut daemon = open_as(lab, directory.path(), &policy, "");
+        // Rounds in which it decides, not the fallback.
+        rounds(&mut daemon, 3);
+        let running = ["a", "b"].map(|key| daemon.engine_mut().gpus(key));
+        assert!(running.iter().sum::<u32>() > 0, "{}: {running:?}", bundle.kind());
+    }
+}
+
 #[test]
 fn a_policy_beside_is_compared_by_simulation_and_does_nothing() {
     let directory = tempfile::tempdir().unwrap();

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use goodput_datasets::store::DecisionLog;
 use goodput_datasets::store::decisions::{Behaviour, Decision, End};
-use goodput_env::gym::{ClusterEnv, EnvError, Environment, Observation, ResetOptions, schema_hash};
+use goodput_env::gym::{ClusterEnv, EnvError, Environment, Observation, ResetOptions};
 use goodput_env::seed::{Stream, keyed};
 use goodput_eval::setup::SetupError;
 use rand::RngExt;
@@ -38,9 +38,10 @@ pub fn log(
         check(behaviour, experiment)?;
     }
     let expected = experiment.expected_peak(&setup);
+    let types = setup.type_names(experiment.gym().types);
     let source = Arc::new(move |seed| setup.scenario(seed));
     let env = ClusterEnv::new(source, experiment.gym()).with_expected_peak(expected);
-    let mut all = DecisionLog::new(env.layout(), schema_hash());
+    let mut all = DecisionLog::new(env.layout(), env.layout().schema_hash()).with_types(types);
     let first = training_seed(experiment.seed, FIRST);
     for batch in 0.. {
         if all.decisions() as u64 >= decisions || behaviours.is_empty() {
@@ -77,7 +78,7 @@ fn check(behaviour: &Behaviour, experiment: &Experiment) -> Result<(), TrainErro
 fn play(mut env: ClusterEnv, behaviour: &Behaviour, who: usize, seed: u64) -> Result<DecisionLog, TrainError> {
     let layout = env.layout();
     let (mut now, mut then) = (Observation::zeros(&layout), Observation::zeros(&layout));
-    let mut log = DecisionLog::new(layout, schema_hash());
+    let mut log = DecisionLog::new(layout, layout.schema_hash());
     let mut guide = Scheduler::new(published(&behaviour.name)?.build(seed));
     let mut random = keyed(seed, Stream::Exploration, who as u64);
     env.reset(Some(seed), &ResetOptions::default(), now.as_mut())?;

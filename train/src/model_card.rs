@@ -4,7 +4,6 @@
 //! added under [`NOTES`] is kept.
 
 use goodput_agents::bundle::PolicyBundle;
-use goodput_env::gym::schema_hash;
 use goodput_eval::summary::Summary;
 use goodput_eval::tables::ranking;
 
@@ -141,7 +140,7 @@ pub fn stale(name: &str, bytes: &[u8], card: &str) -> Option<String> {
         format!("train and export it again, as its card says:\n{}", commands.join("\n"))
     };
     let sha256 = bundle.sha256();
-    let problem = if let Err(error) = bundle.clone().checked(path, &schema_hash()) {
+    let problem = if let Err(error) = bundle.clone().checked(path) {
         format!("{error}")
     } else if !card.contains(&format!("    {train}\n")) {
         format!("its card does not name the command that trained it: {train}")

@@ -7,7 +7,7 @@ use goodput_agents::heuristic;
 use goodput_agents::learned::policy::Decoder;
 use goodput_agents::learned::ranking;
 use goodput_agents::loaning::{Sharing, Variant};
-use goodput_env::gym::{ExpectedPeak, schema_hash, schema_hash_by_type};
+use goodput_env::gym::ExpectedPeak;
 use goodput_env::sim::Outcome;
 use goodput_eval::run::{Comparison, NamedScenario, PolicyEntry};
 use goodput_eval::setup::Setup;
@@ -193,12 +193,11 @@ pub fn decoder(setup: &Setup) -> Decoder {
 
 /// Names of the accelerator types that a policy tells apart.
 fn types_told_apart(model: &Net, setup: &Setup) -> Vec<String> {
-    let types = match model {
+    setup.type_names(match model {
         Net::Net(weights) => weights.layout().types,
         Net::Linear(linear) => linear.layout().types,
         Net::Utility(_) | Net::Ranking(_) => 0,
-    };
-    setup.cluster().types.iter().take(types).map(|of| of.name.clone()).collect()
+    })
 }
 
 /// A bundle of `model` as trained by `experiment`.
@@ -209,8 +208,8 @@ pub fn bundle(model: Net, setup: &Setup, provenance: Provenance) -> PolicyBundle
     let card = Card {
         schema_hash: match &model {
             Net::Utility(utility) => utility.theta.schema_hash(),
-            Net::Net(_) | Net::Linear(_) if types.is_empty() => schema_hash(),
-            Net::Net(_) | Net::Linear(_) => schema_hash_by_type(),
+            Net::Net(weights) => weights.layout().schema_hash(),
+            Net::Linear(linear) => linear.layout().schema_hash(),
             Net::Ranking(_) => ranking::schema_hash(),
         },
         information: options.information.to_string(),

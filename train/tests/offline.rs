@@ -241,6 +241,6 @@ fn a_log_of_another_environment_is_refused() {
     let data = dir.path().join("decisions.parquet");
     by_hand().write(&data, &Provenance::default()).unwrap();
     let layout = experiment().gym().layout();
-    let refused = Dataset::read(&data, &layout, 1.0, 1.0);
+    let refused = Dataset::read(&data, (&layout, &[]), 1.0, 1.0);
     assert!(matches!(refused, Err(TrainError::Log { .. })));
 }

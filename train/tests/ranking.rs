@@ -156,7 +156,7 @@ fn stopping_and_resuming_changes_nothing() {
     let halves = dir.path().join("halves");
     assert!(matches!(run(&halves, Some(3)), Trained::Stopped));
     assert_eq!(fingerprint(&halves, &run(&halves, None)), expected);
-    let best = PolicyBundle::load(&halves.join("knapsack/policy.bundle"), "of the gym").unwrap();
+    let best = PolicyBundle::load(&halves.join("knapsack/policy.bundle")).unwrap();
     let Model::Ranking(ranking) = &best.model else { panic!("{}", best.kind()) };
     assert_eq!(ranking.decoding, Decoding::Knapsack);
     assert!(ranking.utility.experience.models().any(|(model, _)| model == "cifar10"));

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use goodput_agents::bundle::PolicyBundle;
-use goodput_env::gym::{ExpectedPeak, schema_hash};
+use goodput_env::gym::ExpectedPeak;
 use goodput_eval::run::Comparison;
 use goodput_train::config::{Experiment, VALIDATION};
 use goodput_train::model_card::{ModelCard, NOTES, stale};
@@ -32,7 +32,7 @@ fn files(name: &str) -> (Vec<u8>, String) {
 }
 
 fn load(name: &str) -> PolicyBundle {
-    PolicyBundle::from_bytes(&files(name).0, Path::new(name)).unwrap().checked(Path::new(name), &schema_hash()).unwrap()
+    PolicyBundle::from_bytes(&files(name).0, Path::new(name)).unwrap().checked(Path::new(name)).unwrap()
 }
 
 #[test]

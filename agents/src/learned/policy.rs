@@ -1,7 +1,6 @@
 //! A learned policy at work: the same rounds, observations and masks as in training, behind the one interface that heuristics have.
 
-use goodput_env::gym::{Action, Encoder, ExpectedPeak, Observation, Round};
-use goodput_env::job::JobId;
+use goodput_env::gym::{Action, Encoder, ExpectedPeak, Observation, Round, Slot};
 use goodput_env::plan::Plan;
 use goodput_env::policy::{Policy, Scope};
 use goodput_env::seed::{Stream, rng};
@@ -95,11 +94,11 @@ impl LearnedPolicy {
         self
     }
 
-    /// The jobs in the slots of the round that begins now, and its first observation.
-    pub fn look(&mut self, view: &ClusterView<'_>) -> (Vec<JobId>, Vec<f32>) {
+    /// The slots of the round that begins now, and its first observation.
+    pub fn look(&mut self, view: &ClusterView<'_>) -> (Vec<Slot>, Vec<f32>) {
         self.round.begin(view, self.encoder.layout());
         self.encoder.begin(view, &self.round);
-        (self.round.slots().iter().map(|slot| slot.job).collect(), self.encoder.observation().to_vec())
+        (self.round.slots().to_vec(), self.encoder.observation().to_vec())
     }
 
     /// Decides as [`Policy::decide`] does, and shows `watch` what the policy saw before each action and which it chose.

@@ -1,7 +1,7 @@
 //! Any policy as a teacher: its plan for a round becomes the action to take in each state of that round, the learner's own
 //! states included (DAgger, Ross et al. 2011). In a simulator, asking the teacher is free.
 
-use goodput_env::gym::{Action, Layout, Round, Verb};
+use goodput_env::gym::{Action, Layout, Round, Slot, Verb};
 use goodput_env::policy::Policy;
 use goodput_env::view::ClusterView;
 
@@ -58,7 +58,12 @@ impl Teacher {
         if let Some(slot) = listed().find(|&at| elsewhere(at)) {
             return change(slot, place(slot));
         }
-        let lacking = |at: usize| round.slots()[at].working < self.targets[at].0 && round.allows(at, Verb::Grow);
+        // Not on a type that it is to leave: it would be moved with more than was meant for it there.
+        let there = |slot: &Slot, kind: u16| layout.types == 0 || slot.working == 0 || slot.accelerator == kind;
+        let lacking = |at: usize| {
+            let (slot, (size, kind)) = (&round.slots()[at], self.targets[at]);
+            slot.working < size && there(slot, kind) && round.allows(at, Verb::Grow)
+        };
         if let Some(slot) = listed().find(|&at| lacking(at)) {
             return change(slot, Verb::Grow);
         }

@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use goodput_agents::bundle::PolicyBundle;
-use goodput_env::gym::schema_hash;
 use goodput_eval::summary::Summary;
 use goodput_train::model_card::{ModelCard, command};
 use goodput_train::run_dir::RunDir;
@@ -18,7 +17,7 @@ use crate::output::say;
 /// Runs it.
 pub fn run(args: &Export) -> Result<ExitCode, Fault> {
     let run = RunDir::open(&args.run_dir).map_err(Fault::input)?;
-    let mut bundle = PolicyBundle::load(&run.path("policy.bundle"), &schema_hash()).map_err(|error| {
+    let mut bundle = PolicyBundle::load(&run.path("policy.bundle")).map_err(|error| {
         Fault::input(error)
             .with_help("`goodput train` leaves a policy.bundle in its directory where the policy passes the gate")
     })?;

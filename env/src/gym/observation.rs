@@ -83,7 +83,20 @@ pub fn schema_hash() -> String {
 
 /// The same where accelerator types are told apart. It does not depend on which they are.
 pub fn schema_hash_by_type() -> String {
-    hash(&format!("{};1;{};{}", schema_hash(), TYPE_FEATURES.join(","), TYPE_GLOBALS.join(",")))
+    hash(&format!("{};2;{};{}", schema_hash(), TYPE_FEATURES.join(","), TYPE_GLOBALS.join(",")))
+}
+
+impl Layout {
+    /// What gives meaning to observations and actions of this shape: [`schema_hash`] or [`schema_hash_by_type`].
+    pub fn schema_hash(&self) -> String {
+        if self.types > 0 { schema_hash_by_type() } else { schema_hash() }
+    }
+
+    /// Whether this program has observations and actions of this shape.
+    pub fn is_ours(&self) -> bool {
+        let of = |tenants: bool| layout(self.slots).shared(self.services, self.pools, tenants).by_type(self.types);
+        self.types <= Self::MOST_TYPES && [false, true].map(of).contains(self)
+    }
 }
 
 fn hash(text: &str) -> String {
@@ -94,7 +107,7 @@ fn hash(text: &str) -> String {
 #[derive(Clone, Copy, Debug)]
 struct Facts {
     job: JobId,
-    generation: u32,
+    version: (u32, u32),
     held: u32,
     /// Scaled logarithms of the sizes: held, fewest, most, requested.
     sizes: [f32; 4],
@@ -190,7 +203,9 @@ impl Encoder {
         if of_tenants {
             self.holdings.count(view);
         }
-        self.types.count(view, self.layout.types);
+        if self.layout.types > 0 {
+            self.types.count(view, self.layout.types);
+        }
         let mut before = 0;
         for (at, slot) in round.slots().iter().enumerate() {
             let Some(job) = view.job(slot.job) else {
@@ -200,10 +215,8 @@ impl Encoder {
             while self.before.get(before).is_some_and(|facts| facts.job < slot.job) {
                 before += 1;
             }
-            let same = self
-                .before
-                .get(before)
-                .filter(|f| (f.job, f.generation, f.held) == (slot.job, slot.generation, slot.held));
+            let same =
+                self.before.get(before).filter(|f| (f.job, f.version, f.held) == (slot.job, slot.version, slot.held));
             let known = same.is_some();
             let facts = same.copied().unwrap_or_else(|| self.facts_of(slot, &job));
             self.facts.push(facts);
@@ -256,9 +269,14 @@ impl Encoder {
     pub fn update(&mut self, view: &ClusterView<'_>, round: &Round, slot: usize) {
         let changed = &round.slots()[slot];
         if let Some(job) = view.job(changed.job) {
-            let speed = speed_of(changed, &job.rates_on(changed.accelerator), self.facts[slot].rate_at_min);
+            // Where types are not told apart, neither is a type on which a job starts.
+            let kind = if self.layout.types > 0 { changed.accelerator } else { changed.home };
+            let rates = job.rates_on(kind);
+            let same = kind == changed.home;
+            let rate_at_min = if same { self.facts[slot].rate_at_min } else { rates.at(changed.ladder.min()) };
+            let speed = speed_of(changed, &rates, rate_at_min);
             let work = self.work[slot];
-            let logs = log1p([secs_at(work, speed.rate), speed.saved_secs(work, self.facts[slot].rate_at_min)]);
+            let logs = log1p([secs_at(work, speed.rate), speed.saved_secs(work, rate_at_min)]);
             let size = self.log_size(changed.working);
             self.working_features(slot, changed, &speed, size, logs);
             self.write_types(slot, changed, &job);
@@ -274,11 +292,11 @@ impl Encoder {
 
     fn facts_of(&self, slot: &Slot, job: &JobView<'_>) -> Facts {
         let (min, max) = (slot.ladder.min(), slot.ladder.max());
-        let rates = job.rates();
+        let rates = job.rates_on(slot.home);
         let rate_at_min = rates.at(min);
         Facts {
             job: slot.job,
-            generation: slot.generation,
+            version: slot.version,
             held: slot.held,
             sizes: [slot.held, min, max, job.request().gpus].map(|gpus| self.log_size(gpus)),
             rate_at_min,

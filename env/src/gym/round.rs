@@ -25,30 +25,44 @@ pub struct Slot {
     pub working: u32,
     /// Sizes it can be moved through.
     pub ladder: Ladder,
-    /// Accelerator type it is to run on, or would start on.
+    /// Accelerator type it is to run on; of a job that holds nothing only where its speeds are taken from.
     pub accelerator: u16,
-    /// Accelerator type it ran on when the round began.
+    /// Accelerator type it ran on when the round began; if none, the first it runs on.
     pub(crate) home: u16,
     /// The next larger size.
     pub(crate) up: Option<u32>,
     /// The next smaller size.
     pub(crate) down: Option<u32>,
-    /// The direction it has been moved in during this round; it cannot be moved back.
+    /// What was done to it last in this round; what is allowed next depends on it.
     moved: Option<Verb>,
-    /// Accelerator types it runs on, a bit each; of those that are told apart.
+    /// Accelerator types it runs on, a bit each.
     runs_on: u32,
     /// It is on a server that goes back to inference.
     pinned: bool,
     /// Whose job it is.
     tenant: u32,
     /// With the job names a state in which nothing but time has passed.
-    pub(crate) generation: u32,
+    pub(crate) version: (u32, u32),
 }
 
 impl Slot {
     /// Whether its job is to hold something else after this round.
     pub fn changed(&self) -> bool {
         self.working != self.held || (self.working > 0 && self.accelerator != self.home)
+    }
+
+    /// Whether its job runs on an accelerator type.
+    pub fn runs_on(&self, kind: u16) -> bool {
+        1u32.checked_shl(u32::from(kind)).is_some_and(|bit| self.runs_on & bit != 0)
+    }
+
+    /// By what its job could be given more than it had when the round began, room or not: it grows, or where types are told apart and it held nothing, it is
+    /// placed on one that it runs on.
+    pub fn openings(&self, layout: &Layout) -> impl Iterator<Item = Verb> {
+        let places = self.held == 0 && layout.types > 0;
+        let kinds = if places { 0..layout.types as u16 } else { 0..0 };
+        let grows = (!places).then_some(Verb::Grow);
+        kinds.filter(|&kind| self.runs_on(kind)).map(Verb::Place).chain(grows)
     }
 }
 
@@ -96,8 +110,7 @@ impl Round {
             self.choose(view, layout.slots);
         }
         let per_node = view.cluster().gpus_per_node();
-        // A bundle may tell more types apart than this cluster has.
-        let types = layout.types.min(self.free.len()).min(Layout::MOST_TYPES);
+        let types = self.free.len().min(Layout::MOST_TYPES);
         let mut before = self.before.iter().peekable();
         for (at, job) in view.jobs().enumerate() {
             self.total += if job.state.counts() { job.gpus() } else { 0 };
@@ -106,9 +119,9 @@ impl Round {
             }
             // Both rounds are in ascending order of id, so the slot of the round before is found by walking along.
             while before.next_if(|slot| slot.job < job.id()).is_some() {}
-            let generation = job.state.generation;
+            let version = job.state.version();
             let held = job.gpus();
-            if let Some(&same) = before.peek().filter(|slot| (slot.job, slot.generation) == (job.id(), generation))
+            if let Some(&same) = before.peek().filter(|slot| (slot.job, slot.version) == (job.id(), version))
                 && same.moved.is_none()
                 && same.held == held
             {
@@ -116,20 +129,22 @@ impl Round {
                 continue;
             }
             let ladder = Ladder::of(&job, per_node);
+            let runs_on = (0..types as u16).filter(|&kind| job.runs_on(kind));
+            let home = if held > 0 { job.kind() } else { runs_on.clone().next().unwrap_or_else(|| job.kind()) };
             self.slots.push(Slot {
                 job: job.id(),
                 held,
                 working: held,
                 ladder,
-                accelerator: job.kind(),
-                home: job.kind(),
+                accelerator: home,
+                home,
                 up: ladder.up(held),
                 down: ladder.down(held),
                 moved: None,
-                runs_on: (0..types).filter(|&kind| job.runs_on(kind as u16)).fold(0, |all, kind| all | 1 << kind),
+                runs_on: runs_on.fold(0, |all, kind| all | 1 << kind),
                 pinned: false,
                 tenant: job.request().tenant,
-                generation,
+                version,
             });
         }
         if view.cluster().has_pools() {
@@ -249,14 +264,13 @@ impl Round {
 
     /// Works out what is allowed now.
     fn refresh(&mut self) {
-        let roomiest = self.roomiest();
         let mut allowed = std::mem::take(&mut self.allowed);
         allowed.clear();
         for job in &self.slots {
             let placed = matches!(job.moved, Some(Verb::Place(_)));
             // A job started in this round may still be given less than it asked for.
             let started = job.held == 0 && job.moved == Some(Verb::Grow);
-            let grow = (placed || matches!(job.moved, None | Some(Verb::Grow))) && self.grown(job, roomiest).is_some();
+            let grow = (placed || matches!(job.moved, None | Some(Verb::Grow))) && self.grown(job).is_some();
             let shrink = (placed || started || matches!(job.moved, None | Some(Verb::Shrink))) && job.down.is_some();
             // What was started in this round stays started, or a round could end with nothing done.
             let stays = job.working == 0 || job.accelerator != job.home;
@@ -271,7 +285,7 @@ impl Round {
     /// Size of a job that is started on a type or moved there, where there is room: what it asked for or has, or less where there is no more. It is moved once
     /// a round.
     fn placed(&self, job: &Slot, kind: u16) -> Option<u32> {
-        if job.runs_on & 1u32.checked_shl(u32::from(kind))? == 0 {
+        if !job.runs_on(kind) {
             return None;
         }
         let wanted = match job.working {
@@ -286,16 +300,15 @@ impl Round {
         (size > 0 && self.quotas.allows(job.tenant, kind, size)).then_some(size)
     }
 
-    /// The accelerator type with most free, the first of those, and how many.
-    fn roomiest(&self) -> (u16, u32) {
-        let types = self.free.iter().enumerate();
-        let most = types.max_by_key(|&(index, &free)| (free, std::cmp::Reverse(index)));
-        most.map_or((0, 0), |(kind, &free)| (kind as u16, free))
+    /// Of the accelerator types that a job runs on the one with most free, the first of those, and how many.
+    fn roomiest(&self, job: &Slot) -> Option<(u16, u32)> {
+        let types = self.free.iter().enumerate().map(|(kind, &free)| (kind as u16, free));
+        types.filter(|&(kind, _)| job.runs_on(kind)).max_by_key(|&(kind, free)| (free, std::cmp::Reverse(kind)))
     }
 
     /// Size and accelerator type of a job moved one rung up, where there is room. A job runs on one type: its own if it holds
-    /// any, otherwise the one with most free; it starts with what it asked for, or with less where there is no more.
-    fn grown(&self, job: &Slot, (most, free): (u16, u32)) -> Option<(u32, u16)> {
+    /// any, otherwise the one with most free of those it runs on; it starts with what it asked for, or with less where there is no more.
+    fn grown(&self, job: &Slot) -> Option<(u32, u16)> {
         let next = job.up?;
         if job.working > 0 {
             let more = next - job.working;
@@ -307,6 +320,7 @@ impl Round {
             // Where it starts is said by the verb.
             return None;
         }
+        let (most, free) = self.roomiest(job)?;
         let start = job.ladder.snap(next.min(free));
         (start > 0 && self.quotas.allows(job.tenant, most, start)).then_some((start, most))
     }
@@ -325,7 +339,7 @@ impl Round {
         let job = self.slots[slot];
         let (working, accelerator) = match verb {
             Verb::Place(kind) => (self.placed(&job, kind).unwrap_or(job.working), kind),
-            Verb::Grow => self.grown(&job, self.roomiest()).unwrap_or((job.working, job.accelerator)),
+            Verb::Grow => self.grown(&job).unwrap_or((job.working, job.accelerator)),
             Verb::Shrink => (job.down.unwrap_or(job.working), job.accelerator),
             Verb::Preempt => (0, job.accelerator),
         };

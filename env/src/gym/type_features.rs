@@ -15,7 +15,7 @@ pub const TYPE_GLOBALS: [&str; 2] = ["free_share_of_type", "share_of_cluster"];
 #[derive(Clone, Debug, Default)]
 pub(super) struct Types {
     totals: Vec<u32>,
-    /// What one accelerator of each type is worth to the job at hand, and the least of it.
+    /// What one accelerator of each type is worth to the job at hand.
     singles: Vec<Option<f64>>,
 }
 
@@ -33,18 +33,21 @@ impl Types {
 
     /// Writes the features of one slot, which begin with those of the first type.
     ///
-    /// `log_relative_speed` compares one accelerator of each type, which a job measures before it is placed (Sia, SOSP'23, section 3.3); `log_speed` is the speed
-    /// at the size that the job has or would start with, relative to one accelerator of its slowest type. On a type it has not run on, it is what is
-    /// known of another one times the ratio of single accelerators; 0 where nothing is known.
+    /// `log_relative_speed` compares one accelerator of each type, which a job measures before it is placed (Sia, SOSP'23, section 3.3), or all that it asks for
+    /// where a job of one size has been measured as a whole; `log_speed` is the speed at the size that the job has or would start with, relative to one
+    /// accelerator of its slowest type. On a type it has not run on, it is what is known of another one times the ratio of single accelerators; 0
+    /// where nothing is known.
     pub fn write_slot(&mut self, slot: &Slot, job: &JobView<'_>, features: &mut [f32]) {
         let kinds = 0..self.totals.len() as u16;
-        let alone = |kind: u16| job.runs_on(kind).then(|| job.single_throughput(kind).or_else(|| job.rate_on(kind, 1)));
+        let whole = |kind: u16| job.rate_on(kind, slot.ladder.start());
+        let speed = |kind: u16| job.single_throughput(kind).or_else(|| job.rate_on(kind, 1)).or_else(|| whole(kind));
+        let alone = |kind: u16| slot.runs_on(kind).then(|| speed(kind));
         self.singles.clear();
         self.singles.extend(kinds.clone().map(|kind| alone(kind).flatten().filter(|&speed| speed > 0.0)));
         let slowest = self.singles.iter().flatten().copied().fold(f64::INFINITY, f64::min);
         let size = if slot.working > 0 { slot.working } else { slot.ladder.start() };
         // What is known best, and of which type.
-        let own = |kind: u16| job.runs_on(kind).then(|| job.rate_on(kind, size)).flatten().filter(|&rate| rate > 0.0);
+        let own = |kind: u16| slot.runs_on(kind).then(|| job.rate_on(kind, size)).flatten().filter(|&rate| rate > 0.0);
         let home = [slot.home].into_iter().chain(kinds.clone()).find_map(|kind| Some((kind, own(kind)?)));
         let single = |kind: u16| self.singles.get(usize::from(kind)).copied().flatten();
         let told = |kind: u16| {
@@ -55,10 +58,10 @@ impl Types {
         for kind in kinds {
             let f = &mut features[usize::from(kind) * TYPE_FEATURES.len()..][..TYPE_FEATURES.len()];
             f.fill(0.0);
-            f[0] = f32::from(u8::from(job.runs_on(kind)));
+            f[0] = f32::from(u8::from(slot.runs_on(kind)));
             f[1] = f32::from(u8::from(slot.working > 0 && slot.accelerator == kind));
             f[2] = single(kind).map_or(0.0, |speed| (speed / slowest).ln() as f32 * 0.5);
-            let speed = own(kind).or_else(|| told(kind).filter(|_| job.runs_on(kind)));
+            let speed = own(kind).or_else(|| told(kind).filter(|_| slot.runs_on(kind)));
             let relative = speed.zip(base).map(|(speed, base)| speed / base);
             f[3] = relative
                 .filter(|ratio| *ratio > 0.0 && ratio.is_finite())

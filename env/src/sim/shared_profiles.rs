@@ -18,7 +18,9 @@ impl Simulator {
     pub(super) fn know_what_others_measured(&mut self, job: JobId) {
         let shared = self.application_of(job).and_then(|index| self.shared.get(index));
         if let Some(shared) = shared {
-            self.table.state_mut(job).profile.know(shared);
+            let state = self.table.state_mut(job);
+            state.profile.know(shared);
+            state.told += 1;
         }
     }
 

@@ -69,6 +69,8 @@ pub struct JobState {
     pub(crate) commands: u32,
     /// Events scheduled under another generation are void.
     pub(crate) generation: u32,
+    /// How often it was told what others have measured.
+    pub(crate) told: u32,
     /// The agent's model may have changed since the batch size was chosen.
     pub(crate) stale: bool,
     /// Share of its speed that interference leaves it, in (0, 1].
@@ -106,12 +108,19 @@ impl JobState {
             resize: None,
             commands: 0,
             generation: 0,
+            told: 0,
             stale: false,
             kept_speed: 1.0,
             previous_gpus: 0,
             estimate_factor,
             saving: Saving::default(),
         }
+    }
+
+    /// Names a state in which nothing has happened to the job but time, and nobody told it anything.
+    #[inline]
+    pub(crate) fn version(&self) -> (u32, u32) {
+        (self.generation, self.told)
     }
 
     /// Whether what it holds counts as its own: two jobs that share accelerators hold one placement, counted for the first of them.

@@ -85,10 +85,13 @@ fn beside(
         ));
     }
     let maker = |settings: PolicySettings| -> Maker {
-        Box::new(move || {
-            let (_, policy, _) = self::policy(&settings).ok()?;
+        Box::new(move |cluster| {
+            let (_, policy, screen) = self::policy(&settings).map_err(|error| error.to_string())?;
+            if let Some(screen) = screen {
+                screen.fits(cluster).map_err(|error| error.to_string())?;
+            }
             let told = information(&*policy, settings.information);
-            Some((policy, told))
+            Ok((policy, told))
         })
     };
     let system = |source| DaemonError::System { action: "cannot start a thread for the shadow".into(), source };

@@ -1,7 +1,8 @@
 //! What a bundle was trained on, compared with what it is asked about.
 
-use goodput_agents::bundle::{Model, PolicyBundle};
-use goodput_env::gym::{Encoder, Round, Verb};
+use goodput_agents::bundle::{Model, PolicyBundle, WrongTypes};
+use goodput_env::cluster::Cluster;
+use goodput_env::gym::{Action, Encoder, Round, Slot, Verb};
 use goodput_env::job::JobId;
 use goodput_env::view::ClusterView;
 
@@ -32,6 +33,14 @@ impl Screen {
         Self { bundle: bundle.clone(), round: Round::default(), encoder: Encoder::new(*bundle.layout()), sound }
     }
 
+    /// Whether the bundle divides the accelerators of `cluster`.
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn fits(&self, cluster: &Cluster) -> Result<(), WrongTypes> {
+        self.bundle.check_types(cluster)
+    }
+
     /// Whether the bundle may be asked about `view`.
     ///
     /// # Errors
@@ -40,7 +49,7 @@ impl Screen {
         if !self.sound {
             return Err(Unreliable::NotANumber);
         }
-        self.bundle.check_types(view.cluster()).map_err(|error| Unreliable::OutOfDistribution(error.to_string()))?;
+        self.fits(view.cluster()).map_err(|error| Unreliable::OutOfDistribution(error.to_string()))?;
         let measured =
             [("cluster_gpus", f64::from(view.cluster().total_gpus())), ("active_jobs", view.active() as f64)];
         for (name, value) in measured {
@@ -51,7 +60,8 @@ impl Screen {
                 return Err(Unreliable::OutOfDistribution(text));
             }
         }
-        if !self.plays_rounds() {
+        // What looks at the view itself has no observation to screen.
+        if !self.bundle.plays_rounds() {
             return Ok(());
         }
         self.encode(view);
@@ -76,11 +86,6 @@ impl Screen {
         }
     }
 
-    /// A utility looks at the view itself: there is no observation to screen, and no score of a verb.
-    fn plays_rounds(&self) -> bool {
-        !matches!(self.bundle.model, Model::Utility(_))
-    }
-
     fn encode(&mut self, view: &ClusterView<'_>) {
         let layout = *self.encoder.layout();
         self.encoder.reset();
@@ -89,10 +94,10 @@ impl Screen {
         self.encoder.begin(view, &self.round);
     }
 
-    /// How much the bundle would like to let each job on show grow, before anything is changed, or where it tells accelerator types apart the most that it would like
-    /// to start it on one of them; greater is sooner. Of a utility nothing.
+    /// How much the bundle would like to give each job on show more, before anything is changed ([`Slot::openings`](goodput_env::gym::Slot::openings));
+    /// greater is sooner. Nothing of what plays no rounds.
     pub fn scores(&mut self, view: &ClusterView<'_>) -> Vec<(JobId, f32)> {
-        if !self.plays_rounds() {
+        if !self.bundle.plays_rounds() {
             return Vec::new();
         }
         self.encode(view);
@@ -100,11 +105,11 @@ impl Screen {
         let mut deployed = self.bundle.deploy();
         let scores = deployed.scores(self.encoder.observation());
         let slots = self.round.slots().iter().enumerate();
-        let of_job = |at: usize| {
-            let verbs = scores.get(at * layout.verbs..(at + 1) * layout.verbs)?;
-            let placing = verbs[Verb::ALWAYS.len()..].iter().copied().reduce(f32::max);
-            Some(placing.unwrap_or(verbs[Verb::Grow.number()]))
+        let of = |slot: usize, verb: Verb| scores.get(Action::Change { slot, verb }.encode(&layout)).copied();
+        let most = |(at, slot): (usize, &Slot)| {
+            let score = slot.openings(&layout).filter_map(|verb| of(at, verb)).reduce(f32::max)?;
+            Some((slot.job, score))
         };
-        slots.filter_map(|(at, slot)| Some((slot.job, of_job(at)?))).collect()
+        slots.filter_map(most).collect()
     }
 }

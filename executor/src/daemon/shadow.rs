@@ -13,6 +13,7 @@ use std::path::PathBuf;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
+use goodput_env::cluster::Cluster;
 use goodput_env::policy::Policy;
 use goodput_env::view::Information;
 use serde::{Deserialize, Serialize};
@@ -92,8 +93,8 @@ impl Comparison {
     }
 }
 
-/// Makes a fresh instance of a policy, and says what it is told of jobs.
-pub type Maker = Box<dyn Fn() -> Option<(Box<dyn Policy>, Information)> + Send>;
+/// Makes a fresh instance of a policy for a cluster, and says what it is told of jobs; or why there can be none.
+pub type Maker = Box<dyn Fn(&Cluster) -> Result<(Box<dyn Policy>, Information), String> + Send>;
 
 /// Compares on a thread of its own, one question at a time.
 #[derive(Debug)]

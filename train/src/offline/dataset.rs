@@ -6,7 +6,7 @@ use std::path::Path;
 use goodput_agents::learned::offline::OfflineBatch;
 use goodput_datasets::store::DecisionLog;
 use goodput_datasets::store::decisions::Episode;
-use goodput_env::gym::{Layout, schema_hash};
+use goodput_env::gym::Layout;
 
 use super::baseline::relative_rewards;
 use crate::error::TrainError;
@@ -40,16 +40,19 @@ pub struct Minibatch {
 }
 
 impl Dataset {
-    /// Reads a log of observations of `layout`; `keep` is the share of episodes that are learnt from.
+    /// Reads a log of observations of `layout` where accelerators of `types` are told apart; `keep` is the share of episodes that are learnt from.
     ///
     /// # Errors
     /// [`TrainError`] where it cannot be read or was made by another environment.
-    pub fn read(path: &Path, layout: &Layout, beta: f64, keep: f64) -> Result<Self, TrainError> {
+    pub fn read(path: &Path, (layout, types): (&Layout, &[String]), beta: f64, keep: f64) -> Result<Self, TrainError> {
         let log = DecisionLog::read(path)?;
         let problem = if log.layout() != layout {
             Some(format!("its observations are {:?}, the experiment's {layout:?}", log.layout()))
-        } else if log.schema_hash() != schema_hash() {
+        } else if log.schema_hash() != layout.schema_hash() {
             Some("its features are those of another version".into())
+        } else if log.types() != types {
+            let names = |types: &[String]| types.join(", ");
+            Some(format!("it tells {} apart, the experiment {}", names(log.types()), names(types)))
         } else if log.decisions() == 0 {
             Some("it holds no decisions".into())
         } else {

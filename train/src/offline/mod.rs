@@ -68,7 +68,8 @@ impl<'a> Run<'a> {
     ) -> Result<Self, TrainError> {
         let layout = experiment.gym().layout();
         let keep = if agent.algorithm == Algorithm::FilteredBc { agent.keep } else { 1.0 };
-        let data = Dataset::read(&agent.data, &layout, std::f64::consts::LN_2 / agent.half_life_secs, keep)?;
+        let types = setup.type_names(layout.types);
+        let data = Dataset::read(&agent.data, (&layout, &types), std::f64::consts::LN_2 / agent.half_life_secs, keep)?;
         let data = if agent.relative { data.relative(keep) } else { data };
         let threads = rayon::current_num_threads();
         let mut pupil = Pupil::new(agent, layout, experiment.seed, threads);

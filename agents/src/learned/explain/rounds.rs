@@ -1,6 +1,6 @@
 //! Policies that play rounds: the score of the action that changed a job, or would have made it grow.
 
-use goodput_env::gym::{Action, ExpectedPeak, Layout, SLOT_FEATURES, TENANT_FEATURES, TYPE_FEATURES, Verb};
+use goodput_env::gym::{Action, ExpectedPeak, Layout, SLOT_FEATURES, Slot, TENANT_FEATURES, TYPE_FEATURES, Verb};
 use goodput_env::job::JobId;
 use goodput_env::view::ClusterView;
 
@@ -27,7 +27,7 @@ pub(super) struct Played {
     bundle: PolicyBundle,
     /// Jobs by slot.
     jobs: Vec<JobId>,
-    /// What it would do first to let each of them have more.
+    /// By what it would soonest give each of them more.
     sooner: Vec<Verb>,
     /// What was seen at first, and before each action with the action.
     first: Vec<f32>,
@@ -40,22 +40,18 @@ impl Rounds {
     }
 
     pub fn explain(&mut self, view: &ClusterView<'_>) -> Decision {
-        let (jobs, first) = self.policy.look(view);
+        let (slots, first) = self.policy.look(view);
         let mut steps = Vec::new();
         let plan = self.policy.decide_watched(view, |observation, action| steps.push((observation.to_vec(), action)));
         let layout = *self.bundle.layout();
         let mut deployed = self.bundle.deploy();
         let logits = deployed.scores(&first);
         let of = |slot: usize, verb: Verb| f64::from(logits[Action::Change { slot, verb }.encode(&layout)]);
-        // Where types are told apart, a job that holds nothing is not let grow but placed.
-        let sooner = |(slot, job): (usize, &JobId)| match view.job(*job).is_some_and(|job| job.gpus() > 0) {
-            true => Verb::Grow,
-            false => {
-                let places = (0..layout.types).map(|kind| Verb::Place(kind as u16));
-                places.max_by(|a, b| of(slot, *a).total_cmp(&of(slot, *b))).unwrap_or(Verb::Grow)
-            }
+        let sooner = |(at, slot): (usize, &Slot)| {
+            slot.openings(&layout).max_by(|a, b| of(at, *a).total_cmp(&of(at, *b))).unwrap_or(Verb::Grow)
         };
-        let sooner: Vec<Verb> = jobs.iter().enumerate().map(sooner).collect();
+        let sooner: Vec<Verb> = slots.iter().enumerate().map(sooner).collect();
+        let jobs: Vec<JobId> = slots.iter().map(|slot| slot.job).collect();
         let score = |id: JobId| (id, jobs.binary_search(&id).ok().map(|slot| of(slot, sooner[slot])));
         let scores = view.jobs().map(|job| score(job.id())).collect();
         let played = Played { bundle: self.bundle.clone(), jobs, sooner, first, steps };

@@ -69,6 +69,8 @@ pub struct DecisionLog {
     layout: Layout,
     /// Names the meaning of features and actions.
     schema_hash: String,
+    /// Accelerator types that are told apart, in the order of the verbs.
+    types: Vec<String>,
     episodes: Vec<Episode>,
     /// By row where its observation starts, and where the last one ends.
     starts: Vec<usize>,
@@ -87,6 +89,7 @@ impl DecisionLog {
         Self {
             layout,
             schema_hash: schema_hash.into(),
+            types: Vec::new(),
             episodes: Vec::new(),
             starts: vec![0],
             features: Vec::new(),
@@ -96,6 +99,17 @@ impl DecisionLog {
             rewards: Vec::new(),
             dt_secs: Vec::new(),
         }
+    }
+
+    /// With the accelerator types that are told apart, in the order of the verbs.
+    #[must_use]
+    pub fn with_types(self, types: Vec<String>) -> Self {
+        Self { types, ..self }
+    }
+
+    /// Accelerator types that are told apart, in the order of the verbs.
+    pub fn types(&self) -> &[String] {
+        &self.types
     }
 
     /// Shapes of observations and actions.

@@ -15,7 +15,7 @@
 //! | `end` | u8 | in the last decision of an episode 1: it ended by itself, 2: it was cut off and a closing row follows; 0 elsewhere |
 //! | `episode_return` | f64 | sum of the episode's rewards |
 //!
-//! Shapes are in the metadata: `goodput.layout` (JSON) and `goodput.schema_hash`.
+//! Shapes are in the metadata: `goodput.layout` (JSON), `goodput.schema_hash` and `goodput.types` (JSON; names of the accelerator types told apart).
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -46,6 +46,7 @@ use crate::store::table::{CREATED_BY, Table, decode};
 const GROUP: usize = 16_384;
 const LAYOUT: &str = "goodput.layout";
 const SCHEMA: &str = "goodput.schema_hash";
+const TYPES: &str = "goodput.types";
 
 impl DecisionLog {
     /// Writes Parquet (zstd), the same bytes for the same log.
@@ -59,8 +60,11 @@ impl DecisionLog {
     }
 
     fn write_to(&self, out: impl Write + Send, provenance: &Provenance) -> Result<(), ParquetError> {
-        let layout = serde_json::to_string(&self.layout).map_err(|error| ParquetError::External(Box::new(error)))?;
+        let external = |error: serde_json::Error| ParquetError::External(Box::new(error));
+        let layout = serde_json::to_string(&self.layout).map_err(external)?;
+        let types = serde_json::to_string(&self.types).map_err(external)?;
         let marked = provenance.on(Table::default()).with(LAYOUT, layout).with(SCHEMA, &*self.schema_hash);
+        let marked = if self.types.is_empty() { marked } else { marked.with(TYPES, types) };
         let pairs = marked.metadata.into_iter().map(|(key, value)| KeyValue::new(key, value)).collect();
         let properties = WriterProperties::builder()
             .set_compression(Compression::ZSTD(ZstdLevel::default()))
@@ -143,7 +147,10 @@ impl DecisionLog {
         };
         let text = value(LAYOUT).ok_or_else(|| no_log("missing"))?;
         let layout: Layout = serde_json::from_str(&text).map_err(|error| no_log(&error.to_string()))?;
-        let mut reader = Reader { path, log: Self::new(layout, value(SCHEMA).unwrap_or_default()), open: None, row: 0 };
+        let types = value(TYPES).map(|text| serde_json::from_str(&text)).transpose();
+        let types = types.map_err(|error| no_log(&error.to_string()))?.unwrap_or_default();
+        let log = Self::new(layout, value(SCHEMA).unwrap_or_default()).with_types(types);
+        let mut reader = Reader { path, log, open: None, row: 0 };
         while let Some(batch) = decode(path, || batches.next().transpose().map_err(ParquetError::from))? {
             reader.batch(&batch)?;
         }

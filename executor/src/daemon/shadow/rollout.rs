@@ -112,7 +112,7 @@ impl Scene {
 
     /// Plays it to the end; also the first plan.
     fn play(&self, (name, maker): &(String, Maker)) -> Result<(Rolled, Plan), String> {
-        let (mut policy, information) = maker().ok_or_else(|| format!("policy {name} cannot be had"))?;
+        let (mut policy, information) = maker(&self.seen.cluster).map_err(|why| format!("policy {name}: {why}"))?;
         let fault = |error: goodput_env::sim::SimError| format!("{name}: {error}");
         let mut scenario = (*self.scenario).clone();
         scenario.options.information = information;
