@@ -61,6 +61,25 @@ fn two_types(nodes: u32) -> Cluster {
     cluster
 }
 
+/// A utility to which whoever waits is worth the most stops every job in favour of the next; all jobs are done nevertheless.
+#[test]
+fn jobs_that_are_always_worth_most_while_they_wait_do_not_stop_each_other_for_ever() {
+    let makespan = |changes: &[(&str, f64)]| {
+        let workload = random_workload(&mut rng(3, Stream::Workload), 16, 2);
+        let horizon = Some(SimTime::from_secs(400 * 24 * 3600));
+        let cost = SwitchCost::Constant { millis: 30_000 };
+        let options = SimOptions { horizon, switch_cost: cost, ..options(Batching::Agent) };
+        let outcome = run(&mut policy(theta(changes)), Cluster::homogeneous(1, 2), workload, options);
+        let finish = outcome.jobs.iter().map(|job| job.finish.map(SimTime::as_secs_f64));
+        let restarts: u32 = outcome.jobs.iter().map(|job| job.restarts).sum();
+        (finish.collect::<Option<Vec<f64>>>().map(|finish| finish.into_iter().fold(0.0, f64::max)), restarts)
+    };
+    let (usual, few) = makespan(&[]);
+    let (crowding, many) = makespan(&[("waiting", 30.0), ("log_restarts", -2.0)]);
+    assert!(many > 10 * few, "{many} {few}");
+    assert!(crowding.unwrap() < 3.0 * usual.unwrap(), "{crowding:?} {usual:?}");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 

@@ -151,20 +151,18 @@ impl<D: Division> UtilityPolicy<D> {
         self.starts.clear();
         for (at, job) in view.jobs().enumerate() {
             self.offers.clear();
-            match job.state.phase {
-                // It has paid for what it is about to get.
-                Phase::Starting { until } => {
-                    let left = &mut self.capacity[usize::from(job.kind())];
-                    *left = left.saturating_sub(job.gpus());
-                    // A millisecond after, when it has been measured.
-                    let ready = until + SimTime::from_millis(1);
-                    self.wake = Some(self.wake.map_or(ready, |wake| wake.min(ready)));
-                    self.division.job(None);
-                }
-                Phase::Pending | Phase::Running => {
-                    self.value(view, at, &job, &round);
-                    self.goals[at].gpus = 0;
-                }
+            if let Phase::Starting { until } = job.state.phase {
+                // A millisecond after, when it has been measured.
+                let ready = until + SimTime::from_millis(1);
+                self.wake = Some(self.wake.map_or(ready, |wake| wake.min(ready)));
+            }
+            if is_left_alone(view, &job) {
+                let left = &mut self.capacity[usize::from(job.kind())];
+                *left = left.saturating_sub(job.gpus());
+                self.division.job(None);
+            } else {
+                self.value(view, at, &job, &round);
+                self.goals[at].gpus = 0;
             }
             self.starts.push(self.choices.len());
             self.choices.extend(self.offers.iter().map(|offer| (offer.kind, offer.weight)));
@@ -186,7 +184,7 @@ impl<D: Division> UtilityPolicy<D> {
         let wanted = |goal: &&Goal| {
             let job = view.job(goal.job);
             let stays = job.filter(|job| job.kind() == kind && job.gpus() == goal.gpus);
-            let pinned = job.is_some_and(|job| matches!(job.state.phase, Phase::Starting { .. }));
+            let pinned = job.is_some_and(|job| is_left_alone(view, &job));
             let held = stays.map_or_else(Placement::none, |job| job.state.placement.clone());
             Wanted { gpus: goal.gpus, held, pinned }
         };
@@ -195,6 +193,24 @@ impl<D: Division> UtilityPolicy<D> {
             if view.job(goal.job).is_some_and(|job| job.state.placement != place) {
                 plan.set(goal.job, place);
             }
+        }
+    }
+}
+
+/// Restarts after which a job runs undisturbed for as long as a restart takes before it may be stopped again; after twice as many for twice as long.
+const PATIENCE: u32 = 8;
+
+/// Whether a job keeps what it holds, as it is: while it starts, for it has paid for what it is about to get, and for the longer afterwards the more often it was
+/// stopped. However wrong the utility is on jobs unlike those of its training, so of the time that a job holds accelerators an ever greater part is
+/// work; without this a policy can go on for ever stopping every job on a crowded cluster in favour of the next.
+pub(super) fn is_left_alone(view: &ClusterView<'_>, job: &JobView<'_>) -> bool {
+    match job.state.phase {
+        Phase::Pending => false,
+        Phase::Starting { .. } => true,
+        Phase::Running => {
+            let restart = job.restart_secs();
+            let ran = (view.now - job.state.changed).as_secs_f64() - restart;
+            ran < restart * f64::from(job.state.restarts / PATIENCE)
         }
     }
 }

@@ -4,12 +4,11 @@
 //! is a sum: weights times features, and one term for how much speed an accelerator buys, of the type where it buys most. So the score of a job comes apart exactly.
 
 use goodput_env::job::JobId;
-use goodput_env::sim::Phase;
 use goodput_env::view::{ClusterView, JobView};
 
 use super::features::{FEATURES, weight};
 use super::history::History;
-use super::policy::{Round, Utility, available, capacity, facts};
+use super::policy::{Round, Utility, available, capacity, facts, is_left_alone};
 use super::speeds::Speeds;
 use super::theta::Theta;
 use crate::knapsack::Offer;
@@ -56,12 +55,12 @@ impl Observer {
         self.history.observe(view, &self.theta, |at, _| speeds.least(at));
     }
 
-    /// Worths of the active jobs at the decision point observed last, and by type the accelerators there are for those who do not restart.
+    /// Worths of the active jobs at the decision point observed last, and by type the accelerators there are for those who are not left alone.
     pub fn worths(&self, view: &ClusterView<'_>) -> (Vec<Worth>, Vec<u32>) {
         let mut capacity = capacity(view, &available(view));
         let round = Round::new(view, &self.theta, &capacity);
         let worths: Vec<Worth> = view.jobs().enumerate().map(|(at, job)| self.worth(view, at, &job, &round)).collect();
-        for job in view.jobs().filter(|job| matches!(job.state.phase, Phase::Starting { .. })) {
+        for job in view.jobs().filter(|job| is_left_alone(view, job)) {
             let left = &mut capacity[usize::from(job.kind())];
             *left = left.saturating_sub(job.gpus());
         }
@@ -84,10 +83,7 @@ impl Observer {
         let stays = |kind: u16, gpus: u32| (kind, gpus) == (held_on, held);
         let speed = |kind, gpus| speeds.speedup(at, kind, gpus) * if stays(kind, gpus) { 1.0 } else { moved };
         let bought = |kind, gpus| ((speed(kind, gpus) + floor).powf(q) - floor.powf(q)) / q;
-        let kinds = match job.state.phase {
-            Phase::Starting { .. } => 0,
-            Phase::Pending | Phase::Running => view.cluster().types.len().max(1) as u16,
-        };
+        let kinds = if is_left_alone(view, job) { 0 } else { view.cluster().types.len().max(1) as u16 };
         let mut sizes: Vec<(u16, u32)> =
             (0..kinds).flat_map(|kind| speeds.on(at, kind).iter().map(move |rate| (kind, rate.0))).collect();
         sizes.extend((held > 0 && kinds > 0).then_some((held_on, held)));
