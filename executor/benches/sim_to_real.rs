@@ -19,7 +19,6 @@ use std::time::{Duration, Instant};
 
 use goodput_agents::bundle::PolicyBundle;
 use goodput_agents::heuristic;
-use goodput_agents::learned::policy::LearnedPolicy;
 use goodput_env::cluster::Cluster;
 use goodput_env::job::{Elasticity, JobRequest, JobSpec, Work, Workload};
 use goodput_env::model::SwitchCost;
@@ -62,7 +61,7 @@ fn trace(jobs: u32) -> Vec<JobSpec> {
 fn policy(name: &str) -> Box<dyn Policy> {
     match heuristic::by_name(name, 0) {
         Some(policy) => policy,
-        None => Box::new(LearnedPolicy::new(&PolicyBundle::load(&PathBuf::from(name)).unwrap()).unwrap()),
+        None => Box::new(PolicyBundle::load(&PathBuf::from(name)).unwrap().playing().unwrap()),
     }
 }
 

@@ -6,7 +6,6 @@ use std::sync::atomic::Ordering;
 use goodput_agents::bundle::{Model, PolicyBundle, Provenance};
 use goodput_agents::learned::cem::Cem;
 use goodput_agents::learned::linear::Linear;
-use goodput_agents::learned::policy::LearnedPolicy;
 use goodput_env::gym::{EnvError, ExpectedPeak, Layout};
 use goodput_env::sim::Simulator;
 use goodput_eval::setup::Setup;
@@ -123,7 +122,7 @@ fn score(
     let one = |bundle: &PolicyBundle| -> Result<f64, TrainError> {
         let mut total = 0.0;
         for scenario in &scenarios {
-            let policy = LearnedPolicy::new(bundle).map_err(|_| EnvError::NotReset)?;
+            let policy = bundle.playing().map_err(|_| EnvError::NotReset)?;
             let mut policy = policy.with_expected_peak(expected.clone());
             let outcome = Simulator::new(scenario.clone()).run(&mut policy).map_err(EnvError::from)?;
             total += mean_jct_secs(&outcome);

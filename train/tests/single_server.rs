@@ -9,7 +9,7 @@ use goodput_agents::heuristic;
 use goodput_agents::learned::adam::AdamConfig;
 use goodput_agents::learned::gae::{GaeConfig, Trace};
 use goodput_agents::learned::learner::Learner;
-use goodput_agents::learned::policy::{Decoder, LearnedPolicy};
+use goodput_agents::learned::policy::Decoder;
 use goodput_agents::learned::ppo::{PpoConfig, PpoRates};
 use goodput_agents::learned::weights::NetConfig;
 use goodput_env::cluster::Cluster;
@@ -85,7 +85,7 @@ fn a_learned_policy_comes_close_to_the_optimum() {
     let decoder = Decoder::new(Batching::Catalog, Information::Oracle);
     let card = Card { decoder: serde_json::to_value(decoder).unwrap(), ..Card::default() };
     let bundle = PolicyBundle { model: Model::Net(learner.weights().clone()), normaliser: None, card };
-    let learned = score(|| Box::new(LearnedPolicy::new(&bundle).unwrap()));
+    let learned = score(|| Box::new(bundle.playing().unwrap()));
     let optimum = score(|| heuristic::by_name("srtf", 0).unwrap());
     let fifo = score(|| heuristic::by_name("fifo", 0).unwrap());
     println!("mean JCT: learned {learned:.1} s, SRPT {optimum:.1} s, FIFO {fifo:.1} s");

@@ -5,7 +5,7 @@ use burn::tensor::{
     activation::{relu, softmax},
 };
 
-use super::net::Affine;
+use super::affine::Affine;
 use super::shard::SetInputs;
 use super::weights::Heads;
 

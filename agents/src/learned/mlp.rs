@@ -2,7 +2,7 @@
 
 use burn::tensor::{Tensor, activation::relu};
 
-use super::net::Affine;
+use super::affine::Affine;
 use super::shard::FlatInputs;
 
 /// The layers of the actor, then as many of the critic.

@@ -28,6 +28,7 @@ pub mod archive;
 pub mod cem;
 pub mod cma;
 pub mod decoder;
+pub mod deployed;
 pub mod distribution;
 pub mod fused;
 pub mod gae;
@@ -57,6 +58,8 @@ pub mod offline;
 #[cfg(feature = "learn")]
 pub mod ppo;
 
+#[cfg(feature = "learn")]
+mod affine;
 #[cfg(feature = "learn")]
 mod attention;
 #[cfg(feature = "learn")]

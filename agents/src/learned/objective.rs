@@ -6,9 +6,9 @@
 
 use burn::tensor::{Device, Tensor, TensorData};
 
+use super::affine::host;
 use super::backward::{Said, forward};
 use super::fused::Fused;
-use super::net::host;
 use super::shard::{Shard, Source};
 use super::softmax::{Columns, Softmax};
 use super::weights::{NetConfig, Weights};

@@ -1,6 +1,6 @@
 //! A learned policy at work: the same rounds, observations and masks as in training, behind the one interface that heuristics have.
 
-use goodput_env::gym::{Action, Encoder, ExpectedPeak, Observation, Round, Slot};
+use goodput_env::gym::{Action, Encoder, ExpectedPeak, Layout, Observation, Round, Slot};
 use goodput_env::plan::Plan;
 use goodput_env::policy::{Policy, Scope};
 use goodput_env::seed::{Stream, rng};
@@ -10,7 +10,7 @@ use rand_chacha::ChaCha8Rng;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::bundle::{Deployed, PolicyBundle};
+use super::deployed::Deployed;
 
 /// How a policy is to be run: what it was trained under.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -55,7 +55,7 @@ impl Decoder {
     }
 }
 
-/// A bundle that decides rounds.
+/// A net or linear policy that decides rounds.
 #[derive(Clone, Debug)]
 pub struct LearnedPolicy {
     deployed: Deployed,
@@ -68,25 +68,18 @@ pub struct LearnedPolicy {
 }
 
 impl LearnedPolicy {
-    /// The policy of a bundle.
-    ///
-    /// # Errors
-    /// What is wrong with the bundle's decoder options.
-    pub fn new(bundle: &PolicyBundle) -> Result<Self, serde_json::Error> {
-        let layout = *bundle.layout();
-        let decoder = Decoder::deserialize(&bundle.card.decoder)?;
-        Ok(Self {
-            deployed: bundle.deploy(),
+    /// What was trained on observations of this layout, run as it was trained; draws follow from `seed`.
+    pub fn new(deployed: Deployed, layout: &Layout, decoder: Decoder, seed: u64) -> Self {
+        Self {
+            deployed,
             decoder,
-            random: rng(bundle.card.provenance.seed, Stream::Policy),
+            random: rng(seed, Stream::Policy),
             round: Round::default(),
-            encoder: Encoder::new(layout),
-            observation: Observation::zeros(&layout),
-        })
+            encoder: Encoder::new(*layout),
+            observation: Observation::zeros(layout),
+        }
     }
-}
 
-impl LearnedPolicy {
     /// With another expectation of the load of services than yesterday's load.
     #[must_use]
     pub fn with_expected_peak(mut self, expected: ExpectedPeak) -> Self {

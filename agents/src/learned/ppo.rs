@@ -9,9 +9,9 @@ use rand::Rng;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::affine::host;
 use super::fused::Fused;
 use super::learner::{Diverged, Learner};
-use super::net::host;
 use super::objective::{Objective, Outputs};
 
 /// The constants of the update.

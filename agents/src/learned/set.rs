@@ -2,8 +2,8 @@
 
 use burn::tensor::{Tensor, activation::relu};
 
+use super::affine::Affine;
 use super::attention::Attention;
-use super::net::Affine;
 use super::shard::SetInputs;
 use super::weights::{Heads, set_layer as layer};
 

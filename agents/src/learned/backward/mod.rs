@@ -12,7 +12,8 @@ use burn::tensor::{Device, Tensor, TensorData};
 
 use self::mlp::MlpPass;
 use self::set::SetPass;
-use super::net::{Net, host};
+use super::affine::host;
+use super::net::Net;
 use super::shard::Shard;
 use super::weights::{NetConfig, Weights};
 

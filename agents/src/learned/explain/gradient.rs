@@ -2,7 +2,8 @@
 
 use burn::tensor::Device;
 
-use crate::learned::net::{Net, host};
+use crate::learned::affine::host;
+use crate::learned::net::Net;
 use crate::learned::shard::{Inputs, Shard, Source};
 use crate::learned::weights::Weights;
 

@@ -36,7 +36,7 @@ pub(super) struct Played {
 
 impl Rounds {
     pub fn new(bundle: &PolicyBundle, expected: ExpectedPeak) -> Result<Self, serde_json::Error> {
-        Ok(Self { policy: LearnedPolicy::new(bundle)?.with_expected_peak(expected), bundle: bundle.clone() })
+        Ok(Self { policy: bundle.playing()?.with_expected_peak(expected), bundle: bundle.clone() })
     }
 
     pub fn explain(&mut self, view: &ClusterView<'_>) -> Decision {

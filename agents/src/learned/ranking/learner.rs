@@ -12,9 +12,9 @@ use super::observation::Observation;
 use super::sampled::Transition;
 use super::weights::RankingNet;
 use crate::learned::adam::{Adam, AdamConfig};
+use crate::learned::affine::host;
 use crate::learned::archive::{Archive, write};
 use crate::learned::learner::{CheckpointError, Diverged, Learner, cut};
-use crate::learned::net::host;
 use crate::learned::objective::{deal, total};
 use crate::learned::weights::SetConfig;
 

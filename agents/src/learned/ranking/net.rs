@@ -4,8 +4,8 @@ use burn::tensor::{Device, Gradients, Int, Tensor, TensorData, activation::relu}
 
 use super::observation::{GLOBALS, JOB_FEATURES, Observation, PAIR_FEATURES};
 use super::weights::{RankingNet, layer};
+use crate::learned::affine::{Affine, host};
 use crate::learned::attention::Attention;
-use crate::learned::net::{Affine, host};
 use crate::learned::set::encode;
 use crate::learned::shard::SetInputs;
 use crate::learned::weights::Heads;

@@ -1,6 +1,6 @@
 //! What a job's weight may go by: ratios and logarithms of order one, none of them a constant of an application.
 
-use super::theta::Group;
+use super::group::Group;
 
 /// Features that all utilities have; they are the first ones.
 pub const COMMON: usize = 14;

@@ -19,6 +19,7 @@
 mod division;
 mod experience;
 pub mod features;
+mod group;
 pub mod history;
 mod policy;
 mod siblings;
@@ -29,6 +30,7 @@ mod worth;
 
 pub use division::{Division, Valued};
 pub use experience::Experience;
+pub use group::Group;
 pub use policy::{Utility, UtilityPolicy};
-pub use theta::{Group, PARAMETERS, Theta};
+pub use theta::{PARAMETERS, Theta};
 pub use worth::{Observer, Worth};

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::features::{COMMON, FEATURES, group_of};
+use super::group::Group;
 use crate::loaning::Lending;
 
 /// Parameters that are no weight of a feature: name, Sia's value, and the first step of a search.
@@ -36,18 +36,6 @@ const SHAPE: [(&str, f64, f64); 12] = [
 pub const PARAMETERS: usize = COMMON + SHAPE.len();
 
 const ALL: usize = FEATURES.len() + SHAPE.len() + Lending::NAMES.len();
-
-/// Parameters that only some experiments give a meaning. Utilities of others do not have them, so that their searches have no idle dimensions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Group {
-    /// Which servers are lent and called back: where services share the cluster.
-    Loans,
-    /// Where tenants do.
-    Tenants,
-    /// Where jobs fail.
-    Faults,
-}
 
 /// The parameters: weights of the features, the shape, and those of the groups it has.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,0 +1,72 @@
+//! The policies that a bundle holds, ready to decide.
+
+use goodput_env::gym::ExpectedPeak;
+use goodput_env::policy::Policy;
+use serde::Deserialize;
+
+use super::model::{Model, PolicyBundle};
+use crate::learned::deployed::Deployed;
+use crate::learned::policy::{Decoder, LearnedPolicy};
+use crate::learned::ranking::Ranked;
+use crate::learned::utility::{Group, UtilityPolicy};
+use crate::loaning::{Judge, Sharing, Variant, Worths};
+
+impl PolicyBundle {
+    /// The policy behind the interface that all schedulers have; it is told of the load of services what `expected` says.
+    ///
+    /// # Errors
+    /// What is wrong with the bundle's decoder options.
+    pub fn policy(&self, expected: ExpectedPeak) -> Result<Box<dyn Policy>, serde_json::Error> {
+        Ok(match &self.model {
+            Model::Net(_) | Model::Linear(_) => Box::new(self.playing()?.with_expected_peak(expected)),
+            Model::Utility(utility) => {
+                let decoder = Decoder::deserialize(&self.card.decoder)?;
+                Box::new(UtilityPolicy::new(utility, decoder.batching, decoder.information))
+            }
+            Model::Ranking(ranking) => {
+                let Decoder { batching, information, .. } = Decoder::deserialize(&self.card.decoder)?;
+                Box::new(UtilityPolicy::dividing(&ranking.utility, batching, information, Ranked::new(ranking)))
+            }
+        })
+    }
+
+    /// The same where services share the cluster by `sharing`: a policy that has learned of loans decides about them as well.
+    ///
+    /// # Errors
+    /// What is wrong with the bundle's decoder options.
+    pub fn policy_sharing(
+        &self,
+        expected: ExpectedPeak,
+        sharing: &Sharing,
+    ) -> Result<Box<dyn Policy>, serde_json::Error> {
+        match &self.model {
+            Model::Utility(utility) if utility.theta.groups().contains(&Group::Loans) => {
+                let decoder = Decoder::deserialize(&self.card.decoder)?;
+                let judge = Judge { lending: utility.theta.lending(), worths: Worths::default() };
+                let training = UtilityPolicy::new(utility, decoder.batching, decoder.information);
+                let training = Box::new(training.telling(judge.worths.clone()));
+                Ok(Box::new(Variant::Forecast.judged(training, sharing, judge)))
+            }
+            _ => self.policy(expected),
+        }
+    }
+
+    /// The net or linear policy at work in rounds of the gym; a utility or a ranking has no say in them and always waits.
+    ///
+    /// # Errors
+    /// What is wrong with the bundle's decoder options.
+    pub fn playing(&self) -> Result<LearnedPolicy, serde_json::Error> {
+        let decoder = Decoder::deserialize(&self.card.decoder)?;
+        Ok(LearnedPolicy::new(self.deploy(), self.layout(), decoder, self.card.provenance.seed))
+    }
+
+    /// The same without rounds, to score single observations.
+    pub fn deploy(&self) -> Deployed {
+        let normaliser = self.normaliser.clone();
+        match &self.model {
+            Model::Net(weights) => Deployed::net(weights, normaliser),
+            Model::Linear(linear) => Deployed::linear(linear.clone(), normaliser),
+            Model::Utility(_) | Model::Ranking(_) => Deployed::waits(),
+        }
+    }
+}

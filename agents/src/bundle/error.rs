@@ -1,0 +1,68 @@
+//! What can be wrong with a bundle.
+
+use std::path::PathBuf;
+
+use super::model::FORMAT;
+use crate::learned::archive::ArchiveError;
+
+/// A bundle that cannot be read, used or written.
+#[derive(Debug, thiserror::Error)]
+pub enum BundleError {
+    /// The file system refused.
+    #[error("{path}: cannot {action}: {source}")]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What was tried.
+        action: &'static str,
+        /// Why not.
+        source: std::io::Error,
+    },
+    /// No policy of this name comes with the product.
+    #[error("there is no shipped policy {name:?}; there are: {known}")]
+    NotShipped {
+        /// What was asked for.
+        name: String,
+        /// What there is.
+        known: String,
+    },
+    /// Another kind of file.
+    #[error("{path}: not a policy bundle: {source}")]
+    NotABundle {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: ArchiveError,
+    },
+    /// A bundle that is damaged.
+    #[error("{path}: damaged policy bundle: {source}")]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: ArchiveError,
+    },
+    /// A bundle of another version of this program.
+    #[error(
+        "{path}: bundle format {found}, this program reads format {FORMAT}; export the policy again with this version"
+    )]
+    Format {
+        /// The file.
+        path: PathBuf,
+        /// The format it has.
+        found: u32,
+    },
+    /// A policy trained on other observations.
+    #[error(
+        "{path}: trained on another observation schema\n  bundle:  {found}\n  program: {expected}\n\
+         train the policy again with this version, or run it with the version that trained it"
+    )]
+    Schema {
+        /// The file.
+        path: PathBuf,
+        /// Hash the policy was trained on.
+        found: String,
+        /// Hash of this program.
+        expected: String,
+    },
+}

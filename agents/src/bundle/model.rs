@@ -1,0 +1,90 @@
+//! What a bundle holds.
+
+use goodput_env::gym::Layout;
+
+use super::card::Card;
+use crate::learned::linear::Linear;
+use crate::learned::normaliser::Normaliser;
+use crate::learned::ranking::{self, Ranking};
+use crate::learned::utility::Utility;
+use crate::learned::weights::{NetConfig, Weights};
+
+/// Version of the format this build writes and reads.
+pub const FORMAT: u32 = 1;
+/// Layout of policies that play no rounds: nothing to see, nothing to do but wait.
+const NO_ROUNDS: Layout =
+    Layout { slots: 0, slot_features: 0, globals: 0, verbs: 0, services: 0, pools: false, types: 0 };
+
+/// A trained policy with what it was trained on.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PolicyBundle {
+    /// The policy.
+    pub model: Model,
+    /// Scaling applied to observations before the policy sees them.
+    pub normaliser: Option<Normaliser>,
+    /// The rest of the manifest.
+    pub card: Card,
+}
+
+/// The numbers of a policy.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Model {
+    /// A set encoder or a perceptron.
+    Net(Weights),
+    /// A linear priority function.
+    Linear(Linear),
+    /// Utilities that a knapsack goes by. It plays no rounds of the gym.
+    Utility(Utility),
+    /// A net on top of them. It plays no rounds of the gym either.
+    Ranking(Box<Ranking>),
+}
+
+impl PolicyBundle {
+    /// Shapes of observations and actions.
+    pub const fn layout(&self) -> &Layout {
+        match &self.model {
+            Model::Net(weights) => weights.layout(),
+            Model::Linear(linear) => linear.layout(),
+            Model::Utility(_) | Model::Ranking(_) => &NO_ROUNDS,
+        }
+    }
+
+    /// Whether it plays rounds of the gym, from observations of its [layout](Self::layout). A utility and a ranking look at the cluster themselves.
+    pub const fn plays_rounds(&self) -> bool {
+        matches!(self.model, Model::Net(_) | Model::Linear(_))
+    }
+
+    /// Hash of the schema that this program's policies of this kind and shape are trained on.
+    pub(super) fn schema(&self) -> String {
+        match &self.model {
+            Model::Net(_) | Model::Linear(_) => self.layout().schema_hash(),
+            Model::Utility(utility) => utility.theta.schema_hash(),
+            Model::Ranking(_) => ranking::schema_hash(),
+        }
+    }
+
+    /// What is wrong with its shape for this program, if anything is.
+    pub(super) fn misshapen(&self) -> Option<String> {
+        let (layout, types) = (self.layout(), &self.card.types);
+        match self.plays_rounds() {
+            true if !layout.is_ours() => Some(format!("this program has no observations of {layout:?}")),
+            true if types.len() != layout.types => {
+                Some(format!("{} accelerator types are named, {} told apart", types.len(), layout.types))
+            }
+            _ => None,
+        }
+    }
+
+    /// Name of the kind of policy: `set`, `mlp`, `linear`, `utility` or `ranking`.
+    pub const fn kind(&self) -> &'static str {
+        match &self.model {
+            Model::Net(weights) => match weights.config() {
+                NetConfig::Set(_) => "set",
+                NetConfig::Mlp(_) => "mlp",
+            },
+            Model::Linear(_) => "linear",
+            Model::Utility(_) => "utility",
+            Model::Ranking(_) => "ranking",
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! A bundle's bytes: a safetensors file whose metadata carries the manifest as JSON.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use goodput_env::gym::Layout;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use super::card::Card;
+use super::error::BundleError;
+use super::model::{FORMAT, Model, PolicyBundle};
+use crate::learned::archive::{Archive, ArchiveError, Entry, write};
+use crate::learned::linear::Linear;
+use crate::learned::normaliser::Normaliser;
+use crate::learned::ranking::{Decoding, Ranking, RankingNet};
+use crate::learned::utility::{Experience, Group, Theta, Utility};
+use crate::learned::weights::{Layer, MlpConfig, NetConfig, SetConfig, Weights};
+
+/// Largest number of slots, features or verbs believed: buffers of their products are allocated.
+const LARGEST: usize = 4096;
+/// Key of the manifest in the file's metadata.
+const MANIFEST: &str = "goodput.bundle";
+
+/// The manifest as stored.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Manifest {
+    format: u32,
+    kind: Kind,
+    layout: Layout,
+    normaliser_limit: Option<f32>,
+    card: Card,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Kind {
+    Set(SetConfig),
+    Mlp(MlpConfig),
+    Linear,
+    Utility(StoredUtility),
+    Ranking { utility: StoredUtility, net: SetConfig, decoding: Decoding },
+}
+
+/// What gives meaning to the tensors of a utility.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StoredUtility {
+    /// Models that there is experience of, with the number of quantiles.
+    experience: BTreeMap<String, usize>,
+    /// Whether a job is believed to be as fast as others of its model.
+    #[serde(default)]
+    siblings: bool,
+    /// Whether it judges sizes by throughput alone.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    throughput_only: bool,
+    /// Groups of parameters that it has beside those of all utilities.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    groups: BTreeSet<Group>,
+}
+
+impl StoredUtility {
+    fn of(utility: &Utility) -> Self {
+        let models = utility.experience.models();
+        Self {
+            experience: models.map(|(model, works)| (model.to_owned(), works.len())).collect(),
+            siblings: utility.siblings,
+            throughput_only: !utility.efficiency,
+            groups: utility.theta.groups().clone(),
+        }
+    }
+}
+
+/// The part of the manifest that every version has.
+#[derive(Deserialize)]
+struct Version {
+    format: u32,
+}
+
+impl PolicyBundle {
+    /// Parses the bytes of a bundle; `path` is only for messages.
+    ///
+    /// # Errors
+    /// When they are not those of a sound bundle of this format.
+    pub fn from_bytes(bytes: &[u8], path: &Path) -> Result<Self, BundleError> {
+        let explain = |source: ArchiveError| {
+            let path = path.to_owned();
+            match source {
+                ArchiveError::NotAnArchive { .. } | ArchiveError::NoHeader { .. } => {
+                    BundleError::NotABundle { path, source }
+                }
+                _ => BundleError::Damaged { path, source },
+            }
+        };
+        let archive = Archive::read(bytes).map_err(explain)?;
+        let Version { format } = archive.header(MANIFEST).map_err(explain)?;
+        if format != FORMAT {
+            return Err(BundleError::Format { path: path.to_owned(), found: format });
+        }
+        let manifest: Manifest = archive.header(MANIFEST).map_err(explain)?;
+        Self::assemble(&archive, manifest).map_err(explain)
+    }
+
+    fn assemble(archive: &Archive<'_>, manifest: Manifest) -> Result<Self, ArchiveError> {
+        let layout = manifest.layout;
+        let sizes = [layout.slots, layout.slot_features, layout.globals, layout.verbs, layout.services, layout.types];
+        if sizes.iter().any(|&size| size > LARGEST) {
+            let reason = format!("a layout of {sizes:?} is not one of ours");
+            return Err(ArchiveError::BadHeader { reason });
+        }
+        let net = |config: NetConfig| {
+            let weights = Weights::from_data(&config, layout, numbers(archive, &config.layers(&layout))?);
+            weights.map(Model::Net).map_err(|error| ArchiveError::BadHeader { reason: error.to_string() })
+        };
+        let model = match manifest.kind {
+            Kind::Set(config) => net(NetConfig::Set(config))?,
+            Kind::Mlp(config) => net(NetConfig::Mlp(config))?,
+            Kind::Utility(stored) => Model::Utility(utility(archive, stored)?),
+            Kind::Ranking { utility: stored, net, decoding } => {
+                let weights = RankingNet::from_data(&net, numbers(archive, &RankingNet::layers_of(&net))?);
+                let net = weights.map_err(|error| ArchiveError::BadHeader { reason: error.to_string() })?;
+                Model::Ranking(Box::new(Ranking { utility: utility(archive, stored)?, net, decoding }))
+            }
+            Kind::Linear => {
+                let mut weights = archive.tensor("verbs.weight", &[layout.verbs, layout.slot_features])?;
+                weights.extend(archive.tensor("wait.bias", &[1])?);
+                Model::Linear(
+                    Linear::new(layout, weights).ok_or_else(|| ArchiveError::BadHeader { reason: "layout".into() })?,
+                )
+            }
+        };
+        let normaliser = manifest.normaliser_limit.map(|limit| {
+            let read = |name: &str| archive.tensor(name, &[Normaliser::len(&layout)]);
+            let (mean, deviation) = (read("normaliser.mean")?, read("normaliser.deviation")?);
+            let reason = "a normaliser needs a positive limit and positive deviations".to_owned();
+            Normaliser::new(layout, mean, deviation, limit).ok_or(ArchiveError::BadHeader { reason })
+        });
+        Ok(Self { model, normaliser: normaliser.transpose()?, card: manifest.card })
+    }
+
+    /// The bytes of the bundle; the same bundle gives the same bytes.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let layout = *self.layout();
+        let mut tensors: Vec<Entry<'_>> = Vec::new();
+        let theta: Vec<f32> =
+            self.utility().iter().flat_map(|utility| utility.theta.values()).map(|value| value as f32).collect();
+        if let Some(utility) = self.utility() {
+            tensors.push(("theta".into(), vec![theta.len()], &theta));
+            let models = utility.experience.models();
+            tensors.extend(models.map(|(model, works)| (format!("experience.{model}"), vec![works.len()], works)));
+        }
+        let kind = match &self.model {
+            Model::Net(weights) => {
+                tensors.extend(entries(weights.layers(), weights.data()));
+                match weights.config() {
+                    NetConfig::Set(config) => Kind::Set(config.clone()),
+                    NetConfig::Mlp(config) => Kind::Mlp(config.clone()),
+                }
+            }
+            Model::Linear(linear) => {
+                let (verbs, wait) = linear.weights().split_at(layout.verbs * layout.slot_features);
+                tensors.push(("verbs.weight".into(), vec![layout.verbs, layout.slot_features], verbs));
+                tensors.push(("wait.bias".into(), vec![1], wait));
+                Kind::Linear
+            }
+            Model::Utility(utility) => Kind::Utility(StoredUtility::of(utility)),
+            Model::Ranking(ranking) => {
+                tensors.extend(entries(ranking.net.layers(), ranking.net.data()));
+                let (net, decoding) = (ranking.net.config().clone(), ranking.decoding);
+                Kind::Ranking { utility: StoredUtility::of(&ranking.utility), net, decoding }
+            }
+        };
+        let parts = self.normaliser.as_ref().map(Normaliser::parts);
+        if let Some((mean, deviation, _)) = parts {
+            tensors.push(("normaliser.mean".into(), vec![mean.len()], mean));
+            tensors.push(("normaliser.deviation".into(), vec![deviation.len()], deviation));
+        }
+        let normaliser_limit = parts.map(|(_, _, limit)| limit);
+        write(MANIFEST, &Manifest { format: FORMAT, kind, layout, normaliser_limit, card: self.card.clone() }, &tensors)
+    }
+
+    /// SHA-256, in hexadecimal, of [`Self::to_bytes`].
+    pub fn sha256(&self) -> String {
+        Sha256::digest(self.to_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    fn utility(&self) -> Option<&Utility> {
+        match &self.model {
+            Model::Net(_) | Model::Linear(_) => None,
+            Model::Utility(utility) => Some(utility),
+            Model::Ranking(ranking) => Some(&ranking.utility),
+        }
+    }
+}
+
+/// Tensors of a net's layers, as they lie in its flat vector.
+fn entries<'a>(layers: &[Layer], data: &'a [f32]) -> Vec<Entry<'a>> {
+    let of = |layer: &Layer| {
+        let (matrix, bias) = layer.split(data);
+        let weight: Entry<'a> = (format!("{}.weight", layer.name), vec![layer.inputs, layer.outputs], matrix);
+        [weight, (format!("{}.bias", layer.name), vec![layer.outputs], bias)]
+    };
+    layers.iter().flat_map(of).collect()
+}
+
+/// The flat vector of a net with these layers.
+fn numbers(archive: &Archive<'_>, layers: &[Layer]) -> Result<Vec<f32>, ArchiveError> {
+    let mut data = Vec::new();
+    for layer in layers {
+        data.extend(archive.tensor(&format!("{}.weight", layer.name), &[layer.inputs, layer.outputs])?);
+        data.extend(archive.tensor(&format!("{}.bias", layer.name), &[layer.outputs])?);
+    }
+    Ok(data)
+}
+
+fn utility(archive: &Archive<'_>, stored: StoredUtility) -> Result<Utility, ArchiveError> {
+    let blank = Theta::sia().with(stored.groups);
+    let theta = archive.tensor("theta", &[blank.names().count()])?;
+    let theta: Vec<f64> = theta.into_iter().map(f64::from).collect();
+    let reason = "a parameter is not finite".to_owned();
+    let theta = blank.of_values(&theta).ok_or(ArchiveError::BadHeader { reason })?;
+    let quantiles = |(model, count): (String, usize)| {
+        let works = archive.tensor(&format!("experience.{model}"), &[count])?;
+        Ok((model, works))
+    };
+    let models = stored.experience.into_iter().map(quantiles).collect::<Result<Vec<_>, ArchiveError>>()?;
+    let experience = Experience::stored(models);
+    Ok(Utility { theta, experience, siblings: stored.siblings, efficiency: !stored.throughput_only })
+}
