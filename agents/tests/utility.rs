@@ -12,7 +12,8 @@ use goodput_agents::learned::utility::{Experience, Group, PARAMETERS, Theta, Uti
 use goodput_env::application::{Application, EpochTable};
 use goodput_env::cluster::{Cluster, Pool};
 use goodput_env::job::{Elasticity, JobSpec, Work, Workload};
-use goodput_env::model::SwitchCost;
+use goodput_env::model::fault::{Cause, Scripted};
+use goodput_env::model::{FaultModel, SwitchCost};
 use goodput_env::seed::{Stream, rng};
 use goodput_env::sim::SimOptions;
 use goodput_env::time::SimTime;
@@ -59,6 +60,24 @@ fn two_types(nodes: u32) -> Cluster {
     cluster.add_to(Pool::Shared, "gpu", nodes, 4);
     cluster.add_to(Pool::Shared, "fast", nodes.div_ceil(2), 8);
     cluster
+}
+
+/// What was known of sizes while the only node that a job runs on was away is not believed when it is back.
+#[test]
+fn a_job_goes_on_when_the_only_node_of_its_type_is_back() {
+    let mut workload = on_two_types(random_workload(&mut rng(3, Stream::Workload), 1, 1), 1.0);
+    workload.jobs = vec![JobSpec { work: Work::application(0), ..fixed("job", 1, 4, 0) }];
+    for app in &mut workload.applications {
+        Arc::make_mut(app).params.remove("gpu");
+    }
+    let mut cluster = Cluster { types: Vec::new(), nodes: Vec::new() };
+    cluster.add_to(Pool::Shared, "gpu", 1, 4);
+    cluster.add_to(Pool::Shared, "fast", 1, 4);
+    let away = |at| Scripted { at_secs: 200.0 * f64::from(at), cause: Cause::Node, node: 1, lasts_secs: Some(50.0) };
+    let faults = Some(FaultModel::scripted((1..100).map(away).collect()));
+    let outcome = run(&mut policy(Theta::sia()), cluster, workload, SimOptions { faults, ..options(Batching::Agent) });
+    assert!(outcome.jobs[0].restarts > 1, "{:?}", outcome.jobs[0]);
+    assert!(outcome.jobs[0].finish.is_some(), "{:?}", outcome.jobs[0]);
 }
 
 /// A utility to which whoever waits is worth the most stops every job in favour of the next; all jobs are done nevertheless.

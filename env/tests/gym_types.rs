@@ -11,6 +11,8 @@ use goodput_env::gym::{
     TYPE_FEATURES, Verb, check,
 };
 use goodput_env::job::{JobSpec, Workload};
+use goodput_env::model::FaultModel;
+use goodput_env::model::fault::{Cause, Scripted};
 use goodput_env::plan::Plan;
 use goodput_env::seed::{Stream, rng};
 use goodput_env::sim::{Scenario, SimOptions};
@@ -166,14 +168,20 @@ fn without_type_actions_nothing_starts_where_it_cannot_run() {
     assert!(env.simulator().unwrap().records().iter().all(|job| job.finish.is_some()));
 }
 
-/// What others measured changes what is known of a job to which nothing has happened.
+/// What others measured changes what is known of a job to which nothing has happened, and so does the loss of the largest node.
 #[test]
-fn what_is_kept_from_round_to_round_is_what_it_would_be_anew_where_profiles_are_shared() {
+fn what_is_kept_from_round_to_round_is_what_it_would_be_anew() {
     let cluster = Arc::new(Cluster::parse("slow:3x4,fast:1x8").unwrap());
     let options = SimOptions {
         batching: Batching::Agent,
         information: Information::Profiled,
         shared_profiles: true,
+        faults: Some(FaultModel::scripted(vec![Scripted {
+            at_secs: 400.0,
+            cause: Cause::Node,
+            node: 3,
+            lasts_secs: Some(300.0),
+        }])),
         ..SimOptions::standard()
     };
     let source: ScenarioSource = Arc::new(move |seed| {

@@ -336,7 +336,6 @@ fn quotas_bind_a_policy_that_does_not_know_them() {
     assert!(error.unwrap_err().to_string().contains("cohort"), "a cohort that is not declared");
 }
 
-/// One job that takes long came first, six short ones wait behind it: by simulation who comes first is not who should go first.
 #[test]
 fn every_kind_of_bundle_decides() {
     let (shape, width) = (layout(8), NonZeroUsize::new(4).unwrap());
@@ -369,6 +368,7 @@ fn every_kind_of_bundle_decides() {
     }
 }
 
+/// One job that takes long came first, six short ones wait behind it: by simulation who comes first is not who should go first.
 #[test]
 fn a_policy_beside_is_compared_by_simulation_and_does_nothing() {
     let directory = tempfile::tempdir().unwrap();

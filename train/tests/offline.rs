@@ -85,7 +85,9 @@ fn by_hand() -> DecisionLog {
 #[test]
 fn what_is_written_is_what_is_read() {
     let dir = tempfile::tempdir().unwrap();
-    for (name, log) in [("by-hand", by_hand()), ("logged", logged()), ("empty", DecisionLog::new(TINY, ""))] {
+    let typed = by_hand().with_types(vec!["t4".into(), "a100".into()]);
+    let logs = [("by-hand", by_hand()), ("logged", logged()), ("typed", typed), ("empty", DecisionLog::new(TINY, ""))];
+    for (name, log) in logs {
         let (path, again) = (dir.path().join(name), dir.path().join("again"));
         log.write(&path, &Provenance::generated("a test", name, 0)).unwrap();
         assert!(DecisionLog::read(&path).unwrap() == log, "{name}");
@@ -125,6 +127,18 @@ fn forbidden_actions_are_refused() {
         let error = DecisionLog::read(&path).unwrap_err();
         assert!(matches!(error, DataError::Row { line: 1, .. }), "{error}");
     }
+}
+
+#[test]
+fn a_log_of_other_accelerator_types_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("log");
+    let [logs, experiments] = [["t4", "a100"], ["a100", "t4"]].map(|names| names.map(str::to_owned).to_vec());
+    let log = logged().with_types(logs.clone());
+    log.write(&path, &Provenance::default()).unwrap();
+    assert!(Dataset::read(&path, (log.layout(), &logs), 1e-3, 1.0).is_ok());
+    let error = Dataset::read(&path, (log.layout(), &experiments), 1e-3, 1.0).err().unwrap().to_string();
+    assert!(error.contains("it tells t4, a100 apart, the experiment a100, t4"), "{error}");
 }
 
 #[test]

@@ -146,7 +146,7 @@ fn taken_apart(args: &Explain, decision: &Decision, beheld: &Beheld) -> Result<(
         })?;
         return named(row.id, &row.job).ok_or_else(|| {
             Fault::input(format!(
-                "--job {name}: the policy does not score it now: it restarts, or no slot of the round shows it"
+                "--job {name}: the policy does not score it now: it keeps what it has, because it restarts or did so often, or no slot of the round shows it"
             ))
         });
     }
@@ -155,7 +155,7 @@ fn taken_apart(args: &Explain, decision: &Decision, beheld: &Beheld) -> Result<(
     order
         .into_iter()
         .find_map(|row| named(row.id, &row.job))
-        .ok_or_else(|| Fault::input("every job restarts at this decision; choose another one with --at"))
+        .ok_or_else(|| Fault::input("every job keeps what it has at this decision, because it restarts or did so often; choose another one with --at"))
 }
 
 fn moment(view: &ClusterView<'_>, decision: &Decision) -> String {

@@ -111,6 +111,11 @@ pub struct Ladder {
 }
 
 impl Ladder {
+    /// Accelerators of a full node.
+    pub const fn per_node(&self) -> u32 {
+        self.per_node
+    }
+
     /// The ladder of a job on nodes of `per_node` accelerators.
     pub fn of(job: &JobView<'_>, per_node: u32) -> Self {
         let mut ladder = Self { min: job.min_gpus(), max: job.max_gpus().max(job.min_gpus()), per_node, start: 0 };

@@ -26,7 +26,7 @@ pub struct Layout {
     #[serde(default)]
     pub pools: bool,
     /// Accelerator types that are told apart, the first of the cluster's: each has features in every slot, and a verb that starts a job on it or moves it there.
-    /// 0: a job starts where most is free and stays on that type.
+    /// 0: a job starts where most is free of the types it runs on, and stays on that type.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub types: usize,
 }

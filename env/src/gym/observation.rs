@@ -5,7 +5,7 @@
 
 use sha2::{Digest, Sha256};
 
-use crate::gym::action::Verb;
+use crate::gym::action::{Ladder, Verb};
 use crate::gym::expected_peak::ExpectedPeak;
 use crate::gym::layout::Layout;
 use crate::gym::round::{Round, Slot};
@@ -109,6 +109,7 @@ struct Facts {
     job: JobId,
     version: (u32, u32),
     held: u32,
+    ladder: Ladder,
     /// Scaled logarithms of the sizes: held, fewest, most, requested.
     sizes: [f32; 4],
     rate_at_min: f64,
@@ -215,8 +216,8 @@ impl Encoder {
             while self.before.get(before).is_some_and(|facts| facts.job < slot.job) {
                 before += 1;
             }
-            let same =
-                self.before.get(before).filter(|f| (f.job, f.version, f.held) == (slot.job, slot.version, slot.held));
+            let now = (slot.job, slot.version, slot.held, slot.ladder);
+            let same = self.before.get(before).filter(|f| (f.job, f.version, f.held, f.ladder) == now);
             let known = same.is_some();
             let facts = same.copied().unwrap_or_else(|| self.facts_of(slot, &job));
             self.facts.push(facts);
@@ -298,6 +299,7 @@ impl Encoder {
             job: slot.job,
             version: slot.version,
             held: slot.held,
+            ladder: slot.ladder,
             sizes: [slot.held, min, max, job.request().gpus].map(|gpus| self.log_size(gpus)),
             rate_at_min,
             at_held: speed_of(slot, &rates, rate_at_min),

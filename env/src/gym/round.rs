@@ -124,6 +124,7 @@ impl Round {
             if let Some(&same) = before.peek().filter(|slot| (slot.job, slot.version) == (job.id(), version))
                 && same.moved.is_none()
                 && same.held == held
+                && same.ladder.per_node() == per_node
             {
                 self.slots.push(*same);
                 continue;

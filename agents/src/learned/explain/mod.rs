@@ -62,8 +62,8 @@ impl Explanation {
 pub struct Decision {
     /// The decision.
     pub plan: Plan,
-    /// Active jobs in order of id with their scores, the highest of which is served first; `None` for those that are not scored: they restart, or have
-    /// no slot.
+    /// Active jobs in order of id with their scores, the highest of which is served first; `None` for those that are not scored: they are left alone, or
+    /// have no slot.
     pub scores: Vec<(JobId, Option<f64>)>,
     reasons: Reasons,
 }

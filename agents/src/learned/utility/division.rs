@@ -24,7 +24,7 @@ pub trait Division: Send {
     /// A round begins under this pressure, the logarithm of jobs per node.
     fn begin(&mut self, now: SimTime, pressure: f64);
 
-    /// The next job; `None`: it restarts and keeps what it has.
+    /// The next job; `None`: it is left alone and keeps what it has.
     fn job(&mut self, job: Option<&Valued<'_>>);
 
     /// By job the index of its offer, or none, within what there is of each type.

@@ -209,8 +209,8 @@ pub(super) fn is_left_alone(view: &ClusterView<'_>, job: &JobView<'_>) -> bool {
         Phase::Starting { .. } => true,
         Phase::Running => {
             let restart = job.restart_secs();
-            let ran = (view.now - job.state.changed).as_secs_f64() - restart;
-            ran < restart * f64::from(job.state.restarts / PATIENCE)
+            let times = job.state.restarts / PATIENCE;
+            times > 0 && (view.now - job.state.changed).as_secs_f64() < restart * f64::from(1 + times)
         }
     }
 }

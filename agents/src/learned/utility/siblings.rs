@@ -45,10 +45,11 @@ impl Siblings {
             let profile = &job.state.profile;
             let Some(stats) = profile.stats().filter(|_| !job.model_name().is_empty()) else { continue };
             if !self.models.contains_key(job.model_name()) {
-                let types = vec![None; view.cluster().types.len().max(1)];
-                self.models.insert(job.model_name().to_owned(), Model { first: stats, types });
+                self.models.insert(job.model_name().to_owned(), Model { first: stats, types: Vec::new() });
             }
             let Some(model) = self.models.get_mut(job.model_name()) else { continue };
+            // A cluster may get nodes of a new type while it runs.
+            model.types.resize(view.cluster().types.len().max(1), None);
             for seen in profile.types() {
                 let Some(known) = model.types.get_mut(usize::from(seen.kind())) else { continue };
                 let reach = (seen.max_replicas(), seen.samples().len());

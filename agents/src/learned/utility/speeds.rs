@@ -71,7 +71,7 @@ pub(super) struct Speeds {
 }
 
 /// Accelerators of a type.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Kind {
     per_node: u32,
     /// Most that a job may have; no limit where there is one type.
@@ -87,7 +87,12 @@ impl Speeds {
 
     /// Takes over the jobs of `view`, in its order.
     pub fn load(&mut self, view: &ClusterView<'_>, theta: &Theta) {
+        let kinds = std::mem::take(&mut self.kinds);
         self.count(view);
+        if kinds != self.kinds {
+            // Sizes and speeds are those of the machines that there are.
+            self.rows.clear();
+        }
         if let Some(siblings) = &mut self.siblings {
             siblings.observe(view);
         }
@@ -127,8 +132,7 @@ impl Speeds {
             let total = if kinds > 1 { nodes.map(|node| node.gpus).sum() } else { u32::MAX };
             Kind { per_node: cluster.gpus_per_node_of(kind), total }
         };
-        self.kinds.clear();
-        self.kinds.extend((0..kinds as u16).map(of));
+        self.kinds = (0..kinds as u16).map(of).collect();
     }
 
     /// Sizes and speeds of the job at `at` on a type, ascending. Speeds are 0 where nothing is known.

@@ -28,7 +28,7 @@ pub struct Worth {
     pub job: JobId,
     /// Its features, by [`FEATURES`].
     pub features: [f64; FEATURES.len()],
-    /// Its sizes, type by type and ascending, with their values; none while it restarts, when it keeps what it has.
+    /// Its sizes, type by type and ascending, with their values; none while it is left alone and keeps what it has.
     pub offers: Vec<Offer>,
     /// Logarithm of what an accelerator buys it on its best size and type apart from its weight; `None` where that is nothing.
     pub log_speed_per_gpu: Option<f64>,
