@@ -15,7 +15,7 @@ use goodput_env::job::{Elasticity, JobSpec, Work, Workload};
 use goodput_env::model::fault::{Cause, Scripted};
 use goodput_env::model::{FaultModel, SwitchCost};
 use goodput_env::seed::{Stream, rng};
-use goodput_env::sim::SimOptions;
+use goodput_env::sim::{Rounds, SimOptions};
 use goodput_env::time::SimTime;
 use goodput_env::view::{Batching, Information};
 use proptest::prelude::*;
@@ -75,7 +75,10 @@ fn a_job_goes_on_when_the_only_node_of_its_type_is_back() {
     cluster.add_to(Pool::Shared, "fast", 1, 4);
     let away = |at| Scripted { at_secs: 200.0 * f64::from(at), cause: Cause::Node, node: 1, lasts_secs: Some(50.0) };
     let faults = Some(FaultModel::scripted((1..100).map(away).collect()));
-    let outcome = run(&mut policy(Theta::sia()), cluster, workload, SimOptions { faults, ..options(Batching::Agent) });
+    // Without rounds it has measured something whenever the policy looks.
+    let rounds = Rounds { period: None, on_churn: true };
+    let options = SimOptions { faults, rounds, ..options(Batching::Agent) };
+    let outcome = run(&mut policy(Theta::sia()), cluster, workload, options);
     assert!(outcome.jobs[0].restarts > 1, "{:?}", outcome.jobs[0]);
     assert!(outcome.jobs[0].finish.is_some(), "{:?}", outcome.jobs[0]);
 }

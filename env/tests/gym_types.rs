@@ -172,16 +172,12 @@ fn without_type_actions_nothing_starts_where_it_cannot_run() {
 #[test]
 fn what_is_kept_from_round_to_round_is_what_it_would_be_anew() {
     let cluster = Arc::new(Cluster::parse("slow:3x4,fast:1x8").unwrap());
+    let away = |at| Scripted { at_secs: 100.0 * f64::from(at), cause: Cause::Node, node: 3, lasts_secs: Some(50.0) };
     let options = SimOptions {
         batching: Batching::Agent,
         information: Information::Profiled,
         shared_profiles: true,
-        faults: Some(FaultModel::scripted(vec![Scripted {
-            at_secs: 400.0,
-            cause: Cause::Node,
-            node: 3,
-            lasts_secs: Some(300.0),
-        }])),
+        faults: Some(FaultModel::scripted((1..40).map(away).collect())),
         ..SimOptions::standard()
     };
     let source: ScenarioSource = Arc::new(move |seed| {
