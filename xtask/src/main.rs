@@ -1,14 +1,21 @@
-//! Development tasks: `cargo xtask {test, bench, drill, schema}`.
+//! Development tasks: `cargo xtask {test, bench, drill, schema, tidy, docs}`.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a task runner talks on the terminal")]
 
+use std::collections::BTreeMap;
 use std::env;
 use std::process::{Command, ExitCode};
+
+use xtask::book::Book;
+use xtask::source::root;
+use xtask::tidy;
 
 const HELP: &str = "\
 cargo xtask test           everything: format, lints, unit, property, golden, parity and command-line tests
 cargo xtask bench [NAME]   benchmarks: all of them, or those whose name contains NAME
 cargo xtask drill [KILLS]  the long drills: the daemon killed so often (200) while it drives real Slurm
 cargo xtask schema         writes the JSON schemas of the configuration files to configs/schema
+cargo xtask docs           writes the reference pages, checks the links, and builds the book into target/book
+cargo xtask tidy [PATH]    lists comments, names and sentences that break a rule of language, below PATH or everywhere
 ";
 
 /// Benchmarks: package and target.
@@ -50,12 +57,77 @@ fn main() -> ExitCode {
             "cargo",
             &["run", "--release", "--quiet", "--bin", "goodput", "--", "config", "schema", "--write", "configs/schema"],
         ),
+        ["docs"] => docs(),
+        ["tidy"] => tidy(""),
+        ["tidy", path] => tidy(path),
         _ => {
             eprint!("{HELP}");
             return ExitCode::from(2);
         }
     };
     if ok { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Lists what breaks a rule of language below `path`, then the figures of the source.
+fn tidy(path: &str) -> bool {
+    let read = || -> std::io::Result<bool> {
+        let mut counts = BTreeMap::<&str, usize>::new();
+        for offence in tidy::offences()?.iter().filter(|offence| offence.place.starts_with(path)) {
+            println!("{offence}");
+            *counts.entry(offence.rule).or_default() += 1;
+        }
+        let names = tidy::TypeNames::read()?;
+        for (name, places) in names.reused().filter(|(_, places)| places.iter().any(|place| place.starts_with(path))) {
+            println!("{name} is defined at {}", places.join(", "));
+        }
+        println!("rules broken: {counts:?}");
+        println!("{:.1} % of {} type names are reused", names.reused_percent(), names.places.len());
+        println!("{:?}", tidy::Figures::read()?);
+        Ok(counts.is_empty())
+    };
+    read().unwrap_or_else(|error| {
+        eprintln!("cannot read the source: {error}");
+        false
+    })
+}
+
+/// Writes the reference pages from the program, checks the links of the book, and builds the book.
+fn docs() -> bool {
+    let reference =
+        ["run", "--release", "--quiet", "--bin", "goodput", "--", "reference", "--write", "docs/src/reference"];
+    run("cargo", &reference) && book_links() && build_book()
+}
+
+fn book_links() -> bool {
+    match Book::read() {
+        Ok(book) => {
+            let faults = book.faults();
+            faults.iter().for_each(|fault| eprintln!("{fault}"));
+            for (kind, extent) in book.extents() {
+                let xtask::book::Extent { pages, words, longest_sentence } = extent;
+                println!("{kind}: {pages} pages, {words} words, longest sentence {longest_sentence} words");
+            }
+            faults.is_empty()
+        }
+        Err(error) => {
+            eprintln!("cannot read the book: {error}");
+            false
+        }
+    }
+}
+
+/// Version of mdBook that builds the book.
+const MDBOOK: &str = "0.5.4";
+
+/// Builds the book into `target/book`. mdBook is installed once, below `target/tools`.
+fn build_book() -> bool {
+    let tools = root().join("target/tools");
+    let mdbook = tools.join("bin/mdbook");
+    let (tools, program) = (tools.display().to_string(), mdbook.display().to_string());
+    let install = ["install", "mdbook", "--version", MDBOOK, "--locked", "--no-default-features", "--root", &tools];
+    let book = root().join("target/book").display().to_string();
+    let docs = root().join("docs").display().to_string();
+    (mdbook.exists() || run("cargo", &install)) && run(&program, &["build", &docs, "--dest-dir", &book])
 }
 
 /// Stops at the first step that fails. One profile throughout, so that nothing is compiled twice.

@@ -1,0 +1,5 @@
+//! Development tasks that tests check as well: the book, and the language and the names of the source.
+
+pub mod book;
+pub mod source;
+pub mod tidy;
