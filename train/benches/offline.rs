@@ -10,7 +10,7 @@ use goodput_agents::bundle::PolicyBundle;
 use goodput_datasets::store::Provenance;
 use goodput_datasets::store::decisions::Behaviour;
 use goodput_eval::run::{Comparison, Evaluation, PolicyEntry};
-use goodput_eval::tables::leaderboard;
+use goodput_eval::report::leaderboard::leaderboard;
 use goodput_train::config::{AgentConfig, Algorithm, Experiment};
 use goodput_train::run_dir::RunDir;
 use goodput_train::validate::{learned_entry, mean_jct_secs};

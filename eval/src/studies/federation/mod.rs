@@ -12,7 +12,7 @@ use thiserror::Error;
 
 use crate::setup::Setup;
 use crate::stats::{Bootstrap, Estimate, difference};
-use crate::summary::Statistics;
+use crate::run::summary::Statistics;
 
 pub use config::{CoordinatorConfig, FederationConfig, MemberConfig, OutlookConfig, ServerConfig};
 
