@@ -3,13 +3,13 @@
 use std::path::Path;
 
 use goodput_datasets::store::table::Table;
-use goodput_eval::studies::bound;
-use goodput_eval::report::plots::{CurvePoint, LearningCurve};
 use goodput_eval::report::Report;
+use goodput_eval::report::plots::{CurvePoint, LearningCurve};
+use goodput_eval::report::timeseries::timeseries_table;
+use goodput_eval::report::{leaderboard, tables};
 use goodput_eval::run::Evaluation;
 use goodput_eval::run::summary::Summary;
-use goodput_eval::report::{leaderboard, tables};
-use goodput_eval::report::timeseries::timeseries_table;
+use goodput_eval::studies::bound;
 use goodput_train::run_dir::RunDir;
 
 use crate::args::Format;

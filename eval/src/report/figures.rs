@@ -6,13 +6,13 @@ use serde::Serialize;
 use super::words::tied;
 use super::{Report, color_of};
 use crate::metrics::{HEADLINE, jct_secs};
+use crate::report::leaderboard::ranking;
 use crate::report::plots::{
     CdfSeries, Figure, ForestRow, GanttFrame, PROFILE_MOST_BANDS, ProfileSeries, UtilizationRow, cdf, forest, gantt,
     learning_curve, performance_profiles, utilization,
 };
-use crate::run::{Evaluation, PolicyRun};
 use crate::run::summary::{PolicySummary, profiles, scores};
-use crate::report::leaderboard::ranking;
+use crate::run::{Evaluation, PolicyRun};
 
 /// A figure with its heading.
 #[derive(Serialize)]

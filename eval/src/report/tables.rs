@@ -33,8 +33,9 @@ fn job_rows<'a>(runs: impl Iterator<Item = (&'a PolicyRun, &'a str, &'a str)>) -
     };
     let secs =
         |of: &dyn Fn(&JobRecord) -> Option<f64>| rows.iter().map(|(_, job, ..)| of(job)).collect::<Vec<Option<f64>>>();
-    let whole =
-        |of: &dyn Fn(&PolicyRun, &JobRecord) -> i64| rows.iter().map(|(run, job, ..)| of(run, job)).collect::<Vec<i64>>();
+    let whole = |of: &dyn Fn(&PolicyRun, &JobRecord) -> i64| {
+        rows.iter().map(|(run, job, ..)| of(run, job)).collect::<Vec<i64>>()
+    };
     let request = |run: &PolicyRun, job: &JobRecord| run.scenario.workload.jobs[job.job.index()].request.clone();
     let execution = |job: &JobRecord| Some((job.finish? - job.start?).as_secs_f64());
     let turnaround = |job: &JobRecord| Some(job.jct()?.as_secs_f64());
