@@ -29,6 +29,10 @@ const MAY_USE: [(&str, &[&str]); 11] = [
             "goodput-executor",
         ],
     ),
+    (
+        "goodput",
+        &["goodput-env", "goodput-forecast", "goodput-datasets", "goodput-agents", "goodput-eval", "goodput-train"],
+    ),
     ("xtask", &[]),
 ];
 
