@@ -9,8 +9,8 @@ use goodput_env::view::Batching;
 use ndarray::{Array2, ArrayView2, Axis};
 use serde::{Deserialize, Serialize};
 
+use super::policy_run::PolicyRun;
 use crate::metrics::{HEADLINE, METRICS, metric};
-use crate::run::Run;
 use crate::stats::{
     Bootstrap, Estimate, Tail, difference, holm, interquartile_mean, mean_of_tasks, performance_profile,
     probability_of_improvement, ratio_of_means, wilcoxon, win_rate,
@@ -130,7 +130,7 @@ impl Summary {
     pub(crate) fn new(
         policies: &[String],
         workloads: &[String],
-        runs: &[Run],
+        runs: &[PolicyRun],
         reference: &str,
         statistics: Statistics,
     ) -> Self {
@@ -189,7 +189,7 @@ impl Summary {
     }
 }
 
-fn workload_summaries(workloads: &[String], runs: &[Run]) -> Vec<WorkloadSummary> {
+fn workload_summaries(workloads: &[String], runs: &[PolicyRun]) -> Vec<WorkloadSummary> {
     let of = |(index, name): (usize, &String)| {
         let mine = || runs.iter().filter(move |run| run.workload == index);
         let cluster = mine().next().map(|run| run.scenario.cluster.clone());
@@ -220,7 +220,7 @@ fn correct_for_many(policies: &mut [PolicySummary]) {
 pub(crate) fn scores(
     policies: usize,
     workloads: usize,
-    runs: &[Run],
+    runs: &[PolicyRun],
     policy: usize,
     reference: usize,
 ) -> Option<Array2<f64>> {
@@ -241,7 +241,7 @@ struct Tables {
 }
 
 impl Tables {
-    fn new(policies: usize, workloads: usize, runs: &[Run]) -> Self {
+    fn new(policies: usize, workloads: usize, runs: &[PolicyRun]) -> Self {
         let per_policy = runs.len() / policies.max(1);
         let seeds = per_policy / workloads.max(1);
         let matrices = runs
@@ -330,7 +330,7 @@ fn mean_estimate(bootstrap: &Bootstrap, scores: ArrayView2<'_, f64>) -> Estimate
 }
 
 /// One policy's values of a metric; rows are the repetitions of each workload in the order they were given.
-fn matrix(runs: &[Run], workloads: usize, seeds: usize, key: &str) -> Option<Array2<f64>> {
+fn matrix(runs: &[PolicyRun], workloads: usize, seeds: usize, key: &str) -> Option<Array2<f64>> {
     debug_assert!(metric(key).is_some());
     let mut filled = vec![0; workloads];
     let mut values = Array2::zeros((seeds, workloads));

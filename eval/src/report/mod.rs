@@ -3,7 +3,12 @@
 //! The page is a pure function of its inputs; there is no date on it, so that the same run gives the same bytes.
 
 mod figures;
+mod format;
 mod grids;
+pub mod leaderboard;
+pub mod plots;
+pub mod tables;
+pub mod timeseries;
 mod words;
 
 use minijinja::Environment;
@@ -12,9 +17,9 @@ use minijinja::value::Serde;
 use serde::Serialize;
 use thiserror::Error;
 
-use crate::plots::{Figure, LearningCurve, THEME_CSS};
+use self::plots::{Figure, LearningCurve, THEME_CSS};
 use crate::run::Evaluation;
-use crate::summary::WorkloadSummary;
+use crate::run::summary::WorkloadSummary;
 
 /// What a report shows beside the comparison itself.
 #[derive(Clone, Debug, Default)]
@@ -46,7 +51,7 @@ pub enum ReportError {
     UnknownFocus(String),
 }
 
-const TEMPLATE: &str = include_str!("../templates/report.html");
+const TEMPLATE: &str = include_str!("../../templates/report.html");
 
 /// What the template sees.
 #[derive(Serialize)]

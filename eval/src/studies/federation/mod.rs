@@ -10,9 +10,9 @@ use ndarray::Array2;
 use rayon::prelude::*;
 use thiserror::Error;
 
+use crate::run::summary::Statistics;
 use crate::setup::Setup;
 use crate::stats::{Bootstrap, Estimate, difference};
-use crate::summary::Statistics;
 
 pub use config::{CoordinatorConfig, FederationConfig, MemberConfig, OutlookConfig, ServerConfig};
 

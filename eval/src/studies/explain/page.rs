@@ -1,7 +1,7 @@
 //! A decision on one self-contained page.
 
 use super::Beheld;
-use crate::plots::{ContributionBar, Figure, THEME_CSS, contributions};
+use crate::report::plots::{ContributionBar, Figure, THEME_CSS, contributions};
 
 /// Jobs in the table at most.
 const MOST_JOBS: usize = 60;

@@ -8,74 +8,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use goodput_agents::loaning::{Sharing, complete};
-use goodput_env::policy::Policy;
-use goodput_env::sim::{Outcome, Scenario, SimError, Simulator};
-use goodput_env::view::{Batching, Information};
+use goodput_env::sim::{SimError, Simulator};
+use goodput_env::view::Information;
 use rayon::prelude::*;
 use thiserror::Error;
 
-use crate::metrics::{Measures, RunFacts, measure};
-use crate::summary::{Statistics, Summary};
-
-/// Makes a fresh policy for a run with this seed.
-pub type MakePolicy = Box<dyn Fn(u64) -> Box<dyn Policy> + Send + Sync>;
-
-/// A policy to compare.
-pub struct PolicyEntry {
-    /// Unique name.
-    pub name: String,
-    /// Makes it; called once a run with the scenario's seed.
-    pub make: MakePolicy,
-    /// How jobs choose their batch size under it, instead of what the scenario says.
-    pub batching: Option<Batching>,
-    /// What it may know, instead of what the scenario says.
-    pub information: Option<Information>,
-}
-
-impl std::fmt::Debug for PolicyEntry {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("PolicyEntry").field("name", &self.name).finish_non_exhaustive()
-    }
-}
-
-impl PolicyEntry {
-    /// A policy under the scenario's own batching and information level.
-    pub fn new(name: impl Into<String>, make: impl Fn(u64) -> Box<dyn Policy> + Send + Sync + 'static) -> Self {
-        Self { name: name.into(), make: Box::new(make), batching: None, information: None }
-    }
-
-    /// The same policy with the batching and information level of its publication.
-    #[must_use]
-    pub fn as_published(mut self) -> Self {
-        let policy = (self.make)(0);
-        self.batching = Some(policy.batching());
-        self.information = Some(policy.information());
-        self
-    }
-
-    fn scenario(&self, scenario: &Arc<Scenario>, log_allocations: bool) -> Arc<Scenario> {
-        let mut options = scenario.options.clone();
-        options.batching = self.batching.unwrap_or(options.batching);
-        options.information = self.information.unwrap_or(options.information);
-        options.log_allocations |= log_allocations;
-        if options == scenario.options {
-            scenario.clone()
-        } else {
-            Arc::new(Scenario { options, ..(**scenario).clone() })
-        }
-    }
-}
-
-/// A scenario to compare on.
-#[derive(Clone, Debug)]
-pub struct NamedScenario {
-    /// Name of the workload; scenarios of one name are repetitions of it with other seeds.
-    pub name: String,
-    /// Which repetition.
-    pub seed: u64,
-    /// The inputs.
-    pub scenario: Arc<Scenario>,
-}
+use super::entry::{NamedScenario, PolicyEntry};
+use super::policy_run::PolicyRun;
+use super::summary::{Statistics, Summary};
+use crate::metrics::{RunFacts, measure};
 
 /// What is compared with what.
 #[derive(Debug)]
@@ -158,30 +99,6 @@ pub enum RunError {
     },
 }
 
-/// One policy on one scenario.
-#[derive(Clone)]
-pub struct Run {
-    /// Index into [`Evaluation::policies`].
-    pub policy: usize,
-    /// Index into [`Evaluation::workloads`].
-    pub workload: usize,
-    /// Which repetition.
-    pub seed: u64,
-    /// The inputs, with the batching and information level of this run.
-    pub scenario: Arc<Scenario>,
-    /// What happened.
-    pub outcome: Outcome,
-    /// What was measured.
-    pub measures: Measures,
-}
-
-impl std::fmt::Debug for Run {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { policy, workload, seed, .. } = self;
-        write!(f, "Run {{ policy: {policy}, workload: {workload}, seed: {seed}, .. }}")
-    }
-}
-
 /// A finished comparison.
 #[derive(Clone, Debug)]
 pub struct Evaluation {
@@ -190,14 +107,14 @@ pub struct Evaluation {
     /// Names of the workloads.
     pub workloads: Vec<String>,
     /// Runs in the order policy, then scenario as given. Those of the first scenario have their allocations logged.
-    pub runs: Vec<Run>,
+    pub runs: Vec<PolicyRun>,
     /// Means, intervals and differences.
     pub summary: Summary,
 }
 
 impl Evaluation {
     /// The runs of one policy, in the order of the scenarios.
-    pub fn runs_of(&self, policy: usize) -> &[Run] {
+    pub fn runs_of(&self, policy: usize) -> &[PolicyRun] {
         let scenarios = self.runs.len() / self.policies.len();
         &self.runs[policy * scenarios..(policy + 1) * scenarios]
     }
@@ -217,7 +134,7 @@ impl Comparison {
         let workloads = self.check()?;
         let total = self.policies.len() * self.scenarios.len();
         let done = AtomicUsize::new(0);
-        let results: Vec<Result<Run, RunError>> = (0..total)
+        let results: Vec<Result<PolicyRun, RunError>> = (0..total)
             .into_par_iter()
             .with_max_len(1)
             .map(|index| {
@@ -234,7 +151,7 @@ impl Comparison {
         Ok(Evaluation { policies, workloads, runs, summary })
     }
 
-    fn run_one(&self, policy: usize, scenario: usize, workloads: &[String]) -> Result<Run, RunError> {
+    fn run_one(&self, policy: usize, scenario: usize, workloads: &[String]) -> Result<PolicyRun, RunError> {
         let (entry, named) = (&self.policies[policy], &self.scenarios[scenario]);
         let inputs = entry.scenario(&named.scenario, scenario == 0);
         let mut instance = complete((entry.make)(named.seed), &inputs, &self.sharing);
@@ -251,7 +168,7 @@ impl Comparison {
         })?;
         let measures = measure(&RunFacts::new(&inputs, &outcome));
         let workload = workloads.iter().position(|name| *name == named.name).unwrap_or_default();
-        Ok(Run { policy, workload, seed: named.seed, scenario: inputs, outcome, measures })
+        Ok(PolicyRun { policy, workload, seed: named.seed, scenario: inputs, outcome, measures })
     }
 
     /// Checks names and shape; gives the workloads in order of appearance.

@@ -1,4 +1,4 @@
-//! Per-job rows, allocation events and the leaderboard.
+//! Tables with one row for each job, change of an allocation, tenant, run, or level of the cluster.
 //!
 //! The job table has the columns of batsim's `jobs.csv` under their names, so that evalys and its kin read it, and our own
 //! beside them. Times there are seconds since the start of the run; columns of ours carry their unit in the name.
@@ -6,11 +6,8 @@
 use goodput_datasets::store::{Column, Table};
 use goodput_env::sim::JobRecord;
 
-use crate::format::{Shown, change};
-use crate::metrics::{HEADLINE, METRICS, TenantFacts, Unit, metric, tenant_facts};
-use crate::run::{Evaluation, Run};
-use crate::stats::Estimate;
-use crate::summary::{PolicySummary, Summary};
+use crate::metrics::{Level, LevelRow, METRICS, TenantFacts, levels, tenant_facts};
+use crate::run::{Evaluation, PolicyRun};
 
 /// One row per job and run, in the order of the runs.
 ///
@@ -27,21 +24,22 @@ pub fn job_table(evaluation: &Evaluation) -> Table {
     )
 }
 
-fn job_rows<'a>(runs: impl Iterator<Item = (&'a Run, &'a str, &'a str)>) -> Table {
-    let rows: Vec<(&Run, &JobRecord, &str, &str)> = runs
+fn job_rows<'a>(runs: impl Iterator<Item = (&'a PolicyRun, &'a str, &'a str)>) -> Table {
+    let rows: Vec<(&PolicyRun, &JobRecord, &str, &str)> = runs
         .flat_map(|(run, policy, workload)| run.outcome.jobs.iter().map(move |job| (run, job, policy, workload)))
         .collect();
-    let text = |of: &dyn Fn(&Run, &JobRecord) -> String| {
+    let text = |of: &dyn Fn(&PolicyRun, &JobRecord) -> String| {
         rows.iter().map(|(run, job, ..)| of(run, job)).collect::<Vec<String>>()
     };
     let secs =
         |of: &dyn Fn(&JobRecord) -> Option<f64>| rows.iter().map(|(_, job, ..)| of(job)).collect::<Vec<Option<f64>>>();
-    let whole =
-        |of: &dyn Fn(&Run, &JobRecord) -> i64| rows.iter().map(|(run, job, ..)| of(run, job)).collect::<Vec<i64>>();
-    let request = |run: &Run, job: &JobRecord| run.scenario.workload.jobs[job.job.index()].request.clone();
+    let whole = |of: &dyn Fn(&PolicyRun, &JobRecord) -> i64| {
+        rows.iter().map(|(run, job, ..)| of(run, job)).collect::<Vec<i64>>()
+    };
+    let request = |run: &PolicyRun, job: &JobRecord| run.scenario.workload.jobs[job.job.index()].request.clone();
     let execution = |job: &JobRecord| Some((job.finish? - job.start?).as_secs_f64());
     let turnaround = |job: &JobRecord| Some(job.jct()?.as_secs_f64());
-    let state = |_: &Run, job: &JobRecord| match (job.finish, job.start) {
+    let state = |_: &PolicyRun, job: &JobRecord| match (job.finish, job.start) {
         (Some(_), _) => "COMPLETED_SUCCESSFULLY".to_owned(),
         (None, _) if job.faults.failed.is_some() => "COMPLETED_FAILED".to_owned(),
         (None, Some(_)) => "RUNNING".to_owned(),
@@ -83,7 +81,7 @@ fn job_rows<'a>(runs: impl Iterator<Item = (&'a Run, &'a str, &'a str)>) -> Tabl
 pub fn allocation_table(evaluation: &Evaluation) -> Table {
     let rows =
         || evaluation.runs.iter().flat_map(|run| run.outcome.allocations.iter().map(move |change| (run, change)));
-    let text = |of: &dyn Fn(&Run) -> String| rows().map(|(run, _)| of(run)).collect::<Vec<String>>();
+    let text = |of: &dyn Fn(&PolicyRun) -> String| rows().map(|(run, _)| of(run)).collect::<Vec<String>>();
     Table::new(vec![
         Column::new("policy", text(&|run| evaluation.policies[run.policy].clone())),
         Column::new("workload", text(&|run| evaluation.workloads[run.workload].clone())),
@@ -102,12 +100,12 @@ pub fn allocation_table(evaluation: &Evaluation) -> Table {
 
 /// One row per tenant and run: what each got.
 pub fn tenant_table(evaluation: &Evaluation) -> Table {
-    let rows: Vec<(&Run, TenantFacts)> = evaluation
+    let rows: Vec<(&PolicyRun, TenantFacts)> = evaluation
         .runs
         .iter()
         .flat_map(|run| tenant_facts(&run.scenario, &run.outcome).into_iter().map(move |facts| (run, facts)))
         .collect();
-    let text = |of: &dyn Fn(&Run, &TenantFacts) -> String| {
+    let text = |of: &dyn Fn(&PolicyRun, &TenantFacts) -> String| {
         rows.iter().map(|(run, facts)| of(run, facts)).collect::<Vec<String>>()
     };
     let number = |of: &dyn Fn(&TenantFacts) -> f64| rows.iter().map(|(_, facts)| of(facts)).collect::<Vec<f64>>();
@@ -116,7 +114,7 @@ pub fn tenant_table(evaluation: &Evaluation) -> Table {
     };
     let count =
         |of: &dyn Fn(&TenantFacts) -> usize| rows.iter().map(|(_, facts)| of(facts) as i64).collect::<Vec<i64>>();
-    let name = |run: &Run, facts: &TenantFacts| match run.scenario.workload.tenants.get(facts.tenant) {
+    let name = |run: &PolicyRun, facts: &TenantFacts| match run.scenario.workload.tenants.get(facts.tenant) {
         Some(declared) => declared.name.clone(),
         None => facts.tenant.to_string(),
     };
@@ -160,80 +158,46 @@ pub fn run_table(evaluation: &Evaluation) -> Table {
     Table::new(columns)
 }
 
-/// Policies in order of the headline metric, best first; those without a value last.
-pub fn ranking(summary: &Summary) -> Vec<&PolicySummary> {
-    let mean = |policy: &PolicySummary| policy.metrics.get(HEADLINE).map_or(f64::INFINITY, |estimate| estimate.value);
-    let mut ranked: Vec<&PolicySummary> = summary.policies.iter().collect();
-    ranked.sort_by(|a, b| mean(a).total_cmp(&mean(b)));
-    ranked
-}
-
-/// The metrics of the leaderboard and of the report's first table.
-pub(crate) const COLUMNS: [&str; 7] =
-    [HEADLINE, "jct_p50_secs", "jct_p99_secs", "makespan_secs", "utilization", "goodput", "restarts_mean"];
-
-/// The unit in which a metric of all policies reads best.
-pub(crate) fn shown(summary: &Summary, key: &str) -> Shown {
-    let values = summary.policies.iter().filter_map(|policy| policy.metrics.get(key)).map(|estimate| estimate.value);
-    Shown::new(metric(key).map_or(Unit::Ratio, |metric| metric.unit), values)
-}
-
-/// The comparison as a Markdown table, best mean JCT first, with the information level of each policy.
-pub fn leaderboard(summary: &Summary) -> String {
-    let mut head = vec!["policy".to_owned(), "information".to_owned()];
-    for key in COLUMNS {
-        let (name, unit) = (metric(key).map_or(key, |metric| metric.name), shown(summary, key).unit);
-        head.push(if unit.is_empty() { name.into() } else { format!("{name}, {unit}") });
-    }
-    head.insert(3, format!("against {}, %", summary.reference));
-    let rows = ranking(summary).into_iter().map(|policy| {
-        let mut row = vec![policy.name.clone(), policy.information.clone()];
-        row.extend(COLUMNS.iter().map(|key| cell(summary, policy, key)));
-        row.insert(3, against_cell(policy));
-        row
-    });
-    markdown(&head, &rows.collect::<Vec<_>>())
-}
-
-fn cell(summary: &Summary, policy: &PolicySummary, key: &str) -> String {
-    let Some(estimate) = policy.metrics.get(key) else { return "–".into() };
-    let shown = shown(summary, key);
-    match (key == HEADLINE, estimate.ci) {
-        (true, Some(_)) => format!("{} [{}]", shown.number(estimate.value), shown.interval(estimate)),
-        _ => shown.number(estimate.value),
-    }
-}
-
-fn against_cell(policy: &PolicySummary) -> String {
-    let Some(versus) = &policy.versus_reference else { return "–".into() };
-    let unequal = if versus.same_information { "" } else { " *" };
-    versus.ratio.get(HEADLINE).map_or_else(|| "–".into(), |ratio| format!("{}{unequal}", change_with_interval(ratio)))
-}
-
-fn change_with_interval(ratio: &Estimate) -> String {
-    match ratio.ci {
-        Some(ci) => format!("{} [{}, {}]", change(ratio.value), change(ci.low), change(ci.high)),
-        None => change(ratio.value),
-    }
-}
-
-/// Pads columns so that the source reads as well as the rendering; the first two are text, the rest numbers.
-fn markdown(head: &[String], rows: &[Vec<String>]) -> String {
-    let width =
-        |column: usize| rows.iter().chain([&head.to_vec()]).map(|row| row[column].chars().count()).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..head.len()).map(width).collect();
-    let line = |row: &[String]| {
-        let cells = row.iter().zip(&widths).enumerate().map(|(column, (text, &width))| match column {
-            0 | 1 => format!("{text:<width$}"),
-            _ => format!("{text:>width$}"),
-        });
-        format!("| {} |\n", cells.collect::<Vec<_>>().join(" | "))
+/// The rows of every run, for `usage.parquet`.
+pub fn levels_table<'a>(evaluation: &'a Evaluation) -> Table {
+    let of_run = |run: &'a PolicyRun| levels(&run.scenario, &run.outcome).into_iter().map(move |row| (run, row));
+    let rows: Vec<(&PolicyRun, LevelRow)> = evaluation.runs.iter().flat_map(of_run).collect();
+    let whole = |of: &dyn Fn(&LevelRow) -> i64| rows.iter().map(|(_, row)| of(row)).collect::<Vec<i64>>();
+    let text = |of: &dyn Fn(&Level) -> String| rows.iter().map(|(_, row)| of(&row.level)).collect::<Vec<String>>();
+    let named = |names: &[String], of: &dyn Fn(&PolicyRun) -> usize| {
+        rows.iter().map(|(run, _)| names[of(run)].clone()).collect::<Vec<String>>()
     };
-    let rule = widths.iter().enumerate().map(|(column, &width)| match column {
-        0 | 1 => "-".repeat(width),
-        _ => format!("{}:", "-".repeat(width.saturating_sub(1))),
-    });
-    let rule = format!("| {} |\n", rule.collect::<Vec<_>>().join(" | "));
-    let body: String = rows.iter().map(|row| line(row)).collect();
-    format!("{}{rule}{body}", line(head))
+    let node = |level: &Level| match level {
+        Level::Cluster => None,
+        Level::Node(node) | Level::Application(node, _) => Some(i64::from(*node)),
+    };
+    Table::new(vec![
+        Column::new("policy", named(&evaluation.policies, &|run| run.policy)),
+        Column::new("workload", named(&evaluation.workloads, &|run| run.workload)),
+        Column::new("seed", rows.iter().map(|(run, _)| run.seed as i64).collect::<Vec<i64>>()),
+        Column::new(
+            "level",
+            text(&|level| {
+                let name = match level {
+                    Level::Cluster => "cluster",
+                    Level::Node(_) => "node",
+                    Level::Application(..) => "application",
+                };
+                name.into()
+            }),
+        ),
+        Column::new("node", rows.iter().map(|(_, row)| node(&row.level)).collect::<Vec<Option<i64>>>()),
+        Column::new(
+            "application",
+            text(&|level| match level {
+                Level::Application(_, name) => name.clone(),
+                Level::Cluster | Level::Node(_) => String::new(),
+            }),
+        ),
+        Column::new("capacity_gpu_millis", whole(&|row| row.capacity_gpu_millis)),
+        Column::new("training_gpu_millis", whole(&|row| row.training_gpu_millis)),
+        Column::new("serving_gpu_millis", whole(&|row| row.serving_gpu_millis)),
+        Column::new("requests_micro", whole(&|row| row.requests as i64)),
+        Column::new("violated_micro", whole(&|row| row.violated as i64)),
+    ])
 }

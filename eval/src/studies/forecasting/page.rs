@@ -3,7 +3,7 @@
 use goodput_forecast::BacktestReport;
 
 use super::{LendingRow, ScoreRow, Study};
-use crate::plots::{Figure, THEME_CSS, calibration, fan, frontier};
+use crate::report::plots::{Figure, THEME_CSS, calibration, fan, frontier};
 
 /// Curves of a picture at most.
 const MOST_CURVES: usize = 6;

@@ -15,7 +15,7 @@ use serde::Serialize;
 use thiserror::Error;
 
 use super::{ForecastConfig, LendingConfig, SeriesConfig};
-use crate::plots::Fan;
+use crate::report::plots::Fan;
 use crate::setup::SetupError;
 
 /// Why a study cannot be run.
