@@ -1,6 +1,6 @@
 //! Scheduling policies, trained policies that ship with the program, and placement strategies.
 
-use goodput_agents::heuristic;
+use goodput_agents::compose;
 use goodput_agents::placement::fractional::strategy;
 use goodput_agents::zoo::{self, ZOO};
 
@@ -20,7 +20,7 @@ pub fn policies() -> Rows {
         "about",
         "source",
     ]);
-    for policy in heuristic::policies() {
+    for policy in compose::policies() {
         let yes = |holds: bool| Cell::from(if holds { "yes" } else { "no" });
         rows.push(vec![
             policy.name.into(),
