@@ -2,10 +2,10 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use goodput_agents::heuristic::allox::assign;
+use goodput_agents::heuristic::gavel::artifact;
 use goodput_agents::heuristic::gavel::instance::{Allocation, Instance, Job, Row};
 use goodput_agents::heuristic::gavel::isolated::{isolated, isolated_rate};
 use goodput_agents::heuristic::gavel::objectives::*;
-use goodput_agents::heuristic::gavel::replica;
 use goodput_agents::heuristic::gavel::water_filling::{Entity, Inside, water_filling};
 use proptest::prelude::*;
 use serde_json::Value;
@@ -79,9 +79,9 @@ fn golden_objectives() {
         check("max_min_fairness_perf", max_min(&instance).unwrap(), &|x| fairness(&instance, x));
         check("finish_time_fairness_perf", finish_time_fairness(&instance).unwrap(), &|x| unfairness(&instance, x));
         check("max_sum_throughput_perf", max_throughput(&instance).unwrap(), &|x| throughput(&instance, x));
-        check("min_total_duration_perf", replica::makespan(&instance).unwrap(), &|x| makespan_secs(&instance, x));
+        check("min_total_duration_perf", artifact::makespan(&instance).unwrap(), &|x| makespan_secs(&instance, x));
         // One program gives the optimum, at most 5 % below what bisection stops at.
-        let (exact, bisected) = (makespan(&instance).unwrap(), replica::makespan(&instance).unwrap());
+        let (exact, bisected) = (makespan(&instance).unwrap(), artifact::makespan(&instance).unwrap());
         assert!(exact.violation(&instance) < 1e-6);
         let ratio = makespan_secs(&instance, &bisected) / makespan_secs(&instance, &exact);
         assert!((1.0 - 1e-6..1.05).contains(&ratio), "{at}: {ratio}");

@@ -4,15 +4,16 @@
 //! Time is shared equally among pairs and single jobs; speeds of types play no part.
 
 use goodput_env::job::JobId;
+use goodput_env::seed::{Stream, rng};
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 
 use super::instance::{Allocation, Instance};
 use super::python_random::PythonRandom;
 
-/// Who draws.
+/// Generator that draws pairs.
 #[derive(Clone, Debug)]
-pub enum Draws {
+enum Draws {
     /// Our own stream.
     Own(Box<ChaCha8Rng>),
     /// Python's, for replicas.
@@ -41,8 +42,12 @@ pub struct Gandiva {
 }
 
 impl Gandiva {
-    /// No pairs yet.
-    pub fn new(draws: Draws) -> Self {
+    /// No pairs yet. `artifact`: draws pairs as Python does, and keeps them as the artifact does.
+    pub fn new(seed: u64, artifact: bool) -> Self {
+        let draws = match artifact {
+            true => Draws::Python(Box::new(PythonRandom::new(seed))),
+            false => Draws::Own(Box::new(rng(seed, Stream::Policy))),
+        };
         Self { draws, assigned: Vec::new() }
     }
 

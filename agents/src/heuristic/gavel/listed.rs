@@ -4,8 +4,10 @@
 use goodput_env::policy::Policy;
 use goodput_env::seed::{Stream, rng};
 
+use super::config::{GavelConfig, Objective};
 use super::fifo::{Fifo, Pick};
-use super::policy::{Gavel, GavelConfig, Objective, gandiva};
+use super::gandiva::Gandiva;
+use super::policy::Gavel;
 use super::python_random::PythonRandom;
 use super::water_filling::Inside;
 use crate::heuristic::{Listed, Traits};
@@ -102,7 +104,7 @@ pub const LISTED: &[Listed] = &[
         "gavel-gandiva",
         "random pairs share accelerators when there are more jobs than those",
         BLIND,
-        |seed, artifact| { gandiva(seed, artifact) }
+        |seed, artifact| { Objective::Gandiva(Gandiva::new(seed, artifact)) }
     ),
 ];
 

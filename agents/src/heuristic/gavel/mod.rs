@@ -8,6 +8,9 @@
 //! Each objective is listed twice where that is meaningful: with the speeds of types, and blind to them. Baselines of the paper's
 //! evaluation, first in, first out over types and random packing, run under the same mechanism.
 
+pub mod artifact;
+mod config;
+mod departures;
 pub mod fifo;
 pub mod gandiva;
 pub mod instance;
@@ -17,9 +20,9 @@ pub mod objectives;
 mod policy;
 pub mod program;
 mod python_random;
-pub mod replica;
 pub mod rounds;
 pub mod water_filling;
 
+pub use config::{GavelConfig, Objective};
 pub use listed::LISTED;
-pub use policy::{Gavel, GavelConfig, Objective};
+pub use policy::Gavel;
