@@ -6,7 +6,7 @@ mod offline;
 mod ppo;
 mod ranking;
 
-use goodput_agents::heuristic::{self, Listed};
+use goodput_agents::heuristic::{self, ListedPolicy};
 use goodput_agents::learned::cem::CemConfig;
 use goodput_agents::learned::utility::{Group, Theta};
 use goodput_datasets::synth::SynthConfig;
@@ -378,7 +378,7 @@ impl Experiment {
     fn leaves_types_unknown(&self, name: &str) -> bool {
         let EnvironmentConfig { batching, information, .. } = self.environment;
         let measured = (batching, information) == (Batching::Agent, Information::Profiled);
-        let told = |known: &Listed| known.traits.heterogeneous && known.batching() != Batching::Agent;
+        let told = |known: &ListedPolicy| known.traits.heterogeneous && known.batching() != Batching::Agent;
         measured && heuristic::policies().any(|known| known.name == name && told(known))
     }
 }

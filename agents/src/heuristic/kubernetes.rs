@@ -17,15 +17,15 @@ use goodput_env::view::{ClusterView, JobView};
 
 use crate::framework::plugins::{Allocated, Gang, NodeAffinity, Preemption, PrioritySort, QuotaFit, ResourcesFit};
 use crate::framework::{Affinity, Framework, Pod, PodId, Resident, Scheduled, Snapshot};
-use crate::heuristic::{Listed, Traits};
+use crate::heuristic::{ListedPolicy, Traits};
 use crate::waiting::{Line, Lines};
 
 /// How long a gang waits for pods that are not there (scheduler-plugins, `permitWaitingTimeSeconds`). All pods of a job are there at once here.
 const PERMIT_TIMEOUT: SimTime = SimTime::from_secs(60);
 
-/// In the list of policies.
-pub const LISTED: &[Listed] = &[
-    Listed {
+/// Entries in the list of policies.
+pub const LISTED: &[ListedPolicy] = &[
+    ListedPolicy {
         name: "kubernetes",
         about: "priority, then creation time; spread over nodes; lower priorities are evicted",
         source: "kube-scheduler (PrioritySort, NodeResourcesFit, DefaultPreemption) with coscheduling",
@@ -33,7 +33,7 @@ pub const LISTED: &[Listed] = &[
         build: |_| Box::new(Kubernetes::new(Allocated::Least)),
         replica: None,
     },
-    Listed {
+    ListedPolicy {
         name: "kubernetes-binpack",
         about: "the same, filling nodes one after the other",
         source: "kube-scheduler (NodeResourcesFit, MostAllocated) with coscheduling",

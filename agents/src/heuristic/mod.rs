@@ -21,10 +21,10 @@ pub mod themis;
 pub mod tiresias;
 
 pub use deepboot::SUFFIX as BESIDE_REQUESTS;
-pub use registry::{Listed, REPLICA, Traits, VARIANT, by_name, names, policies};
+pub use registry::{ListedPolicy, REPLICA, Traits, VARIANT, by_name, names, policies};
 
 /// Entries of each paper's file.
-const PAPERS: &[&[Listed]] = &[
+const PAPERS: &[&[ListedPolicy]] = &[
     fifo::LISTED,
     srtf::LISTED,
     tiresias::LISTED,

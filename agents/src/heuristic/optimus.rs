@@ -11,11 +11,11 @@ use goodput_env::plan::Plan;
 use goodput_env::policy::Policy;
 use goodput_env::view::{Batching, ClusterView, Information, JobView};
 
-use crate::heuristic::{Listed, Traits};
+use crate::heuristic::{ListedPolicy, Traits};
 use crate::placement::{Free, Packer};
 
-/// In the list of policies.
-pub const LISTED: &[Listed] = &[Listed {
+/// Entries in the list of policies.
+pub const LISTED: &[ListedPolicy] = &[ListedPolicy {
     name: "optimus",
     about: "accelerators one by one to the job whose remaining time they cut most",
     source: "Peng et al., EuroSys 2018; oracle form of the Pollux artifact",

@@ -6,7 +6,7 @@ use goodput_env::view::{Batching, Information};
 use crate::loaning::{Sharing, Variant};
 
 use super::deepboot::requests::{RequestScheduler, Taking};
-use super::deepboot::{self, Beside};
+use super::deepboot::{self, BesideAtsI};
 
 /// What kind of scheduler a policy is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -21,7 +21,7 @@ pub struct Traits {
 
 /// A policy in the list.
 #[derive(Clone, Copy, Debug)]
-pub struct Listed {
+pub struct ListedPolicy {
     /// What users type.
     pub name: &'static str,
     /// What it does, in one line.
@@ -37,7 +37,7 @@ pub struct Listed {
     pub replica: Option<fn(u64) -> Box<dyn Policy>>,
 }
 
-impl Listed {
+impl ListedPolicy {
     /// The policy by the paper's rule, in its published settings.
     pub fn build(&self, seed: u64) -> Box<dyn Policy> {
         (self.build)(seed)
@@ -66,7 +66,7 @@ pub const REPLICA: &str = "@replica";
 pub const VARIANT: char = '+';
 
 /// All policies, paper by paper.
-pub fn policies() -> impl Iterator<Item = &'static Listed> {
+pub fn policies() -> impl Iterator<Item = &'static ListedPolicy> {
     super::PAPERS.iter().copied().flatten()
 }
 
@@ -84,7 +84,7 @@ pub fn by_name(name: &str, seed: u64) -> Option<Box<dyn Policy>> {
         let elastic = policies().find(|entry| entry.name == plain)?.traits.elastic;
         let taking = if elastic { Taking::One } else { Taking::All };
         let requests = RequestScheduler::default().taking(taking);
-        return Some(Box::new(Beside::new(by_name(training, seed)?, requests)));
+        return Some(Box::new(BesideAtsI::new(by_name(training, seed)?, requests)));
     }
     if let Some((training, variant)) = name.split_once(VARIANT) {
         return Some(Box::new(Variant::by_name(variant)?.around(by_name(training, seed)?, &Sharing::default())));

@@ -13,12 +13,12 @@ use goodput_env::plan::Plan;
 use goodput_env::policy::Policy;
 use goodput_env::view::{ClusterView, Information, JobView};
 
-use crate::heuristic::{Listed, Traits};
+use crate::heuristic::{ListedPolicy, Traits};
 use crate::placement::{Free, Packer, Yarn};
 
-/// In the list of policies.
-pub const LISTED: &[Listed] = &[
-    Listed {
+/// Entries in the list of policies.
+pub const LISTED: &[ListedPolicy] = &[
+    ListedPolicy {
         name: "smallest-first",
         about: "preemptive, fewest accelerators asked for first",
         source: "SF in Gu et al. (Tiresias), NSDI 2019; `sjf` of its simulator",
@@ -26,7 +26,7 @@ pub const LISTED: &[Listed] = &[
         build: |_| Box::new(Srtf::new(Shortest::Size)),
         replica: None,
     },
-    Listed {
+    ListedPolicy {
         name: "srtf",
         about: "preemptive, least remaining time first, at the requested size",
         source: "Schrage, Operations Research 1968; `shortest` of the Tiresias simulator",
@@ -34,7 +34,7 @@ pub const LISTED: &[Listed] = &[
         build: |_| Box::new(Srtf::new(Shortest::Time)),
         replica: Some(|_| Box::new(Srtf::artifact(Shortest::Time))),
     },
-    Listed {
+    ListedPolicy {
         name: "srsf",
         about: "preemptive, least remaining accelerator time first, at the requested size",
         source: "Gu et al. (Tiresias), NSDI 2019; `shortest-gpu` of its simulator",
@@ -42,7 +42,7 @@ pub const LISTED: &[Listed] = &[
         build: |_| Box::new(Srtf::new(Shortest::Service)),
         replica: Some(|_| Box::new(Srtf::artifact(Shortest::Service))),
     },
-    Listed {
+    ListedPolicy {
         name: "srtf-elastic",
         about: "preemptive, least remaining time first, each job as large as it can be",
         source: "Hwang et al. (AFS), NSDI 2021",

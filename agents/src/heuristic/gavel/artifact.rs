@@ -1,8 +1,10 @@
-//! Gavel's public simulator (stanford-futuredata/gavel, `scheduler.py`), defects included, for comparison job by job.
+//! Gavel's public simulator (stanford-futuredata/gavel, `scheduler.py`), defects included, for
+//! comparison job by job.
 //!
-//! The simulator counts whole steps. A job stops after the whole steps that fit into a round, and the time up to then
-//! is what it has received. A job that completes in a round runs on until it is done, and the round with it. Shares are
-//! only computed when the counts of received time are reset, and the lengths of jobs are always known.
+//! The simulator counts whole steps. A job stops after the whole steps that fit into a round, and
+//! the time up to then is what it has received. A job that completes in a round runs on until it is
+//! done, and the round with it. Shares are only computed when the counts of received time are
+//! reset, and the lengths of jobs are always known.
 
 use std::collections::BTreeMap;
 
@@ -13,9 +15,9 @@ use goodput_env::time::SimTime;
 use goodput_env::view::{ClusterView, Information, JobView};
 
 use super::departures::Departures;
-use super::instance::{Allocation, Instance};
+use super::instance::{TimeShares, GavelInstance};
 use super::objectives::{makespan as least_makespan, makespan_secs, within};
-use super::policy::Task;
+use super::policy::RoundTask;
 use super::python_random::PythonRandom;
 
 /// State of the simulator beside the policy's own.
@@ -46,7 +48,7 @@ impl Artifact {
         Self { random: PythonRandom::new(seed + 5), steps_left: BTreeMap::new(), work: Vec::new() }
     }
 
-    fn plan_work(&self, view: &ClusterView<'_>, task: &Task, start_secs: f64, round_secs: f64) -> PlannedWork {
+    fn plan_work(&self, view: &ClusterView<'_>, task: &RoundTask, start_secs: f64, round_secs: f64) -> PlannedWork {
         let combination = task.combination;
         let rates = match combination.older {
             Some(older) => view.shared_rates(older, combination.younger, task.kind as u16),
@@ -71,7 +73,8 @@ impl Departures for Artifact {
         self.random.shuffle(types);
     }
 
-    /// Pairs that fit nowhere are kept as well; they change what the others' received time is a part of.
+    /// Pairs that fit nowhere are kept as well; they change what the others' received time is a
+    /// part of.
     fn opens_pair(&self, _runs: &[bool]) -> bool {
         true
     }
@@ -89,11 +92,11 @@ impl Departures for Artifact {
     }
 
     /// The speed on the first type, not the mean over the cluster.
-    fn unaware_rate(&self, instance: &Instance, job: usize) -> f64 {
+    fn unaware_rate(&self, instance: &GavelInstance, job: usize) -> f64 {
         instance.rates(job).next().flatten().unwrap_or(1.0)
     }
 
-    fn makespan(&self, instance: &Instance) -> Option<Allocation> {
+    fn makespan(&self, instance: &GavelInstance) -> Option<TimeShares> {
         makespan(instance)
     }
 
@@ -101,22 +104,23 @@ impl Departures for Artifact {
         reset_due
     }
 
-    /// The simulator's clock runs in fractions of a millisecond, which the environment's clock would round.
+    /// The simulator's clock runs in fractions of a millisecond, which the environment's clock
+    /// would round.
     fn round_start(&self, previous_end: Option<f64>, now: f64) -> f64 {
         previous_end.unwrap_or(now)
     }
 
-    fn start_round(&mut self, view: &ClusterView<'_>, tasks: &[Task], start_secs: f64, round_secs: f64) -> f64 {
+    fn start_round(&mut self, view: &ClusterView<'_>, tasks: &[RoundTask], start_secs: f64, round_secs: f64) -> f64 {
         self.work = tasks.iter().map(|task| self.plan_work(view, task, start_secs, round_secs)).collect();
         self.work.iter().map(|work| work.ends_secs).fold(start_secs, f64::max)
     }
 
-    fn extends_round(&self, view: &ClusterView<'_>, tasks: &[Task]) -> bool {
-        let all_active = |task: &Task| task.combination.jobs().all(|job| view.job(job).is_some());
+    fn extends_round(&self, view: &ClusterView<'_>, tasks: &[RoundTask]) -> bool {
+        let all_active = |task: &RoundTask| task.combination.jobs().all(|job| view.job(job).is_some());
         tasks.iter().zip(&self.work).any(|(task, work)| work.completes && all_active(task))
     }
 
-    fn within_round(&mut self, view: &ClusterView<'_>, tasks: &[Task]) -> Plan {
+    fn within_round(&mut self, view: &ClusterView<'_>, tasks: &[RoundTask]) -> Plan {
         let mut plan = Plan::keep();
         for (task, work) in tasks.iter().zip(&mut self.work) {
             if !work.stopped && !work.completes && SimTime::from_secs_f64(work.ends_secs) <= view.now {
@@ -133,12 +137,13 @@ impl Departures for Artifact {
         self.work[at].ends_secs
     }
 
-    fn settle(&mut self, view: &ClusterView<'_>, tasks: &[Task]) {
+    fn settle(&mut self, view: &ClusterView<'_>, tasks: &[RoundTask]) {
         for (task, work) in tasks.iter().zip(&self.work) {
             for (job, steps) in task.combination.jobs().zip(work.steps) {
                 let Some(known) = self.steps_left.get_mut(&job) else { continue };
                 *known -= steps;
-                // When one job of a pair completes early, the other runs faster than the simulator plans.
+                // When one job of a pair completes early, the other runs faster than the simulator
+                // plans.
                 let left = view.job(job).and_then(|job| job.remaining_work()).unwrap_or(*known);
                 if left < *known - 1.0 {
                     *known = left.ceil();
@@ -162,10 +167,11 @@ impl Departures for Artifact {
     }
 }
 
-/// The artifact's makespan: bisection between 100 s and 1,000,000 s (then ten times further each time) until the ends are within 5 % of
-/// each other, so up to 5 % above the optimum. The artifact asks the solver some fifteen times whether a time is enough; where the
-/// optimum is known the answers are, and only the shares of the last time that was enough have to be solved for.
-pub fn makespan(instance: &Instance) -> Option<Allocation> {
+/// The artifact's makespan: bisection between 100 s and 1,000,000 s (then ten times further each
+/// time) until the ends are within 5 % of each other, so up to 5 % above the optimum. The artifact
+/// asks the solver some fifteen times whether a time is enough. Where the optimum is known the
+/// answers are known, and only the shares of the last time that was enough have to be solved for.
+pub fn makespan(instance: &GavelInstance) -> Option<TimeShares> {
     let optimum = makespan_secs(instance, &least_makespan(instance)?);
     let (mut low, mut high, mut last_high): (f64, f64, f64) = (100.0, 1e6, 1e6);
     let mut enough = None;

@@ -10,9 +10,9 @@ use goodput_env::view::{ClusterView, Information, JobView};
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 
-use super::instance::{Allocation, Instance};
+use super::instance::{TimeShares, GavelInstance};
 use super::objectives;
-use super::policy::Task;
+use super::policy::RoundTask;
 
 /// Behaviour that differs between the paper and its simulator. Tasks are those of the present round, and always in
 /// the order in which [`start_round`](Self::start_round) got them.
@@ -39,12 +39,12 @@ pub(super) trait Departures: Send {
     }
 
     /// Steps per second by which an unaware objective that reckons with time judges `job` on every type.
-    fn unaware_rate(&self, instance: &Instance, job: usize) -> f64 {
+    fn unaware_rate(&self, instance: &GavelInstance, job: usize) -> f64 {
         instance.proportional_rate(job)
     }
 
     /// Shares of time for the least makespan.
-    fn makespan(&self, instance: &Instance) -> Option<Allocation> {
+    fn makespan(&self, instance: &GavelInstance) -> Option<TimeShares> {
         objectives::makespan(instance)
     }
 
@@ -59,17 +59,17 @@ pub(super) trait Departures: Send {
     }
 
     /// Takes note of the tasks of a round and returns the end of the round, seconds.
-    fn start_round(&mut self, _view: &ClusterView<'_>, _tasks: &[Task], start_secs: f64, round_secs: f64) -> f64 {
+    fn start_round(&mut self, _view: &ClusterView<'_>, _tasks: &[RoundTask], start_secs: f64, round_secs: f64) -> f64 {
         start_secs + round_secs
     }
 
     /// Whether the round goes on although its time is up.
-    fn extends_round(&self, _view: &ClusterView<'_>, _tasks: &[Task]) -> bool {
+    fn extends_round(&self, _view: &ClusterView<'_>, _tasks: &[RoundTask]) -> bool {
         false
     }
 
     /// Changes between two rounds.
-    fn within_round(&mut self, _view: &ClusterView<'_>, _tasks: &[Task]) -> Plan {
+    fn within_round(&mut self, _view: &ClusterView<'_>, _tasks: &[RoundTask]) -> Plan {
         Plan::keep()
     }
 
@@ -79,7 +79,7 @@ pub(super) trait Departures: Send {
     }
 
     /// Accounts for the steps of a round that is over.
-    fn settle(&mut self, _view: &ClusterView<'_>, _tasks: &[Task]) {}
+    fn settle(&mut self, _view: &ClusterView<'_>, _tasks: &[RoundTask]) {}
 
     /// Next time within the round at which [`within_round`](Self::within_round) has something to change.
     fn wake_at(&self) -> Option<SimTime> {

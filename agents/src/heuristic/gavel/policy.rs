@@ -1,4 +1,4 @@
-//! Gavel as a policy: an objective gives shares of time, the ledger turns them into rounds.
+//! Gavel as a policy: an objective gives shares of time, the ledger turns the shares into rounds.
 
 use goodput_env::cluster::AcceleratorType;
 use goodput_env::job::JobId;
@@ -9,51 +9,51 @@ use goodput_env::time::SimTime;
 use goodput_env::view::{ClusterView, Information, JobView};
 
 use super::artifact::Artifact;
-use super::config::{GavelConfig, Objective};
+use super::config::{GavelConfig, GavelObjective};
 use super::departures::{Departures, Published};
-use super::instance::{Allocation, Instance, Job, Row};
+use super::instance::{TimeShares, GavelInstance, GavelJob, CombinationRow};
 use super::isolated::{isolated, isolated_rate};
 use super::objectives;
-use super::rounds::{Chosen, Combination, Ledger};
+use super::rounds::{ChosenAccount, Combination, RoundLedger};
 use super::water_filling::{Entity, Inside, water_filling};
 
-/// The policy. Jobs run at the size they asked for, on one type at a time. Within a round nothing starts: what completes early leaves
-/// its accelerators idle until the round is over.
+/// Gavel over a cluster. Jobs run at the size they asked for, on one type at a time. Nothing starts
+/// within a round: the accelerators of a job that completes early are idle until the round is over.
 pub struct Gavel {
     config: GavelConfig,
     departures: Box<dyn Departures>,
-    ledger: Option<Ledger>,
+    ledger: Option<RoundLedger>,
     /// Active jobs, ascending.
-    jobs: Vec<Known>,
-    /// Jobs of this id and above have not been seen.
+    jobs: Vec<KnownJob>,
+    /// Smallest id that has not been seen.
     unseen: JobId,
     stale: bool,
-    /// Accelerators of each type when shares were last computed.
+    /// Accelerators of each type at the last computation of shares.
     capacity: Option<Vec<u32>>,
-    tasks: Vec<Task>,
+    tasks: Vec<RoundTask>,
     start_secs: f64,
     end_secs: f64,
 }
 
 /// Active job, as remembered between rounds.
 #[derive(Clone, Copy, Debug)]
-struct Known {
+struct KnownJob {
     id: JobId,
     /// At the last allocation: steps left, and steps per second under isolated shares.
     allocated: Option<(f64, f64)>,
     isolated_secs: f64,
 }
 
-/// Job combination that runs in the present round, and its place.
+/// Job combination that runs in the present round, with its placement.
 #[derive(Clone, Debug)]
-pub(super) struct Task {
+pub(super) struct RoundTask {
     pub(super) combination: Combination,
     pub(super) kind: usize,
     pub(super) placement: Placement,
 }
 
 impl Gavel {
-    /// With the given settings.
+    /// A policy with the given settings.
     pub fn new(config: GavelConfig) -> Self {
         let departures: Box<dyn Departures> = match config.artifact {
             true => Box::new(Artifact::new(config.seed)),
@@ -73,16 +73,17 @@ impl Gavel {
         }
     }
 
-    /// Whether the round is over: its time is up, or nothing of it is left.
+    /// Whether the round is over: its time is up, or none of its jobs is active.
     fn over(&self, view: &ClusterView<'_>) -> bool {
-        let active = |task: &Task| task.combination.jobs().any(|job| view.job(job).is_some());
+        let active = |task: &RoundTask| task.combination.jobs().any(|job| view.job(job).is_some());
         let time_is_up =
             view.now >= SimTime::from_secs_f64(self.end_secs) && !self.departures.extends_round(view, &self.tasks);
         time_is_up || !self.tasks.iter().any(active)
     }
 
-    /// Enters what the round's tasks have received, forgets completed jobs and learns of new ones.
-    fn settle(&mut self, view: &ClusterView<'_>, ledger: &mut Ledger) {
+    /// Accounts for the time that the round's tasks received, forgets completed jobs and enters new
+    /// ones.
+    fn close_round(&mut self, view: &ClusterView<'_>, ledger: &mut RoundLedger) {
         let now = view.now.as_secs_f64();
         for (at, task) in self.tasks.iter().enumerate() {
             ledger.receive(task.combination, task.kind, self.departures.task_end(at, now) - self.start_secs);
@@ -100,7 +101,7 @@ impl Gavel {
         }
     }
 
-    fn enter(&mut self, view: &ClusterView<'_>, ledger: &mut Ledger, job: &JobView<'_>) {
+    fn enter(&mut self, view: &ClusterView<'_>, ledger: &mut RoundLedger, job: &JobView<'_>) {
         let runs = runs(view, job);
         ledger.open(Combination::single(job.id()), job.request().gpus, runs, true);
         if self.config.sharing {
@@ -116,14 +117,14 @@ impl Gavel {
             }
         }
         self.departures.enter(job);
-        self.jobs.push(Known { id: job.id(), allocated: None, isolated_secs: 0.0 });
+        self.jobs.push(KnownJob { id: job.id(), allocated: None, isolated_secs: 0.0 });
         self.unseen = self.unseen.max(JobId(job.id().0 + 1));
         self.stale = true;
     }
 
-    /// Computes shares anew where jobs or accelerators have come or gone: shares of a node that was down when they were computed would
-    /// else be nobody's after its repair.
-    fn promise(&mut self, view: &ClusterView<'_>, ledger: &mut Ledger) {
+    /// Computes shares anew where jobs or accelerators have come or gone. Shares computed while a
+    /// node was down would leave its accelerators idle after the repair.
+    fn allocate_shares(&mut self, view: &ClusterView<'_>, ledger: &mut RoundLedger) {
         let capacity = capacity(view);
         self.stale |= self.capacity.as_ref().is_some_and(|before| *before != capacity);
         let now = self.start_secs;
@@ -137,15 +138,15 @@ impl Gavel {
         self.stale = false;
         self.capacity = Some(capacity.clone());
         // Only jobs that can run at all take part.
-        let fits = |known: &Known| {
-            let job = view.job(known.id).expect("settle keeps active jobs only");
+        let fits = |known: &KnownJob| {
+            let job = view.job(known.id).expect("close_round keeps active jobs only");
             runs(view, &job).iter().zip(&capacity).any(|(runs, &gpus)| *runs && job.request().gpus <= gpus)
         };
-        let takes_part: Vec<usize> = (0..self.jobs.len()).filter(|&at| fits(&self.jobs[at])).collect();
-        let ids: Vec<JobId> = takes_part.iter().map(|&at| self.jobs[at].id).collect();
+        let participants: Vec<usize> = (0..self.jobs.len()).filter(|&at| fits(&self.jobs[at])).collect();
+        let ids: Vec<JobId> = participants.iter().map(|&at| self.jobs[at].id).collect();
         let (mut instance, accounts) = self.instance(view, ledger, &ids, capacity);
         let seen = if self.config.aware || self.config.sharing { instance.clone() } else { self.blind(&instance) };
-        for (job, &at) in takes_part.iter().enumerate() {
+        for (job, &at) in participants.iter().enumerate() {
             let left = instance.jobs[job].steps_left;
             let known = &mut self.jobs[at];
             if let Some((before, rate)) = known.allocated {
@@ -154,97 +155,97 @@ impl Gavel {
             known.allocated = Some((left, isolated_rate(&seen, job)));
             instance.jobs[job].isolated_secs = known.isolated_secs;
         }
-        let seen = Instance { jobs: instance.jobs.clone(), ..seen };
+        let seen = GavelInstance { jobs: instance.jobs.clone(), ..seen };
         let allocation = self.allocate(view, &seen, &ids).unwrap_or_else(|| isolated(&seen));
         for (row, account) in accounts.into_iter().enumerate() {
-            ledger.promise(account, allocation.row(row));
+            ledger.set_share(account, allocation.row(row));
         }
     }
 
-    /// The instance of the jobs that take part, and for each of its rows the account.
+    /// Instance of the jobs that take part, and for each of its rows the index of the account.
     fn instance(
         &self,
         view: &ClusterView<'_>,
-        ledger: &Ledger,
+        ledger: &RoundLedger,
         ids: &[JobId],
         counts: Vec<u32>,
-    ) -> (Instance, Vec<usize>) {
+    ) -> (GavelInstance, Vec<usize>) {
         let kinds = counts.len();
         let position = |id: JobId| ids.binary_search(&id).ok();
         let jobs = ids.iter().map(|&id| {
-            let job = view.job(id).expect("settle keeps active jobs only");
+            let job = view.job(id).expect("close_round keeps active jobs only");
             let left = self.departures.steps_left(&job);
-            Job {
+            GavelJob {
                 age_secs: self.start_secs - job.request().submit.as_secs_f64(),
                 weight: f64::from(job.request().weight_milli) / 1000.0,
-                ..Job::new(job.request().gpus, left.unwrap_or(1.0).max(1e-9))
+                ..GavelJob::new(job.request().gpus, left.unwrap_or(1.0).max(1e-9))
             }
         });
-        let mut singles = vec![(Row::single(0, vec![None; kinds]), 0); ids.len()];
+        let mut singles = vec![(CombinationRow::single(0, vec![None; kinds]), 0); ids.len()];
         let mut pairs = Vec::new();
         for (at, account) in ledger.accounts().iter().enumerate() {
             let Combination { younger, older } = account.combination;
             let Some(job) = position(younger) else { continue };
             match older {
                 None => {
-                    let view = view.job(younger).expect("settle keeps active jobs only");
+                    let view = view.job(younger).expect("close_round keeps active jobs only");
                     let rates = (0..kinds).map(|kind| view.rate_on(kind as u16, account.gpus));
-                    singles[job] = (Row::single(job, rates), at);
+                    singles[job] = (CombinationRow::single(job, rates), at);
                 }
                 Some(older) => {
                     let Some(first) = position(older) else { continue };
                     let rates = (0..kinds).map(|kind| view.shared_rates(older, younger, kind as u16)).collect();
-                    pairs.push((Row { first, second: Some(job), rates }, at));
+                    pairs.push((CombinationRow { first, second: Some(job), rates }, at));
                 }
             }
         }
         singles.append(&mut pairs);
         let (rows, accounts) = singles.into_iter().unzip();
-        (Instance { counts, jobs: jobs.collect(), rows }, accounts)
+        (GavelInstance { counts, jobs: jobs.collect(), rows }, accounts)
     }
 
-    /// What an objective that does not know types sees: one speed everywhere. Where time matters it is the mean over the cluster; in
-    /// the artifact the speed on the first type.
-    fn blind(&self, instance: &Instance) -> Instance {
+    /// Instance as an objective sees it that does not know speeds: one speed on all types.
+    fn blind(&self, instance: &GavelInstance) -> GavelInstance {
         match self.config.objective {
-            Objective::FinishTime | Objective::Makespan | Objective::MinJct => {
+            GavelObjective::FinishTime | GavelObjective::Makespan | GavelObjective::MinJct => {
                 instance.blind(|job| self.departures.unaware_rate(instance, job))
             }
             _ => instance.blind(|_| 1.0),
         }
     }
 
-    fn allocate(&mut self, view: &ClusterView<'_>, instance: &Instance, ids: &[JobId]) -> Option<Allocation> {
+    fn allocate(&mut self, view: &ClusterView<'_>, instance: &GavelInstance, ids: &[JobId]) -> Option<TimeShares> {
         if ids.is_empty() {
-            return Some(Allocation::zero(instance));
+            return Some(TimeShares::zero(instance));
         }
         let types = &view.cluster().types;
         let now = self.start_secs;
         match &mut self.config.objective {
-            Objective::Isolated => Some(isolated(instance)),
-            Objective::MaxMin => objectives::max_min(instance),
-            Objective::WaterFilling => water_filling(instance, &[]),
-            Objective::Hierarchical(inside) => water_filling(instance, &entities(view, ids, *inside)),
-            Objective::FinishTime => objectives::finish_time_fairness(instance),
-            Objective::Makespan => self.departures.makespan(instance),
-            Objective::MinJct => objectives::min_jct(instance),
-            Objective::MaxThroughput => objectives::max_throughput(instance),
-            Objective::Cost(prices) => {
+            GavelObjective::Isolated => Some(isolated(instance)),
+            GavelObjective::MaxMin => objectives::max_min(instance),
+            GavelObjective::WaterFilling => water_filling(instance, &[]),
+            GavelObjective::Hierarchical(inside) => water_filling(instance, &entities(view, ids, *inside)),
+            GavelObjective::FinishTime => objectives::finish_time_fairness(instance),
+            GavelObjective::Makespan => self.departures.makespan(instance),
+            GavelObjective::MinJct => objectives::min_jct(instance),
+            GavelObjective::MaxThroughput => objectives::max_throughput(instance),
+            GavelObjective::Cost(prices) => {
                 objectives::max_throughput_per_cost(instance, &prices_of(&view.cluster().types, prices), &[])
             }
-            Objective::CostWithDeadlines(prices) => {
+            GavelObjective::CostWithDeadlines(prices) => {
                 let deadline = |&id: &JobId| Some(view.job(id)?.request().deadline?.as_secs_f64() - now);
                 let deadlines = ids.iter().enumerate().filter_map(|(job, id)| Some((job, deadline(id)?)));
-                // One that is past cannot be kept any more, and must not make the others void.
+                // A deadline that is past cannot be kept any more, and would make the program
+                // infeasible.
                 let open: Vec<(usize, f64)> = deadlines.filter(|&(_, secs)| secs > 0.0).collect();
                 objectives::max_throughput_per_cost(instance, &prices_of(&view.cluster().types, prices), &open)
             }
-            Objective::Fifo(fifo) => {
+            GavelObjective::Fifo(fifo) => {
                 let mut by_name: Vec<usize> = (0..types.len()).collect();
                 by_name.sort_by(|&one, &other| types[one].name.cmp(&types[other].name));
                 Some(fifo.allocate(instance, ids, &by_name))
             }
-            Objective::Gandiva(gandiva) => Some(gandiva.allocate(instance, ids)),
+            GavelObjective::Gandiva(gandiva) => Some(gandiva.allocate(instance, ids)),
         }
     }
 
@@ -257,22 +258,22 @@ impl Gavel {
     }
 
     /// Plans the next round.
-    fn start(&mut self, view: &ClusterView<'_>, ledger: &Ledger) -> Plan {
+    fn plan_round(&mut self, view: &ClusterView<'_>, ledger: &RoundLedger) -> Plan {
         let mut free = view.free().to_vec();
         for job in view.jobs().filter(|job| job.state.counts()) {
             job.state.placement.slices().iter().for_each(|slice| free[slice.node as usize] += slice.gpus);
         }
         let order = self.order_of_types(view.cluster().types.len());
-        let only_promised = matches!(self.config.objective, Objective::Fifo(_));
-        let chosen = ledger.choose(&order, of_types(view, &free), only_promised);
+        let only_allocated = matches!(self.config.objective, GavelObjective::Fifo(_));
+        let chosen = ledger.choose(&order, of_types(view, &free), only_allocated);
         let held = |combination: Combination| {
             let task = self.tasks.iter().find(|task| task.combination == combination)?;
             Some((task.kind, task.placement.clone()))
         };
         let placed = ledger.place(&chosen, held, view.cluster(), free);
-        let task = |(Chosen { account, kind }, placement)| {
+        let task = |(ChosenAccount { account, kind }, placement)| {
             let combination = ledger.accounts()[account].combination;
-            Task { combination, kind, placement }
+            RoundTask { combination, kind, placement }
         };
         self.tasks = placed.into_iter().map(task).collect();
         self.end_secs = self.departures.start_round(view, &self.tasks, self.start_secs, self.config.round_secs);
@@ -315,12 +316,12 @@ impl Policy for Gavel {
             return self.departures.within_round(view, &self.tasks);
         }
         let mut ledger =
-            self.ledger.take().unwrap_or_else(|| Ledger::new(view.cluster().types.len(), self.config.round_secs));
-        self.settle(view, &mut ledger);
+            self.ledger.take().unwrap_or_else(|| RoundLedger::new(view.cluster().types.len(), self.config.round_secs));
+        self.close_round(view, &mut ledger);
         let previous_end = (!self.tasks.is_empty()).then_some(self.end_secs);
         self.start_secs = self.departures.round_start(previous_end, view.now.as_secs_f64());
-        self.promise(view, &mut ledger);
-        let plan = self.start(view, &ledger);
+        self.allocate_shares(view, &mut ledger);
+        let plan = self.plan_round(view, &ledger);
         self.ledger = Some(ledger);
         plan
     }
@@ -332,7 +333,7 @@ impl Policy for Gavel {
 
     fn information(&self) -> Information {
         self.departures.information(match self.config.objective {
-            Objective::FinishTime | Objective::Makespan | Objective::MinJct | Objective::CostWithDeadlines(_) => {
+            GavelObjective::FinishTime | GavelObjective::Makespan | GavelObjective::MinJct | GavelObjective::CostWithDeadlines(_) => {
                 Information::Oracle
             }
             _ => Information::Profiled,
@@ -350,13 +351,13 @@ fn runs(view: &ClusterView<'_>, job: &JobView<'_>) -> Vec<bool> {
     kinds.map(|kind| job.rate_on(kind as u16, job.request().gpus).is_some_and(|rate| rate > 0.0)).collect()
 }
 
-/// Accelerators of each type.
+/// Number of accelerators by type.
 fn capacity(view: &ClusterView<'_>) -> Vec<u32> {
     let nodes: Vec<u32> = view.cluster().nodes.iter().map(|node| node.gpus).collect();
     of_types(view, &nodes)
 }
 
-/// Sums by type of what is given by node.
+/// Sums by type of counts by node.
 fn of_types(view: &ClusterView<'_>, by_node: &[u32]) -> Vec<u32> {
     let mut sums = vec![0; view.cluster().types.len()];
     for (node, gpus) in view.cluster().nodes.iter().zip(by_node) {
@@ -365,14 +366,14 @@ fn of_types(view: &ClusterView<'_>, by_node: &[u32]) -> Vec<u32> {
     sums
 }
 
-/// Prices by accelerator type; all 1 where one of them has none.
+/// Prices by accelerator type; all 1 where a type has none.
 fn prices_of(types: &[AcceleratorType], prices: &[(&'static str, f64)]) -> Vec<f64> {
     let price = |name: &str| prices.iter().find(|(known, _)| *known == name).map(|(_, price)| *price);
     let known: Option<Vec<f64>> = types.iter().map(|kind| price(&kind.name)).collect();
     known.unwrap_or_else(|| vec![1.0; types.len()])
 }
 
-/// Tenants with active jobs, and their weights.
+/// Entities of the hierarchical objective: tenants with active jobs, and their weights.
 fn entities(view: &ClusterView<'_>, ids: &[JobId], inside: Inside) -> Vec<Entity> {
     let mut tenants: Vec<(u32, usize)> =
         ids.iter().enumerate().filter_map(|(at, &id)| Some((view.job(id)?.request().tenant, at))).collect();

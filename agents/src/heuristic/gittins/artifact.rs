@@ -1,6 +1,6 @@
 //! The Gittins table of the public Tiresias simulator, defects included; for reproduction only.
 //!
-//! It differs from the textbook ([`super::Sample`]) in four ways. Expected service adds up whole lengths `d_k` instead of what is left of them,
+//! It differs from the textbook ([`super::GittinsSample`]) in four ways. Expected service adds up whole lengths `d_k` instead of what is left of them,
 //! `d_k - a`, so the index of an old job is too small. The mean is cut to whole GPU-seconds (integer division). A horizon beyond the
 //! longest sample leaves that sample out of the numerator. And the table holds one value a sample, computed one GPU-second short of it
 //! and used for everything since the sample before: an index lags behind the job's service by up to a gap.

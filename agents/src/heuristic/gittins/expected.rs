@@ -8,23 +8,23 @@ use goodput_env::policy::Policy;
 use goodput_env::time::SimTime;
 use goodput_env::view::{ClusterView, JobView};
 
-use super::{ArtifactTable, Experience};
+use super::{ArtifactTable, LengthSample};
 use crate::heuristic::srtf::{Admission, Ask, keep_line};
 
 /// The policy; ties are broken by (submission, id), and jobs older than all samples go last.
 #[derive(Clone, Debug, Default)]
 pub struct Serpt {
-    experience: Experience,
+    experience: LengthSample,
     admission: Admission,
     /// Jobs as of the last decision.
-    known: Vec<Known>,
+    known: Vec<JobExpectation>,
     decided: SimTime,
     keyed: Vec<(u64, Ask)>,
     asks: Vec<Ask>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Known {
+struct JobExpectation {
     job: JobId,
     /// GPU-milliseconds had at the last decision.
     attained: i64,
@@ -34,7 +34,7 @@ struct Known {
 
 impl Serpt {
     /// Begins with `experience`, GPU-seconds.
-    pub fn new(experience: Experience) -> Self {
+    pub fn new(experience: LengthSample) -> Self {
         Self { experience, ..Self::default() }
     }
 }
@@ -60,7 +60,7 @@ impl Policy for Serpt {
         known.clear();
         self.admission.admit(view, &self.asks, |job, held| {
             let attained = view.job(job).map_or(0, |job| job.attained_gpu_millis());
-            known.push(Known { job, attained, held });
+            known.push(JobExpectation { job, attained, held });
         })
     }
 }

@@ -11,17 +11,17 @@ mod sample;
 pub use artifact::ArtifactTable;
 pub(crate) use artifact::rounded;
 pub use expected::{Serpt, SerptArtifact};
-pub use sample::{Horizon, Sample};
+pub use sample::{GittinsHorizon, GittinsSample};
 
-use crate::heuristic::{Listed, Traits};
+use crate::heuristic::{ListedPolicy, Traits};
 
-/// In the list of policies.
-pub const LISTED: &[Listed] = &[Listed {
+/// Entries in the list of policies.
+pub const LISTED: &[ListedPolicy] = &[ListedPolicy {
     name: "serpt",
     about: "preemptive, least expected remaining accelerator time first, given the completed jobs",
     source: "`shortest-expected` of the Tiresias simulator; Gu et al., NSDI 2019",
     traits: Traits { preemptive: true, elastic: false, heterogeneous: false },
-    build: |_| Box::new(Serpt::new(Experience::default())),
+    build: |_| Box::new(Serpt::new(LengthSample::default())),
     replica: None,
 }];
 
@@ -29,18 +29,18 @@ pub const LISTED: &[Listed] = &[Listed {
 ///
 /// The tables over it are made again each time it has grown by a sixteenth, so that learning from n jobs costs O(n) and not O(n^2).
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Experience {
+pub struct LengthSample {
     lengths: Vec<f64>,
-    sample: Sample,
+    sample: GittinsSample,
     next: usize,
     closed: bool,
 }
 
-impl Experience {
+impl LengthSample {
     /// Begins with `lengths` and learns from completed jobs.
     pub fn new(lengths: Vec<f64>) -> Self {
         let next = lengths.len() + 1;
-        Self { sample: Sample::new(lengths.iter().copied()), lengths, next, closed: false }
+        Self { sample: GittinsSample::new(lengths.iter().copied()), lengths, next, closed: false }
     }
 
     /// Knows `lengths` and learns nothing.
@@ -58,12 +58,12 @@ impl Experience {
             return false;
         }
         self.next = self.lengths.len() + self.lengths.len().div_ceil(16);
-        self.sample = Sample::new(self.lengths.iter().copied());
+        self.sample = GittinsSample::new(self.lengths.iter().copied());
         true
     }
 
     /// The sample.
-    pub fn sample(&self) -> &Sample {
+    pub fn sample(&self) -> &GittinsSample {
         &self.sample
     }
 }

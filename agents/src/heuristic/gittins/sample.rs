@@ -13,7 +13,7 @@
 
 /// How far ahead an index looks.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Horizon {
+pub enum GittinsHorizon {
     /// As far as pays: the supremum, which is the index proper.
     Supremum,
     /// A fixed quantum of service, in the unit of the sample.
@@ -22,7 +22,7 @@ pub enum Horizon {
 
 /// Lengths of jobs, in any unit of service.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Sample {
+pub struct GittinsSample {
     /// Distinct lengths, ascending.
     lengths: Vec<f64>,
     /// Samples up to each length.
@@ -33,7 +33,7 @@ pub struct Sample {
     hull: Vec<u32>,
 }
 
-impl Sample {
+impl GittinsSample {
     /// From lengths in any order; those that are not positive finite numbers are ignored.
     pub fn new(lengths: impl IntoIterator<Item = f64>) -> Self {
         let mut sorted: Vec<f64> = lengths.into_iter().filter(|length| *length > 0.0 && length.is_finite()).collect();
@@ -59,17 +59,17 @@ impl Sample {
     }
 
     /// Index of a job that has had service `attained`, completions per unit of service; zero where no sample is longer.
-    pub fn index(&self, attained: f64, horizon: Horizon) -> f64 {
+    pub fn index(&self, attained: f64, horizon: GittinsHorizon) -> f64 {
         let (next, from) = self.from(attained);
         if next == self.lengths.len() {
             return 0.0;
         }
         match horizon {
-            Horizon::Quantum(quantum) => {
+            GittinsHorizon::Quantum(quantum) => {
                 let (_, to) = self.from(attained + quantum);
                 slope(from, to)
             }
-            Horizon::Supremum => {
+            GittinsHorizon::Supremum => {
                 let mut at = next;
                 let mut best = slope(from, self.point(at));
                 loop {

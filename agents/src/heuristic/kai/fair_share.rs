@@ -6,7 +6,7 @@
 
 /// A queue.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Queue {
+pub struct ShareQueue {
     /// Accelerators it has a right to.
     pub deserved: f64,
     /// Its part of what is left.
@@ -18,7 +18,7 @@ pub struct Queue {
 }
 
 /// Accelerators that each queue should have of `total`; `k` is how much past usage counts, 0: not at all.
-pub fn fair_shares(total: f64, queues: &[Queue], k: f64) -> Vec<f64> {
+pub fn fair_shares(total: f64, queues: &[ShareQueue], k: f64) -> Vec<f64> {
     let mut shares: Vec<f64> = queues.iter().map(|queue| queue.deserved.min(queue.request)).collect();
     // Each round satisfies somebody or gives all there is.
     for _ in 0..=queues.len() {

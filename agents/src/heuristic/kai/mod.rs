@@ -20,15 +20,15 @@ use goodput_env::tenant::{QuotaTree, Usage};
 use goodput_env::time::SimTime;
 use goodput_env::view::{ClusterView, JobView};
 
-use crate::heuristic::{Listed, Traits};
+use crate::heuristic::{ListedPolicy, Traits};
 use crate::placement::Free;
 use crate::waiting::{Line, Lines};
-use fair_share::{Queue, fair_shares};
+use fair_share::{ShareQueue, fair_shares};
 use usage::DecayedUsage;
 
-/// In the list of policies.
-pub const LISTED: &[Listed] = &[
-    Listed {
+/// Entries in the list of policies.
+pub const LISTED: &[ListedPolicy] = &[
+    ListedPolicy {
         name: "kai",
         about: "tenants by how far they are below their fair share; reclaims from those above theirs",
         source: "NVIDIA KAI Scheduler",
@@ -36,7 +36,7 @@ pub const LISTED: &[Listed] = &[
         build: |_| Box::new(Kai::new(KaiConfig::default())),
         replica: None,
     },
-    Listed {
+    ListedPolicy {
         name: "kai-time-aware",
         about: "the same with past usage counted against a tenant, and jobs protected in their first minutes",
         source: "NVIDIA KAI Scheduler, time-aware fairness",
@@ -91,10 +91,10 @@ impl Policy for Kai {
     fn decide(&mut self, view: &ClusterView<'_>) -> Plan {
         self.usage.advance(view.now);
         self.free.reset(view.free());
-        let mut cycle = Cycle::new(view, self);
+        let mut cycle = KaiCycle::new(view, self);
         cycle.run();
         let protected = cycle.protected_until();
-        let Cycle { plan, tenants, .. } = cycle;
+        let KaiCycle { plan, tenants, .. } = cycle;
         for (&tenant, state) in &tenants {
             self.usage.hold(tenant, state.held);
         }
@@ -108,14 +108,14 @@ impl Policy for Kai {
 }
 
 /// A tenant at one decision.
-struct Tenant {
+struct KaiTenant {
     held: u32,
     deserved: f64,
     share: f64,
     waiting: Line,
 }
 
-impl Tenant {
+impl KaiTenant {
     /// Held over fair share with `more` accelerators.
     fn saturation(&self, more: u32) -> f64 {
         let held = f64::from(self.held + more);
@@ -135,12 +135,12 @@ struct Victim {
 }
 
 /// One decision.
-struct Cycle<'a, 'v> {
+struct KaiCycle<'a, 'v> {
     view: &'a ClusterView<'v>,
     config: KaiConfig,
     free: &'a mut Free,
     quotas: Option<(&'v QuotaTree, Usage)>,
-    tenants: BTreeMap<u32, Tenant>,
+    tenants: BTreeMap<u32, KaiTenant>,
     running: Vec<Victim>,
     /// (Tenant, accelerators, type) for which nothing can be done.
     hopeless: BTreeSet<(u32, u32, u16)>,
@@ -149,9 +149,9 @@ struct Cycle<'a, 'v> {
     plan: Plan,
 }
 
-impl<'a, 'v> Cycle<'a, 'v> {
+impl<'a, 'v> KaiCycle<'a, 'v> {
     fn new(view: &'a ClusterView<'v>, policy: &'a mut Kai) -> Self {
-        let mut tenants: BTreeMap<u32, Tenant> = BTreeMap::new();
+        let mut tenants: BTreeMap<u32, KaiTenant> = BTreeMap::new();
         let mut running = Vec::new();
         let mut quotas = view.quotas().map(|tree| (tree, Usage::default()));
         if let Some((tree, usage)) = &mut quotas {
@@ -159,7 +159,7 @@ impl<'a, 'v> Cycle<'a, 'v> {
         }
         let mut asked: BTreeMap<u32, u32> = BTreeMap::new();
         let mut lines = Lines::new(view.shapes());
-        let fresh = || Tenant { held: 0, deserved: 0.0, share: 0.0, waiting: Line::default() };
+        let fresh = || KaiTenant { held: 0, deserved: 0.0, share: 0.0, waiting: Line::default() };
         for job in view.jobs() {
             let Some(first) = job.state.placement.slices().first() else {
                 lines.push(job.id());
@@ -191,14 +191,14 @@ impl<'a, 'v> Cycle<'a, 'v> {
         }
         running.sort_by_key(|of| (of.priority, Reverse(of.since), of.job));
         let capacity = crate::quotas::capacity(view).iter().sum::<u64>() as u32;
-        let queues: Vec<Queue> = tenants
+        let queues: Vec<ShareQueue> = tenants
             .keys()
             .map(|&tenant| {
                 let own = |tree: &QuotaTree| {
                     (0..tree.resources()).map(|kind| tree.subtree(tenant as usize, kind)).sum::<u64>()
                 };
                 let tree = view.quotas().filter(|tree| (tenant as usize) < tree.tenants());
-                Queue {
+                ShareQueue {
                     deserved: tree.map_or(0, own) as f64,
                     weight: f64::from(view.tenants().weight_milli(tenant)),
                     request: f64::from(asked[&tenant]),

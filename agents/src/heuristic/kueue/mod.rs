@@ -23,17 +23,17 @@ use goodput_env::tenant::{QuotaTree, Usage};
 use goodput_env::time::SimTime;
 use goodput_env::view::{ClusterView, JobView};
 
-use crate::heuristic::{Listed, Traits};
+use crate::heuristic::{ListedPolicy, Traits};
 use crate::placement::Free;
 use crate::quotas::Quotas;
 use crate::waiting::{Line, Lines};
-use preemption::{Claim, Evict, Rules, Strategy, fair_preemption};
+use preemption::{JobClaim, Evict, PreemptionRules, FairSharingStrategy, fair_preemption};
 
 const SOURCE: &str = "Kueue, KEP-79 and KEP-1714";
 
-/// In the list of policies.
-pub const LISTED: &[Listed] = &[
-    Listed {
+/// Entries in the list of policies.
+pub const LISTED: &[ListedPolicy] = &[
+    ListedPolicy {
         name: "kueue",
         about: "fair sharing between tenants: idle quota is lent, and taken back by preemption",
         source: SOURCE,
@@ -41,7 +41,7 @@ pub const LISTED: &[Listed] = &[
         build: |_| Box::new(Kueue::default()),
         replica: None,
     },
-    Listed {
+    ListedPolicy {
         name: "kueue-lend",
         about: "fair sharing between tenants: idle quota is lent, and given back only as jobs end",
         source: SOURCE,
@@ -49,7 +49,7 @@ pub const LISTED: &[Listed] = &[
         build: |_| Box::new(Kueue::lending()),
         replica: None,
     },
-    Listed {
+    ListedPolicy {
         name: "kueue-static",
         about: "every tenant keeps to what it owns, or to its weighted part of the cluster; nothing is lent",
         source: SOURCE,
@@ -62,7 +62,7 @@ pub const LISTED: &[Listed] = &[
 /// The policy.
 #[derive(Clone, Debug)]
 pub struct Kueue {
-    rules: Rules,
+    rules: PreemptionRules,
     lends: bool,
     quotas: Quotas,
     usage: Usage,
@@ -76,17 +76,17 @@ pub struct Kueue {
 impl Default for Kueue {
     /// Lends, and preempts: lower priorities within a tenant, anybody who borrows within a cohort.
     fn default() -> Self {
-        Self::new(Rules {
+        Self::new(PreemptionRules {
             within_tenant: Evict::LowerPriority,
             within_cohort: Evict::Any,
-            strategies: vec![Strategy::FinalShare, Strategy::InitialShare],
+            strategies: vec![FairSharingStrategy::FinalShare, FairSharingStrategy::InitialShare],
         })
     }
 }
 
 impl Kueue {
     /// Lends, and preempts by `rules`.
-    pub fn new(rules: Rules) -> Self {
+    pub fn new(rules: PreemptionRules) -> Self {
         Self {
             rules,
             lends: true,
@@ -101,7 +101,7 @@ impl Kueue {
 
     /// Lends and never preempts.
     pub fn lending() -> Self {
-        let never = Rules { within_tenant: Evict::Never, within_cohort: Evict::Never, strategies: Vec::new() };
+        let never = PreemptionRules { within_tenant: Evict::Never, within_cohort: Evict::Never, strategies: Vec::new() };
         Self::new(never)
     }
 
@@ -121,7 +121,7 @@ impl Policy for Kueue {
         self.wake = view.tenants().next_change(view.now);
         self.free.reset(view.free());
         let mut quotas = std::mem::take(&mut self.quotas);
-        let mut cycle = Cycle::new(view, quotas.tree(view), self);
+        let mut cycle = KueueCycle::new(view, quotas.tree(view), self);
         cycle.run();
         let plan = cycle.plan;
         self.quotas = quotas;
@@ -134,16 +134,16 @@ impl Policy for Kueue {
 }
 
 /// One decision.
-struct Cycle<'a, 'v> {
+struct KueueCycle<'a, 'v> {
     view: &'a ClusterView<'v>,
     tree: &'a QuotaTree,
-    rules: &'a Rules,
+    rules: &'a PreemptionRules,
     lends: bool,
     usage: &'a mut Usage,
     free: &'a mut Free,
     evicted: &'a mut BTreeSet<JobId>,
     /// Jobs that ran before and were not evicted.
-    running: Vec<Claim>,
+    running: Vec<JobClaim>,
     /// By tenant.
     waiting: BTreeMap<u32, Line>,
     /// (Tenant, resource, amount, priority) of claims that fit in no way.
@@ -151,7 +151,7 @@ struct Cycle<'a, 'v> {
     plan: Plan,
 }
 
-impl<'a, 'v> Cycle<'a, 'v> {
+impl<'a, 'v> KueueCycle<'a, 'v> {
     fn new(view: &'a ClusterView<'v>, tree: &'a QuotaTree, policy: &'a mut Kueue) -> Self {
         let Kueue { rules, lends, usage, free, evicted, .. } = policy;
         usage.reset(tree);
@@ -193,13 +193,13 @@ impl<'a, 'v> Cycle<'a, 'v> {
     }
 
     /// The tenant's most important job that may still be admitted; those before it that may not are passed over.
-    fn nominee(&mut self, tenant: usize) -> Option<Claim> {
+    fn nominee(&mut self, tenant: usize) -> Option<JobClaim> {
         loop {
             let (id, shape) = self.waiting.get_mut(&(tenant as u32))?.first()?;
             let job = self.view.job(id)?;
             let kinds = &self.view.shapes().get(shape).kinds;
             let claims = kinds.iter().map(|&kind| claim(&job, kind, job.request().gpus, job.request().submit));
-            let hopeful: Vec<Claim> = claims.filter(|claim| !self.hopeless.contains(&shape_of(claim))).collect();
+            let hopeful: Vec<JobClaim> = claims.filter(|claim| !self.hopeless.contains(&shape_of(claim))).collect();
             let calm = self.evicted.contains(&id);
             // Fit before preemption, then the cluster's order of types.
             let best = hopeful.iter().filter(|claim| !calm || self.fits(claim)).min_by_key(|claim| !self.fits(claim));
@@ -211,7 +211,7 @@ impl<'a, 'v> Cycle<'a, 'v> {
         }
     }
 
-    fn fits(&self, claim: &Claim) -> bool {
+    fn fits(&self, claim: &JobClaim) -> bool {
         let amount = claim.amount;
         let own = self.tree.subtree(claim.tenant, claim.resource);
         let within = self.lends || self.tree.used(self.usage, claim.tenant, claim.resource) + amount <= own;
@@ -221,7 +221,7 @@ impl<'a, 'v> Cycle<'a, 'v> {
     }
 
     /// Starts the job, evicting others where that is needed and allowed.
-    fn admit(&mut self, claim: &Claim) -> bool {
+    fn admit(&mut self, claim: &JobClaim) -> bool {
         if !self.fits(claim) {
             let evicted = fair_preemption(self.tree, self.usage, &self.running, claim, self.rules);
             let gone: BTreeSet<JobId> = evicted.iter().map(|(job, _)| *job).collect();
@@ -258,8 +258,8 @@ impl<'a, 'v> Cycle<'a, 'v> {
     }
 }
 
-fn claim(job: &JobView<'_>, kind: u16, gpus: u32, since: SimTime) -> Claim {
-    Claim {
+fn claim(job: &JobView<'_>, kind: u16, gpus: u32, since: SimTime) -> JobClaim {
+    JobClaim {
         job: job.id(),
         tenant: job.request().tenant as usize,
         resource: usize::from(kind),
@@ -269,6 +269,6 @@ fn claim(job: &JobView<'_>, kind: u16, gpus: u32, since: SimTime) -> Claim {
     }
 }
 
-fn shape_of(claim: &Claim) -> (usize, usize, u64, i32) {
+fn shape_of(claim: &JobClaim) -> (usize, usize, u64, i32) {
     (claim.tenant, claim.resource, claim.amount, claim.priority)
 }

@@ -15,7 +15,7 @@ use super::victims::Victims;
 
 /// An admitted or incoming job as quotas see it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Claim {
+pub struct JobClaim {
     /// The job.
     pub job: JobId,
     /// Whose it is.
@@ -42,7 +42,7 @@ pub enum Evict {
 }
 
 impl Evict {
-    fn allows(self, incoming: &Claim, victim: &Claim) -> bool {
+    fn allows(self, incoming: &JobClaim, victim: &JobClaim) -> bool {
         match self {
             Self::Never => false,
             Self::LowerPriority => victim.priority < incoming.priority,
@@ -53,7 +53,7 @@ impl Evict {
 
 /// A rule by which a tenant may take from another one that it shares a cohort with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Strategy {
+pub enum FairSharingStrategy {
     /// S2-a, `LessThanOrEqualToFinalShare`: its new share is at most the other's after the eviction.
     FinalShare,
     /// S2-b, `LessThanInitialShare`: its new share is below the other's before the eviction.
@@ -62,7 +62,7 @@ pub enum Strategy {
 
 /// Why a job was evicted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Reason {
+pub enum EvictionReason {
     /// For a more important one of the same tenant.
     InClusterQueue,
     /// It ran on what another tenant owns.
@@ -73,13 +73,13 @@ pub enum Reason {
 
 /// Who may evict whom.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Rules {
+pub struct PreemptionRules {
     /// Within a tenant.
     pub within_tenant: Evict,
     /// Of other tenants in the cohort that borrow.
     pub within_cohort: Evict,
     /// Rules of fair sharing in the order they are tried.
-    pub strategies: Vec<Strategy>,
+    pub strategies: Vec<FairSharingStrategy>,
 }
 
 /// Jobs to evict so that `incoming` fits, with why; empty where it fits in no allowed way. `admitted` are all jobs that `usage` counts; it is the same
@@ -87,13 +87,13 @@ pub struct Rules {
 pub fn fair_preemption(
     tree: &QuotaTree,
     usage: &mut Usage,
-    admitted: &[Claim],
-    incoming: &Claim,
-    rules: &Rules,
-) -> Vec<(JobId, Reason)> {
+    admitted: &[JobClaim],
+    incoming: &JobClaim,
+    rules: &PreemptionRules,
+) -> Vec<(JobId, EvictionReason)> {
     let (own, resource) = (incoming.tenant, incoming.resource);
     let root = tree.root(own);
-    let candidate = |claim: &&Claim| match claim.tenant == own {
+    let candidate = |claim: &&JobClaim| match claim.tenant == own {
         true => claim.resource == resource && rules.within_tenant.allows(incoming, claim),
         false => {
             claim.resource == resource
@@ -102,13 +102,13 @@ pub fn fair_preemption(
                 && rules.within_cohort.allows(incoming, claim)
         }
     };
-    let mut candidates: Vec<Claim> = admitted.iter().filter(candidate).copied().collect();
+    let mut candidates: Vec<JobClaim> = admitted.iter().filter(candidate).copied().collect();
     if candidates.is_empty() {
         return Vec::new();
     }
     candidates.sort_by_key(|claim| (claim.tenant == own, claim.priority, Reverse(claim.since), claim.job));
 
-    let mut search = Search { tree, usage, incoming, victims: Vec::new() };
+    let mut search = VictimSearch { tree, usage, incoming, victims: Vec::new() };
     search.add(incoming);
     let fits = search.run(candidates, rules);
     search.remove(incoming);
@@ -123,19 +123,19 @@ pub fn fair_preemption(
     victims
 }
 
-struct Search<'a> {
+struct VictimSearch<'a> {
     tree: &'a QuotaTree,
     usage: &'a mut Usage,
-    incoming: &'a Claim,
-    victims: Vec<(Claim, Reason)>,
+    incoming: &'a JobClaim,
+    victims: Vec<(JobClaim, EvictionReason)>,
 }
 
-impl Search<'_> {
-    fn add(&mut self, claim: &Claim) {
+impl VictimSearch<'_> {
+    fn add(&mut self, claim: &JobClaim) {
         self.tree.add(self.usage, claim.tenant, claim.resource, claim.amount);
     }
 
-    fn remove(&mut self, claim: &Claim) {
+    fn remove(&mut self, claim: &JobClaim) {
         self.tree.remove(self.usage, claim.tenant, claim.resource, claim.amount);
     }
 
@@ -148,12 +148,12 @@ impl Search<'_> {
         self.tree.available(self.usage, self.incoming.tenant, self.incoming.resource) >= 0
     }
 
-    fn evict(&mut self, victim: Claim, reason: Reason) -> bool {
+    fn evict(&mut self, victim: JobClaim, reason: EvictionReason) -> bool {
         self.victims.push((victim, reason));
         self.fits()
     }
 
-    fn run(&mut self, candidates: Vec<Claim>, rules: &Rules) -> bool {
+    fn run(&mut self, candidates: Vec<JobClaim>, rules: &PreemptionRules) -> bool {
         let own = self.incoming.tenant;
         let reclaims = !self.tree.borrows(self.usage, own, self.incoming.resource);
         let mut retry = Vec::new();
@@ -161,7 +161,7 @@ impl Search<'_> {
         let mut order = Victims::new(self.tree, own, candidates);
         while let Some(tenant) = order.next(self.usage) {
             if tenant == own || reclaims {
-                let reason = if tenant == own { Reason::InClusterQueue } else { Reason::InCohortReclamation };
+                let reason = if tenant == own { EvictionReason::InClusterQueue } else { EvictionReason::InCohortReclamation };
                 let Some(victim) = order.pop(tenant) else { continue };
                 self.remove(&victim);
                 if self.evict(victim, reason) {
@@ -174,12 +174,12 @@ impl Search<'_> {
             while let Some(victim) = order.pop(tenant) {
                 self.remove(&victim);
                 let allowed = match first {
-                    Some(Strategy::FinalShare) => new <= self.share(giver),
-                    Some(Strategy::InitialShare) => new < before,
+                    Some(FairSharingStrategy::FinalShare) => new <= self.share(giver),
+                    Some(FairSharingStrategy::InitialShare) => new < before,
                     None => false,
                 };
                 if allowed {
-                    if self.evict(victim, Reason::InCohortFairSharing) {
+                    if self.evict(victim, EvictionReason::InCohortFairSharing) {
                         return true;
                     }
                     break;
@@ -192,7 +192,7 @@ impl Search<'_> {
     }
 
     /// Rule S2-b for those who failed the first: one victim a tenant.
-    fn retry(&mut self, candidates: Vec<Claim>) -> bool {
+    fn retry(&mut self, candidates: Vec<JobClaim>) -> bool {
         let own = self.incoming.tenant;
         let mut order = Victims::new(self.tree, own, candidates);
         while let Some(tenant) = order.next(self.usage) {
@@ -200,7 +200,7 @@ impl Search<'_> {
             let allowed = self.share(taker) < self.share(giver);
             if let Some(victim) = order.pop(tenant).filter(|_| allowed) {
                 self.remove(&victim);
-                if self.evict(victim, Reason::InCohortFairSharing) {
+                if self.evict(victim, EvictionReason::InCohortFairSharing) {
                     return true;
                 }
             }

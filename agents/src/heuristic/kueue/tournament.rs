@@ -10,15 +10,15 @@ use goodput_env::job::JobId;
 use goodput_env::tenant::{DominantShare, GroupId, QuotaTree, Usage};
 use goodput_env::time::SimTime;
 
-use super::preemption::Claim;
+use super::preemption::JobClaim;
 
 /// What decides between two members of a cohort; the smaller wins.
-type Key = (bool, DominantShare, Reverse<i32>, SimTime, JobId);
+type TournamentKey = (bool, DominantShare, Reverse<i32>, SimTime, JobId);
 
 /// The winner among `nominees`, at most one a tenant. Groups without cohort share nothing, so between them priority and age decide.
-pub fn winner(tree: &QuotaTree, usage: &mut Usage, nominees: &[Claim]) -> Option<Claim> {
-    let order = |claim: &Claim| (Reverse(claim.priority), claim.since, claim.job);
-    let mut best: Option<Claim> = None;
+pub fn winner(tree: &QuotaTree, usage: &mut Usage, nominees: &[JobClaim]) -> Option<JobClaim> {
+    let order = |claim: &JobClaim| (Reverse(claim.priority), claim.since, claim.job);
+    let mut best: Option<JobClaim> = None;
     for nominee in nominees.iter().filter(|nominee| tree.parent(nominee.tenant).is_none()) {
         best = best.into_iter().chain([*nominee]).min_by_key(order);
     }
@@ -32,8 +32,8 @@ pub fn winner(tree: &QuotaTree, usage: &mut Usage, nominees: &[Claim]) -> Option
 }
 
 /// The winner among the members of `cohort`.
-fn play(tree: &QuotaTree, usage: &mut Usage, nominees: &[Claim], cohort: GroupId) -> Option<Claim> {
-    let mut best: Option<(Key, Claim)> = None;
+fn play(tree: &QuotaTree, usage: &mut Usage, nominees: &[JobClaim], cohort: GroupId) -> Option<JobClaim> {
+    let mut best: Option<(TournamentKey, JobClaim)> = None;
     for &child in tree.children(cohort) {
         let entrant = match tree.is_tenant(child) {
             true => nominees.iter().find(|nominee| nominee.tenant == child).copied(),

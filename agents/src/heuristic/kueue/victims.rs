@@ -6,22 +6,22 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use goodput_env::tenant::{DominantShare, GroupId, QuotaTree, Usage};
 
-use super::preemption::Claim;
+use super::preemption::JobClaim;
 
 /// Tenants with candidates, asked for one at a time while shares change in between.
 pub(super) struct Victims<'a> {
     tree: &'a QuotaTree,
     /// Who wants room.
     own: GroupId,
-    waiting: BTreeMap<GroupId, VecDeque<Claim>>,
+    waiting: BTreeMap<GroupId, VecDeque<JobClaim>>,
     /// Groups that have nothing more to give: without candidates, or not borrowing.
     pruned: BTreeSet<GroupId>,
 }
 
 impl<'a> Victims<'a> {
     /// `candidates` in the order they go within each tenant.
-    pub(super) fn new(tree: &'a QuotaTree, own: GroupId, candidates: Vec<Claim>) -> Self {
-        let mut waiting: BTreeMap<GroupId, VecDeque<Claim>> = BTreeMap::new();
+    pub(super) fn new(tree: &'a QuotaTree, own: GroupId, candidates: Vec<JobClaim>) -> Self {
+        let mut waiting: BTreeMap<GroupId, VecDeque<JobClaim>> = BTreeMap::new();
         for claim in candidates {
             waiting.entry(claim.tenant).or_default().push_back(claim);
         }
@@ -43,7 +43,7 @@ impl<'a> Victims<'a> {
     }
 
     /// Takes the tenant's next candidate.
-    pub(super) fn pop(&mut self, tenant: GroupId) -> Option<Claim> {
+    pub(super) fn pop(&mut self, tenant: GroupId) -> Option<JobClaim> {
         self.waiting.get_mut(&tenant)?.pop_front()
     }
 

@@ -57,9 +57,9 @@ impl Deck {
 
 /// Slots of states by hash: open addressing, cleared every generation.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Seen(Vec<u16>);
+pub(super) struct SeenStates(Vec<u16>);
 
-impl Seen {
+impl SeenStates {
     const EMPTY: u16 = u16::MAX;
 
     /// Makes room for `slots`.

@@ -37,7 +37,7 @@ fn term(scaled: f64) -> f64 {
 
 /// A job as the search sees it.
 #[derive(Clone, Debug)]
-pub struct Contender {
+pub struct PolluxJob {
     /// The job.
     pub job: JobId,
     /// Where it is.
@@ -56,7 +56,7 @@ pub struct Contender {
 
 /// What a state is worth; both are maximised.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Worth {
+pub struct StateValue {
     /// [`fitness`] of the speedups relative to the fair share, scaled so that a node's worth of accelerators counts 1.
     pub fitness: f64,
     /// Speedups per accelerator of the nodes in use.
@@ -65,9 +65,9 @@ pub struct Worth {
 
 /// One decision's jobs, nodes and tables.
 #[derive(Clone, Debug, Default)]
-pub struct Problem {
+pub struct PolluxProblem {
     /// In order of attained service: the order in which they keep contested accelerators.
-    pub(super) jobs: Vec<Contender>,
+    pub(super) jobs: Vec<PolluxJob>,
     pub(super) nodes: usize,
     /// Groups of 16 nodes.
     pub(super) width: usize,
@@ -83,15 +83,15 @@ pub struct Problem {
     /// Term and speedup if the job stays as it is.
     kept: Vec<[f64; 2]>,
     /// What is read for every row of every state, close together.
-    tables: Vec<Table>,
+    tables: Vec<SpeedupOffsets>,
     /// Term and speedup if the job has to restart.
     moved: Vec<[f64; 2]>,
     /// Best goodputs by job, kept for as long as its model stays the same.
-    goodputs: BTreeMap<JobId, Goodputs>,
+    goodputs: BTreeMap<JobId, GoodputTables>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Table {
+struct SpeedupOffsets {
     min: u32,
     max: u32,
     /// Where the job's table starts in `moved`: by replicas on one node, then by replicas on several.
@@ -100,15 +100,15 @@ struct Table {
 }
 
 #[derive(Clone, Debug)]
-struct Goodputs {
+struct GoodputTables {
     model: GoodputModel,
     single: Vec<f64>,
     distributed: Vec<f64>,
 }
 
-impl Problem {
+impl PolluxProblem {
     /// The jobs, in the order of a state's rows.
-    pub fn jobs(&self) -> &[Contender] {
+    pub fn jobs(&self) -> &[PolluxJob] {
         &self.jobs
     }
 
@@ -130,7 +130,7 @@ impl Problem {
             for slice in held.slices() {
                 capacity[slice.node as usize] += slice.gpus;
             }
-            Contender {
+            PolluxJob {
                 job: job.id(),
                 held,
                 age_secs: job.age().as_secs_f64(),
@@ -149,7 +149,7 @@ impl Problem {
 
     /// Takes over jobs, in the order in which they keep contested accelerators, and the accelerators of each node that are free or
     /// held by them; beyond 255 a node they are left unused.
-    pub fn reset(&mut self, capacity: &[u32], jobs: Vec<Contender>) {
+    pub fn reset(&mut self, capacity: &[u32], jobs: Vec<PolluxJob>) {
         self.nodes = capacity.len();
         self.width = capacity.len().div_ceil(16).max(1);
         self.capacity.clear();
@@ -184,7 +184,7 @@ impl Problem {
         let mut end = 0;
         for job in jobs {
             let most = job.max.max(job.held.gpus()).min(total);
-            self.tables.push(Table { min: job.min, max: job.max, single: end, distributed: end + most + 1 });
+            self.tables.push(SpeedupOffsets { min: job.min, max: job.max, single: end, distributed: end + most + 1 });
             end += 2 * (most + 1);
         }
         self.moved.clear();
@@ -210,7 +210,7 @@ impl Problem {
     fn goodput(&mut self, job: usize, distributed: bool, replicas: u32) -> f64 {
         let contender = &self.jobs[job];
         let Some(model) = contender.model else { return f64::from(replicas) };
-        let table = self.goodputs.entry(contender.job).or_insert_with(|| Goodputs {
+        let table = self.goodputs.entry(contender.job).or_insert_with(|| GoodputTables {
             model,
             single: Vec::new(),
             distributed: Vec::new(),
@@ -247,7 +247,7 @@ impl Problem {
     }
 
     /// What `state` is worth.
-    pub fn worth(&mut self, state: &[Lanes]) -> Worth {
+    pub fn worth(&mut self, state: &[Lanes]) -> StateValue {
         let mut sums = [0.0; 2];
         let mut used = vec![[0u8; 16]; self.width];
         for job in 0..self.jobs.len() {
@@ -287,9 +287,9 @@ impl Problem {
     }
 
     /// Worth from summed terms and speedups, and the accelerators of nodes in use.
-    pub(super) fn total(&self, [terms, speedups]: [f64; 2], active: u32) -> Worth {
+    pub(super) fn total(&self, [terms, speedups]: [f64; 2], active: u32) -> StateValue {
         let utility = if active > 0 { speedups / f64::from(active) } else { 0.0 };
-        Worth { fitness: self.jobs.len() as f64 / terms, utility }
+        StateValue { fitness: self.jobs.len() as f64 / terms, utility }
     }
 
     /// Accelerators to share out.

@@ -19,14 +19,14 @@ use goodput_env::policy::Policy;
 use goodput_env::sim::Phase;
 use goodput_env::view::{Batching, ClusterView, JobView};
 
-use crate::heuristic::{Listed, Traits};
+use crate::heuristic::{ListedPolicy, Traits};
 use configurations::TypeSizes;
 use deviations::Deviations;
 use placing::{Nodes, Wanted};
-use program::Column;
+use program::SiaColumn;
 
-/// In the list of policies.
-pub const LISTED: &[Listed] = &[Listed {
+/// Entries in the list of policies.
+pub const LISTED: &[ListedPolicy] = &[ListedPolicy {
     name: "sia",
     about: "goodput on every accelerator type, one 0-1 program a round, batch sizes adapted",
     source: "Jayaram Subramanya et al., SOSP 2023",
@@ -58,7 +58,7 @@ impl Sia {
     }
 
     /// Every configuration of a job with its cost: utility, less restarts, to the power of -0.5.
-    fn columns(&self, job: &JobView<'_>, rank: f64) -> Vec<Column> {
+    fn columns(&self, job: &JobView<'_>, rank: f64) -> Vec<SiaColumn> {
         let mut columns = estimate::utilities(job, &self.types, self.deviations);
         let (held, kind, factor) = (job.gpus(), job.kind(), self.restart_factor(job));
         for column in &mut columns {
@@ -84,7 +84,7 @@ impl Sia {
     }
 
     /// The size and type of each job.
-    fn choose(&self, view: &ClusterView<'_>, available: &[u32]) -> Vec<Choice> {
+    fn choose(&self, view: &ClusterView<'_>, available: &[u32]) -> Vec<SizeOption> {
         let mut capacity = vec![0; self.types.len()];
         for (node, available) in view.cluster().nodes.iter().zip(available) {
             capacity[usize::from(node.accelerator)] += available;
@@ -95,7 +95,7 @@ impl Sia {
         for (rank, job) in view.jobs().enumerate() {
             let pinned = matches!(job.state.phase, Phase::Starting { .. });
             let (kind, gpus) = (job.kind(), job.gpus());
-            choices.push(Choice { job: job.id(), kind, gpus, pinned });
+            choices.push(SizeOption { job: job.id(), kind, gpus, pinned });
             if pinned {
                 let left = &mut capacity[usize::from(kind)];
                 *left = left.saturating_sub(gpus);
@@ -123,7 +123,7 @@ pub fn restart_factor(age: f64, restarts: u32, secs: f64) -> f64 {
 
 /// A job's size and type from now on.
 #[derive(Clone, Copy, Debug)]
-struct Choice {
+struct SizeOption {
     job: JobId,
     kind: u16,
     gpus: u32,
@@ -137,7 +137,7 @@ impl Policy for Sia {
         let choices = self.choose(view, &available);
         let mut plan = Plan::keep();
         for kind in 0..self.types.len() as u16 {
-            let here: Vec<&Choice> = choices.iter().filter(|choice| choice.kind == kind && choice.gpus > 0).collect();
+            let here: Vec<&SizeOption> = choices.iter().filter(|choice| choice.kind == kind && choice.gpus > 0).collect();
             let wanted: Vec<Wanted> = here.iter().map(|choice| wanted(view, choice)).collect();
             let cluster = view.cluster();
             let of_type = (0..cluster.nodes.len()).filter(|&id| cluster.nodes[id].accelerator == kind);
@@ -171,7 +171,7 @@ fn available(view: &ClusterView<'_>) -> Vec<u32> {
     available
 }
 
-fn wanted(view: &ClusterView<'_>, choice: &Choice) -> Wanted {
+fn wanted(view: &ClusterView<'_>, choice: &SizeOption) -> Wanted {
     let held = view.job(choice.job).filter(|job| job.kind() == choice.kind && job.gpus() == choice.gpus);
     let held = held.map_or_else(Placement::none, |job| job.state.placement.clone());
     Wanted { gpus: choice.gpus, held, pinned: choice.pinned }

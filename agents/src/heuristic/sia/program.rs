@@ -13,7 +13,7 @@ const MOST_NODES: u64 = 5_000;
 
 /// One way to run one job.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Column {
+pub struct SiaColumn {
     /// Accelerator type.
     pub kind: u16,
     /// Accelerators of it.
@@ -24,21 +24,21 @@ pub struct Column {
 
 /// The column chosen for each of `jobs`, by index; `None`: no accelerators. `capacity` is by accelerator type, `gap` the relative
 /// distance from the optimum at which the search may stop.
-pub fn choose(jobs: &[Vec<Column>], capacity: &[u32], gap: f64) -> Vec<Option<usize>> {
+pub fn choose(jobs: &[Vec<SiaColumn>], capacity: &[u32], gap: f64) -> Vec<Option<usize>> {
     let useful: Vec<Vec<usize>> = jobs.iter().map(|columns| useful(columns, capacity)).collect();
     let greedy = greedy(jobs, &useful, capacity);
     solve(jobs, &useful, capacity, gap).filter(|found| worth(jobs, found) <= worth(jobs, &greedy)).unwrap_or(greedy)
 }
 
 /// What a choice costs, jobs without accelerators included.
-pub fn worth(jobs: &[Vec<Column>], choice: &[Option<usize>]) -> f64 {
+pub fn worth(jobs: &[Vec<SiaColumn>], choice: &[Option<usize>]) -> f64 {
     jobs.iter().zip(choice).map(|(columns, chosen)| chosen.map_or(WITHOUT, |at| columns[at].cost)).sum()
 }
 
 /// Columns of a job that can be part of an optimum.
-fn useful(columns: &[Column], capacity: &[u32]) -> Vec<usize> {
-    let fits = |column: &Column| column.cost < WITHOUT && column.gpus <= capacity[usize::from(column.kind)];
-    let beaten = |at: usize, column: &Column| {
+fn useful(columns: &[SiaColumn], capacity: &[u32]) -> Vec<usize> {
+    let fits = |column: &SiaColumn| column.cost < WITHOUT && column.gpus <= capacity[usize::from(column.kind)];
+    let beaten = |at: usize, column: &SiaColumn| {
         columns.iter().enumerate().any(|(other_at, other)| {
             let no_worse = other.kind == column.kind && other.gpus <= column.gpus && other.cost <= column.cost;
             let same = other.gpus == column.gpus && other.cost == column.cost;
@@ -49,7 +49,7 @@ fn useful(columns: &[Column], capacity: &[u32]) -> Vec<usize> {
     candidates.map(|(at, _)| at).collect()
 }
 
-fn solve(jobs: &[Vec<Column>], useful: &[Vec<usize>], capacity: &[u32], gap: f64) -> Option<Vec<Option<usize>>> {
+fn solve(jobs: &[Vec<SiaColumn>], useful: &[Vec<usize>], capacity: &[u32], gap: f64) -> Option<Vec<Option<usize>>> {
     let mut problem = Problem::new(OptimizationDirection::Minimize);
     let mut used: Vec<Vec<(microlp::Variable, f64)>> = vec![Vec::new(); capacity.len()];
     let mut variables = Vec::with_capacity(jobs.len());
@@ -81,7 +81,7 @@ fn solve(jobs: &[Vec<Column>], useful: &[Vec<usize>], capacity: &[u32], gap: f64
 }
 
 /// Repeatedly the cheapest configuration per accelerator saved, in order of jobs on ties: what stands if the solver fails.
-fn greedy(jobs: &[Vec<Column>], useful: &[Vec<usize>], capacity: &[u32]) -> Vec<Option<usize>> {
+fn greedy(jobs: &[Vec<SiaColumn>], useful: &[Vec<usize>], capacity: &[u32]) -> Vec<Option<usize>> {
     let mut left = capacity.to_vec();
     let mut order: Vec<(f64, usize, usize)> = Vec::new();
     for (job, (columns, useful)) in jobs.iter().zip(useful).enumerate() {
@@ -100,7 +100,7 @@ fn greedy(jobs: &[Vec<Column>], useful: &[Vec<usize>], capacity: &[u32]) -> Vec<
     choice
 }
 
-fn is_feasible(jobs: &[Vec<Column>], choice: &[Option<usize>], capacity: &[u32]) -> bool {
+fn is_feasible(jobs: &[Vec<SiaColumn>], choice: &[Option<usize>], capacity: &[u32]) -> bool {
     let mut left = capacity.to_vec();
     jobs.iter().zip(choice).all(|(columns, chosen)| {
         let Some(column) = chosen.map(|at| columns[at]) else { return true };

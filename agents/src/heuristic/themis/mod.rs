@@ -19,11 +19,11 @@ use goodput_env::policy::Policy;
 use goodput_env::time::SimTime;
 use goodput_env::view::{ClusterView, Information, JobView, Trigger};
 
-use crate::heuristic::{Listed, Traits};
+use crate::heuristic::{ListedPolicy, Traits};
 use crate::placement::{Free, resize};
 
-/// In the list of policies.
-pub const LISTED: &[Listed] = &[Listed {
+/// Entries in the list of policies.
+pub const LISTED: &[ListedPolicy] = &[ListedPolicy {
     name: "themis",
     about: "leases by auction to the fifth of jobs that sharing has treated worst",
     source: "Mahajan et al., NSDI 2020",
@@ -94,7 +94,7 @@ impl Contention {
 }
 
 /// What a job says of itself.
-struct Standing<'a> {
+struct AgentStanding<'a> {
     job: JobView<'a>,
     /// Accelerators it has for sure until its lease ends.
     leased: u32,
@@ -106,7 +106,7 @@ struct Standing<'a> {
     worse: (f64, f64),
 }
 
-impl<'a> Standing<'a> {
+impl<'a> AgentStanding<'a> {
     fn new(job: JobView<'a>, leased: u32, fair_share: f64, capacity: u32) -> Self {
         let max = job.max_gpus().min(capacity);
         let age_secs = job.age().as_secs_f64();
@@ -163,7 +163,7 @@ impl Themis {
     }
 
     /// Starts the leases of jobs that have none.
-    fn grant(&mut self, now: SimTime, jobs: &[Standing<'_>], counts: &[u32], gang_waits: bool) {
+    fn grant(&mut self, now: SimTime, jobs: &[AgentStanding<'_>], counts: &[u32], gang_waits: bool) {
         let last = self.leases.iter().map(|(_, end)| *end).max().filter(|_| gang_waits);
         let end = last.unwrap_or(now + self.config.lease);
         let starts = jobs.iter().zip(counts).filter(|(job, count)| job.leased == 0 && **count > 0);
@@ -173,7 +173,7 @@ impl Themis {
 
     /// Adds what the auction gives to `counts`, which are in the order of `jobs`; gives who took part, and whether somebody among the worst could not because
     /// it needs more than is available.
-    fn auction(&self, jobs: &[Standing<'_>], counts: &mut [u32], available: u32) -> (Vec<bool>, bool) {
+    fn auction(&self, jobs: &[AgentStanding<'_>], counts: &mut [u32], available: u32) -> (Vec<bool>, bool) {
         let mut takes_part = vec![false; jobs.len()];
         let mut order: Vec<usize> = (0..jobs.len()).filter(|&at| jobs[at].leased < jobs[at].max).collect();
         order.sort_by(|&a, &b| {
@@ -210,7 +210,7 @@ impl Themis {
 }
 
 /// Gives `left` accelerators in turns to those of `jobs` for which `may`, as long as they make them faster.
-fn hand_out(jobs: &[Standing<'_>], counts: &mut [u32], left: &mut u32, may: impl Fn(usize) -> bool) {
+fn hand_out(jobs: &[AgentStanding<'_>], counts: &mut [u32], left: &mut u32, may: impl Fn(usize) -> bool) {
     let mut turn: Vec<usize> = (0..jobs.len()).filter(|&at| may(at)).collect();
     while *left > 0 && !turn.is_empty() {
         turn.retain(|&at| {
@@ -241,11 +241,11 @@ impl Policy for Themis {
             return plan;
         }
         let capacity = view.total_free() + view.jobs().map(|job| job.gpus()).sum::<u32>();
-        let jobs: Vec<Standing<'_>> = view
+        let jobs: Vec<AgentStanding<'_>> = view
             .jobs()
             .map(|job| {
                 let fair_share = f64::from(capacity) / self.contention.mean(&job);
-                Standing::new(job, if leased(&job) { job.gpus() } else { 0 }, fair_share, capacity)
+                AgentStanding::new(job, if leased(&job) { job.gpus() } else { 0 }, fair_share, capacity)
             })
             .collect();
         let mut counts: Vec<u32> = jobs.iter().map(|job| job.leased).collect();

@@ -23,7 +23,7 @@ const INTERVAL: SimTime = SimTime::from_secs(600);
 /// The policy.
 #[derive(Clone, Debug)]
 pub struct ReservedQueues {
-    classes: Vec<Class>,
+    classes: Vec<WidthClass>,
     unseen: JobId,
     next_reserve: SimTime,
     next_jump: SimTime,
@@ -31,15 +31,15 @@ pub struct ReservedQueues {
 }
 
 #[derive(Clone, Debug)]
-struct Class {
+struct WidthClass {
     gpus: i64,
     total: i64,
     free: i64,
-    queues: [Vec<Entry>; 2],
+    queues: [Vec<ReservedJob>; 2],
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Entry {
+struct ReservedJob {
     job: JobId,
     running: bool,
     /// Whole seconds run, as of the last decision.
@@ -50,7 +50,7 @@ impl ReservedQueues {
     /// For jobs of these widths, in the order in which the trace first has them: equal demands are served in the order of a hash table that
     /// was filled in this order.
     pub fn new(widths: impl IntoIterator<Item = u32>) -> Self {
-        let class = |gpus: u32| Class { gpus: gpus.into(), total: 0, free: 0, queues: [Vec::new(), Vec::new()] };
+        let class = |gpus: u32| WidthClass { gpus: gpus.into(), total: 0, free: 0, queues: [Vec::new(), Vec::new()] };
         Self {
             classes: hashed(widths).into_iter().map(class).collect(),
             unseen: JobId(0),
@@ -64,7 +64,7 @@ impl ReservedQueues {
         let first = view.jobs().rev().take_while(|job| job.id() >= self.unseen).last().map(|job| job.id());
         for job in view.jobs().filter(|job| first.is_some_and(|first| job.id() >= first)) {
             let gpus = i64::from(job.request().gpus);
-            let entry = Entry { job: job.id(), running: false, executed: 0 };
+            let entry = ReservedJob { job: job.id(), running: false, executed: 0 };
             if let Some(class) = self.classes.iter_mut().find(|class| class.gpus == gpus) {
                 class.queues[0].push(entry);
             }
@@ -74,12 +74,12 @@ impl ReservedQueues {
 
     /// Divides the accelerators among the classes by demand, without taking any from running jobs.
     fn reserve(&mut self, capacity: i64) {
-        let demand = |class: &Class| class.jobs() * class.gpus;
+        let demand = |class: &WidthClass| class.jobs() * class.gpus;
         let demands: i64 = self.classes.iter().map(demand).sum();
         if demands == 0 {
             return;
         }
-        let mut left = capacity - self.classes.iter().map(Class::used).sum::<i64>();
+        let mut left = capacity - self.classes.iter().map(WidthClass::used).sum::<i64>();
         let mut reserved = vec![0; self.classes.len()];
         let mut order: Vec<usize> = (0..self.classes.len()).collect();
         order.sort_by_key(|&at| demand(&self.classes[at]));
@@ -140,7 +140,7 @@ impl ReservedQueues {
         self.free.reset(view.free());
         let entries =
             || self.classes.iter().flat_map(|class| class.queues.iter().flatten().map(|entry| (class.gpus, entry)));
-        let changed = |entry: &Entry| view.job(entry.job).filter(|job| job.state.is_allocated() != entry.running);
+        let changed = |entry: &ReservedJob| view.job(entry.job).filter(|job| job.state.is_allocated() != entry.running);
         for (_, entry) in entries().filter(|(_, entry)| !entry.running) {
             if let Some(job) = changed(entry) {
                 self.free.release(&job.state.placement);
@@ -157,7 +157,7 @@ impl ReservedQueues {
     }
 }
 
-impl Class {
+impl WidthClass {
     fn jobs(&self) -> i64 {
         self.queues.iter().map(|queue| queue.len() as i64).sum()
     }
