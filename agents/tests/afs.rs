@@ -26,8 +26,10 @@ use rand::seq::SliceRandom;
 
 /// Shares of jobs of given lengths and throughput by accelerators from 1 on.
 fn shares(rule: AfsRule, gpus: u32, jobs: &[(f64, Vec<f64>)]) -> Vec<u32> {
-    let contenders: Vec<AfsContender> =
-        jobs.iter().map(|(length, speeds)| AfsContender { length: *length, min: 1, max: speeds.len() as u32 }).collect();
+    let contenders: Vec<AfsContender> = jobs
+        .iter()
+        .map(|(length, speeds)| AfsContender { length: *length, min: 1, max: speeds.len() as u32 })
+        .collect();
     let mut shares = AfsShares::default();
     shares.allocate(rule, gpus, &contenders, |at, gpus| jobs[at].1.get(gpus as usize - 1).copied());
     shares.counts().collect()

@@ -1,7 +1,9 @@
 //! Aryl's two phases and its placing, against worked tables and simpler rules.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
-use goodput_agents::heuristic::aryl::{ArylDemand, ArylPhases, WorkerRole, ArylServer, ArylServers, fragmentation, workers};
+use goodput_agents::heuristic::aryl::{
+    ArylDemand, ArylPhases, ArylServer, ArylServers, WorkerRole, fragmentation, workers,
+};
 use goodput_env::job::JobId;
 use goodput_env::placement::Placement;
 use goodput_env::seed::{Stream, keyed};

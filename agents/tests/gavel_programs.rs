@@ -3,7 +3,7 @@
 
 use goodput_agents::heuristic::allox::assign;
 use goodput_agents::heuristic::gavel::artifact;
-use goodput_agents::heuristic::gavel::instance::{TimeShares, GavelInstance, GavelJob, CombinationRow};
+use goodput_agents::heuristic::gavel::instance::{CombinationRow, GavelInstance, GavelJob, TimeShares};
 use goodput_agents::heuristic::gavel::isolated::{isolated, isolated_rate};
 use goodput_agents::heuristic::gavel::objectives::*;
 use goodput_agents::heuristic::gavel::water_filling::{Entity, Inside, water_filling};

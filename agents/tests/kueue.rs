@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use crate::support::{fixed, frictionless};
 use goodput_agents::heuristic::kueue::Kueue;
-use goodput_agents::heuristic::kueue::preemption::{JobClaim, Evict, EvictionReason, PreemptionRules, FairSharingStrategy, fair_preemption};
+use goodput_agents::heuristic::kueue::preemption::{
+    Evict, EvictionReason, FairSharingStrategy, JobClaim, PreemptionRules, fair_preemption,
+};
 use goodput_agents::heuristic::kueue::tournament::winner;
 use goodput_env::cluster::Cluster;
 use goodput_env::job::{JobId, JobSpec, Workload};

@@ -2,8 +2,8 @@
 
 use crate::support::random_model;
 use goodput_agents::heuristic::pollux::fast::Fast;
-use goodput_agents::heuristic::pollux::genetic::{Genetic, GeneticConfig, FrontReuse};
-use goodput_agents::heuristic::pollux::objective::{PolluxJob, Lanes, PolluxProblem};
+use goodput_agents::heuristic::pollux::genetic::{FrontReuse, Genetic, GeneticConfig};
+use goodput_agents::heuristic::pollux::objective::{Lanes, PolluxJob, PolluxProblem};
 use goodput_env::job::JobId;
 use goodput_env::placement::Placement;
 use goodput_env::seed::{Stream, rng};

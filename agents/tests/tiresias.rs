@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use crate::support::{fixed, frictionless, jcts, oracle, run};
 use goodput_agents::heuristic::by_name;
-use goodput_agents::heuristic::gittins::{ArtifactTable, LengthSample, GittinsHorizon, GittinsSample};
-use goodput_agents::heuristic::tiresias::{QueueOrder, TiresiasPlacement, ServiceMeasure, Tiresias, TiresiasConfig};
+use goodput_agents::heuristic::gittins::{ArtifactTable, GittinsHorizon, GittinsSample, LengthSample};
+use goodput_agents::heuristic::tiresias::{QueueOrder, ServiceMeasure, Tiresias, TiresiasConfig, TiresiasPlacement};
 use goodput_agents::placement::{Packer, Skew, TENSORS};
 use goodput_env::cluster::Cluster;
 use goodput_env::job::{JobSpec, Workload};
@@ -131,7 +131,8 @@ fn the_supremum_is_over_all_quanta() {
         let attained = f64::from(rng.random_range(0..600)) / 2.0;
         let supremum = sample.index(attained, GittinsHorizon::Supremum);
         let best = lengths.iter().filter(|length| **length > attained);
-        let best = best.map(|length| sample.index(attained, GittinsHorizon::Quantum(length - attained))).fold(0.0, f64::max);
+        let best =
+            best.map(|length| sample.index(attained, GittinsHorizon::Quantum(length - attained))).fold(0.0, f64::max);
         assert!((supremum - best).abs() <= 1e-12 * supremum.max(1e-12), "{supremum} {best}");
     }
 }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use goodput_agents::heuristic::fifo::Fifo;
-use goodput_agents::heuristic::gittins::{ArtifactTable, LengthSample, GittinsHorizon, SerptArtifact};
+use goodput_agents::heuristic::gittins::{ArtifactTable, GittinsHorizon, LengthSample, SerptArtifact};
 use goodput_agents::heuristic::srtf::{Shortest, Srtf};
 use goodput_agents::heuristic::tiresias::{ReservedQueues, ServiceMeasure, Tiresias, TiresiasConfig};
 use goodput_datasets::import::tiresias_samples;
@@ -63,7 +63,8 @@ fn report(schedule: &str, jobs: usize, original: f64, secs: f64) {
 
 fn simulate(workload: &Arc<Workload>, nodes: u32, schedule: &str, samples: &[f64]) {
     let queues = |config| -> Box<dyn Policy> { Box::new(Tiresias::new(config)) };
-    let promoting = |knob| TiresiasConfig { starvation_knob: knob, ..TiresiasConfig::artifact(ServiceMeasure::GpuTime) };
+    let promoting =
+        |knob| TiresiasConfig { starvation_knob: knob, ..TiresiasConfig::artifact(ServiceMeasure::GpuTime) };
     let table = || ArtifactTable::new(samples.iter().copied(), 3250);
     let mut policy: Box<dyn Policy> = match schedule {
         "fifo" => Box::new(Fifo::strict()),

@@ -71,7 +71,10 @@ impl Eq for ResourceFraction {}
 /// for nothing.
 pub fn dominant_share(held: &[u64], capacity: &[u64]) -> ResourceFraction {
     let shares = held.iter().zip(capacity).filter(|(_, whole)| **whole > 0);
-    shares.map(|(&part, &whole)| ResourceFraction { part, whole }).max().unwrap_or(ResourceFraction { part: 0, whole: 1 })
+    shares
+        .map(|(&part, &whole)| ResourceFraction { part, whole })
+        .max()
+        .unwrap_or(ResourceFraction { part: 0, whole: 1 })
 }
 
 /// Allocation by progressive filling, as [`fill`] returns it.
@@ -154,7 +157,8 @@ impl Policy for Drf {
         }
 
         let share = |tenant: &DrfTenant| dominant_share(&tenant.held, &capacity);
-        let mut queue: BTreeSet<(ResourceFraction, u32)> = tenants.iter().map(|(&id, tenant)| (share(tenant), id)).collect();
+        let mut queue: BTreeSet<(ResourceFraction, u32)> =
+            tenants.iter().map(|(&id, tenant)| (share(tenant), id)).collect();
         while let Some((_, id)) = queue.pop_first() {
             let Some(tenant) = tenants.get_mut(&id) else { continue };
             let Some(job) = tenant.waiting.pop_front().and_then(|job| view.job(job)) else { continue };

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use goodput_agents::heuristic::fifo::Fifo;
-use goodput_agents::heuristic::gittins::{ArtifactTable, LengthSample, GittinsHorizon, Serpt, SerptArtifact};
+use goodput_agents::heuristic::gittins::{ArtifactTable, GittinsHorizon, LengthSample, Serpt, SerptArtifact};
 use goodput_agents::heuristic::srtf::{Shortest, Srtf};
 use goodput_agents::heuristic::tiresias::{ReservedQueues, SIMULATOR_LIMITS, ServiceMeasure, Tiresias, TiresiasConfig};
 use goodput_agents::placement::Yarn;
@@ -146,7 +146,9 @@ const SCHEDULES: &[Schedule] = &[
         schemes: BOTH,
         artifact: |_| queues(promoting(1.0, TiresiasConfig::artifact(ServiceMeasure::GpuTime))),
         others: &[
-            ("by the rule", |_| queues(promoting(1.0, TiresiasConfig::queues(&SIMULATOR_LIMITS, ServiceMeasure::GpuTime)))),
+            ("by the rule", |_| {
+                queues(promoting(1.0, TiresiasConfig::queues(&SIMULATOR_LIMITS, ServiceMeasure::GpuTime)))
+            }),
             ("placed by skew", |_| queues(promoting(1.0, TiresiasConfig::simulator(ServiceMeasure::GpuTime)))),
         ],
     },
@@ -155,7 +157,9 @@ const SCHEDULES: &[Schedule] = &[
         schemes: BOTH,
         artifact: |_| queues(promoting(8.0, TiresiasConfig::artifact(ServiceMeasure::GpuTime))),
         others: &[
-            ("by the rule", |_| queues(promoting(8.0, TiresiasConfig::queues(&SIMULATOR_LIMITS, ServiceMeasure::GpuTime)))),
+            ("by the rule", |_| {
+                queues(promoting(8.0, TiresiasConfig::queues(&SIMULATOR_LIMITS, ServiceMeasure::GpuTime)))
+            }),
             ("placed by skew", |_| queues(promoting(8.0, TiresiasConfig::simulator(ServiceMeasure::GpuTime)))),
         ],
     },

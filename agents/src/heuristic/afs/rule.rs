@@ -160,7 +160,9 @@ impl AfsShares {
             AfsRule::DeepBoot => {
                 self.waiting.sort_unstable_by_key(|&(first, at)| std::cmp::Reverse((first, u32::MAX - at)))
             }
-            AfsRule::Lengths | AfsRule::Attained => self.waiting.sort_unstable_by_key(|&entry| std::cmp::Reverse(entry)),
+            AfsRule::Lengths | AfsRule::Attained => {
+                self.waiting.sort_unstable_by_key(|&entry| std::cmp::Reverse(entry))
+            }
         }
     }
 

@@ -13,7 +13,7 @@ mod phases;
 mod placing;
 
 pub use phases::{ArylDemand, ArylPhases};
-pub use placing::{WorkerRole, ArylServer, ArylServers, fragmentation, workers};
+pub use placing::{ArylServer, ArylServers, WorkerRole, fragmentation, workers};
 
 use goodput_env::placement::Placement;
 use goodput_env::plan::Plan;

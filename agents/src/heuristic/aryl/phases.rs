@@ -64,7 +64,13 @@ impl ArylPhases {
 
     /// Second phase: a multiple-choice knapsack over the seconds that each number of further
     /// accelerators saves.
-    fn grow(&mut self, demands: &[ArylDemand], left: u32, secs: impl Fn(usize, u32) -> Option<f64>, granted: &mut [u32]) {
+    fn grow(
+        &mut self,
+        demands: &[ArylDemand],
+        left: u32,
+        secs: impl Fn(usize, u32) -> Option<f64>,
+        granted: &mut [u32],
+    ) {
         self.gains.clear();
         let mut ends = Vec::new();
         let elastic: Vec<usize> =

@@ -15,7 +15,7 @@ use goodput_env::time::SimTime;
 use goodput_env::view::{ClusterView, Information, JobView};
 
 use super::departures::Departures;
-use super::instance::{TimeShares, GavelInstance};
+use super::instance::{GavelInstance, TimeShares};
 use super::objectives::{makespan as least_makespan, makespan_secs, within};
 use super::policy::RoundTask;
 use super::python_random::PythonRandom;

@@ -10,7 +10,7 @@ use goodput_env::view::{ClusterView, Information, JobView};
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 
-use super::instance::{TimeShares, GavelInstance};
+use super::instance::{GavelInstance, TimeShares};
 use super::objectives;
 use super::policy::RoundTask;
 

@@ -10,7 +10,7 @@ use goodput_env::job::JobId;
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 
-use super::instance::{TimeShares, GavelInstance};
+use super::instance::{GavelInstance, TimeShares};
 use super::python_random::PythonRandom;
 
 /// Choice of a type among those with room.

@@ -9,7 +9,7 @@ use goodput_env::seed::{Stream, rng};
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 
-use super::instance::{TimeShares, GavelInstance};
+use super::instance::{GavelInstance, TimeShares};
 use super::python_random::PythonRandom;
 
 /// Generator that draws pairs.

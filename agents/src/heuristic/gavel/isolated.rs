@@ -1,7 +1,7 @@
 //! Isolated allocation: an equal part of the cluster for each job, below which sharing must not
 //! fall (Gavel, section 4.2).
 
-use super::instance::{TimeShares, GavelInstance};
+use super::instance::{GavelInstance, TimeShares};
 
 /// Gives each job `count / jobs` accelerators of each type, divided by the accelerators that it
 /// needs at once. A job that would then run more than all of the time is cut back on all types

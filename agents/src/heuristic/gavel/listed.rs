@@ -5,7 +5,7 @@ use goodput_env::policy::Policy;
 use goodput_env::seed::{Stream, rng};
 
 use super::config::{GavelConfig, GavelObjective};
-use super::fifo::{TypeFifo, TypeChoice};
+use super::fifo::{TypeChoice, TypeFifo};
 use super::gandiva::GandivaPairs;
 use super::policy::Gavel;
 use super::python_random::PythonRandom;
@@ -59,7 +59,9 @@ pub const LISTED: &[ListedPolicy] = &[
         AWARE,
         |_seed, _artifact| { GavelObjective::Hierarchical(Inside::Fifo) }
     ),
-    listed!("gavel-ftf", "finish-time fairness over speeds on types", AWARE, |_seed, _artifact| GavelObjective::FinishTime),
+    listed!("gavel-ftf", "finish-time fairness over speeds on types", AWARE, |_seed, _artifact| {
+        GavelObjective::FinishTime
+    }),
     listed!("gavel-ftf-agnostic", "finish-time fairness, blind to types", BLIND, |_seed, _artifact| {
         GavelObjective::FinishTime
     }),

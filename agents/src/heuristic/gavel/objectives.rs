@@ -3,9 +3,9 @@
 //! Speeds are put on a common scale before they meet the solver: the steps per second of one job
 //! may be a thousand times those of another, which a solver's tolerances do not allow for.
 
-use super::instance::{TimeShares, GavelInstance, GavelJob};
+use super::instance::{GavelInstance, GavelJob, TimeShares};
 use super::isolated::isolated_rate;
-use super::program::{ShareProgram, ColumnTerms};
+use super::program::{ColumnTerms, ShareProgram};
 
 /// Max-min fairness, or least attained service for accelerators that differ. Maximises the smallest
 /// speed, relative to the job's speed with an equal share of all accelerators and to its weight,
@@ -99,7 +99,11 @@ pub fn max_throughput(instance: &GavelInstance) -> Option<TimeShares> {
 /// Throughput per cost: as [`max_throughput`], each type's speeds divided by its price. Jobs with a
 /// deadline (job, seconds from now) finish by it; where not all of them can, deadlines are ignored
 /// altogether.
-pub fn max_throughput_per_cost(instance: &GavelInstance, prices: &[f64], deadlines: &[(usize, f64)]) -> Option<TimeShares> {
+pub fn max_throughput_per_cost(
+    instance: &GavelInstance,
+    prices: &[f64],
+    deadlines: &[(usize, f64)],
+) -> Option<TimeShares> {
     let mut program = ShareProgram::new(instance);
     let largest = (0..instance.jobs.len()).flat_map(|job| instance.rates(job).flatten()).fold(0.0, f64::max);
     for (at, row) in instance.rows.iter().enumerate() {

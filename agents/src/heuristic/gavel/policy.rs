@@ -11,7 +11,7 @@ use goodput_env::view::{ClusterView, Information, JobView};
 use super::artifact::Artifact;
 use super::config::{GavelConfig, GavelObjective};
 use super::departures::{Departures, Published};
-use super::instance::{TimeShares, GavelInstance, GavelJob, CombinationRow};
+use super::instance::{CombinationRow, GavelInstance, GavelJob, TimeShares};
 use super::isolated::{isolated, isolated_rate};
 use super::objectives;
 use super::rounds::{ChosenAccount, Combination, RoundLedger};
@@ -333,9 +333,10 @@ impl Policy for Gavel {
 
     fn information(&self) -> Information {
         self.departures.information(match self.config.objective {
-            GavelObjective::FinishTime | GavelObjective::Makespan | GavelObjective::MinJct | GavelObjective::CostWithDeadlines(_) => {
-                Information::Oracle
-            }
+            GavelObjective::FinishTime
+            | GavelObjective::Makespan
+            | GavelObjective::MinJct
+            | GavelObjective::CostWithDeadlines(_) => Information::Oracle,
             _ => Information::Profiled,
         })
     }

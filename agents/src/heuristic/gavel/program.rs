@@ -10,7 +10,7 @@ use clarabel::solver::{
     DefaultSettings, DefaultSolver, IPSolver, NonnegativeConeT, SecondOrderConeT, SolverStatus, SupportedConeT,
 };
 
-use super::instance::{TimeShares, GavelInstance};
+use super::instance::{GavelInstance, TimeShares};
 
 /// Weighted sum of columns: column and coefficient.
 pub type ColumnTerms = Vec<(usize, f64)>;

@@ -6,8 +6,8 @@
 //! rise any further is frozen at its level, and the rest go on. Jobs belong to entities (tenants),
 //! which share by their weights; inside an entity jobs share alike, or the oldest goes first.
 
-use super::instance::{TimeShares, GavelInstance};
-use super::program::{ShareProgram, ColumnTerms};
+use super::instance::{GavelInstance, TimeShares};
+use super::program::{ColumnTerms, ShareProgram};
 
 /// Division of an entity's share among its jobs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -27,7 +27,7 @@ use crate::heuristic::{ListedPolicy, Traits};
 use crate::placement::Free;
 use crate::quotas::Quotas;
 use crate::waiting::{Line, Lines};
-use preemption::{JobClaim, Evict, PreemptionRules, FairSharingStrategy, fair_preemption};
+use preemption::{Evict, FairSharingStrategy, JobClaim, PreemptionRules, fair_preemption};
 
 const SOURCE: &str = "Kueue, KEP-79 and KEP-1714";
 
@@ -101,7 +101,8 @@ impl Kueue {
 
     /// Lends and never preempts.
     pub fn lending() -> Self {
-        let never = PreemptionRules { within_tenant: Evict::Never, within_cohort: Evict::Never, strategies: Vec::new() };
+        let never =
+            PreemptionRules { within_tenant: Evict::Never, within_cohort: Evict::Never, strategies: Vec::new() };
         Self::new(never)
     }
 

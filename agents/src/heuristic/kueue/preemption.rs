@@ -161,7 +161,8 @@ impl VictimSearch<'_> {
         let mut order = Victims::new(self.tree, own, candidates);
         while let Some(tenant) = order.next(self.usage) {
             if tenant == own || reclaims {
-                let reason = if tenant == own { EvictionReason::InClusterQueue } else { EvictionReason::InCohortReclamation };
+                let reason =
+                    if tenant == own { EvictionReason::InClusterQueue } else { EvictionReason::InCohortReclamation };
                 let Some(victim) = order.pop(tenant) else { continue };
                 self.remove(&victim);
                 if self.evict(victim, reason) {

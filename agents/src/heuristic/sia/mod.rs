@@ -137,7 +137,8 @@ impl Policy for Sia {
         let choices = self.choose(view, &available);
         let mut plan = Plan::keep();
         for kind in 0..self.types.len() as u16 {
-            let here: Vec<&SizeOption> = choices.iter().filter(|choice| choice.kind == kind && choice.gpus > 0).collect();
+            let here: Vec<&SizeOption> =
+                choices.iter().filter(|choice| choice.kind == kind && choice.gpus > 0).collect();
             let wanted: Vec<Wanted> = here.iter().map(|choice| wanted(view, choice)).collect();
             let cluster = view.cluster();
             let of_type = (0..cluster.nodes.len()).filter(|&id| cluster.nodes[id].accelerator == kind);

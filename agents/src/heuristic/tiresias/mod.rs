@@ -11,7 +11,7 @@ mod reserved;
 pub use queues::Tiresias;
 pub use reserved::ReservedQueues;
 
-use crate::heuristic::gittins::{ArtifactTable, LengthSample, GittinsHorizon};
+use crate::heuristic::gittins::{ArtifactTable, GittinsHorizon, LengthSample};
 use crate::heuristic::{ListedPolicy, Traits};
 use crate::placement::{Packer, Skew};
 

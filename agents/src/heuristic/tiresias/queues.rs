@@ -18,7 +18,7 @@ use goodput_env::policy::Policy;
 use goodput_env::time::SimTime;
 use goodput_env::view::ClusterView;
 
-use super::{Promotion, QueueOrder, TiresiasPlacement, ServiceMeasure, TiresiasConfig};
+use super::{Promotion, QueueOrder, ServiceMeasure, TiresiasConfig, TiresiasPlacement};
 use crate::placement::Free;
 
 /// The policy; ties are broken by order of entry into the queue, and among jobs that enter at once by job id.
@@ -160,7 +160,9 @@ impl Tiresias {
         let in_order = match &self.config.order {
             QueueOrder::QueuedJob => return,
             QueueOrder::Gittins(..) => |a: &QueuedJob, b: &QueuedJob| b.rank.total_cmp(&a.rank).then(a.job.cmp(&b.job)),
-            QueueOrder::Artifact(_) => |a: &QueuedJob, b: &QueuedJob| b.rank.total_cmp(&a.rank).then(a.submit.cmp(&b.submit)),
+            QueueOrder::Artifact(_) => {
+                |a: &QueuedJob, b: &QueuedJob| b.rank.total_cmp(&a.rank).then(a.submit.cmp(&b.submit))
+            }
         };
         for queue in &mut self.queues {
             for entry in queue.iter_mut().filter(|entry| all || entry.rank.is_nan()) {
@@ -213,7 +215,9 @@ impl Tiresias {
         for entry in self.queues.iter_mut().flatten().filter(|entry| entry.chosen && !entry.running) {
             let placement = match &self.config.placing {
                 TiresiasPlacement::Packer(packer) => packer.place(view.cluster(), &mut self.free, entry.gpus),
-                TiresiasPlacement::Skew(skew) => skew.place(view.cluster(), &mut self.free, entry.gpus, entry.sensitive),
+                TiresiasPlacement::Skew(skew) => {
+                    skew.place(view.cluster(), &mut self.free, entry.gpus, entry.sensitive)
+                }
             };
             match placement {
                 Some(placement) => plan.set(entry.job, placement),
