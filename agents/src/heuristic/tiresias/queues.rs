@@ -150,7 +150,7 @@ impl Tiresias {
     fn reorder(&mut self, all: bool) {
         let service = self.config.service;
         let index = |entry: &QueuedJob| match &self.config.order {
-            QueueOrder::QueuedJob => 0.0,
+            QueueOrder::Entry => 0.0,
             QueueOrder::Gittins(experience, horizon) => {
                 let secs = weighted(service, entry, entry.executed) as f64 / 1000.0;
                 experience.sample().index(secs, *horizon)
@@ -158,7 +158,7 @@ impl Tiresias {
             QueueOrder::Artifact(table) => table.index(attained(service, entry) / 1000),
         };
         let in_order = match &self.config.order {
-            QueueOrder::QueuedJob => return,
+            QueueOrder::Entry => return,
             QueueOrder::Gittins(..) => |a: &QueuedJob, b: &QueuedJob| b.rank.total_cmp(&a.rank).then(a.job.cmp(&b.job)),
             QueueOrder::Artifact(_) => {
                 |a: &QueuedJob, b: &QueuedJob| b.rank.total_cmp(&a.rank).then(a.submit.cmp(&b.submit))
