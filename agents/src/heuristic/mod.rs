@@ -1,4 +1,5 @@
-//! Published scheduling policies, one file a paper, named by the paper's name, and the list of them by the names users type.
+//! Published scheduling policies, one file or folder a paper, and the list of them by the names
+//! that users type.
 
 pub mod afs;
 pub mod allox;

@@ -1,4 +1,5 @@
-//! The list of policies by the names users type. Each paper's file declares its own entries; this file only puts them in a row.
+//! List of policies by the names that users type. Each paper's file declares its own entries; this
+//! file puts them in a row.
 
 use goodput_env::policy::Policy;
 use goodput_env::view::{Batching, Information};
@@ -8,32 +9,33 @@ use crate::loaning::{Sharing, Variant};
 use super::deepboot::requests::{RequestScheduler, Taking};
 use super::deepboot::{self, BesideAtsI};
 
-/// What kind of scheduler a policy is.
+/// Kind of scheduler that a policy is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traits {
     /// Takes accelerators away from running jobs.
     pub preemptive: bool,
     /// Gives a job other numbers of accelerators than it asked for.
     pub elastic: bool,
-    /// Knows that accelerator types differ in speed.
+    /// Takes account of different speeds of accelerator types.
     pub heterogeneous: bool,
 }
 
-/// A policy in the list.
+/// Policy in the list.
 #[derive(Clone, Copy, Debug)]
 pub struct ListedPolicy {
-    /// What users type.
+    /// Name that users type.
     pub name: &'static str,
-    /// What it does, in one line.
+    /// Description in one line.
     pub about: &'static str,
-    /// Where it was published.
+    /// Publication.
     pub source: &'static str,
-    /// What kind of scheduler it is.
+    /// Kind of scheduler.
     pub traits: Traits,
-    /// Makes it by the paper's rule; the seed matters only to policies that draw random numbers.
+    /// Builds the policy by the paper's rule. The seed matters only to policies that draw random
+    /// numbers.
     pub build: fn(u64) -> Box<dyn Policy>,
-    /// Makes it as its public artifact behaves, defects included, where that differs: for reproduction only. Users type
-    /// `NAME@replica`.
+    /// Builds the policy as its public artifact behaves, defects included, where that differs from
+    /// the paper: for reproduction only. Users type `NAME@replica`.
     pub replica: Option<fn(u64) -> Box<dyn Policy>>,
 }
 
@@ -43,26 +45,26 @@ impl ListedPolicy {
         (self.build)(seed)
     }
 
-    /// What it is told about jobs in its publication.
+    /// Knowledge of jobs that the policy has in its publication.
     pub fn information(&self) -> Information {
         self.build(0).information()
     }
 
-    /// The least it must be told about jobs to run at all.
+    /// Least knowledge of jobs without which the policy cannot run.
     pub fn needs(&self) -> Information {
         self.build(0).needs()
     }
 
-    /// How jobs choose their batch size under it.
+    /// Choice of batch sizes under the policy.
     pub fn batching(&self) -> Batching {
         self.build(0).batching()
     }
 }
 
-/// Ends the name of a policy that behaves as its public artifact does.
+/// Suffix of a policy's name for the behaviour of its public artifact.
 pub const REPLICA: &str = "@replica";
 
-/// Between a policy and the way it shares a cluster with services.
+/// Separator between a policy's name and the way that it shares a cluster with services.
 pub const VARIANT: char = '+';
 
 /// All policies, paper by paper.
@@ -70,14 +72,15 @@ pub fn policies() -> impl Iterator<Item = &'static ListedPolicy> {
     super::PAPERS.iter().copied().flatten()
 }
 
-/// Their names, in the same order.
+/// Names of all policies, in the order of [`policies`].
 pub fn names() -> Vec<&'static str> {
     policies().map(|entry| entry.name).collect()
 }
 
-/// The policy that users call `name`: by the paper's rule, or with `@replica` as its artifact behaves. `None` where there is
-/// no such policy, or no artifact that differs. `NAME+VARIANT` shares the cluster with services in that way ([`Variant`], with its usual settings); `NAME+ats-i` runs beside DeepBoot's
-/// scheduler of inference requests.
+/// Policy that users call `name`: by the paper's rule, or with `@replica` as its artifact behaves.
+/// `None` where there is no such policy, or no artifact that differs. `NAME+VARIANT` shares the
+/// cluster with services in that way ([`Variant`], with its usual settings); `NAME+ats-i` runs
+/// beside DeepBoot's scheduler of inference requests.
 pub fn by_name(name: &str, seed: u64) -> Option<Box<dyn Policy>> {
     if let Some(training) = name.strip_suffix(deepboot::SUFFIX) {
         let plain = training.split([VARIANT, '@']).next().unwrap_or_default();

@@ -31,8 +31,8 @@ pub enum AfsRule {
 /// Job that competes for accelerators.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AfsContender {
-    /// Remaining work in the unit of its throughput; with [`AfsRule::Attained`] the seconds that the
-    /// job has run. Infinite where unknown.
+    /// Remaining work in the unit of its throughput; with [`AfsRule::Attained`] the seconds that
+    /// the job has run. Infinite where unknown.
     pub length: f64,
     /// Fewest accelerators that the job runs on: the first step of its share.
     pub min: u32,

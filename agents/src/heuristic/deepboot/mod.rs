@@ -5,8 +5,8 @@
 //!   for the largest sum of speedups.
 //! - [`requests`], ATS-I: a request goes to a warm instance of its model as soon as it comes, else
 //!   to an idle accelerator, else to one taken from training.
-//! - [`BesideAtsI`]: any training policy beside ATS-I, so that every policy can be compared with the
-//!   same access to inference accelerators. Users type `NAME+ats-i`.
+//! - [`BesideAtsI`]: any training policy beside ATS-I, so that every policy can be compared with
+//!   the same access to inference accelerators. Users type `NAME+ats-i`.
 //!
 //! AFE, the third part, is the cost of a change of size:
 //! `goodput_env::model::SwitchCost::DeepbootAfe`. Protection of instances is the environment's

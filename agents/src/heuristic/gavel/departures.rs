@@ -1,7 +1,8 @@
 //! Points at which Gavel's public simulator departs from the paper.
 //!
-//! The policy asks [`Departures`] wherever paper and simulator differ. The defaults of the trait are the paper's
-//! behaviour; [`Artifact`](super::artifact::Artifact) overrides them with the simulator's.
+//! The policy asks [`Departures`] wherever paper and simulator differ. The defaults of the trait
+//! are the paper's behaviour; [`Artifact`](super::artifact::Artifact) overrides them with the
+//! simulator's.
 
 use goodput_env::plan::Plan;
 use goodput_env::seed::{Stream, rng};
@@ -14,13 +15,14 @@ use super::instance::{GavelInstance, TimeShares};
 use super::objectives;
 use super::policy::RoundTask;
 
-/// Behaviour that differs between the paper and its simulator. Tasks are those of the present round, and always in
-/// the order in which [`start_round`](Self::start_round) got them.
+/// Behaviour that differs between the paper and its simulator. Tasks are those of the present
+/// round, and always in the order in which [`start_round`](Self::start_round) got them.
 pub(super) trait Departures: Send {
     /// Shuffles accelerator types for objectives that are unaware of their speeds.
     fn shuffle(&mut self, types: &mut [usize]);
 
-    /// Whether two jobs of equal size may be paired, given the accelerator types on which the pair runs.
+    /// Whether two jobs of equal size may be paired, given the accelerator types on which the pair
+    /// runs.
     fn opens_pair(&self, runs: &[bool]) -> bool {
         runs.contains(&true)
     }
@@ -38,7 +40,8 @@ pub(super) trait Departures: Send {
         job.remaining_work()
     }
 
-    /// Steps per second by which an unaware objective that reckons with time judges `job` on every type.
+    /// Steps per second by which an unaware objective that reckons with time judges `job` on every
+    /// type.
     fn unaware_rate(&self, instance: &GavelInstance, job: usize) -> f64 {
         instance.proportional_rate(job)
     }
@@ -48,12 +51,14 @@ pub(super) trait Departures: Send {
         objectives::makespan(instance)
     }
 
-    /// Whether shares may be computed now. `reset_due`: the counts of received time are due to be reset as well.
+    /// Whether shares may be computed now. `reset_due`: the counts of received time are due to be
+    /// reset as well.
     fn allocates(&self, _reset_due: bool) -> bool {
         true
     }
 
-    /// Start of the next round, seconds. `previous_end` is the end of the round before, if anything ran in it.
+    /// Start of the next round, seconds. `previous_end` is the end of the round before, if anything
+    /// ran in it.
     fn round_start(&self, _previous_end: Option<f64>, now: f64) -> f64 {
         now
     }
@@ -81,17 +86,20 @@ pub(super) trait Departures: Send {
     /// Accounts for the steps of a round that is over.
     fn settle(&mut self, _view: &ClusterView<'_>, _tasks: &[RoundTask]) {}
 
-    /// Next time within the round at which [`within_round`](Self::within_round) has something to change.
+    /// Next time within the round at which [`within_round`](Self::within_round) has something to
+    /// change.
     fn wake_at(&self) -> Option<SimTime> {
         None
     }
 
-    /// Knowledge of jobs that the objective is evaluated with, given what the objective itself uses.
+    /// Knowledge of jobs that the objective is evaluated with, given what the objective itself
+    /// uses.
     fn information(&self, of_objective: Information) -> Information {
         of_objective
     }
 
-    /// Knowledge without which the policy cannot run: any estimate of lengths will do where lengths count.
+    /// Knowledge without which the policy cannot run: any estimate of lengths will do where lengths
+    /// count.
     fn needs(&self, information: Information) -> Information {
         match information {
             Information::Oracle => Information::Estimate { sigma: 0.0 },

@@ -1,8 +1,9 @@
-//! Ranking jobs of unknown length by what the lengths of other jobs say about them.
+//! Ranking of jobs of unknown length by the lengths of other jobs.
 //!
-//! Among jobs of which only the distribution of lengths is known, the Gittins index gives the order with the least mean completion time
-//! on one server; Tiresias (Gu et al., NSDI'19) takes it over accelerator time, for jobs of any width. The distribution is a sample:
-//! given in advance, or the jobs that completed so far, or both.
+//! Among jobs of which only the distribution of lengths is known, the Gittins index gives the order
+//! with the least mean completion time on one server. Tiresias (Gu et al., NSDI'19) takes the index
+//! over accelerator time, for jobs of any width. The distribution is a sample: given in advance, or
+//! the jobs that completed so far, or both.
 
 mod artifact;
 mod expected;
@@ -25,9 +26,10 @@ pub const LISTED: &[ListedPolicy] = &[ListedPolicy {
     replica: None,
 }];
 
-/// A sample that grows with each completed job.
+/// Sample of lengths that grows with each completed job.
 ///
-/// The tables over it are made again each time it has grown by a sixteenth, so that learning from n jobs costs O(n) and not O(n^2).
+/// The tables over the sample are made again each time it has grown by a sixteenth, so that
+/// learning from n jobs costs O(n) and not O(n^2).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LengthSample {
     lengths: Vec<f64>,
@@ -37,18 +39,18 @@ pub struct LengthSample {
 }
 
 impl LengthSample {
-    /// Begins with `lengths` and learns from completed jobs.
+    /// A sample that begins with `lengths` and learns from completed jobs.
     pub fn new(lengths: Vec<f64>) -> Self {
         let next = lengths.len() + 1;
         Self { sample: GittinsSample::new(lengths.iter().copied()), lengths, next, closed: false }
     }
 
-    /// Knows `lengths` and learns nothing.
+    /// A sample that stays as it is.
     pub fn closed(lengths: Vec<f64>) -> Self {
         Self { closed: true, ..Self::new(lengths) }
     }
 
-    /// A job was complete after `length`; true where the sample has changed.
+    /// Adds the length of a completed job; returns true where the tables have changed.
     pub fn learn(&mut self, length: f64) -> bool {
         if self.closed {
             return false;
@@ -62,7 +64,7 @@ impl LengthSample {
         true
     }
 
-    /// The sample.
+    /// Sample with its tables.
     pub fn sample(&self) -> &GittinsSample {
         &self.sample
     }

@@ -1,13 +1,19 @@
-//! Kueue (github.com/kubernetes-sigs/kueue): quotas in cohorts, fair sharing of what is idle, and preemption that keeps shares in order.
+//! Kueue (github.com/kubernetes-sigs/kueue): quotas in cohorts, fair sharing of what is idle, and
+//! preemption that keeps shares in order.
 //!
-//! A job is admitted whole, at the size it asked for, once its tenant's quota, or what the tenant may borrow, covers it. Who is admitted next is
-//! decided by a [`tournament`]; whose jobs go when nothing is left, by [`preemption`]. A job that cannot be admitted does not block
-//! those behind it (`BestEffortFIFO`). A job that was evicted may run again where there is room, but evicts nobody until a job has come or gone:
-//! with mixed sizes and priorities the published rules alone can go in circles, and a cluster has Kueue's requeuing backoff against it.
-//! Where a run has no quotas, all tenants borrow from one cohort that owns the cluster, by their weights.
+//! A job is admitted whole, at the size it asked for, once its tenant's quota, or what the tenant
+//! may borrow, covers it. A [`tournament`] decides which job is admitted next; [`preemption`]
+//! decides which jobs are evicted when nothing is left. A job that cannot be admitted does not
+//! block those behind it (`BestEffortFIFO`).
 //!
-//! Flavours are accelerator types, tried in the cluster's order: the first that fits, else the first on which preemption would help
-//! (`whenCanBorrow: Borrow`, `whenCanPreempt: TryNextFlavor`). Types count as different resources in shares.
+//! A job that was evicted may run again where there is room, but evicts no other job until a job
+//! has come or gone. With mixed sizes and priorities the published rules alone can go in circles,
+//! which a cluster prevents by Kueue's requeuing backoff. Where a run has no quotas, all tenants
+//! borrow from one cohort that owns the cluster, by their weights.
+//!
+//! Flavours are accelerator types, tried in the cluster's order: the first that fits, else the
+//! first on which preemption would help (`whenCanBorrow: Borrow`, `whenCanPreempt: TryNextFlavor`).
+//! Types count as different resources in shares.
 
 pub mod preemption;
 pub mod tournament;
@@ -59,7 +65,7 @@ pub const LISTED: &[ListedPolicy] = &[
     },
 ];
 
-/// The policy.
+/// Kueue over a cluster.
 #[derive(Clone, Debug)]
 pub struct Kueue {
     rules: PreemptionRules,
@@ -68,13 +74,14 @@ pub struct Kueue {
     usage: Usage,
     free: Free,
     wake: Option<SimTime>,
-    /// Jobs evicted since a job last came or went, and when that was looked at.
+    /// Jobs evicted since a job last came or went, and the time of the last look.
     evicted: BTreeSet<JobId>,
     decided: SimTime,
 }
 
 impl Default for Kueue {
-    /// Lends, and preempts: lower priorities within a tenant, anybody who borrows within a cohort.
+    /// Borrowing and preemption: of lower priorities within a tenant, of any borrower within a
+    /// cohort.
     fn default() -> Self {
         Self::new(PreemptionRules {
             within_tenant: Evict::LowerPriority,
@@ -85,7 +92,7 @@ impl Default for Kueue {
 }
 
 impl Kueue {
-    /// Lends, and preempts by `rules`.
+    /// A policy that lets tenants borrow, and preempts by `rules`.
     pub fn new(rules: PreemptionRules) -> Self {
         Self {
             rules,
@@ -99,14 +106,14 @@ impl Kueue {
         }
     }
 
-    /// Lends and never preempts.
+    /// A policy that lets tenants borrow and never preempts.
     pub fn lending() -> Self {
         let never =
             PreemptionRules { within_tenant: Evict::Never, within_cohort: Evict::Never, strategies: Vec::new() };
         Self::new(never)
     }
 
-    /// Neither lends nor preempts.
+    /// A policy without borrowing and without preemption: quotas partition the cluster.
     pub fn partitioned() -> Self {
         Self { lends: false, quotas: Quotas::partitioned(), ..Self::lending() }
     }
@@ -134,7 +141,7 @@ impl Policy for Kueue {
     }
 }
 
-/// One decision.
+/// State of one admission cycle.
 struct KueueCycle<'a, 'v> {
     view: &'a ClusterView<'v>,
     tree: &'a QuotaTree,
@@ -143,12 +150,12 @@ struct KueueCycle<'a, 'v> {
     usage: &'a mut Usage,
     free: &'a mut Free,
     evicted: &'a mut BTreeSet<JobId>,
-    /// Jobs that ran before and were not evicted.
+    /// Claims of the jobs that ran before and were not evicted.
     running: Vec<JobClaim>,
-    /// By tenant.
+    /// Waiting jobs by tenant.
     waiting: BTreeMap<u32, Line>,
-    /// (Tenant, resource, amount, priority) of claims that fit in no way.
-    hopeless: BTreeSet<(usize, usize, u64, i32)>,
+    /// (Tenant, resource, amount, priority) of claims that cannot be admitted.
+    inadmissible: BTreeSet<(usize, usize, u64, i32)>,
     plan: Plan,
 }
 
@@ -171,11 +178,11 @@ impl<'a, 'v> KueueCycle<'a, 'v> {
             }
         }
         let waiting = lines.by_tenant();
-        // Where nobody owns anything, keeping to what is owned would keep everybody out.
+        // Where no tenant owns anything, a limit to what is owned would admit no job.
         let owns = |tenant: usize| (0..tree.resources()).any(|kind| tree.subtree(tenant, kind) > 0);
         let lends = *lends || !(0..tree.tenants()).any(owns);
-        let (plan, hopeless) = (Plan::keep(), BTreeSet::new());
-        Self { view, tree, rules, lends, usage, free, evicted, running, waiting, hopeless, plan }
+        let (plan, inadmissible) = (Plan::keep(), BTreeSet::new());
+        Self { view, tree, rules, lends, usage, free, evicted, running, waiting, inadmissible, plan }
     }
 
     fn run(&mut self) {
@@ -188,27 +195,28 @@ impl<'a, 'v> KueueCycle<'a, 'v> {
             }
             let Some(next) = tournament::winner(self.tree, self.usage, &nominees) else { return };
             if !self.admit(&next) {
-                self.hopeless.insert(shape_of(&next));
+                self.inadmissible.insert(shape_of(&next));
             }
         }
     }
 
-    /// The tenant's most important job that may still be admitted; those before it that may not are passed over.
+    /// The tenant's most important job that may still be admitted; jobs before it that may not are
+    /// passed over.
     fn nominee(&mut self, tenant: usize) -> Option<JobClaim> {
         loop {
             let (id, shape) = self.waiting.get_mut(&(tenant as u32))?.first()?;
             let job = self.view.job(id)?;
             let kinds = &self.view.shapes().get(shape).kinds;
             let claims = kinds.iter().map(|&kind| claim(&job, kind, job.request().gpus, job.request().submit));
-            let hopeful: Vec<JobClaim> = claims.filter(|claim| !self.hopeless.contains(&shape_of(claim))).collect();
-            let calm = self.evicted.contains(&id);
-            // Fit before preemption, then the cluster's order of types.
-            let best = hopeful.iter().filter(|claim| !calm || self.fits(claim)).min_by_key(|claim| !self.fits(claim));
+            let admissible: Vec<JobClaim> = claims.filter(|claim| !self.inadmissible.contains(&shape_of(claim))).collect();
+            let was_evicted = self.evicted.contains(&id);
+            // A type that fits before one that needs preemption, then the cluster's order of types.
+            let best = admissible.iter().filter(|claim| !was_evicted || self.fits(claim)).min_by_key(|claim| !self.fits(claim));
             if let Some(claim) = best {
                 return Some(*claim);
             }
             let line = self.waiting.get_mut(&(tenant as u32))?;
-            if hopeful.is_empty() { line.bar() } else { line.pop() }
+            if admissible.is_empty() { line.bar() } else { line.pop() }
         }
     }
 
@@ -254,7 +262,7 @@ impl<'a, 'v> KueueCycle<'a, 'v> {
         }
         self.evicted.extend(gone);
         self.running.retain(|claim| !gone.contains(&claim.job));
-        self.hopeless.clear();
+        self.inadmissible.clear();
         self.waiting.values_mut().for_each(Line::reopen);
     }
 }

@@ -17,7 +17,8 @@ pub(super) struct StateDraft {
 }
 
 impl StateDraft {
-    /// The state as it is. Whoever breaks a rule there, such as the second distributed job on a node, loses its place.
+    /// The state as it is. Whoever breaks a rule there, such as the second distributed job on a
+    /// node, loses its place.
     pub fn start(&mut self, problem: &mut PolluxProblem) {
         self.rows.clear();
         self.rows.resize(problem.current.len(), [0; 16]);
@@ -97,15 +98,16 @@ impl StateDraft {
         if count <= problem.largest_node() { count <= single } else { count <= distributed }
     }
 
-    /// The node with the fewest replicas, but some; nodes with a distributed job last, lower ids first.
+    /// The node with the fewest replicas, but some; nodes with a distributed job last, lower ids
+    /// first.
     pub fn easiest_to_clear(&self, problem: &PolluxProblem) -> Option<usize> {
         let replicas = |node: usize| problem.capacity[node / 16][node % 16] - self.free[node];
         let occupied = (0..problem.nodes).filter(|&node| replicas(node) > 0);
         occupied.min_by_key(|&node| (self.shared[node], replicas(node)))
     }
 
-    /// Gives a job without accelerators the best it can have of at most `most`: what it has now, a node, or several. The fewest
-    /// replicas among equals.
+    /// Gives a job without accelerators the best it can have of at most `most`: what it has now, a
+    /// node, or several. The fewest replicas among equals.
     pub fn place(&mut self, problem: &mut PolluxProblem, job: usize, most: u32) {
         let (single, distributed) = self.room();
         let mut best = (self.term[job], 0);
@@ -124,7 +126,8 @@ impl StateDraft {
         }
     }
 
-    /// Best fit on one node, or the emptiest nodes without a distributed job; lower ids first among equals.
+    /// Best fit on one node, or the emptiest nodes without a distributed job; lower ids first among
+    /// equals.
     fn find_nodes(&self, problem: &PolluxProblem, replicas: u32, distributed: bool, row: &mut Vec<Lanes>) {
         row.clear();
         row.resize(problem.width, [0; 16]);

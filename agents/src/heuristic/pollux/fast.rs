@@ -1,9 +1,10 @@
 //! Our own search for Pollux's objective: exact in counts, greedy in nodes.
 //!
-//! Without nodes the objective is a sum of terms, each of one job's replicas, so the best counts are a multiple-choice knapsack that
-//! dynamic programming solves. Nodes make it hard, but they rarely bind: a job of several nodes gets whole ones, and a job that
-//! finds no good place may clear one. A descent that re-places one job at a time then uses up what is left. The state in which
-//! nobody has moved is improved likewise, and the better of the two wins.
+//! Without nodes the objective is a sum of terms, each of one job's replicas, so the best counts
+//! are a multiple-choice knapsack that dynamic programming solves. Nodes make it hard, but they
+//! rarely bind: a job of several nodes gets whole ones, and a job that finds no good place may
+//! clear one. A descent that re-places one job at a time then uses up what is left. The state in
+//! which nobody has moved is improved likewise, and the better of the two wins.
 //!
 //! Deterministic. O(jobs x accelerators x sizes); most of it goes into asking models for goodputs.
 
@@ -131,7 +132,8 @@ impl Fast {
         }
     }
 
-    /// Gives a job the nodes it needs, and other places to those who are there, if that is better on the whole.
+    /// Gives a job the nodes it needs, and other places to those who are there, if that is better
+    /// on the whole.
     fn clear_for(&mut self, problem: &mut PolluxProblem, job: usize, count: u32) {
         self.backup.clone_from(&self.draft);
         self.draft.remove(problem, job);
@@ -155,7 +157,8 @@ impl Fast {
         }
     }
 
-    /// Places each job anew, the worst off first, and lets jobs exchange accelerators, for as long as that helps.
+    /// Places each job anew, the worst off first, and lets jobs exchange accelerators, for as long
+    /// as that helps.
     fn descend(&mut self, problem: &mut PolluxProblem) {
         for _ in 0..SWEEPS {
             let mut improved = false;
@@ -172,7 +175,8 @@ impl Fast {
         }
     }
 
-    /// Lets each of the worst off grow by a size at the expense of any other job. Returns whether anything changed.
+    /// Lets each of the worst off grow by a size at the expense of any other job. Returns whether
+    /// anything changed.
     fn exchange(&mut self, problem: &mut PolluxProblem) -> bool {
         let mut improved = false;
         for at in 0..self.order.len().min(WORST_OFF) {
@@ -190,7 +194,8 @@ impl Fast {
         improved
     }
 
-    /// Places jobs anew, in this order and with at most so many replicas each, if that is better for them together.
+    /// Places jobs anew, in this order and with at most so many replicas each, if that is better
+    /// for them together.
     fn replace(&mut self, problem: &mut PolluxProblem, jobs: &[(usize, u32)]) -> bool {
         let draft = &mut self.draft;
         let terms = |draft: &StateDraft| jobs.iter().map(|&(job, _)| draft.term[job]).sum::<f64>();

@@ -1,8 +1,9 @@
-//! The published search: NSGA-II with operators of its own (Pollux artifact, `pollux.py`; pymoo 0.4.2).
+//! The published search: NSGA-II with operators of its own (Pollux artifact, `pollux.py`; pymoo
+//! 0.4.2).
 //!
-//! Population, crossover, mutation, repair and their probabilities are the artifact's. What differs is how random numbers are
-//! consumed (only where an outcome depends on them), that no child allocates anything, and where a generation gives up on finding
-//! something new.
+//! Population, crossover, mutation, repair and their probabilities are the artifact's. What differs
+//! is how random numbers are consumed (only where an outcome depends on them), that no child
+//! allocates anything, and where a generation gives up on finding something new.
 
 use goodput_env::job::JobId;
 use rand::Rng;
@@ -17,15 +18,17 @@ use super::operators::Operators;
 const CROSSOVER: u32 = (u32::MAX as f64 * 0.9) as u32;
 /// Attempts to replace duplicates by new children in one generation.
 const REFILLS: u32 = 100;
-/// Attempts in a row without a new child after which a generation is complete as it is. The artifact goes on to the last refill,
-/// which for a job or two, with all states known, takes a second and finds nothing.
+/// Attempts in a row without a new child after which a generation is complete as it is. The
+/// artifact goes on to the last refill, which for a job or two, with all states known, takes a
+/// second and finds nothing.
 const VAIN_REFILLS: u32 = 3;
 
 /// How the last front becomes the next first population.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FrontReuse {
-    /// The k-th surviving job of the old order hands its row to the k-th surviving job of the new order. That is what the artifact
-    /// does, by mistake: orders follow attained service, so rows change hands between jobs.
+    /// The k-th surviving job of the old order hands its row to the k-th surviving job of the new
+    /// order. That is what the artifact does, by mistake: orders follow attained service, so rows
+    /// change hands between jobs.
     #[default]
     ByPosition,
     /// Each job keeps its row.
@@ -116,7 +119,8 @@ impl Genetic {
         (&self.cells[range(best, problem)], self.worths[best as usize])
     }
 
-    /// First population: the last front, or the state as it is. Returns the size of the first front.
+    /// First population: the last front, or the state as it is. Returns the size of the first
+    /// front.
     fn begin(&mut self, problem: &mut PolluxProblem, rng: &mut impl Rng) -> usize {
         let (slots, len) = (2 * self.config.population, problem.current.len());
         self.cells.clear();
@@ -230,7 +234,8 @@ impl Genetic {
         self.cells.copy_within(at(tail) + cut..at(tail) + len, at(child) + cut);
     }
 
-    /// Repairs the state in `slot` and, unless it is there already, adds it to the living with its worth.
+    /// Repairs the state in `slot` and, unless it is there already, adds it to the living with its
+    /// worth.
     fn settle(&mut self, problem: &mut PolluxProblem, slot: u16, rng: &mut impl Rng) {
         let cells = &mut self.cells[range(slot, problem)];
         let (worth, hash) = self.operators.repair(problem, cells, self.config.avoid_interference, rng);

@@ -1,8 +1,10 @@
-//! Pollux (Qiao et al., OSDI'21): accelerators and batch sizes chosen together, to maximise goodput over all jobs.
+//! Pollux (Qiao et al., OSDI'21): accelerators and batch sizes chosen together, to maximise goodput
+//! over all jobs.
 //!
-//! Every job reports a model of its goodput, fitted to what it has measured. The scheduler moves accelerators between jobs to raise
-//! a power mean of their speedups over a fair share of the cluster, less what restarts cost ([`objective`]). Two searches for the
-//! same objective: the published genetic algorithm ([`genetic`]) and our own ([`fast`]).
+//! Every job reports a model of its goodput, fitted to what it has measured. The scheduler moves
+//! accelerators between jobs to raise a power mean of their speedups over a fair share of the
+//! cluster, less what restarts cost ([`objective`]). Two searches for the same objective: the
+//! published genetic algorithm ([`genetic`]) and our own ([`fast`]).
 
 mod draft;
 mod draws;

@@ -1,4 +1,5 @@
-//! Survival in NSGA-II (Deb et al., 2002) for two objectives, both maximised: non-dominated fronts, then crowding.
+//! Survival in NSGA-II (Deb et al., 2002) for two objectives, both maximised: non-dominated fronts,
+//! then crowding.
 //!
 //! With two objectives a front is a staircase, so sorting once is enough to find all fronts.
 
@@ -23,8 +24,8 @@ pub(super) struct FrontSelection {
 }
 
 impl FrontSelection {
-    /// Reduces `pool`, slots into `worths`, to the best `keep` in order of fronts and hands the others to `dropped`. Returns how many
-    /// of them are in the first front.
+    /// Reduces `pool`, slots into `worths`, to the best `keep` in order of fronts and hands the
+    /// others to `dropped`. Returns how many of them are in the first front.
     pub fn select(
         &mut self,
         worths: &[StateValue],
@@ -120,8 +121,9 @@ fn dominates(a: StateValue, b: StateValue) -> bool {
     a.fitness >= b.fitness && a.utility >= b.utility && a != b
 }
 
-/// Crowding of one front, given in descending order of fitness and so in ascending order of utility. Of equal points the first
-/// counts and the others get 0; a front of one or two points is not crowded at all (pymoo 0.4.2).
+/// Crowding of one front, given in descending order of fitness and so in ascending order of
+/// utility. Of equal points the first counts and the others get 0; a front of one or two points is
+/// not crowded at all (pymoo 0.4.2).
 fn crowd(front: &[u16], worths: &[StateValue], crowding: &mut [f64]) {
     if front.len() <= 2 {
         front.iter().for_each(|&slot| crowding[slot as usize] = f64::INFINITY);

@@ -1,8 +1,10 @@
-//! What Pollux maximises, for one decision: how well every job does relative to its fair share of the cluster.
+//! What Pollux maximises, for one decision: how well every job does relative to its fair share of
+//! the cluster.
 //!
-//! A state gives each job a row of replicas by node. Since the model tells one node from several but not two from three (Pollux,
-//! equation 10), a row counts through its replicas, through whether it is distributed, and through whether the job would have to
-//! restart for it. So the objective is a sum over jobs of terms from small tables, filled as the search asks for them.
+//! A state gives each job a row of replicas by node. Since the model tells one node from several
+//! but not two from three (Pollux, equation 10), a row counts through its replicas, through whether
+//! it is distributed, and through whether the job would have to restart for it. So the objective is
+//! a sum over jobs of terms from small tables, filled as the search asks for them.
 
 use std::collections::BTreeMap;
 
@@ -21,12 +23,14 @@ const FLOOR: f64 = 1e-3;
 /// A table entry that has not been asked for.
 const UNKNOWN: [f64; 2] = [f64::NAN; 2];
 
-/// Mean of `scaled` speedups to the power -1: one starving job weighs more than many fast ones (Pollux, equation 14).
+/// Mean of `scaled` speedups to the power -1: one starving job weighs more than many fast ones
+/// (Pollux, equation 14).
 pub fn fitness(scaled: &[f64]) -> f64 {
     scaled.len() as f64 / scaled.iter().map(|&speedup| term(speedup)).sum::<f64>()
 }
 
-/// Share of its speedup that a job is credited with if it has to restart: `max(age - 30 restarts, 0) / (age + 30)`.
+/// Share of its speedup that a job is credited with if it has to restart: `max(age - 30 restarts,
+/// 0) / (age + 30)`.
 pub fn restart_factor(age_secs: f64, restarts: u32) -> f64 {
     (age_secs - f64::from(restarts) * RESTART_SECS).max(0.0) / (age_secs + RESTART_SECS)
 }
@@ -57,7 +61,8 @@ pub struct PolluxJob {
 /// What a state is worth; both are maximised.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct StateValue {
-    /// [`fitness`] of the speedups relative to the fair share, scaled so that a node's worth of accelerators counts 1.
+    /// [`fitness`] of the speedups relative to the fair share, scaled so that a node's worth of
+    /// accelerators counts 1.
     pub fitness: f64,
     /// Speedups per accelerator of the nodes in use.
     pub utility: f64,
@@ -94,7 +99,8 @@ pub struct PolluxProblem {
 struct SpeedupOffsets {
     min: u32,
     max: u32,
-    /// Where the job's table starts in `moved`: by replicas on one node, then by replicas on several.
+    /// Where the job's table starts in `moved`: by replicas on one node, then by replicas on
+    /// several.
     single: u32,
     distributed: u32,
 }
@@ -112,8 +118,8 @@ impl PolluxProblem {
         &self.jobs
     }
 
-    /// Takes over a view: jobs in order of (attained service, submission, id); nodes of the most frequent type of accelerator,
-    /// because the model knows only one.
+    /// Takes over a view: jobs in order of (attained service, submission, id); nodes of the most
+    /// frequent type of accelerator, because the model knows only one.
     pub fn load(&mut self, view: &ClusterView<'_>) {
         let cluster = view.cluster();
         let gpus_of =
@@ -147,8 +153,9 @@ impl PolluxProblem {
         self.reset(&capacity, contenders);
     }
 
-    /// Takes over jobs, in the order in which they keep contested accelerators, and the accelerators of each node that are free or
-    /// held by them; beyond 255 a node they are left unused.
+    /// Takes over jobs, in the order in which they keep contested accelerators, and the
+    /// accelerators of each node that are free or held by them; beyond 255 a node they are left
+    /// unused.
     pub fn reset(&mut self, capacity: &[u32], jobs: Vec<PolluxJob>) {
         self.nodes = capacity.len();
         self.width = capacity.len().div_ceil(16).max(1);
@@ -302,8 +309,8 @@ impl PolluxProblem {
         self.capacity.iter().flatten().copied().max().map_or(1, |gpus| u32::from(gpus).max(1))
     }
 
-    /// Numbers of replicas worth considering for a job, ascending: up to two nodes' worth each, then whole nodes; its maximum
-    /// and what it has.
+    /// Numbers of replicas worth considering for a job, ascending: up to two nodes' worth each,
+    /// then whole nodes; its maximum and what it has.
     pub(super) fn sizes(&self, job: usize) -> impl Iterator<Item = u32> + use<> {
         let (node, min, max) =
             (self.largest_node(), self.jobs[job].min.max(1), self.jobs[job].max.min(self.total_gpus()));

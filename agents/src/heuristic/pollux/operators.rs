@@ -1,7 +1,7 @@
 //! Mutation and repair of the genetic search: nine tenths of its time.
 //!
-//! A row of a usual cluster is one register. The functions are therefore compiled twice: for a width of one, where loops over the
-//! chunks of a row vanish, and for any.
+//! A row of a usual cluster is one register. The functions are therefore compiled twice: for a
+//! width of one, where loops over the chunks of a row vanish, and for any.
 
 use rand::Rng;
 
@@ -9,7 +9,8 @@ use super::draws::{Skips, below};
 use super::lanes::{self, Lanes, add, and, is_distributed, nonzero, ones, set_lanes, smaller, sub, sum};
 use super::objective::{PolluxProblem, StateValue};
 
-/// Probability, in 2^-16, of resetting a row, of thinning a row, and of zeroing an element of a thinned row.
+/// Probability, in 2^-16, of resetting a row, of thinning a row, and of zeroing an element of a
+/// thinned row.
 const TENTH: u32 = 6554;
 /// Nodes of one job at most.
 const MOST_NODES: usize = 16;
@@ -36,7 +37,8 @@ impl Operators {
         self.skips = Skips::new(jobs);
     }
 
-    /// Resets rows to the present ones, zeroes elements of rows, then gives out free accelerators at random.
+    /// Resets rows to the present ones, zeroes elements of rows, then gives out free accelerators
+    /// at random.
     pub fn mutate(&mut self, problem: &PolluxProblem, cells: &mut [Lanes], rng: &mut impl Rng) {
         match problem.width {
             1 => self.mutate_rows(problem, 1, cells, rng),
@@ -74,8 +76,9 @@ impl Operators {
         }
     }
 
-    /// Picks elements on open nodes: that of a job which is on the node already with 1 - (1 - 1/jobs)(1 - 1/sharers), any other
-    /// with 1/jobs. A picked element becomes anything from what it is to the whole node.
+    /// Picks elements on open nodes: that of a job which is on the node already with 1 - (1 -
+    /// 1/jobs)(1 - 1/sharers), any other with 1/jobs. A picked element becomes anything from what
+    /// it is to the whole node.
     #[inline(always)]
     fn grow(&mut self, problem: &PolluxProblem, width: usize, cells: &mut [Lanes], rng: &mut impl Rng) {
         let jobs = problem.jobs.len();
@@ -103,8 +106,9 @@ impl Operators {
         }
     }
 
-    /// Makes a state obey every rule, job by job in order: nodes that an earlier distributed job has (where these are to `avoid` each
-    /// other), the job's maximum, 16 nodes, what earlier jobs leave of each node, the job's minimum. Returns its worth and a hash.
+    /// Makes a state obey every rule, job by job in order: nodes that an earlier distributed job
+    /// has (where these are to `avoid` each other), the job's maximum, 16 nodes, what earlier jobs
+    /// leave of each node, the job's minimum. Returns its worth and a hash.
     pub fn repair(
         &mut self,
         problem: &mut PolluxProblem,

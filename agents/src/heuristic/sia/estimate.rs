@@ -1,7 +1,9 @@
-//! What each size on each accelerator type is worth to a job, from what its agent has measured (Sia, section 3.3).
+//! What each size on each accelerator type is worth to a job, from what its agent has measured
+//! (Sia, section 3.3).
 //!
-//! A type that the job has run on has a fitted model. Another type is taken to be as much faster or slower at every size as it is on
-//! one accelerator. Before the first run only single accelerators can be compared.
+//! A type that the job has run on has a fitted model. Another type is taken to be as much faster or
+//! slower at every size as it is on one accelerator. Before the first run only single accelerators
+//! can be compared.
 
 use goodput_env::model::GoodputModel;
 use goodput_env::view::JobView;
@@ -10,7 +12,8 @@ use super::configurations::TypeSizes;
 use super::deviations::Deviations;
 use super::program::SiaColumn;
 
-/// Goodputs of a job by accelerator type and size, in one unit, the least of them 1 for an accelerator; `cost` holds them.
+/// Goodputs of a job by accelerator type and size, in one unit, the least of them 1 for an
+/// accelerator; `cost` holds them.
 pub fn utilities(job: &JobView<'_>, types: &[TypeSizes], deviations: Deviations) -> Vec<SiaColumn> {
     let mut columns = if is_rigid(job) { rigid(job, types) } else { elastic(job, types, deviations) };
     columns.retain(|column| column.cost > 0.0);
@@ -62,8 +65,9 @@ fn elastic(job: &JobView<'_>, types: &[TypeSizes], deviations: Deviations) -> Ve
     columns
 }
 
-/// The fewest accelerators on each type, for a job that has not run yet. The paper profiles one accelerator of each type beforehand;
-/// the artifact's agents start blind, and every type is worth the same.
+/// The fewest accelerators on each type, for a job that has not run yet. The paper profiles one
+/// accelerator of each type beforehand; the artifact's agents start blind, and every type is worth
+/// the same.
 fn unexplored(job: &JobView<'_>, types: &[TypeSizes], deviations: Deviations) -> Vec<SiaColumn> {
     let worth = |kind: u16| {
         let throughput = job.single_throughput(kind)?;
@@ -76,8 +80,8 @@ fn unexplored(job: &JobView<'_>, types: &[TypeSizes], deviations: Deviations) ->
     types.iter().enumerate().filter_map(column).collect()
 }
 
-/// The job's model on a type. The artifact's optimiser takes the batch size asked for as the largest allowed one, which the running
-/// job does not.
+/// The job's model on a type. The artifact's optimiser takes the batch size asked for as the
+/// largest allowed one, which the running job does not.
 fn model(job: &JobView<'_>, kind: u16, deviations: Deviations) -> Option<GoodputModel> {
     let mut model = job.goodput_model_on(kind)?;
     if let Some(batch) = job.request().batch_size.filter(|_| deviations.capped_batch) {
@@ -86,7 +90,8 @@ fn model(job: &JobView<'_>, kind: u16, deviations: Deviations) -> Option<Goodput
     Some(model)
 }
 
-/// The type whose model speaks for types without one: that with most replicas measured, or in the artifact the first.
+/// The type whose model speaks for types without one: that with most replicas measured, or in the
+/// artifact the first.
 fn source(job: &JobView<'_>, models: &[Option<GoodputModel>], deviations: Deviations) -> Option<usize> {
     let fitted = (0..models.len()).filter(|&kind| models[kind].is_some());
     let measured = |kind: usize| job.state.profile.on(kind as u16).map_or(0, |seen| seen.max_replicas());

@@ -1,8 +1,9 @@
 //! Sia (Jayaram Subramanya et al., SOSP'23): goodput-optimised, heterogeneity-aware scheduling.
 //!
-//! Every minute each job gets one of few configurations, a size on a type of accelerator, so that the sum of utilities to the power
-//! of -0.5 is least ([`program`]). A utility is the job's goodput there relative to its worst ([`estimate`]), less what a restart
-//! costs it. Jobs that are restarting keep what they have. Placement comes last ([`placing`]).
+//! Every minute each job gets one of few configurations, a size on a type of accelerator, so that
+//! the sum of utilities to the power of -0.5 is least ([`program`]). A utility is the job's goodput
+//! there relative to its worst ([`estimate`]), less what a restart costs it. Jobs that are
+//! restarting keep what they have. Placement comes last ([`placing`]).
 
 pub mod configurations;
 pub mod deviations;
@@ -41,7 +42,8 @@ const POWER: f64 = -0.5;
 const GAP: f64 = 1e-4;
 /// The largest cost that the artifact's program knows.
 const CLIP: f64 = 3000.0;
-/// Relative weight of being first in line, so that equal jobs are served in order of submission; too small to outweigh utility.
+/// Relative weight of being first in line, so that equal jobs are served in order of submission;
+/// too small to outweigh utility.
 const ORDER: f64 = 1e-6;
 
 /// The policy.
@@ -115,8 +117,9 @@ impl Sia {
     }
 }
 
-/// Share of its utility that a job of this age, seconds, is credited with where it would have to restart once more, at `secs` each:
-/// `max(age - restarts secs, 0) / (age + secs)` (Sia, section 3.4).
+/// Share of its utility that a job of this age, seconds, is credited with where it would have to
+/// restart once more, at `secs` each: `max(age - restarts secs, 0) / (age + secs)` (Sia, section
+/// 3.4).
 pub fn restart_factor(age: f64, restarts: u32, secs: f64) -> f64 {
     if age + secs <= 0.0 { 1.0 } else { (age - f64::from(restarts) * secs).max(0.0) / (age + secs) }
 }
@@ -161,7 +164,8 @@ impl Policy for Sia {
     }
 }
 
-/// Accelerators by node that are free or held by active jobs; what completed jobs have yet to give back is neither.
+/// Accelerators by node that are free or held by active jobs; what completed jobs have yet to give
+/// back is neither.
 fn available(view: &ClusterView<'_>) -> Vec<u32> {
     let mut available = view.free().to_vec();
     for job in view.jobs() {
@@ -184,7 +188,8 @@ fn set(plan: &mut Plan, view: &ClusterView<'_>, job: JobId, place: Placement) {
     }
 }
 
-/// The artifact computes in single precision and rounds to two decimals, so that many configurations cost the same.
+/// The artifact computes in single precision and rounds to two decimals, so that many
+/// configurations cost the same.
 fn rounded(utility: f64) -> f64 {
     let cost = f64::from((utility as f32).powf(POWER as f32));
     ((cost * 100.0).round_ties_even() / 100.0).min(CLIP)

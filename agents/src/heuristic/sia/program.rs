@@ -1,14 +1,17 @@
-//! The choice of a configuration for each job: a 0-1 program with one row a job and one a type of accelerator.
+//! The choice of a configuration for each job: a 0-1 program with one row a job and one a type of
+//! accelerator.
 //!
-//! Minimise `sum cost x + lambda (jobs - sum x)` subject to at most one configuration a job and the accelerators of each type
-//! (Sia, equation 3). A configuration that costs `lambda` or more is never better than none and is left out; so is one that costs
-//! as much as another of its job and type with fewer accelerators. Neither changes the optimum.
+//! Minimise `sum cost x + lambda (jobs - sum x)` subject to at most one configuration a job and the
+//! accelerators of each type (Sia, equation 3). A configuration that costs `lambda` or more is
+//! never better than none and is left out; so is one that costs as much as another of its job and
+//! type with fewer accelerators. Neither changes the optimum.
 
 use microlp::{ComparisonOp, OptimizationDirection, Problem, SolveOptions};
 
 /// What leaving a job without accelerators costs (`lambda_n` of the artifact).
 pub const WITHOUT: f64 = 1.1;
-/// Branches after which the best choice found so far stands: a bound on time that does not depend on the machine.
+/// Branches after which the best choice found so far stands: a bound on time that does not depend
+/// on the machine.
 const MOST_NODES: u64 = 5_000;
 
 /// One way to run one job.
@@ -22,8 +25,8 @@ pub struct SiaColumn {
     pub cost: f64,
 }
 
-/// The column chosen for each of `jobs`, by index; `None`: no accelerators. `capacity` is by accelerator type, `gap` the relative
-/// distance from the optimum at which the search may stop.
+/// The column chosen for each of `jobs`, by index; `None`: no accelerators. `capacity` is by
+/// accelerator type, `gap` the relative distance from the optimum at which the search may stop.
 pub fn choose(jobs: &[Vec<SiaColumn>], capacity: &[u32], gap: f64) -> Vec<Option<usize>> {
     let useful: Vec<Vec<usize>> = jobs.iter().map(|columns| useful(columns, capacity)).collect();
     let greedy = greedy(jobs, &useful, capacity);
@@ -80,7 +83,8 @@ fn solve(jobs: &[Vec<SiaColumn>], useful: &[Vec<usize>], capacity: &[u32], gap: 
     is_feasible(jobs, &choice, capacity).then_some(choice)
 }
 
-/// Repeatedly the cheapest configuration per accelerator saved, in order of jobs on ties: what stands if the solver fails.
+/// Repeatedly the cheapest configuration per accelerator saved, in order of jobs on ties: what
+/// stands if the solver fails.
 fn greedy(jobs: &[Vec<SiaColumn>], useful: &[Vec<usize>], capacity: &[u32]) -> Vec<Option<usize>> {
     let mut left = capacity.to_vec();
     let mut order: Vec<(f64, usize, usize)> = Vec::new();

@@ -1,10 +1,13 @@
-//! The partial allocation auction of Themis (after Cole, Gkatzelis and Goel, 2013): accelerators are divided so that the product of the bidders' values is
-//! largest, and each bidder then keeps only the fraction of its win that its presence cost the others nothing.
+//! The partial allocation auction of Themis (after Cole, Gkatzelis and Goel, 2013): accelerators
+//! are divided so that the product of the bidders' values is largest, and each bidder then keeps
+//! only the fraction of its win that its presence cost the others nothing.
 //!
-//! With logarithms the product is a sum, and dividing accelerators a multiple-choice knapsack: a dynamic program over accelerators solves it exactly in
-//! bidders x accelerators x largest bid, and its tables from the left and from the right give every "without bidder i" in one more pass. Above
-//! [`EXACT_STEPS`] such steps the division is greedy instead, by the largest gain of the logarithm per accelerator, looking ahead over plateaus; the same
-//! search, continued with what bidder i had, gives the others' values without it. Both are compared in the tests.
+//! With logarithms the product is a sum, and dividing accelerators a multiple-choice knapsack: a
+//! dynamic program over accelerators solves it exactly in bidders x accelerators x largest bid, and
+//! its tables from the left and from the right give every "without bidder i" in one more pass.
+//! Above [`EXACT_STEPS`] such steps the division is greedy instead, by the largest gain of the
+//! logarithm per accelerator, looking ahead over plateaus; the same search, continued with what
+//! bidder i had, gives the others' values without it. Both are compared in the tests.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -17,7 +20,8 @@ pub const EXACT_STEPS: usize = 4_000_000;
 pub struct AuctionWin {
     /// Accelerators in the division of largest product.
     pub gpus: u32,
-    /// Part of them that it keeps, in (0, 1]: what the others' values are with it, over what they would be without it.
+    /// Part of them that it keeps, in (0, 1]: what the others' values are with it, over what they
+    /// would be without it.
     pub kept_fraction: f64,
 }
 
@@ -29,19 +33,21 @@ impl AuctionWin {
     }
 }
 
-/// Divides up to `gpus` accelerators. `values[i][n]` is what bidder `i` says `n` more are worth to it, at least 0 and not decreasing in `n`; the product
-/// is above 0 for some division.
+/// Divides up to `gpus` accelerators. `values[i][n]` is what bidder `i` says `n` more are worth to
+/// it, at least 0 and not decreasing in `n`; the product is above 0 for some division.
 pub fn partial_allocation(gpus: u32, values: &[Vec<f64>]) -> Vec<AuctionWin> {
     let largest = values.iter().map(Vec::len).max().unwrap_or(0);
     let steps = values.len().saturating_mul(gpus as usize).saturating_mul(largest);
     if steps <= EXACT_STEPS { exact(gpus, values) } else { greedy(gpus, values) }
 }
 
-/// The division of largest product; of equal ones the one that gives fewer accelerators to later bidders.
+/// The division of largest product; of equal ones the one that gives fewer accelerators to later
+/// bidders.
 pub fn exact(gpus: u32, values: &[Vec<f64>]) -> Vec<AuctionWin> {
     let logs: Vec<Vec<f64>> = values.iter().map(|bid| bid.iter().map(|value| value.ln()).collect()).collect();
     let room = gpus as usize + 1;
-    // before[i][g]: best sum of the first i bidders on at most g accelerators; after[i][g]: of those from i on.
+    // before[i][g]: best sum of the first i bidders on at most g accelerators; after[i][g]: of
+    // those from i on.
     let mut before = vec![vec![0.0; room]];
     for bid in &logs {
         let next = extend(&before[before.len() - 1], bid);
@@ -151,7 +157,8 @@ struct AuctionStep {
 }
 
 impl AuctionStep {
-    /// The step of largest gain per accelerator from `now` that takes at most `most`; the smallest of equal ones.
+    /// The step of largest gain per accelerator from `now` that takes at most `most`; the smallest
+    /// of equal ones.
     fn next(at: usize, now: usize, logs: &[f64], most: usize) -> Option<Self> {
         let sizes = 1..=most.min((logs.len() - 1).saturating_sub(now));
         let steps = sizes.map(|size| Self { gain: (logs[now + size] - logs[now]) / size as f64, at, size });

@@ -1,15 +1,22 @@
-//! Themis (Mahajan et al., NSDI'20): accelerators are leased in auctions to the jobs that sharing has treated worst.
+//! Themis (Mahajan et al., NSDI'20): accelerators are leased in auctions to the jobs that sharing
+//! has treated worst.
 //!
-//! A job's finish-time fairness `rho` is its completion time in the shared cluster over the one it would have on its own `1/n` of it; here `n` is the mean
-//! number of jobs in the system since the job came. When accelerators are to be had, at the end of leases and at churn, the `1 - f` of jobs with the
-//! worst `rho` see them, bid `1 / rho` for each number of them, and a partial allocation auction ([`auction`]) decides; what it leaves goes to the others.
+//! A job's finish-time fairness `rho` is its completion time in the shared cluster over the one it
+//! would have on its own `1/n` of it; here `n` is the mean number of jobs in the system since the
+//! job came. When accelerators are to be had, at the end of leases and at churn, the `1 - f` of
+//! jobs with the worst `rho` see them, bid `1 / rho` for each number of them, and a partial
+//! allocation auction ([`auction`]) decides; what it leaves goes to the others.
 //!
-//! Settled here, because the published text leaves it open or was not at hand: a job without accelerators has an infinite `rho`, and such jobs are ordered by
-//! the `rho` they would reach on their fair share from now on. Of the worst jobs only as many take part as can each have the least they run on, or the product
-//! would be 0 whatever they got. A winner keeps at least that least: with whole accelerators a payment could take all that it
-//! won, and a gang runs on no less. All accelerators of a job are one lease. Where one of the worst jobs needs more than is to be had, leases given now end with
-//! the last of those that run, so that it finds everything free at once and no gang starves. Leftovers go one by one, in turns of
-//! (submission, id), to jobs that did not take part, then to those that did, as long as they make them faster; the paper draws at random.
+//! Settled here, because the published text leaves it open or was not at hand: a job without
+//! accelerators has an infinite `rho`, and such jobs are ordered by the `rho` they would reach on
+//! their fair share from now on. Of the worst jobs only as many take part as can each have the
+//! least they run on, or the product would be 0 whatever they got. A winner keeps at least that
+//! least: with whole accelerators a payment could take all that it won, and a gang runs on no less.
+//! All accelerators of a job are one lease. Where one of the worst jobs needs more than is to be
+//! had, leases given now end with the last of those that run, so that it finds everything free at
+//! once and no gang starves. Leftovers go one by one, in turns of (submission, id), to jobs that
+//! did not take part, then to those that did, as long as they make them faster; the paper draws at
+//! random.
 
 pub mod auction;
 
@@ -143,7 +150,8 @@ impl<'a> AgentStanding<'a> {
     }
 }
 
-/// Work per second on a fractional share: linear between sizes, in proportion below the smallest, constant above `max`.
+/// Work per second on a fractional share: linear between sizes, in proportion below the smallest,
+/// constant above `max`.
 fn speed_on(job: &JobView<'_>, share: f64, max: u32) -> f64 {
     let min = job.min_gpus();
     let share = share.min(f64::from(max));
@@ -171,8 +179,9 @@ impl Themis {
         self.leases.sort_unstable();
     }
 
-    /// Adds what the auction gives to `counts`, which are in the order of `jobs`; gives who took part, and whether somebody among the worst could not because
-    /// it needs more than is available.
+    /// Adds what the auction gives to `counts`, which are in the order of `jobs`; gives who took
+    /// part, and whether somebody among the worst could not because it needs more than is
+    /// available.
     fn auction(&self, jobs: &[AgentStanding<'_>], counts: &mut [u32], available: u32) -> (Vec<bool>, bool) {
         let mut takes_part = vec![false; jobs.len()];
         let mut order: Vec<usize> = (0..jobs.len()).filter(|&at| jobs[at].leased < jobs[at].max).collect();
@@ -209,7 +218,8 @@ impl Themis {
     }
 }
 
-/// Gives `left` accelerators in turns to those of `jobs` for which `may`, as long as they make them faster.
+/// Gives `left` accelerators in turns to those of `jobs` for which `may`, as long as they make them
+/// faster.
 fn hand_out(jobs: &[AgentStanding<'_>], counts: &mut [u32], left: &mut u32, may: impl Fn(usize) -> bool) {
     let mut turn: Vec<usize> = (0..jobs.len()).filter(|&at| may(at)).collect();
     while *left > 0 && !turn.is_empty() {

@@ -1,9 +1,11 @@
-//! Tiresias (Gu et al., NSDI'19): jobs whose length nobody knows, ranked by the accelerator time that they have had so far.
+//! Tiresias (Gu et al., NSDI'19): jobs whose length nobody knows, ranked by the accelerator time
+//! that they have had so far.
 //!
-//! Tiresias-L is discretised two-dimensional least attained service: a job falls from queue to queue as its accelerator time reaches their limits.
-//! Tiresias-G orders each queue by the Gittins index of accelerator time, which needs a distribution of it. Placement goes by the model's
-//! tensor sizes. `las` is the one-dimensional ancestor, which counts seconds only; `tiresias` has the settings under which
-//! Pollux (OSDI'21) and its successors compare with it.
+//! Tiresias-L is discretised two-dimensional least attained service: a job falls from queue to
+//! queue as its accelerator time reaches their limits. Tiresias-G orders each queue by the Gittins
+//! index of accelerator time, which needs a distribution of it. Placement goes by the model's
+//! tensor sizes. `las` is the one-dimensional ancestor, which counts seconds only; `tiresias` has
+//! the settings under which Pollux (OSDI'21) and its successors compare with it.
 
 mod queues;
 mod reserved;
@@ -53,7 +55,8 @@ pub const LISTED: &[ListedPolicy] = &[
     },
 ];
 
-/// Queue limits of the public simulator, GPU-seconds (or seconds); it lists a third one, 18,000, and uses two.
+/// Queue limits of the public simulator, GPU-seconds (or seconds); it lists a third one, 18,000,
+/// and uses two.
 pub const SIMULATOR_LIMITS: [u32; 2] = [3250, 7200];
 
 /// What a job's attained service counts.
@@ -81,8 +84,8 @@ pub enum QueueOrder {
 pub enum Promotion {
     /// When the job's service reaches the limit.
     Due,
-    /// When the public simulator looks: it divides (limit - seconds run) by the accelerators, as if the seconds were GPU-seconds, so that after an
-    /// interruption it looks too late.
+    /// When the public simulator looks: it divides (limit - seconds run) by the accelerators, as if
+    /// the seconds were GPU-seconds, so that after an interruption it looks too late.
     Artifact,
 }
 
@@ -98,17 +101,18 @@ pub enum TiresiasPlacement {
 /// Settings of [`Tiresias`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct TiresiasConfig {
-    /// Attained service at which a job leaves each queue but the last, GPU-seconds (or seconds, by `service`); ascending.
+    /// Attained service at which a job leaves each queue but the last, GPU-seconds (or seconds, by
+    /// `service`); ascending.
     pub limits: Vec<u32>,
     /// What counts as service.
     pub service: ServiceMeasure,
     /// Order inside a queue.
     pub order: QueueOrder,
-    /// A waiting job returns to the first queue, its service forgiven, once it has waited this many times the seconds it ran;
-    /// 0 never.
+    /// A waiting job returns to the first queue, its service forgiven, once it has waited this many
+    /// times the seconds it ran; 0 never.
     pub starvation_knob: f64,
-    /// After each decision running jobs move ahead of waiting ones inside their queue (Tiresias simulator; the Pollux artifact does
-    /// not).
+    /// After each decision running jobs move ahead of waiting ones inside their queue (Tiresias
+    /// simulator; the Pollux artifact does not).
     pub running_first: bool,
     /// When demotions are decided.
     pub jump: Promotion,
@@ -117,7 +121,8 @@ pub struct TiresiasConfig {
 }
 
 impl TiresiasConfig {
-    /// One queue a limit and one more, in the order of entry, running jobs first, on the emptiest nodes; nobody is promoted.
+    /// One queue a limit and one more, in the order of entry, running jobs first, on the emptiest
+    /// nodes; nobody is promoted.
     pub fn queues(limits: &[u32], service: ServiceMeasure) -> Self {
         Self {
             limits: limits.to_vec(),

@@ -1,15 +1,19 @@
 //! The queues: who enters, who falls, who is promoted, who runs.
 //!
-//! Few queues instead of a continuous priority keep two long jobs from preempting each other for ever. Queues are walked from first to last
-//! and every job that fits into what is left runs; the rest is preempted or waits. There is no head-of-line blocking, so a wide job may
-//! wait behind narrower ones of a lower queue: that is the published behaviour. Jobs that keep running keep their nodes.
+//! Few queues instead of a continuous priority keep two long jobs from preempting each other for
+//! ever. Queues are walked from first to last and every job that fits into what is left runs; the
+//! rest is preempted or waits. There is no head-of-line blocking, so a wide job may wait behind
+//! narrower ones of a lower queue: that is the published behaviour. Jobs that keep running keep
+//! their nodes.
 //!
-//! Attained service is wall time with accelerators, restarts included, as of the decision. A decision that comes late therefore
-//! demotes late. Where the run lets a policy choose its moments ([`Policy::wake_at`]), demotions and promotions are decided
-//! exactly when they fall due; where decisions fall at rounds only, they wait for the next round, as in the Pollux artifact.
+//! Attained service is wall time with accelerators, restarts included, as of the decision. A
+//! decision that comes late therefore demotes late. Where the run lets a policy choose its moments
+//! ([`Policy::wake_at`]), demotions and promotions are decided exactly when they fall due; where
+//! decisions fall at rounds only, they wait for the next round, as in the Pollux artifact.
 //!
-//! A job that finds no nodes although enough accelerators are free (too scattered for its model, or of several types) is passed over, and the
-//! walk starts again without it: nobody is preempted for a job that cannot start.
+//! A job that finds no nodes although enough accelerators are free (too scattered for its model, or
+//! of several types) is passed over, and the walk starts again without it: nobody is preempted for
+//! a job that cannot start.
 
 use goodput_env::job::JobId;
 use goodput_env::placement::Placement;
@@ -21,7 +25,8 @@ use goodput_env::view::ClusterView;
 use super::{Promotion, QueueOrder, ServiceMeasure, TiresiasConfig, TiresiasPlacement};
 use crate::placement::Free;
 
-/// The policy; ties are broken by order of entry into the queue, and among jobs that enter at once by job id.
+/// The policy; ties are broken by order of entry into the queue, and among jobs that enter at once
+/// by job id.
 #[derive(Clone, Debug)]
 pub struct Tiresias {
     config: TiresiasConfig,
@@ -71,7 +76,8 @@ impl Tiresias {
         Self { config, queues, unseen: JobId(0), free: Free::default(), moved: Vec::new(), held: 0, wake: None }
     }
 
-    /// The settings of the Pollux OSDI'21 artifact: two queues, demotion after 16 GPU-hours, no promotion.
+    /// The settings of the Pollux OSDI'21 artifact: two queues, demotion after 16 GPU-hours, no
+    /// promotion.
     pub fn pollux_artifact() -> Self {
         Self::new(TiresiasConfig { running_first: false, ..TiresiasConfig::queues(&[57_600], ServiceMeasure::GpuTime) })
     }
@@ -146,7 +152,8 @@ impl Tiresias {
         self.reorder(learnt);
     }
 
-    /// Sorts each queue by index, where it goes by one; `all` indices are out of date, or those marked.
+    /// Sorts each queue by index, where it goes by one; `all` indices are out of date, or those
+    /// marked.
     fn reorder(&mut self, all: bool) {
         let service = self.config.service;
         let index = |entry: &QueuedJob| match &self.config.order {
@@ -183,7 +190,8 @@ impl Tiresias {
         plan
     }
 
-    /// Lets every job run that fits into what those before it leave, and takes from the others what they hold; true where some job starts.
+    /// Lets every job run that fits into what those before it leave, and takes from the others what
+    /// they hold; true where some job starts.
     fn choose(&mut self, view: &ClusterView<'_>, plan: &mut Plan, again: bool) -> bool {
         let mut left = view.total_free() + self.held;
         let mut starts = false;
@@ -203,7 +211,8 @@ impl Tiresias {
         starts
     }
 
-    /// Places those who start where preempted and idle jobs leave room; false where some found no nodes and are barred.
+    /// Places those who start where preempted and idle jobs leave room; false where some found no
+    /// nodes and are barred.
     fn start(&mut self, view: &ClusterView<'_>, plan: &mut Plan) -> bool {
         self.free.reset(view.free());
         for change in &plan.changes {

@@ -1,7 +1,9 @@
-//! `multi-dlas-gpu` of the public Tiresias simulator: jobs are served by class, a class being all jobs of one width. For reproduction only.
+//! `multi-dlas-gpu` of the public Tiresias simulator: jobs are served by class, a class being all
+//! jobs of one width. For reproduction only.
 //!
-//! Each class has two queues of its own and accelerators reserved for it. Every 600 s the reservations follow the demand; between, what a class
-//! does not use stays idle, and before the first one nothing runs at all. Neither the paper nor the simulator's notes describe it further:
+//! Each class has two queues of its own and accelerators reserved for it. Every 600 s the
+//! reservations follow the demand; between, what a class does not use stays idle, and before the
+//! first one nothing runs at all. Neither the paper nor the simulator's notes describe it further:
 //! the rules below are what its code does.
 
 use goodput_env::job::JobId;
@@ -47,8 +49,8 @@ struct ReservedJob {
 }
 
 impl ReservedQueues {
-    /// For jobs of these widths, in the order in which the trace first has them: equal demands are served in the order of a hash table that
-    /// was filled in this order.
+    /// For jobs of these widths, in the order in which the trace first has them: equal demands are
+    /// served in the order of a hash table that was filled in this order.
     pub fn new(widths: impl IntoIterator<Item = u32>) -> Self {
         let class = |gpus: u32| WidthClass { gpus: gpus.into(), total: 0, free: 0, queues: [Vec::new(), Vec::new()] };
         Self {
@@ -224,8 +226,9 @@ impl Policy for ReservedQueues {
     }
 }
 
-/// The order in which Python 2 iterates a dictionary with these small integers as keys, inserted in this order (open addressing, hash of a number
-/// is the number, table of 8 slots grown fourfold the number of keys at two thirds).
+/// The order in which Python 2 iterates a dictionary with these small integers as keys, inserted in
+/// this order (open addressing, hash of a number is the number, table of 8 slots grown fourfold the
+/// number of keys at two thirds).
 fn hashed(keys: impl IntoIterator<Item = u32>) -> Vec<u32> {
     let mut slots = vec![None; 8];
     let mut count = 0;
