@@ -18,10 +18,12 @@ use goodput_env::sim::JobShape;
 use goodput_env::time::SimTime;
 use goodput_env::view::{ClusterView, JobView};
 
-use crate::framework::plugins::{Allocated, Gang, NodeAffinity, Preemption, PrioritySort, QuotaFit, ResourcesFit};
-use crate::framework::{Affinity, Framework, Pod, PodId, Resident, Scheduled, Snapshot};
+use crate::allocation::queue::{Line, Lines};
 use crate::heuristic::{ListedPolicy, Traits};
-use crate::waiting::{Line, Lines};
+use crate::placement::framework::plugins::{
+    Allocated, Gang, NodeAffinity, Preemption, PrioritySort, QuotaFit, ResourcesFit,
+};
+use crate::placement::framework::{Affinity, Framework, Pod, PodId, Resident, Scheduled, Snapshot};
 
 /// Time that a gang waits for missing pods (scheduler-plugins, `permitWaitingTimeSeconds`). All
 /// pods of a job come at once here.

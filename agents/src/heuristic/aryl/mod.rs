@@ -3,8 +3,8 @@
 //!
 //! Training scheduler of Aryl. As many jobs as possible get their base demand, the shortest first;
 //! then flexible workers go where they cut most remaining time; workers are placed by groups of
-//! servers. [`crate::loaning`] decides how many servers are lent and which return, so that every
-//! other scheduler can borrow servers as well. Jobs are preempted by returns only.
+//! servers. [`crate::compose::loaning`] decides how many servers are lent and which return, so that
+//! every other scheduler can borrow servers as well. Jobs are preempted by returns only.
 //!
 //! DeepBoot's `aryl.py` is no baseline for Aryl: it has no first phase, so the longest jobs win,
 //! and its saving is off by one.

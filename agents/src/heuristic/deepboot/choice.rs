@@ -1,6 +1,6 @@
 //! Multiple-choice knapsack of ATS-T: speedups in, sizes out.
 
-use crate::knapsack::{Item, Knapsack};
+use crate::allocation::knapsack::{Item, Knapsack};
 
 /// Solver that chooses a size for each job.
 #[derive(Clone, Debug, Default)]

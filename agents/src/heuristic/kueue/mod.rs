@@ -29,10 +29,10 @@ use goodput_env::tenant::{QuotaTree, Usage};
 use goodput_env::time::SimTime;
 use goodput_env::view::{ClusterView, JobView};
 
+use crate::allocation::queue::{Line, Lines};
+use crate::allocation::quotas::Quotas;
 use crate::heuristic::{ListedPolicy, Traits};
 use crate::placement::Free;
-use crate::quotas::Quotas;
-use crate::waiting::{Line, Lines};
 use preemption::{Evict, FairSharingStrategy, JobClaim, PreemptionRules, fair_preemption};
 
 const SOURCE: &str = "Kueue, KEP-79 and KEP-1714";
@@ -208,10 +208,14 @@ impl<'a, 'v> KueueCycle<'a, 'v> {
             let job = self.view.job(id)?;
             let kinds = &self.view.shapes().get(shape).kinds;
             let claims = kinds.iter().map(|&kind| claim(&job, kind, job.request().gpus, job.request().submit));
-            let admissible: Vec<JobClaim> = claims.filter(|claim| !self.inadmissible.contains(&shape_of(claim))).collect();
+            let admissible: Vec<JobClaim> =
+                claims.filter(|claim| !self.inadmissible.contains(&shape_of(claim))).collect();
             let was_evicted = self.evicted.contains(&id);
             // A type that fits before one that needs preemption, then the cluster's order of types.
-            let best = admissible.iter().filter(|claim| !was_evicted || self.fits(claim)).min_by_key(|claim| !self.fits(claim));
+            let best = admissible
+                .iter()
+                .filter(|claim| !was_evicted || self.fits(claim))
+                .min_by_key(|claim| !self.fits(claim));
             if let Some(claim) = best {
                 return Some(*claim);
             }

@@ -1,16 +1,16 @@
 //! Sia (Jayaram Subramanya et al., SOSP'23): goodput-optimised, heterogeneity-aware scheduling.
 //!
-//! Every minute each job gets one of few configurations, a size on a type of accelerator, so that
-//! the sum of utilities to the power of -0.5 is least ([`program`]). A utility is the job's goodput
-//! there relative to its worst ([`estimate`]), less what a restart costs it. Jobs that are
-//! restarting keep what they have. Placement comes last ([`placing`]).
+//! Every minute each job gets one of few configurations, a size on a type of accelerator. The
+//! choice minimises the sum of utilities to the power of -0.5 ([`program`]). A utility is the job's
+//! goodput in a configuration relative to its worst ([`estimate`]), less the cost of a restart.
+//! Jobs that are restarting keep what they have. Placement comes last
+//! ([`crate::placement::whole_nodes`]). What the public artifact does differently is in
+//! [`deviations`].
 
 pub mod configurations;
 pub mod deviations;
 pub mod estimate;
-pub mod placing;
 pub mod program;
-mod room;
 
 use goodput_env::job::JobId;
 use goodput_env::model::SwitchCost;
@@ -21,9 +21,9 @@ use goodput_env::sim::Phase;
 use goodput_env::view::{Batching, ClusterView, JobView};
 
 use crate::heuristic::{ListedPolicy, Traits};
+use crate::placement::whole_nodes::{Nodes, Wanted};
 use configurations::TypeSizes;
 use deviations::Deviations;
-use placing::{Nodes, Wanted};
 use program::SiaColumn;
 
 /// Entries in the list of policies.
@@ -46,7 +46,7 @@ const CLIP: f64 = 3000.0;
 /// too small to outweigh utility.
 const ORDER: f64 = 1e-6;
 
-/// The policy.
+/// Sia over a cluster.
 #[derive(Clone, Debug, Default)]
 pub struct Sia {
     deviations: Deviations,
@@ -54,7 +54,7 @@ pub struct Sia {
 }
 
 impl Sia {
-    /// By the paper, but for `deviations`.
+    /// A policy by the paper, but for `deviations`.
     pub fn new(deviations: Deviations) -> Self {
         Self { deviations, types: Vec::new() }
     }
@@ -74,7 +74,7 @@ impl Sia {
         columns
     }
 
-    /// What a restart leaves of the job's utility.
+    /// Fraction of the job's utility that a restart leaves.
     fn restart_factor(&self, job: &JobView<'_>) -> f64 {
         let age = job.age().as_secs_f64();
         if !self.deviations.own_restart_costs {
@@ -85,7 +85,7 @@ impl Sia {
         if age < secs { 1.0 } else { restart_factor(age, job.state.restarts, secs) }
     }
 
-    /// The size and type of each job.
+    /// Size and type of each job.
     fn choose(&self, view: &ClusterView<'_>, available: &[u32]) -> Vec<SizeOption> {
         let mut capacity = vec![0; self.types.len()];
         for (node, available) in view.cluster().nodes.iter().zip(available) {
