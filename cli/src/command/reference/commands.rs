@@ -2,8 +2,8 @@
 
 use clap::{Arg, ArgAction, Command, CommandFactory};
 
-use crate::markdown::{code, head, inline, table};
 use crate::args::Args;
+use crate::markdown::{code, head, inline, table};
 
 /// Text of the page.
 pub fn page() -> String {

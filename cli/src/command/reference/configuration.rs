@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
-use crate::markdown::{anchor, code, head, inline, table};
 use crate::command::config::{ConfigSchema, schemas};
+use crate::markdown::{anchor, code, head, inline, table};
 
 /// Longest default that a cell shows, in characters.
 const LONGEST_DEFAULT: usize = 60;

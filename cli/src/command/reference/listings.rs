@@ -1,8 +1,8 @@
 //! Pages of the lists that `goodput list` prints.
 
-use crate::markdown::head;
 use crate::command::list;
 use crate::fault::Fault;
+use crate::markdown::head;
 
 /// Page of the policies, published and trained.
 pub fn policies() -> Result<String, Fault> {
