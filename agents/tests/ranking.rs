@@ -17,9 +17,10 @@ use goodput_agents::learned::weights::SetConfig;
 use goodput_env::cluster::{Cluster, Pool};
 use goodput_env::job::Workload;
 use goodput_env::policy::Policy;
+use goodput_env::scenario::SimOptions;
+use goodput_env::scenario::{Batching, Information};
 use goodput_env::seed::{Stream, rng};
-use goodput_env::sim::{Outcome, SimOptions};
-use goodput_env::view::{Batching, Information};
+use goodput_env::sim::Outcome;
 use proptest::prelude::*;
 use rand::RngExt;
 

@@ -9,8 +9,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use goodput_agents::loaning::{Sharing, complete};
 use goodput_env::policy::Policy;
-use goodput_env::sim::{Outcome, Scenario, SimError, Simulator};
-use goodput_env::view::{Batching, Information};
+use goodput_env::scenario::Scenario;
+use goodput_env::scenario::{Batching, Information};
+use goodput_env::sim::{Outcome, SimError, Simulator};
 use rayon::prelude::*;
 use thiserror::Error;
 

@@ -1,7 +1,7 @@
 //! The list of policies by the names users type. Each paper's file declares its own entries; this file only puts them in a row.
 
 use goodput_env::policy::Policy;
-use goodput_env::view::{Batching, Information};
+use goodput_env::scenario::{Batching, Information};
 
 use crate::loaning::{Sharing, Variant};
 

@@ -3,7 +3,8 @@
 
 use goodput_datasets::store::{Column, Table};
 use goodput_env::cluster::NodeId;
-use goodput_env::sim::{Outcome, Scenario};
+use goodput_env::scenario::Scenario;
+use goodput_env::sim::Outcome;
 
 use crate::run::{Evaluation, Run};
 

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use goodput_env::guard::Violation;
 use goodput_env::plan::Plan;
-use goodput_env::sim::ObservedCluster;
-use goodput_env::view::Trigger;
+use goodput_env::state::ClusterState;
+use goodput_env::state::Trigger;
 use serde_json::json;
 
 use super::chooser::Decision;
@@ -28,7 +28,7 @@ pub(super) struct Decided {
 impl<E: Engine> Daemon<E> {
     pub(super) fn decide(
         &mut self,
-        cluster: &Arc<ObservedCluster>,
+        cluster: &Arc<ClusterState>,
         snapshot: &Snapshot,
         trigger: Trigger,
         now: Instant,
@@ -107,7 +107,7 @@ impl<E: Engine> Daemon<E> {
     pub(super) fn write_down(
         &mut self,
         decided: &Decided,
-        cluster: &ObservedCluster,
+        cluster: &ClusterState,
         snapshot: &Snapshot,
         term: u64,
         mode: Mode,

@@ -7,10 +7,10 @@ use goodput_agents::{heuristic, zoo};
 use goodput_env::application::Application;
 use goodput_env::gym::ExpectedPeak;
 use goodput_env::policy::Policy;
-use goodput_env::sim::SimOptions;
+use goodput_env::scenario::Information;
+use goodput_env::scenario::SimOptions;
 use goodput_env::tenant::Tenants;
 use goodput_env::time::SimTime;
-use goodput_env::view::Information;
 
 use super::books::{Books, Setting};
 use super::chooser::Chooser;

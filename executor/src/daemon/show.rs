@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use goodput_env::job::JobId;
-use goodput_env::sim::ObservedCluster;
+use goodput_env::state::ClusterState;
 
 use super::decide::Decided;
 use super::explain::{Reason, why_waiting};
@@ -45,13 +45,7 @@ impl<E: Engine> Daemon<E> {
     }
 
     /// Shows people and monitoring where things stand.
-    pub(super) fn show(
-        &mut self,
-        cluster: &ObservedCluster,
-        snapshot: &Snapshot,
-        decided: Option<&Decided>,
-        mode: Mode,
-    ) {
+    pub(super) fn show(&mut self, cluster: &ClusterState, snapshot: &Snapshot, decided: Option<&Decided>, mode: Mode) {
         let view = cluster.view();
         self.metrics.mode.set(mode as i64);
         self.metrics.open_orders.set(self.open.len() as i64);

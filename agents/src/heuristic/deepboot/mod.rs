@@ -6,7 +6,7 @@
 //!   type `NAME+ats-i`.
 //!
 //! AFE, the third part, is what a change of size costs: `goodput_env::model::SwitchCost::DeepbootAfe`. Protection of instances is the environment's
-//! (`goodput_env::sim::InstanceOptions`).
+//! (`goodput_env::scenario::InstanceOptions`).
 //!
 //! `deepboot@replica` is the artifact (czq693497091/DeepBoot, `simulator/dp.py`): a job without age is worth nothing, one that has restarted more often than
 //! once every 10 s of its age is not even started again, and one that is spread out of the order of nodes restarts where it is.
@@ -22,8 +22,9 @@ pub use choice::Choice;
 
 use goodput_env::plan::Plan;
 use goodput_env::policy::Policy;
+use goodput_env::scenario::Batching;
 use goodput_env::time::SimTime;
-use goodput_env::view::{Batching, ClusterView};
+use goodput_env::view::ClusterView;
 
 use crate::heuristic::{Listed, Traits};
 use requests::RequestScheduler;

@@ -5,9 +5,9 @@
 //! received approaches the shares, whatever they are; the objective that made them is not this file's business.
 
 use goodput_env::cluster::Cluster;
-use goodput_env::gym::pack;
 use goodput_env::job::JobId;
 use goodput_env::placement::Placement;
+use goodput_env::placement::pack;
 
 /// One job, or two that share accelerators. Ordered by the younger one, a job alone first: the order in which the artifact knows them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

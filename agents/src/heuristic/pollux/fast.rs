@@ -9,7 +9,8 @@
 
 use goodput_env::plan::Plan;
 use goodput_env::policy::Policy;
-use goodput_env::view::{Batching, ClusterView};
+use goodput_env::scenario::Batching;
+use goodput_env::view::ClusterView;
 
 use super::draft::Draft;
 use super::lanes::{self, Lanes};
