@@ -11,8 +11,7 @@ use goodput_env::job::{JobSpec, Workload};
 use goodput_env::model::fault::{Bugs, Cause, Lemons, LogNormal, Scripted};
 use goodput_env::model::{Checkpointing, FaultModel, Interval, SwitchCost};
 use goodput_env::policy::Policy;
-use goodput_env::scenario::Information;
-use goodput_env::scenario::{Scenario, SimOptions};
+use goodput_env::scenario::{Information, Scenario, SimOptions};
 use goodput_env::sim::{JobRecord, Outcome, Simulator};
 use goodput_env::time::SimTime;
 

@@ -8,8 +8,7 @@ use goodput_agents::heuristic::by_name;
 use goodput_agents::learned::teacher::Teacher;
 use goodput_env::cluster::Cluster;
 use goodput_env::gym::{Action, Round, layout};
-use goodput_env::scenario::{Batching, Information};
-use goodput_env::scenario::{Scenario, SimOptions};
+use goodput_env::scenario::{Batching, Information, Scenario, SimOptions};
 use goodput_env::seed::{Stream, rng};
 use goodput_env::sim::{Simulator, Status};
 

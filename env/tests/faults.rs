@@ -9,8 +9,7 @@ use goodput_env::model::{Checkpointing, FaultModel, Interval, Store, SwitchCost}
 use goodput_env::placement::Placement;
 use goodput_env::plan::Plan;
 use goodput_env::policy::Policy;
-use goodput_env::scenario::Batching;
-use goodput_env::scenario::{Resize, Rounds, SimOptions};
+use goodput_env::scenario::{Batching, Resize, Rounds, SimOptions};
 use goodput_env::sim::{SimError, Simulator, Status};
 use goodput_env::time::SimTime;
 use goodput_env::view::ClusterView;

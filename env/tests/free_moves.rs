@@ -10,8 +10,7 @@ use goodput_env::model::SwitchCost;
 use goodput_env::placement::Placement;
 use goodput_env::plan::Plan;
 use goodput_env::policy::Policy;
-use goodput_env::scenario::{Batching, Information};
-use goodput_env::scenario::{Scenario, SimOptions};
+use goodput_env::scenario::{Batching, Information, Scenario, SimOptions};
 use goodput_env::sim::{Outcome, Simulator};
 use goodput_env::view::ClusterView;
 

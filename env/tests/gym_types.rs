@@ -14,8 +14,7 @@ use goodput_env::job::{JobSpec, Workload};
 use goodput_env::model::FaultModel;
 use goodput_env::model::fault::{Cause, Scripted};
 use goodput_env::plan::Plan;
-use goodput_env::scenario::{Batching, Information};
-use goodput_env::scenario::{Scenario, SimOptions};
+use goodput_env::scenario::{Batching, Information, Scenario, SimOptions};
 use goodput_env::seed::{Stream, rng};
 use rand::RngExt;
 

@@ -12,8 +12,7 @@ use goodput_env::model::{BatchLimits, MeasuredStepTimes, PlacementSample, Switch
 use goodput_env::placement::Placement;
 use goodput_env::plan::Plan;
 use goodput_env::policy::Policy;
-use goodput_env::scenario::{Batching, Information};
-use goodput_env::scenario::{Resize, Rounds, Scenario, SimOptions};
+use goodput_env::scenario::{Batching, Information, Resize, Rounds, Scenario, SimOptions};
 use goodput_env::sim::{Outcome, Simulator, Status};
 use goodput_env::state::Phase;
 use goodput_env::time::SimTime;

@@ -8,8 +8,7 @@ use goodput_env::job::{JobId, JobSpec, Work};
 use goodput_env::placement::Placement;
 use goodput_env::plan::Plan;
 use goodput_env::policy::Policy;
-use goodput_env::scenario::SimOptions;
-use goodput_env::scenario::{Batching, Information};
+use goodput_env::scenario::{Batching, Information, SimOptions};
 use goodput_env::sim::Simulator;
 use goodput_env::view::ClusterView;
 

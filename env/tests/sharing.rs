@@ -11,8 +11,7 @@ use goodput_env::job::{JobClass, JobId, JobSpec, Work, Workload};
 use goodput_env::model::SwitchCost;
 use goodput_env::placement::Placement;
 use goodput_env::plan::Plan;
-use goodput_env::scenario::{Batching, Information};
-use goodput_env::scenario::{Rounds, Scenario, SimOptions};
+use goodput_env::scenario::{Batching, Information, Rounds, Scenario, SimOptions};
 use goodput_env::sim::{SimError, Simulator, Status};
 use goodput_env::time::SimTime;
 

@@ -9,8 +9,7 @@ use goodput_env::model::SwitchCost;
 use goodput_env::placement::Placement;
 use goodput_env::plan::Plan;
 use goodput_env::policy::Policy;
-use goodput_env::scenario::Information;
-use goodput_env::scenario::SimOptions;
+use goodput_env::scenario::{Information, SimOptions};
 use goodput_env::sim::{Outcome, Simulator};
 use goodput_env::view::ClusterView;
 

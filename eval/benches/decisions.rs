@@ -13,7 +13,7 @@ use goodput_env::job::Workload;
 use goodput_env::scenario::{Scenario, SimOptions};
 use goodput_env::sim::{Simulator, Status};
 use goodput_env::time::SimTime;
-use goodput_eval::plots::{GrowthSeries, growth};
+use goodput_eval::report::plots::{GrowthSeries, growth};
 
 const JOBS: [u32; 5] = [64, 256, 1024, 4096, 16_384];
 /// A policy that needs longer than this is not asked about larger queues.

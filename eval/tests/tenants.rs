@@ -6,8 +6,7 @@ use std::sync::Arc;
 
 use goodput_agents::heuristic::by_name;
 use goodput_env::cluster::Pool;
-use goodput_env::scenario::Scenario;
-use goodput_env::scenario::{Batching, Information};
+use goodput_env::scenario::{Batching, Information, Scenario};
 use goodput_env::sim::{Simulator, Status};
 use goodput_eval::metrics::{
     Measures, RunFacts, TenantFacts, envious, isolation_index, jain_index, measure, tenant_facts,

@@ -12,8 +12,7 @@
 //! The model knows no jobs of several accelerators. Here they start oldest first on what the matching leaves, on the fastest type with
 //! room.
 
-use goodput_env::placement::Placement;
-use goodput_env::placement::pack;
+use goodput_env::placement::{Placement, pack};
 use goodput_env::plan::Plan;
 use goodput_env::policy::Policy;
 use goodput_env::scenario::Information;

@@ -5,8 +5,7 @@
 //! (`goodput_env::scenario::Resize`) only a job that keeps a share goes on without a pause.
 
 use goodput_env::cluster::NodeId;
-use goodput_env::placement::Placement;
-use goodput_env::placement::pack;
+use goodput_env::placement::{Placement, pack};
 use goodput_env::plan::Plan;
 use goodput_env::view::{ClusterView, JobView};
 

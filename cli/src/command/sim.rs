@@ -9,8 +9,7 @@ use goodput_env::cluster::Cluster;
 use goodput_env::gym::ExpectedPeak;
 use goodput_env::job::Workload;
 use goodput_env::policy::Policy;
-use goodput_env::scenario::Information;
-use goodput_env::scenario::{Scenario, SimOptions};
+use goodput_env::scenario::{Information, Scenario, SimOptions};
 use goodput_env::sim::Simulator;
 use goodput_env::time::SimTime;
 

@@ -9,8 +9,7 @@ use crate::gym::layout::Layout;
 use crate::gym::quota_room::QuotaRoom;
 use crate::gym::shared_round::{LoanVerb, ScaleVerb, SharedRound};
 use crate::job::JobId;
-use crate::placement::Slice;
-use crate::placement::pack;
+use crate::placement::{Slice, pack};
 use crate::plan::Plan;
 use crate::view::ClusterView;
 

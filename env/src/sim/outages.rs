@@ -3,8 +3,7 @@
 use super::Simulator;
 use crate::cluster::NodeId;
 use crate::request::InstanceId;
-use crate::state::InstanceState;
-use crate::state::ReplicaPhase;
+use crate::state::{InstanceState, ReplicaPhase};
 
 impl Simulator {
     /// All inference on `node` is gone.

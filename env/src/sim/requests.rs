@@ -4,8 +4,7 @@ use super::{InstanceUsage, RequestRecord, Served, SimError, Simulator, Status};
 use crate::cluster::NodeId;
 use crate::plan::Plan;
 use crate::request::{Assign, InstanceId, RequestId, Target};
-use crate::state::Trigger;
-use crate::state::{Instance, InstanceState, InstanceTable};
+use crate::state::{Instance, InstanceState, InstanceTable, Trigger};
 use crate::time::SimTime;
 
 /// Requests and instances of a run.

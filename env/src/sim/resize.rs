@@ -21,10 +21,8 @@ use crate::job::{JobId, Work};
 use crate::model::switching::Switch;
 use crate::placement::{Placement, Slice};
 use crate::plan::Change;
-use crate::scenario::Resize;
-use crate::scenario::Scenario;
-use crate::state::Reconfiguration;
-use crate::state::{JobState, Phase};
+use crate::scenario::{Resize, Scenario};
+use crate::state::{JobState, Phase, Reconfiguration};
 use crate::time::SimTime;
 
 /// The part of the share that no command has taken away yet.

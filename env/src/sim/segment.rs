@@ -4,8 +4,7 @@ use super::events::{Event, EventKind};
 use super::{SimError, Simulator};
 use crate::job::{JobId, Work};
 use crate::model::{StepTime, slowdown};
-use crate::scenario::Batching;
-use crate::scenario::EpochEnd;
+use crate::scenario::{Batching, EpochEnd};
 use crate::state::Phase;
 use crate::time::SimTime;
 

@@ -7,14 +7,13 @@ use goodput_agents::{heuristic, zoo};
 use goodput_env::application::Application;
 use goodput_env::gym::ExpectedPeak;
 use goodput_env::policy::Policy;
-use goodput_env::scenario::Information;
-use goodput_env::scenario::SimOptions;
+use goodput_env::scenario::{Information, SimOptions};
 use goodput_env::tenant::Tenants;
 use goodput_env::time::SimTime;
 
-use super::books::{Books, Setting};
-use super::chooser::Chooser;
-use super::screen::Screen;
+use super::decide::chooser::Chooser;
+use super::guard::screen::Screen;
+use super::observe::{Books, Setting};
 use super::settings::{InformationSetting, PolicySettings, Settings};
 use super::shadow::{Maker, Shadow, ShadowSettings};
 use super::{Daemon, DaemonError};

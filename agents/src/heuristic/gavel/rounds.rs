@@ -6,8 +6,7 @@
 
 use goodput_env::cluster::Cluster;
 use goodput_env::job::JobId;
-use goodput_env::placement::Placement;
-use goodput_env::placement::pack;
+use goodput_env::placement::{Placement, pack};
 
 /// One job, or two that share accelerators. Ordered by the younger one, a job alone first: the order in which the artifact knows them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -19,8 +19,7 @@ use goodput_env::cluster::Cluster;
 use goodput_env::job::Workload;
 use goodput_env::model::{PlacementSample, SwitchCost};
 use goodput_env::policy::Policy;
-use goodput_env::scenario::{Batching, Information};
-use goodput_env::scenario::{EpochEnd, InstanceOptions, Release, Rounds, Scenario, SimOptions};
+use goodput_env::scenario::{Batching, EpochEnd, Information, InstanceOptions, Release, Rounds, Scenario, SimOptions};
 use goodput_env::sim::{Outcome, Simulator};
 use goodput_env::time::SimTime;
 
