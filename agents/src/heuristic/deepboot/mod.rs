@@ -8,7 +8,8 @@
 //! - [`BesideAtsI`]: any training policy beside ATS-I, so that every policy can be compared with
 //!   the same access to inference accelerators. Users type `NAME+ats-i`.
 //!
-//! AFE, the third part, is what a change of size costs: `goodput_env::model::SwitchCost::DeepbootAfe`. Protection of instances is the environment's
+//! AFE, the third part, is the cost of a change of size:
+//! `goodput_env::model::SwitchCost::DeepbootAfe`. Protection of instances is the environment's
 //! (`goodput_env::scenario::InstanceOptions`).
 //!
 //! `deepboot@replica` is the artifact (czq693497091/DeepBoot, `simulator/dp.py`): a job without age

@@ -6,10 +6,8 @@ use goodput_env::placement::Placement;
 use goodput_env::plan::Plan;
 use goodput_env::policy::Policy;
 use goodput_env::scenario::Information;
-use goodput_env::seed::{Stream, rng};
 use goodput_env::time::SimTime;
 use goodput_env::view::{ClusterView, JobView};
-use rand::RngExt;
 
 use super::artifact::Artifact;
 use super::config::{GavelConfig, GavelObjective};
