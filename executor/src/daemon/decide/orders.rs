@@ -2,32 +2,9 @@
 
 use goodput_env::plan::Plan;
 use goodput_env::view::ClusterView;
-use sha2::{Digest, Sha256};
 
-use super::books::Books;
-use crate::engine::{Action, Order, OrderId, Snapshot};
-
-/// The first 16 hexadecimal digits of the SHA-256 of `parts`, told apart.
-pub fn digest(parts: &[&str]) -> String {
-    let mut hash = Sha256::new();
-    for part in parts {
-        hash.update((part.len() as u64).to_le_bytes());
-        hash.update(part.as_bytes());
-    }
-    hash.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect()
-}
-
-/// The order with its name: a hash of plan, subject, attempt and verb.
-pub fn order(plan: &str, job: &str, starts: u32, action: Action) -> Order {
-    let subject = match &action {
-        Action::Drain { node, .. } | Action::Undrain { node } | Action::Lend { node } | Action::Return { node, .. } => {
-            node
-        }
-        _ => job,
-    };
-    let id = OrderId(digest(&[plan, subject, &starts.to_string(), action.verb()]));
-    Order { id, job: job.into(), starts, action }
-}
+use crate::daemon::observe::Books;
+use crate::engine::{Action, Order, Snapshot};
 
 /// The orders that carry `plan` out: what leaves first, then what moves, then what starts.
 pub fn orders(
@@ -52,13 +29,13 @@ pub fn orders(
             (false, false) if held.gpus() == wanted.gpus() => Action::Migrate { placement, grace_s },
             (false, false) => Action::Resize { placement, grace_s },
         };
-        orders.push(order(name, key, seen.starts, action));
+        orders.push(Order::named(name, key, seen.starts, action));
     }
     let node = |node: u32| books.node(node).unwrap_or_default().to_string();
-    orders.extend(plan.lend.iter().map(|&at| order(name, "", 0, Action::Lend { node: node(at) })));
+    orders.extend(plan.lend.iter().map(|&at| Order::named(name, "", 0, Action::Lend { node: node(at) })));
     orders.extend(plan.reclaim.iter().map(|reclaim| {
         let deadline_ms = snapshot.at_ms + (reclaim.deadline - view.now).as_millis();
-        order(name, "", 0, Action::Return { node: node(reclaim.node), deadline_ms })
+        Order::named(name, "", 0, Action::Return { node: node(reclaim.node), deadline_ms })
     }));
     orders.sort_by_key(|order| match order.action {
         Action::Stop { .. } | Action::Cancel { .. } => 0,

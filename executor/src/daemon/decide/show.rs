@@ -5,14 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use goodput_env::job::JobId;
 use goodput_env::sim::ObservedCluster;
 
-use super::decide::Decided;
-use super::explain::{Reason, why_waiting};
-use super::guard::Rule;
-use super::metrics::Metrics;
-use super::settings::Mode;
-use super::shadow::Comparison;
-use super::status::QueueRow;
-use super::{Daemon, UnderWay};
+use crate::daemon::decide::decision::Decided;
+use crate::daemon::decide::explain::{Reason, why_waiting};
+use crate::daemon::guard::rules::Rule;
+use crate::daemon::interface::metrics::Metrics;
+use crate::daemon::interface::status::QueueRow;
+use crate::daemon::settings::Mode;
+use crate::daemon::shadow::Comparison;
+use crate::daemon::{Daemon, UnderWay};
 use crate::engine::{Action, Engine, JobPhase, JobSeen, NodeHealth, NodeSeen, Snapshot};
 
 /// Jobs that are over and still explained.
@@ -20,7 +20,7 @@ const ENDED: usize = 200;
 
 impl<E: Engine> Daemon<E> {
     /// Takes the time from submission to start and to completion.
-    pub(super) fn measure(&mut self, snapshot: &Snapshot) {
+    pub(in crate::daemon) fn measure(&mut self, snapshot: &Snapshot) {
         let secs = |from_ms: i64, to_ms: i64| (to_ms - from_ms).max(0) as f64 / 1e3 * self.settings.cycle.speedup;
         for job in &snapshot.jobs {
             let submit_ms = job.spec.request.submit.as_millis();
@@ -45,7 +45,7 @@ impl<E: Engine> Daemon<E> {
     }
 
     /// Shows people and monitoring where things stand.
-    pub(super) fn show(
+    pub(in crate::daemon) fn show(
         &mut self,
         cluster: &ObservedCluster,
         snapshot: &Snapshot,
@@ -220,7 +220,7 @@ fn ended(seen: &JobSeen) -> QueueRow {
 }
 
 /// Shows a node as it is ordered to be: that nothing starts there holds from the order on.
-pub(super) fn show_order(nodes: &mut [NodeSeen], action: &Action) {
+pub(in crate::daemon) fn show_order(nodes: &mut [NodeSeen], action: &Action) {
     let (Action::Drain { node: name, .. } | Action::Undrain { node: name }) = action else { return };
     let Some(node) = nodes.iter_mut().find(|node| node.name == *name) else { return };
     match action {

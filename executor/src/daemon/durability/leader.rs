@@ -10,7 +10,7 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use super::journal::{Journal, JournalError, Lease};
+use crate::daemon::durability::journal::{Journal, JournalError, Lease};
 
 /// How long a lease lasts and how often it is renewed.
 #[derive(Clone, Copy, Debug, PartialEq)]

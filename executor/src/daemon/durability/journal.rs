@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 use thiserror::Error;
 
-use super::books::Past;
+use crate::daemon::observe::Past;
 use crate::engine::{Order, OrderId};
 pub use ends::End;
 pub use promises::Promise;

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
-use super::guard::Rules;
+use crate::daemon::guard::rules::Rules;
 use crate::engine::{NodeHealth, Order, Snapshot};
 
 /// One node that fails is a failure, in a cluster of two as well.
@@ -14,7 +14,7 @@ const LEAST: usize = 2;
 
 /// What is lost, what ran there, and what was done about it.
 #[derive(Debug, Default)]
-pub(super) struct MassFailures {
+pub(in crate::daemon) struct MassFailures {
     /// Nodes that are lost, and since when.
     lost: BTreeMap<String, Instant>,
     /// Nodes that jobs were last seen on. One that waits while none of them is lost left them by itself, or by order, and is here no more.
@@ -38,7 +38,7 @@ struct MassFailure {
 
 /// What has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Turn {
+pub(in crate::daemon) enum Turn {
     /// So many nodes were lost at once, with so many jobs.
     Began { nodes: usize, jobs: usize },
     /// The first while is over.
@@ -122,7 +122,6 @@ mod tests {
     use goodput_env::time::SimTime;
 
     use super::*;
-    use crate::daemon::orders::order;
     use crate::engine::{Action, Attempt, JobPhase, JobSeen, NodeSeen, OnNode};
 
     fn on(node: usize) -> Vec<OnNode> {
@@ -171,7 +170,7 @@ mod tests {
             let node = |node| NodeSeen { name: format!("n{node}"), health: health(node), ..NodeSeen::default() };
             let jobs = self.jobs.iter().map(|(key, node)| job(key, *node)).collect();
             let snapshot = Snapshot { nodes: (0..self.nodes).map(node).collect(), jobs, ..Snapshot::default() };
-            let place = |job: &&str| order("p", job, 1, Action::Place { placement: on(9), share: None });
+            let place = |job: &&str| Order::named("p", job, 1, Action::Place { placement: on(9), share: None });
             let open: Vec<Order> = placed.iter().map(place).collect();
             let now = self.start + Duration::from_secs(secs);
             self.failures.look(&Rules::default(), &snapshot, open.iter(), now)

@@ -15,36 +15,7 @@ use goodput_env::time::SimTime;
 use goodput_env::view::Trigger;
 use serde::{Deserialize, Serialize};
 
-use super::screen::Screen;
-
-/// Why a policy was not relied on.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Unreliable {
-    /// It panicked.
-    Panic(String),
-    /// It did not answer in time, or still works on an earlier question.
-    Timeout,
-    /// An observation or a weight is not a number.
-    NotANumber,
-    /// It is asked about what it was not trained on.
-    OutOfDistribution(String),
-    /// The guard refused its plan.
-    Invalid(String),
-}
-
-impl Unreliable {
-    /// Its name, as in metrics.
-    pub fn name(&self) -> &'static str {
-        match self {
-            Self::Panic(_) => "panic",
-            Self::Timeout => "timeout",
-            Self::NotANumber => "not-a-number",
-            Self::OutOfDistribution(_) => "out-of-distribution",
-            Self::Invalid(_) => "invalid",
-        }
-    }
-}
+use crate::daemon::guard::screen::{Screen, Unreliable};
 
 /// When to go by somebody else.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

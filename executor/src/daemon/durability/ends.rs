@@ -10,14 +10,19 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use super::journal::{End, Stage};
-use super::orders::order;
-use super::{Daemon, DaemonError, UnderWay, wall_ms};
-use crate::engine::{Action, Engine, JobSeen, Snapshot};
+use crate::daemon::durability::journal::{End, Stage};
+use crate::daemon::{Daemon, DaemonError, UnderWay};
+use crate::engine::{Action, Engine, JobSeen, Order, Snapshot};
+use crate::machine::wall_ms;
 
 impl<E: Engine> Daemon<E> {
     /// Writes down which jobs are over, and takes those back that were.
-    pub(super) async fn keep_ends(&mut self, snapshot: &Snapshot, term: u64, acts: bool) -> Result<(), DaemonError> {
+    pub(in crate::daemon) async fn keep_ends(
+        &mut self,
+        snapshot: &Snapshot,
+        term: u64,
+        acts: bool,
+    ) -> Result<(), DaemonError> {
         let Some(forgets) = self.engine.capabilities().forgets else { return Ok(()) };
         let now_ms = wall_ms();
         let durable_ms = forgets.durable_after.as_millis() as i64;
@@ -61,7 +66,7 @@ impl<E: Engine> Daemon<E> {
         }
         self.void(&job.key, "the job had ended")?;
         let name = format!("ended {}", wall_ms());
-        let new = order(&name, &job.key, job.starts, Action::Cancel { grace_s: 0 });
+        let new = Order::named(&name, &job.key, job.starts, Action::Cancel { grace_s: 0 });
         self.journal.intend(term, "amnesia", std::slice::from_ref(&new), wall_ms())?;
         self.open.push(UnderWay { order: new, since: Instant::now(), note: String::new() });
         let text = format!("{} forgot that job {} had ended; it is not run again", self.engine.name(), job.key);
@@ -70,7 +75,7 @@ impl<E: Engine> Daemon<E> {
     }
 
     /// Closes what is under way for a job: it is another's turn to say what becomes of it.
-    pub(super) fn void(&mut self, key: &str, why: &str) -> Result<(), DaemonError> {
+    pub(in crate::daemon) fn void(&mut self, key: &str, why: &str) -> Result<(), DaemonError> {
         let void = self.open.iter().filter(|under_way| under_way.order.job == key);
         let void: Vec<_> = void.map(|u| (u.order.id.clone(), Stage::Lost, why.to_owned())).collect();
         self.journal.close(&void, wall_ms())?;

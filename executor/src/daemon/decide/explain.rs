@@ -5,7 +5,7 @@ use goodput_env::tenant::Usage;
 use goodput_env::view::ClusterView;
 use serde::{Deserialize, Serialize};
 
-use super::guard::Rule;
+use crate::daemon::guard::rules::Rule;
 
 /// Why a job is as it is.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

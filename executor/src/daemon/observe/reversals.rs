@@ -12,7 +12,7 @@ const HANDS_OFF: Duration = Duration::from_secs(3600);
 
 /// What was done to jobs and whether it lasted.
 #[derive(Debug, Default)]
-pub(super) struct Watch {
+pub(in crate::daemon) struct Watch {
     /// Starts and failures of jobs that were placed by order.
     placed: BTreeMap<String, (u32, u32)>,
     reversals: BTreeMap<String, u32>,

@@ -9,12 +9,13 @@ use goodput_env::time::SimTime;
 use goodput_env::view::Trigger;
 use serde_json::json;
 
-use super::journal::{JournalError, Stage};
-use super::mass_failure::Turn;
-use super::metrics::Metrics;
-use super::settings::Mode;
-use super::{Daemon, DaemonError, UnderWay, wall_ms};
+use crate::daemon::durability::journal::{JournalError, Stage};
+use crate::daemon::guard::mass_failure::Turn;
+use crate::daemon::interface::metrics::Metrics;
+use crate::daemon::settings::Mode;
+use crate::daemon::{Daemon, DaemonError, UnderWay};
 use crate::engine::{Engine, NodeHealth, NodeSeen, Order, OrderId, Snapshot, Verdict};
+use crate::machine::wall_ms;
 
 /// What a cycle did.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -62,18 +63,6 @@ impl<E: Engine> Daemon<E> {
             _ => {}
         }
         tracing::error!(%error, "the cycle ended early");
-    }
-
-    /// Says that something is wrong, to monitoring, to the log and to whoever looks.
-    pub(super) fn alert(&mut self, kind: &'static str, text: &str) {
-        tracing::warn!(alert = kind, text);
-        Metrics::count(&self.metrics.alerts, &[("kind", kind)]);
-        let _ = self.audit.write(wall_ms(), "alert", json!({ "kind": kind, "text": text }));
-        if let Ok(mut status) = self.status.lock() {
-            status.alerts.push(format!("{kind}: {text}"));
-            let old = status.alerts.len().saturating_sub(20);
-            status.alerts.drain(..old);
-        }
     }
 
     async fn turn(&mut self, began: Instant) -> Result<Report, DaemonError> {
@@ -209,7 +198,7 @@ impl<E: Engine> Daemon<E> {
     }
 
     /// Keeps what jobs have attained.
-    pub(super) fn keep(&mut self) -> Result<(), DaemonError> {
+    pub(in crate::daemon) fn keep(&mut self) -> Result<(), DaemonError> {
         self.journal.keep_pasts(self.books.pasts())?;
         self.kept = Instant::now();
         Ok(())

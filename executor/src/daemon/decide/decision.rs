@@ -9,16 +9,17 @@ use goodput_env::sim::ObservedCluster;
 use goodput_env::view::Trigger;
 use serde_json::json;
 
-use super::chooser::Decision;
-use super::guard::{Canary, Circumstances, LeftOut, admit};
-use super::metrics::Metrics;
-use super::orders::{digest, orders};
-use super::settings::Mode;
-use super::{Daemon, DaemonError, UnderWay, wall_ms};
-use crate::engine::{Action, Engine, NodeHealth, Snapshot};
+use crate::daemon::decide::chooser::Decision;
+use crate::daemon::decide::orders::orders;
+use crate::daemon::guard::rules::{Canary, Circumstances, LeftOut, admit};
+use crate::daemon::interface::metrics::Metrics;
+use crate::daemon::settings::Mode;
+use crate::daemon::{Daemon, DaemonError, UnderWay};
+use crate::engine::{Action, Engine, NodeHealth, Snapshot, digest};
+use crate::machine::wall_ms;
 
 /// A decision as the guard let it pass.
-pub(super) struct Decided {
+pub(in crate::daemon) struct Decided {
     pub decision: Decision,
     pub plan: Plan,
     pub left_out: LeftOut,
@@ -26,7 +27,7 @@ pub(super) struct Decided {
 }
 
 impl<E: Engine> Daemon<E> {
-    pub(super) fn decide(
+    pub(in crate::daemon) fn decide(
         &mut self,
         cluster: &Arc<ObservedCluster>,
         snapshot: &Snapshot,
@@ -104,7 +105,7 @@ impl<E: Engine> Daemon<E> {
     }
 
     /// Writes a decision into audit log and, where it is acted on, journal. Returns the number of its orders.
-    pub(super) fn write_down(
+    pub(in crate::daemon) fn write_down(
         &mut self,
         decided: &Decided,
         cluster: &ObservedCluster,

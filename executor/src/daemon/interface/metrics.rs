@@ -9,7 +9,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Registry, Unit};
 
-use super::shadow::Comparison;
+use crate::daemon::shadow::Comparison;
 
 type Labels = Vec<(&'static str, String)>;
 type Real = Gauge<f64, AtomicU64>;

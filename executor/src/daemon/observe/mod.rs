@@ -6,6 +6,7 @@
 mod own;
 mod past;
 mod register;
+pub(in crate::daemon) mod reversals;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,7 +21,7 @@ use goodput_env::time::SimTime;
 use goodput_env::view::Trigger;
 use thiserror::Error;
 
-use super::shadow::{Scene, ShadowSettings};
+use crate::daemon::shadow::{Scene, ShadowSettings};
 use crate::engine::{Action, JobSeen, NodeHealth, OnNode, Order, Snapshot};
 use own::Own;
 pub use past::Past;

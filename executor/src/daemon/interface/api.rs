@@ -19,9 +19,9 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use tokio::sync::{mpsc, oneshot};
 
-use super::metrics::Metrics;
-use super::settings::{Mode, Role, Token};
-use super::status::{QueueRow, Status};
+use crate::daemon::interface::metrics::Metrics;
+use crate::daemon::interface::status::{QueueRow, Status};
+use crate::daemon::settings::{Mode, Role, Token};
 use crate::engine::{Action, Mailbox, Submission};
 use crate::job::{LONGEST_LINE, Refusal};
 pub use run::run;
@@ -170,7 +170,7 @@ async fn report(State(api): State<Api>, Path(key): Path<String>, body: Bytes) ->
         Refusal::OldFence | Refusal::Stranger => StatusCode::CONFLICT,
         Refusal::Malformed(_) | Refusal::WentBack { .. } => StatusCode::BAD_REQUEST,
     };
-    let taken = mailbox.take(&key, &body, super::wall_ms());
+    let taken = mailbox.take(&key, &body, crate::machine::wall_ms());
     taken.map(|()| StatusCode::NO_CONTENT).map_err(|refusal| problem(code(&refusal), refusal.to_string()))
 }
 

@@ -5,17 +5,17 @@ use std::time::Instant;
 
 use serde_json::json;
 
-use super::journal::Stage;
-use super::metrics::Metrics;
-use super::orders::order;
-use super::settings::Mode;
-use super::show::show_order;
-use super::{Daemon, DaemonError, UnderWay, wall_ms};
+use crate::daemon::decide::show::show_order;
+use crate::daemon::durability::journal::Stage;
+use crate::daemon::interface::metrics::Metrics;
+use crate::daemon::settings::Mode;
+use crate::daemon::{Daemon, DaemonError, UnderWay};
 use crate::engine::{Action, Engine, JobPhase, NodeHealth, Order, Outcome, Snapshot};
+use crate::machine::wall_ms;
 
 impl<E: Engine> Daemon<E> {
     /// Takes the next step of every order that has room.
-    pub(super) async fn act(&mut self, snapshot: &Snapshot, term: u64) -> Result<(), DaemonError> {
+    pub(in crate::daemon) async fn act(&mut self, snapshot: &Snapshot, term: u64) -> Result<(), DaemonError> {
         // A canary touches only what is listed.
         if self.mode() == Mode::Act
             && let Some(acting) = self.leader.try_act()
@@ -107,7 +107,7 @@ impl<E: Engine> Daemon<E> {
         let seen = self.last.as_ref().and_then(|(snapshot, _)| snapshot.jobs.iter().find(|seen| seen.key == job));
         let starts = seen.map_or(0, |seen| seen.starts);
         let at_ms = wall_ms();
-        let new = order(&format!("by-hand {who} {at_ms}"), job, starts, action);
+        let new = Order::named(&format!("by-hand {who} {at_ms}"), job, starts, action);
         self.audit.write(at_ms, "api", json!({ "who": who, "order": new }))?;
         self.journal.intend(term, "by-hand", std::slice::from_ref(&new), at_ms)?;
         if !job.is_empty() {

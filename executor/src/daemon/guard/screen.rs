@@ -5,13 +5,41 @@ use goodput_env::cluster::Cluster;
 use goodput_env::gym::{Action, Encoder, Round, Slot, Verb};
 use goodput_env::job::JobId;
 use goodput_env::view::ClusterView;
-
-use super::chooser::Unreliable;
+use serde::{Deserialize, Serialize};
 
 /// Deviations from the mean in training beyond which a feature is unlike anything met there.
 const FAR: f32 = 10.0;
 /// Share of the features of the cluster that may be far before the observation is out of distribution.
 const FAR_SHARE: f32 = 0.25;
+
+/// Why a policy was not relied on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Unreliable {
+    /// It panicked.
+    Panic(String),
+    /// It did not answer in time, or still works on an earlier question.
+    Timeout,
+    /// An observation or a weight is not a number.
+    NotANumber,
+    /// It is asked about what it was not trained on.
+    OutOfDistribution(String),
+    /// The guard refused its plan.
+    Invalid(String),
+}
+
+impl Unreliable {
+    /// Its name, as in metrics.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Panic(_) => "panic",
+            Self::Timeout => "timeout",
+            Self::NotANumber => "not-a-number",
+            Self::OutOfDistribution(_) => "out-of-distribution",
+            Self::Invalid(_) => "invalid",
+        }
+    }
+}
 
 /// Screens observations of one bundle.
 #[derive(Debug)]

@@ -20,10 +20,10 @@ use std::time::{Duration, Instant};
 use goodput_env::time::SimTime;
 use serde_json::json;
 
-use super::journal::Promise;
-use super::orders::order;
-use super::{Daemon, DaemonError, UnderWay, wall_ms};
-use crate::engine::{Action, Engine, NodeHealth, NodeSeen, Snapshot, Submission};
+use crate::daemon::durability::journal::Promise;
+use crate::daemon::{Daemon, DaemonError, UnderWay};
+use crate::engine::{Action, Engine, NodeHealth, NodeSeen, Order, Snapshot, Submission};
+use crate::machine::wall_ms;
 
 impl<E: Engine> Daemon<E> {
     /// Hands a job to the engine, and has written it down when it returns.
@@ -63,7 +63,7 @@ impl<E: Engine> Daemon<E> {
     }
 
     /// Takes up the promises of an earlier daemon.
-    pub(super) fn take_up_promises(&mut self) -> Result<(), DaemonError> {
+    pub(in crate::daemon) fn take_up_promises(&mut self) -> Result<(), DaemonError> {
         let Some(forgets) = self.engine.capabilities().forgets else { return Ok(()) };
         let (old, young): (Vec<Promise>, Vec<Promise>) =
             self.journal.promises()?.into_iter().partition(|promise| age(promise) > forgets.shows_ended_for);
@@ -82,7 +82,11 @@ impl<E: Engine> Daemon<E> {
     }
 
     /// Settles the promises that the engine can no longer forget, and hands in again what it has forgotten.
-    pub(super) async fn keep_promises(&mut self, snapshot: &Snapshot, acts: bool) -> Result<(), DaemonError> {
+    pub(in crate::daemon) async fn keep_promises(
+        &mut self,
+        snapshot: &Snapshot,
+        acts: bool,
+    ) -> Result<(), DaemonError> {
         let Some(forgets) = self.engine.capabilities().forgets.filter(|_| !self.promises.is_empty()) else {
             return Ok(());
         };
@@ -113,7 +117,7 @@ impl<E: Engine> Daemon<E> {
     }
 
     /// Orders nodes back into service that the engine drained by its own fault.
-    pub(super) fn take_back_nodes(&mut self, snapshot: &Snapshot, term: u64) -> Result<(), DaemonError> {
+    pub(in crate::daemon) fn take_back_nodes(&mut self, snapshot: &Snapshot, term: u64) -> Result<(), DaemonError> {
         let Some(forgets) = self.engine.capabilities().forgets else { return Ok(()) };
         let drained = |node: &&NodeSeen| {
             node.health == NodeHealth::Drained && node.note.starts_with(forgets.drains_over) && node.free == node.gpus
@@ -123,7 +127,7 @@ impl<E: Engine> Daemon<E> {
             if self.open.iter().any(|under_way| under_way.order.action == undrain) {
                 continue;
             }
-            let new = order(&format!("amnesia {}", snapshot.version), "", 0, undrain);
+            let new = Order::named(&format!("amnesia {}", snapshot.version), "", 0, undrain);
             self.journal.intend(term, "amnesia", std::slice::from_ref(&new), wall_ms())?;
             self.open.push(UnderWay { order: new, since: Instant::now(), note: String::new() });
             self.alert(

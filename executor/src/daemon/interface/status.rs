@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::shadow::Comparison;
+use crate::daemon::shadow::Comparison;
 use crate::engine::{NodeSeen, OnNode};
 
 /// After a cycle.
@@ -65,7 +65,7 @@ pub struct QueueRow {
     pub attained_gpu_secs: f64,
     /// Share of its work that is done, where known.
     pub progress: Option<f64>,
-    /// Why it is as it is: a code of [`super::explain::Reason`].
+    /// Why it is as it is: a code of [`crate::daemon::decide::explain::Reason`].
     pub reason: String,
     /// The same in words.
     pub detail: String,
