@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use goodput_eval::reproduce::{ReproducedFigure, REPRODUCTIONS};
+use goodput_eval::reproduce::{REPRODUCTIONS, ReproducedFigure};
 
 fn figures(name: &str) -> Vec<ReproducedFigure> {
     let data = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared"));

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use goodput_agents::placement::fractional::strategy::{self, STRATEGIES};
 use goodput_agents::placement::fractional::{Placer, TieBreak};
 use goodput_eval::reproduce::fgd::{self, Openb};
-use goodput_eval::reproduce::{ReproducedFigure, REPRODUCTIONS};
+use goodput_eval::reproduce::{REPRODUCTIONS, ReproducedFigure};
 
 fn shared() -> PathBuf {
     let root = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared"));

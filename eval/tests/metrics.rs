@@ -13,7 +13,9 @@
 use goodput_env::job::JobId;
 use goodput_env::sim::{JobRecord, Outcome};
 use goodput_env::time::SimTime;
-use goodput_eval::metrics::{METRICS, Measures, IsolatedReference, RunFacts, isolated_secs, measure, reference_gpu_secs};
+use goodput_eval::metrics::{
+    IsolatedReference, METRICS, Measures, RunFacts, isolated_secs, measure, reference_gpu_secs,
+};
 
 fn job(id: u32, submit: i64, start: i64, finish: i64, gpus: i64) -> JobRecord {
     JobRecord {

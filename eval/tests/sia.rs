@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use goodput_eval::reproduce::{ReproducedFigure, REPRODUCTIONS};
+use goodput_eval::reproduce::{REPRODUCTIONS, ReproducedFigure};
 
 fn shared() -> PathBuf {
     let root = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared"));

@@ -15,7 +15,7 @@ use goodput_env::policy::Policy;
 use goodput_env::sim::{Outcome, Scenario, Simulator, Status};
 use goodput_env::view::ClusterView;
 use goodput_eval::reproduce::tiresias::{options, play};
-use goodput_eval::reproduce::{ReproducedFigure, REPRODUCTIONS};
+use goodput_eval::reproduce::{REPRODUCTIONS, ReproducedFigure};
 
 fn shared() -> PathBuf {
     let root = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared"));

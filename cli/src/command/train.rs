@@ -8,7 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use goodput_eval::run::Comparison;
 use goodput_train::gate::{GateVerdict, judge};
-use goodput_train::run_dir::{RunManifest, RunDir};
+use goodput_train::run_dir::{RunDir, RunManifest};
 use goodput_train::validate::learned_entry;
 use goodput_train::{Hooks, TrainError, Trained, train};
 

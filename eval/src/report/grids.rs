@@ -72,7 +72,9 @@ pub(super) fn by_workload(evaluation: &Evaluation, focus: Option<&str>) -> Optio
         GridHead { name: workload.name.clone(), unit: unit(&workload.name).unit.into(), about }
     });
     let cell = |policy: &PolicySummary, name: &str| -> GridCell {
-        let Some(found) = estimate(policy, name) else { return GridCell { value: "–".into(), ..GridCell::default() } };
+        let Some(found) = estimate(policy, name) else {
+            return GridCell { value: "–".into(), ..GridCell::default() };
+        };
         let shown = unit(name);
         let all = summary.policies.iter().filter_map(|policy| estimate(policy, name)).map(|estimate| estimate.value);
         let value = shown.number(found.value);
@@ -200,7 +202,9 @@ fn best(values: impl Iterator<Item = f64> + Clone, better: Better, shown: Number
 }
 
 fn metric_cell(summary: &Summary, policy: &PolicySummary, key: &str) -> GridCell {
-    let Some(estimate) = policy.metrics.get(key) else { return GridCell { value: "–".into(), ..GridCell::default() } };
+    let Some(estimate) = policy.metrics.get(key) else {
+        return GridCell { value: "–".into(), ..GridCell::default() };
+    };
     let shown = shown(summary, key);
     let values = summary.policies.iter().filter_map(|policy| policy.metrics.get(key)).map(|estimate| estimate.value);
     let value = shown.number(estimate.value);
@@ -213,7 +217,9 @@ fn change_cell(policy: &PolicySummary) -> GridCell {
     let Some(versus) = &policy.versus_reference else {
         return GridCell { value: "reference".into(), class: "quiet", ..GridCell::default() };
     };
-    let Some(ratio) = versus.ratio.get(HEADLINE) else { return GridCell { value: "–".into(), ..GridCell::default() } };
+    let Some(ratio) = versus.ratio.get(HEADLINE) else {
+        return GridCell { value: "–".into(), ..GridCell::default() };
+    };
     let tone = match ratio.excludes(1.0) {
         true if ratio.value < 1.0 => "good",
         true => "bad",

@@ -8,7 +8,7 @@ use std::path::Path;
 use goodput_env::sim::Resize;
 
 use super::contended::{Contestant, FILES, run_all, workloads};
-use super::{ReproducedFigure, ReproduceError, Reproduction};
+use super::{ReproduceError, ReproducedFigure, Reproduction};
 
 /// Reproduction of the claims of AFS's abstract.
 pub const TABLE: Reproduction = Reproduction {
@@ -42,7 +42,12 @@ fn run(data: &Path) -> Result<Vec<ReproducedFigure>, ReproduceError> {
     for (workload, runs) in workloads.iter().zip(&runs) {
         for ((_, label, _), run) in CONTESTANTS.iter().zip(runs) {
             let case = format!("{} {label}", workload.name);
-            figures.push(ReproducedFigure { case: case.clone(), metric: "mean_jct_secs", theirs: None, ours: run.mean_jct_secs });
+            figures.push(ReproducedFigure {
+                case: case.clone(),
+                metric: "mean_jct_secs",
+                theirs: None,
+                ours: run.mean_jct_secs,
+            });
             if label.starts_with("afs-l") {
                 figures.push(ReproducedFigure {
                     case: case.clone(),
@@ -61,7 +66,12 @@ fn run(data: &Path) -> Result<Vec<ReproducedFigure>, ReproduceError> {
         let slower = ratios.iter().filter(|ratio| **ratio >= 1.0).count() as f64 / ratios.len() as f64;
         let case = format!("{label} over afs-l, overlapped");
         figures.push(ReproducedFigure { case: case.clone(), metric: "largest_jct_ratio", theirs: *theirs, ours: most });
-        figures.push(ReproducedFigure { case: case.clone(), metric: "geometric_mean_jct_ratio", theirs: None, ours: mean });
+        figures.push(ReproducedFigure {
+            case: case.clone(),
+            metric: "geometric_mean_jct_ratio",
+            theirs: None,
+            ours: mean,
+        });
         figures.push(ReproducedFigure { case, metric: "share_of_workloads_no_faster", theirs: None, ours: slower });
     }
     Ok(figures)

@@ -20,7 +20,7 @@ use rand::RngExt;
 use rand::seq::SliceRandom;
 use rayon::prelude::*;
 
-use super::{ReproducedFigure, ReproduceError, Reproduction};
+use super::{ReproduceError, ReproducedFigure, Reproduction};
 
 /// Reproduction of FGD's table of allocated accelerators.
 pub const TABLE: Reproduction = Reproduction {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use super::gavel_medium::{POLICIES, simulate, workload};
-use super::{ReproducedFigure, ReproduceError, Reproduction};
+use super::{ReproduceError, ReproducedFigure, Reproduction};
 
 /// Reproduction of each policy of Gavel beside its replica.
 pub const TABLE: Reproduction = Reproduction {

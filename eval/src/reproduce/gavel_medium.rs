@@ -18,7 +18,7 @@ use goodput_env::sim::{Outcome, Release, Rounds, Scenario, SimOptions, Simulator
 use goodput_env::view::{Batching, Information};
 use rayon::prelude::*;
 
-use super::{ReproducedFigure, ReproduceError, Reproduction};
+use super::{ReproduceError, ReproducedFigure, Reproduction};
 
 /// Reproduction of Gavel's medium test.
 pub const TABLE: Reproduction = Reproduction {
@@ -105,7 +105,12 @@ fn run(data: &Path) -> Result<Vec<ReproducedFigure>, ReproduceError> {
         let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
         let latest = |values: &[f64]| values.iter().copied().fold(0.0, f64::max);
         Ok([
-            ReproducedFigure { case: theirs.into(), metric: "mean_jct_secs", theirs: Some(mean(&published)), ours: mean(&jcts) },
+            ReproducedFigure {
+                case: theirs.into(),
+                metric: "mean_jct_secs",
+                theirs: Some(mean(&published)),
+                ours: mean(&jcts),
+            },
             ReproducedFigure {
                 case: theirs.into(),
                 metric: "makespan_secs",

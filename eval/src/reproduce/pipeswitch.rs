@@ -19,7 +19,7 @@ use goodput_env::sim::{Rounds, Scenario, SimOptions, Simulator};
 use goodput_env::time::SimTime;
 use goodput_env::view::ClusterView;
 
-use super::{ReproducedFigure, ReproduceError, Reproduction};
+use super::{ReproduceError, ReproducedFigure, Reproduction};
 
 /// Reproduction of PipeSwitch's table of switching times.
 pub const TABLE: Reproduction = Reproduction {

@@ -15,7 +15,7 @@ use goodput_env::cluster::Cluster;
 use goodput_env::sim::{Scenario, SimOptions, Simulator};
 use rayon::prelude::*;
 
-use super::{ReproducedFigure, ReproduceError, Reproduction};
+use super::{ReproduceError, ReproducedFigure, Reproduction};
 
 /// Reproduction of Pollux's table of completion times.
 pub const TABLE: Reproduction = Reproduction {

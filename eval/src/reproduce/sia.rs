@@ -20,7 +20,7 @@ use goodput_env::time::SimTime;
 use rayon::prelude::*;
 use serde::Deserialize;
 
-use super::{ReproducedFigure, ReproduceError, Reproduction};
+use super::{ReproduceError, ReproducedFigure, Reproduction};
 
 /// The small run with per-job results of the artifact.
 pub const SMALL: Reproduction = Reproduction {
@@ -123,7 +123,12 @@ fn run_small(data: &Path) -> Result<Vec<ReproducedFigure>, ReproduceError> {
             let theirs = [reference.avg_jct, reference.makespan, reference.restarts];
             let case = format!("{policy} against {}", reference.solver);
             let rows = facts(&outcome).into_iter().zip(theirs);
-            figures.extend(rows.map(|((metric, ours), theirs)| ReproducedFigure { case: case.clone(), metric, theirs, ours }));
+            figures.extend(rows.map(|((metric, ours), theirs)| ReproducedFigure {
+                case: case.clone(),
+                metric,
+                theirs,
+                ours,
+            }));
         }
     }
     Ok(figures)

@@ -7,7 +7,7 @@ use std::path::Path;
 use goodput_env::sim::Resize;
 
 use super::contended::{Contestant, FILES, run_all, workloads};
-use super::{ReproducedFigure, ReproduceError, Reproduction};
+use super::{ReproduceError, ReproducedFigure, Reproduction};
 
 /// Reproduction of the claims of fairness of Themis.
 pub const TABLE: Reproduction = Reproduction {
@@ -39,7 +39,12 @@ fn run(data: &Path) -> Result<Vec<ReproducedFigure>, ReproduceError> {
     for (workload, runs) in workloads.iter().zip(&runs) {
         for ((name, _), run) in POLICIES.iter().zip(runs) {
             let case = format!("{} {name}", workload.name);
-            figures.push(ReproducedFigure { case: case.clone(), metric: "worst_rho", theirs: None, ours: run.worst_rho });
+            figures.push(ReproducedFigure {
+                case: case.clone(),
+                metric: "worst_rho",
+                theirs: None,
+                ours: run.worst_rho,
+            });
             figures.push(ReproducedFigure { case, metric: "mean_jct_secs", theirs: None, ours: run.mean_jct_secs });
         }
     }

@@ -19,7 +19,7 @@ use goodput_env::view::Information;
 use rayon::prelude::*;
 
 use super::gavel_medium::{self, POLICIES};
-use super::{ReproducedFigure, ReproduceError, Reproduction};
+use super::{ReproduceError, ReproducedFigure, Reproduction};
 
 /// Spread of results over the order of equal jobs.
 pub const TABLE: Reproduction = Reproduction {

@@ -27,7 +27,7 @@ use goodput_env::view::{Batching, Information};
 use rayon::prelude::*;
 use serde::Deserialize;
 
-use super::{ReproducedFigure, ReproduceError, Reproduction};
+use super::{ReproduceError, ReproducedFigure, Reproduction};
 
 /// Reproduction of the artifact's small trace: 60 jobs on 4 nodes of 4 accelerators.
 pub const SMALL: Reproduction = Reproduction {
@@ -220,7 +220,8 @@ fn run(data: &Path, trace: &TiresiasTrace, schedules: &[Schedule]) -> Result<Vec
     let folder = data.join("reference/tiresias");
     let samples = if data.join(SAMPLES).exists() { tiresias_samples::read(&data.join(SAMPLES))? } else { Vec::new() };
     let workload = Arc::new(read_workload(&folder.join(trace.file), Catalog::shipped())?.workload);
-    let inputs = ScheduleInputs { workload: &workload, yarn: Yarn { nodes_per_switch: trace.nodes }, samples: &samples };
+    let inputs =
+        ScheduleInputs { workload: &workload, yarn: Yarn { nodes_per_switch: trace.nodes }, samples: &samples };
     let figures: Result<Vec<Vec<ReproducedFigure>>, ReproduceError> = schedules
         .par_iter()
         .map(|schedule| {

@@ -14,5 +14,5 @@ mod policy_run;
 pub mod summary;
 
 pub use comparison::{Comparison, Evaluation, RunError};
-pub use entry::{PolicyFactory, NamedScenario, PolicyEntry};
+pub use entry::{NamedScenario, PolicyEntry, PolicyFactory};
 pub use policy_run::PolicyRun;

@@ -59,7 +59,12 @@ impl Bootstrap {
     }
 
     /// As [`Self::estimate`], with two independent draws at a time.
-    pub fn estimate_two(&self, other: &Self, value: f64, statistic: impl Fn(Resample<'_>, Resample<'_>) -> f64) -> Estimate {
+    pub fn estimate_two(
+        &self,
+        other: &Self,
+        value: f64,
+        statistic: impl Fn(Resample<'_>, Resample<'_>) -> f64,
+    ) -> Estimate {
         let pairs = self.draws.iter().zip(&other.draws);
         let values = pairs.map(|(x, y)| statistic(Resample(x.view()), Resample(y.view()))).collect();
         Estimate { value, ci: self.interval(values) }

@@ -1,6 +1,6 @@
 //! Distribution of completion times.
 
-use super::axis::{PlotPanel, AxisScale, Tick, log_time_ticks};
+use super::axis::{AxisScale, PlotPanel, Tick, log_time_ticks};
 use super::canvas::{Canvas, text_width};
 use super::figure::Figure;
 use super::ink::Ink;

@@ -1,7 +1,7 @@
 //! Contributions of features to a score: one bar for each feature, to the side that it moved the
 //! score to.
 
-use super::axis::{PlotPanel, AxisScale, linear_ticks};
+use super::axis::{AxisScale, PlotPanel, linear_ticks};
 use super::canvas::{Anchor, Canvas, Type, text_width};
 use super::figure::Figure;
 use super::ink::Ink;

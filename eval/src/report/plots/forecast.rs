@@ -1,6 +1,6 @@
 //! Pictures of forecasts: fan chart, calibration, lending frontier.
 
-use super::axis::{PlotPanel, AxisScale, Tick, linear_ticks};
+use super::axis::{AxisScale, PlotPanel, Tick, linear_ticks};
 use super::canvas::{Canvas, text_width};
 use super::figure::Figure;
 use super::ink::Ink;

@@ -1,6 +1,6 @@
 //! Paired differences against the reference: a dot and an interval each.
 
-use super::axis::{PlotPanel, AxisScale, Tick};
+use super::axis::{AxisScale, PlotPanel, Tick};
 use super::canvas::{Anchor, Canvas, Type, text_width};
 use super::figure::Figure;
 use super::ink::Ink;

@@ -2,7 +2,7 @@
 
 use goodput_env::sim::{Outcome, Scenario};
 
-use super::axis::{PlotPanel, AxisScale, time_ticks};
+use super::axis::{AxisScale, PlotPanel, time_ticks};
 use super::canvas::{Anchor, Canvas, Type, text_width};
 use super::figure::Figure;
 use super::ink::{Ink, SERIES};

@@ -1,6 +1,6 @@
 //! How a cost grows with size, both axes logarithmic.
 
-use super::axis::{PlotPanel, AxisScale, Tick};
+use super::axis::{AxisScale, PlotPanel, Tick};
 use super::canvas::{Canvas, text_width};
 use super::figure::Figure;
 use super::ink::Ink;

@@ -1,6 +1,6 @@
 //! Learning curves of trained policies.
 
-use super::axis::{PlotPanel, AxisScale, linear_ticks};
+use super::axis::{AxisScale, PlotPanel, linear_ticks};
 use super::canvas::{Canvas, text_width};
 use super::figure::Figure;
 use super::ink::Ink;

@@ -1,6 +1,6 @@
 //! Performance profiles: what share of runs is better than the reference by a factor.
 
-use super::axis::{PlotPanel, AxisScale, Tick, linear_ticks};
+use super::axis::{AxisScale, PlotPanel, Tick, linear_ticks};
 use super::canvas::{Canvas, text_width};
 use super::figure::Figure;
 use super::ink::Ink;

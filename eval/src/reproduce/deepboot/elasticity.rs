@@ -10,7 +10,7 @@ use rayon::prelude::*;
 
 use super::loads::{self, loads};
 use super::{SHAPE, cost, fair_options, mean_jct_secs, with_lending, without_lending};
-use crate::reproduce::{ReproducedFigure, ReproduceError, Reproduction};
+use crate::reproduce::{ReproduceError, ReproducedFigure, Reproduction};
 use crate::stats::quantiles;
 
 /// Reproduction of the gain of DeepBoot's elasticity.
@@ -26,14 +26,15 @@ fn run(data: &Path) -> Result<Vec<ReproducedFigure>, ReproduceError> {
     let load = loads(data)?.pop().map(|load| load.workload).unwrap_or_default();
     let options = |name| fair_options(Batching::Agent, Information::Profiled, cost(name));
     let without = without_lending(&load, options("deepboot_full"), "without idle inference GPUs")?;
-    let figures: Result<Vec<Vec<ReproducedFigure>>, ReproduceError> = [("AFE on", "deepboot_afe"), ("AFE off", "deepboot_full")]
-        .into_par_iter()
-        .map(|(case, costs)| {
-            let outcome = with_lending(&load, options(costs), case)?;
-            let figure = |(metric, ours)| ReproducedFigure { case: case.into(), metric, theirs: None, ours };
-            Ok(facts(&outcome, &without).into_iter().map(figure).collect())
-        })
-        .collect();
+    let figures: Result<Vec<Vec<ReproducedFigure>>, ReproduceError> =
+        [("AFE on", "deepboot_afe"), ("AFE off", "deepboot_full")]
+            .into_par_iter()
+            .map(|(case, costs)| {
+                let outcome = with_lending(&load, options(costs), case)?;
+                let figure = |(metric, ours)| ReproducedFigure { case: case.into(), metric, theirs: None, ours };
+                Ok(facts(&outcome, &without).into_iter().map(figure).collect())
+            })
+            .collect();
     Ok(figures?.into_iter().flatten().collect())
 }
 

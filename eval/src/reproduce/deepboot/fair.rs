@@ -15,7 +15,7 @@ use rayon::prelude::*;
 use super::loads::{self, loads};
 use super::{COSTS, SHAPE, cost, fair_options, mean_jct_secs, mean_secs, simulate};
 use crate::metrics::requests::{latency_mean_secs, protect_hits};
-use crate::reproduce::{ReproducedFigure, ReproduceError, Reproduction};
+use crate::reproduce::{ReproduceError, ReproducedFigure, Reproduction};
 
 /// Reproduction of DeepBoot's comparison under equal conditions.
 pub const FAIR: Reproduction = Reproduction {
@@ -46,7 +46,9 @@ fn run(data: &Path) -> Result<Vec<ReproducedFigure>, ReproduceError> {
             let batches = if own { "" } else { ", batches adapted" };
             let case = format!("{name}, {costs}{batches}");
             let outcome = simulate(name, SHAPE.0, &loads[0].workload, options, &case)?;
-            Ok(facts(&outcome).map(|(metric, ours)| ReproducedFigure { case: case.clone(), metric, theirs: None, ours }).to_vec())
+            Ok(facts(&outcome)
+                .map(|(metric, ours)| ReproducedFigure { case: case.clone(), metric, theirs: None, ours })
+                .to_vec())
         })
         .collect();
     Ok(figures?.into_iter().flatten().collect())

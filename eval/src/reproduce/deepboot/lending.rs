@@ -13,7 +13,7 @@ use rayon::prelude::*;
 use super::loads::{self, loads};
 use super::{COSTS, SHAPE, cost, fair_options, mean_jct_secs, simulate, with_lending, without_lending};
 use crate::metrics::requests::{latency_mean_secs, protect_hits};
-use crate::reproduce::{ReproducedFigure, ReproduceError, Reproduction};
+use crate::reproduce::{ReproduceError, ReproducedFigure, Reproduction};
 
 /// The table. Published are 32 % for a testbed and 38 % for a large simulation; which of these
 /// loads either is like we do not know.
@@ -47,7 +47,9 @@ fn run(data: &Path) -> Result<Vec<ReproducedFigure>, ReproduceError> {
                 ("request_latency_secs", None, latency_mean_secs(&with).unwrap_or(0.0)),
                 ("usage_with_percent", None, usage_percent(&with)),
             ];
-            Ok(rows.map(|(metric, theirs, ours)| ReproducedFigure { case: case.clone(), metric, theirs, ours }).to_vec())
+            Ok(rows
+                .map(|(metric, theirs, ours)| ReproducedFigure { case: case.clone(), metric, theirs, ours })
+                .to_vec())
         })
         .collect();
     Ok(figures?.into_iter().flatten().collect())

@@ -13,7 +13,7 @@ use rayon::prelude::*;
 use serde::Deserialize;
 
 use super::{SHAPE, artifact_options, fabricated, mean_jct_secs, mean_secs, simulate};
-use crate::reproduce::{ReproducedFigure, ReproduceError, Reproduction};
+use crate::reproduce::{ReproduceError, ReproducedFigure, Reproduction};
 
 /// Reproduction of the artifact's run on `small.csv`.
 pub const SMALL: Reproduction = Reproduction {
@@ -74,15 +74,17 @@ fn run(data: &Path) -> Result<Vec<ReproducedFigure>, ReproduceError> {
         for (at, (outcome, case)) in runs.iter().enumerate() {
             // All figures for the artifact's own conventions, the first one for the others.
             let shown = if at == 0 { 5 } else { 1 };
-            figures.extend(ours(outcome, &theirs).into_iter().take(shown).map(|(metric, theirs, ours)| ReproducedFigure {
-                case: case.clone(),
-                metric,
-                theirs: Some(theirs),
-                ours,
+            figures.extend(ours(outcome, &theirs).into_iter().take(shown).map(|(metric, theirs, ours)| {
+                ReproducedFigure { case: case.clone(), metric, theirs: Some(theirs), ours }
             }));
         }
         let case = format!("{policy}, mean of these");
-        figures.push(ReproducedFigure { case, metric: "mean_train_jct_secs", theirs: Some(theirs.train_jct.avg), ours: mean });
+        figures.push(ReproducedFigure {
+            case,
+            metric: "mean_train_jct_secs",
+            theirs: Some(theirs.train_jct.avg),
+            ours: mean,
+        });
     }
     Ok(figures)
 }

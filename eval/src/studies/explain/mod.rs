@@ -15,7 +15,8 @@ pub use page::ExplainPage;
 
 /// Published policies beside which a decision is shown, and the key by which each ranks jobs;
 /// Pollux has no ranking.
-const PUBLISHED_POLICIES: [(&str, Option<RankingKey>); 3] = [("tiresias", Some(attained)), ("srtf", Some(remaining)), ("pollux", None)];
+const PUBLISHED_POLICIES: [(&str, Option<RankingKey>); 3] =
+    [("tiresias", Some(attained)), ("srtf", Some(remaining)), ("pollux", None)];
 
 type RankingKey = fn(&JobView<'_>) -> Option<f64>;
 
@@ -110,7 +111,8 @@ pub struct JobRow {
 pub fn compare_decision(view: &ClusterView<'_>, plan: &Plan, scores: &[Option<f64>]) -> ComparedDecision {
     let own: Vec<Option<f64>> = scores.iter().map(|score| score.map(|score| -score)).collect();
     let mine = standings(view, plan, &own);
-    let beside: Vec<OtherPolicy> = PUBLISHED_POLICIES.iter().filter_map(|(name, key)| ask(view, name, *key, &own, &mine)).collect();
+    let beside: Vec<OtherPolicy> =
+        PUBLISHED_POLICIES.iter().filter_map(|(name, key)| ask(view, name, *key, &own, &mine)).collect();
     let row = |(at, job): (usize, JobView<'_>)| JobRow {
         job: job.request().name.clone(),
         id: job.id(),

@@ -39,8 +39,7 @@ pub struct ForecastConfig {
 pub struct SeriesConfig {
     /// A table of rates, a log of requests or samples of containers.
     pub path: PathBuf,
-    /// Column of values; where it is left out, the first after that of times, or of a log of
-    /// requests their number.
+    /// Column of values; by default the first after the times, or the number of requests of a log.
     #[serde(default)]
     pub column: Option<String>,
     /// Seconds of a step; as in the table, or 600 of a log or of samples, where it is left out.
