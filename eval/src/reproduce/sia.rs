@@ -74,7 +74,7 @@ struct SiaReference {
 /// # Errors
 /// Where there is no such policy, the workload cannot be read or the run fails.
 pub fn run(policy: &str, workload: &Path, catalog: &Catalog) -> Result<Outcome, ReproduceError> {
-    let unknown = || ReproduceError::SiaReference { path: workload.to_owned(), problem: format!("no policy {policy}") };
+    let unknown = || ReproduceError::Reference { path: workload.to_owned(), problem: format!("no policy {policy}") };
     let built = heuristic::by_name(policy, SEED).ok_or_else(unknown)?;
     let options = SimOptions::sia_sosp23(built.batching(), built.information());
     let rounds = match policy.starts_with("gavel") {
@@ -108,7 +108,7 @@ fn facts(outcome: &Outcome) -> [(&'static str, f64); 3] {
 fn run_small(data: &Path) -> Result<Vec<ReproducedFigure>, ReproduceError> {
     let catalog = sia_profiles::catalog(&data.join("data/sia"))?;
     let path = data.join("reference/sia/summary.json");
-    let problem = |problem: String| ReproduceError::SiaReference { path: path.clone(), problem };
+    let problem = |problem: String| ReproduceError::Reference { path: path.clone(), problem };
     let text = std::fs::read_to_string(&path).map_err(|error| problem(error.to_string()))?;
     let references: Vec<SiaReference> = serde_json::from_str(&text).map_err(|error| problem(error.to_string()))?;
     let workload = data.join("reference/sia/philly1-19noimg.csv");
