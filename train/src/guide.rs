@@ -1,7 +1,7 @@
 //! Guide: a policy that gives the right action for every state of an episode. It is a teacher to
 //! imitate, or the behaviour to be logged.
 
-use goodput_agents::learned::teacher::Teacher;
+use goodput_agents::learning::teacher::Teacher;
 use goodput_env::gym::{ClusterEnv, EnvError, Environment};
 use goodput_env::policy::Policy;
 

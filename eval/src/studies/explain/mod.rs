@@ -2,7 +2,7 @@
 
 mod page;
 
-use goodput_agents::heuristic;
+use goodput_agents::compose;
 use goodput_env::job::JobId;
 use goodput_env::placement::Placement;
 use goodput_env::plan::Plan;
@@ -136,7 +136,7 @@ fn ask(
     own: &[Option<f64>],
     mine: &[JobStanding],
 ) -> Option<OtherPolicy> {
-    let mut policy = heuristic::by_name(name, 0)?;
+    let mut policy = compose::by_name(name, 0)?;
     let mut told = *view;
     if !told.information.allows(policy.needs()) {
         told.information = Information::Oracle;
