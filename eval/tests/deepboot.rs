@@ -11,7 +11,7 @@ fn shared() -> &'static Path {
 }
 
 /// Under every reading of the artifact's conventions, and on the mean of them
-/// (docs/src/deepboot.md).
+/// (docs/src/results/deepboot.md).
 #[test]
 fn deepboot_and_tiresias_are_as_fast_as_in_the_artifact_and_in_its_order() {
     let figures = SMALL.run(shared()).unwrap();
