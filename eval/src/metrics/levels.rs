@@ -2,7 +2,8 @@
 //! applications of a node are the node, the nodes are the cluster.
 
 use goodput_env::cluster::NodeId;
-use goodput_env::sim::{Outcome, Scenario};
+use goodput_env::scenario::Scenario;
+use goodput_env::sim::Outcome;
 
 /// Level of the cluster that a row describes.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,6 +1,7 @@
 //! Gantt chart of the jobs of a run: one row for each job, for small runs.
 
-use goodput_env::sim::{Outcome, Scenario};
+use goodput_env::scenario::Scenario;
+use goodput_env::sim::Outcome;
 
 use super::axis::{AxisScale, PlotPanel, time_ticks};
 use super::canvas::{Anchor, Canvas, Type, text_width};
