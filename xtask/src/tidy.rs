@@ -43,9 +43,7 @@ type Pattern = LazyLock<Regex>;
 
 macro_rules! pattern {
     ($text:expr) => {
-        LazyLock::new(|| {
-            Regex::new($text).unwrap()
-        })
+        LazyLock::new(|| Regex::new($text).unwrap())
     };
 }
 
