@@ -66,6 +66,23 @@ impl Fragments {
         (0..widest as u32).zip(&self.nodes).map(|(free, nodes)| free * nodes).sum()
     }
 
+    /// A job begins to wait, or no longer does.
+    pub fn count_waiting(&mut self, state: &ClusterState, job: JobId, by: i32) {
+        let fewest = state.scenario.workload.jobs[job.index()].request.min_gpus() as usize;
+        let widest = self.waiting.len() - 1;
+        let jobs = &mut self.waiting[fewest.min(widest)];
+        *jobs = jobs.wrapping_add_signed(by);
+        self.known = None;
+    }
+
+    /// Something changed on `node` that says whether it is a fragment.
+    pub fn recount(&mut self, state: &ClusterState, node: NodeId) {
+        let cluster = &*state.cluster;
+        let (free, whole) = (state.idle[node as usize], cluster.nodes[node as usize].gpus);
+        let partly = free < whole && state.loans.may_train(cluster, node);
+        self.count(node, if partly { free } else { 0 });
+    }
+
     /// Time passes from `state.now` on.
     pub fn advance(&mut self, state: &ClusterState, millis: i64) {
         if millis == 0 {
@@ -93,7 +110,7 @@ impl Simulator {
     pub(super) fn add_free(&mut self, node: NodeId, gpus: u32) {
         let free = &mut self.state.idle[node as usize];
         *free = free.wrapping_add(gpus);
-        self.recount(node);
+        self.records.fragments.recount(&self.state, node);
     }
 
     /// Accelerators of `node` are no longer free. Between two moves of a plan there may be fewer than are taken, so they are kept in wrapping
@@ -101,23 +118,6 @@ impl Simulator {
     pub(super) fn take_free(&mut self, node: NodeId, gpus: u32) {
         let free = &mut self.state.idle[node as usize];
         *free = free.wrapping_sub(gpus);
-        self.recount(node);
-    }
-
-    /// Something changed on `node` that says whether it is a fragment.
-    pub(super) fn recount(&mut self, node: NodeId) {
-        let cluster = &*self.state.cluster;
-        let (free, whole) = (self.state.idle[node as usize], cluster.nodes[node as usize].gpus);
-        let partly = free < whole && self.state.loans.may_train(cluster, node);
-        self.records.fragments.count(node, if partly { free } else { 0 });
-    }
-
-    /// A job begins to wait, or no longer does.
-    pub(super) fn count_waiting(&mut self, job: JobId, by: i32) {
-        let fewest = self.state.scenario.workload.jobs[job.index()].request.min_gpus() as usize;
-        let widest = self.records.fragments.waiting.len() - 1;
-        let jobs = &mut self.records.fragments.waiting[fewest.min(widest)];
-        *jobs = jobs.wrapping_add_signed(by);
-        self.records.fragments.known = None;
+        self.records.fragments.recount(&self.state, node);
     }
 }

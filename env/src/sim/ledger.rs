@@ -4,7 +4,6 @@ use smallvec::SmallVec;
 
 use super::Simulator;
 use crate::cluster::NodeId;
-use crate::job::{JobId, Work};
 use crate::placement::Placement;
 use crate::time::SimTime;
 
@@ -38,7 +37,7 @@ impl Ledger {
     }
 
     /// `sign` is 1 for accelerators taken and -1 for those left.
-    fn enter(&mut self, application: u16, placement: &Placement, sign: i32, now: SimTime) {
+    pub fn enter(&mut self, application: u16, placement: &Placement, sign: i32, now: SimTime) {
         for slice in placement.slices() {
             let cells = &mut self.0[slice.node as usize];
             let at = cells.iter().position(|cell| cell.application == application).unwrap_or_else(|| {
@@ -70,17 +69,6 @@ impl Ledger {
 }
 
 impl Simulator {
-    pub(super) fn book(&mut self, job: JobId, placement: &Placement, sign: i32) {
-        let workload = &self.state.scenario.workload;
-        let classes = workload.applications.len() as u16;
-        let application = match workload.jobs[job.index()].work {
-            Work::Application { index, .. } => index,
-            Work::Steps { class, .. } => classes + class,
-            Work::Fixed { .. } => classes + workload.classes.len() as u16,
-        };
-        self.records.training.enter(application, placement, sign, self.state.now);
-    }
-
     /// What training held so far, by node, then application.
     pub fn training_by_node(&self) -> Vec<TrainingOnNode> {
         self.records.training.rows(self.state.now)

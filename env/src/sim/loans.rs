@@ -8,7 +8,7 @@ use super::events::{Event, EventKind};
 use crate::cluster::{NodeId, Pool};
 use crate::job::JobId;
 use crate::plan::Plan;
-use crate::state::Loan;
+use crate::state::{ClusterState, Loan};
 
 /// What lending came to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -41,6 +41,16 @@ pub(super) struct Lending {
     pub record: LoanRecord,
 }
 
+impl ClusterState {
+    /// Brings what training may take up to date; policies look at it at decision points only.
+    pub(super) fn refresh_open(&mut self) {
+        for node in 0..self.loans.open.len() {
+            let open = self.loans.may_train(&self.scenario.cluster, node as NodeId);
+            self.loans.open[node] = if open { self.idle[node] } else { 0 };
+        }
+    }
+}
+
 impl Simulator {
     /// Gives `node` to another cluster; `false`, and nothing changed, unless it is a server of the inference pool, at home and empty.
     pub fn hand_over(&mut self, node: NodeId) -> bool {
@@ -53,7 +63,7 @@ impl Simulator {
             while let Some(id) = self.state.instances.longest_free(node) {
                 self.state.instances.remove(id);
             }
-            self.recount(node);
+            self.records.fragments.recount(&self.state, node);
         }
         movable
     }
@@ -63,25 +73,17 @@ impl Simulator {
         let elsewhere = self.state.loans.of(node) == Loan::Elsewhere;
         if elsewhere {
             self.state.loans.by_node[node as usize] = Loan::Home;
-            self.recount(node);
-            self.refresh_open();
+            self.records.fragments.recount(&self.state, node);
+            self.state.refresh_open();
         }
         elsewhere
-    }
-
-    /// Brings what training may take up to date; policies look at it at decision points only.
-    pub(super) fn refresh_open(&mut self) {
-        for node in 0..self.state.loans.open.len() {
-            let open = self.state.loans.may_train(&self.state.scenario.cluster, node as NodeId);
-            self.state.loans.open[node] = if open { self.state.idle[node] } else { 0 };
-        }
     }
 
     pub(super) fn lend_and_call_back(&mut self, plan: &Plan) {
         for &node in &plan.lend {
             self.state.loans.by_node[node as usize] = Loan::Lent { since: self.state.now };
             self.lending.record.lent += 1;
-            self.recount(node);
+            self.records.fragments.recount(&self.state, node);
         }
         for reclaim in &plan.reclaim {
             let at = &mut self.state.loans.by_node[reclaim.node as usize];
@@ -89,7 +91,7 @@ impl Simulator {
                 *at = Loan::Returning { since, called: self.state.now, deadline: reclaim.deadline };
                 self.lending.returning.push(reclaim.node);
                 self.queue.push(Event::of(reclaim.deadline, EventKind::Deadline, reclaim.node));
-                self.recount(reclaim.node);
+                self.records.fragments.recount(&self.state, reclaim.node);
             }
         }
     }
@@ -106,7 +108,7 @@ impl Simulator {
     fn came_home(&mut self, node: NodeId) {
         let Loan::Returning { since, called, .. } = self.state.loans.of(node) else { return };
         self.state.loans.by_node[node as usize] = Loan::Home;
-        self.recount(node);
+        self.records.fragments.recount(&self.state, node);
         let reclaim = (self.state.now - called).as_millis();
         let gpus = i64::from(self.state.scenario.cluster.nodes[node as usize].gpus);
         let record = &mut self.lending.record;

@@ -11,6 +11,7 @@ mod faults;
 mod fragments;
 mod health;
 mod holding;
+mod jobs;
 mod ledger;
 mod loans;
 mod observed;
@@ -39,13 +40,14 @@ use crate::plan::{Change, Plan};
 use crate::policy::Policy;
 use crate::scenario::{Information, Release, Resize, Scenario};
 use crate::seed::{Stream, keyed, standard_normal};
-use crate::state::{ClusterState, EXPECTED_ACTIVE, JobState, ObservedError, Phase, Profile};
+use crate::state::{ClusterState, EXPECTED_ACTIVE, JobState, ObservedError, Phase};
 use crate::time::SimTime;
 use crate::view::ClusterView;
 
 use events::EventQueue;
 pub use fragments::FragmentChange;
 use health::Health;
+use jobs::Jobs;
 pub use ledger::TrainingOnNode;
 use loans::Lending;
 pub use loans::LoanRecord;
@@ -153,21 +155,11 @@ struct Decisions {
     idle: u32,
 }
 
-/// Jobs of a run, as far as their states do not tell.
-#[derive(Clone, Debug, Default)]
-struct Jobs {
-    /// Jobs that have arrived are those below.
-    arrived: usize,
-    /// What completed jobs hold until the next round, and with it their part in interference.
-    holding: Vec<(JobId, Placement)>,
-    /// Running jobs whose batch size is to be chosen again at the next decision.
-    stale: Vec<JobId>,
-    /// By application, where jobs share what they measure; empty where they do not.
-    shared: Vec<Profile>,
-    /// By node: distributed jobs that have a part there.
-    distributed: Vec<u32>,
-    /// By node: when the last job that was told to leave accelerators there has left them. Empty where changes of size stop a job.
-    drained: Vec<SimTime>,
+impl ClusterState {
+    pub(super) fn differs(&self, change: &Change) -> bool {
+        let state = self.jobs.state(change.job);
+        state.placement != change.placement || state.partner != change.partner
+    }
 }
 
 impl Simulator {
@@ -220,7 +212,7 @@ impl Simulator {
 
     /// What a policy sees now.
     pub fn view(&self) -> ClusterView<'_> {
-        ClusterView { trigger: self.current_trigger(), ..self.state.view() }
+        ClusterView { trigger: self.requests.trigger(&self.state), ..self.state.view() }
     }
 
     /// Runs `policy` to the end.
@@ -294,9 +286,9 @@ impl Simulator {
         plan.scale.iter().for_each(|scale| self.scale_in(scale));
         self.lend_and_call_back(plan);
         for change in &plan.changes {
-            if self.is_free_move(change) {
+            if self.state.is_free_move(change) {
                 self.relabel(change);
-            } else if self.differs(change) {
+            } else if self.state.differs(change) {
                 self.decisions.idle = 0;
                 if self.overlaps(change) {
                     self.prepare(change)?;
@@ -307,7 +299,7 @@ impl Simulator {
         }
         self.assign(&plan.assign);
         for change in &plan.changes {
-            if self.differs(change) {
+            if self.state.differs(change) {
                 match self.state.jobs.state(change.job).is_allocated() {
                     true => self.reconfigure(change)?,
                     false => self.occupy(change)?,
@@ -319,17 +311,8 @@ impl Simulator {
         self.evict_instances(plan);
         self.rechoose_batches()?;
         self.update_interference()?;
-        self.refresh_open();
+        self.state.refresh_open();
         Ok(())
-    }
-
-    fn differs(&self, change: &Change) -> bool {
-        let state = self.state.jobs.state(change.job);
-        state.placement != change.placement || state.partner != change.partner
-    }
-
-    fn name(&self, job: JobId) -> &str {
-        &self.state.scenario.workload.jobs[job.index()].request.name
     }
 
     fn arrive(&mut self) {
@@ -346,8 +329,8 @@ impl Simulator {
         let tenant = self.state.scenario.workload.jobs[id.index()].request.tenant;
         state.saving.buggy = faults.is_some_and(|model| model.is_buggy(self.state.scenario.seed, id, tenant));
         self.state.jobs.insert(state);
-        self.know_what_others_measured(id);
-        self.count_waiting(id, 1);
+        self.jobs.know_what_others_measured(&mut self.state, id);
+        self.records.fragments.count_waiting(&self.state, id, 1);
         self.jobs.arrived += 1;
         self.records.in_system += 1;
         self.records.events += 1;
@@ -371,7 +354,7 @@ impl Simulator {
         if end >= self.state.scenario.total_work(job) {
             return if self.state.jobs.state(job).saving.buggy { self.fail(job) } else { self.leave(job, Some(now)) };
         }
-        self.choose_batch(job);
+        self.state.choose_batch(job);
         self.run_segment(job)
     }
 
@@ -386,10 +369,10 @@ impl Simulator {
         self.state.trigger.completion = true;
         let placement = std::mem::take(&mut self.state.jobs.state_mut(job).placement);
         if placement.is_empty() {
-            self.count_waiting(job, -1);
+            self.records.fragments.count_waiting(&self.state, job, -1);
         }
         if self.leave_partner(job)? {
-            self.log(job, &Placement::none());
+            self.records.log(&self.state, job, &Placement::none());
         } else if self.state.scenario.options.release == Release::NextRound
             && self.state.scenario.options.rounds.period.is_some()
         {

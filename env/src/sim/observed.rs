@@ -8,7 +8,7 @@ impl Simulator {
     pub fn observed(&self) -> Observed {
         Observed {
             now: self.state.now,
-            trigger: self.current_trigger(),
+            trigger: self.requests.trigger(&self.state),
             cluster: (*self.state.cluster).clone(),
             down: self.state.down.clone(),
             idle: self.state.idle.clone(),

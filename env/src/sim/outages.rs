@@ -3,7 +3,18 @@
 use super::Simulator;
 use crate::cluster::NodeId;
 use crate::request::InstanceId;
-use crate::state::{InstanceState, ReplicaPhase};
+use crate::state::{ClusterState, InstanceState, ReplicaPhase};
+
+impl ClusterState {
+    /// Free instances are on accelerators that count as free; those in excess of what is left end, the longest free first.
+    pub(super) fn trim_instances(&mut self, node: NodeId) {
+        while self.instances.sleeping_on(node) > self.idle[node as usize]
+            && let Some(id) = self.instances.longest_free(node)
+        {
+            self.instances.remove(id);
+        }
+    }
+}
 
 impl Simulator {
     /// All inference on `node` is gone.
@@ -53,14 +64,5 @@ impl Simulator {
         }
         self.state.instances.remove(id);
         self.add_free(node, 1);
-    }
-
-    /// Free instances are on accelerators that count as free; those in excess of what is left end, the longest free first.
-    pub(super) fn trim_instances(&mut self, node: NodeId) {
-        while self.state.instances.sleeping_on(node) > self.state.idle[node as usize]
-            && let Some(id) = self.state.instances.longest_free(node)
-        {
-            self.state.instances.remove(id);
-        }
     }
 }

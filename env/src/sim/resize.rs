@@ -78,9 +78,9 @@ impl Simulator {
         let kept = common(lasting(self.state.jobs.state(job)), &change.placement);
         let leaves = kept.gpus() < share.gpus();
         // What it keeps is there already.
-        let there = self.ready_for(&without(&change.placement, &kept));
+        let there = self.jobs.ready_for(&without(&change.placement, &kept));
         self.take(job, &change.placement);
-        self.log(job, &change.placement);
+        self.records.log(&self.state, job, &change.placement);
 
         let boot = boot_time(
             &self.state.scenario,
@@ -121,7 +121,7 @@ impl Simulator {
             // Back to what is running: nothing happens, unless the order of its nodes changed.
             self.state.jobs.state_mut(job).resize = None;
             if reordered {
-                self.choose_batch(job);
+                self.state.choose_batch(job);
                 self.run_segment(job)?;
             }
             return Ok(());
@@ -176,18 +176,13 @@ impl Simulator {
         let done = resize.leave_at == SimTime::NEVER && resize.targets.is_empty();
         state.resize = if done { None } else { Some(resize) };
         if changed {
-            self.choose_batch(job);
+            self.state.choose_batch(job);
             self.run_segment(job)?;
         }
         if !done {
             self.queue_next(job);
         }
         Ok(())
-    }
-
-    /// When all accelerators of `placement` are there: their last owners have ended their iterations.
-    pub(super) fn ready_for(&self, placement: &Placement) -> SimTime {
-        last_left(&self.jobs.drained, placement)
     }
 
     fn queue_next(&mut self, job: JobId) {
@@ -226,7 +221,7 @@ fn boot_time(scenario: &Scenario, job: JobId, command: u32, from: u32, to: u32) 
     SimTime::from_millis(scenario.options.switch_cost.drawn_millis(&switch, scenario.seed, job.0, command))
 }
 
-fn last_left(drained: &[SimTime], placement: &Placement) -> SimTime {
+pub(super) fn last_left(drained: &[SimTime], placement: &Placement) -> SimTime {
     let drained = placement.slices().iter().filter_map(|slice| drained.get(slice.node as usize));
     drained.copied().max().unwrap_or(SimTime::ZERO)
 }

@@ -24,10 +24,10 @@ impl Simulator {
         run.jobs.arrived = run.state.scenario.workload.jobs.len();
         for job in &seen.jobs {
             run.state.jobs.insert(JobState::observed(job, seen.now, 0));
-            run.share_what_was_measured(job.id);
+            run.jobs.share_what_was_measured(&mut run.state, job.id);
             run.records.in_system += 1;
             if job.placement.is_empty() {
-                run.count_waiting(job.id, 1);
+                run.records.fragments.count_waiting(&run.state, job.id, 1);
                 continue;
             }
             if job.partner.is_none_or(|partner| job.id < partner) {
@@ -39,13 +39,13 @@ impl Simulator {
             }
         }
         for job in &seen.jobs {
-            run.know_what_others_measured(job.id);
+            run.jobs.know_what_others_measured(&mut run.state, job.id);
             match job.phase {
                 Phase::Pending => {}
                 Phase::Running => {
                     // Who observed a live cluster does not know how jobs split their batches.
                     if job.batch.atomic == 0 {
-                        run.choose_batch(job.id);
+                        run.state.choose_batch(job.id);
                     }
                     run.run_segment(job.id)?;
                 }
