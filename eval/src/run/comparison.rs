@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use goodput_agents::compose::loaning::{Sharing, complete};
+use goodput_env::scenario::Information;
 use goodput_env::sim::{SimError, Simulator};
 use rayon::prelude::*;
 use thiserror::Error;

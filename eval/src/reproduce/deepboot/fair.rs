@@ -6,6 +6,7 @@
 use std::path::Path;
 
 use goodput_agents::compose;
+use goodput_env::scenario::Batching;
 use goodput_env::sim::Outcome;
 use rayon::prelude::*;
 
