@@ -56,7 +56,8 @@ impl Simulator {
         unqueued.into_iter().chain(self.queue.peek()).fold(arrival, Event::min)
     }
 
-    /// Carries out an event. Returns whether the policy is to be asked at once if it is there and something is active.
+    /// Carries out an event. Returns whether the policy is to be asked at once if it is there and
+    /// something is active.
     fn handle(&mut self, event: Event) -> Result<bool, SimError> {
         let job = JobId(event.id);
         match event.kind {

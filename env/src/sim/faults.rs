@@ -1,13 +1,16 @@
-//! What faults do to a run.
+//! Effects of faults on a run.
 //!
-//! A fault takes accelerators out of the books and stops every job on them. The job goes back to its last checkpoint
-//! ([`super::saving`]) and loses what it did since. A rigid job waits for a new place; an elastic one that can run on what is left of its
-//! placement starts again there at once. Either start costs what the run's switch cost says. What is repaired is free again.
+//! A fault takes accelerators out of the books and stops every job on them. The job goes back to
+//! its last checkpoint ([`super::saving`]) and loses what it did since. A rigid job waits for a new
+//! place; an elastic one that can run on what is left of its placement starts again there at once.
+//! Either start costs what the run's switch cost says. What is repaired is free again.
 //!
-//! A node's bad network stretches the time that distributed jobs on it take to synchronise; jobs without a model of it are not
-//! touched. While the scheduler is away jobs run on and nothing is decided.
+//! A node's bad network stretches the time that distributed jobs on it take to synchronise; jobs
+//! without a model of it are not touched. While the scheduler is away jobs run on and nothing is
+//! decided.
 //!
-//! A fault looks at all active jobs to find those it hits: faults are hours apart, and an index by node would cost every placement.
+//! A fault looks at all active jobs to find those it hits: faults are hours apart, and an index by
+//! node would cost every placement.
 
 use smallvec::SmallVec;
 
@@ -22,23 +25,25 @@ use crate::plan::Change;
 use crate::state::{ClusterState, Phase};
 use crate::time::SimTime;
 
-/// Who is on an accelerator.
+/// Holder of an accelerator.
 enum Holder {
     /// A job, or two that share it.
     Jobs(SmallVec<[JobId; 2]>),
-    /// Nobody of these; the index among the rest.
+    /// No job; the index among the accelerators that jobs do not hold.
     Other(u32),
 }
 
 impl ClusterState {
-    /// Active jobs that have to do with `node`: also those that still work on what they were told to leave.
+    /// Active jobs that have to do with `node`: also those that still work on what they were told
+    /// to leave.
     fn on_node(&self, node: NodeId) -> impl Iterator<Item = JobId> + '_ {
         let on = move |placement: &Placement| placement.slices().iter().any(|slice| slice.node == node);
         let state = |job: &&JobId| self.jobs.state(**job);
         self.jobs.active().iter().filter(move |job| on(&state(job).placement) || on(state(job).share())).copied()
     }
 
-    /// Who holds the accelerator of `node` with this index, if they are counted job by job, then those of inference, the free ones last.
+    /// Holder of the accelerator of `node` with this index, counted job by job, then those of
+    /// inference, the free ones last.
     fn holder(&self, node: NodeId, index: u32) -> Holder {
         let mut below = 0;
         for job in self.on_node(node) {
@@ -68,7 +73,7 @@ impl ClusterState {
 }
 
 impl Simulator {
-    /// When the hardware changes next, as long as that can matter to anybody.
+    /// Moment of the next change of the hardware, as long as a job or a request can still meet it.
     pub(super) fn next_fault(&self, arrival: SimTime) -> SimTime {
         let Some(health) = &self.health else { return SimTime::NEVER };
         let unanswered = (self.awaits_repair() || self.is_headless()) && !self.state.waiting.is_empty();
@@ -169,7 +174,8 @@ impl Simulator {
         }
     }
 
-    /// The jobs in `hit` lose up to `gpus` accelerators each on `node`, and the node what its faults say.
+    /// The jobs in `hit` lose up to `gpus` accelerators each on `node`, and the node what its
+    /// faults say.
     fn lose(&mut self, node: NodeId, hit: &[JobId], gpus: u32) -> Result<(), SimError> {
         let scenario = self.state.scenario.clone();
         let whole_node = gpus == u32::MAX;

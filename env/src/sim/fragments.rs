@@ -1,12 +1,13 @@
 //! Free accelerators that the widest waiting job cannot use.
 //!
-//! A node is a *fragment* for a job when it has fewer accelerators free than the job needs there; all that is free on it then counts (FGD,
-//! ATC'23, section 3.1, with the widest waiting job for the typical one). What a job needs on a node is the fewest accelerators it starts on, at
-//! most as many as the node has in service: jobs may span nodes, so a whole free node is no fragment for anybody, and while nobody waits
-//! nothing is. Nodes that training may not use do not count.
+//! A node is a *fragment* for a job when it has fewer accelerators free than the job needs there;
+//! all that is free on it then counts (FGD, ATC'23, section 3.1, with the widest waiting job for
+//! the typical one). What a job needs on a node is the fewest accelerators it starts on, at most as
+//! many as the node has in service: jobs may span nodes, so a whole free node is no fragment for
+//! anybody, and while nobody waits nothing is. Nodes that training may not use do not count.
 //!
-//! Kept by number of free accelerators, so that a change costs work for the nodes it touches and time that passes costs at most one addition
-//! for each accelerator of the largest node.
+//! Kept by number of free accelerators, so that a change costs work for the nodes it touches and
+//! time that passes costs at most one addition for each accelerator of the largest node.
 
 use serde::{Deserialize, Serialize};
 
@@ -20,13 +21,13 @@ use crate::time::SimTime;
 /// Fragmentation from a moment on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FragmentChange {
-    /// When.
+    /// Moment of the change.
     pub at: SimTime,
     /// Free accelerators that the widest waiting job cannot use.
     pub gpus: u32,
 }
 
-/// The books.
+/// Free accelerators that fragments hold, by node and by number of free accelerators.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Fragments {
     /// By node: its free accelerators where some of it is taken and training may use it, else 0.
@@ -35,7 +36,8 @@ pub(super) struct Fragments {
     nodes: Vec<u32>,
     /// By accelerators that a job needs on a node: jobs that wait.
     waiting: Vec<u32>,
-    /// What the books came to when they were last looked at; `None` where they changed since.
+    /// Number of fragmented accelerators; `None` where a node or a job changed since it was
+    /// computed.
     known: Option<u32>,
     /// Integral over time, GPU-milliseconds.
     pub millis: i64,
@@ -113,8 +115,9 @@ impl Simulator {
         self.records.fragments.recount(&self.state, node);
     }
 
-    /// Accelerators of `node` are no longer free. Between two moves of a plan there may be fewer than are taken, so they are kept in wrapping
-    /// numbers; the guard has seen that the whole plan fits.
+    /// Accelerators of `node` are no longer free. Between two moves of a plan there may be fewer
+    /// than are taken, so they are kept in wrapping numbers; the guard has seen that the whole plan
+    /// fits.
     pub(super) fn take_free(&mut self, node: NodeId, gpus: u32) {
         let free = &mut self.state.idle[node as usize];
         *free = free.wrapping_sub(gpus);

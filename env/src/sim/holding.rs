@@ -1,4 +1,4 @@
-//! Who holds what: jobs take accelerators and give them back, and the books of free ones follow.
+//! Allocation: jobs take accelerators and give them back, and the counts of free ones follow.
 
 use super::events::{Event, EventKind};
 use super::{SimError, Simulator};
@@ -23,12 +23,13 @@ impl ClusterState {
 }
 
 impl Simulator {
-    /// Leaves what `job` shares to its partner, which goes on at its own speed; false where it shares nothing.
+    /// Leaves what `job` shares to its partner, which goes on at its own speed; false where it
+    /// shares nothing.
     pub(super) fn leave_partner(&mut self, job: JobId) -> Result<bool, SimError> {
         let Some(partner) = self.state.jobs.state_mut(job).partner.take() else { return Ok(false) };
         let now = self.state.now;
         if job < partner {
-            // The first of two is whom shared accelerators are booked for.
+            // Shared accelerators are booked for the first of two jobs.
             let placement = self.state.jobs.state(partner).placement.clone();
             self.records.book(&self.state, job, &placement, -1);
             self.records.book(&self.state, partner, &placement, 1);
@@ -104,8 +105,8 @@ impl Simulator {
         Ok(())
     }
 
-    /// Puts a job on other nodes as if they were the same. Between two of these the books may be short of what others still hold, so
-    /// they are kept in wrapping numbers.
+    /// Puts a job on other nodes as if they were the same. Between two of these the books may be
+    /// short of what others still hold, so they are kept in wrapping numbers.
     pub(super) fn relabel(&mut self, change: &Change) {
         let held = std::mem::replace(&mut self.state.jobs.state_mut(change.job).placement, change.placement.clone());
         self.records.book(&self.state, change.job, &held, -1);

@@ -1,4 +1,5 @@
-//! Accelerator time of training by node and application, in whole GPU-milliseconds, so that cluster, node and application agree to the last one.
+//! Accelerator time of training by node and application, in whole GPU-milliseconds, so that
+//! cluster, node and application agree to the last one.
 
 use smallvec::SmallVec;
 
@@ -7,27 +8,31 @@ use crate::cluster::NodeId;
 use crate::placement::Placement;
 use crate::time::SimTime;
 
-/// What the jobs of one application held on one node.
+/// Accelerator time of the jobs of one application on one node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TrainingOnNode {
-    /// The node.
+    /// Index of the node.
     pub node: NodeId,
-    /// The application: an index into the workload's applications, then its classes; one more for jobs of known duration.
+    /// The application: an index into the workload's applications, then its classes; one more for
+    /// jobs of known duration.
     pub application: u16,
-    /// Accelerator time held, GPU-milliseconds; what two jobs share counts once, for the first of them, then for the one that stays.
+    /// Accelerator time held, GPU-milliseconds; what two jobs share counts once, for the first of
+    /// them, then for the one that stays.
     pub gpu_millis: i64,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Cell {
     application: u16,
-    /// Accelerators held. Between two moves of a plan it may be short of what others still hold, so it has a sign.
+    /// Accelerators held. Between two moves of a plan it may be short of what others still hold, so
+    /// it has a sign.
     held: i32,
     since: SimTime,
     gpu_millis: i64,
 }
 
-/// The books, by node; a change costs work for the applications seen on its nodes only.
+/// Accelerator time of training by node; a change costs work for the applications seen on its nodes
+/// only.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Ledger(Vec<SmallVec<[Cell; 2]>>);
 
@@ -69,7 +74,7 @@ impl Ledger {
 }
 
 impl Simulator {
-    /// What training held so far, by node, then application.
+    /// Accelerator time of training so far, by node, then application.
     pub fn training_by_node(&self) -> Vec<TrainingOnNode> {
         self.records.training.rows(self.state.now)
     }

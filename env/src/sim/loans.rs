@@ -1,7 +1,8 @@
 //! Servers of the inference pool that training borrows.
 //!
-//! A lent server runs training jobs only; at home it runs replicas only. A server called back takes no new training job, comes home when
-//! the last one has left it, and is emptied by force at its deadline.
+//! A lent server runs training jobs only; at home it runs replicas only. A server called back takes
+//! no new training job, comes home when the last one has left it, and is emptied by force at its
+//! deadline.
 
 use super::Simulator;
 use super::events::{Event, EventKind};
@@ -10,7 +11,7 @@ use crate::job::JobId;
 use crate::plan::Plan;
 use crate::state::{ClusterState, Loan};
 
-/// What lending came to.
+/// Totals of lending.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LoanRecord {
     /// Accelerators of the inference pool.
@@ -19,7 +20,7 @@ pub struct LoanRecord {
     pub trained_gpu_millis: i64,
     /// Accelerator time that replicas held on them, GPU-milliseconds.
     pub served_gpu_millis: i64,
-    /// Servers lent.
+    /// Number of loans.
     pub lent: u64,
     /// Servers that came back.
     pub returned: u64,
@@ -35,7 +36,7 @@ pub struct LoanRecord {
 
 /// Loans of a run, as far as the state does not tell.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Lending {
+pub(super) struct RunLoans {
     /// Servers that are called back.
     pub returning: Vec<NodeId>,
     pub record: LoanRecord,
@@ -52,7 +53,8 @@ impl ClusterState {
 }
 
 impl Simulator {
-    /// Gives `node` to another cluster; `false`, and nothing changed, unless it is a server of the inference pool, at home and empty.
+    /// Gives `node` to another cluster; `false`, and nothing changed, unless it is a server of the
+    /// inference pool, at home and empty.
     pub fn hand_over(&mut self, node: NodeId) -> bool {
         let known = self.state.scenario.cluster.nodes.get(node as usize);
         let Some(server) = known.filter(|server| server.pool == Pool::Inference) else { return false };
@@ -136,7 +138,7 @@ impl Simulator {
         self.update_interference()
     }
 
-    /// What lending came to so far, loans that are out included.
+    /// Totals of lending so far, loans that are out included.
     pub fn loan_record(&mut self) -> LoanRecord {
         let mut record = self.lending.record;
         let scenario = self.state.scenario.clone();

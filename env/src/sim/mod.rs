@@ -1,9 +1,9 @@
 //! The discrete-event simulator.
 //!
-//! Between events a running job has a constant rate, so an event costs work only for jobs whose rate changed, whatever
-//! the number of jobs. [`Simulator::run_until_decision`] advances to the next moment a policy is asked; the caller looks at
-//! [`Simulator::view`] and answers with [`Simulator::apply`]. Nothing else drives it: evaluation, gym and tests share this
-//! path.
+//! Between events a running job has a constant rate, so an event costs work only for jobs with a
+//! new rate, whatever the number of jobs. [`Simulator::run_until_decision`] advances to the next
+//! moment a policy is asked; the caller looks at [`Simulator::view`] and answers with
+//! [`Simulator::apply`]. Nothing else drives it: evaluation, gym and tests share this path.
 
 mod event_loop;
 mod events;
@@ -47,28 +47,28 @@ use crate::view::ClusterView;
 use events::EventQueue;
 pub use fragments::FragmentChange;
 use health::Health;
-use jobs::Jobs;
+use jobs::RunJobs;
 pub use ledger::TrainingOnNode;
-use loans::Lending;
 pub use loans::LoanRecord;
+use loans::RunLoans;
 pub use record::{
     AllocationChange, FaultRecord, HardwareRecord, InstanceUsage, JobRecord, Outcome, RequestRecord, Served,
 };
-use records::Records;
-use requests::Requests;
-use services::Services;
+use records::RunRecords;
+use requests::RunRequests;
+use services::RunServices;
 pub use services::ServingChange;
 
-/// Why a run cannot go on.
+/// Reason why a run cannot go on.
 #[derive(Debug, Error)]
 pub enum SimError {
-    /// What was observed cannot be gone on from.
+    /// The observation does not fit the scenario.
     #[error("cannot go on from what was observed: {0}")]
     Observed(#[from] ObservedError),
     /// The guard refused a plan.
     #[error("the plan at {at} was refused: {}", .violations.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
     Refused {
-        /// When.
+        /// Moment of the failure.
         at: SimTime,
         /// Every rule it breaks.
         violations: Vec<Violation>,
@@ -76,19 +76,19 @@ pub enum SimError {
     /// A job runs where its measurements do not reach.
     #[error("job {name} ({application}) at {at}: {source}")]
     Profile {
-        /// When.
+        /// Moment of the failure.
         at: SimTime,
         /// The job's name.
         name: String,
-        /// Its application.
+        /// Name of the job's application.
         application: String,
-        /// What is missing.
+        /// Measurement that is missing.
         source: OutsideProfile,
     },
     /// A job's application has no speed on this cluster.
     #[error("application {application} has no throughput parameters for accelerator type {accelerator}")]
     NoSpeed {
-        /// The application.
+        /// Name of the application.
         application: String,
         /// The accelerator type.
         accelerator: String,
@@ -96,9 +96,9 @@ pub enum SimError {
     /// Nothing runs, nothing will arrive and the policy starts nothing.
     #[error("stalled at {at}: {pending} jobs wait, nothing runs, and the policy starts none of them (first: {first})")]
     Stalled {
-        /// When.
+        /// Moment of the failure.
         at: SimTime,
-        /// Jobs waiting.
+        /// Number of jobs that wait.
         pending: usize,
         /// Name of the first.
         first: String,
@@ -108,16 +108,16 @@ pub enum SimError {
         "stalled at {at}: {waiting} requests for inference wait, first for {model}, and the policy answers none; NAME+ats-i does beside training policy NAME"
     )]
     Unserved {
-        /// When.
+        /// Moment of the failure.
         at: SimTime,
-        /// Requests waiting.
+        /// Number of requests that wait.
         waiting: usize,
         /// The model that the first asks for.
         model: String,
     },
 }
 
-/// Where a run stands.
+/// Standing of a run after it was advanced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
     /// A policy is to decide.
@@ -135,21 +135,21 @@ pub struct Simulator {
     /// Events of jobs, services and servers.
     queue: EventQueue,
     decisions: Decisions,
-    jobs: Jobs,
-    services: Services,
-    requests: Requests,
-    lending: Lending,
-    /// What is broken; `None` where nothing ever is.
+    jobs: RunJobs,
+    services: RunServices,
+    requests: RunRequests,
+    lending: RunLoans,
+    /// Faults of the hardware; `None` where nothing ever breaks.
     health: Option<Box<Health>>,
-    records: Records,
+    records: RunRecords,
     guard: Guard,
 }
 
-/// When decisions fall.
+/// Past and requested decision points of a run.
 #[derive(Clone, Debug)]
 struct Decisions {
     last_round: SimTime,
-    /// When the policy asked to be woken; [`SimTime::NEVER`] where it did not.
+    /// Moment at which the policy asked to be woken; [`SimTime::NEVER`] where it did not.
     wake: SimTime,
     /// Decisions in a row that changed no allocation.
     idle: u32,
@@ -171,20 +171,20 @@ impl Simulator {
         let state = ClusterState::new(scenario.clone());
         let mut queue = EventQueue::with_capacity(4 * (room + state.services.len()));
         Self {
-            services: Services::new(&state, &mut queue),
+            services: RunServices::new(&state, &mut queue),
             state,
             queue,
             decisions: Decisions { last_round: SimTime::ZERO, wake: SimTime::NEVER, idle: 0 },
-            jobs: Jobs {
+            jobs: RunJobs {
                 shared: shared_profiles::empty(&scenario),
                 distributed: vec![0; nodes],
                 drained: vec![SimTime::ZERO; if overlaps { nodes } else { 0 }],
-                ..Jobs::default()
+                ..RunJobs::default()
             },
-            requests: Requests::new(&scenario),
-            lending: Lending::default(),
+            requests: RunRequests::new(&scenario),
+            lending: RunLoans::default(),
             health: scenario.options.faults.as_ref().map(|model| Box::new(Health::new(model, &scenario))),
-            records: Records::new(&scenario),
+            records: RunRecords::new(&scenario),
             guard: Guard::with_capacity(nodes, room),
         }
     }
@@ -194,13 +194,13 @@ impl Simulator {
         &self.state.scenario
     }
 
-    /// Now.
+    /// Present moment of the run.
     pub fn now(&self) -> SimTime {
         self.state.now
     }
 
-    /// Integral over time of the number of jobs in the system, job-milliseconds. By Little's law its final value is the
-    /// sum of all completion times.
+    /// Integral over time of the number of jobs in the system, job-milliseconds. By Little's law
+    /// its final value is the sum of all completion times.
     pub fn job_millis(&self) -> i64 {
         self.records.job_millis
     }
@@ -210,7 +210,7 @@ impl Simulator {
         self.records.gpu_millis
     }
 
-    /// What a policy sees now.
+    /// View of the present state, as a policy is shown it.
     pub fn view(&self) -> ClusterView<'_> {
         ClusterView { trigger: self.requests.trigger(&self.state), ..self.state.view() }
     }
@@ -228,7 +228,8 @@ impl Simulator {
         Ok(self.outcome())
     }
 
-    /// Makes `at` a decision point if no other comes first and decisions fall on churn. It is forgotten at the next decision.
+    /// Makes `at` a decision point if no other comes first and decisions fall on churn. It is
+    /// forgotten at the next decision.
     pub fn wake_at(&mut self, at: Option<SimTime>) {
         let at = at.filter(|&at| at > self.state.now && self.state.scenario.options.rounds.on_churn);
         self.decisions.wake = at.unwrap_or(SimTime::NEVER);
@@ -275,14 +276,15 @@ impl Simulator {
     /// Carries out a plan at the current decision point.
     ///
     /// # Errors
-    /// [`SimError::Refused`] where the guard finds violations (nothing is changed then), [`SimError::Profile`] where a job
-    /// would run outside its measurements.
+    /// [`SimError::Refused`] where the guard finds violations (nothing is changed then),
+    /// [`SimError::Profile`] where a job would run outside its measurements.
     pub fn apply(&mut self, plan: &Plan) -> Result<(), SimError> {
         let mut guard = std::mem::take(&mut self.guard);
         let checked = guard.check(&self.view(), plan);
         self.guard = guard;
         checked.map_err(|violations| SimError::Refused { at: self.state.now, violations })?;
-        // Every release comes before every allocation, so that the order within a plan does not matter.
+        // Every release comes before every allocation, so that the order within a plan does not
+        // matter.
         plan.scale.iter().for_each(|scale| self.scale_in(scale));
         self.lend_and_call_back(plan);
         for change in &plan.changes {

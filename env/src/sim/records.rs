@@ -11,7 +11,7 @@ use crate::time::SimTime;
 
 /// Totals and records of a run.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Records {
+pub(super) struct RunRecords {
     /// By id of the job.
     pub jobs: Vec<JobRecord>,
     /// Changes of allocations in order of time, where the run logs them.
@@ -31,8 +31,8 @@ pub(super) struct Records {
     pub events: u64,
 }
 
-impl Records {
-    /// Blank records.
+impl RunRecords {
+    /// Records of a run at time zero.
     pub fn new(scenario: &Scenario) -> Self {
         let jobs = scenario.workload.jobs.iter().zip(0..).map(|(job, id)| JobRecord {
             job: JobId(id),
@@ -53,7 +53,7 @@ impl Records {
         }
     }
 
-    /// Time passes from `state.now` on.
+    /// Adds `millis` from `state.now` on to the integrals over time.
     pub fn advance(&mut self, state: &ClusterState, millis: i64) {
         self.job_millis += i64::from(self.in_system) * millis;
         self.gpu_millis += i64::from(self.held) * millis;

@@ -1,4 +1,5 @@
-//! Requests come, are answered, and leave a warm instance behind; jobs take the accelerators of free instances.
+//! Requests come, are answered, and leave a warm instance behind; jobs take the accelerators of
+//! free instances.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -13,7 +14,7 @@ use crate::time::SimTime;
 
 /// Requests of a run, as far as the state does not tell, and the ends of the states of instances.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Requests {
+pub(super) struct RunRequests {
     /// Requests that have come are those below.
     pub arrived: usize,
     /// A request came, or something became free while one waits.
@@ -32,19 +33,19 @@ pub(super) struct Requests {
     pub protect_millis: i64,
 }
 
-impl Requests {
+impl RunRequests {
     pub fn new(scenario: &Scenario) -> Self {
         let records = scenario.workload.requests.iter().map(|request| RequestRecord::new(request.submit)).collect();
         Self { records, ..Self::default() }
     }
 
-    /// Time passes.
+    /// Adds `millis` to the accelerator time of instances.
     pub fn advance(&mut self, instances: &InstanceTable, millis: i64) {
         self.run_millis += i64::from(instances.running()) * millis;
         self.protect_millis += i64::from(instances.protected()) * millis;
     }
 
-    /// When the next instance changes its state.
+    /// Moment at which the next instance changes its state.
     fn next_end(&mut self, instances: &InstanceTable) -> SimTime {
         while let Some(Reverse(end)) = self.ends.peek() {
             if instances.is_current(end) {
@@ -55,13 +56,13 @@ impl Requests {
         SimTime::NEVER
     }
 
-    /// When the next request comes.
+    /// Moment at which the next request comes.
     pub fn next(&self, scenario: &Scenario) -> SimTime {
         let next = scenario.workload.requests.get(self.arrived);
         next.map_or(SimTime::NEVER, |request| request.submit)
     }
 
-    /// When an instance changes its state, unless nothing is left to do for any.
+    /// Moment at which the next instance changes its state, unless no work is left for any.
     pub fn next_lifecycle(&mut self, state: &ClusterState, request: SimTime, arrival: SimTime) -> SimTime {
         let idle = state.waiting.is_empty() && state.instances.running() == 0;
         let over = request == SimTime::NEVER && idle;
@@ -71,7 +72,7 @@ impl Requests {
         self.next_end(&state.instances)
     }
 
-    /// Something became free; whoever waits may have it.
+    /// Makes a decision about requests due, because accelerators became free while some wait.
     pub fn wake(&mut self, state: &ClusterState) {
         self.due |= !state.waiting.is_empty();
     }
@@ -81,7 +82,7 @@ impl Requests {
         self.due |= state.scenario.options.rounds.on_churn && !state.jobs.active().is_empty();
     }
 
-    /// Why the policy is asked: what happened to jobs waits for a decision about jobs.
+    /// Reasons for the decision at hand. News of jobs wait for a decision about jobs.
     pub fn trigger(&self, state: &ClusterState) -> Trigger {
         let of_jobs = if self.alone { Trigger::default() } else { state.trigger };
         Trigger { request: self.due, ..of_jobs }
@@ -173,7 +174,8 @@ impl Simulator {
         self.requests.wake_for_jobs(&self.state);
     }
 
-    /// Carries out assignments that the guard has let pass, after jobs have left what they are to leave.
+    /// Carries out assignments that the guard has let pass, after jobs have left what they are to
+    /// leave.
     pub(super) fn assign(&mut self, assign: &[Assign]) {
         for &Assign { request, target } in assign {
             let now = self.state.now;
@@ -209,7 +211,7 @@ impl Simulator {
         }
     }
 
-    /// Ends free instances whose accelerators the plan has given away.
+    /// Ends free instances on accelerators that the plan has given away.
     pub(super) fn evict_instances(&mut self, plan: &Plan) {
         if self.state.scenario.workload.requests.is_empty() {
             return;

@@ -1,4 +1,5 @@
-//! A simulation that goes on from what was observed of a cluster: what would come of it under one policy or another.
+//! A simulation that goes on from what was observed of a cluster: what would come of it under one
+//! policy or another.
 
 use std::sync::Arc;
 
@@ -9,12 +10,15 @@ use crate::state::{ClusterState, JobState, Observed, ObservedError, Phase};
 use crate::time::SimTime;
 
 impl Simulator {
-    /// Goes on from `seen`, the inverse of [`Simulator::observed`]: age, attained service, progress and profiles of jobs are as they were, and the first decision
-    /// is due at once. Jobs of the scenario that are not among those observed do not come. Observations tell nothing of services, requests, faults and overlapped
-    /// changes of size; `scenario` is to be one without, on the cluster as it was observed.
+    /// Goes on from `seen`, the inverse of [`Simulator::observed`]: age, attained service, progress
+    /// and profiles of jobs are as they were, and the first decision is due at once. Jobs of the
+    /// scenario that are not among those observed do not come. Observations tell nothing of
+    /// services, requests, faults and overlapped changes of size; `scenario` is to be one without,
+    /// on the cluster as it was observed.
     ///
     /// # Errors
-    /// [`SimError::Observed`] where `seen` does not fit the scenario, and [`SimError::Profile`] where a job runs outside its measurements.
+    /// [`SimError::Observed`] where `seen` does not fit the scenario, and [`SimError::Profile`]
+    /// where a job runs outside its measurements.
     pub fn resume(scenario: Arc<Scenario>, seen: &Observed) -> Result<Self, SimError> {
         ClusterState::observed(scenario.clone(), seen, 0)?;
         let mut run = Self::new(scenario);
@@ -43,7 +47,7 @@ impl Simulator {
             match job.phase {
                 Phase::Pending => {}
                 Phase::Running => {
-                    // Who observed a live cluster does not know how jobs split their batches.
+                    // An observation of a live cluster does not tell how jobs split their batches.
                     if job.batch.atomic == 0 {
                         run.state.choose_batch(job.id);
                     }

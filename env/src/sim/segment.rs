@@ -1,4 +1,5 @@
-//! A segment of a running job: from a restart, an epoch's end or a new batch size to the next one, at a constant rate.
+//! A segment of a running job: from a restart, an epoch's end or a new batch size to the next one,
+//! at a constant rate.
 
 use super::events::{Event, EventKind};
 use super::{SimError, Simulator};
@@ -39,7 +40,8 @@ impl ClusterState {
                 tabled.or_else(|| scenario.best_batch(index, kind, state.epoch, nodes, gpus))
             }
         };
-        // Without a model yet, or where no batch size fits the limits: the smallest total the replicas allow.
+        // Without a model yet, or where no batch size fits the limits: the smallest total the
+        // replicas allow.
         let smallest = limits.smallest_total(gpus).min(u64::from(limits.max)) as u32;
         state.batch = adapted.unwrap_or_else(|| limits.split(smallest, gpus));
     }
@@ -57,7 +59,8 @@ impl ClusterState {
 }
 
 impl Simulator {
-    /// Starts to run at the current batch size: measures it, sets the rate and queues the end of the epoch.
+    /// Starts to run at the current batch size: measures it, sets the rate and queues the end of
+    /// the epoch.
     pub(super) fn run_segment(&mut self, job: JobId) -> Result<(), SimError> {
         let spec = &self.state.scenario.workload.jobs[job.index()];
         let state = self.state.jobs.state(job);
@@ -126,7 +129,8 @@ impl Simulator {
         let done = |left: f64| state.saving.when_done(now, SimTime::from_secs_f64(left));
         let (at, kind) = if whole_seconds {
             let at = done(left.round_ties_even());
-            // An end that really falls after a round but is rounded onto it happens after the round.
+            // An end that really falls after a round but is rounded onto it happens after the
+            // round.
             let on_round = period.is_some_and(|period| at.next_multiple_of(period) == at);
             let after = on_round && left > left.round_ties_even();
             (at, if after { EventKind::PhaseAfterRound } else { EventKind::Phase })

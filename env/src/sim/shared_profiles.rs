@@ -1,21 +1,24 @@
-//! What the agents of an application's jobs have measured, shared among them ([`SimOptions::shared_profiles`](crate::scenario::SimOptions::shared_profiles)).
+//! Measurements that the agents of an application's jobs share
+//! ([`SimOptions::shared_profiles`](crate::scenario::SimOptions::shared_profiles)).
 //!
-//! As published (PolluxAgent), a job's agent starts from nothing, so that every job is doubled up from one accelerator, with a restart each time. People submit
-//! the same model again and again. With shared profiles a job is known to be as fast as others of its application were, from its submission on, and may be
-//! given twice the accelerators that any of them was measured on. It holds for every policy that goes by profiles.
+//! As published (PolluxAgent), a job's agent starts from nothing, so that every job is doubled up
+//! from one accelerator, with a restart each time. People submit the same model again and again.
+//! With shared profiles a job is known to be as fast as others of its application were, from its
+//! submission on, and may be given twice the accelerators that any of them was measured on. It
+//! holds for every policy that goes by profiles.
 
-use super::Jobs;
+use super::RunJobs;
 use crate::job::{JobId, Work};
 use crate::scenario::Scenario;
 use crate::state::{ClusterState, Profile};
 
-/// What is shared at the beginning: nothing, by application.
+/// Shared measurements at the beginning: none, by application.
 pub(super) fn empty(scenario: &Scenario) -> Vec<Profile> {
     let count = if scenario.options.shared_profiles { scenario.workload.applications.len() } else { 0 };
     vec![Profile::default(); count]
 }
 
-impl Jobs {
+impl RunJobs {
     /// Tells a job what others of its application have measured.
     pub fn know_what_others_measured(&self, state: &mut ClusterState, job: JobId) {
         let shared = application_of(&state.scenario, job).and_then(|index| self.shared.get(index));
