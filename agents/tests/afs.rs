@@ -43,7 +43,7 @@ fn by_scanning(rule: AfsRule, gpus: u32, jobs: &[(f64, Vec<f64>)]) -> Vec<u32> {
     for _ in 0..gpus {
         let mut champion: Option<usize> = None;
         for at in (0..jobs.len()).filter(|&at| share[at] < jobs[at].1.len()) {
-            champion = Some(champion.map_or(at, |champion| duel(rule, jobs, &share, champion, at)));
+            champion = Some(champion.map_or(at, |champion| pairwise_winner(rule, jobs, &share, champion, at)));
         }
         let Some(champion) = champion else { break };
         share[champion] += 1;
@@ -51,7 +51,7 @@ fn by_scanning(rule: AfsRule, gpus: u32, jobs: &[(f64, Vec<f64>)]) -> Vec<u32> {
     share.into_iter().map(|share| share as u32).collect()
 }
 
-fn duel(rule: AfsRule, jobs: &[(f64, Vec<f64>)], share: &[usize], first: usize, second: usize) -> usize {
+fn pairwise_winner(rule: AfsRule, jobs: &[(f64, Vec<f64>)], share: &[usize], first: usize, second: usize) -> usize {
     let speed = |at: usize, gpus: usize| if gpus == 0 { 0.0 } else { jobs[at].1[gpus - 1] };
     let finish = |at: usize| match (share[at], rule) {
         (0, _) => f64::INFINITY,
@@ -259,7 +259,7 @@ proptest! {
     }
 
     #[test]
-    fn nobody_gets_a_second_before_all_have_one_and_nothing_useful_is_left(seed in any::<u64>(), count in 1_usize..30, gpus in 1_u32..40) {
+    fn no_job_gets_a_second_before_all_have_one_and_nothing_useful_is_left(seed in any::<u64>(), count in 1_usize..30, gpus in 1_u32..40) {
         let jobs = power_law(&mut rng(seed, Stream::Workload), count, 8);
         let found = shares(AfsRule::Lengths, gpus, &jobs);
         prop_assert_eq!(found.iter().sum::<u32>(), gpus.min(8 * count as u32));
