@@ -1,4 +1,4 @@
-//! Aryl's two phases and its placing, against worked tables and simpler rules.
+//! Aryl's two phases and its placement, against worked tables and simpler rules.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use goodput_agents::heuristic::aryl::{

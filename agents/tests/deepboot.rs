@@ -1,5 +1,5 @@
-//! DeepBoot: the knapsack's table, placement, the order in which requests are answered, the rule of
-//! 60 s, and composition with other policies.
+//! DeepBoot: the knapsack's table, placement, the order in which requests are answered, the
+//! interval of 60 s, and composition with other policies.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::collections::BTreeMap;
@@ -329,8 +329,8 @@ fn requests_are_answered_at_home() {
     assert!(outcome.jobs.iter().all(|job| job.finish.is_some() && job.restarts == 0), "nothing is taken from it");
 }
 
-/// Lends and calls back at random, gives training what that leaves to FIFO, and answers requests
-/// after both.
+/// Policy that lends and calls back servers at random, trains by FIFO on what is left, and answers
+/// requests after both.
 struct Lender {
     random: ChaCha8Rng,
     training: Box<dyn Policy>,

@@ -1,5 +1,5 @@
-//! Gavel's programs: the objectives of its own implementation on five instances, hand-worked cases,
-//! brute force on small ones.
+//! Gavel's programs against the objectives of the public implementation on five instances,
+//! hand-worked cases, and brute force on small instances.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use goodput_agents::heuristic::allox::assign;

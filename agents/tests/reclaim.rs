@@ -1,4 +1,4 @@
-//! Calling lent servers back, against the worked table, the naive rule and brute force.
+//! Return of lent servers, against the worked table, the naive rule and brute force.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use goodput_agents::compose::loaning::{Occupant, Prices, Returned, cheapest};
@@ -38,7 +38,7 @@ fn the_worked_table() {
 
 #[test]
 fn it_is_a_heuristic() {
-    // The naive reader would preempt b and c; a alone would do.
+    // The naive rule would preempt b and c; a alone would do.
     let jobs = [rigid(0, &[3]), rigid(1, &[1, 2, 4]), rigid(2, &[1, 2, 4])];
     let returned = cheapest(&[0, 1, 2, 3, 4], &jobs, 2);
     assert_eq!(returned, Returned { servers: vec![0, 1], preempted: vec![JobId(1), JobId(2)] });

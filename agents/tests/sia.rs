@@ -19,7 +19,7 @@ use proptest::prelude::*;
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 
-/// The least cost of any feasible choice.
+/// Least cost of any feasible choice.
 fn exhaustive(jobs: &[Vec<SiaColumn>], capacity: &[u32]) -> f64 {
     let Some((first, rest)) = jobs.split_first() else { return 0.0 };
     let mut best = WITHOUT + exhaustive(rest, capacity);
@@ -155,7 +155,7 @@ proptest! {
     }
 }
 
-/// The placement rules as written down, each step by a look at every node and job.
+/// Reference form of the placement rules, each step by a look at every node and job.
 mod plain {
     use super::*;
 
