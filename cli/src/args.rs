@@ -5,7 +5,7 @@ mod live;
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
-use goodput_train::config::{HELD_OUT, VALIDATION, training_seed};
+use goodput_configs::seeds::{HELD_OUT, VALIDATION, training_seed};
 
 pub use live::{DaemonAddress, Live, Top};
 

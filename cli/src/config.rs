@@ -3,11 +3,11 @@
 use std::fs;
 use std::path::Path;
 
-use goodput_eval::federation::{Federation, FederationConfig};
-use goodput_eval::forecasting::ForecastConfig;
-use goodput_eval::setup::SetupError;
-use goodput_train::config::Experiment;
-use goodput_train::forecaster::{ForecasterExperiment, ForecasterTrainError};
+use goodput_configs::federation::FederationConfig;
+use goodput_configs::forecast::{ForecastConfig, ForecasterExperiment};
+use goodput_eval::federation::Federation;
+use goodput_configs::scenario::SetupError;
+use goodput_configs::experiment::Experiment;
 use toml_edit::{DocumentMut, Item, Key, Table, Value};
 
 use crate::fault::Fault;
@@ -29,7 +29,7 @@ pub fn read(path: &Path, sets: &[String]) -> Result<Experiment, Fault> {
 /// Reads a federation, applies `--set KEY=VALUE`, and prepares it.
 pub fn read_federation(path: &Path, sets: &[String]) -> Result<(FederationConfig, Federation), Fault> {
     let (config, name, text) = parse_with_text::<FederationConfig>(path, sets, HELP)?;
-    let federation = config.setup().map_err(|error| BadValue::from(error).at_key(&name, &text))?;
+    let federation = Federation::new(config.clone()).map_err(|error| BadValue::from(error).at_key(&name, &text))?;
     Ok((config, federation))
 }
 
@@ -48,12 +48,8 @@ pub fn read_forecast(path: &Path, sets: &[String]) -> Result<ForecastConfig, Fau
 pub fn read_forecaster(path: &Path, sets: &[String]) -> Result<ForecasterExperiment, Fault> {
     let help = "`configs/forecast/nhits.toml` is an example; docs, neural forecasters, describes every key";
     let (experiment, name, text) = parse_with_text::<ForecasterExperiment>(path, sets, help)?;
-    match experiment.check() {
-        Err(error @ ForecasterTrainError::Value { key, .. }) => {
-            Err(BadValue { message: error.to_string(), key: Some(key) }.at_key(&name, &text))
-        }
-        other => other.map(|()| experiment).map_err(Fault::input),
-    }
+    experiment.check().map_err(|error| BadValue::from(error).at_key(&name, &text))?;
+    Ok(experiment)
 }
 
 /// A message about the value of a key of a file, `--set KEY=VALUE` applied.

@@ -4,7 +4,6 @@
 //!
 //! - [`metrics`]: what is measured on a finished run, as a table of named metrics.
 //! - [`stats`]: pure functions over matrices of seeds x workloads: intervals, paired differences, tests.
-//! - [`setup`]: from a configuration to scenarios.
 //! - [`run`]: policies x scenarios in parallel, on common random numbers.
 //! - [`summary`]: what it comes to; `summary.json`.
 //! - [`tables`]: per-job rows as CSV and Parquet, the leaderboard as Markdown.
@@ -28,7 +27,6 @@ pub mod plots;
 pub mod report;
 pub mod reproduce;
 pub mod run;
-pub mod setup;
 pub mod stats;
 pub mod summary;
 pub mod tables;

@@ -11,7 +11,7 @@ use goodput_env::sim::Simulator;
 use goodput_env::view::ClusterView;
 use goodput_eval::metrics::{Level, LevelRow, RunFacts, levels, measure, slo_classes};
 use goodput_eval::reproduce::REPRODUCTIONS;
-use goodput_eval::setup::{ClusterConfig, EnvironmentConfig, ServiceConfig, Setup, WorkloadConfig};
+use goodput_configs::scenario::{ClusterConfig, EnvironmentConfig, ServiceConfig, Setup, WorkloadConfig};
 use serde::Deserialize;
 
 #[derive(Deserialize)]

@@ -11,7 +11,7 @@ use goodput_env::view::{Batching, Information};
 use goodput_eval::metrics::{
     Measures, RunFacts, TenantFacts, envious, isolation_index, jain_index, measure, tenant_facts,
 };
-use goodput_eval::setup::{
+use goodput_configs::scenario::{
     Burst, ClusterConfig, CohortConfig, EnvironmentConfig, NodeGroup, QuotaConfig, Setup, TenantConfig, WorkloadConfig,
 };
 

@@ -8,12 +8,13 @@ use goodput_agents::learned::cem::Cem;
 use goodput_agents::learned::linear::Linear;
 use goodput_env::gym::{EnvError, ExpectedPeak, Layout};
 use goodput_env::sim::Simulator;
-use goodput_eval::setup::Setup;
+use goodput_configs::scenario::Setup;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use crate::checkpoint::StateError;
-use crate::config::{CemAgent, Experiment, training_seed};
+use goodput_configs::experiment::{CemAgent, Experiment};
+use goodput_configs::seeds::training_seed;
 use crate::error::TrainError;
 use crate::recorder::Recorder;
 use crate::run_dir::RunDir;

@@ -6,7 +6,7 @@ use goodput_agents::learned::learner::{CheckpointError, Diverged};
 use goodput_datasets::DataError;
 use goodput_env::gym::EnvError;
 use goodput_eval::run::RunError;
-use goodput_eval::setup::SetupError;
+use goodput_configs::scenario::SetupError;
 use thiserror::Error;
 
 use crate::checkpoint::StateError;

@@ -21,7 +21,8 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use crate::checkpoint::StateError;
-use crate::config::{EvolutionAgent, Experiment, started};
+use crate::comparison;
+use goodput_configs::experiment::{EvolutionAgent, Experiment, started};
 use crate::constraint::{Served, feasible_first};
 use crate::cost;
 use crate::episodes::Episodes;
@@ -58,7 +59,7 @@ pub fn train(
 ) -> Result<Trained, TrainError> {
     let training = Episodes::new(experiment)?;
     let setup = training.setup();
-    let teacher = experiment.heuristic(&agent.teacher, setup)?;
+    let teacher = comparison::heuristic(experiment, &agent.teacher, setup)?;
     let config_sha256 = dir.config_sha256()?;
     let validation = Validation::without_heuristics(experiment, setup)?;
     let space = Space::of(experiment, agent);
@@ -77,7 +78,7 @@ pub fn train(
     };
     let taught = match state.teacher.take() {
         Some(score) => score,
-        None => validation.score_of(experiment.heuristic(&agent.teacher, setup)?)?,
+        None => validation.score_of(comparison::heuristic(experiment, &agent.teacher, setup)?)?,
     };
     let of_teacher = taught.jct_secs;
     state.teacher = Some(taught.clone());

@@ -2,7 +2,8 @@
 
 use goodput_agents::bundle::PolicyBundle;
 
-use crate::config::Experiment;
+use crate::comparison;
+use goodput_configs::experiment::Experiment;
 use crate::error::TrainError;
 use crate::validate::Validation;
 
@@ -36,7 +37,7 @@ pub fn judge(experiment: &Experiment, bundle: &PolicyBundle) -> Result<Option<Ve
     let Some(teacher) = experiment.agent.as_ref().and_then(|agent| agent.teacher()) else { return Ok(None) };
     let setup = experiment.setup()?;
     let validation = Validation::without_heuristics(experiment, &setup)?;
-    let taught = validation.score_of(experiment.heuristic(teacher, &setup)?)?;
+    let taught = validation.score_of(comparison::heuristic(experiment, teacher, &setup)?)?;
     let learned = validation.score_whole(bundle)?;
     Ok(Some(Verdict {
         teacher: teacher.to_owned(),

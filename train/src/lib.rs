@@ -2,7 +2,7 @@
 //!
 //! Layout:
 //!
-//! - [`config`]: one file describes one experiment.
+//! - [`comparison`]: the held-out scenarios and heuristics that an experiment is compared on and with.
 //! - [`episodes`]: what there is to learn from.
 //! - [`rollout`], [`scaling`]: experience from environments on all cores; [`guide`]: who says what to do in them.
 //! - [`ppo`], [`cem`], [`evolution`], [`ranking`]: the loops; `warm_start` imitates a heuristic first.
@@ -21,7 +21,7 @@
 
 pub mod cem;
 pub mod checkpoint;
-pub mod config;
+pub mod comparison;
 pub mod constraint;
 pub mod cost;
 pub mod episodes;
@@ -51,7 +51,7 @@ pub use error::TrainError;
 
 use goodput_agents::bundle::PolicyBundle;
 
-use crate::config::{AgentConfig, Experiment};
+use goodput_configs::experiment::{AgentConfig, Experiment};
 use crate::run_dir::RunDir;
 
 /// What a training loop tells while it runs.

@@ -9,11 +9,12 @@ use goodput_datasets::store::DecisionLog;
 use goodput_datasets::store::decisions::{Behaviour, Decision, End};
 use goodput_env::gym::{ClusterEnv, EnvError, Environment, Observation, ResetOptions};
 use goodput_env::seed::{Stream, keyed};
-use goodput_eval::setup::SetupError;
+use goodput_configs::scenario::SetupError;
 use rand::RngExt;
 use rayon::prelude::*;
 
-use crate::config::{Experiment, training_seed};
+use goodput_configs::experiment::Experiment;
+use goodput_configs::seeds::training_seed;
 use crate::error::TrainError;
 use crate::guide::{Guide, Scheduler};
 use crate::validate::published;

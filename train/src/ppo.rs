@@ -11,10 +11,10 @@ use goodput_agents::learned::ppo::{PpoConfig, PpoRates, PpoStats};
 use goodput_agents::learned::weights::Weights;
 use goodput_env::gym::{ClusterEnv, Environment};
 use goodput_env::seed::{Stream, keyed};
-use goodput_eval::setup::Setup;
+use goodput_configs::scenario::Setup;
 
 use crate::checkpoint::{BEST, LEARNER, REFERENCE, State, latest, save};
-use crate::config::{Experiment, PpoAgent};
+use goodput_configs::experiment::{Experiment, PpoAgent};
 use crate::episodes::{Episodes, warm_up};
 use crate::error::TrainError;
 use crate::recorder::Recorder;

@@ -12,7 +12,7 @@ use goodput_env::seed::{Stream, keyed};
 use rand::{Rng, RngExt};
 use rayon::prelude::*;
 
-use crate::config::training_seed;
+use goodput_configs::seeds::training_seed;
 use crate::guide::{Guide, MakeGuide};
 use crate::scaling::ReturnScale;
 

@@ -4,7 +4,7 @@
 use std::sync::atomic::Ordering;
 
 use crate::Hooks;
-use crate::config::Experiment;
+use goodput_configs::experiment::Experiment;
 use crate::error::TrainError;
 
 /// What such a learner can do.

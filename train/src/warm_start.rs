@@ -7,7 +7,7 @@ use goodput_agents::learned::learner::Learner;
 use goodput_env::gym::ClusterEnv;
 use goodput_env::seed::{Stream, keyed};
 
-use crate::config::WarmStart;
+use goodput_configs::experiment::WarmStart;
 use crate::error::TrainError;
 use crate::guide::{Guide, Scheduler};
 use crate::recorder::Recorder;

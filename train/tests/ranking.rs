@@ -20,7 +20,7 @@ use goodput_env::seed::{Stream, keyed, rng};
 use goodput_env::sim::{Rounds, Scenario, SimOptions, Simulator};
 use goodput_env::time::SimTime;
 use goodput_env::view::{Batching, Information};
-use goodput_train::config::{AgentConfig, Experiment};
+use goodput_configs::experiment::{AgentConfig, Experiment};
 use goodput_train::ranking::rollouts::Rollouts;
 use goodput_train::run_dir::RunDir;
 use goodput_train::validate::mean_jct_secs;
@@ -180,7 +180,7 @@ fn what_it_cannot_learn_from_is_refused() {
         change(&mut experiment);
         experiment.setup().unwrap_err().to_string()
     };
-    let agent = |change: &'static dyn Fn(&mut goodput_train::config::RankingAgent)| {
+    let agent = |change: &'static dyn Fn(&mut goodput_configs::experiment::RankingAgent)| {
         refused(&move |experiment| {
             let Some(AgentConfig::Ranking(agent)) = &mut experiment.agent else { panic!("not a ranking") };
             change(agent);
@@ -191,7 +191,7 @@ fn what_it_cannot_learn_from_is_refused() {
     assert!(agent(&|agent| _ = agent.start.insert("expnent".into(), 1.0)).contains("agent.ranking.start"));
     let two_types = refused(&|experiment| {
         let other =
-            goodput_eval::setup::NodeGroup { accelerator: "v100".into(), ..experiment.cluster.groups[0].clone() };
+            goodput_configs::scenario::NodeGroup { accelerator: "v100".into(), ..experiment.cluster.groups[0].clone() };
         experiment.cluster.groups.push(other);
     });
     assert!(two_types.contains("agent.evolution"), "{two_types}");

@@ -10,8 +10,8 @@ use goodput_datasets::store::{Provenance, jobs};
 use goodput_datasets::validate::validate;
 use goodput_datasets::{Catalog, fit, import_table, read_jobs};
 use goodput_env::cluster::Cluster;
-use goodput_eval::setup::WorkloadConfig;
-use goodput_train::config::Experiment;
+use goodput_configs::scenario::WorkloadConfig;
+use goodput_configs::experiment::Experiment;
 
 use crate::args::{Data, Format};
 use crate::command::config::resolved;

@@ -5,8 +5,9 @@ use std::process::ExitCode;
 
 use goodput_agents::{heuristic, zoo};
 use goodput_eval::run::{Comparison, Evaluation, NamedScenario, PolicyEntry, RunError};
-use goodput_eval::setup::{FileWorkload, Setup, WorkloadConfig};
-use goodput_train::config::Experiment;
+use goodput_configs::scenario::{FileWorkload, Setup, WorkloadConfig};
+use goodput_train::comparison;
+use goodput_configs::experiment::Experiment;
 use goodput_train::run_dir::RunDir;
 use goodput_train::validate::{learned_entry, scenarios};
 
@@ -48,7 +49,7 @@ pub fn run(args: &Eval, quiet: bool) -> Result<ExitCode, Fault> {
 fn workloads(experiment: &Experiment, args: &Eval, seeds: u64) -> Result<Vec<NamedScenario>, Fault> {
     let first = args.split.first_seed(experiment.seed, 0);
     if args.workloads.is_empty() {
-        return experiment.scenarios(&experiment.evaluate.loads, first, seeds).map_err(Fault::input);
+        return comparison::scenarios(experiment, &experiment.evaluate.loads, first, seeds).map_err(Fault::input);
     }
     let mut all = Vec::new();
     for path in &args.workloads {
@@ -77,7 +78,7 @@ fn entry(name: &str, experiment: &Experiment, setup: &Setup) -> Result<PolicyEnt
     if !shipped && !Path::new(name).is_file() {
         return match name.strip_suffix(heuristic::REPLICA) {
             Some(_) => replica_entry(name),
-            None => experiment.heuristic(name, setup).map_err(Fault::input),
+            None => comparison::heuristic(experiment, name, setup).map_err(Fault::input),
         };
     }
     let parent = Path::new(name).parent().and_then(Path::file_name).map(|folder| folder.to_string_lossy().into_owned());

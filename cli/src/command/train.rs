@@ -1,5 +1,6 @@
 //! `goodput train`: learn, compare with the heuristics on held-out seeds, write the report.
 
+use goodput_train::comparison;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -89,9 +90,9 @@ pub fn run(args: &Train, quiet: bool) -> Result<ExitCode, Fault> {
     let mut entries =
         vec![learned_entry(LEARNED, &bundle, experiment.expected_peak(&setup), setup.sharing()).map_err(fault)?];
     for name in &experiment.evaluate.policies {
-        entries.push(experiment.heuristic(name, &setup).map_err(Fault::input)?);
+        entries.push(comparison::heuristic(&experiment, name, &setup).map_err(Fault::input)?);
     }
-    let held_out = experiment.held_out(experiment.evaluate.seeds).map_err(Fault::input)?;
+    let held_out = comparison::held_out(&experiment, experiment.evaluate.seeds).map_err(Fault::input)?;
     let mut comparison = Comparison::new(entries, held_out);
     comparison.sharing = setup.sharing().clone();
     let evaluation = compare(&comparison, &meter)?;

@@ -1,7 +1,5 @@
 //! Clusters that lend each other servers, run with and without a coordinator on the same jobs and loads.
 
-mod config;
-
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use goodput_agents::coordinator;
@@ -10,11 +8,10 @@ use ndarray::Array2;
 use rayon::prelude::*;
 use thiserror::Error;
 
-use crate::setup::Setup;
+use goodput_configs::federation::{FederationConfig, OutlookConfig};
+use goodput_configs::scenario::{Setup, SetupError};
 use crate::stats::{Bootstrap, Estimate, difference};
 use crate::summary::Statistics;
-
-pub use config::{CoordinatorConfig, FederationConfig, MemberConfig, OutlookConfig, ServerConfig};
 
 /// A federation that can be run.
 #[derive(Clone, Debug)]
@@ -109,6 +106,15 @@ impl Tally {
 }
 
 impl Federation {
+    /// Federation of the clusters of a file.
+    ///
+    /// # Errors
+    /// [`SetupError`] naming the key, and the cluster where it is one's.
+    pub fn new(config: FederationConfig) -> Result<Self, SetupError> {
+        let setups = config.setups()?;
+        Ok(Self { config, setups })
+    }
+
     /// Runs every coordinator of the file on the same seeds, on rayon's current thread pool. `progress` is told how many runs are done and how many
     /// there are. Rows come cluster by cluster and then for all together, of each the coordinators in the order of the file.
     ///

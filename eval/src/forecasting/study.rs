@@ -14,9 +14,9 @@ use rayon::prelude::*;
 use serde::Serialize;
 use thiserror::Error;
 
-use super::{ForecastConfig, LendingConfig, SeriesConfig};
 use crate::plots::Fan;
-use crate::setup::SetupError;
+use goodput_configs::forecast::{ForecastConfig, LendingConfig, SeriesConfig};
+use goodput_configs::scenario::SetupError;
 
 /// Why a study cannot be run.
 #[derive(Debug, Error)]

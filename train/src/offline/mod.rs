@@ -10,12 +10,12 @@ use goodput_agents::learned::offline::draw;
 use goodput_agents::learned::policy::{Choice, Decoder};
 use goodput_agents::learned::weights::Weights;
 use goodput_env::seed::{Stream, keyed};
-use goodput_eval::setup::Setup;
+use goodput_configs::scenario::Setup;
 
 pub use self::dataset::{Dataset, Minibatch};
 use self::pupil::{Figures, Pupil, file};
 use crate::checkpoint::{BEST, State, latest, save};
-use crate::config::{Algorithm, Experiment, OfflineAgent};
+use goodput_configs::experiment::{Algorithm, Experiment, OfflineAgent};
 use crate::error::TrainError;
 use crate::recorder::Recorder;
 use crate::run_dir::RunDir;

@@ -11,7 +11,7 @@ use goodput_env::gym::Layout;
 use goodput_env::seed::{Stream, rng};
 
 use crate::checkpoint::LEARNER;
-use crate::config::{Algorithm, OfflineAgent};
+use goodput_configs::experiment::{Algorithm, OfflineAgent};
 use crate::error::TrainError;
 
 /// A learner by its algorithm.

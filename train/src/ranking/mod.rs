@@ -15,7 +15,7 @@ use goodput_env::seed::{Stream, keyed};
 
 use self::rollouts::{Rollouts, Rounds};
 use crate::checkpoint::{BEST, LEARNER, State, latest, save};
-use crate::config::{Experiment, RankingAgent, started};
+use goodput_configs::experiment::{Experiment, RankingAgent, started};
 use crate::episodes::Episodes;
 use crate::error::TrainError;
 use crate::evolution::{EXPERIENCE, past};

@@ -1,7 +1,7 @@
 //! `[agent.ppo]`.
 
 use goodput_agents::learned::weights::NetConfig;
-use goodput_eval::setup::SetupError;
+use crate::scenario::SetupError;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

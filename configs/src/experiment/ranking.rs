@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use goodput_agents::learned::utility::Theta;
 use goodput_agents::learned::weights::SetConfig;
-use goodput_eval::setup::SetupError;
+use crate::scenario::SetupError;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -6,7 +6,7 @@ use goodput_agents::learned::cql::CqlConfig;
 use goodput_agents::learned::iql::IqlConfig;
 use goodput_agents::learned::policy::Choice;
 use goodput_agents::learned::weights::NetConfig;
-use goodput_eval::setup::SetupError;
+use crate::scenario::SetupError;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
