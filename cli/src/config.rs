@@ -5,7 +5,7 @@ use std::path::Path;
 
 use goodput_configs::federation::FederationConfig;
 use goodput_configs::forecast::{ForecastConfig, ForecasterExperiment};
-use goodput_eval::federation::Federation;
+use goodput_eval::studies::federation::Federation;
 use goodput_configs::scenario::SetupError;
 use goodput_configs::experiment::Experiment;
 use toml_edit::{DocumentMut, Item, Key, Table, Value};

@@ -11,7 +11,6 @@
 //! - [`SeasonalNaive`]: "as it was one season ago", the bar that every other model has to beat.
 //! - [`Adaptive`]: the default, many [`Model`]s weighed online with conformal quantiles; a model alone is a list of one.
 //! - [`neural`]: nets with quantile heads; training them needs the feature `train`.
-//! - [`GlobalRidge`]: one model of many tenants' series, for those too new to have one of their own.
 //! - [`lending`] and [`Lender`]: how many accelerators can be lent, and what a forecast is worth for that.
 //! - [`Forecast`]: one row a step ahead, one column a quantile level, never crossing.
 //! - [`metrics`] and [`Scores`]: how far off, relative to what, and how honest the quantiles were.
@@ -44,7 +43,6 @@ mod backtest;
 mod choice;
 mod forecast;
 mod gaps;
-mod global;
 mod history;
 mod lender;
 mod linalg;
@@ -62,7 +60,6 @@ mod snapshot;
 pub use adaptive::{Adaptive, Alarm, FittedAdaptive, Shift};
 pub use backtest::{Backtest, BacktestError, BacktestReport, OriginReport, Refit};
 pub use forecast::{Forecast, ForecastError, Horizon, check_levels};
-pub use global::{FittedGlobalRidge, GlobalRidge};
 pub use lender::Lender;
 pub use model::{Fit, FitError, Predict};
 pub use models::{LinearMap, Model};

@@ -11,7 +11,7 @@ use goodput_agents::learned::archive::{Archive, ArchiveError, write};
 use goodput_datasets::DataError;
 use goodput_configs::forecast::ForecasterExperiment;
 use goodput_configs::scenario::SetupError;
-use goodput_eval::forecasting::read_series;
+use goodput_eval::studies::forecasting::read_series;
 use goodput_forecast::Series;
 use goodput_forecast::neural::{
     Adam, Checkpoint, Spec, SpecError, TrainError, Trainer,

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// What each room may use of ours.
-const MAY_USE: [(&str, &[&str]); 11] = [
+const MAY_USE: [(&str, &[&str]); 12] = [
     ("goodput-env", &[]),
     ("goodput-forecast", &[]),
     ("goodput-datasets", &["goodput-env", "goodput-forecast"]),
@@ -28,6 +28,10 @@ const MAY_USE: [(&str, &[&str]); 11] = [
             "goodput-train",
             "goodput-executor",
         ],
+    ),
+    (
+        "goodput",
+        &["goodput-env", "goodput-forecast", "goodput-datasets", "goodput-agents", "goodput-configs", "goodput-eval", "goodput-train"],
     ),
     ("xtask", &[]),
 ];

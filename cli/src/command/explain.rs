@@ -10,8 +10,8 @@ use goodput_env::job::JobId;
 use goodput_env::sim::{Scenario, SimOptions, Simulator, Status};
 use goodput_env::time::SimTime;
 use goodput_env::view::ClusterView;
-use goodput_eval::explain::{Bar, Beheld, Page, Standing, behold};
 use goodput_configs::seeds::HELD_OUT;
+use goodput_eval::studies::explain::{Bar, Beheld, Page, Standing, behold};
 use serde_json::json;
 
 use crate::args::{Explain, Format};

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use goodput_agents::forecaster::Saved;
 use goodput_configs::forecast::ForecastConfig;
-use goodput_eval::forecasting::{ScoreRow, Study, StudyError, page};
+use goodput_eval::studies::forecasting::{ScoreRow, Study, StudyError, page};
 use goodput_forecast::{Fit, Horizon, Predict, Snapshot, check_levels};
 
 use crate::args::{Forecast, Format};

@@ -90,15 +90,6 @@ impl DirectRidge {
         }
     }
 
-    /// Adds all of another series, which counts as if it came after those before it without forgetting them; weekly features are for one series alone.
-    pub fn add_series(&mut self, past: &History) {
-        if self.gram.is_empty() {
-            self.begin(past, false);
-        }
-        self.seen = 0;
-        self.absorb(past);
-    }
-
     fn begin(&mut self, past: &History, weekly: bool) {
         self.weekly = weekly;
         let (p, m) = (self.width(), past.season());
@@ -152,7 +143,7 @@ impl DirectRidge {
     }
 
     /// The coefficients of what has been added.
-    pub fn solve(&mut self) {
+    fn solve(&mut self) {
         let p = self.width();
         let mut a = vec![0.0; p * p];
         for h in 0..self.horizon {

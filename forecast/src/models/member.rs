@@ -5,13 +5,10 @@ use serde::{Deserialize, Serialize};
 
 use super::boosted::Boosted;
 use super::direct_ridge::DirectRidge;
-use super::dlinear::DLinear;
-use super::ewma::Ewma;
 use super::fourier_ar::FourierAr;
 use super::holt_winters::HoltWinters;
 use super::level_naive::LevelNaive;
 use super::logged::Logged;
-use super::mstl::Mstl;
 use super::nlinear::NLinear;
 use super::profile::Profile;
 use super::repeat::Repeat;
@@ -54,17 +51,11 @@ pub enum Model {
     Nlinear,
     /// Boosted trees on the median shape of the day.
     Boosted,
-    /// Closed-form DLinear of two days.
-    Dlinear,
-    /// Exponentially weighted mean.
-    Ewma,
-    /// Seasons of a day and a week by STL, the rest by damped exponential smoothing.
-    Mstl,
 }
 
 impl Model {
     /// All of them, the members of the default forecaster first.
-    pub const ALL: [Model; 18] = [
+    pub const ALL: [Model; 15] = [
         Model::Naive,
         Model::Day,
         Model::Week,
@@ -80,9 +71,6 @@ impl Model {
         Model::WeekProfile,
         Model::Nlinear,
         Model::Boosted,
-        Model::Dlinear,
-        Model::Ewma,
-        Model::Mstl,
     ];
 
     /// The members of the default forecaster: those that cost little.
@@ -109,9 +97,6 @@ impl Model {
             Model::WeekProfile => "week_profile",
             Model::Nlinear => "nlinear",
             Model::Boosted => "boosted",
-            Model::Dlinear => "dlinear",
-            Model::Ewma => "ewma",
-            Model::Mstl => "mstl",
         }
     }
 
@@ -135,9 +120,6 @@ impl Model {
             Model::WeekProfile => Member::Profile(Profile::new(week, 4, 1, CARRY)),
             Model::Nlinear => Member::NLinear(NLinear::new(2 * day, horizon)),
             Model::Boosted => Member::Boosted(Boosted::new(Profile::new(day, 7, 2, CARRY), horizon)),
-            Model::Dlinear => Member::DLinear(DLinear::new(2 * day, horizon)),
-            Model::Ewma => Member::Ewma(Ewma::new()),
-            Model::Mstl => Member::Mstl(Mstl::new()),
         }
     }
 }
@@ -172,9 +154,6 @@ pub(crate) enum Member {
     Profile(Profile),
     NLinear(NLinear),
     Boosted(Boosted),
-    DLinear(DLinear),
-    Ewma(Ewma),
-    Mstl(Mstl),
     Net(Box<NetPath>),
 }
 
@@ -192,9 +171,6 @@ macro_rules! each {
             Member::Profile($model) => $call,
             Member::NLinear($model) => $call,
             Member::Boosted($model) => $call,
-            Member::DLinear($model) => $call,
-            Member::Ewma($model) => $call,
-            Member::Mstl($model) => $call,
             Member::Net($model) => $call,
         }
     };

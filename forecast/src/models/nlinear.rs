@@ -1,24 +1,87 @@
 //! NLinear in closed form: `y[T+h] = y[T] + W (x - y[T]) + c` with `x` the last `L` values.
 //!
-//! Zeng, Chen, Zhang, Xu, "Are transformers effective for time series forecasting?", AAAI 2023; here by ridge regression, which needs no training loop:
-//! `W = (X'X + lambda I)^-1 X'Y`. All sums come from one Gram matrix of sliding windows of `L + H` values, in which a diagonal differs from its neighbour
-//! only at its two ends, so it costs `O(n (L + H))` and not `O(n (L + H)^2)`.
+//! Zeng, Chen, Zhang, Xu, "Are transformers effective for time series forecasting?", AAAI 2023. Ridge regression
+//! takes the place of their training loop: `W = (X'X + lambda I)^-1 X'Y`. All sums come from the Gram matrix of
+//! sliding windows of `L + H` values. The penalty is chosen once, at the first fit.
 
 use serde::{Deserialize, Serialize};
 
-use super::linear::{Linear, Map, WindowGram};
+use super::Path;
+use super::window_gram::WindowGram;
+use crate::history::History;
 use crate::linalg;
 
-/// Closed-form NLinear.
-pub(crate) type NLinear = Linear<LinearMap>;
+/// Penalties that are tried on the newest fifth of the known values.
+const RIDGES: [f64; 5] = [1e-4, 1e-3, 1e-2, 1e-1, 1.0];
 
-impl Map for LinearMap {
-    fn solve(y: &[f64], lookback: usize, horizon: usize, ridges: &[f64]) -> Vec<Self> {
-        LinearMap::fit(&[y], lookback, horizon, |scale| ridges.iter().map(|ridge| ridge * scale).collect())
+/// Closed-form NLinear as a model of the path.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct NLinear {
+    lookback: usize,
+    horizon: usize,
+    /// Penalty relative to the mean square of the inputs, chosen at the first fit.
+    ridge: Option<f64>,
+    map: Option<LinearMap>,
+}
+
+impl NLinear {
+    pub fn new(lookback: usize, horizon: usize) -> Self {
+        Self { lookback, horizon, ridge: None, map: None }
     }
 
-    fn apply(&self, x: &[f64], out: &mut [f64]) {
-        LinearMap::apply(self, x, out);
+    /// Maps of `y`, one for each of `ridges`, which are relative to the mean square of the inputs.
+    fn maps(&self, y: &[f64], ridges: &[f64]) -> Vec<LinearMap> {
+        LinearMap::fit(&[y], self.lookback, self.horizon, |scale| ridges.iter().map(|ridge| ridge * scale).collect())
+    }
+
+    /// Penalty of the map that has the least absolute error on the newest fifth, when fitted on the older values.
+    fn least_error(&self, y: &[f64]) -> f64 {
+        let Self { lookback, horizon, .. } = *self;
+        let train = y.len() - (y.len() / 5).max(horizon);
+        let mut out = vec![0.0; horizon];
+        let mut best = (f64::INFINITY, RIDGES[3]);
+        for (map, ridge) in self.maps(&y[..train], &RIDGES).iter().zip(RIDGES) {
+            let mut error = 0.0;
+            // About 24 origins a horizon tell penalties apart; every origin would cost more than the fits.
+            for origin in (train..(y.len() + 1).saturating_sub(horizon)).step_by((horizon / 24).max(1)) {
+                map.apply(&y[origin - lookback..origin], &mut out);
+                error += out.iter().zip(&y[origin..]).map(|(f, y)| (y - f).abs()).sum::<f64>();
+            }
+            if error < best.0 {
+                best = (error, ridge);
+            }
+        }
+        best.1
+    }
+}
+
+impl Path for NLinear {
+    fn refit(&mut self, past: &History) {
+        let y = past.values();
+        if y.len() < self.lookback + 2 * self.horizon {
+            return;
+        }
+        let ridge = self.ridge.unwrap_or_else(|| self.least_error(y));
+        self.ridge = Some(ridge);
+        if let Some(map) = self.maps(y, &[ridge]).pop() {
+            self.map = Some(map);
+        }
+    }
+
+    fn push(&mut self, _: &History) {}
+
+    /// Writes the path; beyond the horizon, the last step is repeated.
+    fn path(&self, past: &History, out: &mut [f64]) {
+        let y = past.values();
+        match &self.map {
+            Some(map) if y.len() >= self.lookback => {
+                let known = out.len().min(self.horizon);
+                let (near, far) = out.split_at_mut(known);
+                map.apply(&y[y.len() - self.lookback..], near);
+                far.fill(near.last().copied().unwrap_or(0.0));
+            }
+            _ => out.fill(past.lag(1)),
+        }
     }
 }
 
