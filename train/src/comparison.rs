@@ -1,6 +1,7 @@
 //! What a policy is compared on and with: the held-out scenarios of an experiment, and its heuristics.
 
-use goodput_agents::heuristic::{self, Listed};
+use goodput_agents::compose;
+use goodput_agents::heuristic::Listed;
 use goodput_configs::experiment::Experiment;
 use goodput_configs::scenario::{EnvironmentConfig, Setup, SetupError};
 use goodput_configs::seeds::HELD_OUT;
@@ -57,5 +58,5 @@ fn leaves_types_unknown(environment: &EnvironmentConfig, name: &str) -> bool {
     let EnvironmentConfig { batching, information, .. } = *environment;
     let measured = (batching, information) == (Batching::Agent, Information::Profiled);
     let told = |known: &Listed| known.traits.heterogeneous && known.batching() != Batching::Agent;
-    measured && heuristic::policies().any(|known| known.name == name && told(known))
+    measured && compose::policies().any(|known| known.name == name && told(known))
 }

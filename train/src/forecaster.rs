@@ -6,8 +6,8 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use goodput_agents::bundle::Provenance;
-use goodput_agents::forecaster::{Card, ForecasterBundle};
-use goodput_agents::learned::archive::{Archive, ArchiveError, write};
+use goodput_agents::bundle::forecaster::{Card, ForecasterBundle};
+use goodput_agents::nets::archive::{Archive, ArchiveError, write};
 use goodput_datasets::DataError;
 use goodput_configs::forecast::ForecasterExperiment;
 use goodput_configs::scenario::SetupError;

@@ -6,8 +6,8 @@ mod offline;
 mod ppo;
 mod ranking;
 
-use goodput_agents::learned::cem::CemConfig;
-use goodput_agents::learned::utility::{Group, Theta};
+use goodput_agents::learning::cem::CemConfig;
+use goodput_agents::policies::utility::{Group, Theta};
 use goodput_datasets::synth::SynthConfig;
 use goodput_env::cluster::Pool;
 use goodput_env::gym::{EnvOptions, ExpectedPeak};

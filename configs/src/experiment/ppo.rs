@@ -1,6 +1,6 @@
 //! `[agent.ppo]`.
 
-use goodput_agents::learned::weights::NetConfig;
+use goodput_agents::nets::weights::NetConfig;
 use crate::scenario::SetupError;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use goodput_agents::coordinator;
+use goodput_agents::compose::coordinator;
 use goodput_env::sim::{Outcome, SimError};
 use ndarray::Array2;
 use rayon::prelude::*;
