@@ -1,7 +1,7 @@
 //! What a policy is compared on and with: the held-out scenarios of an experiment, and its heuristics.
 
 use goodput_agents::compose;
-use goodput_agents::heuristic::Listed;
+use goodput_agents::heuristic::ListedPolicy;
 use goodput_configs::experiment::Experiment;
 use goodput_configs::scenario::{EnvironmentConfig, Setup, SetupError};
 use goodput_configs::seeds::HELD_OUT;
@@ -57,6 +57,6 @@ pub fn heuristic(experiment: &Experiment, name: &str, setup: &Setup) -> Result<P
 fn leaves_types_unknown(environment: &EnvironmentConfig, name: &str) -> bool {
     let EnvironmentConfig { batching, information, .. } = *environment;
     let measured = (batching, information) == (Batching::Agent, Information::Profiled);
-    let told = |known: &Listed| known.traits.heterogeneous && known.batching() != Batching::Agent;
+    let told = |known: &ListedPolicy| known.traits.heterogeneous && known.batching() != Batching::Agent;
     measured && compose::policies().any(|known| known.name == name && told(known))
 }
