@@ -9,8 +9,9 @@ use goodput_agents::compose;
 use goodput_env::cluster::Cluster;
 use goodput_env::job::{JobRequest, JobSpec, Work, Workload};
 use goodput_env::model::SwitchCost;
+use goodput_env::scenario::{Rounds, Scenario, SimOptions};
 use goodput_env::seed::{Stream, rng};
-use goodput_env::sim::{Outcome, Rounds, Scenario, SimOptions, Simulator};
+use goodput_env::sim::{Outcome, Simulator};
 use goodput_env::time::SimTime;
 use rand::RngExt;
 

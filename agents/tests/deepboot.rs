@@ -18,10 +18,12 @@ use goodput_env::placement::Placement;
 use goodput_env::plan::Plan;
 use goodput_env::policy::Policy;
 use goodput_env::request::{InferenceRequest, ServedModel, Target};
+use goodput_env::scenario::{Batching, Information, Rounds, Scenario, SimOptions};
 use goodput_env::seed::{Stream, rng};
-use goodput_env::sim::{InstanceState, Outcome, Rounds, Scenario, Served, SimOptions, Simulator, Status};
+use goodput_env::sim::{Outcome, Served, Simulator, Status};
+use goodput_env::state::InstanceState;
 use goodput_env::time::SimTime;
-use goodput_env::view::{Afterwards, Batching, ClusterView, Information};
+use goodput_env::view::{Afterwards, ClusterView};
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 
@@ -385,7 +387,7 @@ fn what_an_instance_gives_up_is_offered_to_jobs() {
         let plain = scenario(vec![elastic("a", 1, 1)], vec![request(0, 0, 10)], 1);
         let options = SimOptions {
             rounds: Rounds { period: None, on_churn: true },
-            instances: goodput_env::sim::InstanceOptions { keep, ..plain.options.instances },
+            instances: goodput_env::scenario::InstanceOptions { keep, ..plain.options.instances },
             ..plain.options.clone()
         };
         let cluster = Arc::new(Cluster::homogeneous(1, 1));

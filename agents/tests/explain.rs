@@ -17,9 +17,10 @@ use goodput_env::cluster::Cluster;
 use goodput_env::gym::{ExpectedPeak, Layout, layout, schema_hash};
 use goodput_env::job::JobId;
 use goodput_env::policy::Policy;
+use goodput_env::scenario::{Batching, Information, Scenario, SimOptions};
 use goodput_env::seed::{Stream, rng};
-use goodput_env::sim::{Scenario, SimOptions, Simulator, Status};
-use goodput_env::view::{Batching, ClusterView, Information};
+use goodput_env::sim::{Simulator, Status};
+use goodput_env::view::ClusterView;
 use proptest::prelude::*;
 use rand::RngExt;
 

@@ -12,10 +12,10 @@ use goodput_env::model::fault::{Bugs, Cause, Causes, LogNormal, Scripted};
 use goodput_env::model::{Checkpointing, FaultModel};
 use goodput_env::plan::Plan;
 use goodput_env::policy::Policy;
+use goodput_env::scenario::{Information, Rounds, Scenario, SimOptions};
 use goodput_env::seed::{Stream, rng};
-use goodput_env::sim::{Outcome, Rounds, Scenario, SimError, SimOptions, Simulator, Status};
+use goodput_env::sim::{Outcome, SimError, Simulator, Status};
 use goodput_env::time::SimTime;
-use goodput_env::view::Information;
 use proptest::prelude::*;
 
 /// The named policy; the genetic searches with less of everything.

@@ -13,10 +13,11 @@ use goodput_env::cluster::{Cluster, Pool};
 use goodput_env::gym::{ClusterEnv, EnvOptions, check};
 use goodput_env::job::Workload;
 use goodput_env::policy::Policy;
+use goodput_env::scenario::{Batching, Information, Rounds, Scenario, SimOptions};
 use goodput_env::service::{RateSeries, Service, ServingPoint, ServingProfile, Slo};
-use goodput_env::sim::{Rounds, Scenario, SimOptions, Simulator, Status};
+use goodput_env::sim::{Simulator, Status};
 use goodput_env::time::SimTime;
-use goodput_env::view::{Batching, ClusterView, Information};
+use goodput_env::view::ClusterView;
 use goodput_forecast::neural::{Architecture, Centre, Dlinear, Net, Spec};
 use goodput_forecast::{Adaptive, Model, Series, Snapshot};
 

@@ -6,7 +6,7 @@ use goodput_agents::heuristic::gandiva::Gandiva;
 use goodput_env::cluster::Cluster;
 use goodput_env::job::Workload;
 use goodput_env::model::SwitchCost;
-use goodput_env::sim::SimOptions;
+use goodput_env::scenario::SimOptions;
 use goodput_env::time::SimTime;
 
 fn sliced() -> Gandiva {

@@ -11,10 +11,11 @@ use goodput_agents::heuristic::pollux::genetic::GeneticConfig;
 use goodput_env::cluster::{AcceleratorType, Cluster, Node};
 use goodput_env::model::SwitchCost;
 use goodput_env::policy::Policy;
+use goodput_env::scenario::{Information, Release, Rounds, Scenario, SimOptions};
 use goodput_env::seed::{Stream, rng};
-use goodput_env::sim::{Outcome, Release, Rounds, Scenario, SimOptions, Simulator, Status};
+use goodput_env::sim::{Outcome, Simulator, Status};
 use goodput_env::time::SimTime;
-use goodput_env::view::{ClusterView, Information};
+use goodput_env::view::ClusterView;
 use proptest::prelude::*;
 
 /// The named policy; the genetic searches with less of everything, so that many workloads can be tried.

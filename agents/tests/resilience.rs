@@ -11,9 +11,9 @@ use goodput_env::job::{JobSpec, Workload};
 use goodput_env::model::fault::{Bugs, Cause, Lemons, LogNormal, Scripted};
 use goodput_env::model::{Checkpointing, FaultModel, Interval, SwitchCost};
 use goodput_env::policy::Policy;
-use goodput_env::sim::{JobRecord, Outcome, Scenario, SimOptions, Simulator};
+use goodput_env::scenario::{Information, Scenario, SimOptions};
+use goodput_env::sim::{JobRecord, Outcome, Simulator};
 use goodput_env::time::SimTime;
-use goodput_env::view::Information;
 
 const KEY: u32 = 1;
 

@@ -8,9 +8,9 @@ use goodput_agents::compose::by_name;
 use goodput_agents::learning::teacher::Teacher;
 use goodput_env::cluster::Cluster;
 use goodput_env::gym::{Action, Round, layout};
+use goodput_env::scenario::{Batching, Information, Scenario, SimOptions};
 use goodput_env::seed::{Stream, rng};
-use goodput_env::sim::{Scenario, SimOptions, Simulator, Status};
-use goodput_env::view::{Batching, Information};
+use goodput_env::sim::{Simulator, Status};
 
 /// Rounds of Sia, which moves jobs between types: what the actions shown end in is compared with the plan, job by job. Ladders have sizes that Sia's
 /// configurations lack and the other way round, and two jobs cannot change places within a round, so not all can be equal.

@@ -6,8 +6,8 @@ use goodput_agents::heuristic::themis::auction::{AuctionWin, exact, greedy, part
 use goodput_agents::heuristic::themis::{Themis, ThemisConfig};
 use goodput_env::cluster::Cluster;
 use goodput_env::job::Workload;
+use goodput_env::scenario::SimOptions;
 use goodput_env::seed::{Stream, rng};
-use goodput_env::sim::SimOptions;
 use goodput_env::time::SimTime;
 use proptest::prelude::*;
 use rand::RngExt;

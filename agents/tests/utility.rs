@@ -14,10 +14,9 @@ use goodput_env::cluster::{Cluster, Pool};
 use goodput_env::job::{Elasticity, JobSpec, Work, Workload};
 use goodput_env::model::fault::{Cause, Scripted};
 use goodput_env::model::{FaultModel, SwitchCost};
+use goodput_env::scenario::{Batching, Information, Rounds, SimOptions};
 use goodput_env::seed::{Stream, rng};
-use goodput_env::sim::{Rounds, SimOptions};
 use goodput_env::time::SimTime;
-use goodput_env::view::{Batching, Information};
 use proptest::prelude::*;
 
 fn policy(theta: Theta) -> UtilityPolicy {

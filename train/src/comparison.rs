@@ -5,7 +5,7 @@ use goodput_agents::heuristic::ListedPolicy;
 use goodput_configs::experiment::Experiment;
 use goodput_configs::scenario::{EnvironmentConfig, Setup, SetupError};
 use goodput_configs::seeds::HELD_OUT;
-use goodput_env::view::{Batching, Information};
+use goodput_env::scenario::{Batching, Information};
 use goodput_eval::run::{NamedScenario, PolicyEntry};
 
 use crate::error::TrainError;

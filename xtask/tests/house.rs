@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// What each room may use of ours.
-const MAY_USE: [(&str, &[&str]); 12] = [
+const MAY_USE: [(&str, &[&str]); 13] = [
     ("goodput-env", &[]),
     ("goodput-forecast", &[]),
     ("goodput-datasets", &["goodput-env", "goodput-forecast"]),
@@ -16,9 +16,11 @@ const MAY_USE: [(&str, &[&str]); 12] = [
     ("goodput-train", &["goodput-env", "goodput-forecast", "goodput-datasets", "goodput-agents", "goodput-configs", "goodput-eval"]),
     ("goodput-executor", &["goodput-env", "goodput-forecast", "goodput-agents", "goodput-configs", "goodput-nvml-double"]),
     ("goodput-nvml-double", &[]),
+    ("goodput-console", &[]),
     (
         "goodput-cli",
         &[
+            "goodput-console",
             "goodput-env",
             "goodput-forecast",
             "goodput-datasets",

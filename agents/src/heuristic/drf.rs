@@ -11,9 +11,8 @@ use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use goodput_env::cluster::Cluster;
-use goodput_env::gym::pack;
 use goodput_env::job::JobId;
-use goodput_env::placement::Placement;
+use goodput_env::placement::{Placement, pack};
 use goodput_env::plan::Plan;
 use goodput_env::policy::Policy;
 use goodput_env::view::{ClusterView, JobView};

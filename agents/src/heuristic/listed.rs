@@ -1,7 +1,7 @@
 //! Entry of a published policy in the registry of policies.
 
 use goodput_env::policy::Policy;
-use goodput_env::view::{Batching, Information};
+use goodput_env::scenario::{Batching, Information};
 
 /// Kind of scheduler that a policy is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

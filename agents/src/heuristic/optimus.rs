@@ -11,7 +11,8 @@ use std::collections::BinaryHeap;
 use goodput_env::placement::Placement;
 use goodput_env::plan::Plan;
 use goodput_env::policy::Policy;
-use goodput_env::view::{Batching, ClusterView, Information, JobView};
+use goodput_env::scenario::{Batching, Information};
+use goodput_env::view::{ClusterView, JobView};
 
 use crate::heuristic::{ListedPolicy, Traits};
 use crate::placement::{Free, Packer};

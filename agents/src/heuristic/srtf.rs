@@ -15,7 +15,8 @@ use goodput_env::job::JobId;
 use goodput_env::placement::Placement;
 use goodput_env::plan::Plan;
 use goodput_env::policy::Policy;
-use goodput_env::view::{ClusterView, Information, JobView};
+use goodput_env::scenario::Information;
+use goodput_env::view::{ClusterView, JobView};
 
 use crate::heuristic::{ListedPolicy, Traits};
 use crate::placement::{Free, Packer, Yarn};

@@ -10,7 +10,7 @@
 //!
 //! AFE, the third part, is the cost of a change of size:
 //! `goodput_env::model::SwitchCost::DeepbootAfe`. Protection of instances is the environment's
-//! (`goodput_env::sim::InstanceOptions`).
+//! (`goodput_env::scenario::InstanceOptions`).
 //!
 //! `deepboot@replica` is the artifact (czq693497091/DeepBoot, `simulator/dp.py`): a job without age
 //! has no value, a job that has restarted more often than once every 10 s of its age is not even
@@ -27,8 +27,9 @@ pub use choice::SizeChoice;
 
 use goodput_env::plan::Plan;
 use goodput_env::policy::Policy;
+use goodput_env::scenario::Batching;
 use goodput_env::time::SimTime;
-use goodput_env::view::{Batching, ClusterView};
+use goodput_env::view::ClusterView;
 
 use crate::heuristic::{ListedPolicy, Traits};
 use requests::RequestScheduler;

@@ -10,7 +10,8 @@
 
 use goodput_env::plan::Plan;
 use goodput_env::policy::Policy;
-use goodput_env::view::{Batching, ClusterView};
+use goodput_env::scenario::Batching;
+use goodput_env::view::ClusterView;
 
 use super::draft::StateDraft;
 use super::lanes::{self, Lanes};

@@ -18,8 +18,9 @@ mod operators;
 use goodput_env::placement::Placement;
 use goodput_env::plan::Plan;
 use goodput_env::policy::Policy;
+use goodput_env::scenario::Batching;
 use goodput_env::seed::{Stream, rng};
-use goodput_env::view::{Batching, ClusterView};
+use goodput_env::view::ClusterView;
 use rand_chacha::ChaCha8Rng;
 
 use crate::heuristic::{ListedPolicy, Traits};

@@ -23,8 +23,10 @@ pub mod auction;
 use goodput_env::job::JobId;
 use goodput_env::plan::Plan;
 use goodput_env::policy::Policy;
+use goodput_env::scenario::Information;
+use goodput_env::state::Trigger;
 use goodput_env::time::SimTime;
-use goodput_env::view::{ClusterView, Information, JobView, Trigger};
+use goodput_env::view::{ClusterView, JobView};
 
 use crate::heuristic::{ListedPolicy, Traits};
 use crate::placement::{Free, resize};
