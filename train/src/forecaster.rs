@@ -1,7 +1,8 @@
-//! Training a neural forecaster on a load series: one file says which series, how much of it, which net.
+//! Training a neural forecaster on a load series: one file says which series, how much of it, which
+//! net.
 //!
-//! What comes after `known_share` of the series is never read, so a backtest that begins there tells the truth; of the part before it, the newest
-//! `validation_share` picks the weights.
+//! What comes after `known_share` of the series is never read, so a backtest that begins there
+//! tells the truth; of the part before it, the newest `validation_share` picks the weights.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -22,7 +23,7 @@ use thiserror::Error;
 use crate::recorder::Recorder;
 use crate::run_dir::{RunDir, RunDirError};
 
-/// Why there is no forecaster.
+/// Reason for which no forecaster is trained.
 #[derive(Debug, Error)]
 pub enum ForecasterTrainError {
     /// A value of the file cannot work.
@@ -45,10 +46,10 @@ pub enum ForecasterTrainError {
     OtherConfig,
 }
 
-/// What is told after a look at validation.
+/// State of the training of a forecaster, as passed to the caller after each validation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ForecasterProgress {
-    /// Steps made.
+    /// Number of completed steps.
     pub step: u64,
     /// Of how many.
     pub steps: u64,
@@ -56,7 +57,7 @@ pub struct ForecasterProgress {
     pub validation_loss: Option<f64>,
 }
 
-/// What the caller provides and is told.
+/// Callbacks that the caller of the training of a forecaster provides.
 pub struct ForecasterHooks<'a> {
     /// Set from outside to stop after the current step; the run can be resumed.
     pub stop: &'a AtomicBool,
@@ -125,7 +126,9 @@ fn at(experiment: &ForecasterExperiment, error: &SpecError) -> ForecasterTrainEr
     };
     SetupError::Value { key, value: experiment.forecaster.name().into(), expected }.into()
 }
-/// Trains in `dir`, from its checkpoint if there is one. `None` when stopped; a checkpoint is then written.
+
+/// Trains in `dir`, from its checkpoint if there is one. `None` when stopped; a checkpoint is then
+/// written.
 ///
 /// # Errors
 /// [`ForecasterTrainError`] naming the file, the key or the step.

@@ -12,20 +12,20 @@ use crate::scenario::SetupError;
 pub struct ForecasterExperiment {
     /// Name; runs go to `runs/NAME`.
     pub name: String,
-    /// Master seed.
+    /// Master seed of the run.
     #[serde(default = "one")]
     pub seed: u64,
     /// Steps between checkpoints.
     #[serde(default = "hundred")]
     pub checkpoint_every: u64,
-    /// The series.
+    /// Load series on which the net is trained.
     pub series: SeriesConfig,
-    /// The net.
+    /// Architecture of the net.
     pub forecaster: Architecture,
-    /// What it sees and says.
+    /// Inputs and outputs of the net.
     #[serde(default)]
     pub window: WindowConfig,
-    /// What it learns from.
+    /// Parts of the series that training and validation use.
     #[serde(default)]
     pub data: DataConfig,
     /// How it learns.
@@ -41,11 +41,11 @@ fn hundred() -> u64 {
     100
 }
 
-/// What a net sees and says.
+/// Inputs and outputs of a net.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct WindowConfig {
-    /// Hours seen.
+    /// Hours of history that the net reads.
     pub lookback_hours: f64,
     /// Hours forecast at once.
     pub horizon_hours: f64,
@@ -53,9 +53,9 @@ pub struct WindowConfig {
     pub day_steps: Option<usize>,
     /// Levels of the quantiles, 0.5 among them.
     pub levels: Vec<f64>,
-    /// What a window is relative to: `last`, `mean` or `series`.
+    /// Centre that is subtracted from a window: `last`, `mean` or `series`.
     pub centre: Centre,
-    /// What is minimised: `pinball` or `squared`.
+    /// Loss that is minimised: `pinball` or `squared`.
     pub loss: Loss,
 }
 
@@ -72,13 +72,14 @@ impl Default for WindowConfig {
     }
 }
 
-/// What a net learns from.
+/// Parts of a series that training and validation use.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct DataConfig {
     /// Share of the series that is read at all; backtests may begin after it.
     pub known_share: f64,
-    /// Newest share of that which picks the weights and is not learnt from; 0 keeps the last weights.
+    /// Newest share of that which picks the weights and is not learnt from; 0 keeps the last
+    /// weights.
     pub validation_share: f64,
 }
 
