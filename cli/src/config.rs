@@ -4,11 +4,11 @@ use goodput_console::CommandError;
 use std::fs;
 use std::path::Path;
 
+use goodput_configs::experiment::Experiment;
 use goodput_configs::federation::FederationConfig;
 use goodput_configs::forecast::{ForecastConfig, ForecasterExperiment};
-use goodput_eval::studies::federation::Federation;
 use goodput_configs::scenario::SetupError;
-use goodput_configs::experiment::Experiment;
+use goodput_eval::studies::federation::Federation;
 use toml_edit::{DocumentMut, Item, Key, Table, Value};
 
 const HELP: &str = "`goodput config schema` describes every key; `goodput config show FILE` fills in the defaults";

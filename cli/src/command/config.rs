@@ -5,9 +5,9 @@ use std::fs;
 use std::path::Path;
 use std::process::ExitCode;
 
+use goodput_configs::experiment::Experiment;
 use goodput_configs::federation::FederationConfig;
 use goodput_configs::forecast::ForecastConfig;
-use goodput_configs::experiment::Experiment;
 use schemars::{Schema, schema_for};
 
 use crate::args::Config;

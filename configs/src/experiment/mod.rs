@@ -6,15 +6,15 @@ mod offline;
 mod ppo;
 mod ranking;
 
+use crate::scenario::{
+    ClusterConfig, CohortConfig, EnvironmentConfig, ForecasterConfig, LoaningConfig, ServiceConfig, Setup, SetupError,
+    TenantConfig, WorkloadConfig,
+};
 use goodput_agents::learning::cem::CemConfig;
 use goodput_agents::policies::utility::{Group, Theta};
 use goodput_datasets::synth::SynthConfig;
 use goodput_env::cluster::Pool;
 use goodput_env::gym::{EnvOptions, ExpectedPeak};
-use crate::scenario::{
-    ClusterConfig, CohortConfig, EnvironmentConfig, ForecasterConfig, LoaningConfig, ServiceConfig, Setup, SetupError,
-    TenantConfig, WorkloadConfig,
-};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
