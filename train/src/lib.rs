@@ -5,7 +5,7 @@
 //! - [`config`]: one file describes one experiment.
 //! - [`episodes`]: what there is to learn from.
 //! - [`rollout`], [`scaling`]: experience from environments on all cores; [`guide`]: who says what to do in them.
-//! - [`ppo`], [`cem`], [`evolution`], [`ranking`]: the loops; `warm_start` imitates a heuristic first.
+//! - [`ppo`], [`cem`], [`evolution`]: the loops; `warm_start` imitates a heuristic first.
 //! - [`returns`]: what a run costs from any moment on.
 //! - `updates`: when a learner is validated, saved and stopped.
 //! - [`log`], [`offline`]: decisions of heuristics in a file, and learning from them.
@@ -35,7 +35,6 @@ pub mod memory;
 pub mod model_card;
 pub mod offline;
 pub mod ppo;
-pub mod ranking;
 pub mod recorder;
 pub mod returns;
 pub mod rollout;
@@ -98,7 +97,6 @@ pub fn train(experiment: &Experiment, dir: &RunDir, hooks: &Hooks<'_>) -> Result
         Some(AgentConfig::Ppo(agent)) => ppo::train(experiment, agent, dir, hooks),
         Some(AgentConfig::Cem(agent)) => cem::train(experiment, agent, dir, hooks),
         Some(AgentConfig::Evolution(agent)) => evolution::train(experiment, agent, dir, hooks),
-        Some(AgentConfig::Ranking(agent)) => ranking::train(experiment, agent, dir, hooks),
         Some(AgentConfig::Offline(agent)) => offline::train(experiment, agent, dir, hooks),
         None => Err(TrainError::NoAgent),
     }

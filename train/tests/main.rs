@@ -4,7 +4,6 @@ mod config_fuzz;
 mod episodes;
 mod evolution;
 mod offline;
-mod ranking;
 mod resume;
 mod single_server;
 mod toy;

@@ -7,7 +7,6 @@ use serde::Deserialize;
 use super::model::{Model, PolicyBundle};
 use crate::compose::loaning::{Judge, Sharing, Variant, Worths};
 use crate::policies::deployed::Deployed;
-use crate::policies::ranking::Ranked;
 use crate::policies::rounds::{Decoder, LearnedPolicy};
 use crate::policies::utility::{Group, UtilityPolicy};
 
@@ -22,10 +21,6 @@ impl PolicyBundle {
             Model::Utility(utility) => {
                 let decoder = Decoder::deserialize(&self.card.decoder)?;
                 Box::new(UtilityPolicy::new(utility, decoder.batching, decoder.information))
-            }
-            Model::Ranking(ranking) => {
-                let Decoder { batching, information, .. } = Decoder::deserialize(&self.card.decoder)?;
-                Box::new(UtilityPolicy::dividing(&ranking.utility, batching, information, Ranked::new(ranking)))
             }
         })
     }
@@ -51,7 +46,7 @@ impl PolicyBundle {
         }
     }
 
-    /// The net or linear policy at work in rounds of the gym; a utility or a ranking has no say in them and always waits.
+    /// The net or linear policy at work in rounds of the gym; a utility has no say in them and always waits.
     ///
     /// # Errors
     /// What is wrong with the bundle's decoder options.
@@ -66,7 +61,7 @@ impl PolicyBundle {
         match &self.model {
             Model::Net(weights) => Deployed::net(weights, normaliser),
             Model::Linear(linear) => Deployed::linear(linear.clone(), normaliser),
-            Model::Utility(_) | Model::Ranking(_) => Deployed::waits(),
+            Model::Utility(_) => Deployed::waits(),
         }
     }
 }

@@ -6,7 +6,6 @@ use super::card::Card;
 use crate::nets::normaliser::Normaliser;
 use crate::nets::weights::{NetConfig, Weights};
 use crate::policies::linear::Linear;
-use crate::policies::ranking::{self, Ranking};
 use crate::policies::utility::Utility;
 
 /// Version of the format this build writes and reads.
@@ -35,8 +34,6 @@ pub enum Model {
     Linear(Linear),
     /// Utilities that a knapsack goes by. It plays no rounds of the gym.
     Utility(Utility),
-    /// A net on top of them. It plays no rounds of the gym either.
-    Ranking(Box<Ranking>),
 }
 
 impl PolicyBundle {
@@ -45,11 +42,11 @@ impl PolicyBundle {
         match &self.model {
             Model::Net(weights) => weights.layout(),
             Model::Linear(linear) => linear.layout(),
-            Model::Utility(_) | Model::Ranking(_) => &NO_ROUNDS,
+            Model::Utility(_) => &NO_ROUNDS,
         }
     }
 
-    /// Whether it plays rounds of the gym, from observations of its [layout](Self::layout). A utility and a ranking look at the cluster themselves.
+    /// Whether it plays rounds of the gym, from observations of its [layout](Self::layout). A utility looks at the cluster itself.
     pub const fn plays_rounds(&self) -> bool {
         matches!(self.model, Model::Net(_) | Model::Linear(_))
     }
@@ -59,7 +56,6 @@ impl PolicyBundle {
         match &self.model {
             Model::Net(_) | Model::Linear(_) => self.layout().schema_hash(),
             Model::Utility(utility) => utility.theta.schema_hash(),
-            Model::Ranking(_) => ranking::schema_hash(),
         }
     }
 
@@ -75,7 +71,7 @@ impl PolicyBundle {
         }
     }
 
-    /// Name of the kind of policy: `set`, `mlp`, `linear`, `utility` or `ranking`.
+    /// Name of the kind of policy: `set`, `mlp`, `linear` or `utility`.
     pub const fn kind(&self) -> &'static str {
         match &self.model {
             Model::Net(weights) => match weights.config() {
@@ -84,7 +80,6 @@ impl PolicyBundle {
             },
             Model::Linear(_) => "linear",
             Model::Utility(_) => "utility",
-            Model::Ranking(_) => "ranking",
         }
     }
 }

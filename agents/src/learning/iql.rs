@@ -111,7 +111,7 @@ impl Iql {
         let mut stats = IqlStats { value_loss, policy_loss, value: mean, advantage: square.sqrt(), critic_loss: 0.0 };
         self.policy.step(&mut gradient, config.max_grad_norm, rate, 0)?;
         for (critic, target) in self.critics.iter_mut().zip(&mut self.targets) {
-            let ([error, _], mut gradient) = critic.critic_gradient(batch, &targets, 0.0);
+            let (error, mut gradient) = critic.critic_gradient(batch, &targets);
             stats.critic_loss += error / 2.0;
             critic.step(&mut gradient, config.max_grad_norm, rate, 0)?;
             follow(target, critic.weights(), if batch.returns.is_some() { 1.0 } else { config.target_rate });

@@ -122,7 +122,7 @@ impl Learner {
     }
 
     /// The gradient of `objective` over `rows`.
-    pub(crate) fn gradient<O: Objective>(
+    pub(super) fn gradient<O: Objective>(
         &self,
         observations: &[f32],
         masks: &[u8],
@@ -134,7 +134,7 @@ impl Learner {
     }
 
     /// Cuts the gradient to `max_norm` and makes one step. Gives the norm before the cut.
-    pub(crate) fn step(
+    pub(super) fn step(
         &mut self,
         gradient: &mut [f32],
         max_norm: f32,
@@ -147,7 +147,7 @@ impl Learner {
     }
 
     /// Rows `0..count` in random order, divided as evenly as possible into minibatches of about `size`.
-    pub(crate) fn minibatches(count: usize, size: usize, random: &mut impl Rng) -> Vec<Vec<u32>> {
+    pub(super) fn minibatches(count: usize, size: usize, random: &mut impl Rng) -> Vec<Vec<u32>> {
         use rand::seq::SliceRandom;
         let mut order: Vec<u32> = (0..count as u32).collect();
         order.shuffle(random);
@@ -157,7 +157,7 @@ impl Learner {
 }
 
 /// Cuts `gradient` to `max_norm` and gives the norm that it had; `None` where that is not finite.
-pub(crate) fn cut(gradient: &mut [f32], max_norm: f32) -> Option<f32> {
+fn cut(gradient: &mut [f32], max_norm: f32) -> Option<f32> {
     let norm = gradient.iter().map(|&g| f64::from(g) * f64::from(g)).sum::<f64>().sqrt() as f32;
     if norm > max_norm {
         let scale = max_norm / (norm + 1e-6);

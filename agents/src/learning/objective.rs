@@ -19,7 +19,7 @@ const SET_ROWS: usize = 64;
 const MLP_ROWS: usize = 128;
 
 /// What a net said about the rows of a shard. Tensors are `[rows]`, and the loss is differentiated along them.
-pub(crate) struct Outputs<'a> {
+pub(super) struct Outputs<'a> {
     /// Which rows of the batch.
     pub rows: &'a [u32],
     /// Critic.
@@ -51,7 +51,7 @@ impl Outputs<'_> {
 }
 
 /// A loss that is a sum over rows.
-pub(crate) trait Objective: Sync {
+pub(super) trait Objective: Sync {
     /// What is measured on the way.
     type Report: Send;
 
@@ -68,7 +68,7 @@ pub(crate) trait Objective: Sync {
 }
 
 /// The gradient of `objective` over `rows`, in the order of the flat vector, and the shards' reports.
-pub(crate) fn gradient<O: Objective>(
+pub(super) fn gradient<O: Objective>(
     weights: &Weights,
     source: &Source<'_>,
     rows: &[u32],
@@ -122,7 +122,7 @@ pub(crate) fn gradient<O: Objective>(
 }
 
 /// The sum of gradients in order, and what was reported with them.
-pub(crate) fn total<R>(parameters: usize, of_shards: Vec<(Vec<f32>, R)>) -> (Vec<f32>, Vec<R>) {
+fn total<R>(parameters: usize, of_shards: Vec<(Vec<f32>, R)>) -> (Vec<f32>, Vec<R>) {
     let mut total: Option<Vec<f32>> = None;
     let mut reports = Vec::with_capacity(of_shards.len());
     for (gradient, report) in of_shards {
@@ -137,7 +137,7 @@ pub(crate) fn total<R>(parameters: usize, of_shards: Vec<(Vec<f32>, R)>) -> (Vec
 
 /// The result of each shard, in order, computed by so many threads. The neediest shards come last: dealing from the end gives every thread its
 /// share of them.
-pub(crate) fn deal<T: Sync, R: Send>(shards: &[T], threads: usize, one: impl Fn(&T) -> R + Sync) -> Vec<R> {
+fn deal<T: Sync, R: Send>(shards: &[T], threads: usize, one: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let threads = threads.clamp(1, shards.len().max(1));
     if threads == 1 {
         return shards.iter().map(one).collect();

@@ -79,10 +79,6 @@ fn check(bundle: &PolicyBundle, scenario: &Scenario) -> Result<(), Fault> {
         return Err(Fault::input("`explain` is about training jobs; this workload has services, requests or pools")
             .with_help("a workload of jobs alone: configs/experiment/elastic.toml"));
     }
-    if bundle.kind() == "ranking" {
-        return Err(Fault::input("a ranking cannot be explained: its net scores sizes, not jobs")
-            .with_help("the utility that it starts from can: goodput explain zoo:elastic --config FILE"));
-    }
     bundle.check_types(&scenario.cluster).map_err(Fault::input)?;
     let trained = bundle.policy(Default::default()).map_err(|error| Fault::input(error.to_string()))?;
     let (given, meant) = (scenario.options.information, trained.information());

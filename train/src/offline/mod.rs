@@ -8,7 +8,7 @@ use goodput_agents::bundle::{Model, PolicyBundle, Provenance};
 use goodput_agents::learning::learner::Learner;
 use goodput_agents::learning::offline::draw;
 use goodput_agents::nets::weights::Weights;
-use goodput_agents::policies::rounds::{Choice, Decoder};
+use goodput_agents::policies::rounds::Decoder;
 use goodput_env::seed::{Stream, keyed};
 use goodput_eval::setup::Setup;
 
@@ -191,9 +191,7 @@ impl Run<'_> {
             config_sha256: self.state.config_sha256.clone(),
         };
         let mut bundle = bundle(Model::Net(weights.clone()), self.setup, provenance);
-        // Scores of conservative Q-learning are values, not logarithms of probabilities.
-        let choice = if self.agent.algorithm == Algorithm::Cql { Choice::Best } else { self.agent.choice };
-        let decoder = Decoder { choice, ..decoder(self.setup) };
+        let decoder = Decoder { choice: self.agent.choice, ..decoder(self.setup) };
         bundle.card.decoder = serde_json::to_value(decoder).expect("a decoder is plain data");
         bundle
     }

@@ -9,7 +9,6 @@ mod concave;
 mod hull;
 
 pub use concave::{Ladder, concave};
-pub(crate) use hull::extend;
 pub use hull::{Hull, Offer};
 
 /// One choice of a group.

@@ -5,9 +5,9 @@
 //! nothing to do.
 
 pub(crate) mod affine;
-pub(crate) mod attention;
+mod attention;
 mod mlp;
-pub(crate) mod set;
+mod set;
 
 use burn::tensor::{Device, Gradients, Tensor};
 

@@ -103,7 +103,6 @@ impl Explained {
         Ok(Self(match &bundle.model {
             Model::Net(_) | Model::Linear(_) => Inner::Rounds(Box::new(Rounds::new(bundle, expected)?)),
             Model::Utility(utility) => Inner::Utilities(Box::new(Utilities::new(bundle, utility)?)),
-            Model::Ranking(_) => return Err(serde::de::Error::custom("a ranking cannot be explained")),
         }))
     }
 

@@ -102,7 +102,7 @@ fn explain(bundle: &PolicyBundle, observation: &[f32], slot: usize, action: usiz
             parts.map(|((weight, value), usual)| f64::from(*weight) * f64::from(value - usual)).collect()
         }
         Model::Net(_) => integrated(bundle, observation, &usual, (slot, action), at - from),
-        Model::Utility(_) | Model::Ranking(_) => Vec::new(),
+        Model::Utility(_) => Vec::new(),
     };
     let of_types = layout.types * TYPE_FEATURES.len();
     let of_tenants = if features - of_types > SLOT_FEATURES.len() { &TENANT_FEATURES[..] } else { &[] };

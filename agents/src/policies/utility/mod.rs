@@ -16,7 +16,6 @@
 //!
 //! Some two dozen numbers, found by [`crate::learning::cma`]. Where services share the cluster, tenants do or jobs fail, there are more ([`Group`]).
 
-mod division;
 mod experience;
 pub mod features;
 mod group;
@@ -28,7 +27,6 @@ mod tenants;
 mod theta;
 mod worth;
 
-pub use division::{Division, Valued};
 pub use experience::Experience;
 pub use group::Group;
 pub use policy::{Utility, UtilityPolicy};

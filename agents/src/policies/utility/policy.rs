@@ -9,7 +9,6 @@ use goodput_env::sim::Phase;
 use goodput_env::time::SimTime;
 use goodput_env::view::{Batching, ClusterView, Information, JobView};
 
-use super::division::{Division, Valued};
 use super::experience::Experience;
 use super::features::{Facts, weight};
 use super::history::{History, Left};
@@ -33,15 +32,15 @@ pub struct Utility {
     pub efficiency: bool,
 }
 
-/// Learned utilities at work. A knapsack divides by them, or whoever else knows how ([`crate::policies::ranking`]).
+/// Policy that divides the accelerators by learned utilities, with a knapsack.
 #[derive(Clone, Debug)]
-pub struct UtilityPolicy<D = Hull> {
+pub struct UtilityPolicy {
     theta: Theta,
     batching: Batching,
     information: Information,
     speeds: Speeds,
     history: History,
-    division: D,
+    division: Hull,
     goals: Vec<Goal>,
     /// When the next restart is over.
     wake: Option<SimTime>,
@@ -59,20 +58,13 @@ pub struct UtilityPolicy<D = Hull> {
 impl UtilityPolicy {
     /// As trained under this batching and information level.
     pub fn new(utility: &Utility, batching: Batching, information: Information) -> Self {
-        Self::dividing(utility, batching, information, Hull::default())
-    }
-}
-
-impl<D: Division> UtilityPolicy<D> {
-    /// The same with another division.
-    pub fn dividing(utility: &Utility, batching: Batching, information: Information, division: D) -> Self {
         Self {
             theta: utility.theta.clone(),
             batching,
             information,
             speeds: Speeds::new(utility),
             history: History::after(&utility.experience),
-            division,
+            division: Hull::default(),
             goals: Vec::new(),
             wake: None,
             offers: Vec::new(),
@@ -87,11 +79,6 @@ impl<D: Division> UtilityPolicy<D> {
     #[must_use]
     pub fn telling(self, worths: Worths) -> Self {
         Self { worths: Some(worths), ..self }
-    }
-
-    /// Who divides.
-    pub fn into_division(self) -> D {
-        self.division
     }
 
     /// What the job at `at` is worth on each of its sizes on each type, and on what it has if that is another.
@@ -133,20 +120,14 @@ impl<D: Division> UtilityPolicy<D> {
             }
             self.offers.extend(keep.map(|held| offer(kind, held)));
         }
-        self.division.job(Some(&Valued {
-            features,
-            held: (held_on, held),
-            after_restart: moved,
-            offers: &self.offers,
-            speedup: &|kind, gpus| speeds.speedup(at, kind, gpus),
-        }));
+        self.division.group(self.offers.iter().copied());
     }
 
     /// What each job is to have, of which type: one division for all of them.
     fn divide(&mut self, view: &ClusterView<'_>, available: &[u32]) {
         self.capacity = capacity(view, available);
         let round = Round::new(view, &self.theta, &self.capacity);
-        self.division.begin(view.now, round.pressure);
+        self.division.clear();
         self.choices.clear();
         self.starts.clear();
         for (at, job) in view.jobs().enumerate() {
@@ -159,7 +140,7 @@ impl<D: Division> UtilityPolicy<D> {
             if is_left_alone(view, &job) {
                 let left = &mut self.capacity[usize::from(job.kind())];
                 *left = left.saturating_sub(job.gpus());
-                self.division.job(None);
+                self.division.group::<Offer>([]);
             } else {
                 self.value(view, at, &job, &round);
                 self.goals[at].gpus = 0;
@@ -167,7 +148,7 @@ impl<D: Division> UtilityPolicy<D> {
             self.starts.push(self.choices.len());
             self.choices.extend(self.offers.iter().map(|offer| (offer.kind, offer.weight)));
         }
-        let chosen = self.division.divide(&self.capacity).iter().zip(&self.starts);
+        let chosen = self.division.solve(&self.capacity).iter().zip(&self.starts);
         for (goal, (item, start)) in self.goals.iter_mut().zip(chosen) {
             if let Some(item) = item {
                 (goal.kind, goal.gpus) = self.choices[start + *item as usize];
@@ -293,7 +274,7 @@ impl Round {
     }
 }
 
-impl<D: Division> Policy for UtilityPolicy<D> {
+impl Policy for UtilityPolicy {
     fn decide(&mut self, view: &ClusterView<'_>) -> Plan {
         self.speeds.load(view, &self.theta);
         let speeds = &self.speeds;

@@ -172,7 +172,7 @@ impl Hull {
 }
 
 /// Extends the upper hull of points of cost and value, which begins at the origin, by a point that costs no less than those before.
-pub(crate) fn extend(upper: &mut Vec<(f64, f64, u32)>, (cost, value, at): (f64, f64, u32)) {
+fn extend(upper: &mut Vec<(f64, f64, u32)>, (cost, value, at): (f64, f64, u32)) {
     let slope = |from: &(f64, f64, u32)| (value - from.1) / (cost - from.0);
     while let [.., before, last] = upper[..]
         && cost > last.0
