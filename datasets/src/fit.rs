@@ -17,7 +17,7 @@ use std::path::Path;
 use goodput_env::application::Application;
 use goodput_env::cluster::Kind;
 use goodput_env::model::{Sample, ThroughputParams};
-use goodput_env::view::packed_shape;
+use goodput_env::placement::packed_shape;
 
 use crate::accelerators::{Accelerator, Accelerators};
 use crate::catalog::{ACCELERATOR, ApplicationEntry, CatalogFile, Tuned};
