@@ -1,4 +1,4 @@
-//! What a bundle holds.
+//! Content of a bundle: the model, its scaling and its card.
 
 use goodput_env::gym::Layout;
 
@@ -17,7 +17,7 @@ const NO_ROUNDS: Layout =
 /// A trained policy with what it was trained on.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PolicyBundle {
-    /// The policy.
+    /// Numbers of the policy.
     pub model: Model,
     /// Scaling applied to observations before the policy sees them.
     pub normaliser: Option<Normaliser>,
@@ -46,7 +46,8 @@ impl PolicyBundle {
         }
     }
 
-    /// Whether it plays rounds of the gym, from observations of its [layout](Self::layout). A utility looks at the cluster itself.
+    /// Whether it plays rounds of the gym, from observations of its [layout](Self::layout). A
+    /// utility looks at the cluster itself.
     pub const fn plays_rounds(&self) -> bool {
         matches!(self.model, Model::Net(_) | Model::Linear(_))
     }
@@ -59,7 +60,7 @@ impl PolicyBundle {
         }
     }
 
-    /// What is wrong with its shape for this program, if anything is.
+    /// Reason for which the shape does not fit this program; `None` where it fits.
     pub(super) fn misshapen(&self) -> Option<String> {
         let (layout, types) = (self.layout(), &self.card.types);
         match self.plays_rounds() {
