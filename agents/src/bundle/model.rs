@@ -14,7 +14,23 @@ pub const FORMAT: u32 = 1;
 const NO_ROUNDS: Layout =
     Layout { slots: 0, slot_features: 0, globals: 0, verbs: 0, services: 0, pools: false, types: 0 };
 
-/// A trained policy with what it was trained on.
+/// Trained policy with its scaling and its model card, as a file holds them.
+///
+/// ```
+/// use std::path::Path;
+///
+/// use goodput_agents::bundle::PolicyBundle;
+/// use goodput_agents::zoo;
+/// use goodput_env::gym::ExpectedPeak;
+///
+/// let bundle = zoo::load("elastic")?;
+/// assert_eq!(bundle.kind(), "utility");
+/// let copy = PolicyBundle::from_bytes(&bundle.to_bytes(), Path::new("copy.bundle"))?;
+/// assert_eq!(copy.sha256(), bundle.sha256());
+/// let policy = copy.policy(ExpectedPeak::default())?;
+/// assert_eq!(policy.information().to_string(), copy.card.information);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct PolicyBundle {
     /// Numbers of the policy.

@@ -22,7 +22,7 @@ impl Shares {
         Self { spread, grants: BTreeMap::new() }
     }
 
-    /// What `pod` has been given on its node.
+    /// Accelerators granted to `pod` on its node.
     pub fn grants(&self, pod: PodId) -> &[Grant] {
         self.grants.get(&pod).map_or(&[], |(_, grants)| grants)
     }
