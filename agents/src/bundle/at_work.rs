@@ -11,7 +11,8 @@ use crate::policies::rounds::{Decoder, LearnedPolicy};
 use crate::policies::utility::{Group, UtilityPolicy};
 
 impl PolicyBundle {
-    /// The policy behind the interface that all schedulers have; it is told of the load of services what `expected` says.
+    /// The policy behind the interface that all schedulers have; it is told of the load of services
+    /// what `expected` says.
     ///
     /// # Errors
     /// What is wrong with the bundle's decoder options.
@@ -25,7 +26,8 @@ impl PolicyBundle {
         })
     }
 
-    /// The same where services share the cluster by `sharing`: a policy that has learned of loans decides about them as well.
+    /// Policy for a cluster that services share by `sharing`. A policy that has learned loans
+    /// decides about loans as well.
     ///
     /// # Errors
     /// What is wrong with the bundle's decoder options.
@@ -46,7 +48,8 @@ impl PolicyBundle {
         }
     }
 
-    /// The net or linear policy at work in rounds of the gym; a utility has no say in them and always waits.
+    /// The net or linear policy at work in rounds of the gym; a utility has no say in them and
+    /// always waits.
     ///
     /// # Errors
     /// What is wrong with the bundle's decoder options.
@@ -55,7 +58,7 @@ impl PolicyBundle {
         Ok(LearnedPolicy::new(self.deploy(), self.layout(), decoder, self.card.provenance.seed))
     }
 
-    /// The same without rounds, to score single observations.
+    /// Net or linear policy without rounds, to score single observations.
     pub fn deploy(&self) -> Deployed {
         let normaliser = self.normaliser.clone();
         match &self.model {

@@ -1,4 +1,4 @@
-//! What a bundle holds.
+//! Content of a bundle: the model, its scaling and its card.
 
 use goodput_env::gym::Layout;
 
@@ -14,10 +14,26 @@ pub const FORMAT: u32 = 1;
 const NO_ROUNDS: Layout =
     Layout { slots: 0, slot_features: 0, globals: 0, verbs: 0, services: 0, pools: false, types: 0 };
 
-/// A trained policy with what it was trained on.
+/// Trained policy with its scaling and its model card, as a file holds them.
+///
+/// ```
+/// use std::path::Path;
+///
+/// use goodput_agents::bundle::PolicyBundle;
+/// use goodput_agents::zoo;
+/// use goodput_env::gym::ExpectedPeak;
+///
+/// let bundle = zoo::load("elastic")?;
+/// assert_eq!(bundle.kind(), "utility");
+/// let copy = PolicyBundle::from_bytes(&bundle.to_bytes(), Path::new("copy.bundle"))?;
+/// assert_eq!(copy.sha256(), bundle.sha256());
+/// let policy = copy.policy(ExpectedPeak::default())?;
+/// assert_eq!(policy.information().to_string(), copy.card.information);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct PolicyBundle {
-    /// The policy.
+    /// Numbers of the policy.
     pub model: Model,
     /// Scaling applied to observations before the policy sees them.
     pub normaliser: Option<Normaliser>,
@@ -46,7 +62,8 @@ impl PolicyBundle {
         }
     }
 
-    /// Whether it plays rounds of the gym, from observations of its [layout](Self::layout). A utility looks at the cluster itself.
+    /// Whether it plays rounds of the gym, from observations of its [layout](Self::layout). A
+    /// utility looks at the cluster itself.
     pub const fn plays_rounds(&self) -> bool {
         matches!(self.model, Model::Net(_) | Model::Linear(_))
     }
@@ -59,7 +76,7 @@ impl PolicyBundle {
         }
     }
 
-    /// What is wrong with its shape for this program, if anything is.
+    /// Reason for which the shape does not fit this program; `None` where it fits.
     pub(super) fn misshapen(&self) -> Option<String> {
         let (layout, types) = (self.layout(), &self.card.types);
         match self.plays_rounds() {

@@ -1,4 +1,4 @@
-//! A bundle's bytes: a safetensors file whose metadata carries the manifest as JSON.
+//! A bundle's bytes: a safetensors file with the manifest as JSON in its metadata.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -41,7 +41,7 @@ enum Kind {
     Utility(StoredUtility),
 }
 
-/// What gives meaning to the tensors of a utility.
+/// Manifest of a utility, which gives meaning to its tensors.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct StoredUtility {

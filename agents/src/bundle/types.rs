@@ -4,10 +4,10 @@ use goodput_env::cluster::Cluster;
 
 use super::model::PolicyBundle;
 
-/// A policy and a cluster whose accelerators it cannot divide.
+/// Mismatch between the accelerator types of a policy and of a cluster.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum WrongTypes {
-    /// It tells others apart.
+    /// The policy tells other types apart.
     #[error("it was trained on {}, in this order; this cluster has {}", .trained.join(", "), .cluster.join(", "))]
     Others {
         /// Types of the cluster it was trained on.

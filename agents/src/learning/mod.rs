@@ -1,7 +1,8 @@
 //! Update rules: they take batches and own no loop over the environment.
 //!
-//! The learner asks one question only, "what is the gradient of this loss at these weights". A checkpoint is the weights, the two
-//! moments of Adam and a counter, so resuming is exact by construction.
+//! The learner asks one question only, "what is the gradient of this loss at these weights". A
+//! checkpoint is the weights, the two moments of Adam and a counter, so resuming is exact by
+//! construction.
 //!
 //! - [`adam`], [`gae`]: the optimiser; advantages in continuous time.
 //! - [`cem`], [`cma`]: searches without gradients.

@@ -1,7 +1,8 @@
 //! Learning from logged decisions, without acting: what the rules of this kind share.
 //!
-//! The critics are nets of the same kind as the policy. `Q(s, a)` is the value head plus the score of the action: the part that all actions of
-//! a state share and the part that tells them apart (Wang et al. 2016), by (slot, verb) as the scores of a policy are.
+//! The critics are nets of the same kind as the policy. `Q(s, a)` is the value head plus the score
+//! of the action: the part that all actions of a state share and the part that tells them apart
+//! (Wang et al. 2016), by (slot, verb) as the scores of a policy are.
 
 use burn::tensor::Tensor;
 use rand::Rng;
@@ -15,22 +16,23 @@ use crate::nets::weights::Weights;
 /// Transitions of a minibatch; a slice has one entry or one row of entries a decision.
 #[derive(Clone, Copy, Debug)]
 pub struct OfflineBatch<'a> {
-    /// `[rows, obs_dim]`.
+    /// Values of shape `[rows, obs_dim]`.
     pub observations: &'a [f32],
-    /// `[rows, actions]`.
+    /// Values of shape `[rows, actions]`.
     pub masks: &'a [u8],
     /// `[rows]`: what was done.
     pub actions: &'a [u32],
     /// `[rows]`: what it got, over the scale of returns.
     pub rewards: &'a [f32],
-    /// `[rows]`: `exp(-beta dt)` of the time that passed (a semi-Markov decision process); 0 where the episode ended by itself.
+    /// `[rows]`: `exp(-beta dt)` of the time that passed (a semi-Markov decision process); 0 where
+    /// the episode ended by itself.
     pub discounts: &'a [f32],
     /// `[rows, obs_dim]`: what was seen then; anything where the discount is 0.
     pub next_observations: &'a [f32],
     /// `[rows, actions]`: what was allowed then.
     pub next_masks: &'a [u8],
-    /// `[rows]`: discounted sum of rewards to the end of the episode. Where given, critics regress on it instead of on their own
-    /// estimates: how they begin.
+    /// `[rows]`: discounted sum of rewards to the end of the episode. Where given, critics regress
+    /// on it instead of on their own estimates: how they begin.
     pub returns: Option<&'a [f32]>,
 }
 
@@ -88,7 +90,8 @@ impl Objective for Regression<'_> {
 }
 
 impl Learner {
-    /// Mean squared error of `Q` of the logged actions against `targets`, and its gradient; the weights stay as they are.
+    /// Mean squared error of `Q` of the logged actions against `targets`, and its gradient; the
+    /// weights stay as they are.
     pub fn critic_gradient(&self, batch: &OfflineBatch<'_>, targets: &[f32]) -> (f64, Vec<f32>) {
         let rows = batch.check(self.weights());
         let objective = Regression { actions: batch.actions, targets, rows: rows as f32 };

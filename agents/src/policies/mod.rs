@@ -1,7 +1,7 @@
 //! Learned policies that decide.
 //!
-//! - [`rounds`]: a net or a linear policy that plays the rounds of the gym; [`deployed`]: its scores; [`linear`]: the non-neural
-//!   baseline.
+//! - [`rounds`]: a net or a linear policy that plays the rounds of the gym; [`deployed`]: its
+//!   scores; [`linear`]: the non-neural baseline.
 //! - [`utility`]: learned utilities in a knapsack.
 //! - with the feature `learn`: `explain`, the scores of a policy taken apart.
 

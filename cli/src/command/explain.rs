@@ -35,7 +35,7 @@ pub fn run(args: &Explain) -> Result<ExitCode, CommandError> {
     };
     check(&bundle, &scenario)?;
     let decoder = |error: serde_json::Error| CommandError::input(format!("{}: decoder options: {error}", args.bundle));
-    let mut policy = Explained::new(&bundle, expected).map_err(decoder)?;
+    let mut policy = bundle.explained(expected).map_err(decoder)?;
     let at = match args.at {
         Some(secs) if !(0.0..=1e12).contains(&secs) => {
             return Err(CommandError::input(format!("--at {secs}: expected a number of seconds from 0 on")));
