@@ -7,7 +7,8 @@ use std::process::ExitCode;
 
 use goodput_agents::bundle::forecaster;
 use goodput_agents::compose::serving::SavedForecaster;
-use goodput_eval::studies::forecasting::{ForecastConfig, ScoreRow, Study, StudyError, page};
+use goodput_configs::forecast::ForecastConfig;
+use goodput_eval::studies::forecasting::{ScoreRow, Study, StudyError, page};
 use goodput_forecast::{Fit, Horizon, Predict, Snapshot, check_levels};
 
 use crate::args::Forecast;
