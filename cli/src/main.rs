@@ -44,6 +44,7 @@ fn run(args: Args) -> Result<ExitCode, Fault> {
         Command::Top(options) => command::top::run(&options),
         Command::Config(verb) => command::config::run(&verb),
         Command::List(options) => command::list::run(&options),
+        Command::Results(options) => command::results::run(&options),
         Command::Reference(options) => command::reference::run(&options),
         Command::Completions { shell } => {
             clap_complete::generate(

@@ -12,7 +12,7 @@ pub mod list;
 pub mod live;
 pub mod reference;
 pub mod reproduce;
-mod results;
+pub mod results;
 pub mod sim;
 pub mod top;
 pub mod train;
