@@ -1,13 +1,11 @@
 //! What can be typed.
 
-mod live;
-
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
+use goodput_console::{Color, OutputFormat};
 use goodput_train::config::{HELD_OUT, VALIDATION, training_seed};
-
-pub use live::{DaemonAddress, Live, Top};
+use goodputd::args::{Live, Top};
 
 /// Train, compare and deploy schedulers for deep-learning clusters.
 #[derive(Debug, Parser)]
@@ -21,22 +19,6 @@ pub struct Args {
     pub quiet: bool,
     #[command(subcommand)]
     pub command: Command,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Color {
-    Auto,
-    Always,
-    Never,
-}
-
-/// Form of a listing.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum Format {
-    #[default]
-    Table,
-    Json,
-    Csv,
 }
 
 #[derive(Debug, Subcommand)]
@@ -140,7 +122,7 @@ pub enum Forecast {
         levels: Vec<f64>,
         /// Form of the rows.
         #[arg(short, long, value_enum, default_value_t)]
-        output: Format,
+        output: OutputFormat,
     },
     /// Test the forecaster on the past, from rolling origins.
     Backtest {
@@ -158,7 +140,7 @@ pub enum Forecast {
         report: Option<PathBuf>,
         /// Form of the rows.
         #[arg(short, long, value_enum, default_value_t)]
-        output: Format,
+        output: OutputFormat,
     },
     /// The same, beside every model alone, with intervals of the differences.
     Compare {
@@ -176,7 +158,7 @@ pub enum Forecast {
         report: Option<PathBuf>,
         /// Form of the rows.
         #[arg(short, long, value_enum, default_value_t)]
-        output: Format,
+        output: OutputFormat,
     },
 }
 
@@ -221,7 +203,7 @@ pub struct Sim {
     pub seed: u64,
     /// Form of the rows.
     #[arg(short, long, value_enum, default_value_t)]
-    pub output: Format,
+    pub output: OutputFormat,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -310,7 +292,7 @@ pub struct Eval {
     pub jobs: Option<usize>,
     /// Form of the table on stdout.
     #[arg(short, long, value_enum, default_value_t)]
-    pub output: Format,
+    pub output: OutputFormat,
 }
 
 /// Options of `explain`.
@@ -351,7 +333,7 @@ pub struct Explain {
     pub report: Option<PathBuf>,
     /// Form of the result; csv is the queue alone.
     #[arg(short, long, value_enum, default_value_t)]
-    pub output: Format,
+    pub output: OutputFormat,
 }
 
 /// Options of `export`.
@@ -388,7 +370,7 @@ pub struct Federate {
     pub jobs: Option<usize>,
     /// Form of the table.
     #[arg(short, long, value_enum, default_value_t)]
-    pub output: Format,
+    pub output: OutputFormat,
 }
 
 /// Options of `reproduce`.
@@ -405,7 +387,7 @@ pub struct Reproduce {
     pub data: PathBuf,
     /// Form of the rows.
     #[arg(short, long, value_enum, default_value_t)]
-    pub output: Format,
+    pub output: OutputFormat,
 }
 
 #[derive(Debug, Subcommand)]
@@ -461,7 +443,7 @@ pub enum Data {
         cluster: String,
         /// Form of the figures.
         #[arg(short, long, value_enum, default_value_t)]
-        output: Format,
+        output: OutputFormat,
     },
     /// Everything that is wrong with a workload, row by row.
     Validate {
@@ -577,7 +559,7 @@ pub struct List {
     pub what: What,
     /// Form of the listing.
     #[arg(short, long, value_enum, default_value_t)]
-    pub output: Format,
+    pub output: OutputFormat,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
