@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::support::fixed;
-use goodput_agents::bundle::forecaster::{Card, ForecasterBundle};
+use goodput_agents::bundle::forecaster::{ForecasterBundle, ForecasterCard};
 use goodput_agents::compose::by_name;
 use goodput_agents::compose::loaning::{Sharing, Variant};
 use goodput_agents::compose::serving::{Ahead, Foresight, Misfit, Outlook, SavedForecaster};
@@ -79,7 +79,7 @@ fn as_today() -> ForecasterBundle {
         weights.extend((0..rows * columns).map(|i| f32::from(u8::from(is_map && i / columns == i % columns))));
     }
     let net = Net::from_parts(spec, 330.0, 200.0, weights).unwrap();
-    let card = Card { step_millis: STEP.as_millis(), ..Card::default() };
+    let card = ForecasterCard { step_millis: STEP.as_millis(), ..ForecasterCard::default() };
     ForecasterBundle { name: "as today".into(), net, card }
 }
 

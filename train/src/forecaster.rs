@@ -7,7 +7,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use goodput_agents::bundle::Provenance;
-use goodput_agents::bundle::forecaster::{Card, ForecasterBundle};
+use goodput_agents::bundle::forecaster::{ForecasterBundle, ForecasterCard};
 use goodput_agents::nets::archive::{Archive, ArchiveError, write};
 use goodput_configs::forecast::ForecasterExperiment;
 use goodput_configs::scenario::SetupError;
@@ -168,7 +168,7 @@ pub fn train(
         }
     }
     let net = if experiment.data.validation_share > 0.0 { trainer.best() } else { trainer.net().clone() };
-    let card = Card {
+    let card = ForecasterCard {
         step_millis: series.step_millis(),
         series: experiment.series.column.clone().unwrap_or_else(|| experiment.series.path.display().to_string()),
         unseen_from_epoch_millis: series.end_epoch_millis(),

@@ -29,13 +29,13 @@ pub struct ForecasterBundle {
     /// Net with its weights and scale.
     pub net: Net,
     /// Model card: the series and the training.
-    pub card: Card,
+    pub card: ForecasterCard,
 }
 
 /// Model card of a forecaster: its series and its training.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Card {
+pub struct ForecasterCard {
     /// Milliseconds of a step.
     pub step_millis: i64,
     /// Column of the series.
@@ -58,7 +58,7 @@ struct Manifest {
     spec: Spec,
     mean: f64,
     spread: f64,
-    card: Card,
+    card: ForecasterCard,
 }
 
 /// The part of the manifest that every version has.
@@ -190,7 +190,7 @@ mod tests {
         let length = Net::shapes(&spec).unwrap().iter().map(|(_, [rows, columns])| rows * columns).sum();
         let weights = (0..length).map(|i| i as f32 / 7.0).collect();
         let net = Net::from_parts(spec, 3.0, 2.0, weights).unwrap();
-        let card = Card { step_millis: 600_000, series: "rate".into(), ..Card::default() };
+        let card = ForecasterCard { step_millis: 600_000, series: "rate".into(), ..ForecasterCard::default() };
         let bundle = ForecasterBundle { name: "lstm".into(), net, card };
         let bytes = bundle.to_bytes();
         let path = Path::new("a.bundle");

@@ -11,7 +11,7 @@ pub enum SavedForecaster {
     Fitted(Box<Snapshot>),
     /// Output of `goodput train`: a net, which knows no series yet.
     Trained {
-        /// The net.
+        /// Net with its weights and scale.
         net: Box<Net>,
         /// Milliseconds of a step of its series.
         step_millis: i64,
