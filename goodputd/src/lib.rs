@@ -10,6 +10,7 @@
 
 mod agent;
 pub mod args;
+pub mod config_file;
 mod client;
 mod daemon;
 mod devices;

@@ -17,7 +17,7 @@ const MAY_USE: [(&str, &[&str]); 14] = [
     ("goodput-executor", &["goodput-env", "goodput-forecast", "goodput-agents", "goodput-configs", "goodput-nvml-double"]),
     ("goodput-nvml-double", &[]),
     ("goodput-console", &[]),
-    ("goodputd", &["goodput-console", "goodput-datasets", "goodput-env", "goodput-executor"]),
+    ("goodputd", &["goodput-configs", "goodput-console", "goodput-datasets", "goodput-env", "goodput-executor"]),
     (
         "goodput-cli",
         &[

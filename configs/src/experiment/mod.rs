@@ -11,6 +11,9 @@ use goodput_agents::policies::utility::{Group, Theta};
 use goodput_datasets::synth::SynthConfig;
 use goodput_env::cluster::Pool;
 use goodput_env::gym::{EnvOptions, ExpectedPeak};
+use crate::error::CheckError;
+use crate::kind::Kind;
+use crate::reader::ConfigFile;
 use crate::scenario::{
     ClusterConfig, CohortConfig, EnvironmentConfig, ForecasterConfig, LoaningConfig, ServiceConfig, Setup, SetupError,
     TenantConfig, WorkloadConfig,
@@ -311,5 +314,13 @@ impl Experiment {
             WorkloadConfig::File(_) | WorkloadConfig::Bursts(_) => {}
         }
         cut
+    }
+}
+
+impl ConfigFile for Experiment {
+    const KIND: Kind = Kind::Experiment;
+
+    fn check(&self) -> Result<(), CheckError> {
+        Ok(self.setup().map(drop)?)
     }
 }
