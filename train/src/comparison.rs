@@ -15,7 +15,12 @@ use crate::validate;
 ///
 /// # Errors
 /// [`SetupError`] naming the key.
-pub fn scenarios(experiment: &Experiment, loads: &[f64], first: u64, count: u64) -> Result<Vec<NamedScenario>, SetupError> {
+pub fn scenarios(
+    experiment: &Experiment,
+    loads: &[f64],
+    first: u64,
+    count: u64,
+) -> Result<Vec<NamedScenario>, SetupError> {
     let setup = experiment.setup()?;
     if loads.is_empty() {
         return Ok(validate::scenarios(&setup, first, count));

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use goodput_agents::compose::loaning::complete;
+use goodput_configs::scenario::{Setup, SetupError};
 use goodput_env::application::Application;
 use goodput_env::gym::WarmUp;
 use goodput_env::job::Workload;
@@ -13,15 +14,14 @@ use goodput_env::model::{SwitchCost, ThroughputParams};
 use goodput_env::scenario::{Resize, Scenario, SimOptions};
 use goodput_env::seed::{Stream, keyed};
 use goodput_env::time::SimTime;
-use goodput_configs::scenario::{Setup, SetupError};
 use rand::RngExt;
 use rand_distr::{Distribution, Normal};
 use rayon::prelude::*;
 
 use crate::comparison;
+use crate::error::TrainError;
 use goodput_configs::experiment::{Curriculum, Experiment, Randomise};
 use goodput_configs::seeds::training_seed;
-use crate::error::TrainError;
 
 /// Steps in which a curriculum becomes harder.
 const STAGES: u64 = 5;

@@ -24,7 +24,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::checkpoint::StateError;
 use crate::comparison;
-use goodput_configs::experiment::{EvolutionAgent, Experiment, started};
 use crate::constraint::{ServedRequests, feasible_first};
 use crate::cost;
 use crate::episodes::Episodes;
@@ -33,6 +32,7 @@ use crate::recorder::Recorder;
 use crate::run_dir::RunDir;
 use crate::validate::{Score, Validation, bundle};
 use crate::{Hooks, Progress, Trained};
+use goodput_configs::experiment::{EvolutionAgent, Experiment, started};
 
 const STATE: &str = "checkpoints/evolution.json";
 /// Number of training episodes that provide the jobs in the experience that a policy starts with.

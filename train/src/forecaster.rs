@@ -9,14 +9,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use goodput_agents::bundle::Provenance;
 use goodput_agents::bundle::forecaster::{Card, ForecasterBundle};
 use goodput_agents::nets::archive::{Archive, ArchiveError, write};
-use goodput_datasets::DataError;
 use goodput_configs::forecast::ForecasterExperiment;
 use goodput_configs::scenario::SetupError;
+use goodput_datasets::DataError;
 use goodput_eval::studies::forecasting::read_series;
 use goodput_forecast::Series;
-use goodput_forecast::neural::{
-    Adam, Checkpoint, Spec, SpecError, TrainError, Trainer,
-};
+use goodput_forecast::neural::{Adam, Checkpoint, Spec, SpecError, TrainError, Trainer};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -108,7 +106,8 @@ pub fn prepare(experiment: &ForecasterExperiment) -> Result<(Series, Trainer), F
     let known = ((series.len() as f64 * experiment.data.known_share) as usize).clamp(1, series.len().max(1));
     let series = series.slice(0..known.min(series.len())).unwrap_or(series);
     let validation_from = series.len() - (series.len() as f64 * experiment.data.validation_share) as usize;
-    let trainer = Trainer::new(&spec, &experiment.train, std::slice::from_ref(&series), validation_from, experiment.seed)?;
+    let trainer =
+        Trainer::new(&spec, &experiment.train, std::slice::from_ref(&series), validation_from, experiment.seed)?;
     Ok((series, trainer))
 }
 

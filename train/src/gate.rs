@@ -3,9 +3,9 @@
 use goodput_agents::bundle::PolicyBundle;
 
 use crate::comparison;
-use goodput_configs::experiment::Experiment;
 use crate::error::TrainError;
 use crate::validate::Validation;
+use goodput_configs::experiment::Experiment;
 
 /// A policy's and its teacher's mean completion time on validation seeds, seconds.
 #[derive(Clone, Debug, PartialEq)]

@@ -55,8 +55,8 @@ pub use error::TrainError;
 
 use goodput_agents::bundle::PolicyBundle;
 
-use goodput_configs::experiment::{AgentConfig, Experiment};
 use crate::run_dir::RunDir;
+use goodput_configs::experiment::{AgentConfig, Experiment};
 
 /// State of a training loop, as passed to the caller after each update.
 #[derive(Clone, Copy, Debug, PartialEq)]

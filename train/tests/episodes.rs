@@ -2,11 +2,11 @@
 //! experiment is, and validation never sees either.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
+use goodput_configs::experiment::{Curriculum, Experiment, Randomise, WarmUpConfig};
+use goodput_configs::seeds::training_seed;
 use goodput_env::job::Workload;
 use goodput_env::model::SwitchCost;
 use goodput_train::comparison;
-use goodput_configs::experiment::{Curriculum, Experiment, Randomise, WarmUpConfig};
-use goodput_configs::seeds::training_seed;
 use goodput_train::episodes::Episodes;
 
 const ELASTIC: &str = include_str!("../../configs/experiment/elastic.toml");

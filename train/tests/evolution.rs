@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use goodput_agents::bundle::{Model, PolicyBundle};
 use goodput_agents::policies::utility::{Experience, Group, Theta, Utility};
-use goodput_eval::run::Comparison;
-use goodput_train::comparison;
 use goodput_configs::experiment::{AgentConfig, Experiment};
 use goodput_configs::seeds::{HELD_OUT, VALIDATION, training_seed};
+use goodput_eval::run::Comparison;
+use goodput_train::comparison;
 use goodput_train::gate::judge;
 use goodput_train::run_dir::RunDir;
 use goodput_train::validate::learned_entry;

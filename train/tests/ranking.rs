@@ -13,6 +13,7 @@ use goodput_agents::policies::ranking::learner::{RankingConfig, RankingLearner};
 use goodput_agents::policies::ranking::{Decoding, Ranked, Ranking, RankingNet};
 use goodput_agents::policies::rounds::Decoder;
 use goodput_agents::policies::utility::{Experience, Theta, Utility, UtilityPolicy};
+use goodput_configs::experiment::{AgentConfig, Experiment};
 use goodput_env::cluster::Cluster;
 use goodput_env::job::{Elasticity, JobRequest, JobSpec, Work, Workload};
 use goodput_env::model::SwitchCost;
@@ -21,7 +22,6 @@ use goodput_env::scenario::{Batching, Information, Rounds, Scenario, SimOptions}
 use goodput_env::seed::{Stream, keyed, rng};
 use goodput_env::sim::Simulator;
 use goodput_env::time::SimTime;
-use goodput_configs::experiment::{AgentConfig, Experiment};
 use goodput_train::ranking::rollouts::Rollouts;
 use goodput_train::run_dir::RunDir;
 use goodput_train::validate::mean_jct_secs;

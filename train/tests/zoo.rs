@@ -5,11 +5,11 @@
 use std::path::Path;
 
 use goodput_agents::bundle::PolicyBundle;
+use goodput_configs::experiment::Experiment;
+use goodput_configs::seeds::VALIDATION;
 use goodput_env::gym::ExpectedPeak;
 use goodput_eval::run::Comparison;
 use goodput_train::comparison;
-use goodput_configs::experiment::Experiment;
-use goodput_configs::seeds::VALIDATION;
 use goodput_train::model_card::{ModelCard, NOTES, stale};
 use goodput_train::validate::{learned_entry, scenarios};
 

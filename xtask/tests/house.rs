@@ -13,8 +13,14 @@ const MAY_USE: [(&str, &[&str]); 14] = [
     ("goodput-agents", &["goodput-env", "goodput-forecast"]),
     ("goodput-configs", &["goodput-env", "goodput-forecast", "goodput-datasets", "goodput-agents"]),
     ("goodput-eval", &["goodput-env", "goodput-forecast", "goodput-datasets", "goodput-agents", "goodput-configs"]),
-    ("goodput-train", &["goodput-env", "goodput-forecast", "goodput-datasets", "goodput-agents", "goodput-configs", "goodput-eval"]),
-    ("goodput-executor", &["goodput-env", "goodput-forecast", "goodput-agents", "goodput-configs", "goodput-nvml-double"]),
+    (
+        "goodput-train",
+        &["goodput-env", "goodput-forecast", "goodput-datasets", "goodput-agents", "goodput-configs", "goodput-eval"],
+    ),
+    (
+        "goodput-executor",
+        &["goodput-env", "goodput-forecast", "goodput-agents", "goodput-configs", "goodput-nvml-double"],
+    ),
     ("goodput-nvml-double", &[]),
     ("goodput-console", &[]),
     ("goodputd", &["goodput-configs", "goodput-console", "goodput-datasets", "goodput-env", "goodput-executor"]),
@@ -34,7 +40,15 @@ const MAY_USE: [(&str, &[&str]); 14] = [
     ),
     (
         "goodput",
-        &["goodput-env", "goodput-forecast", "goodput-datasets", "goodput-agents", "goodput-configs", "goodput-eval", "goodput-train"],
+        &[
+            "goodput-env",
+            "goodput-forecast",
+            "goodput-datasets",
+            "goodput-agents",
+            "goodput-configs",
+            "goodput-eval",
+            "goodput-train",
+        ],
     ),
     ("xtask", &[]),
 ];
@@ -136,7 +150,8 @@ fn env_cannot_see_the_world() {
 
 #[test]
 fn the_product_names_no_path_of_the_workshop() {
-    let rooms = ["env", "forecast", "datasets", "agents", "configs", "eval", "train", "executor", "console", "goodputd", "cli"];
+    let rooms =
+        ["env", "forecast", "datasets", "agents", "configs", "eval", "train", "executor", "console", "goodputd", "cli"];
     for file in rooms.iter().flat_map(|room| sources(&root().join(room).join("src"))) {
         let text = std::fs::read_to_string(&file).unwrap();
         let product = text.split("#[cfg(test)]").next().unwrap_or_default();

@@ -5,10 +5,10 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use goodput_agents::{compose, heuristic, zoo};
-use goodput_eval::run::{Comparison, Evaluation, NamedScenario, PolicyEntry, RunError};
-use goodput_configs::scenario::{FileWorkload, Setup, WorkloadConfig};
-use goodput_train::comparison;
 use goodput_configs::experiment::Experiment;
+use goodput_configs::scenario::{FileWorkload, Setup, WorkloadConfig};
+use goodput_eval::run::{Comparison, Evaluation, NamedScenario, PolicyEntry, RunError};
+use goodput_train::comparison;
 use goodput_train::run_dir::RunDir;
 use goodput_train::validate::{learned_entry, scenarios};
 
@@ -49,7 +49,8 @@ pub fn run(args: &Eval, quiet: bool) -> Result<ExitCode, CommandError> {
 fn workloads(experiment: &Experiment, args: &Eval, seeds: u64) -> Result<Vec<NamedScenario>, CommandError> {
     let first = args.split.first_seed(experiment.seed, 0);
     if args.workloads.is_empty() {
-        return comparison::scenarios(experiment, &experiment.evaluate.loads, first, seeds).map_err(CommandError::input);
+        return comparison::scenarios(experiment, &experiment.evaluate.loads, first, seeds)
+            .map_err(CommandError::input);
     }
     let mut all = Vec::new();
     for path in &args.workloads {

@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use goodput_agents::bundle::PolicyBundle;
 use goodput_agents::policies::explain::{Contribution, Decision, Explained, Explanation};
+use goodput_configs::seeds::HELD_OUT;
 use goodput_datasets::{Catalog, read_workload};
 use goodput_env::job::JobId;
 use goodput_env::scenario::{Scenario, SimOptions};
 use goodput_env::sim::{Simulator, Status};
 use goodput_env::time::SimTime;
 use goodput_env::view::ClusterView;
-use goodput_configs::seeds::HELD_OUT;
 use goodput_eval::report::plots::ContributionBar;
 use goodput_eval::studies::explain::{ComparedDecision, ExplainPage, JobStanding, compare_decision};
 use serde_json::json;

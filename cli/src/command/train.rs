@@ -1,7 +1,7 @@
 //! `goodput train`: learn, compare with the heuristics on held-out seeds, write the report.
 
-use goodput_train::comparison;
 use goodput_console::{CommandError, OutputFormat, say};
+use goodput_train::comparison;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;

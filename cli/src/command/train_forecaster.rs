@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 
-use goodput_forecast::neural::TrainError;
 use goodput_configs::forecast::ForecasterExperiment;
 use goodput_configs::scenario::SetupError;
+use goodput_forecast::neural::TrainError;
 use goodput_train::forecaster::{self, ForecasterHooks, ForecasterTrainError, train};
 use goodput_train::run_dir::RunDir;
 
@@ -83,7 +83,9 @@ fn learn(
 
 fn fault(error: ForecasterTrainError, file: &Path, sets: &[String]) -> CommandError {
     match error {
-        ForecasterTrainError::Setting(SetupError::Value { key, .. }) => config::at_key(file, sets, key, &error.to_string()),
+        ForecasterTrainError::Setting(SetupError::Value { key, .. }) => {
+            config::at_key(file, sets, key, &error.to_string())
+        }
         ForecasterTrainError::Train(error @ (TrainError::NoGpu | TrainError::NoAdapter)) => {
             config::at_key(file, sets, "train.processor", &error.to_string())
         }

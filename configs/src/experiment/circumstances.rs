@@ -1,7 +1,7 @@
 //! Under what circumstances training meets its workloads; validation and held-out workloads are always as the experiment says.
 
-use goodput_env::model::SwitchCost;
 use crate::scenario::SetupError;
+use goodput_env::model::SwitchCost;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use goodput_agents::policies::utility::Theta;
 use crate::scenario::SetupError;
+use goodput_agents::policies::utility::Theta;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -6,6 +6,10 @@ mod offline;
 mod ppo;
 mod ranking;
 
+use crate::scenario::{
+    ClusterConfig, CohortConfig, EnvironmentConfig, ForecasterConfig, LoaningConfig, ServiceConfig, Setup, SetupError,
+    TenantConfig, WorkloadConfig,
+};
 use goodput_agents::learning::cem::CemConfig;
 use goodput_agents::policies::utility::{Group, Theta};
 use goodput_datasets::synth::SynthConfig;
@@ -14,10 +18,6 @@ use goodput_env::gym::{EnvOptions, ExpectedPeak};
 use crate::error::CheckError;
 use crate::kind::Kind;
 use crate::reader::ConfigFile;
-use crate::scenario::{
-    ClusterConfig, CohortConfig, EnvironmentConfig, ForecasterConfig, LoaningConfig, ServiceConfig, Setup, SetupError,
-    TenantConfig, WorkloadConfig,
-};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -1,7 +1,7 @@
 //! `[agent.ppo]`.
 
-use goodput_agents::nets::weights::NetConfig;
 use crate::scenario::SetupError;
+use goodput_agents::nets::weights::NetConfig;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -98,9 +98,8 @@ impl ForecasterExperiment {
     /// # Errors
     /// The first that cannot work, by its key.
     pub fn check(&self) -> Result<(), SetupError> {
-        let refuse = |key, value: String, expected: &str| {
-            Err(SetupError::Value { key, value, expected: expected.into() })
-        };
+        let refuse =
+            |key, value: String, expected: &str| Err(SetupError::Value { key, value, expected: expected.into() });
         if self.name.is_empty() || self.name.contains(['/', '\\']) {
             return refuse("name", format!("{:?}", self.name), "a name without slashes");
         }

@@ -9,10 +9,10 @@ use ndarray::Array2;
 use rayon::prelude::*;
 use thiserror::Error;
 
-use goodput_configs::federation::{FederationConfig, OutlookConfig};
-use goodput_configs::scenario::{Setup, SetupError};
 use crate::run::summary::Statistics;
 use crate::stats::{Bootstrap, Estimate, difference};
+use goodput_configs::federation::{FederationConfig, OutlookConfig};
+use goodput_configs::scenario::{Setup, SetupError};
 
 /// A federation that can be run.
 #[derive(Clone, Debug)]
