@@ -63,21 +63,11 @@ impl Kind {
             Self::Experiment => {
                 "`goodput config schema` describes every key; `goodput config show FILE` fills in the defaults"
             }
-            Self::Federation => {
-                "configs/scenario/cross-cluster.toml is an example"
-            }
-            Self::ForecastStudy => {
-                "configs/forecast/servegen.toml is an example"
-            }
-            Self::ForecasterTraining => {
-                "configs/forecast/nhits.toml is an example"
-            }
-            Self::Deployment => {
-                "configs/live has complete examples"
-            }
-            Self::NodeAgent => {
-                "docs, how to run node agents, has an example"
-            }
+            Self::Federation => "configs/scenario/cross-cluster.toml is an example",
+            Self::ForecastStudy => "configs/forecast/servegen.toml is an example",
+            Self::ForecasterTraining => "configs/forecast/nhits.toml is an example",
+            Self::Deployment => "configs/live has complete examples",
+            Self::NodeAgent => "docs, how to run node agents, has an example",
         }
     }
 

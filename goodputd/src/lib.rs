@@ -10,8 +10,8 @@
 
 mod agent;
 pub mod args;
-pub mod config_file;
 mod client;
+pub mod config_file;
 mod daemon;
 mod devices;
 mod explain;

@@ -5,6 +5,9 @@ mod evolution;
 mod offline;
 mod ppo;
 
+use crate::error::CheckError;
+use crate::kind::Kind;
+use crate::reader::ConfigFile;
 use crate::scenario::{
     ClusterConfig, CohortConfig, EnvironmentConfig, ForecasterConfig, LoaningConfig, ServiceConfig, Setup, SetupError,
     TenantConfig, WorkloadConfig,
@@ -14,9 +17,6 @@ use goodput_agents::policies::utility::{Group, Theta};
 use goodput_datasets::synth::SynthConfig;
 use goodput_env::cluster::Pool;
 use goodput_env::gym::{EnvOptions, ExpectedPeak};
-use crate::error::CheckError;
-use crate::kind::Kind;
-use crate::reader::ConfigFile;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

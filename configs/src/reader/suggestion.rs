@@ -42,7 +42,10 @@ mod tests {
     #[test]
     fn only_close_names_are_suggested() {
         assert_eq!(suggestion("unknown field `jbos`, expected one of `hours`, `jobs`"), Some("jobs"));
-        assert_eq!(suggestion("unknown field `learningrate`, expected one of `clip`, `learning_rate`"), Some("learning_rate"));
+        assert_eq!(
+            suggestion("unknown field `learningrate`, expected one of `clip`, `learning_rate`"),
+            Some("learning_rate")
+        );
         assert_eq!(suggestion("unknown variant `profilled`, expected `oracle` or `profiled`"), Some("profiled"));
         assert_eq!(suggestion("unknown field `zebra`, expected one of `hours`, `jobs`"), None);
         assert_eq!(suggestion("missing field `name`"), None);

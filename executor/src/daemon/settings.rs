@@ -278,9 +278,11 @@ impl ConfigFile for Settings {
             }
         }
         let cycle = &settings.cycle;
-        for (value, key) in
-            [(cycle.poll_secs, "cycle.poll_secs"), (cycle.round_secs, "cycle.round_secs"), (cycle.speedup, "cycle.speedup")]
-        {
+        for (value, key) in [
+            (cycle.poll_secs, "cycle.poll_secs"),
+            (cycle.round_secs, "cycle.round_secs"),
+            (cycle.speedup, "cycle.speedup"),
+        ] {
             if !(value > 0.0 && value < 1e7) {
                 return wrong(key, format!("is {value}, expected a positive number"));
             }
