@@ -1,6 +1,8 @@
-//! Neural forecasters on ETTh1, the standard 12/4/4-month split: `cargo run --release --workspace --example etth1 -- dlinear`, or `patchtst`, `nhits`, `lstm`.
+//! Neural forecasters on ETTh1, the standard 12/4/4-month split:
+//! `cargo run --release --workspace --example etth1 -- dlinear`, or `patchtst`, `nhits`, `lstm`.
 //!
-//! Options are KEY=VALUE: lookback, horizon, steps, batch, rate, decay, dropout, width, hidden, layers, patch, stride, seed.
+//! Options are KEY=VALUE: lookback, horizon, steps, batch, rate, decay, dropout, width, hidden,
+//! layers, patch, stride, seed.
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a program that prints figures of reference data")]
 
 #[path = "../tests/etth1/mod.rs"]

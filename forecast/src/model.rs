@@ -1,7 +1,8 @@
-//! What a forecasting model is: two traits.
+//! Traits of forecasting models: settings that can be fitted, and fitted models.
 //!
-//! [`Fit`] is implemented by a model's settings, [`Predict`] by what fitting them gives. They are different types, so predicting with a model that was not
-//! fitted does not compile, and the settings stay as they were for the next refit. (The shape is that of the augurs crate.)
+//! [`Fit`] is implemented by a model's settings, [`Predict`] by what fitting them gives. They are
+//! different types, so predicting with a model that was not fitted does not compile, and the
+//! settings stay as they were for the next refit. (The shape is that of the augurs crate.)
 
 use thiserror::Error;
 
@@ -21,7 +22,8 @@ pub trait Fit {
 
 /// A fitted model, which knows all values up to now.
 pub trait Predict {
-    /// The distribution of the next `horizon` values at `levels`, which pass [`check_levels`](crate::check_levels).
+    /// The distribution of the next `horizon` values at `levels`, which pass
+    /// [`check_levels`](crate::check_levels).
     ///
     /// # Panics
     /// When the levels do not.
@@ -29,29 +31,31 @@ pub trait Predict {
 
     /// Takes in the values that came next, in order; one that is not finite is a gap.
     ///
-    /// This moves the model's state forward and estimates nothing anew: that is what refitting is for.
+    /// This moves the model's state forward and estimates nothing anew: that is what refitting is
+    /// for.
     fn update(&mut self, values: &[f64]);
 
-    /// Estimates parameters anew on the values it has kept, and keeps all else it has learnt. Cheap next to a fit; worth doing about once a season.
+    /// Estimates parameters anew on the values it has kept, and keeps all else it has learnt. Cheap
+    /// next to a fit; worth doing about once a season.
     ///
     /// A model without anything to estimate does nothing.
     fn refresh(&mut self) {}
 }
 
-/// Why a model could not be fitted.
+/// Reasons for which a model cannot be fitted.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum FitError {
-    /// There is not one measured value.
+    /// The series has no measured value.
     #[error("none of the {len} values is measured")]
     NothingObserved {
         /// Number of values, all gaps.
         len: usize,
     },
-    /// Weights could not be found.
+    /// The training of a net failed.
     #[error("training: {reason}")]
     Training {
-        /// Why not.
+        /// Message of the training error.
         reason: String,
     },
     /// A season has at least one step.

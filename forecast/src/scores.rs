@@ -1,13 +1,14 @@
-//! All metrics of one or many forecasts.
+//! Scores: all metrics of one or many forecasts.
 //!
-//! Steps are pooled before anything is averaged: a mean of per-origin ratios would weigh a quiet night as much as a busy day.
+//! Steps are pooled before anything is averaged: a mean of per-origin ratios would weigh a quiet
+//! night as much as a busy day.
 
 use ndarray::{Array1, ArrayView1};
 use serde::Serialize;
 
 use crate::{Forecast, metrics};
 
-/// How good forecasts were over the steps that were measured; each metric is defined in [`metrics`].
+/// Scores of forecasts over the measured steps; [`metrics`] defines each metric.
 ///
 /// A score is `None` where nothing was measured.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -28,7 +29,7 @@ pub struct Scores {
     pub levels: Vec<LevelScore>,
 }
 
-/// How good the quantiles of one level were.
+/// Scores of the quantiles of one level.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct LevelScore {
     /// The level, between 0 and 1.
@@ -40,7 +41,8 @@ pub struct LevelScore {
 }
 
 impl Scores {
-    /// Scores pairs of what came (gaps as NaN, shape `[horizon]`) and what was forecast, all steps of all pairs together.
+    /// Scores pairs of what came (gaps as NaN, shape `[horizon]`) and what was forecast, all steps
+    /// of all pairs together.
     ///
     /// `mase_scale` is [`metrics::seasonal_naive_mae`] of the history.
     ///

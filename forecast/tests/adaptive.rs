@@ -1,4 +1,5 @@
-//! What holds of the default forecaster on any series: no panic, no crossing, no leak, and a snapshot goes on as if nothing had happened.
+//! Invariants of the default forecaster on any series: no panic, no crossing, no leak, and a
+//! snapshot that continues as the forecaster would have.
 #![expect(clippy::unwrap_used, reason = "the helpers of a test are tests too")]
 
 use goodput_forecast::{Adaptive, Backtest, Fit, FittedAdaptive, Horizon, Model, Predict, Refit, Series, Shift};

@@ -1,4 +1,5 @@
-//! Every architecture: both forwards agree, gradients are those of finite differences, training learns, and the same seed gives the same bits.
+//! Every architecture: both forwards agree, gradients are those of finite differences, training
+//! learns, and the same seed gives the same bits.
 #![cfg(feature = "train")]
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
@@ -170,7 +171,8 @@ fn training_beats_the_mean_and_quantiles_are_where_they_should_be() {
     }
 }
 
-/// A linear net that has learnt nothing says that it stays as it is, with quantiles around it: no level of its own has to be unlearnt.
+/// A linear net that has learnt nothing says that it stays as it is, with quantiles around it: no
+/// level of its own has to be unlearnt.
 #[test]
 fn a_linear_net_begins_at_the_last_value() {
     let fitted = net(&spec(architectures()[0].clone())).fit(&series(10)).unwrap();
@@ -196,7 +198,8 @@ fn the_future_is_never_seen_and_a_level_shift_moves_the_forecast() {
         for (a, b) in one.quantiles().iter().zip(other.quantiles()) {
             assert!((3.0 * a + 1000.0 - b).abs() < 0.05, "{}: {a} and {b}", architecture.name());
         }
-        // Training on a series whose validation part is changed starts from the same weights and makes the same steps.
+        // Training on a series whose validation part is changed starts from the same weights and
+        // makes the same steps.
         let mut changed = series(20).values().to_vec();
         changed[16 * DAY..].iter_mut().for_each(|y| *y = 1e6);
         let changed = Series::new(0, 7_200_000, changed.into()).unwrap();
@@ -245,7 +248,8 @@ fn a_snapshot_reads_back_and_a_broken_one_is_refused() {
     assert!(bad.check().unwrap_err().to_string().contains("a divisor of the lookback of 24"));
 }
 
-/// `neural_reference.py` writes the nets down a second time, from their papers and in double precision.
+/// `neural_reference.py` writes the nets down a second time, from their papers and in double
+/// precision.
 #[test]
 fn forwards_are_those_of_the_second_statement() {
     let text = include_str!("neural_reference.json");

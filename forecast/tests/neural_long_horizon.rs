@@ -1,4 +1,5 @@
-//! Neural forecasters on ETTh1 at L = 336, H = 96 against published figures. The whole runs are `--run-ignored all`, or `--example etth1`.
+//! Neural forecasters on ETTh1 at L = 336, H = 96 against published figures. The whole runs are
+//! `--run-ignored all`, or `--example etth1`.
 #![cfg(feature = "train")]
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 

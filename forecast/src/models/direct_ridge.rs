@@ -1,9 +1,12 @@
-//! Direct autoregression: one ridge regression a horizon.
+//! Direct autoregression: one ridge regression for each step of the horizon.
 //!
-//! For each `h` the target `y[T+h] - y[T]` is regressed on the last lags, the mean of the last day, the values around the same time one day before, those of two
-//! days and of one week before (all minus `y[T]`) and the time of day. `beta = (X'X + lambda diag X'X)^-1 X'y`. Direct forecasts do not compound
-//! their errors: Marcellino, Stock, Watson, "A comparison of direct and iterated multistep AR methods", Journal of Econometrics 135, 2006.
-//! `X'X` grows by one row a target and forgets slowly, so estimating anew costs only what came since and equals estimating on everything.
+//! For each `h` the target `y[T+h] - y[T]` is regressed on the last lags, the mean of the last day,
+//! the values around the same time one day before, those of two days and of one week before (all
+//! minus `y[T]`) and the time of day. `beta = (X'X + lambda diag X'X)^-1 X'y`. Direct forecasts do
+//! not compound their errors: Marcellino, Stock, Watson, "A comparison of direct and iterated
+//! multistep AR methods", Journal of Econometrics 135, 2006. `X'X` grows by one row a target and
+//! forgets slowly, so estimating anew costs only what came since and equals estimating on
+//! everything.
 
 use serde::{Deserialize, Serialize};
 
@@ -20,11 +23,11 @@ const WEEK_MEAN: usize = LAGS + AROUND + 7;
 pub(crate) struct DirectRidge {
     horizon: usize,
     ridge: f64,
-    /// Weight of a row one step older than another.
+    /// Weight of a row relative to a row one step newer.
     forget: f64,
     /// Whether there was a week to learn from when first fitted.
     weekly: bool,
-    /// Targets before this index are in the sums.
+    /// Index of the first target that is not yet in the sums.
     seen: usize,
     gram: Vec<f64>,
     moment: Vec<f64>,
@@ -49,7 +52,8 @@ impl DirectRidge {
     }
 
     fn width(&self) -> usize {
-        // lags, day mean, around yesterday, two days, sine and cosine, one; week and its mean
+        // Lags; mean of the day; around yesterday; two days before; sine, cosine and one; with a
+        // week, its neighbourhood and mean.
         (LAGS - 1) + 1 + AROUND + 1 + 3 + if self.weekly { 4 } else { 0 }
     }
 
@@ -100,13 +104,13 @@ impl DirectRidge {
         self.coefficients = vec![0.0; self.horizon * p];
     }
 
-    /// Adds the rows whose targets have not been seen.
+    /// Adds the rows with targets that are not yet in the sums.
     fn absorb(&mut self, past: &History) {
         let y = past.values();
         let p = self.width();
         let needs = self.needs(past);
         let begin = (self.seen.max(past.first()) - past.first()).max(needs);
-        // Origins whose farthest target is new; each horizon takes those of its targets that are new.
+        // Origins with a farthest target that is new; each horizon takes its own new targets only.
         let fresh = past.len().saturating_sub(self.seen);
         let decay = self.forget.powi(i32::try_from(fresh).unwrap_or(i32::MAX));
         for sum in self.gram.iter_mut().chain(&mut self.moment) {

@@ -1,8 +1,10 @@
 //! Fourier series with autoregressive errors.
 //!
-//! `y[t] = a0 + sum_k (a_k sin + b_k cos)(2 pi k t / m) + r[t]` by exponentially forgetting least squares, `r` an AR(12) by ridge, forecast recursively.
-//! Dynamic harmonic regression: Hyndman and Athanasopoulos, "Forecasting: Principles and Practice" (3rd ed.), section 10.5; the sums of the regression grow by
-//! one row a step (recursive least squares with forgetting: Haykin, "Adaptive Filter Theory", chapter 10), so nothing is ever fitted again in full.
+//! `y[t] = a0 + sum_k (a_k sin + b_k cos)(2 pi k t / m) + r[t]` by exponentially forgetting least
+//! squares, `r` an AR(12) by ridge, forecast recursively. Dynamic harmonic regression: Hyndman and
+//! Athanasopoulos, "Forecasting: Principles and Practice" (3rd ed.), section 10.5; the sums of the
+//! regression grow by one row a step (recursive least squares with forgetting: Haykin, "Adaptive
+//! Filter Theory", chapter 10), so nothing is ever fitted again in full.
 
 use std::f64::consts::TAU;
 
@@ -30,7 +32,8 @@ pub(crate) struct FourierAr {
 }
 
 impl FourierAr {
-    /// `pairs` of sines and cosines on a season of `season` steps; a value counts half after `half_life` steps.
+    /// Model with `pairs` pairs of sine and cosine on a season of `season` steps; a value counts
+    /// half after `half_life` steps.
     pub fn new(season: usize, pairs: usize, half_life: f64) -> Self {
         let pairs = pairs.min(season / 2);
         let p = 2 * pairs + 1;

@@ -1,8 +1,10 @@
 //! Damped additive Holt-Winters.
 //!
-//! With `e = y - (l + phi b + s[t-m])`: `l' = l + phi b + alpha e`, `b' = phi b + alpha beta e`, `s' = s + gamma (1 - alpha) e`; the path is
-//! `l + b (phi + ... + phi^h) + s`. Hyndman, Koehler, Ord, Snyder, "Forecasting with Exponential Smoothing", 2008, chapter 2 (damped trend, additive season).
-//! The parameters minimise the sum of one-step errors by Nelder-Mead from three starts, through logistic maps into their ranges.
+//! With `e = y - (l + phi b + s[t-m])`: `l' = l + phi b + alpha e`, `b' = phi b + alpha beta e`,
+//! `s' = s + gamma (1 - alpha) e`; the path is `l + b (phi + ... + phi^h) + s`. Hyndman, Koehler,
+//! Ord, Snyder, "Forecasting with Exponential Smoothing", 2008, chapter 2 (damped trend, additive
+//! season). The parameters minimise the sum of one-step errors by Nelder-Mead from three starts,
+//! through logistic maps into their ranges.
 
 use serde::{Deserialize, Serialize};
 
@@ -16,7 +18,7 @@ pub(crate) struct HoltWinters {
     season: usize,
     parameters: [f64; 4],
     state: Option<State>,
-    /// The best point of the last search, where the next one starts.
+    /// Best point of the last search, from which the next search starts.
     start: Option<[f64; 4]>,
 }
 
@@ -125,7 +127,7 @@ impl State {
     }
 }
 
-/// From the real line to alpha, beta, gamma in (0, 1) and phi in (0.8, 1).
+/// Map from the real line to alpha, beta, gamma in (0, 1) and phi in (0.8, 1).
 fn ranges(point: &[f64; 4]) -> [f64; 4] {
     let logistic = |x: f64| 1.0 / (1.0 + (-x.clamp(-30.0, 30.0)).exp());
     [logistic(point[0]), logistic(point[1]), logistic(point[2]), 0.8 + 0.2 * logistic(point[3])]

@@ -1,6 +1,8 @@
-//! Seasonal naive with its level corrected: `y[T+h-P] + phi^h (mean of the last k - mean of the k one season before)`.
+//! Seasonal naive with its level corrected:
+//! `y[T+h-P] + phi^h (mean of the last k - mean of the k one season before)`.
 //!
-//! On load whose shape repeats and whose level wanders, the correction alone takes a third of the error of seasonal naive away.
+//! On a load with a shape that repeats and a level that wanders, the correction alone removes a
+//! third of the error of the seasonal naive.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,9 +13,9 @@ use crate::history::History;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct LevelNaive {
     period: usize,
-    /// Steps whose mean is the level.
+    /// Number of steps over which the mean is the level.
     window: usize,
-    /// What is left of the correction from one step to the next.
+    /// Factor by which the correction fades per step.
     damping: f64,
     horizon: usize,
 }
@@ -37,7 +39,7 @@ impl Path for LevelNaive {
         let mut best = f64::INFINITY;
         for window in WINDOWS {
             let mut errors = [0.0; DAMPING.len()];
-            // The newest half of what is known: parameters follow the load.
+            // Only the newest half of the values counts, so that the parameters follow the load.
             for origin in (first.max(last / 2)..last).step_by(stride) {
                 let mean = |end: usize| y[end - window..end].iter().sum::<f64>() / window as f64;
                 let shift = mean(origin) - mean(origin - self.period);

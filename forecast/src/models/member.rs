@@ -1,4 +1,4 @@
-//! The models by name.
+//! Names of the models of the path, and the fitted model behind each name.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -16,32 +16,32 @@ use super::{Path, Seasons};
 use crate::history::History;
 use crate::neural::NetPath;
 
-/// A model of the path by name; each file of `models` has its formula and source.
+/// Name of a model of the path; the file of each model has its formula and source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Model {
-    /// The last value.
+    /// Last value of the series.
     Naive,
-    /// As it was a day ago.
+    /// Value of a day ago.
     Day,
-    /// As it was a week ago.
+    /// Value of a week ago.
     Week,
-    /// As a day ago, level corrected.
+    /// Value of a day ago, with the level corrected.
     LevelDay,
-    /// As a week ago, level corrected.
+    /// Value of a week ago, with the level corrected.
     LevelWeek,
     /// Damped additive Holt-Winters.
     HoltWinters,
-    /// The same of the logarithm.
+    /// Damped additive Holt-Winters of the logarithm.
     LogHoltWinters,
-    /// One ridge regression a horizon.
+    /// Ridge regressions, one for each step of the horizon.
     DirectRidge,
-    /// The same of the logarithm.
+    /// Ridge regressions of the logarithm, one for each step of the horizon.
     LogDirectRidge,
     /// Fourier series with autoregressive errors.
     FourierAr,
-    /// The same of the logarithm.
+    /// Fourier series with autoregressive errors, of the logarithm.
     LogFourierAr,
     /// Median shape of the day.
     Profile,
@@ -54,7 +54,7 @@ pub enum Model {
 }
 
 impl Model {
-    /// All of them, the members of the default forecaster first.
+    /// All models, the members of the default forecaster first.
     pub const ALL: [Model; 15] = [
         Model::Naive,
         Model::Day,
@@ -79,7 +79,7 @@ impl Model {
         None => panic!("there are more models than members of the default"),
     };
 
-    /// Its name in files and tables.
+    /// Name of the model in files and tables.
     pub fn name(self) -> &'static str {
         match self {
             Model::Naive => "naive",
@@ -100,7 +100,7 @@ impl Model {
         }
     }
 
-    /// The model before it has seen anything.
+    /// Model that has not seen a value yet.
     pub(crate) fn member(self, Seasons { day, week, horizon }: Seasons) -> Member {
         let ridge = || DirectRidge::new(horizon, RIDGE, half_life(RIDGE_DAYS * day));
         let fourier = || FourierAr::new(day, PAIRS, (FOURIER_DAYS * day) as f64);
@@ -132,10 +132,10 @@ const RIDGE_DAYS: usize = 14;
 const FOURIER_DAYS: usize = 7;
 /// Pairs of sine and cosine on the day.
 const PAIRS: usize = 6;
-/// What is left of a profile's last deviation one step later.
+/// Factor by which a profile's last deviation fades per step.
 const CARRY: f64 = 0.9;
 
-/// The weight of a value one step older than another.
+/// Factor by which a weight is discounted per step, for a half-life of `steps`.
 fn half_life(steps: usize) -> f64 {
     0.5_f64.powf(1.0 / steps.max(1) as f64)
 }

@@ -1,6 +1,7 @@
-//! Models of the path: given what is known, one value a step ahead.
+//! Models of the path: one value for each step ahead, given the history.
 //!
-//! One file a model. They know nothing of quantiles: the conformal layer of [`Adaptive`](crate::Adaptive) makes those from any model's errors.
+//! One file for each model. Models know nothing of quantiles, which the conformal layer of
+//! [`Adaptive`](crate::Adaptive) makes from the errors of any model.
 
 mod boosted;
 mod direct_ridge;
@@ -30,11 +31,11 @@ pub(crate) struct Seasons {
 
 /// A model of the path.
 pub(crate) trait Path {
-    /// Estimates parameters anew on what is known, keeping what it has learnt online.
+    /// Estimates parameters anew on the history, and keeps the state that was learnt online.
     fn refit(&mut self, past: &History);
-    /// The newest value of `past` has just come.
+    /// Takes in the newest value of `past`, which has just come.
     fn push(&mut self, past: &History);
-    /// The next `out.len()` values.
+    /// Writes the next `out.len()` values.
     fn path(&self, past: &History, out: &mut [f64]);
 }
 
@@ -49,7 +50,8 @@ mod tests {
         50.0 + 10.0 * (std::f64::consts::TAU * index as f64 / 8.0).sin() + 0.02 * index as f64 + 6.0 * noise
     }
 
-    /// Fitted on the first 200 values, then given the rest: estimated anew every day, or once at the end.
+    /// Model fitted on the first 200 values and then given the rest: estimated anew every day, or
+    /// once at the end.
     fn fitted(model: Model, every_day: bool) -> (Member, History) {
         let mut past = History::new(SEASONS.day, SEASONS.week, 10_000);
         let mut member = model.member(SEASONS);

@@ -1,8 +1,9 @@
 //! NLinear in closed form: `y[T+h] = y[T] + W (x - y[T]) + c` with `x` the last `L` values.
 //!
-//! Zeng, Chen, Zhang, Xu, "Are transformers effective for time series forecasting?", AAAI 2023. Ridge regression
-//! takes the place of their training loop: `W = (X'X + lambda I)^-1 X'Y`. All sums come from the Gram matrix of
-//! sliding windows of `L + H` values. The penalty is chosen once, at the first fit.
+//! Zeng, Chen, Zhang, Xu, "Are transformers effective for time series forecasting?", AAAI 2023.
+//! Ridge regression takes the place of their training loop: `W = (X'X + lambda I)^-1 X'Y`. All sums
+//! come from the Gram matrix of sliding windows of `L + H` values. The penalty is chosen once, at
+//! the first fit.
 
 use serde::{Deserialize, Serialize};
 
@@ -34,7 +35,8 @@ impl NLinear {
         LinearMap::fit(&[y], self.lookback, self.horizon, |scale| ridges.iter().map(|ridge| ridge * scale).collect())
     }
 
-    /// Penalty of the map that has the least absolute error on the newest fifth, when fitted on the older values.
+    /// Penalty of the map that has the least absolute error on the newest fifth, when fitted on the
+    /// older values.
     fn least_error(&self, y: &[f64]) -> f64 {
         let Self { lookback, horizon, .. } = *self;
         let train = y.len() - (y.len() / 5).max(horizon);
@@ -42,7 +44,8 @@ impl NLinear {
         let mut best = (f64::INFINITY, RIDGES[3]);
         for (map, ridge) in self.maps(&y[..train], &RIDGES).iter().zip(RIDGES) {
             let mut error = 0.0;
-            // About 24 origins a horizon tell penalties apart; every origin would cost more than the fits.
+            // About 24 origins a horizon tell penalties apart; every origin would cost more than
+            // the fits.
             for origin in (train..(y.len() + 1).saturating_sub(horizon)).step_by((horizon / 24).max(1)) {
                 map.apply(&y[origin - lookback..origin], &mut out);
                 error += out.iter().zip(&y[origin..]).map(|(f, y)| (y - f).abs()).sum::<f64>();
@@ -90,12 +93,14 @@ impl Path for NLinear {
 pub struct LinearMap {
     lookback: usize,
     horizon: usize,
-    /// One row of `horizon` an input; the row of the last value, which is 0 relative to itself, holds the constants.
+    /// One row of `horizon` an input; the row of the last value, which is 0 relative to itself,
+    /// holds the constants.
     weights: Vec<f64>,
 }
 
 impl LinearMap {
-    /// Maps shared by all `channels`, one for each penalty that `penalties` makes of the mean square of an input summed over windows; none where no window fits.
+    /// Maps shared by all `channels`, one for each penalty that `penalties` makes of the mean
+    /// square of an input summed over windows; none where no window fits.
     pub fn fit(
         channels: &[&[f64]],
         lookback: usize,

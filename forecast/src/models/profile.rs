@@ -1,6 +1,8 @@
-//! Robust daily profile: the median of the last days around each time of day, relative to the level, times the level now.
+//! Robust daily profile: the median of the last days around each time of day, relative to the
+//! level, times the level now.
 //!
-//! Bursts of unforeseeable height make a mean profile wrong everywhere near them; the median is the point forecast that the absolute error asks for.
+//! Bursts of unforeseeable height make a mean profile wrong everywhere near them; the median is the
+//! point forecast that the absolute error asks for.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,11 +15,11 @@ pub(crate) struct Profile {
     season: usize,
     /// Seasons looked back.
     seasons: usize,
-    /// Steps to each side.
+    /// Steps to each side of a time of day.
     radius: usize,
     /// Median ratio by phase.
     ratios: Vec<f64>,
-    /// How much of the last deviation is left one step later.
+    /// Factor by which the last deviation fades per step.
     carry: f64,
 }
 

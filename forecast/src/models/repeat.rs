@@ -1,11 +1,11 @@
-//! As it was one period ago: `y[T+h] = y[T+h-P]`, naive for a period of one step.
+//! Repetition of the last period: `y[T+h] = y[T+h-P]`, the naive forecast for a period of one step.
 
 use serde::{Deserialize, Serialize};
 
 use super::Path;
 use crate::history::History;
 
-/// Repeats the last period; where it is not known yet, the last day.
+/// Model that repeats the last period, or the last day where the period is not yet known.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Repeat {
     period: usize,

@@ -1,8 +1,9 @@
 //! DLinear: one linear map of the trend and one of the rest, added.
 //!
-//! Zeng, Chen, Zhang, Xu, "Are transformers effective for time series forecasting?", AAAI 2023: the trend is a centred moving average over `kernel` values,
-//! the ends repeated. A map to one level begins as a mean (`1 / lookback`), as in their code; with more levels all begin at nothing: outputs beside the median
-//! are distances, and the median then begins at the centre of the window. The closed form is `models/dlinear`.
+//! Zeng, Chen, Zhang, Xu, "Are transformers effective for time series forecasting?", AAAI 2023: the
+//! trend is a centred moving average over `kernel` values, the ends repeated. A map to one level
+//! begins as a mean (`1 / lookback`), as in their code; with more levels all begin at nothing:
+//! outputs beside the median are distances, and the median then begins at the centre of the window.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! A net as a model like any other: fitting trains it.
+//! Nets as models that are trained when they are fitted.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,22 +7,23 @@ use super::spec::Spec;
 use super::trainer::{TrainError, Trainer, Training};
 use crate::{Fit, FitError, Series};
 
-/// Settings of a net that is trained when it is fitted.
+/// Settings of a net that is trained at each fit.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Neural {
-    /// What it is.
+    /// Shape of the net.
     pub spec: Spec,
-    /// How it is trained.
+    /// Settings of the training.
     pub training: Training,
-    /// Newest share of the series kept for validation; 0 trains on all of it and takes the last weights.
+    /// Newest fraction of the series that is kept for validation; 0 trains on the whole series and
+    /// takes the last weights.
     pub validation_share: f64,
     /// Seed of everything random.
     pub seed: u64,
 }
 
 impl Neural {
-    /// A trainer on `series`.
+    /// Trainer of this net on `series`.
     ///
     /// # Errors
     /// Settings that cannot work, or a series too short for one window.

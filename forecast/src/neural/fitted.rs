@@ -1,4 +1,4 @@
-//! A trained net at work on a series.
+//! Trained nets as forecasters of a series.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,14 +8,14 @@ use crate::history::History;
 use crate::models::Path;
 use crate::{Fit, FitError, Forecast, Horizon, Predict, Series, check_levels};
 
-/// A net that knows a series up to now. Its serde form is a complete snapshot.
+/// Trained net that knows a series up to now. The serde form is a complete snapshot.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FittedNet {
     net: Net,
     past: History,
 }
 
-/// A trained net has nothing to estimate: "fitting" it takes in the series.
+/// Fitting a trained net takes in the series and estimates nothing.
 impl Fit for Net {
     type Fitted = FittedNet;
 
@@ -31,13 +31,13 @@ impl Fit for Net {
 }
 
 impl FittedNet {
-    /// The net.
+    /// Net that makes the forecasts.
     pub fn net(&self) -> &Net {
         &self.net
     }
 
-    /// All quantiles of the next `steps` values, level after level. What is farther than the net's horizon is forecast from its medians, with quantiles as
-    /// wide as those of a first forecast.
+    /// All quantiles of the next `steps` values, level after level. What is farther than the net's
+    /// horizon is forecast from its medians, with quantiles as wide as those of a first forecast.
     fn quantiles(&self, steps: usize) -> Vec<Vec<f64>> {
         let spec = self.net.spec();
         let mut window = window(&self.past, spec.lookback);
@@ -74,7 +74,8 @@ impl Predict for FittedNet {
     }
 }
 
-/// The quantile at `level` from those at ascending `known` levels, on a line in the log odds: exact for a logistic distribution, tails included.
+/// The quantile at `level` from those at ascending `known` levels, on a line in the log odds: exact
+/// for a logistic distribution, tails included.
 fn interpolated(known: &[f64], value: impl Fn(usize) -> f64, level: f64) -> f64 {
     if known.len() == 1 {
         return value(0);
@@ -89,12 +90,13 @@ fn interpolated(known: &[f64], value: impl Fn(usize) -> f64, level: f64) -> f64 
     value(after - 1) + share * (value(after) - value(after - 1))
 }
 
-/// The last `lookback` values; before the first one known, that one.
+/// Last `lookback` values; the first known value stands for the values before it.
 fn window(past: &History, lookback: usize) -> Vec<f64> {
     (1..=lookback).rev().map(|lag| past.lag(lag)).collect()
 }
 
-/// A trained net as one of the models weighed by [`Adaptive`](crate::Adaptive): its medians.
+/// Trained net as a member of the ensemble of [`Adaptive`](crate::Adaptive), which uses its
+/// medians.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct NetPath(pub Net);
@@ -104,7 +106,8 @@ impl Path for NetPath {
 
     fn push(&mut self, _: &History) {}
 
-    /// Until a whole window is known, the last value, as for every model that looks back so far.
+    /// Path of medians; until a whole window is known, the last value, as for every model that
+    /// looks back so far.
     fn path(&self, past: &History, out: &mut [f64]) {
         if past.len() < self.0.spec().lookback {
             return out.fill(past.lag(1));

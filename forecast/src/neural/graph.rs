@@ -9,9 +9,10 @@ use super::head;
 use super::net::Net;
 use super::windows::Batch;
 
-/// One forward pass: hands out parameters in order, and the few operations that all architectures are made of.
+/// One forward pass: it hands out parameters in order, and has the few operations that all
+/// architectures are made of.
 pub(super) struct Graph<'a> {
-    /// `[rows, features]`.
+    /// Features of the batch, shape `[rows, features]`.
     pub features: Tensor<2>,
     parameters: std::slice::Iter<'a, Tensor<2>>,
     dropout: Option<&'a mut ChaCha8Rng>,
@@ -129,7 +130,8 @@ pub(super) fn loss(net: &Net, batch: &Batch, device: &Device) -> f64 {
     host(loss_of(net, batch, &quantiles, device)).first().copied().map_or(f64::NAN, f64::from)
 }
 
-/// Quantiles of a batch by burn, row after row, level after level: what the plain forward must equal.
+/// Quantiles of a batch by burn, row after row, level after level. The plain forward must equal
+/// them.
 pub(super) fn forward(net: &Net, batch: &Batch, device: &Device) -> Vec<f32> {
     let levels = quantiles(net, &parameters(net, device), batch, None, device);
     host(Tensor::cat(levels, 1))

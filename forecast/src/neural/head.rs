@@ -1,34 +1,38 @@
-//! From the last layer to quantiles, and what they are worth.
+//! Quantile heads, from the last layer to quantiles, and the losses of nets.
 
 use serde::{Deserialize, Serialize};
 
 use super::spec::Shape;
 
-/// What is minimised.
+/// Loss that training minimises.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Loss {
-    /// `max(q e, (q - 1) e)` of the error `e` at each level `q`: Koenker and Bassett, "Regression quantiles", Econometrica 46(1), 1978.
+    /// Pinball loss `max(q e, (q - 1) e)` of the error `e` at each level `q`: Koenker and Bassett,
+    /// "Regression quantiles", Econometrica 46(1), 1978.
     #[default]
     Pinball,
     /// The squared error of the median alone.
     Squared,
 }
 
-/// How raw outputs become quantiles, named where nets are stored: one of another head is refused and not misread.
+/// How raw outputs become quantiles, named where nets are stored: one of another head is refused
+/// and not misread.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Head {
-    /// [`quantiles`].
+    /// Quantiles built outward from the median, as [`quantiles`] does.
     #[default]
     FromMedian,
 }
 
-/// The median is free; each quantile above it is a softplus above the one before, each below it a softplus below the one after: quantiles never cross. In place,
-/// level after level.
+/// The median is free; each quantile above it is a softplus above the one before, each below it a
+/// softplus below the one after: quantiles never cross. In place, level after level.
 ///
-/// From the median and not from the lowest: a net that has learnt nothing (all outputs 0) then forecasts the centre of its window, and the median of a linear
-/// net is linear. Built up from the lowest, it would begin a softplus a level too high and have to unlearn that with every weight it has.
+/// From the median and not from the lowest: a net that has learnt nothing (all outputs 0) then
+/// forecasts the centre of its window, and the median of a linear net is linear. Built up from the
+/// lowest, it would begin a softplus a level too high and have to unlearn that with every weight it
+/// has.
 pub(super) fn quantiles(shape: &Shape, raw: &mut [f32]) {
     let (median, steps) = (shape.median * shape.horizon, shape.horizon);
     for at in median + steps..raw.len() {
@@ -43,7 +47,7 @@ fn softplus(x: f32) -> f32 {
     x.max(0.0) + (-x.abs()).exp().ln_1p()
 }
 
-/// The same in burn, and the loss. Levels are parts of the columns.
+/// Quantile head and losses in burn. Levels are parts of the columns.
 #[cfg(feature = "train")]
 pub(super) mod graph {
     use burn::tensor::Tensor;
@@ -52,7 +56,7 @@ pub(super) mod graph {
     use super::Loss;
     use crate::neural::spec::Shape;
 
-    /// One `[rows, horizon]` tensor a level.
+    /// Quantiles, one tensor of shape `[rows, horizon]` for each level.
     pub fn quantiles(shape: &Shape, raw: &Tensor<2>) -> Vec<Tensor<2>> {
         let part = |level: usize| raw.clone().slice_dim(1, level * shape.horizon..(level + 1) * shape.horizon);
         let median = part(shape.median);

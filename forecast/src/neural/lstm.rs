@@ -1,8 +1,9 @@
 //! LSTM: a recurrent net over the window, all steps ahead from its last state.
 //!
-//! Hochreiter and Schmidhuber, "Long short-term memory", Neural Computation 9(8), 1997, with forget gates (Gers et al. 2000, bias 1 at the start). A direct head
-//! for all steps, because a net that is fed its own forecasts adds up errors. It takes in `chunk` values at a time: a day of ten minutes is then 24 steps of
-//! recurrence and not 144, which is where all its time goes.
+//! Hochreiter and Schmidhuber, "Long short-term memory", Neural Computation 9(8), 1997, with forget
+//! gates (Gers et al. 2000, bias 1 at the start). A direct head for all steps, because a net that
+//! is fed its own forecasts adds up errors. It takes in `chunk` values at a time: a day of ten
+//! minutes is then 24 steps of recurrence and not 144, which is where all its time goes.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,9 +14,9 @@ use super::spec::{Layers, Shape, within};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Lstm {
-    /// Units of its state.
+    /// Number of units of the state.
     pub hidden: usize,
-    /// Values it takes in at once; the lookback is a multiple.
+    /// Number of values taken in at once; the lookback is a multiple of it.
     pub chunk: usize,
 }
 
@@ -70,7 +71,8 @@ impl Layers for Lstm {
     #[cfg(feature = "train")]
     fn graph(&self, shape: &Shape, graph: &mut super::graph::Graph<'_>) -> burn::tensor::Tensor<2> {
         use burn::tensor::{Tensor, activation::sigmoid};
-        // Twice a logistic function less one is the hyperbolic tangent, and much cheaper than burn's own.
+        // Twice a logistic function less one is the hyperbolic tangent, and much cheaper than
+        // burn's own.
         let tanh = |x: Tensor<2>| sigmoid(x.mul_scalar(2.0)).mul_scalar(2.0).sub_scalar(1.0);
         // The gates side by side: one product a step and not four.
         let gates: [_; 4] = std::array::from_fn(|_| [graph.next(), graph.next(), graph.next()]);

@@ -1,8 +1,11 @@
-//! N-HiTS: perceptrons that look at the window at several rates, each explaining what the ones before it left.
+//! N-HiTS: perceptrons that look at the window at several rates, each explaining what the ones
+//! before it left.
 //!
-//! Challu, Olivares, Oreshkin, Garza, Mergenthaler-Canseco, Dubrawski, "N-HiTS: Neural hierarchical interpolation for time series forecasting", AAAI 2023.
-//! Stack `i` max-pools what is left of the window by `pools[i]`, and its perceptron answers with the values of backcast and forecast at every `rates[i]`-th
-//! step, between which it is interpolated: slow stacks can only say slow things. Backcasts are taken off the window, forecasts added up.
+//! Challu, Olivares, Oreshkin, Garza, Mergenthaler-Canseco, Dubrawski, "N-HiTS: Neural hierarchical
+//! interpolation for time series forecasting", AAAI 2023. Stack `i` max-pools what is left of the
+//! window by `pools[i]`, and its perceptron answers with the values of backcast and forecast at
+//! every `rates[i]`-th step, between which it is interpolated: slow stacks can only say slow
+//! things. Backcasts are taken off the window, forecasts added up.
 
 use serde::{Deserialize, Serialize};
 
@@ -35,7 +38,7 @@ impl Nhits {
     }
 }
 
-/// Values that stand for `steps` at one every `rate`.
+/// Number of knots for `steps` steps with one knot every `rate` steps.
 fn knots(steps: usize, rate: usize) -> usize {
     (steps / rate).max(1)
 }
@@ -123,11 +126,11 @@ impl Layers for Nhits {
     }
 }
 
-/// A step between two knots.
+/// Position of a step between two knots.
 struct Place {
     before: usize,
     after: usize,
-    /// How far after the one before, 0 to 1.
+    /// Distance from the knot before, from 0 to 1.
     share: f32,
 }
 
@@ -137,7 +140,8 @@ impl Place {
     }
 }
 
-/// Where each of `steps` lies between `knots`: a knot stands in the middle of the steps it stands for, the ends are flat.
+/// Position of each of `steps` steps between `knots` knots: a knot stands in the middle of its
+/// steps, and the ends are flat.
 fn places(knots: usize, steps: usize) -> Vec<Place> {
     let last = knots - 1;
     let place = |step: usize| {
@@ -148,7 +152,7 @@ fn places(knots: usize, steps: usize) -> Vec<Place> {
     (0..steps).map(place).collect()
 }
 
-/// The same as a matrix `[knots, steps]`.
+/// Linear interpolation between knots as a matrix of shape `[knots, steps]`.
 #[cfg(feature = "train")]
 fn spread(knots: usize, steps: usize) -> Vec<f32> {
     let mut matrix = vec![0.0; knots * steps];

@@ -8,16 +8,16 @@ pub(super) struct Parameter {
     pub name: String,
     pub rows: usize,
     pub columns: usize,
-    /// How it begins.
+    /// Initial values of the matrix.
     pub start: Start,
 }
 
-/// How a matrix of parameters begins.
+/// Initial values of a matrix of parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub(super) enum Start {
-    /// Uniform between plus and minus this.
+    /// Uniform between minus and plus this bound.
     Uniform(f32),
-    /// All the same.
+    /// One constant for all values.
     Constant(f32),
 }
 
@@ -31,7 +31,8 @@ impl Parameter {
     }
 }
 
-/// The matrix and the bias of an affine layer, both uniform within `1 / sqrt(inputs)` (LeCun et al., "Efficient BackProp", 1998).
+/// The matrix and the bias of an affine layer, both uniform within `1 / sqrt(inputs)` (LeCun et
+/// al., "Efficient BackProp", 1998).
 pub(super) fn affine(name: &str, inputs: usize, outputs: usize) -> [Parameter; 2] {
     let start = Start::Uniform(1.0 / (inputs.max(1) as f32).sqrt());
     [

@@ -1,8 +1,9 @@
-//! PatchTST, a small one: a transformer whose words are overlapping patches of the window.
+//! PatchTST in a small size: a transformer over overlapping patches of the window as tokens.
 //!
-//! Nie, Nguyen, Sinthong, Kalagnanam, "A time series is worth 64 words: long-term forecasting with transformers", ICLR 2023: instance normalisation, the last
-//! patch repeated at the end, learnt positions, one head over all words. Ours differs in layer normalisation before each part (theirs: batch normalisation
-//! after it) and ReLU (theirs: GELU, which is slow in burn).
+//! Nie, Nguyen, Sinthong, Kalagnanam, "A time series is worth 64 words: long-term forecasting with
+//! transformers", ICLR 2023: instance normalisation, the last patch repeated at the end, learnt
+//! positions, one head over all tokens. Ours differs in layer normalisation before each part
+//! (theirs: batch normalisation after it) and ReLU (theirs: GELU, which is slow in burn).
 
 use serde::{Deserialize, Serialize};
 
@@ -17,15 +18,15 @@ pub struct PatchTst {
     pub patch: usize,
     /// Steps from one patch to the next.
     pub stride: usize,
-    /// Numbers of a word, a multiple of the heads.
+    /// Width of a token, a multiple of the number of heads.
     pub width: usize,
-    /// Heads of the attention.
+    /// Number of heads of the attention.
     pub heads: usize,
-    /// Units of the hidden layer after it.
+    /// Number of units of the hidden layer after the attention.
     pub hidden: usize,
-    /// Layers.
+    /// Number of layers.
     pub layers: usize,
-    /// Share of numbers left out in training.
+    /// Fraction of numbers that are left out in training.
     pub dropout: f64,
 }
 
@@ -141,7 +142,8 @@ impl Layers for PatchTst {
 }
 
 impl PatchTst {
-    /// Each word's mean of all values, weighed by how well its query meets their keys, head by head.
+    /// Attention, head by head: each token's mean of all values, weighed by the match of its query
+    /// with their keys.
     fn attend(&self, words: usize, query: &[f32], key: &[f32], value: &[f32]) -> Vec<f32> {
         let (width, apart) = (self.width, self.width / self.heads);
         let mut mixed = vec![0.0; words * width];

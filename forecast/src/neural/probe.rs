@@ -1,4 +1,5 @@
-//! A net and one batch, to look at losses, gradients and both forwards: for tests and diagnostics.
+//! Probe of a net on one batch: losses, gradients and both forward passes, for tests and
+//! diagnostics.
 
 use burn::tensor::Device;
 
@@ -8,7 +9,7 @@ use super::net::Net;
 use super::trainer::{TrainError, Trainer};
 use super::windows::Batch;
 
-/// A net and one batch of windows.
+/// Net with one batch of windows.
 #[derive(Debug, Clone)]
 pub struct Probe {
     net: Net,
@@ -56,7 +57,7 @@ impl Probe {
         graph::forward(&self.net, &self.batch, &Device::flex())
     }
 
-    /// The same by the plain forward.
+    /// Quantiles of all rows by the plain forward pass, in the units of the windows.
     pub fn plain(&self) -> Vec<f32> {
         let width = self.batch.features.len() / self.batch.rows.max(1);
         self.batch.features.chunks_exact(width.max(1)).flat_map(|features| self.net.of_features(features)).collect()

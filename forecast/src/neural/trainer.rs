@@ -1,7 +1,9 @@
-//! Finding weights: Adam on windows drawn at random, the best on later windows kept.
+//! Training of nets: Adam on windows drawn at random; the weights that are best on later windows
+//! are kept.
 //!
-//! A trainer owns no loop: its caller asks for one step after the other, records, stops. Random numbers are named by (seed, purpose, step), so a checkpoint
-//! holds no generator and a resumed run makes the same steps.
+//! A trainer owns no loop: its caller asks for one step after the other, records, stops. Random
+//! numbers are named by (seed, purpose, step), so a checkpoint holds no generator and a resumed run
+//! makes the same steps.
 
 use burn::tensor::Device;
 use rand::{RngExt, SeedableRng};
@@ -18,7 +20,7 @@ use super::spec::{Spec, SpecError};
 use super::windows::{Batch, Windows};
 use crate::Series;
 
-/// How weights are found.
+/// Settings of the training of a net.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Training {
@@ -34,7 +36,7 @@ pub struct Training {
     pub max_grad_norm: f64,
     /// Steps between two looks at the windows kept for validation.
     pub validate_every: u64,
-    /// Who computes gradients.
+    /// Device on which gradients are computed.
     pub processor: Processor,
 }
 
@@ -52,7 +54,7 @@ impl Default for Training {
     }
 }
 
-/// Why there is no net.
+/// Reasons for which a net cannot be trained.
 #[derive(Debug, Clone, PartialEq, Error)]
 #[non_exhaustive]
 pub enum TrainError {
@@ -62,9 +64,9 @@ pub enum TrainError {
     /// A setting of the training cannot work.
     #[error("`{key}`: expected {expected}")]
     Setting {
-        /// The key.
+        /// Key of the setting.
         key: &'static str,
-        /// What would do.
+        /// Value that would be accepted.
         expected: &'static str,
     },
     /// Not one window to learn from.
@@ -80,7 +82,7 @@ pub enum TrainError {
     /// A loss or gradient that is not finite.
     #[error("step {step}: the gradient is not finite; lower the learning rate")]
     Diverged {
-        /// Steps made before.
+        /// Number of steps made before it.
         step: u64,
     },
     /// A graphics processor was asked for, of a build that knows none.
@@ -98,7 +100,7 @@ pub enum TrainError {
     Checkpoint(#[from] NetError),
 }
 
-/// Weights under training.
+/// Training in progress: the weights, the optimiser and the windows.
 #[derive(Debug, Clone)]
 pub struct Trainer {
     net: Net,
@@ -110,13 +112,13 @@ pub struct Trainer {
     device: Device,
 }
 
-/// Everything a trainer needs to continue.
+/// State from which a trainer continues.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Checkpoint {
     /// The weights as they are now.
     pub weights: Vec<f32>,
-    /// The optimiser.
+    /// State of the optimiser.
     pub adam: Adam,
     /// The least loss in validation so far and the weights that had it.
     pub best: Option<(f64, Vec<f32>)>,
@@ -130,7 +132,8 @@ const DROPOUT: u64 = 2;
 const ROWS: usize = 256;
 
 impl Trainer {
-    /// A new net for `channels`, which share it; windows with targets from step `validation_from` on are for validation.
+    /// A new net for `channels`, which share it; windows with targets from step `validation_from`
+    /// on are for validation.
     ///
     /// # Errors
     /// Settings that cannot work, or channels too short for one window.
@@ -163,7 +166,7 @@ impl Trainer {
         Ok(Self { net, adam, best: None, training: training.clone(), windows, seed, device })
     }
 
-    /// Steps made.
+    /// Number of steps made so far.
     pub fn steps(&self) -> u64 {
         self.adam.step
     }
@@ -216,7 +219,8 @@ impl Trainer {
         Ok(loss)
     }
 
-    /// The loss on the windows kept for validation, `None` where there are none; the best weights so far are remembered.
+    /// The loss on the windows kept for validation, `None` where there are none; the best weights
+    /// so far are remembered.
     pub fn validate(&mut self) -> Option<f64> {
         let (mut sum, mut rows) = (0.0, 0.0);
         for batch in self.windows.validation(ROWS) {
@@ -254,7 +258,7 @@ impl Trainer {
         self.is_done() || self.adam.step.is_multiple_of(self.training.validate_every)
     }
 
-    /// Everything needed to continue.
+    /// State from which training can continue.
     pub fn checkpoint(&self) -> Checkpoint {
         Checkpoint { weights: self.net.weights().to_vec(), adam: self.adam.clone(), best: self.best.clone() }
     }

@@ -1,4 +1,4 @@
-//! Lending on the fixed splits: 200 accelerators whose peak load is the largest of the series.
+//! Lending on the fixed splits: 200 accelerators with the largest load of the series as peak load.
 
 use goodput_forecast::lending::{Fleet, Lease, LendingScore};
 use goodput_forecast::{Adaptive, Lender, Series};
@@ -41,7 +41,7 @@ fn oracle_and_reactive_lend_as_published() {
     }
 }
 
-/// Mean over four series and two leases.
+/// Mean of a score over four series and two leases.
 fn mean(lender: Lender) -> (f64, f64) {
     let scores: Vec<LendingScore> =
         SERIES[..4].iter().flat_map(|name| [1, 6].map(|hours| lend(&Split::load(name), lender, hours))).collect();

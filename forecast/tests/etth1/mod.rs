@@ -37,7 +37,7 @@ impl Etth1 {
         self.channels.iter().map(|y| Series::new(0, 3_600_000, y[..end].to_vec().into()).unwrap()).collect()
     }
 
-    /// Mean squared and absolute error over every `every`-th window whose targets lie in `from..to`.
+    /// Mean squared and absolute error over every `every`-th window with targets in `from..to`.
     pub fn errors(&self, net: &Net, from: usize, to: usize, every: usize) -> (f64, f64) {
         let (lookback, horizon) = (net.spec().lookback, net.spec().horizon);
         let (mut squares, mut sizes, mut count) = (0.0, 0.0, 0.0);

@@ -1,9 +1,14 @@
 //! Boosted trees on a robust profile.
 //!
-//! The target is what [`Profile`] misses, `(y[T+h] - profile[T+h]) / (mean of the last day) / (usual error at that distance)`; the model is its conditional median by gradient
-//! boosted histogram trees ([`boosting`], [`tree`], [`bins`]) with the distance as one of the features ([`features`]): direct forecasts, all horizons in one model.
-//! - The base carries the level, which trees alone forecast badly a step ahead. What it missed is known by playing the past through it.
-//! - Errors near and far differ in size: in units of the usual one, what is learnt of far steps does not swamp near ones, of which the rows hold more for the same reason.
+//! The target is what [`Profile`] misses,
+//! `(y[T+h] - profile[T+h]) / (mean of the last day) / (usual error at that distance)`; the model
+//! is its conditional median by gradient boosted histogram trees ([`boosting`], [`tree`], [`bins`])
+//! with the distance as one of the features ([`features`]): direct forecasts, all horizons in one
+//! model.
+//! - The base carries the level, which trees alone forecast badly a step ahead. Replaying the past
+//!   through the base gives its errors.
+//! - Errors near and far differ in size: in units of the usual one, what is learnt of far steps
+//!   does not swamp near ones, of which the rows hold more for the same reason.
 //! - Trees cost far more than any other model here, so they are grown anew once a week.
 
 mod bins;
@@ -33,7 +38,7 @@ const LEAST: f64 = 1e-6;
 /// The golden ratio less one: multiples of it spread evenly over a circle.
 const GOLDEN: f64 = 0.618_033_988_749_894_9;
 
-/// A profile with trees on top.
+/// Daily profile with boosted trees on top.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Boosted {
     base: Profile,
@@ -45,7 +50,7 @@ pub(crate) struct Boosted {
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Grown {
-    /// Steps seen then.
+    /// Number of steps seen at the last growth.
     at: usize,
     weekly: bool,
     least: f64,
@@ -59,7 +64,7 @@ impl Boosted {
         Self { fresh: base.clone(), base, horizon: horizon.max(1), grown: None }
     }
 
-    /// Grows the trees on what the base missed so far.
+    /// Grows the trees on the errors of the base so far.
     fn grow(&self, past: &History) -> Option<Grown> {
         let y = past.values();
         let weekly = past.week() > past.season() && y.len() >= WEEKS * past.week();
@@ -163,12 +168,14 @@ fn usual(steps: &[usize], errors: &[f64], horizon: usize) -> Vec<f64> {
     sums.into_iter().map(|sum| if sum.1 > 0.0 { mean(sum) } else { mean(all) }).collect()
 }
 
-/// Number of doublings of the distance of a step, counted from 0: what is near is not like what is far.
+/// Number of doublings of the distance of a step, counted from 0: what is near is not like what is
+/// far.
 fn distance(step: usize) -> usize {
     (step + 1).ilog2() as usize
 }
 
-/// A number made of two that looks like chance and is none (the finaliser of splitmix64: Steele, Lea, Flood, OOPSLA 2014).
+/// Pseudo-random number made of two numbers (the finaliser of splitmix64: Steele, Lea, Flood,
+/// OOPSLA 2014).
 fn mix(a: u64, b: u64) -> u64 {
     let mut z = (a.wrapping_mul(0x0001_0000_0001) ^ b).wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -183,7 +190,8 @@ mod tests {
 
     const DAY: usize = 24;
 
-    /// A daily shape whose second half depends on the first hour: no profile knows that, trees do.
+    /// Daily shape with a second half that depends on the first hour, which trees can learn and a
+    /// profile cannot.
     fn load(days: u64) -> Vec<f64> {
         let hour = |day, hour: u64| {
             let busy = mix(5, day).is_multiple_of(2);

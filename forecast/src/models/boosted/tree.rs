@@ -1,31 +1,33 @@
 //! Regression trees grown leaf by leaf on histograms.
 //!
-//! The leaf whose best split gains most is split next, until there are enough (Shi, "Best-first decision tree learning", 2007; histograms, and the larger child's as the
-//! difference of its parent's and its sibling's: Ke and others, "LightGBM: A highly efficient gradient boosting decision tree", NeurIPS 2017). The gradient of pinball
-//! loss at level q takes two values, `1 - q` where the target is below the model and `-q` elsewhere, so a bin holds two whole numbers, rows and rows below, and sums
-//! are exact in any order.
+//! The leaf with the split of largest gain is split next, until there are enough leaves (Shi,
+//! "Best-first decision tree learning", 2007; histograms, and the larger child's as the difference
+//! of its parent's and its sibling's: Ke and others, "LightGBM: A highly efficient gradient
+//! boosting decision tree", NeurIPS 2017). The gradient of pinball loss at level q takes two
+//! values, `1 - q` where the target is below the model and `-q` elsewhere, so a bin holds two whole
+//! numbers, rows and rows below, and sums are exact in any order.
 
 use serde::{Deserialize, Serialize};
 
 use super::bins::Binned;
 
-/// When to stop splitting.
+/// Limits of the growth of a tree.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limits {
     pub leaves: usize,
-    /// Rows a leaf has, at least.
+    /// Least number of rows in a leaf.
     pub rows: usize,
 }
 
-/// A tree: at each node, rows with `feature <= threshold` go to the first child.
+/// Regression tree: at each node, rows with `feature <= threshold` go to the first child.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Tree {
     nodes: Vec<Node>,
-    /// By leaf.
+    /// Value of each leaf.
     values: Vec<f64>,
 }
 
-/// A child below 0 is leaf `!child`, another one a node.
+/// Node of a tree; a child below 0 is leaf `!child`, any other child is a node.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Node {
     feature: usize,
@@ -41,7 +43,8 @@ struct Split {
     bin: usize,
 }
 
-/// Rows in the low half, those whose target is below the model in the high one.
+/// Two counters in one number: rows in the low half; in the high half, rows with a target below the
+/// model.
 type Sum = u64;
 
 const BINS: usize = 256;
@@ -50,12 +53,13 @@ struct Growing {
     rows: Vec<u32>,
     histogram: Vec<Sum>,
     best: Option<Split>,
-    /// The node above, and which child of it this is.
+    /// Parent node, and the index of this child in it.
     above: Option<(usize, usize)>,
 }
 
 impl Tree {
-    /// Grows a tree on all rows by `features` alone; `value` gives a leaf's value of its rows. Gives the rows of each leaf too.
+    /// Grows a tree on all rows by `features` alone; `value` gives the value of a leaf from its
+    /// rows. Returns the rows of each leaf too.
     pub fn grow(
         data: &Binned,
         below: &[bool],
@@ -103,7 +107,7 @@ impl Tree {
         (Self { nodes, values }, leaves.into_iter().map(|leaf| leaf.rows).collect())
     }
 
-    /// Value of the leaf a row of features falls in.
+    /// Value of the leaf in which a row of features falls.
     pub fn value(&self, row: &[f64]) -> f64 {
         let mut at = if self.nodes.is_empty() { !0 } else { 0 };
         while at >= 0 {
@@ -113,13 +117,13 @@ impl Tree {
         self.values[!at as usize]
     }
 
-    /// By leaf.
+    /// Values of all leaves.
     pub fn values(&self) -> &[f64] {
         &self.values
     }
 }
 
-/// What a tree is grown on.
+/// Data of a growing tree, and the search for its splits.
 struct Search<'a> {
     data: &'a Binned,
     below: &'a [bool],
@@ -146,14 +150,15 @@ impl Search<'_> {
         Growing { rows, histogram, best, above }
     }
 
-    /// Squared sum of gradients over rows: what a leaf of these rows takes off a quadratic loss.
+    /// Gain of a leaf: the squared sum of gradients over rows, by which the leaf lowers a quadratic
+    /// loss.
     fn score(&self, sum: Sum) -> f64 {
         let rows = (sum & u64::from(u32::MAX)) as f64;
         let gradient = (sum >> 32) as f64 - self.level * rows;
         gradient * gradient / rows
     }
 
-    /// The split that gains most, the first of equals.
+    /// Split of largest gain, the first of equals.
     fn best(&self, histogram: &[Sum]) -> Option<Split> {
         let mut best: Option<Split> = None;
         for &feature in self.features {
@@ -221,7 +226,7 @@ mod tests {
             let level = [0.5, 0.9, 0.1][seed as usize % 3];
             let limits = Limits { leaves: 6, rows: 4 };
             let (tree, leaves) = Tree::grow(&data, &below, level, &[0, 1, 2], limits, |_| 0.0);
-            // The same growth, leaf by leaf, by brute force: the same rows together.
+            // Growth by brute force, leaf by leaf, must put equal rows together.
             let mut parts = vec![(0..60).collect::<Vec<usize>>()];
             while parts.len() < 6 {
                 let gains = parts.iter().map(|part| brute(&rows, &below, part, level, 4));
