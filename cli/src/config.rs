@@ -3,9 +3,9 @@
 use std::fs;
 use std::path::Path;
 
-use goodput_eval::federation::{Federation, FederationConfig};
-use goodput_eval::forecasting::ForecastConfig;
 use goodput_eval::setup::SetupError;
+use goodput_eval::studies::federation::{Federation, FederationConfig};
+use goodput_eval::studies::forecasting::ForecastConfig;
 use goodput_train::config::Experiment;
 use goodput_train::forecaster::{ForecasterExperiment, ForecasterTrainError};
 use toml_edit::{DocumentMut, Item, Key, Table, Value};

@@ -32,7 +32,10 @@ fn a_job_is_rigid_and_lasts_as_long_as_the_table_says() {
     let loaded = read_workload(&path, Catalog::shipped()).unwrap();
     let jobs = &loaded.workload.jobs;
     assert_eq!(loaded.tenants, ["default"]);
-    assert_eq!(jobs.iter().map(|job| job.request.name.as_str()).collect::<Vec<_>>(), ["train-17", "train-18", "eval-3"]);
+    assert_eq!(
+        jobs.iter().map(|job| job.request.name.as_str()).collect::<Vec<_>>(),
+        ["train-17", "train-18", "eval-3"]
+    );
     assert_eq!(jobs.iter().map(|job| job.request.gpus).collect::<Vec<_>>(), [4, 1, 8]);
     assert!(jobs.iter().all(|job| job.request.elasticity == Elasticity::Rigid));
     assert_eq!(jobs[2].request.submit, SimTime::from_millis(140_500));
@@ -56,8 +59,9 @@ fn importing_writes_the_rows_as_parquet() {
     assert_eq!((report.kept, report.repaired.count, report.refused.count), (3, 0, 0));
     let parquet = directory.path().join("jobs.parquet");
     table.write_parquet(&parquet).unwrap();
-    let without_lines =
-        |path: &Path| read_jobs(path).unwrap().jobs.into_iter().map(|job| JobRow { line: 0, ..job }).collect::<Vec<_>>();
+    let without_lines = |path: &Path| {
+        read_jobs(path).unwrap().jobs.into_iter().map(|job| JobRow { line: 0, ..job }).collect::<Vec<_>>()
+    };
     assert_eq!(without_lines(&parquet), without_lines(&path));
 }
 
@@ -78,17 +82,14 @@ fn an_error_names_the_file_the_line_and_a_remedy() {
         row("a,1,0,1"),
         ("jobs.csv:3: duration_secs is `0`, expected a duration in seconds above 0".to_owned(), value)
     );
-    assert_eq!(row("a,1,10,0.5"), ("jobs.csv:3: gpus is `0.5`, expected a whole number of at least 1".to_owned(), value));
     assert_eq!(
-        row("first,1,10,1"),
-        ("jobs.csv:3: job `first` is also on line 2".to_owned(), "rename one of the jobs")
+        row("a,1,10,0.5"),
+        ("jobs.csv:3: gpus is `0.5`, expected a whole number of at least 1".to_owned(), value)
     );
+    assert_eq!(row("first,1,10,1"), ("jobs.csv:3: job `first` is also on line 2".to_owned(), "rename one of the jobs"));
     assert_eq!(
         row("a,1,10"),
-        (
-            "jobs.csv:3: the row has 3 fields, the header 4".to_owned(),
-            "give every row as many fields as the header"
-        )
+        ("jobs.csv:3: the row has 3 fields, the header 4".to_owned(), "give every row as many fields as the header")
     );
     assert_eq!(
         refused("job_id,submit_secs,gpus\na,1,1\n"),

@@ -12,7 +12,7 @@ use goodput_env::cluster::Cluster;
 use goodput_env::job::Workload;
 use goodput_env::sim::{Scenario, SimOptions, Simulator, Status};
 use goodput_env::time::SimTime;
-use goodput_eval::plots::{GrowthSeries, growth};
+use goodput_eval::report::plots::{GrowthSeries, growth};
 
 const JOBS: [u32; 5] = [64, 256, 1024, 4096, 16_384];
 /// A policy that needs longer than this is not asked about larger queues.

@@ -3,7 +3,7 @@
 
 use crate::common::comparison;
 use goodput_env::time::SimTime;
-use goodput_eval::plots::*;
+use goodput_eval::report::plots::*;
 use goodput_eval::{Estimate, Evaluation, Interval};
 
 fn evaluation() -> Evaluation {

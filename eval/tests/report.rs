@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use crate::common::{comparison, many_policies};
-use goodput_eval::plots::{CurvePoint, LearningCurve};
+use goodput_eval::report::plots::{CurvePoint, LearningCurve};
 use goodput_eval::{Evaluation, Interval, Report, ReportError};
 
 fn report() -> Report {

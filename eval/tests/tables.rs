@@ -5,7 +5,8 @@ use std::path::Path;
 
 use crate::common::comparison;
 use goodput_eval::Evaluation;
-use goodput_eval::tables::{allocation_table, job_table, leaderboard, run_table};
+use goodput_eval::report::leaderboard::leaderboard;
+use goodput_eval::report::tables::{allocation_table, job_table, run_table};
 
 fn evaluation() -> Evaluation {
     comparison(2, 4).run(&|_, _| {}).unwrap()

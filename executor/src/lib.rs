@@ -9,6 +9,7 @@
 //! - [`bench_job`]: a job of known speed, to test and measure with.
 //! - [`devices`]: the accelerators of this machine, through NVML or whatever else implements [`devices::DeviceSource`].
 //! - [`job`]: job protocol v1: what a job is told, what it says, and what its end means.
+//! - [`machine`]: the name and the clock of the machine that this process runs on.
 
 pub mod agent;
 pub mod bench_job;
@@ -16,3 +17,4 @@ pub mod daemon;
 pub mod devices;
 pub mod engine;
 pub mod job;
+pub mod machine;

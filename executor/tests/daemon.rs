@@ -20,8 +20,9 @@ use goodput_env::model::{BatchConfig, BatchLimits, GradientStats, Sample, Throug
 use goodput_env::tenant::Tenants;
 use goodput_env::time::SimTime;
 use goodput_env::view::{Batching, ClusterView, Information};
+use goodput_executor::daemon::interface::api;
 use goodput_executor::daemon::settings::{EngineSettings, Settings};
-use goodput_executor::daemon::{self, Daemon, api};
+use goodput_executor::daemon::{self, Daemon};
 use goodput_executor::engine::slurm::SlurmEngine;
 use goodput_executor::engine::slurm::private::{PrivateCluster, missing};
 use goodput_executor::engine::{

@@ -6,10 +6,10 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use goodput_executor::daemon::api::{Api, Call, Command, hash, router};
-use goodput_executor::daemon::metrics::Metrics;
+use goodput_executor::daemon::interface::api::{Api, Call, Command, hash, router};
+use goodput_executor::daemon::interface::metrics::Metrics;
+use goodput_executor::daemon::interface::status::{QueueRow, Status};
 use goodput_executor::daemon::settings::{Role, Settings, Token};
-use goodput_executor::daemon::status::{QueueRow, Status};
 use goodput_executor::engine::NodeSeen;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;

@@ -12,7 +12,7 @@ use goodput_env::model::fault::{Cause, Scripted};
 use goodput_env::sim::{Scenario, SimOptions, Simulator, Status};
 use goodput_env::time::SimTime;
 use goodput_env::view::{ClusterView, Information};
-use goodput_executor::daemon::books::{Books, Setting};
+use goodput_executor::daemon::observe::{Books, Setting};
 use goodput_executor::engine::Engine;
 use goodput_executor::engine::sim::SimEngine;
 use rand::RngExt;

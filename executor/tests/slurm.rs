@@ -15,9 +15,9 @@ use goodput_env::seed::{Stream, rng};
 use goodput_env::tenant::Tenants;
 use goodput_env::time::SimTime;
 use goodput_executor::daemon::failpoint::PLACES;
-use goodput_executor::daemon::orders::order;
+use goodput_executor::daemon::interface::audit;
 use goodput_executor::daemon::settings::Settings;
-use goodput_executor::daemon::{self, Daemon, audit};
+use goodput_executor::daemon::{self, Daemon};
 use goodput_executor::engine::slurm::SlurmEngine;
 use goodput_executor::engine::slurm::private::{PrivateCluster, missing};
 use goodput_executor::engine::{Action, Engine, JobPhase, NodeHealth, OnNode, Order, Snapshot, Submission, Verdict};
@@ -125,39 +125,42 @@ fn orders_are_carried_out_to_the_accelerator() {
         assert_eq!(job(&seen, &key).spec.request.elasticity, Elasticity::Elastic { min: 1, max: 8 });
         assert_eq!(seen.nodes.iter().map(|node| node.free).collect::<Vec<_>>(), [8; 4]);
 
-        let place = order("p1", &key, 0, Action::Place { placement: vec![on("n2", 4)], share: None });
+        let place = Order::named("p1", &key, 0, Action::Place { placement: vec![on("n2", 4)], share: None });
         let seen = carry_out(engine, &place).await;
         begun(directory.path(), &key, 1).await;
         assert_eq!(job(&seen, &key).attempt.as_ref().unwrap().placement[0].accelerators, ["0", "1", "2", "3"]);
         assert_eq!(seen.nodes[2].free, 4);
 
         let wanted = vec![on("n0", 4), on("n3", 4)];
-        let resize = order("p2", &key, 1, Action::Resize { placement: wanted, grace_s: 5 });
+        let resize = Order::named("p2", &key, 1, Action::Resize { placement: wanted, grace_s: 5 });
         let seen = carry_out(engine, &resize).await;
         begun(directory.path(), &key, 2).await;
         assert_eq!(job(&seen, &key).starts, 2);
         assert_eq!(seen.nodes.iter().map(|node| node.free).collect::<Vec<_>>(), [4, 8, 8, 4]);
 
         let uneven = vec![on("n1", 1), on("n2", 2)];
-        let migrate = order("p3", &key, 2, Action::Migrate { placement: uneven, grace_s: 5 });
+        let migrate = Order::named("p3", &key, 2, Action::Migrate { placement: uneven, grace_s: 5 });
         let seen = carry_out(engine, &migrate).await;
         begun(directory.path(), &key, 3).await;
         let held: Vec<&str> =
             job(&seen, &key).attempt.as_ref().unwrap().placement.iter().map(|on| on.node.as_str()).collect();
         assert_eq!(held, ["n1", "n2"]);
 
-        let seen = carry_out(engine, &order("p4", &key, 3, Action::Stop { grace_s: 5 })).await;
+        let seen = carry_out(engine, &Order::named("p4", &key, 3, Action::Stop { grace_s: 5 })).await;
         assert_eq!(job(&seen, &key).phase, JobPhase::Held);
-        let place = order("p5", &key, 3, Action::Place { placement: vec![on("n1", 1)], share: None });
+        let place = Order::named("p5", &key, 3, Action::Place { placement: vec![on("n1", 1)], share: None });
         carry_out(engine, &place).await;
         begun(directory.path(), &key, 4).await;
 
-        let drained =
-            carry_out(engine, &order("p6", "", 0, Action::Drain { node: "n3".into(), reason: "a drill".into() })).await;
+        let drained = carry_out(
+            engine,
+            &Order::named("p6", "", 0, Action::Drain { node: "n3".into(), reason: "a drill".into() }),
+        )
+        .await;
         assert_eq!(drained.nodes[3].health, NodeHealth::Drained);
-        carry_out(engine, &order("p7", "", 0, Action::Undrain { node: "n3".into() })).await;
+        carry_out(engine, &Order::named("p7", "", 0, Action::Undrain { node: "n3".into() })).await;
 
-        carry_out(engine, &order("p8", &key, 4, Action::Cancel { grace_s: 5 })).await;
+        carry_out(engine, &Order::named("p8", &key, 4, Action::Cancel { grace_s: 5 })).await;
         let log = std::fs::read_to_string(directory.path().join(format!("{key}.log"))).unwrap();
         let lines: Vec<Vec<&str>> = log.lines().map(|line| line.split(' ').collect()).collect();
         let starts: Vec<[&str; 2]> =
@@ -299,7 +302,7 @@ fn child() {
     let engine = SlurmEngine::new(slurm);
     let daemon = daemon::open(engine, settings.clone(), Vec::new(), Arc::new(Tenants::default())).unwrap();
     let (_stop, stopped) = tokio::sync::oneshot::channel();
-    runtime().block_on(daemon::api::run(daemon, stopped)).unwrap();
+    runtime().block_on(daemon::interface::api::run(daemon, stopped)).unwrap();
 }
 
 fn start_child(directory: &Path, failpoint: &str) -> Child {

@@ -9,7 +9,7 @@ use goodput_agents::bundle::Provenance;
 use goodput_agents::forecaster::{Card, ForecasterBundle};
 use goodput_agents::learned::archive::{Archive, ArchiveError, write};
 use goodput_datasets::DataError;
-use goodput_eval::forecasting::{SeriesConfig, read_series};
+use goodput_eval::studies::forecasting::{SeriesConfig, read_series};
 use goodput_forecast::Series;
 use goodput_forecast::neural::{
     Adam, Architecture, Centre, Checkpoint, Loss, Spec, SpecError, TrainError, Trainer, Training,

@@ -4,8 +4,8 @@
 //! added under [`NOTES`] is kept.
 
 use goodput_agents::bundle::PolicyBundle;
-use goodput_eval::summary::Summary;
-use goodput_eval::tables::ranking;
+use goodput_eval::report::leaderboard::ranking;
+use goodput_eval::run::summary::Summary;
 
 /// Heading of what a person has added; everything from it on is kept.
 pub const NOTES: &str = "\n## Notes\n";

@@ -137,6 +137,7 @@ fn test() -> bool {
         && slurm()
         && suite()
         && run("cargo", &["test", "--release", "--workspace", "--doc", "--quiet"])
+        && example()
         && deny()
 }
 
@@ -199,6 +200,13 @@ fn suite() -> bool {
     } else {
         run("cargo", &["test", "--release", "--workspace", "--lib", "--bins", "--tests", "--no-fail-fast"])
     }
+}
+
+/// Builds and runs the policy that is written outside the workspace.
+fn example() -> bool {
+    let target = root().join("target").display().to_string();
+    let manifest = root().join("examples/own-policy/Cargo.toml").display().to_string();
+    run("cargo", &["run", "--release", "--quiet", "--manifest-path", &manifest, "--target-dir", &target])
 }
 
 /// Licences and advisories, where cargo-deny is installed.

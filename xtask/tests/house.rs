@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// What each room may use of ours.
-const MAY_USE: [(&str, &[&str]); 10] = [
+const MAY_USE: [(&str, &[&str]); 11] = [
     ("goodput-env", &[]),
     ("goodput-forecast", &[]),
     ("goodput-datasets", &["goodput-env", "goodput-forecast"]),
@@ -26,6 +26,10 @@ const MAY_USE: [(&str, &[&str]); 10] = [
             "goodput-train",
             "goodput-executor",
         ],
+    ),
+    (
+        "goodput",
+        &["goodput-env", "goodput-forecast", "goodput-datasets", "goodput-agents", "goodput-eval", "goodput-train"],
     ),
     ("xtask", &[]),
 ];

@@ -4,8 +4,8 @@ use std::fs;
 use std::path::Path;
 use std::process::ExitCode;
 
-use goodput_eval::federation::FederationConfig;
-use goodput_eval::forecasting::ForecastConfig;
+use goodput_eval::studies::federation::FederationConfig;
+use goodput_eval::studies::forecasting::ForecastConfig;
 use goodput_train::config::Experiment;
 use schemars::{Schema, schema_for};
 

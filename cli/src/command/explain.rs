@@ -10,7 +10,7 @@ use goodput_env::job::JobId;
 use goodput_env::sim::{Scenario, SimOptions, Simulator, Status};
 use goodput_env::time::SimTime;
 use goodput_env::view::ClusterView;
-use goodput_eval::explain::{Bar, Beheld, Page, Standing, behold};
+use goodput_eval::studies::explain::{Bar, Beheld, Page, Standing, behold};
 use goodput_train::config::HELD_OUT;
 use serde_json::json;
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use goodput_agents::bundle::PolicyBundle;
-use goodput_eval::summary::Summary;
+use goodput_eval::run::summary::Summary;
 use goodput_train::model_card::{ModelCard, command};
 use goodput_train::run_dir::RunDir;
 

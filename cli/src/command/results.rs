@@ -3,14 +3,13 @@
 use std::path::Path;
 
 use goodput_datasets::store::table::Table;
-use goodput_eval::bound;
-use goodput_eval::metrics::levels_table;
-use goodput_eval::plots::{CurvePoint, LearningCurve};
 use goodput_eval::report::Report;
+use goodput_eval::report::plots::{CurvePoint, LearningCurve};
+use goodput_eval::report::timeseries::timeseries_table;
+use goodput_eval::report::{leaderboard, tables};
 use goodput_eval::run::Evaluation;
-use goodput_eval::summary::Summary;
-use goodput_eval::tables;
-use goodput_eval::timeseries::timeseries_table;
+use goodput_eval::run::summary::Summary;
+use goodput_eval::studies::bound;
 use goodput_train::run_dir::RunDir;
 
 use crate::args::Format;
@@ -45,7 +44,7 @@ pub fn write(dir: &RunDir, evaluation: &Evaluation, about: &About<'_>) -> Result
     parquet("runs.parquet", &tables::run_table(evaluation))?;
     parquet("events.parquet", &tables::allocation_table(evaluation))?;
     parquet("timeseries.parquet", &timeseries_table(evaluation))?;
-    parquet("usage.parquet", &levels_table(evaluation))?;
+    parquet("usage.parquet", &tables::levels_table(evaluation))?;
     let report = Report {
         title: about.title.clone(),
         lead: String::new(),
@@ -78,7 +77,7 @@ pub fn print(evaluation: &Evaluation, format: Format) -> Result<(), Fault> {
         "utilization",
         "restarts_mean",
     ]);
-    for policy in tables::ranking(summary) {
+    for policy in leaderboard::ranking(summary) {
         let metric =
             |key: &str, digits| Cell::option(policy.metrics.get(key), |estimate| Cell::Number(estimate.value, digits));
         let jct = policy.metrics.get("jct_mean_secs");
@@ -137,7 +136,7 @@ fn by_workload(summary: &Summary) -> Rows {
     let mut rows =
         Rows::new(&["workload", "policy", "jct_mean_secs", "percent", "low", "high", "jct_p99_secs", "p99_percent"]);
     for workload in &summary.workloads {
-        for policy in tables::ranking(summary) {
+        for policy in leaderboard::ranking(summary) {
             let value = |key: &str| policy.by_workload.get(&workload.name)?.get(key).map(|estimate| estimate.value);
             let versus = policy.versus_reference.as_ref().and_then(|versus| versus.by_workload.get(&workload.name));
             let ratio = |key: &str| versus.and_then(|versus| versus.ratio.get(key));

@@ -4,7 +4,7 @@ use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use goodput_executor::daemon::status::{QueueRow, Status};
+use goodput_executor::daemon::interface::status::{QueueRow, Status};
 use goodput_executor::engine::{NodeHealth, NodeSeen};
 
 use super::live::{Client, queue_rows};

@@ -1,11 +1,8 @@
 //! Monitoring at three levels: cluster, node, application. All numbers are whole and add up: the applications of a node are the node, the nodes are the
 //! cluster.
 
-use goodput_datasets::store::{Column, Table};
 use goodput_env::cluster::NodeId;
 use goodput_env::sim::{Outcome, Scenario};
-
-use crate::run::{Evaluation, Run};
 
 /// What a row is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -82,48 +79,4 @@ pub fn levels(scenario: &Scenario, outcome: &Outcome) -> Vec<LevelRow> {
         rows.extend(apps);
     }
     rows
-}
-
-/// The rows of every run, for `usage.parquet`.
-pub fn levels_table<'a>(evaluation: &'a Evaluation) -> Table {
-    let of_run = |run: &'a Run| levels(&run.scenario, &run.outcome).into_iter().map(move |row| (run, row));
-    let rows: Vec<(&Run, LevelRow)> = evaluation.runs.iter().flat_map(of_run).collect();
-    let whole = |of: &dyn Fn(&LevelRow) -> i64| rows.iter().map(|(_, row)| of(row)).collect::<Vec<i64>>();
-    let text = |of: &dyn Fn(&Level) -> String| rows.iter().map(|(_, row)| of(&row.level)).collect::<Vec<String>>();
-    let named = |names: &[String], of: &dyn Fn(&Run) -> usize| {
-        rows.iter().map(|(run, _)| names[of(run)].clone()).collect::<Vec<String>>()
-    };
-    let node = |level: &Level| match level {
-        Level::Cluster => None,
-        Level::Node(node) | Level::Application(node, _) => Some(i64::from(*node)),
-    };
-    Table::new(vec![
-        Column::new("policy", named(&evaluation.policies, &|run| run.policy)),
-        Column::new("workload", named(&evaluation.workloads, &|run| run.workload)),
-        Column::new("seed", rows.iter().map(|(run, _)| run.seed as i64).collect::<Vec<i64>>()),
-        Column::new(
-            "level",
-            text(&|level| {
-                let name = match level {
-                    Level::Cluster => "cluster",
-                    Level::Node(_) => "node",
-                    Level::Application(..) => "application",
-                };
-                name.into()
-            }),
-        ),
-        Column::new("node", rows.iter().map(|(_, row)| node(&row.level)).collect::<Vec<Option<i64>>>()),
-        Column::new(
-            "application",
-            text(&|level| match level {
-                Level::Application(_, name) => name.clone(),
-                Level::Cluster | Level::Node(_) => String::new(),
-            }),
-        ),
-        Column::new("capacity_gpu_millis", whole(&|row| row.capacity_gpu_millis)),
-        Column::new("training_gpu_millis", whole(&|row| row.training_gpu_millis)),
-        Column::new("serving_gpu_millis", whole(&|row| row.serving_gpu_millis)),
-        Column::new("requests_micro", whole(&|row| row.requests as i64)),
-        Column::new("violated_micro", whole(&|row| row.violated as i64)),
-    ])
 }

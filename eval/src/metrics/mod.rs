@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 pub use fairness::{finish_time_fairness, jain_index};
 pub use isolated::{Reference, isolated_secs, jobs_in_system};
-pub use levels::{Level, LevelRow, levels, levels_table};
+pub use levels::{Level, LevelRow, levels};
 pub use reliability::Reliability;
 pub use run_facts::RunFacts;
 pub use services::{SloClass, latency_over_slo, slo_classes};

@@ -6,13 +6,13 @@ use serde::Serialize;
 use super::words::tied;
 use super::{Report, color_of};
 use crate::metrics::{HEADLINE, jct_secs};
-use crate::plots::{
+use crate::report::leaderboard::ranking;
+use crate::report::plots::{
     CdfSeries, Figure, ForestRow, GanttFrame, PROFILE_MOST_BANDS, ProfileSeries, UtilizationRow, cdf, forest, gantt,
     learning_curve, performance_profiles, utilization,
 };
-use crate::run::{Evaluation, Run};
-use crate::summary::{PolicySummary, profiles, scores};
-use crate::tables::ranking;
+use crate::run::summary::{PolicySummary, profiles, scores};
+use crate::run::{Evaluation, PolicyRun};
 
 /// A figure with its heading.
 #[derive(Serialize)]
@@ -30,13 +30,13 @@ impl Section {
 }
 
 /// Policies, best first, with their runs of the scenario whose allocations were logged.
-type Shown<'a> = [(&'a PolicySummary, &'a Run)];
+type Shown<'a> = [(&'a PolicySummary, &'a PolicyRun)];
 
 /// The figures, in reading order; those without data are left out.
 pub(super) fn figures(evaluation: &Evaluation, report: &Report) -> Vec<Section> {
     let ranked = ranking(&evaluation.summary);
     let first = |policy: &&'_ PolicySummary| evaluation.runs_of(color_of(evaluation, &policy.name)).first();
-    let shown: Vec<(&PolicySummary, &Run)> =
+    let shown: Vec<(&PolicySummary, &PolicyRun)> =
         ranked.iter().filter_map(|policy| Some((*policy, first(policy)?))).collect();
     let mut sections = Vec::new();
     sections.extend(differences(evaluation, &ranked));
@@ -92,7 +92,7 @@ fn completion(evaluation: &Evaluation, ranked: &[&PolicySummary]) -> Option<Sect
 
 fn fullness(evaluation: &Evaluation, shown: &Shown<'_>) -> Option<Section> {
     let until = shown.iter().map(|(_, run)| run.outcome.end).max().filter(|&end| end > SimTime::ZERO)?;
-    let strip = |(policy, run): &(&PolicySummary, &Run)| {
+    let strip = |(policy, run): &(&PolicySummary, &PolicyRun)| {
         let mean = run.measures.get("utilization").unwrap_or(0.0);
         let color = color_of(evaluation, &policy.name);
         UtilizationRow::new(&policy.name, color, &run.scenario, &run.outcome, until, mean)
@@ -111,7 +111,7 @@ fn fullness(evaluation: &Evaluation, shown: &Shown<'_>) -> Option<Section> {
 fn gantts(evaluation: &Evaluation, shown: &Shown<'_>, focus: Option<&str>) -> Vec<Section> {
     let chosen = gantt_choice(shown, focus, &evaluation.summary.reference);
     let frame = GanttFrame::new(chosen.iter().map(|(.., run)| &run.outcome));
-    let section = |(id, policy, run): (&'static str, &str, &Run)| {
+    let section = |(id, policy, run): (&'static str, &str, &PolicyRun)| {
         let figure = gantt(&run.scenario, &run.outcome, frame)?;
         let caption = format!(
             "Every job of {} under {policy}, in order of submission. Thin lines are waiting, a gap in a bar is a preemption, \
@@ -143,13 +143,13 @@ fn scenario_of(evaluation: &Evaluation, shown: &Shown<'_>) -> String {
 
 /// The run in focus (or the best), and the reference's beside it.
 fn gantt_choice<'a>(
-    first: &[(&'a PolicySummary, &'a Run)],
+    first: &[(&'a PolicySummary, &'a PolicyRun)],
     focus: Option<&str>,
     reference: &str,
-) -> Vec<(&'static str, &'a str, &'a Run)> {
+) -> Vec<(&'static str, &'a str, &'a PolicyRun)> {
     let chosen = first.iter().find(|(policy, _)| Some(policy.name.as_str()) == focus).or(first.first());
     let base = first.iter().find(|(policy, _)| policy.name == reference);
-    let mut picked: Vec<(&'static str, &str, &Run)> = Vec::new();
+    let mut picked: Vec<(&'static str, &str, &PolicyRun)> = Vec::new();
     for (id, found) in [("gantt", chosen), ("gantt-reference", base)] {
         if let Some((policy, run)) = found.filter(|(policy, _)| picked.iter().all(|(_, name, _)| *name != policy.name))
         {

@@ -3,13 +3,13 @@
 use serde::Serialize;
 
 use super::color_of;
-use crate::format::{Shown, change, significant};
 use crate::metrics::{Better, HEADLINE, METRICS, Metric, Unit, metric};
-use crate::plots::Ink;
+use crate::report::format::{Shown, change, significant};
+use crate::report::leaderboard::{COLUMNS, ranking, shown};
+use crate::report::plots::Ink;
 use crate::run::Evaluation;
+use crate::run::summary::{PolicySummary, Summary};
 use crate::stats::Estimate;
-use crate::summary::{PolicySummary, Summary};
-use crate::tables::{COLUMNS, ranking, shown};
 
 #[derive(Serialize)]
 pub(super) struct Table {

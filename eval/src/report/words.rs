@@ -1,9 +1,9 @@
 //! Sentences of the page.
 
-use crate::format::significant;
 use crate::metrics::HEADLINE;
-use crate::summary::{PolicySummary, Summary};
-use crate::tables::{ranking, shown};
+use crate::report::format::significant;
+use crate::report::leaderboard::{ranking, shown};
+use crate::run::summary::{PolicySummary, Summary};
 
 /// One sentence that says how the policy in focus, or else the best, fares.
 pub(super) fn verdict(summary: &Summary, focus: Option<&str>) -> String {

@@ -42,7 +42,7 @@ pub struct Contended {
 }
 
 /// One policy on one workload.
-pub struct Run {
+pub struct ContendedRun {
     /// Mean completion time, seconds.
     pub mean_jct_secs: f64,
     /// Largest finish-time fairness of a job.
@@ -85,16 +85,16 @@ pub fn workloads(data: &Path) -> Result<Vec<Contended>, ReproduceError> {
 }
 
 /// Runs every contestant on every workload, workload by workload, at one information level, with the requested batch size and restarts of 30 s.
-pub fn run_all(workloads: &[Contended], contestants: &[Contestant]) -> Result<Vec<Vec<Run>>, ReproduceError> {
+pub fn run_all(workloads: &[Contended], contestants: &[Contestant]) -> Result<Vec<Vec<ContendedRun>>, ReproduceError> {
     let pairs: Vec<(usize, usize)> =
         (0..workloads.len()).flat_map(|at| (0..contestants.len()).map(move |policy| (at, policy))).collect();
-    let runs: Result<Vec<Run>, ReproduceError> =
+    let runs: Result<Vec<ContendedRun>, ReproduceError> =
         pairs.into_par_iter().map(|(at, policy)| run_one(&workloads[at], contestants[policy])).collect();
     let mut runs = runs?.into_iter();
     Ok(workloads.iter().map(|_| runs.by_ref().take(contestants.len()).collect()).collect())
 }
 
-fn run_one(on: &Contended, (name, resize): Contestant) -> Result<Run, ReproduceError> {
+fn run_one(on: &Contended, (name, resize): Contestant) -> Result<ContendedRun, ReproduceError> {
     let mut policy = policy(name);
     let options = SimOptions {
         rounds: Rounds { period: None, on_churn: true },
@@ -109,7 +109,7 @@ fn run_one(on: &Contended, (name, resize): Contestant) -> Result<Run, ReproduceE
         .map_err(|source| ReproduceError::Run { case: format!("{name} {}", on.name), source })?;
     let facts = RunFacts::new(&scenario, &outcome);
     let held: i64 = outcome.jobs.iter().map(|job| job.attained_gpu_millis).sum();
-    Ok(Run {
+    Ok(ContendedRun {
         mean_jct_secs: facts.jct_secs.iter().sum::<f64>() / facts.jct_secs.len() as f64,
         worst_rho: facts.rho.iter().copied().fold(0.0, f64::max),
         restarts: outcome.jobs.iter().map(|job| job.restarts).sum(),

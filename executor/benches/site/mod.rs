@@ -44,7 +44,7 @@ pub fn runtime() -> tokio::runtime::Runtime {
 }
 
 pub fn now_ms() -> i64 {
-    daemon::wall_ms()
+    goodput_executor::machine::wall_ms()
 }
 
 impl Site<PrivateCluster> {

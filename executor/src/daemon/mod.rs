@@ -4,39 +4,25 @@
 //! is (by the snapshot) and what was wanted (by the journal) and goes on from there.
 //!
 //! # Layout
-//! - [`books`]: snapshots in the terms of the environment; [`orders`]: plans in the terms of engines.
-//! - [`chooser`], [`screen`]: the policy, and the heuristic behind it.
-//! - [`guard`]: what a plan may do to a running cluster; `mass_failure`: when many nodes are lost at once.
-//! - [`journal`], [`leader`], [`audit`]: what was wanted, who may want, what became of it.
-//! - `amnesia`, `ends`: what people hand in and what has ended, and what is mended where the engine has forgotten it.
-//! - [`cycle`](Daemon::cycle), `decide`, `act`, `show`: the loop; [`status`], [`explain`], [`metrics`], [`api`]: what people see of it.
+//! Rooms, each of which may use the rooms above it:
 //! - [`shadow`]: another policy beside the one that acts, compared by simulation.
-//! - [`settings`]: the configuration file.
+//! - [`observe`]: snapshots in the terms of the environment.
+//! - [`guard`]: what a plan may do to a running cluster.
+//! - [`durability`]: what survives the death of a daemon or of its engine.
+//! - [`interface`]: what users and monitoring see and ask.
+//! - [`decide`]: the cycle, from a snapshot to orders under way.
+//!
+//! Beside them: `open`, a daemon from its settings; [`settings`], the configuration file; [`failpoint`], places where a drill ends the daemon.
 
-mod act;
-mod amnesia;
-pub mod api;
-pub mod audit;
-pub mod books;
-pub mod chooser;
-mod cycle;
-mod decide;
-mod ends;
-pub mod explain;
+pub mod decide;
+pub mod durability;
 pub mod failpoint;
 pub mod guard;
-pub mod journal;
-pub mod leader;
-mod mass_failure;
-pub mod metrics;
+pub mod interface;
+pub mod observe;
 mod open;
-pub mod orders;
-pub mod screen;
 pub mod settings;
 pub mod shadow;
-mod show;
-pub mod status;
-mod watch;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
@@ -49,18 +35,18 @@ use goodput_env::time::SimTime;
 use thiserror::Error;
 
 use crate::engine::{Engine, EngineError, Order, Snapshot};
-use audit::{Audit, AuditError};
-use books::{Books, BooksError};
-use chooser::Chooser;
-use journal::{End, Journal, JournalError, Promise};
-use leader::Leader;
-use mass_failure::MassFailures;
-use metrics::Metrics;
+use decide::chooser::Chooser;
+use durability::journal::{End, Journal, JournalError, Promise};
+use durability::leader::{self, Leader};
+use guard::mass_failure::MassFailures;
+use interface::audit::{Audit, AuditError};
+use interface::metrics::Metrics;
+use interface::status::Status;
+use observe::reversals::Watch;
+use observe::{Books, BooksError};
 pub use open::open;
 use settings::{Mode, Settings};
 use shadow::Shadow;
-use status::Status;
-use watch::Watch;
 
 /// Why a cycle ended early. The next one begins anew.
 #[derive(Debug, Error)]
@@ -160,7 +146,7 @@ impl<E: Engine> Daemon<E> {
         let name = match &settings.state.name {
             Some(name) => name.clone(),
             None => {
-                format!("{}:{}", host_name(), std::process::id())
+                format!("{}:{}", crate::machine::host_name(), std::process::id())
             }
         };
         let lease = Duration::from_secs(u64::from(settings.state.lease_secs.max(1)));
@@ -268,15 +254,4 @@ impl<E: Engine> Daemon<E> {
         let ends = self.hook.as_mut().is_some_and(|hook| hook(place));
         if ends { Err(DaemonError::Drill(place)) } else { Ok(()) }
     }
-}
-
-/// The name of this machine.
-pub(crate) fn host_name() -> String {
-    std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default().trim().into()
-}
-
-/// Milliseconds of the Unix epoch.
-pub fn wall_ms() -> i64 {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    since.map_or(0, |since| since.as_millis() as i64)
 }

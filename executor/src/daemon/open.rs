@@ -12,9 +12,9 @@ use goodput_env::tenant::Tenants;
 use goodput_env::time::SimTime;
 use goodput_env::view::Information;
 
-use super::books::{Books, Setting};
-use super::chooser::Chooser;
-use super::screen::Screen;
+use super::decide::chooser::Chooser;
+use super::guard::screen::Screen;
+use super::observe::{Books, Setting};
 use super::settings::{InformationSetting, PolicySettings, Settings};
 use super::shadow::{Maker, Shadow, ShadowSettings};
 use super::{Daemon, DaemonError};

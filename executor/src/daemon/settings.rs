@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::chooser::Reliance;
-use super::guard::Rules;
+use super::decide::chooser::Reliance;
+use super::guard::rules::Rules;
 use super::shadow::ShadowSettings;
 use crate::engine::agents::AgentsSettings;
 pub use tenants::GroupSettings;

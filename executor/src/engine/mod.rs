@@ -6,6 +6,7 @@
 
 mod action;
 pub mod agents;
+mod order;
 pub mod recorded;
 pub mod sim;
 pub mod slurm;
@@ -22,6 +23,7 @@ use thiserror::Error;
 
 use crate::job::RetryBudget;
 pub use action::{Action, Capabilities, Forgets, Order, OrderId, Outcome, Receipt, Share, Verdict};
+pub use order::digest;
 pub use slurm::Mailbox;
 pub use snapshot::{Attempt, History, JobPhase, JobSeen, NodeHealth, NodeSeen, OnNode, Said, Snapshot};
 pub use verify::verify;

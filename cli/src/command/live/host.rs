@@ -5,8 +5,9 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use goodput_datasets::Catalog;
+use goodput_executor::daemon::interface::api;
 use goodput_executor::daemon::settings::{EngineSettings, Mode, Settings};
-use goodput_executor::daemon::{self, Daemon, DaemonError, api};
+use goodput_executor::daemon::{self, Daemon, DaemonError};
 use goodput_executor::engine::agents::AgentsEngine;
 use goodput_executor::engine::recorded::Recorded;
 use goodput_executor::engine::slurm::SlurmEngine;

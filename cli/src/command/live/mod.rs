@@ -11,8 +11,8 @@ use std::process::ExitCode;
 
 use goodput_env::job::{Elasticity, JobRequest, JobSpec, Work};
 use goodput_env::time::SimTime;
-use goodput_executor::daemon::api::hash;
-use goodput_executor::daemon::{api, audit};
+use goodput_executor::daemon::interface::api::hash;
+use goodput_executor::daemon::interface::{api, audit};
 use goodput_executor::engine::{NodeSeen, OnNode, Submission};
 use goodput_executor::job::RetryBudget;
 use serde_json::{Value, json};
@@ -39,7 +39,8 @@ pub fn run(verb: &Live) -> Result<ExitCode, Fault> {
             print_text(answer["key"].as_str().unwrap_or_default());
         }
         Live::Queue { daemon, output } => {
-            let queue: Vec<goodput_executor::daemon::status::QueueRow> = Client::new(daemon)?.get("/v1/queue")?;
+            let queue: Vec<goodput_executor::daemon::interface::status::QueueRow> =
+                Client::new(daemon)?.get("/v1/queue")?;
             queue_rows(&queue).print(*output)?;
         }
         Live::Nodes { daemon, output } => {
@@ -114,7 +115,7 @@ fn place(placement: &[OnNode]) -> String {
 }
 
 /// The queue as rows.
-pub fn queue_rows(queue: &[goodput_executor::daemon::status::QueueRow]) -> Rows {
+pub fn queue_rows(queue: &[goodput_executor::daemon::interface::status::QueueRow]) -> Rows {
     let mut rows =
         Rows::new(&["job", "name", "tenant", "phase", "gpus", "placement", "age_secs", "starts", "reason", "score"]);
     for job in queue {

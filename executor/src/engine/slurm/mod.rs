@@ -121,7 +121,7 @@ impl SlurmEngine {
         }
         let requeued_s = self.jobs.get(&job).map_or(0, |job| job.requeued_s);
         let left_s = self.leaving_s.get(&job).map_or(requeued_s, |&leaving_s| leaving_s.max(requeued_s));
-        (left_s >= crate::daemon::wall_ms() / 1000).then_some(())?;
+        (left_s >= crate::machine::wall_ms() / 1000).then_some(())?;
         later("it was put back into the queue in this very second".into())
     }
 }
@@ -151,7 +151,7 @@ impl Engine for SlurmEngine {
             self.unheard = Some((node.name.clone(), Instant::now()));
         }
         self.version += 1;
-        let now_s = crate::daemon::wall_ms() / 1000;
+        let now_s = crate::machine::wall_ms() / 1000;
         let leaving = jobs.iter().filter(|job| job.state == RawState::Completing).map(|job| (job.id, now_s));
         self.leaving_s.extend(leaving);
         for job in &mut jobs {
@@ -166,7 +166,7 @@ impl Engine for SlurmEngine {
         let seen: Vec<_> = self.jobs.values().map(RawJob::seen).collect();
         let nodes: Vec<NodeSeen> = nodes.iter().map(|node| node.seen(&seen)).collect();
         let said = self.mailbox.exchange(&self.jobs, &nodes);
-        Ok(Snapshot { version: self.version, at_ms: crate::daemon::wall_ms(), nodes, jobs: seen, said })
+        Ok(Snapshot { version: self.version, at_ms: crate::machine::wall_ms(), nodes, jobs: seen, said })
     }
 
     async fn apply(&mut self, orders: &[Order]) -> Result<Vec<Receipt>, EngineError> {
@@ -242,7 +242,7 @@ impl Engine for SlurmEngine {
     async fn submit(&mut self, job: &Submission) -> Result<String, EngineError> {
         let mut job = job.clone();
         if job.spec.request.submit <= SimTime::ZERO {
-            job.spec.request.submit = SimTime::from_millis(crate::daemon::wall_ms());
+            job.spec.request.submit = SimTime::from_millis(crate::machine::wall_ms());
         }
         let fence = Fence::random();
         let fence = fence.map_err(|error| EngineError::Refused { engine: "slurm", problem: error.to_string() })?;
@@ -281,7 +281,7 @@ mod tests {
     #[test]
     fn nothing_is_released_in_the_second_it_left_nor_before_all_nodes_have_reported() {
         let mut engine = SlurmEngine::new(&SlurmSettings::default());
-        let now_s = crate::daemon::wall_ms() / 1000;
+        let now_s = crate::machine::wall_ms() / 1000;
         let job = |requeued_s| RawJob { id: 7, requeued_s, ..RawJob::default() };
         assert_eq!(engine.waits(7), None, "it never ran");
         engine.jobs.insert(7, job(now_s + 1));

@@ -308,7 +308,7 @@ fn user() -> String {
 
 fn configuration(directory: &Path, nodes: u32, gpus: u32, accelerator: &str, kill_wait: u32, ports: &[u16]) -> String {
     let user = user();
-    let host = crate::daemon::host_name().split('.').next().unwrap_or_default().to_string();
+    let host = crate::machine::host_name().split('.').next().unwrap_or_default().to_string();
     let place = directory.display();
     let mut text = format!(
         "ClusterName=private

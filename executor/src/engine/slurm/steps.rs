@@ -66,7 +66,7 @@ pub(super) fn next(order: &Order, jobs: &BTreeMap<u64, RawJob>) -> Result<Step, 
             }
             // Released for somewhere else, or so that it cannot start: back, and anew in the next cycle.
             let there = job.required_nodes == names(placement) && job.asked == total(placement);
-            let wait_ms = job.retry().map_or(0, |retry| retry.not_before_ms - crate::daemon::wall_ms());
+            let wait_ms = job.retry().map_or(0, |retry| retry.not_before_ms - crate::machine::wall_ms());
             if wait_ms > 0 {
                 return Err(Outcome::Later { reason: format!("it failed, and waits {} s more", wait_ms / 1000 + 1) });
             }

@@ -1,0 +1,84 @@
+//! Leaderboard: the policies of a comparison as a Markdown table, best mean completion time first.
+
+use super::format::{Shown, change};
+use crate::metrics::{HEADLINE, Unit, metric};
+use crate::run::summary::{PolicySummary, Summary};
+use crate::stats::Estimate;
+
+/// Policies in order of the headline metric, best first; those without a value last.
+pub fn ranking(summary: &Summary) -> Vec<&PolicySummary> {
+    let mean = |policy: &PolicySummary| policy.metrics.get(HEADLINE).map_or(f64::INFINITY, |estimate| estimate.value);
+    let mut ranked: Vec<&PolicySummary> = summary.policies.iter().collect();
+    ranked.sort_by(|a, b| mean(a).total_cmp(&mean(b)));
+    ranked
+}
+
+/// The metrics of the leaderboard and of the report's first table.
+pub(crate) const COLUMNS: [&str; 7] =
+    [HEADLINE, "jct_p50_secs", "jct_p99_secs", "makespan_secs", "utilization", "goodput", "restarts_mean"];
+
+/// The unit in which a metric of all policies reads best.
+pub(crate) fn shown(summary: &Summary, key: &str) -> Shown {
+    let values = summary.policies.iter().filter_map(|policy| policy.metrics.get(key)).map(|estimate| estimate.value);
+    Shown::new(metric(key).map_or(Unit::Ratio, |metric| metric.unit), values)
+}
+
+/// The comparison as a Markdown table, best mean JCT first, with the information level of each policy.
+pub fn leaderboard(summary: &Summary) -> String {
+    let mut head = vec!["policy".to_owned(), "information".to_owned()];
+    for key in COLUMNS {
+        let (name, unit) = (metric(key).map_or(key, |metric| metric.name), shown(summary, key).unit);
+        head.push(if unit.is_empty() { name.into() } else { format!("{name}, {unit}") });
+    }
+    head.insert(3, format!("against {}, %", summary.reference));
+    let rows = ranking(summary).into_iter().map(|policy| {
+        let mut row = vec![policy.name.clone(), policy.information.clone()];
+        row.extend(COLUMNS.iter().map(|key| cell(summary, policy, key)));
+        row.insert(3, against_cell(policy));
+        row
+    });
+    markdown(&head, &rows.collect::<Vec<_>>())
+}
+
+fn cell(summary: &Summary, policy: &PolicySummary, key: &str) -> String {
+    let Some(estimate) = policy.metrics.get(key) else { return "–".into() };
+    let shown = shown(summary, key);
+    match (key == HEADLINE, estimate.ci) {
+        (true, Some(_)) => format!("{} [{}]", shown.number(estimate.value), shown.interval(estimate)),
+        _ => shown.number(estimate.value),
+    }
+}
+
+fn against_cell(policy: &PolicySummary) -> String {
+    let Some(versus) = &policy.versus_reference else { return "–".into() };
+    let unequal = if versus.same_information { "" } else { " *" };
+    versus.ratio.get(HEADLINE).map_or_else(|| "–".into(), |ratio| format!("{}{unequal}", change_with_interval(ratio)))
+}
+
+fn change_with_interval(ratio: &Estimate) -> String {
+    match ratio.ci {
+        Some(ci) => format!("{} [{}, {}]", change(ratio.value), change(ci.low), change(ci.high)),
+        None => change(ratio.value),
+    }
+}
+
+/// Pads columns so that the source reads as well as the rendering; the first two are text, the rest numbers.
+fn markdown(head: &[String], rows: &[Vec<String>]) -> String {
+    let width =
+        |column: usize| rows.iter().chain([&head.to_vec()]).map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..head.len()).map(width).collect();
+    let line = |row: &[String]| {
+        let cells = row.iter().zip(&widths).enumerate().map(|(column, (text, &width))| match column {
+            0 | 1 => format!("{text:<width$}"),
+            _ => format!("{text:>width$}"),
+        });
+        format!("| {} |\n", cells.collect::<Vec<_>>().join(" | "))
+    };
+    let rule = widths.iter().enumerate().map(|(column, &width)| match column {
+        0 | 1 => "-".repeat(width),
+        _ => format!("{}:", "-".repeat(width.saturating_sub(1))),
+    });
+    let rule = format!("| {} |\n", rule.collect::<Vec<_>>().join(" | "));
+    let body: String = rows.iter().map(|row| line(row)).collect();
+    format!("{}{rule}{body}", line(head))
+}

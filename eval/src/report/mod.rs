@@ -1,0 +1,126 @@
+//! One self-contained HTML page about a comparison: no scripts, no fonts, nothing fetched, light and dark.
+//!
+//! The page is a pure function of its inputs; there is no date on it, so that the same run gives the same bytes.
+
+mod figures;
+mod format;
+mod grids;
+pub mod leaderboard;
+pub mod plots;
+pub mod tables;
+pub mod timeseries;
+mod words;
+
+use minijinja::Environment;
+use minijinja::syntax::SyntaxConfig;
+use minijinja::value::Serde;
+use serde::Serialize;
+use thiserror::Error;
+
+use self::plots::{Figure, LearningCurve, THEME_CSS};
+use crate::run::Evaluation;
+use crate::run::summary::WorkloadSummary;
+
+/// What a report shows beside the comparison itself.
+#[derive(Clone, Debug, Default)]
+pub struct Report {
+    /// Heading.
+    pub title: String,
+    /// A sentence or two below it; may be empty.
+    pub lead: String,
+    /// The policy that this is about, for example the one just trained; the best where `None`.
+    pub focus: Option<String>,
+    /// The command that made it.
+    pub command: String,
+    /// The resolved configuration, as TOML.
+    pub config: String,
+    /// Names and versions of what took part.
+    pub versions: Vec<(String, String)>,
+    /// The course of training, if there was any.
+    pub learning: Option<LearningCurve>,
+}
+
+/// Why a page cannot be made.
+#[derive(Debug, Error)]
+pub enum ReportError {
+    /// The template fails.
+    #[error("the report's template fails: {0}")]
+    Template(#[from] minijinja::Error),
+    /// The policy in focus was not compared.
+    #[error("the report is about policy {0}, which was not compared")]
+    UnknownFocus(String),
+}
+
+const TEMPLATE: &str = include_str!("../../templates/report.html");
+
+/// What the template sees.
+#[derive(Serialize)]
+struct Page<'a> {
+    title: &'a str,
+    lead: &'a str,
+    theme: &'static str,
+    plot_css: &'static str,
+    verdict: String,
+    facts: Vec<String>,
+    reference: &'a str,
+    confidence: String,
+    resamples: usize,
+    seeds: usize,
+    workloads: &'a [WorkloadSummary],
+    table: grids::Table,
+    unequal: Vec<String>,
+    unfinished: Vec<String>,
+    figures: Vec<figures::Section>,
+    evidence: Option<grids::Table>,
+    by_workload: Option<grids::Table>,
+    details: Vec<grids::MetricDetail>,
+    command: &'a str,
+    config: &'a str,
+    versions: &'a [(String, String)],
+}
+
+impl Report {
+    /// The page.
+    ///
+    /// # Errors
+    /// [`ReportError::UnknownFocus`] where `focus` names no policy of the comparison.
+    pub fn render(&self, evaluation: &Evaluation) -> Result<String, ReportError> {
+        let summary = &evaluation.summary;
+        if let Some(focus) = self.focus.as_ref().filter(|focus| summary.policy(focus).is_none()) {
+            return Err(ReportError::UnknownFocus(focus.clone()));
+        }
+        let focus = self.focus.as_deref();
+        let mut environment = Environment::new();
+        environment.set_syntax(SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build()?);
+        environment.add_template("report.html", TEMPLATE)?;
+        let page = Page {
+            title: &self.title,
+            lead: &self.lead,
+            theme: THEME_CSS,
+            plot_css: Figure::page_css(),
+            verdict: words::tied(&words::verdict(summary, focus)),
+            facts: words::facts(summary),
+            reference: &summary.reference,
+            confidence: format!("{}", summary.statistics.confidence * 100.0),
+            resamples: summary.statistics.resamples,
+            seeds: summary.workloads.first().map_or(0, |workload| workload.seeds.len()),
+            workloads: &summary.workloads,
+            table: grids::headline_table(evaluation, focus),
+            unequal: words::unequal_information(summary),
+            unfinished: words::unfinished(summary),
+            figures: figures::figures(evaluation, self),
+            evidence: grids::evidence(evaluation, focus),
+            by_workload: grids::by_workload(evaluation, focus),
+            details: grids::details(evaluation),
+            command: &self.command,
+            config: &self.config,
+            versions: &self.versions,
+        };
+        Ok(environment.get_template("report.html")?.render(Serde(page))?)
+    }
+}
+
+/// A policy has one colour throughout the page: that of its place in the comparison.
+fn color_of(evaluation: &Evaluation, name: &str) -> usize {
+    evaluation.policies.iter().position(|policy| policy == name).unwrap_or_default()
+}

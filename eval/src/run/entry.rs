@@ -1,0 +1,67 @@
+//! Entries of a comparison: the policies and the scenarios on which they meet.
+
+use std::sync::Arc;
+
+use goodput_env::policy::Policy;
+use goodput_env::sim::Scenario;
+use goodput_env::view::{Batching, Information};
+
+/// Makes a fresh policy for a run with this seed.
+pub type MakePolicy = Box<dyn Fn(u64) -> Box<dyn Policy> + Send + Sync>;
+
+/// A policy to compare.
+pub struct PolicyEntry {
+    /// Unique name.
+    pub name: String,
+    /// Makes it; called once a run with the scenario's seed.
+    pub make: MakePolicy,
+    /// How jobs choose their batch size under it, instead of what the scenario says.
+    pub batching: Option<Batching>,
+    /// What it may know, instead of what the scenario says.
+    pub information: Option<Information>,
+}
+
+impl std::fmt::Debug for PolicyEntry {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PolicyEntry").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl PolicyEntry {
+    /// A policy under the scenario's own batching and information level.
+    pub fn new(name: impl Into<String>, make: impl Fn(u64) -> Box<dyn Policy> + Send + Sync + 'static) -> Self {
+        Self { name: name.into(), make: Box::new(make), batching: None, information: None }
+    }
+
+    /// The same policy with the batching and information level of its publication.
+    #[must_use]
+    pub fn as_published(mut self) -> Self {
+        let policy = (self.make)(0);
+        self.batching = Some(policy.batching());
+        self.information = Some(policy.information());
+        self
+    }
+
+    pub(super) fn scenario(&self, scenario: &Arc<Scenario>, log_allocations: bool) -> Arc<Scenario> {
+        let mut options = scenario.options.clone();
+        options.batching = self.batching.unwrap_or(options.batching);
+        options.information = self.information.unwrap_or(options.information);
+        options.log_allocations |= log_allocations;
+        if options == scenario.options {
+            scenario.clone()
+        } else {
+            Arc::new(Scenario { options, ..(**scenario).clone() })
+        }
+    }
+}
+
+/// A scenario to compare on.
+#[derive(Clone, Debug)]
+pub struct NamedScenario {
+    /// Name of the workload; scenarios of one name are repetitions of it with other seeds.
+    pub name: String,
+    /// Which repetition.
+    pub seed: u64,
+    /// The inputs.
+    pub scenario: Arc<Scenario>,
+}

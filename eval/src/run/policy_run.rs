@@ -1,0 +1,31 @@
+//! One run of one policy on one scenario.
+
+use std::sync::Arc;
+
+use goodput_env::sim::{Outcome, Scenario};
+
+use crate::metrics::Measures;
+
+/// One policy on one scenario.
+#[derive(Clone)]
+pub struct PolicyRun {
+    /// Index into [`Evaluation::policies`].
+    pub policy: usize,
+    /// Index into [`Evaluation::workloads`].
+    pub workload: usize,
+    /// Which repetition.
+    pub seed: u64,
+    /// The inputs, with the batching and information level of this run.
+    pub scenario: Arc<Scenario>,
+    /// What happened.
+    pub outcome: Outcome,
+    /// What was measured.
+    pub measures: Measures,
+}
+
+impl std::fmt::Debug for PolicyRun {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { policy, workload, seed, .. } = self;
+        write!(f, "PolicyRun {{ policy: {policy}, workload: {workload}, seed: {seed}, .. }}")
+    }
+}

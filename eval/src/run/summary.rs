@@ -1,0 +1,343 @@
+//! What a comparison comes to: means with intervals for each policy, and paired differences against one of them.
+//!
+//! It is written as `summary.json`: keys in a fixed order, floats in their shortest form that reads back exactly, hence the
+//! same bytes for the same runs.
+
+use std::collections::BTreeMap;
+
+use goodput_env::view::Batching;
+use ndarray::{Array2, ArrayView2, Axis};
+use serde::{Deserialize, Serialize};
+
+use super::policy_run::PolicyRun;
+use crate::metrics::{HEADLINE, METRICS, metric};
+use crate::stats::{
+    Bootstrap, Estimate, Tail, difference, holm, interquartile_mean, mean_of_tasks, performance_profile,
+    probability_of_improvement, ratio_of_means, wilcoxon, win_rate,
+};
+
+/// How intervals are made.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Statistics {
+    /// Bootstrap resamples.
+    pub resamples: usize,
+    /// Coverage of the intervals.
+    pub confidence: f64,
+    /// Master seed of the resampling.
+    pub seed: u64,
+}
+
+impl Default for Statistics {
+    fn default() -> Self {
+        Self { resamples: 5_000, confidence: 0.95, seed: 0 }
+    }
+}
+
+/// The result of a comparison.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Summary {
+    /// Version of this format.
+    pub version: u32,
+    /// How intervals were made.
+    pub statistics: Statistics,
+    /// The policy that others are measured against.
+    pub reference: String,
+    /// What was run.
+    pub workloads: Vec<WorkloadSummary>,
+    /// Policies in the order they were given.
+    pub policies: Vec<PolicySummary>,
+}
+
+/// One workload of a comparison.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct WorkloadSummary {
+    /// Its name.
+    pub name: String,
+    /// Accelerators of its cluster.
+    pub cluster_gpus: u32,
+    /// Nodes of its cluster.
+    pub cluster_nodes: usize,
+    /// Jobs under each seed.
+    pub jobs: Vec<usize>,
+    /// The seeds.
+    pub seeds: Vec<u64>,
+}
+
+/// Values by metric key. Metrics that are undefined on some run are left out.
+pub type Estimates = BTreeMap<String, Estimate>;
+
+/// One policy of a comparison.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PolicySummary {
+    /// Its name.
+    pub name: String,
+    /// What it knew.
+    pub information: String,
+    /// How jobs chose their batch size.
+    pub batching: Batching,
+    /// Mean over workloads of the mean over seeds; intervals from the stratified bootstrap over seeds.
+    pub metrics: Estimates,
+    /// The same for each workload.
+    pub by_workload: BTreeMap<String, Estimates>,
+    /// Against the reference; `None` for the reference itself.
+    pub versus_reference: Option<Versus>,
+}
+
+/// A policy against the reference, on the same seeds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Versus {
+    /// Whether both had the same information level; a difference between unequals is no verdict on their skill.
+    pub same_information: bool,
+    /// Mean paired difference, policy minus reference, in the unit of the metric.
+    pub difference: Estimates,
+    /// Ratio of the means, policy over reference.
+    pub ratio: Estimates,
+    /// On the headline metric.
+    pub headline: Option<Headline>,
+    /// On each workload, where there are several.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub by_workload: BTreeMap<String, OnWorkload>,
+}
+
+/// A policy against the reference on the seeds of one workload.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct OnWorkload {
+    /// Mean paired difference, policy minus reference, in the unit of the metric.
+    pub difference: Estimates,
+    /// Ratio of the means, policy over reference.
+    pub ratio: Estimates,
+}
+
+/// Robust comparison on mean JCT. The score of a run is the reference's mean JCT over the policy's on the same seed: above 1
+/// is better than the reference.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Headline {
+    /// Interquartile mean of the score.
+    pub score_iqm: Estimate,
+    /// Probability that a run of the policy has a lower mean JCT than a run of the reference on the same workload.
+    pub probability_of_improvement: Estimate,
+    /// Share of seeds where the policy has the lower mean JCT.
+    pub win_rate: f64,
+    /// Two-sided Wilcoxon signed-rank test of the paired differences; `None` where all are zero.
+    pub wilcoxon_p: Option<f64>,
+    /// The same after Holm's correction for the number of policies compared.
+    pub wilcoxon_p_holm: Option<f64>,
+}
+
+impl Summary {
+    /// Summarises `runs`, ordered by policy, then scenario, each workload having the same number of seeds.
+    pub(crate) fn new(
+        policies: &[String],
+        workloads: &[String],
+        runs: &[PolicyRun],
+        reference: &str,
+        statistics: Statistics,
+    ) -> Self {
+        let tables = Tables::new(policies.len(), workloads.len(), runs);
+        let seeds = tables.seeds;
+        let boot = |tasks| Bootstrap::new(seeds, tasks, statistics.resamples, statistics.confidence, statistics.seed);
+        let (all, single) = (boot(workloads.len()), boot(1));
+        let base = policies.iter().position(|name| name == reference).unwrap_or_default();
+        let per_policy = runs.len() / policies.len().max(1);
+        let options = |policy: usize| &runs[policy * per_policy].scenario.options;
+
+        let mut summaries: Vec<PolicySummary> = policies
+            .iter()
+            .enumerate()
+            .map(|(policy, name)| PolicySummary {
+                name: name.clone(),
+                information: options(policy).information.to_string(),
+                batching: options(policy).batching,
+                metrics: tables.estimates(policy, &all),
+                by_workload: tables.by_workload(policy, workloads, &single),
+                versus_reference: (policy != base).then(|| Versus {
+                    same_information: options(policy).information == options(base).information,
+                    difference: tables.paired(policy, base, |x, y| difference(&all, x, y)),
+                    ratio: tables.paired(policy, base, |x, y| ratio_of_means(&all, x, y)),
+                    headline: tables.headline(policy, base, &all, statistics.seed),
+                    by_workload: tables.versus_by_workload(policy, base, workloads, &single),
+                }),
+            })
+            .collect();
+        correct_for_many(&mut summaries);
+        Self {
+            version: 1,
+            statistics,
+            reference: reference.into(),
+            workloads: workload_summaries(workloads, &runs[..per_policy]),
+            policies: summaries,
+        }
+    }
+
+    /// As JSON, with a final newline.
+    pub fn to_json(&self) -> String {
+        // Every number in here is finite or absent, and keys are strings.
+        let mut json = serde_json::to_string_pretty(self).expect("a summary is always representable as JSON");
+        json.push('\n');
+        json
+    }
+
+    /// The policy called `name`.
+    pub fn policy(&self, name: &str) -> Option<&PolicySummary> {
+        self.policies.iter().find(|policy| policy.name == name)
+    }
+
+    /// Number of runs of each policy: workloads times seeds.
+    pub fn runs_per_policy(&self) -> usize {
+        self.workloads.iter().map(|workload| workload.seeds.len()).sum()
+    }
+}
+
+fn workload_summaries(workloads: &[String], runs: &[PolicyRun]) -> Vec<WorkloadSummary> {
+    let of = |(index, name): (usize, &String)| {
+        let mine = || runs.iter().filter(move |run| run.workload == index);
+        let cluster = mine().next().map(|run| run.scenario.cluster.clone());
+        WorkloadSummary {
+            name: name.clone(),
+            cluster_gpus: cluster.as_ref().map_or(0, |cluster| cluster.total_gpus()),
+            cluster_nodes: cluster.as_ref().map_or(0, |cluster| cluster.nodes.len()),
+            jobs: mine().map(|run| run.outcome.jobs.len()).collect(),
+            seeds: mine().map(|run| run.seed).collect(),
+        }
+    };
+    workloads.iter().enumerate().map(of).collect()
+}
+
+fn correct_for_many(policies: &mut [PolicySummary]) {
+    let mut headlines: Vec<&mut Headline> = policies
+        .iter_mut()
+        .filter_map(|policy| policy.versus_reference.as_mut()?.headline.as_mut())
+        .filter(|headline| headline.wilcoxon_p.is_some())
+        .collect();
+    let raw: Vec<f64> = headlines.iter().filter_map(|headline| headline.wilcoxon_p).collect();
+    for (headline, corrected) in headlines.iter_mut().zip(holm(&raw)) {
+        headline.wilcoxon_p_holm = Some(corrected);
+    }
+}
+
+/// Scores of runs on the headline metric, reference over policy, of shape seeds x workloads.
+pub(crate) fn scores(
+    policies: usize,
+    workloads: usize,
+    runs: &[PolicyRun],
+    policy: usize,
+    reference: usize,
+) -> Option<Array2<f64>> {
+    Tables::new(policies, workloads, runs).scores(policy, reference)
+}
+
+/// Shares of runs with a score above each threshold, by policy; `None` where the headline metric is undefined.
+pub(crate) fn profiles(summary: &Summary, scores: &Array2<f64>, thresholds: &[f64]) -> Vec<Estimate> {
+    let Statistics { resamples, confidence, seed } = summary.statistics;
+    let boot = Bootstrap::new(scores.nrows(), scores.ncols(), resamples.min(2_000), confidence, seed);
+    performance_profile(&boot, scores.view(), thresholds)
+}
+
+/// Matrices of shape seeds x workloads by policy and metric; `None` where a run has no value.
+struct Tables {
+    seeds: usize,
+    matrices: Vec<Vec<Option<Array2<f64>>>>,
+}
+
+impl Tables {
+    fn new(policies: usize, workloads: usize, runs: &[PolicyRun]) -> Self {
+        let per_policy = runs.len() / policies.max(1);
+        let seeds = per_policy / workloads.max(1);
+        let matrices = runs
+            .chunks(per_policy.max(1))
+            .map(|runs| METRICS.iter().map(|metric| matrix(runs, workloads, seeds, metric.key)).collect())
+            .collect();
+        Self { seeds, matrices }
+    }
+
+    fn matrix(&self, policy: usize, key: &str) -> Option<ArrayView2<'_, f64>> {
+        let index = METRICS.iter().position(|metric| metric.key == key)?;
+        self.matrices[policy][index].as_ref().map(|matrix| matrix.view())
+    }
+
+    fn estimates(&self, policy: usize, bootstrap: &Bootstrap) -> Estimates {
+        self.each(policy, |matrix| mean_estimate(bootstrap, matrix))
+    }
+
+    fn by_workload(&self, policy: usize, names: &[String], bootstrap: &Bootstrap) -> BTreeMap<String, Estimates> {
+        let of = |task: usize| {
+            self.each(policy, |all| mean_estimate(bootstrap, all.slice_axis(Axis(1), (task..=task).into())))
+        };
+        names.iter().enumerate().map(|(task, name)| (name.clone(), of(task))).collect()
+    }
+
+    fn versus_by_workload(
+        &self,
+        policy: usize,
+        base: usize,
+        names: &[String],
+        bootstrap: &Bootstrap,
+    ) -> BTreeMap<String, OnWorkload> {
+        let on = |task: usize, of: fn(&Bootstrap, ArrayView2<'_, f64>, ArrayView2<'_, f64>) -> Estimate| {
+            let column = (task..=task).into();
+            self.paired(policy, base, |x, y| {
+                of(bootstrap, x.slice_axis(Axis(1), column), y.slice_axis(Axis(1), column))
+            })
+        };
+        let versus = |task| OnWorkload { difference: on(task, difference), ratio: on(task, ratio_of_means) };
+        let several = names.iter().enumerate().filter(|_| names.len() > 1);
+        several.map(|(task, name)| (name.clone(), versus(task))).collect()
+    }
+
+    fn each(&self, policy: usize, of: impl Fn(ArrayView2<'_, f64>) -> Estimate) -> Estimates {
+        let matrices = METRICS.iter().zip(&self.matrices[policy]);
+        matrices.filter_map(|(metric, matrix)| Some((metric.key.into(), of(matrix.as_ref()?.view())))).collect()
+    }
+
+    /// `of(policy, base)` for each metric where both are defined and the result is a number.
+    fn paired(
+        &self,
+        policy: usize,
+        base: usize,
+        of: impl Fn(ArrayView2<'_, f64>, ArrayView2<'_, f64>) -> Estimate,
+    ) -> Estimates {
+        let pair = |key: &str| Some(of(self.matrix(policy, key)?, self.matrix(base, key)?));
+        let estimates = METRICS.iter().filter_map(|metric| Some((metric.key.to_owned(), pair(metric.key)?)));
+        estimates.filter(|(_, estimate)| estimate.value.is_finite()).collect()
+    }
+
+    fn scores(&self, policy: usize, base: usize) -> Option<Array2<f64>> {
+        let (mine, reference) = (self.matrix(policy, HEADLINE)?, self.matrix(base, HEADLINE)?);
+        Some(&reference / &mine).filter(|scores| scores.iter().all(|score| score.is_finite()))
+    }
+
+    fn headline(&self, policy: usize, base: usize, bootstrap: &Bootstrap, seed: u64) -> Option<Headline> {
+        let (mine, reference) = (self.matrix(policy, HEADLINE)?, self.matrix(base, HEADLINE)?);
+        let scores = self.scores(policy, base)?;
+        let other = bootstrap.independent(seed);
+        // Lower is better, so the scores that are to be high are the negated times.
+        let (up, down) = (mine.mapv(|secs| -secs), reference.mapv(|secs| -secs));
+        let differences: Vec<f64> = mine.iter().zip(reference).map(|(x, y)| x - y).collect();
+        Some(Headline {
+            score_iqm: bootstrap
+                .estimate(interquartile_mean(scores.view()), |draw| interquartile_mean(draw.of(scores.view()).view())),
+            probability_of_improvement: probability_of_improvement(bootstrap, &other, up.view(), down.view()),
+            win_rate: win_rate(up.view(), down.view()),
+            wilcoxon_p: wilcoxon(&differences, Tail::TwoSided).ok(),
+            wilcoxon_p_holm: None,
+        })
+    }
+}
+
+fn mean_estimate(bootstrap: &Bootstrap, scores: ArrayView2<'_, f64>) -> Estimate {
+    bootstrap.estimate(mean_of_tasks(scores), |draw| mean_of_tasks(draw.of(scores).view()))
+}
+
+/// One policy's values of a metric; rows are the repetitions of each workload in the order they were given.
+fn matrix(runs: &[PolicyRun], workloads: usize, seeds: usize, key: &str) -> Option<Array2<f64>> {
+    debug_assert!(metric(key).is_some());
+    let mut filled = vec![0; workloads];
+    let mut values = Array2::zeros((seeds, workloads));
+    for run in runs {
+        let row = &mut filled[run.workload];
+        values[[*row, run.workload]] = run.measures.get(key)?;
+        *row += 1;
+    }
+    Some(values)
+}

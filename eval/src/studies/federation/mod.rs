@@ -1,0 +1,177 @@
+//! Clusters that lend each other servers, run with and without a coordinator on the same jobs and loads.
+
+mod config;
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use goodput_agents::coordinator;
+use goodput_env::sim::{Outcome, SimError};
+use ndarray::Array2;
+use rayon::prelude::*;
+use thiserror::Error;
+
+use crate::run::summary::Statistics;
+use crate::setup::Setup;
+use crate::stats::{Bootstrap, Estimate, difference};
+
+pub use config::{CoordinatorConfig, FederationConfig, MemberConfig, OutlookConfig, ServerConfig};
+
+/// A federation that can be run.
+#[derive(Clone, Debug)]
+pub struct Federation {
+    config: FederationConfig,
+    /// One per cluster.
+    setups: Vec<Setup>,
+}
+
+/// What happened under one coordinator in one cluster, or in all, over all seeds.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Tally {
+    /// Jobs that came.
+    pub jobs: u64,
+    /// Sum of their completion times, seconds; of those that were cut off, the time until then.
+    pub jct_secs: f64,
+    /// Times that a job that ran was stopped: it lost its accelerators, or got others.
+    pub preemptions: u64,
+    /// Servers that came from other clusters.
+    pub servers_in: u64,
+    /// Servers that went to other clusters.
+    pub servers_out: u64,
+    /// Requests of services, micro-requests.
+    pub requests: u64,
+    /// Of those, the ones that missed their objective.
+    pub violated: u64,
+}
+
+/// A line of the comparison.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FederationRow {
+    /// The cluster; `None` for all together.
+    pub cluster: Option<String>,
+    /// The coordinator.
+    pub outlook: OutlookConfig,
+    /// What happened.
+    pub tally: Tally,
+    /// Mean completion time of a seed, less that under the first coordinator of the file, seconds; `None` for the first itself.
+    pub difference: Option<Estimate>,
+}
+
+/// A run that failed.
+#[derive(Debug, Error)]
+#[error("coordinator {outlook}, seed {seed}: {source}")]
+pub struct FederationError {
+    /// The coordinator.
+    pub outlook: &'static str,
+    /// The seed.
+    pub seed: u64,
+    /// Why.
+    pub source: Box<SimError>,
+}
+
+impl Tally {
+    /// Mean completion time, seconds; `None` without jobs.
+    pub fn mean_jct_secs(&self) -> Option<f64> {
+        (self.jobs > 0).then(|| self.jct_secs / self.jobs as f64)
+    }
+
+    /// Share of requests that kept their objective; `None` without requests.
+    pub fn attainment(&self) -> Option<f64> {
+        (self.requests > 0).then(|| 1.0 - self.violated as f64 / self.requests as f64)
+    }
+
+    fn sum(tallies: &[Self]) -> Self {
+        let mut sum = Self::default();
+        for tally in tallies {
+            sum.jobs += tally.jobs;
+            sum.jct_secs += tally.jct_secs;
+            sum.preemptions += tally.preemptions;
+            sum.servers_in += tally.servers_in;
+            sum.servers_out += tally.servers_out;
+            sum.requests += tally.requests;
+            sum.violated += tally.violated;
+        }
+        sum
+    }
+
+    fn of(outcome: &Outcome) -> Self {
+        let mut tally = Self::default();
+        for job in outcome.jobs.iter().filter(|job| job.submit <= outcome.end) {
+            tally.jobs += 1;
+            tally.jct_secs += (job.left().unwrap_or(outcome.end) - job.submit).as_secs_f64();
+            tally.preemptions += u64::from(job.restarts);
+        }
+        for service in &outcome.services {
+            tally.requests += service.requests;
+            tally.violated += service.violated;
+        }
+        tally
+    }
+}
+
+impl Federation {
+    /// Runs every coordinator of the file on the same seeds, on rayon's current thread pool. `progress` is told how many runs are done and how many
+    /// there are. Rows come cluster by cluster and then for all together, of each the coordinators in the order of the file.
+    ///
+    /// # Errors
+    /// Of the runs that failed the first in order.
+    pub fn compare(&self, progress: &(dyn Fn(usize, usize) + Sync)) -> Result<Vec<FederationRow>, FederationError> {
+        let (outlooks, seeds) = (&self.config.coordinator.outlook, self.config.seeds as usize);
+        let (total, done) = (outlooks.len() * seeds, AtomicUsize::new(0));
+        let runs: Vec<Result<Vec<Tally>, FederationError>> = (0..total)
+            .into_par_iter()
+            .with_max_len(1)
+            .map(|index| {
+                let (outlook, seed) = (outlooks[index / seeds], self.config.seed + (index % seeds) as u64);
+                let failed = |source| FederationError { outlook: outlook.name(), seed, source: Box::new(source) };
+                let run = self.run(outlook, seed).map_err(failed);
+                progress(done.fetch_add(1, Ordering::Relaxed) + 1, total);
+                run
+            })
+            .collect();
+        let runs = runs.into_iter().collect::<Result<Vec<_>, _>>()?;
+        let statistics = Statistics::default();
+        let bootstrap = Bootstrap::new(seeds, 1, statistics.resamples, statistics.confidence, statistics.seed);
+        let names = self.config.clusters.iter().map(|cluster| Some(cluster.name.clone()));
+        let mut rows = Vec::new();
+        for (at, cluster) in names.chain([None]).enumerate() {
+            let clusters = if cluster.is_some() { at..at + 1 } else { 0..at };
+            let by_seed: Vec<Tally> = runs.iter().map(|run| Tally::sum(&run[clusters.clone()])).collect();
+            let mean_jcts = |tallies: &[Tally]| {
+                let mean = |(seed, _): (usize, usize)| tallies[seed].mean_jct_secs().unwrap_or(0.0);
+                Array2::from_shape_fn((seeds, 1), mean)
+            };
+            let first = mean_jcts(&by_seed[..seeds]);
+            for ((index, &outlook), tallies) in outlooks.iter().enumerate().zip(by_seed.chunks(seeds)) {
+                let against_first = || difference(&bootstrap, mean_jcts(tallies).view(), first.view());
+                rows.push(FederationRow {
+                    cluster: cluster.clone(),
+                    outlook,
+                    tally: Tally::sum(tallies),
+                    difference: (index > 0).then(against_first),
+                });
+            }
+        }
+        Ok(rows)
+    }
+
+    /// One coordinator on one seed: a tally for each cluster.
+    fn run(&self, outlook: OutlookConfig, seed: u64) -> Result<Vec<Tally>, SimError> {
+        let clusters = &self.config.clusters;
+        // Each cluster of each seed draws for itself.
+        let own = |index: usize| seed * clusters.len() as u64 + index as u64;
+        let members = self.setups.iter().zip(clusters).enumerate().filter_map(|(index, (setup, cluster))| {
+            Some((setup.scenario(own(index)), cluster.composite(own(index), setup.sharing())?))
+        });
+        let owned: Vec<u32> = clusters.iter().map(|cluster| cluster.movable).collect();
+        let coordinator =
+            self.config.coordinator.build(outlook, self.setups.iter().map(|setup| &setup.sharing().foresight));
+        let (outcomes, transfers) =
+            coordinator::Federation::new(members.collect(), &owned, coordinator).run(|_, _| {})?;
+        let mut tallies: Vec<Tally> = outcomes.iter().map(Tally::of).collect();
+        for transfer in transfers {
+            tallies[transfer.from].servers_out += 1;
+            tallies[transfer.to].servers_in += 1;
+        }
+        Ok(tallies)
+    }
+}

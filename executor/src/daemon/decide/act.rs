@@ -1,0 +1,133 @@
+//! What is done: the next step of each order that has room, and what people order by hand.
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use serde_json::json;
+
+use crate::daemon::decide::show::show_order;
+use crate::daemon::durability::journal::Stage;
+use crate::daemon::interface::metrics::Metrics;
+use crate::daemon::settings::Mode;
+use crate::daemon::{Daemon, DaemonError, UnderWay};
+use crate::engine::{Action, Engine, JobPhase, NodeHealth, Order, Outcome, Snapshot};
+use crate::machine::wall_ms;
+
+impl<E: Engine> Daemon<E> {
+    /// Takes the next step of every order that has room.
+    pub(in crate::daemon) async fn act(&mut self, snapshot: &Snapshot, term: u64) -> Result<(), DaemonError> {
+        // A canary touches only what is listed.
+        if self.mode() == Mode::Act
+            && let Some(acting) = self.leader.try_act()
+        {
+            self.journal.check_term(term)?;
+            self.engine.tend().await?;
+            drop(acting);
+        }
+        let ready = self.ready(snapshot);
+        if ready.is_empty() {
+            return Ok(());
+        }
+        // A drill wants to die between any two acts.
+        let at_once =
+            if self.hook.is_some() || std::env::var_os("GOODPUT_FAILPOINT").is_some() { 1 } else { ready.len() };
+        for batch in ready.chunks(at_once) {
+            self.pass("before-act")?;
+            let Some(acting) = self.leader.try_act() else { return Ok(()) };
+            self.journal.check_term(term)?;
+            if self.mode() < Mode::Canary {
+                return Ok(());
+            }
+            let receipts = self.engine.apply(batch).await?;
+            drop(acting);
+            self.pass("after-act")?;
+            let mut refused = Vec::new();
+            for receipt in receipts {
+                let Some(under_way) = self.open.iter_mut().find(|under_way| under_way.order.id == receipt.id) else {
+                    continue;
+                };
+                match receipt.outcome {
+                    Outcome::Accepted => under_way.note = "accepted".into(),
+                    Outcome::Later { reason } => under_way.note = reason,
+                    Outcome::Refused { reason } => refused.push((receipt.id, Stage::Lost, reason)),
+                }
+            }
+            self.journal.close(&refused, wall_ms())?;
+            for (id, _, reason) in &refused {
+                tracing::warn!(order = id.0, reason, "the engine refuses an order");
+                let verb =
+                    self.open.iter().find(|under_way| under_way.order.id == *id).map_or("", |u| u.order.action.verb());
+                Metrics::count(&self.metrics.orders, &[("verb", verb), ("result", "refused")]);
+            }
+            self.open.retain(|under_way| !refused.iter().any(|(id, ..)| *id == under_way.order.id));
+        }
+        Ok(())
+    }
+
+    /// Orders whose next step has room now: nothing starts on accelerators that others have not left.
+    fn ready(&self, snapshot: &Snapshot) -> Vec<Order> {
+        let mut free: BTreeMap<&str, u32> = BTreeMap::new();
+        for node in snapshot.nodes.iter().filter(|node| node.health == NodeHealth::Up) {
+            free.insert(&node.name, node.free);
+        }
+        let mut phases: BTreeMap<&str, JobPhase> = BTreeMap::new();
+        phases.extend(snapshot.jobs.iter().map(|job| (job.key.as_str(), job.phase)));
+        let mut ready = Vec::new();
+        for UnderWay { order, .. } in &self.open {
+            let holds = phases.get(order.job.as_str()).is_some_and(|phase| phase.holds());
+            if let Some(placement) = order.action.placement().filter(|_| !holds) {
+                let fits = placement.iter().all(|on| free.get(on.node.as_str()).is_some_and(|&free| free >= on.gpus));
+                if !fits {
+                    continue;
+                }
+                for on in placement {
+                    free.entry(on.node.as_str()).and_modify(|free| *free -= on.gpus.min(*free));
+                }
+            }
+            ready.push(order.clone());
+        }
+        ready
+    }
+
+    /// An order that a person gives: it goes the way of all orders.
+    ///
+    /// # Errors
+    /// [`DaemonError::Refused`] where this daemon does not act.
+    pub fn order_by_hand(&mut self, who: &str, job: &str, action: Action) -> Result<(), DaemonError> {
+        let term = self
+            .leader
+            .term()
+            .ok_or_else(|| DaemonError::Refused("this daemon stands by; ask the one that leads".into()))?;
+        if self.mode() < Mode::Canary {
+            return Err(DaemonError::Refused(format!(
+                "mode is {}: nothing is done; set mode act first",
+                self.mode().name()
+            )));
+        }
+        let seen = self.last.as_ref().and_then(|(snapshot, _)| snapshot.jobs.iter().find(|seen| seen.key == job));
+        let starts = seen.map_or(0, |seen| seen.starts);
+        let at_ms = wall_ms();
+        let new = Order::named(&format!("by-hand {who} {at_ms}"), job, starts, action);
+        self.audit.write(at_ms, "api", json!({ "who": who, "order": new }))?;
+        self.journal.intend(term, "by-hand", std::slice::from_ref(&new), at_ms)?;
+        if !job.is_empty() {
+            // The person's word goes first: what was under way for the job is void.
+            self.void(job, "overruled by hand")?;
+        }
+        if let Ok(mut status) = self.status.lock() {
+            show_order(&mut status.nodes, &new.action);
+        }
+        self.open.push(UnderWay { order: new, since: Instant::now(), note: String::new() });
+        Ok(())
+    }
+
+    /// Changes the mode.
+    ///
+    /// # Errors
+    /// [`DaemonError::Audit`] where it cannot be written down; the mode stays then.
+    pub fn set_mode(&mut self, who: &str, mode: Mode) -> Result<(), DaemonError> {
+        self.audit.write(wall_ms(), "mode", json!({ "who": who, "from": self.mode.name(), "to": mode.name() }))?;
+        self.mode = mode;
+        Ok(())
+    }
+}

@@ -1,0 +1,218 @@
+//! Asks the policy, and somebody else where it cannot be relied on.
+//!
+//! A policy runs on a thread of its own: one that sleeps, panics or never comes back costs its answer and nothing else. What makes a policy
+//! unreliable (an error, no answer in time, numbers that are none, an observation unlike those it was trained on, a plan that cannot be) has the
+//! named heuristic decide instead, in the same cycle, and for a while.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, mpsc};
+use std::time::{Duration, Instant};
+
+use goodput_env::plan::Plan;
+use goodput_env::policy::Policy;
+use goodput_env::sim::ObservedCluster;
+use goodput_env::time::SimTime;
+use goodput_env::view::Trigger;
+use serde::{Deserialize, Serialize};
+
+use crate::daemon::guard::screen::{Screen, Unreliable};
+
+/// When to go by somebody else.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Reliance {
+    /// Longest a decision may take, milliseconds.
+    pub timeout_ms: u64,
+    /// The heuristic that decides instead.
+    pub fallback: String,
+    /// For how long at least, seconds.
+    pub fallback_secs: f64,
+    /// So many refused plans among the last ten are too many.
+    pub invalid_of_ten: usize,
+}
+
+impl Default for Reliance {
+    fn default() -> Self {
+        Self { timeout_ms: 200, fallback: "tiresias".into(), fallback_secs: 600.0, invalid_of_ten: 3 }
+    }
+}
+
+type Question = (Arc<ObservedCluster>, Trigger);
+/// A plan, and when the policy wants to be asked again at the latest.
+type Planned = (Plan, Option<SimTime>);
+type Answer = Result<Planned, String>;
+
+/// A policy on its own thread.
+#[derive(Debug)]
+struct Seat {
+    name: String,
+    ask: mpsc::Sender<(u64, Question)>,
+    answers: mpsc::Receiver<(u64, Answer)>,
+    asked: u64,
+    answered: u64,
+}
+
+impl Seat {
+    fn new(name: &str, mut policy: Box<dyn Policy>) -> std::io::Result<Self> {
+        let (ask, questions) = mpsc::channel::<(u64, Question)>();
+        let (answer, answers) = mpsc::channel();
+        std::thread::Builder::new().name(format!("policy {name}")).spawn(move || {
+            for (number, (cluster, trigger)) in questions {
+                let mut view = cluster.view();
+                view.trigger = trigger;
+                let plan = catch_unwind(AssertUnwindSafe(|| (policy.decide(&view), policy.wake_at())));
+                let plan = plan.map_err(|panic| {
+                    let text = panic.downcast_ref::<String>().cloned();
+                    text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).into())).unwrap_or_default()
+                });
+                drop(cluster);
+                if answer.send((number, plan)).is_err() {
+                    return;
+                }
+            }
+        })?;
+        Ok(Self { name: name.into(), ask, answers, asked: 0, answered: 0 })
+    }
+
+    fn decide(&mut self, question: Question, timeout: Duration) -> Result<Planned, Unreliable> {
+        while let Ok((number, _)) = self.answers.try_recv() {
+            self.answered = number;
+        }
+        if self.answered < self.asked {
+            return Err(Unreliable::Timeout);
+        }
+        self.asked += 1;
+        let gone = || Unreliable::Panic("its thread has ended".into());
+        self.ask.send((self.asked, question)).map_err(|_| gone())?;
+        match self.answers.recv_timeout(timeout) {
+            Ok((number, answer)) => {
+                self.answered = number;
+                answer.map_err(Unreliable::Panic)
+            }
+            Err(mpsc::RecvTimeoutError::Timeout) => Err(Unreliable::Timeout),
+            Err(mpsc::RecvTimeoutError::Disconnected) => Err(gone()),
+        }
+    }
+}
+
+/// A decision and who made it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Decision {
+    /// What is to change.
+    pub plan: Plan,
+    /// When the policy wants to be asked again at the latest.
+    pub wake: Option<SimTime>,
+    /// Name of the policy.
+    pub by: String,
+    /// Why it was not the policy that was to decide.
+    pub instead: Option<Unreliable>,
+    /// Whether the fallback decides by now.
+    pub fallback: bool,
+    /// How long it took.
+    pub took: Duration,
+}
+
+/// The policy and its fallback.
+#[derive(Debug)]
+pub struct Chooser {
+    reliance: Reliance,
+    policy: Seat,
+    fallback: Seat,
+    screen: Option<Screen>,
+    /// The fallback decides until then.
+    until: Option<Instant>,
+    /// Which of the last ten plans of the policy were refused.
+    refused: [bool; 10],
+    asked: usize,
+}
+
+impl Chooser {
+    /// `policy`, screened by `screen` where it is a bundle, with `fallback` behind it.
+    ///
+    /// # Errors
+    /// Where no thread can be started.
+    pub fn new(
+        reliance: Reliance,
+        (name, policy): (&str, Box<dyn Policy>),
+        fallback: Box<dyn Policy>,
+        screen: Option<Screen>,
+    ) -> std::io::Result<Self> {
+        let fallback = Seat::new(&reliance.fallback, fallback)?;
+        Ok(Self {
+            policy: Seat::new(name, policy)?,
+            fallback,
+            screen,
+            reliance,
+            until: None,
+            refused: [false; 10],
+            asked: 0,
+        })
+    }
+
+    /// Name of the policy that is to decide.
+    pub fn name(&self) -> &str {
+        &self.policy.name
+    }
+
+    /// Whether the fallback decides now.
+    pub fn is_fallback(&self, now: Instant) -> bool {
+        self.until.is_some_and(|until| now < until)
+    }
+
+    /// The scores of the policy for each job on show, where it has any.
+    pub fn scores(&mut self, cluster: &ObservedCluster) -> Vec<(goodput_env::job::JobId, f32)> {
+        self.screen.as_mut().map(|screen| screen.scores(&cluster.view())).unwrap_or_default()
+    }
+
+    /// Decides. `judge` says whether a plan can be at all; what it refuses is not carried out whoever made it. `None`: nobody had a plan that
+    /// can be, so nothing changes.
+    pub fn decide(
+        &mut self,
+        cluster: &Arc<ObservedCluster>,
+        trigger: Trigger,
+        now: Instant,
+        mut judge: impl FnMut(&Plan) -> Result<(), String>,
+    ) -> Decision {
+        let began = Instant::now();
+        let timeout = Duration::from_millis(self.reliance.timeout_ms);
+        let mut instead = None;
+        if !self.is_fallback(now) {
+            self.until = None;
+            let screened = self.screen.as_mut().map_or(Ok(()), |screen| screen.check(&cluster.view()));
+            let asked = screened.and_then(|()| self.policy.decide((cluster.clone(), trigger), timeout));
+            let at = self.asked % self.refused.len();
+            self.asked += 1;
+            self.refused[at] = false;
+            match asked.and_then(|planned| judge(&planned.0).map(|()| planned).map_err(Unreliable::Invalid)) {
+                Ok((plan, wake)) => {
+                    let (by, took) = (self.policy.name.clone(), began.elapsed());
+                    return Decision { plan, wake, by, instead: None, fallback: false, took };
+                }
+                Err(reason) => {
+                    self.refused[at] = matches!(reason, Unreliable::Invalid(_));
+                    let many = self.refused.iter().filter(|refused| **refused).count() > self.reliance.invalid_of_ten;
+                    if many || !matches!(reason, Unreliable::Invalid(_)) {
+                        self.until = Some(now + Duration::from_secs_f64(self.reliance.fallback_secs));
+                        self.refused = [false; 10];
+                    }
+                    instead = Some(reason);
+                }
+            }
+        }
+        // The heuristic has more time: there is nobody behind it.
+        let asked = self.fallback.decide((cluster.clone(), trigger), 5 * timeout);
+        let (plan, wake) =
+            match asked.and_then(|planned| judge(&planned.0).map(|()| planned).map_err(Unreliable::Invalid)) {
+                Ok(planned) => planned,
+                Err(reason) => {
+                    tracing::error!(
+                        fallback = self.fallback.name,
+                        reason = reason.name(),
+                        "the fallback failed; nothing changes"
+                    );
+                    (Plan::keep(), None)
+                }
+            };
+        Decision { plan, wake, by: self.fallback.name.clone(), instead, fallback: true, took: began.elapsed() }
+    }
+}

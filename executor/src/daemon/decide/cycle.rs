@@ -1,0 +1,277 @@
+//! One turn of the daemon.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use goodput_env::sim::ObservedCluster;
+use goodput_env::time::SimTime;
+use goodput_env::view::Trigger;
+use serde_json::json;
+
+use crate::daemon::durability::journal::{JournalError, Stage};
+use crate::daemon::guard::mass_failure::Turn;
+use crate::daemon::interface::metrics::Metrics;
+use crate::daemon::settings::Mode;
+use crate::daemon::{Daemon, DaemonError, UnderWay};
+use crate::engine::{Engine, NodeHealth, NodeSeen, Order, OrderId, Snapshot, Verdict};
+use crate::machine::wall_ms;
+
+/// What a cycle did.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Report {
+    /// Whether this daemon leads; one that stands by only looks.
+    pub leads: bool,
+    /// Whether a policy was asked.
+    pub decided: bool,
+    /// Orders of the decision.
+    pub ordered: usize,
+    /// Orders that were closed.
+    pub closed: usize,
+    /// Orders under way at the end.
+    pub open: usize,
+    /// Time of decision, guard and journal.
+    pub deciding: Duration,
+}
+
+impl<E: Engine> Daemon<E> {
+    /// One turn: look, verify, decide, write down, act.
+    ///
+    /// # Errors
+    /// [`DaemonError`]: what was to be done next was not done; the next cycle begins anew. A journal or an audit log that cannot be written
+    /// also sets the mode to observe.
+    pub async fn cycle(&mut self) -> Result<Report, DaemonError> {
+        let began = Instant::now();
+        let result = self.turn(began).await;
+        self.metrics.cycle.observe(began.elapsed().as_secs_f64());
+        self.metrics.engine_up.set(i64::from(!matches!(result, Err(DaemonError::Engine(_)))));
+        if let Err(error) = &result {
+            self.fail(error);
+        }
+        result
+    }
+
+    /// What an error means for what comes next.
+    fn fail(&mut self, error: &DaemonError) {
+        match error {
+            DaemonError::Journal(JournalError::Deposed { .. }) => self.leader.step_down(),
+            DaemonError::Journal(_) | DaemonError::Audit(_) if self.mode != Mode::Observe => {
+                self.mode = Mode::Observe;
+                self.alert("journal", &format!("mode is observe from now on: {error}"));
+            }
+            DaemonError::Drill(_) => return,
+            _ => {}
+        }
+        tracing::error!(%error, "the cycle ended early");
+    }
+
+    async fn turn(&mut self, began: Instant) -> Result<Report, DaemonError> {
+        let term = self.leader.tick(&mut self.journal, began)?;
+        self.metrics.leader.set(i64::from(term.is_some()));
+        match term {
+            None => self.engine.follow(),
+            // What the engine promises to machines from here on is promised by a daemon that leads.
+            Some(term) => self.journal.check_term(term)?,
+        }
+        if let (Some(term), false) = (term, self.recovered) {
+            self.engine.lead(term).await?;
+        }
+        if let Some((_, at)) = &self.last {
+            self.metrics.snapshot_age.set(at.elapsed().as_secs_f64());
+        }
+        let looked = Instant::now();
+        let snapshot = Arc::new(self.engine.snapshot().await?);
+        self.last = Some((snapshot.clone(), looked));
+        if term.is_some() && !self.recovered {
+            self.recover(&snapshot)?;
+        }
+        if term.is_none() {
+            self.recovered = false;
+        }
+        // Before orders are closed: what they moved counts.
+        self.look_for_mass_failures(&snapshot, began);
+        let mut report = Report { leads: term.is_some(), ..Report::default() };
+        if let Some(term) = term {
+            report.closed = self.close(&snapshot)?;
+            let acts = self.mode() >= Mode::Canary;
+            self.keep_promises(&snapshot, acts).await?;
+            self.keep_ends(&snapshot, term, acts).await?;
+            if acts {
+                self.take_back_nodes(&snapshot, term)?;
+            }
+        }
+        for job in self.watch.look(&snapshot, began) {
+            self.alert("hands-off", &format!("job {job} was reversed twice by somebody else; left alone for an hour"));
+        }
+        self.measure(&snapshot);
+        let deciding = Instant::now();
+        let open: Vec<Order> = self.open.iter().map(|under_way| under_way.order.clone()).collect();
+        let cluster = Arc::new(self.books.read(&snapshot, &open)?);
+        let mut decided = None;
+        self.proposed.clear();
+        if term.is_some()
+            && let Some(trigger) = self.due(&cluster)
+        {
+            decided = Some(self.decide(&cluster, &snapshot, trigger, began)?);
+            report.decided = true;
+        }
+        let mode = self.mode();
+        if let (Some(decided), Some(term)) = (&decided, term) {
+            let new = self.write_down(decided, &cluster, &snapshot, term, mode, looked)?;
+            report.ordered = new;
+            report.deciding = deciding.elapsed();
+        }
+        self.compare(&snapshot, began)?;
+        self.show(&cluster, &snapshot, decided.as_ref(), mode);
+        if let Some(term) = term
+            && mode >= Mode::Canary
+        {
+            self.act(&snapshot, term).await?;
+        }
+        if term.is_some() && self.kept.elapsed() >= Duration::from_secs(5) {
+            self.keep()?;
+        }
+        report.open = self.open.len();
+        Ok(report)
+    }
+
+    fn look_for_mass_failures(&mut self, snapshot: &Snapshot, now: Instant) {
+        let open = self.open.iter().map(|under_way| &under_way.order);
+        let Some(turn) = self.mass_failures.look(&self.settings.guard, snapshot, open, now) else { return };
+        // Who was held back is decided about now.
+        self.last_decision = None;
+        if let Turn::Began { nodes, jobs } = turn {
+            let guard = &self.settings.guard;
+            let (percent, secs) = (guard.mass_failure_moved_percent, guard.mass_failure_hold_secs);
+            let text = format!(
+                "{nodes} of {} nodes were lost at once, with {jobs} jobs: at most {percent} % of those are placed again in {secs} s",
+                snapshot.nodes.len()
+            );
+            self.alert("mass-failure", &text);
+        }
+    }
+
+    /// Asks what would come of the other policy, and takes the answer where there is one.
+    fn compare(&mut self, snapshot: &Snapshot, now: Instant) -> Result<(), DaemonError> {
+        let Some(shadow) = &mut self.shadow else { return Ok(()) };
+        let answer = shadow.answer();
+        if shadow.is_due(now) {
+            let round = SimTime::from_secs_f64(self.settings.cycle.round_secs);
+            if let Some(scene) = self.books.scene(snapshot, shadow.settings(), round) {
+                shadow.ask(scene, now);
+            }
+        }
+        match answer {
+            None => {}
+            Some(Err(problem)) => tracing::warn!(problem, "no comparison with the policy beside"),
+            Some(Ok(compared)) => {
+                tracing::info!(compared = compared.words(), "policy beside");
+                self.metrics.compared(&compared);
+                self.audit.write(wall_ms(), "shadow", json!({ "compared": compared }))?;
+                if let Ok(mut status) = self.status.lock() {
+                    status.shadow = Some(compared);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes up what an earlier daemon left: its orders, and what jobs had attained.
+    fn recover(&mut self, snapshot: &Snapshot) -> Result<(), DaemonError> {
+        let entries = self.journal.open_orders()?;
+        let since = Instant::now();
+        let under_way = |order: Order| UnderWay { order, since, note: "taken up again".into() };
+        self.open = entries.into_iter().map(|entry| under_way(entry.order)).collect();
+        self.take_up_promises()?;
+        self.ends = self.journal.ends()?;
+        self.books.read(snapshot, &[])?;
+        for (job, past) in self.journal.pasts()? {
+            self.books.restore(&job, past);
+        }
+        if let Some(epoch_ms) = self.books.epoch_ms() {
+            self.journal.remember("epoch_ms", &epoch_ms.to_string())?;
+        }
+        let body = json!({ "term": self.leader.term(), "open_orders": self.open.len(), "policy": self.chooser.name() });
+        self.audit.write(wall_ms(), "start", body)?;
+        self.recovered = true;
+        Ok(())
+    }
+
+    /// Keeps what jobs have attained.
+    pub(in crate::daemon) fn keep(&mut self) -> Result<(), DaemonError> {
+        self.journal.keep_pasts(self.books.pasts())?;
+        self.kept = Instant::now();
+        Ok(())
+    }
+
+    /// Closes the orders that the snapshot shows to be carried out, or never to be.
+    fn close(&mut self, snapshot: &Snapshot) -> Result<usize, DaemonError> {
+        let timeout = Duration::from_secs_f64(self.settings.cycle.order_timeout_secs);
+        let mut closed: Vec<(OrderId, Stage, String)> = Vec::new();
+        let mut done = Vec::new();
+        for under_way in &self.open {
+            let order = &under_way.order;
+            let (stage, note) = match self.engine.verify(order, snapshot) {
+                Verdict::Done => (Stage::Done, String::new()),
+                Verdict::Lost { reason } => (Stage::Lost, reason),
+                Verdict::Pending if let Some(node) = closed_to(order, snapshot) => {
+                    (Stage::Lost, format!("{node} takes no jobs any more"))
+                }
+                Verdict::Pending if under_way.since.elapsed() > timeout => {
+                    (Stage::Lost, format!("given up after {} s: {}", timeout.as_secs(), under_way.note))
+                }
+                Verdict::Pending => continue,
+            };
+            done.push((order.clone(), stage));
+            closed.push((order.id.clone(), stage, note));
+        }
+        if closed.is_empty() {
+            return Ok(0);
+        }
+        self.pass("before-done")?;
+        self.journal.close(&closed, wall_ms())?;
+        for (order, stage) in done {
+            let result = if stage == Stage::Done { "done" } else { "lost" };
+            Metrics::count(&self.metrics.orders, &[("verb", order.action.verb()), ("result", result)]);
+            let job = snapshot.jobs.iter().find(|job| job.key == order.job);
+            if let (Some(job), Some(_), Stage::Done) = (job, order.action.placement(), stage) {
+                self.watch.placed(&order.job, job.starts, job.failures);
+            }
+        }
+        let gone: BTreeSet<&OrderId> = closed.iter().map(|(id, ..)| id).collect();
+        self.open.retain(|under_way| !gone.contains(&under_way.order.id));
+        let body =
+            closed.iter().map(|(id, stage, note)| json!({ "id": id, "done": *stage == Stage::Done, "note": note }));
+        self.audit.write(wall_ms(), "verified", body.collect())?;
+        Ok(closed.len())
+    }
+
+    /// Why a policy is to be asked now; `None` where it is not.
+    fn due(&self, cluster: &ObservedCluster) -> Option<Trigger> {
+        let view = cluster.view();
+        let period = SimTime::from_secs_f64(self.settings.cycle.round_secs).as_millis().max(1);
+        let turn = |at: SimTime| at.as_millis().div_euclid(period);
+        let round = self.last_decision.is_none_or(|last| turn(view.now) > turn(last)) || self.mode() > self.decided_in;
+        let wake = self.wake.is_some_and(|wake| view.now >= wake);
+        let trigger = Trigger { round, wake, ..view.trigger };
+        (trigger.is_churn() || round || wake).then_some(trigger)
+    }
+
+    /// Gives up the lease.
+    pub fn resign(&mut self) {
+        if let Some(term) = self.leader.term() {
+            let _ = self.keep();
+            let _ = self.journal.resign(term);
+            self.leader.step_down();
+        }
+    }
+}
+
+/// A drained node on which an order is to start its job, where it holds nothing yet.
+fn closed_to<'a>(order: &Order, snapshot: &'a Snapshot) -> Option<&'a str> {
+    let placement = order.action.placement()?;
+    let holds = snapshot.jobs.iter().any(|job| job.key == order.job && job.phase.holds());
+    let closed =
+        |node: &&NodeSeen| node.health == NodeHealth::Drained && placement.iter().any(|on| on.node == node.name);
+    snapshot.nodes.iter().filter(|_| !holds).find(closed).map(|node| node.name.as_str())
+}

@@ -1,0 +1,161 @@
+//! A decision: the policy's plan, as far as the guard lets it pass, written down before anything is done.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use goodput_env::guard::Violation;
+use goodput_env::plan::Plan;
+use goodput_env::sim::ObservedCluster;
+use goodput_env::view::Trigger;
+use serde_json::json;
+
+use crate::daemon::decide::chooser::Decision;
+use crate::daemon::decide::orders::orders;
+use crate::daemon::guard::rules::{Canary, Circumstances, LeftOut, admit};
+use crate::daemon::interface::metrics::Metrics;
+use crate::daemon::settings::Mode;
+use crate::daemon::{Daemon, DaemonError, UnderWay};
+use crate::engine::{Action, Engine, NodeHealth, Snapshot, digest};
+use crate::machine::wall_ms;
+
+/// A decision as the guard let it pass.
+pub(in crate::daemon) struct Decided {
+    pub decision: Decision,
+    pub plan: Plan,
+    pub left_out: LeftOut,
+    pub name: String,
+}
+
+impl<E: Engine> Daemon<E> {
+    pub(in crate::daemon) fn decide(
+        &mut self,
+        cluster: &Arc<ObservedCluster>,
+        snapshot: &Snapshot,
+        trigger: Trigger,
+        now: Instant,
+    ) -> Result<Decided, DaemonError> {
+        let mut view = cluster.view();
+        view.trigger = trigger;
+        let about = self.circumstances(snapshot, now);
+        let Self { guard, chooser, settings, .. } = self;
+        let mut admitted = None;
+        let decision = chooser.decide(cluster, trigger, now, |plan| {
+            let judged = admit(&settings.guard, guard, &view, plan, &about);
+            let text = |violations: Vec<Violation>| {
+                violations.iter().take(5).map(ToString::to_string).collect::<Vec<_>>().join("; ")
+            };
+            admitted = Some(judged.map_err(text)?);
+            Ok(())
+        });
+        // A plan that nobody could make is to keep everything.
+        let (plan, left_out) = admitted.unwrap_or_default();
+        self.last_decision = Some(view.now);
+        self.decided_in = self.mode();
+        self.wake = decision.wake.filter(|&wake| wake > view.now);
+        self.metrics.decision.observe(decision.took.as_secs_f64());
+        self.metrics.fallback_active.set(i64::from(decision.fallback));
+        for (_, rule) in &left_out {
+            Metrics::count(&self.metrics.guard, &[("rule", rule.name())]);
+        }
+        if let Some(reason) = &decision.instead {
+            Metrics::count(&self.metrics.fallbacks, &[("reason", reason.name())]);
+            let text = format!("{} decides instead of {}: {reason:?}", decision.by, self.chooser.name());
+            self.alert("fallback", &text);
+        }
+        let changes = serde_json::to_string(&plan).unwrap_or_default();
+        let name = digest(&[&decision.by, &snapshot.version.to_string(), &snapshot.at_ms.to_string(), &changes]);
+        Ok(Decided { decision, plan, left_out, name })
+    }
+
+    fn circumstances(&self, snapshot: &Snapshot, now: Instant) -> Circumstances {
+        let id = |key: &str| self.books.id(key);
+        let node =
+            |name: &str| (0..).map_while(|at| Some((at, self.books.node(at)?))).find(|(_, known)| *known == name);
+        let canary = (self.mode() == Mode::Canary).then(|| {
+            let settings = &self.settings.canary;
+            let hour = Duration::from_secs(3600);
+            let lately = self.acted.iter().filter(|at| now.duration_since(**at) < hour).count();
+            Canary {
+                jobs: settings.jobs.iter().filter_map(|key| id(key)).collect(),
+                nodes: settings.nodes.iter().filter_map(|name| Some(node(name)?.0)).collect(),
+                budget: settings.orders_per_hour.saturating_sub(lately),
+            }
+        });
+        let closed = snapshot.nodes.iter().filter(|node| node.health != NodeHealth::Up).map(|node| node.name.as_str());
+        let draining = self.open.iter().filter_map(|under_way| match &under_way.order.action {
+            Action::Drain { node, .. } => Some(node.as_str()),
+            _ => None,
+        });
+        let (vanished, vanished_budget) = self.mass_failures.held_back(&self.settings.guard);
+        Circumstances {
+            under_way: self.open.iter().filter_map(|under_way| id(&under_way.order.job)).collect(),
+            hands_off: snapshot
+                .jobs
+                .iter()
+                .filter(|job| self.watch.leaves_alone(&job.key))
+                .filter_map(|job| id(&job.key))
+                .collect(),
+            closed: closed.chain(draining).filter_map(|name| Some(node(name)?.0)).collect(),
+            preempted: self.preempted.iter().filter_map(|(key, &at)| Some((id(key)?, at))).collect(),
+            canary,
+            can_lend: self.engine.capabilities().lend,
+            vanished: vanished.filter_map(id).collect(),
+            vanished_budget,
+        }
+    }
+
+    /// Writes a decision into audit log and, where it is acted on, journal. Returns the number of its orders.
+    pub(in crate::daemon) fn write_down(
+        &mut self,
+        decided: &Decided,
+        cluster: &ObservedCluster,
+        snapshot: &Snapshot,
+        term: u64,
+        mode: Mode,
+        looked: Instant,
+    ) -> Result<usize, DaemonError> {
+        let view = cluster.view();
+        let grace_s = self.settings.cycle.grace_secs;
+        let new = orders(&decided.name, &decided.plan, &view, &self.books, snapshot, grace_s);
+        self.proposed.clone_from(&new);
+        if !(new.is_empty() && decided.left_out.is_empty() && decided.decision.instead.is_none()) {
+            let left_out = decided
+                .left_out
+                .iter()
+                .map(|(job, rule)| json!({ "job": job.and_then(|job| self.books.key(job)), "rule": rule.name() }));
+            let body = json!({
+                "snapshot": snapshot.version, "now_ms": view.now.as_millis(), "mode": mode.name(), "term": term,
+                "policy": decided.decision.by, "instead": decided.decision.instead, "plan": decided.name,
+                "orders": new, "left_out": left_out.collect::<Vec<_>>(),
+            });
+            self.audit.write(wall_ms(), "decision", body)?;
+        }
+        if mode < Mode::Canary || new.is_empty() {
+            return Ok(new.len());
+        }
+        let age = looked.elapsed().as_secs_f64();
+        if age > self.settings.guard.max_snapshot_age_secs {
+            self.alert("stale", &format!("the snapshot is {age:.0} s old; its plan is dropped"));
+            return Ok(0);
+        }
+        self.pass("before-intent")?;
+        self.journal.intend(term, &decided.name, &new, wall_ms())?;
+        self.pass("after-intent")?;
+        let since = Instant::now();
+        for order in &new {
+            if order.action.preempts() {
+                self.preempted.insert(order.job.clone(), view.now);
+                self.watch.released(&order.job);
+            }
+        }
+        if mode == Mode::Canary {
+            self.acted.extend(new.iter().map(|_| since));
+            while self.acted.len() > 10_000 {
+                self.acted.pop_front();
+            }
+        }
+        let count = new.len();
+        self.open.extend(new.into_iter().map(|order| UnderWay { order, since, note: String::new() }));
+        Ok(count)
+    }
+}

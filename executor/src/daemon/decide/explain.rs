@@ -1,0 +1,117 @@
+//! Why a job waits. A pending job always has a reason.
+
+use goodput_env::job::JobId;
+use goodput_env::tenant::Usage;
+use goodput_env::view::ClusterView;
+use serde::{Deserialize, Serialize};
+
+use crate::daemon::guard::rules::Rule;
+
+/// Why a job is as it is.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Reason {
+    /// It runs.
+    Running,
+    /// An order for it is under way.
+    Ordered(String),
+    /// It is left alone: an administrator works on it.
+    HandsOff,
+    /// The policy starts it, and the mode keeps the daemon from acting.
+    Mode(String),
+    /// The policy starts it, and the guard left that out.
+    Guard(Rule),
+    /// It asks for more than the cluster has in service.
+    TooLarge {
+        /// Fewest accelerators it runs on.
+        min: u32,
+        /// What the cluster has of one type.
+        most: u32,
+    },
+    /// No type of accelerator has enough free.
+    NoCapacity {
+        /// Fewest accelerators it runs on.
+        min: u32,
+        /// Most that are free of one type.
+        free: u32,
+    },
+    /// Its tenant's quota is used up.
+    Quota,
+    /// There is room, and the policy keeps it for others or for later.
+    Policy(String),
+    /// It came after the last decision.
+    NotDecided,
+    /// It is over; how, and in the engine's words why.
+    Ended(String, String),
+}
+
+impl Reason {
+    /// The code that programs go by.
+    pub fn code(&self) -> String {
+        match self {
+            Self::Running => "running".into(),
+            Self::Ordered(_) => "ordered".into(),
+            Self::HandsOff => "hands-off".into(),
+            Self::Mode(_) => "mode".into(),
+            Self::Guard(rule) => format!("guard:{}", rule.name()),
+            Self::TooLarge { .. } => "too-large".into(),
+            Self::NoCapacity { .. } => "no-capacity".into(),
+            Self::Quota => "quota".into(),
+            Self::Policy(_) => "policy".into(),
+            Self::NotDecided => "not-decided".into(),
+            Self::Ended(how, _) => how.clone(),
+        }
+    }
+
+    /// The same in words.
+    pub fn words(&self) -> String {
+        match self {
+            Self::Running => "it runs".into(),
+            Self::Ordered(what) => format!("an order is under way: {what}"),
+            Self::HandsOff => "an administrator works on it; left alone for an hour".into(),
+            Self::Mode(mode) => format!("the policy starts it; the daemon does not act in mode {mode}"),
+            Self::Guard(rule) => format!("the policy changes it; the guard left that out: {}", rule.name()),
+            Self::TooLarge { min, most } => {
+                format!("it needs {min} accelerators of one type; the cluster has {most} in service")
+            }
+            Self::NoCapacity { min, free } => format!("it needs {min} accelerators of one type; {free} are free"),
+            Self::Quota => "its tenant's quota is used up".into(),
+            Self::Policy(name) => format!("there is room; {name} keeps it for other jobs or for later"),
+            Self::NotDecided => "it came after the last decision".into(),
+            Self::Ended(how, why) if why.is_empty() => format!("it is over: {how}"),
+            Self::Ended(how, why) => format!("it is over: {how}, {why}"),
+        }
+    }
+}
+
+/// Why `job` waits after a decision of `policy` that gave it nothing.
+pub fn why_waiting(view: &ClusterView<'_>, job: JobId, policy: &str) -> Reason {
+    let Some(job) = view.job(job) else { return Reason::NotDecided };
+    let kinds = view.cluster().types.len() as u16;
+    let of_kind = |kind: u16, what: &dyn Fn(u32) -> u32| -> u32 {
+        let nodes = view.cluster().nodes.iter().enumerate();
+        nodes.filter(|(_, node)| node.accelerator == kind).map(|(at, _)| what(at as u32)).sum()
+    };
+    let most = (0..kinds).map(|kind| of_kind(kind, &|at| view.cluster().nodes[at as usize].gpus)).max().unwrap_or(0);
+    let free = (0..kinds).map(|kind| of_kind(kind, &|at| view.free_on(at))).max().unwrap_or(0);
+    let min = job.min_gpus();
+    match () {
+        () if min > most => Reason::TooLarge { min, most },
+        () if min > free => Reason::NoCapacity { min, free },
+        () if !has_quota(view, job.request().tenant, min) => Reason::Quota,
+        () => Reason::Policy(policy.into()),
+    }
+}
+
+/// Whether a tenant may hold so many accelerators more, of some type.
+fn has_quota(view: &ClusterView<'_>, tenant: u32, gpus: u32) -> bool {
+    let Some(tree) = view.quotas() else { return true };
+    let tenant = tenant as usize;
+    let mut usage = Usage::default();
+    usage.reset(tree);
+    for job in view.jobs().filter(|job| job.gpus() > 0 && (job.request().tenant as usize) < tree.tenants()) {
+        tree.add(&mut usage, job.request().tenant as usize, usize::from(job.kind()), u64::from(job.gpus()));
+    }
+    let kinds = 0..view.cluster().types.len();
+    tenant < tree.tenants() && kinds.into_iter().any(|kind| tree.available(&usage, tenant, kind) >= i64::from(gpus))
+}

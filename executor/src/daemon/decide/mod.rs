@@ -1,0 +1,17 @@
+//! From a snapshot to orders under way: the cycle of the daemon.
+//!
+//! # Layout
+//! - [`cycle`]: one turn, from the snapshot to the orders under way.
+//! - [`chooser`]: the policy on a thread of its own, and the heuristic behind it.
+//! - [`decision`]: the policy's plan, as far as the guard lets it pass.
+//! - [`orders`]: the orders that carry a plan out.
+//! - `act`: the next step of each order under way.
+//! - [`explain`]: why a job waits; `show`: the state of the cluster as users and monitoring see it.
+
+mod act;
+pub mod chooser;
+pub mod cycle;
+pub mod decision;
+pub mod explain;
+pub mod orders;
+mod show;

@@ -1,0 +1,47 @@
+//! A plan says where jobs are to be; orders say what has to be done for that.
+
+use goodput_env::plan::Plan;
+use goodput_env::view::ClusterView;
+
+use crate::daemon::observe::Books;
+use crate::engine::{Action, Order, Snapshot};
+
+/// The orders that carry `plan` out: what leaves first, then what moves, then what starts.
+pub fn orders(
+    name: &str,
+    plan: &Plan,
+    view: &ClusterView<'_>,
+    books: &Books,
+    snapshot: &Snapshot,
+    grace_s: u32,
+) -> Vec<Order> {
+    let mut orders = Vec::with_capacity(plan.changes.len());
+    for change in &plan.changes {
+        let (Some(job), Some(key)) = (view.job(change.job), books.key(change.job)) else { continue };
+        let Some(seen) = snapshot.jobs.iter().find(|seen| seen.key == key) else { continue };
+        let (held, wanted) = (&job.state.placement, &change.placement);
+        let placement = books.named(wanted);
+        let action = match (held.is_empty(), wanted.is_empty()) {
+            (true, true) => continue,
+            _ if held == wanted => continue,
+            (true, false) => Action::Place { placement, share: None },
+            (false, true) => Action::Stop { grace_s },
+            (false, false) if held.gpus() == wanted.gpus() => Action::Migrate { placement, grace_s },
+            (false, false) => Action::Resize { placement, grace_s },
+        };
+        orders.push(Order::named(name, key, seen.starts, action));
+    }
+    let node = |node: u32| books.node(node).unwrap_or_default().to_string();
+    orders.extend(plan.lend.iter().map(|&at| Order::named(name, "", 0, Action::Lend { node: node(at) })));
+    orders.extend(plan.reclaim.iter().map(|reclaim| {
+        let deadline_ms = snapshot.at_ms + (reclaim.deadline - view.now).as_millis();
+        Order::named(name, "", 0, Action::Return { node: node(reclaim.node), deadline_ms })
+    }));
+    orders.sort_by_key(|order| match order.action {
+        Action::Stop { .. } | Action::Cancel { .. } => 0,
+        Action::Lend { .. } | Action::Return { .. } => 1,
+        Action::Resize { .. } | Action::Migrate { .. } => 2,
+        _ => 3,
+    });
+    orders
+}

@@ -1,0 +1,10 @@
+//! What a live cluster allows: rules for plans, a screen for observations, and a brake for mass failures.
+//!
+//! # Layout
+//! - [`rules`]: which changes of a plan may be carried out now.
+//! - [`screen`]: whether an observation is like those that a bundle was trained on.
+//! - `mass_failure`: how many jobs are placed again when many nodes are lost at once.
+
+pub(in crate::daemon) mod mass_failure;
+pub mod rules;
+pub mod screen;

@@ -1,0 +1,143 @@
+//! What a bundle was trained on, compared with what it is asked about.
+
+use goodput_agents::bundle::{Model, PolicyBundle, WrongTypes};
+use goodput_env::cluster::Cluster;
+use goodput_env::gym::{Action, Encoder, Round, Slot, Verb};
+use goodput_env::job::JobId;
+use goodput_env::view::ClusterView;
+use serde::{Deserialize, Serialize};
+
+/// Deviations from the mean in training beyond which a feature is unlike anything met there.
+const FAR: f32 = 10.0;
+/// Share of the features of the cluster that may be far before the observation is out of distribution.
+const FAR_SHARE: f32 = 0.25;
+
+/// Why a policy was not relied on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Unreliable {
+    /// It panicked.
+    Panic(String),
+    /// It did not answer in time, or still works on an earlier question.
+    Timeout,
+    /// An observation or a weight is not a number.
+    NotANumber,
+    /// It is asked about what it was not trained on.
+    OutOfDistribution(String),
+    /// The guard refused its plan.
+    Invalid(String),
+}
+
+impl Unreliable {
+    /// Its name, as in metrics.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Panic(_) => "panic",
+            Self::Timeout => "timeout",
+            Self::NotANumber => "not-a-number",
+            Self::OutOfDistribution(_) => "out-of-distribution",
+            Self::Invalid(_) => "invalid",
+        }
+    }
+}
+
+/// Screens observations of one bundle.
+#[derive(Debug)]
+pub struct Screen {
+    bundle: PolicyBundle,
+    round: Round,
+    encoder: Encoder,
+    sound: bool,
+}
+
+impl Screen {
+    /// For `bundle`.
+    pub fn new(bundle: &PolicyBundle) -> Self {
+        let sound = match &bundle.model {
+            Model::Net(weights) => weights.data().iter().all(|value| value.is_finite()),
+            Model::Linear(linear) => linear.weights().iter().all(|value| value.is_finite()),
+            Model::Utility(_) | Model::Ranking(_) => true, // made of finite numbers
+        };
+        Self { bundle: bundle.clone(), round: Round::default(), encoder: Encoder::new(*bundle.layout()), sound }
+    }
+
+    /// Whether the bundle divides the accelerators of `cluster`.
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn fits(&self, cluster: &Cluster) -> Result<(), WrongTypes> {
+        self.bundle.check_types(cluster)
+    }
+
+    /// Whether the bundle may be asked about `view`.
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn check(&mut self, view: &ClusterView<'_>) -> Result<(), Unreliable> {
+        if !self.sound {
+            return Err(Unreliable::NotANumber);
+        }
+        self.fits(view.cluster()).map_err(|error| Unreliable::OutOfDistribution(error.to_string()))?;
+        let measured =
+            [("cluster_gpus", f64::from(view.cluster().total_gpus())), ("active_jobs", view.active() as f64)];
+        for (name, value) in measured {
+            if let Some(&[low, high]) = self.bundle.card.bounds.get(name)
+                && !(low..=high).contains(&value)
+            {
+                let text = format!("{name} is {value}, and was {low} to {high} in training");
+                return Err(Unreliable::OutOfDistribution(text));
+            }
+        }
+        // What looks at the view itself has no observation to screen.
+        if !self.bundle.plays_rounds() {
+            return Ok(());
+        }
+        self.encode(view);
+        let observation = self.encoder.observation();
+        if !observation.iter().all(|value| value.is_finite()) {
+            return Err(Unreliable::NotANumber);
+        }
+        let Some(normaliser) = &self.bundle.normaliser else { return Ok(()) };
+        let (mean, deviation, _) = normaliser.parts();
+        let layout = self.bundle.layout();
+        let globals = &observation[layout.slots * layout.slot_features..];
+        let scales = mean.iter().zip(deviation).skip(layout.slot_features);
+        let far =
+            globals.iter().zip(scales).filter(|(value, (mean, deviation))| ((*value - *mean) / *deviation).abs() > FAR);
+        let share = far.count() as f32 / layout.globals.max(1) as f32;
+        match share > FAR_SHARE {
+            true => Err(Unreliable::OutOfDistribution(format!(
+                "{:.0} % of the cluster's features are far out",
+                100.0 * share
+            ))),
+            false => Ok(()),
+        }
+    }
+
+    fn encode(&mut self, view: &ClusterView<'_>) {
+        let layout = *self.encoder.layout();
+        self.encoder.reset();
+        self.round.reset();
+        self.round.begin(view, &layout);
+        self.encoder.begin(view, &self.round);
+    }
+
+    /// How much the bundle would like to give each job on show more, before anything is changed ([`Slot::openings`](goodput_env::gym::Slot::openings));
+    /// greater is sooner. Nothing of what plays no rounds.
+    pub fn scores(&mut self, view: &ClusterView<'_>) -> Vec<(JobId, f32)> {
+        if !self.bundle.plays_rounds() {
+            return Vec::new();
+        }
+        self.encode(view);
+        let layout = *self.encoder.layout();
+        let mut deployed = self.bundle.deploy();
+        let scores = deployed.scores(self.encoder.observation());
+        let slots = self.round.slots().iter().enumerate();
+        let of = |slot: usize, verb: Verb| scores.get(Action::Change { slot, verb }.encode(&layout)).copied();
+        let most = |(at, slot): (usize, &Slot)| {
+            let score = slot.openings(&layout).filter_map(|verb| of(at, verb)).reduce(f32::max)?;
+            Some((slot.job, score))
+        };
+        slots.filter_map(most).collect()
+    }
+}

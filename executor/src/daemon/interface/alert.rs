@@ -1,0 +1,21 @@
+//! An alert: something is wrong with the cluster or with the daemon.
+
+use serde_json::json;
+
+use super::metrics::Metrics;
+use crate::daemon::Daemon;
+use crate::machine::wall_ms;
+
+impl<E> Daemon<E> {
+    /// Says that something is wrong, to monitoring, to the log and to whoever looks.
+    pub(in crate::daemon) fn alert(&mut self, kind: &'static str, text: &str) {
+        tracing::warn!(alert = kind, text);
+        Metrics::count(&self.metrics.alerts, &[("kind", kind)]);
+        let _ = self.audit.write(wall_ms(), "alert", json!({ "kind": kind, "text": text }));
+        if let Ok(mut status) = self.status.lock() {
+            status.alerts.push(format!("{kind}: {text}"));
+            let old = status.alerts.len().saturating_sub(20);
+            status.alerts.drain(..old);
+        }
+    }
+}

@@ -1,0 +1,315 @@
+//! The HTTP interface: JSON over HTTP/1.1, a bearer token on every call but `/healthz`.
+//!
+//! Of a token only the hash is stored. `read` tokens look; `write` tokens submit, cancel, drain and change the mode too. What changes anything
+//! goes through the daemon's loop one by one, and into the audit log with the token's name.
+
+mod run;
+
+use std::sync::{Arc, Mutex};
+
+use axum::body::Bytes;
+use axum::extract::rejection::JsonRejection;
+use axum::extract::{DefaultBodyLimit, Path, Request, State};
+use axum::http::{StatusCode, header};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{delete, get, post, put};
+use axum::{Extension, Json, Router};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use tokio::sync::{mpsc, oneshot};
+
+use crate::daemon::interface::metrics::Metrics;
+use crate::daemon::interface::status::{QueueRow, Status};
+use crate::daemon::settings::{Mode, Role, Token};
+use crate::engine::{Action, Mailbox, Submission};
+use crate::job::{LONGEST_LINE, Refusal};
+pub use run::run;
+
+/// Largest body taken, bytes.
+const LARGEST_BODY: usize = 64 * 1024;
+
+/// Something to be done by the daemon.
+#[derive(Debug)]
+pub enum Command {
+    /// Hand a job in.
+    Submit(Box<Submission>),
+    /// Act on a job or a node; the job's key is empty for nodes.
+    Order {
+        /// Key of the job.
+        job: String,
+        /// What to do.
+        action: Action,
+    },
+    /// Change the mode.
+    Mode(Mode),
+    /// The last orders of a job.
+    Orders(String),
+}
+
+/// A command with who gives it and where the answer goes.
+#[derive(Debug)]
+pub struct Call {
+    /// Name of the token.
+    pub who: String,
+    /// What is to be done.
+    pub command: Command,
+    /// The answer, or why not.
+    pub answer: oneshot::Sender<Result<serde_json::Value, String>>,
+}
+
+/// What the handlers share.
+#[derive(Clone, Debug)]
+pub struct Api {
+    /// State after the last cycle.
+    pub status: Arc<Mutex<Status>>,
+    /// Metrics.
+    pub metrics: Arc<Metrics>,
+    /// To the daemon's loop.
+    pub calls: mpsc::Sender<Call>,
+    /// Who may ask.
+    pub tokens: Arc<[Token]>,
+    /// Where reports of jobs go, where they come here.
+    pub mailbox: Option<Arc<Mailbox>>,
+}
+
+/// Whose token came with a call.
+#[derive(Clone, Debug)]
+struct Caller {
+    name: String,
+    role: Role,
+}
+
+/// An answer that is an error.
+type Problem = (StatusCode, Json<serde_json::Value>);
+
+fn problem(code: StatusCode, text: impl Into<String>) -> Problem {
+    (code, Json(serde_json::json!({ "error": text.into() })))
+}
+
+/// The hash of a token, as it is stored.
+pub fn hash(token: &str) -> String {
+    Sha256::digest(token.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The routes.
+pub fn router(api: Api) -> Router {
+    // Jobs show the token of their attempt instead of an administrator's.
+    let open = Router::new()
+        .route("/healthz", get(|| async { "ok\n" }))
+        .route("/v1/jobs/{key}/report", put(report))
+        .layer(DefaultBodyLimit::max(LONGEST_LINE));
+    let routes = Router::new()
+        .route("/metrics", get(metrics))
+        .route("/v1/status", get(status))
+        .route("/v1/queue", get(queue))
+        .route("/v1/nodes", get(nodes))
+        .route("/v1/jobs", post(submit))
+        .route("/v1/jobs/{key}", get(explain))
+        .route("/v1/jobs/{key}", delete(cancel))
+        .route("/v1/nodes/{name}/drain", post(drain))
+        .route("/v1/nodes/{name}/undrain", post(undrain))
+        .route("/v1/mode", post(mode))
+        .layer(DefaultBodyLimit::max(LARGEST_BODY))
+        .layer(from_fn_with_state(api.clone(), authorise));
+    open.merge(routes).with_state(api)
+}
+
+/// Lets a call pass whose token is known and good for what it asks.
+async fn authorise(State(api): State<Api>, mut request: Request, next: Next) -> Response {
+    let value = request.headers().get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+    let Some(token) = value.and_then(|value| value.strip_prefix("Bearer ")) else {
+        return problem(StatusCode::UNAUTHORIZED, "no token: send the header Authorization: Bearer TOKEN")
+            .into_response();
+    };
+    let given = hash(token);
+    let Some(known) = api.tokens.iter().find(|known| same(&known.sha256, &given)) else {
+        return problem(StatusCode::UNAUTHORIZED, "the token is not known; see [[api.tokens]]").into_response();
+    };
+    if known.role == Role::Read && request.method() != axum::http::Method::GET {
+        let text = format!("the token {:?} is for reading; this needs one with role = \"write\"", known.name);
+        return problem(StatusCode::FORBIDDEN, text).into_response();
+    }
+    request.extensions_mut().insert(Caller { name: known.name.clone(), role: known.role });
+    next.run(request).await
+}
+
+/// Whether two hashes are equal, in a time that does not tell where they differ.
+fn same(one: &str, other: &str) -> bool {
+    one.len() == other.len()
+        && one.bytes().zip(other.bytes()).fold(0, |differ, (a, b)| differ | (a.to_ascii_lowercase() ^ b)) == 0
+}
+
+async fn metrics(State(api): State<Api>) -> impl IntoResponse {
+    ([(header::CONTENT_TYPE, "application/openmetrics-text; version=1.0.0; charset=utf-8")], api.metrics.text())
+}
+
+fn look<T>(api: &Api, what: impl FnOnce(&Status) -> T) -> Result<Json<T>, Problem> {
+    let status =
+        api.status.lock().map_err(|_| problem(StatusCode::INTERNAL_SERVER_ERROR, "the daemon's loop has died"))?;
+    Ok(Json(what(&status)))
+}
+
+async fn status(State(api): State<Api>) -> Result<Json<Status>, Problem> {
+    look(&api, |status| Status { queue: Vec::new(), nodes: Vec::new(), ended: Vec::new(), ..status.clone() })
+}
+
+async fn queue(State(api): State<Api>) -> Result<Json<Vec<QueueRow>>, Problem> {
+    look(&api, |status| status.queue.clone())
+}
+
+async fn nodes(State(api): State<Api>) -> Result<Json<Vec<crate::engine::NodeSeen>>, Problem> {
+    look(&api, |status| status.nodes.clone())
+}
+
+/// Takes what a job says of itself.
+async fn report(State(api): State<Api>, Path(key): Path<String>, body: Bytes) -> Result<StatusCode, Problem> {
+    let mailbox =
+        api.mailbox.ok_or_else(|| problem(StatusCode::NOT_FOUND, "jobs report to the agents of their nodes"))?;
+    let code = |refusal: &Refusal| match refusal {
+        Refusal::OldFence | Refusal::Stranger => StatusCode::CONFLICT,
+        Refusal::Malformed(_) | Refusal::WentBack { .. } => StatusCode::BAD_REQUEST,
+    };
+    let taken = mailbox.take(&key, &body, crate::machine::wall_ms());
+    taken.map(|()| StatusCode::NO_CONTENT).map_err(|refusal| problem(code(&refusal), refusal.to_string()))
+}
+
+/// A job with its last orders.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Explanation {
+    /// The job.
+    pub job: QueueRow,
+    /// Verb, stage, note and time of its last orders, newest first.
+    pub orders: serde_json::Value,
+}
+
+async fn explain(
+    State(api): State<Api>,
+    Extension(caller): Extension<Caller>,
+    Path(key): Path<String>,
+) -> Result<Json<Explanation>, Problem> {
+    let Json(job) = look(&api, |status| {
+        let known = status.queue.iter().chain(status.ended.iter().rev());
+        known.into_iter().find(|row| row.key == key || row.name == key).cloned()
+    })?;
+    let job =
+        job.ok_or_else(|| problem(StatusCode::NOT_FOUND, format!("no job {key:?} waits, runs or ended lately")))?;
+    let orders = call(&api, &caller, Command::Orders(job.key.clone())).await?;
+    Ok(Json(Explanation { job, orders }))
+}
+
+async fn submit(
+    State(api): State<Api>,
+    Extension(caller): Extension<Caller>,
+    body: Result<Json<Submission>, JsonRejection>,
+) -> Result<(StatusCode, Json<serde_json::Value>), Problem> {
+    let Json(job) = body.map_err(|error| problem(error.status(), error.body_text()))?;
+    check(&job).map_err(|text| problem(StatusCode::UNPROCESSABLE_ENTITY, text))?;
+    let key = call(&api, &caller, Command::Submit(Box::new(job))).await?;
+    Ok((StatusCode::CREATED, Json(serde_json::json!({ "key": key }))))
+}
+
+/// What is wrong with a job.
+///
+/// # Errors
+/// What is wrong, and what would be right.
+pub fn check(job: &Submission) -> Result<(), String> {
+    let name = &job.spec.request.name;
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
+    if name.is_empty() || name.len() > 64 || !name.bytes().all(plain) || name.starts_with(['.', '-']) {
+        return Err(format!(
+            "name {name:?}: expected 1 to 64 letters, digits, '.', '_' or '-', beginning with a letter, digit or '_'"
+        ));
+    }
+    let request = &job.spec.request;
+    if !(1..=request.gpus).contains(&request.min_gpus()) || request.max_gpus() < request.gpus || request.gpus > 65_536 {
+        let (min, gpus, max) = (request.min_gpus(), request.gpus, request.max_gpus());
+        return Err(format!(
+            "accelerators: at least {min}, asked {gpus}, at most {max}: expected 1 <= min <= asked <= max"
+        ));
+    }
+    for path in job.directory.iter().chain(&job.checkpoint_dir) {
+        let up = path.components().any(|part| part == std::path::Component::ParentDir);
+        if !path.is_absolute() || up || path.as_os_str().as_encoded_bytes().contains(&b'\0') {
+            return Err(format!("{}: expected an absolute path without `..`", path.display()));
+        }
+    }
+    if job.command.is_empty() || job.command.iter().any(|part| part.contains('\0')) {
+        return Err("command: expected a program and its arguments".into());
+    }
+    if job.environment.iter().any(|(name, value)| name.is_empty() || name.contains(['=', '\0']) || value.contains('\0'))
+    {
+        return Err("environment: a name is empty or has a '='".into());
+    }
+    Ok(())
+}
+
+async fn cancel(
+    State(api): State<Api>,
+    Extension(caller): Extension<Caller>,
+    Path(key): Path<String>,
+) -> Result<Json<serde_json::Value>, Problem> {
+    let Json(known) = look(&api, |status| {
+        status.queue.iter().find(|row| row.key == key || row.name == key).map(|row| row.key.clone())
+    })?;
+    let job = known.ok_or_else(|| problem(StatusCode::NOT_FOUND, format!("no job {key:?} waits or runs")))?;
+    call(&api, &caller, Command::Order { job, action: Action::Cancel { grace_s: 60 } }).await.map(Json)
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Why {
+    reason: String,
+}
+
+async fn drain(
+    State(api): State<Api>,
+    Extension(caller): Extension<Caller>,
+    Path(node): Path<String>,
+    body: Result<Json<Why>, JsonRejection>,
+) -> Result<Json<serde_json::Value>, Problem> {
+    let reason = body.map(|Json(why)| why.reason).unwrap_or_default();
+    let reason = if reason.is_empty() { format!("by {}", caller.name) } else { reason };
+    on_node(&api, &caller, &node, Action::Drain { node: node.clone(), reason }).await
+}
+
+async fn undrain(
+    State(api): State<Api>,
+    Extension(caller): Extension<Caller>,
+    Path(node): Path<String>,
+) -> Result<Json<serde_json::Value>, Problem> {
+    on_node(&api, &caller, &node, Action::Undrain { node: node.clone() }).await
+}
+
+async fn on_node(api: &Api, caller: &Caller, node: &str, action: Action) -> Result<Json<serde_json::Value>, Problem> {
+    let Json(known) = look(api, |status| status.nodes.iter().any(|seen| seen.name == node))?;
+    if !known {
+        return Err(problem(StatusCode::NOT_FOUND, format!("there is no node {node:?}")));
+    }
+    call(api, caller, Command::Order { job: String::new(), action }).await.map(Json)
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ModeBody {
+    mode: Mode,
+}
+
+async fn mode(
+    State(api): State<Api>,
+    Extension(caller): Extension<Caller>,
+    body: Result<Json<ModeBody>, JsonRejection>,
+) -> Result<Json<serde_json::Value>, Problem> {
+    let Json(body) = body.map_err(|error| problem(error.status(), error.body_text()))?;
+    call(&api, &caller, Command::Mode(body.mode)).await.map(Json)
+}
+
+async fn call(api: &Api, caller: &Caller, command: Command) -> Result<serde_json::Value, Problem> {
+    debug_assert!(caller.role == Role::Write || matches!(command, Command::Orders(_)));
+    let gone = |_| problem(StatusCode::SERVICE_UNAVAILABLE, "the daemon's loop has ended");
+    let (answer, answered) = oneshot::channel();
+    let call = Call { who: caller.name.clone(), command, answer };
+    api.calls.send(call).await.map_err(|_| problem(StatusCode::SERVICE_UNAVAILABLE, "the daemon's loop has ended"))?;
+    let answered = answered.await.map_err(gone)?;
+    answered.map_err(|text| problem(StatusCode::CONFLICT, text))
+}

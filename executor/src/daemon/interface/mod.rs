@@ -1,0 +1,13 @@
+//! What users and monitoring see of a daemon, and what users may ask of it.
+//!
+//! # Layout
+//! - [`api`]: the HTTP interface.
+//! - [`metrics`]: numbers for Prometheus.
+//! - [`status`]: the state of nodes, queue and orders.
+//! - [`audit`]: the log of all decisions and orders; `alert`: what is wrong, in all of these places.
+
+mod alert;
+pub mod api;
+pub mod audit;
+pub mod metrics;
+pub mod status;

@@ -1,0 +1,302 @@
+//! What the daemon remembers of a cluster between snapshots, in the terms of the environment.
+//!
+//! A snapshot names things and tells the present; a policy goes by numbers and by the past. The books give every node and job a number
+//! for good, keep what has been attained, and turn each snapshot into an [`Observed`] cluster, whose view is the one a simulation shows.
+
+mod own;
+mod past;
+mod register;
+pub(in crate::daemon) mod reversals;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use goodput_env::application::Application;
+use goodput_env::cluster::Cluster;
+use goodput_env::job::{JobId, Work, Workload};
+use goodput_env::placement::Placement;
+use goodput_env::sim::{Loan, Observed, ObservedCluster, ObservedError, ObservedJob, Phase, Scenario, SimOptions};
+use goodput_env::tenant::Tenants;
+use goodput_env::time::SimTime;
+use goodput_env::view::Trigger;
+use thiserror::Error;
+
+use crate::daemon::shadow::{Scene, ShadowSettings};
+use crate::engine::{Action, JobSeen, NodeHealth, OnNode, Order, Snapshot};
+use own::Own;
+pub use past::Past;
+
+/// What is fixed for a deployment.
+#[derive(Clone, Debug)]
+pub struct Setting {
+    /// Applications that jobs may name.
+    pub applications: Vec<Arc<Application>>,
+    /// Who shares the cluster, and their quotas; a job names its tenant by the tenant's name.
+    pub tenants: Arc<Tenants>,
+    /// What policies know and how jobs choose their batch size; the rest of the options is the simulator's.
+    pub options: SimOptions,
+    /// Seconds of the policy's time in a second of the engine's; 1 but in experiments with compressed traces.
+    pub speedup: f64,
+    /// How long a start takes, as shown to policies while one is under way.
+    pub start: SimTime,
+}
+
+/// A snapshot that cannot be read into the books.
+#[derive(Debug, Error)]
+pub enum BooksError {
+    /// It contradicts itself.
+    #[error("snapshot {version} contradicts itself: {source}")]
+    Contradiction {
+        /// Which one.
+        version: u64,
+        /// How.
+        source: ObservedError,
+    },
+}
+
+/// The books.
+#[derive(Debug)]
+pub struct Books {
+    setting: Setting,
+    /// The engine's clock at the policy's time zero.
+    epoch_ms: Option<i64>,
+    now: SimTime,
+    nodes: Vec<String>,
+    cluster: Cluster,
+    scenario: Arc<Scenario>,
+    ids: BTreeMap<String, JobId>,
+    keys: Vec<String>,
+    past: BTreeMap<JobId, Past>,
+    own: Own,
+    seen: Seen,
+    /// As last read.
+    observed: Option<Observed>,
+    generation: u32,
+}
+
+/// What the last observation showed, to tell what has changed.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Seen {
+    active: Vec<JobId>,
+    down: Vec<u32>,
+    gpus: Vec<u32>,
+}
+
+impl Books {
+    /// Empty books.
+    pub fn new(setting: Setting) -> Self {
+        let cluster = Cluster { types: Vec::new(), nodes: Vec::new() };
+        let mut workload = Workload::new(setting.applications.clone(), Vec::new());
+        workload.tenants = setting.tenants.clone();
+        let scenario = Scenario::new(Arc::new(cluster.clone()), Arc::new(workload), setting.options.clone(), 0);
+        Self {
+            setting,
+            epoch_ms: None,
+            now: SimTime::ZERO,
+            nodes: Vec::new(),
+            cluster,
+            scenario: Arc::new(scenario),
+            ids: BTreeMap::new(),
+            keys: Vec::new(),
+            past: BTreeMap::new(),
+            own: Own::default(),
+            seen: Seen::default(),
+            observed: None,
+            generation: 0,
+        }
+    }
+
+    /// With time zero of the policy at `epoch_ms` of the engine's clock, rather than at the first snapshot.
+    #[must_use]
+    pub fn since(self, epoch_ms: i64) -> Self {
+        Self { epoch_ms: Some(epoch_ms), ..self }
+    }
+
+    /// The engine's clock at time zero; `None` before the first snapshot.
+    pub fn epoch_ms(&self) -> Option<i64> {
+        self.epoch_ms
+    }
+
+    /// The policy's time of a moment of the engine's clock.
+    pub fn time(&self, at_ms: i64) -> SimTime {
+        let since = at_ms - self.epoch_ms.unwrap_or(at_ms);
+        if self.setting.speedup == 1.0 {
+            return SimTime::from_millis(since);
+        }
+        SimTime::from_millis((since as f64 * self.setting.speedup).round() as i64)
+    }
+
+    /// Whether an application of this name is in the catalog.
+    pub fn knows(&self, application: &str) -> bool {
+        self.setting.applications.iter().any(|known| known.name == application)
+    }
+
+    /// Why a tenant of this name hands no jobs in: there are others declared.
+    pub fn stranger(&self, tenant: &str) -> Option<String> {
+        let tenants = &self.setting.tenants;
+        let known = tenant.is_empty() || tenants.is_empty() || tenants.iter().any(|group| group.name == tenant);
+        let names = || tenants.iter().map(|group| group.name.as_str()).collect::<Vec<_>>().join(", ");
+        (!known).then(|| format!("tenant {tenant:?} is not declared; one of: {}", names()))
+    }
+
+    /// Names of the applications of the catalog.
+    pub fn applications(&self) -> String {
+        self.setting.applications.iter().map(|known| known.name.as_str()).collect::<Vec<_>>().join(", ")
+    }
+
+    /// The number of a job.
+    pub fn id(&self, key: &str) -> Option<JobId> {
+        self.ids.get(key).copied()
+    }
+
+    /// The key of a job.
+    pub fn key(&self, job: JobId) -> Option<&str> {
+        self.keys.get(job.index()).map(String::as_str)
+    }
+
+    /// The name of a node.
+    pub fn node(&self, node: u32) -> Option<&str> {
+        self.nodes.get(node as usize).map(String::as_str)
+    }
+
+    /// A placement with the names of its nodes.
+    pub fn named(&self, placement: &Placement) -> Vec<OnNode> {
+        let named = |node: u32| self.node(node).unwrap_or_default().to_string();
+        let slices = placement.slices().iter();
+        slices.map(|slice| OnNode { node: named(slice.node), gpus: slice.gpus, ..OnNode::default() }).collect()
+    }
+
+    /// The cluster as it was last read, for simulations of what would come of it; `None` before the first snapshot and where there are no jobs.
+    pub fn scene(&self, snapshot: &Snapshot, settings: &ShadowSettings, round: SimTime) -> Option<Scene> {
+        let seen = self.observed.clone().filter(|seen| !seen.jobs.is_empty())?;
+        let silent = |job: &&JobSeen| matches!(job.spec.work, Work::Fixed { duration } if duration <= SimTime::ZERO);
+        let silent = snapshot.jobs.iter().filter(|job| job.application.is_none()).filter(silent);
+        let shown = |id: &JobId| seen.jobs.iter().any(|job| job.id == *id);
+        let unknown: Vec<JobId> = silent.filter_map(|job| self.id(&job.key)).filter(shown).collect();
+        let keys = seen.jobs.iter().filter_map(|job| Some((job.id, self.key(job.id)?.to_owned()))).collect();
+        Some(Scene::new(&self.scenario, seen, &unknown, (self.nodes.clone(), keys), settings, round))
+    }
+
+    /// Reads a snapshot. `open` are the orders that are under way: their jobs are shown where they are going to be, and what they wait for
+    /// is not free.
+    ///
+    /// # Errors
+    /// [`BooksError`] where the snapshot makes no sense; the books are then as before but for what is newly registered.
+    pub fn read(&mut self, snapshot: &Snapshot, open: &[Order]) -> Result<ObservedCluster, BooksError> {
+        let epoch = *self.epoch_ms.get_or_insert(snapshot.at_ms);
+        // The clock of the machines may be set back; that of a policy never is.
+        self.now = self.time(snapshot.at_ms.max(epoch)).max(self.now);
+        self.register_nodes(snapshot);
+        self.register_jobs(snapshot);
+        self.learn(snapshot);
+        let observed = self.observe(snapshot, open);
+        self.generation = self.generation.wrapping_add(1);
+        let contradiction = |source| BooksError::Contradiction { version: snapshot.version, source };
+        let cluster = ObservedCluster::new(self.scenario.clone(), &observed, self.generation).map_err(contradiction)?;
+        self.note_rates(&cluster);
+        self.observed = Some(observed);
+        Ok(cluster)
+    }
+
+    fn observe(&mut self, snapshot: &Snapshot, open: &[Order]) -> Observed {
+        let wanted: BTreeMap<&str, &Order> = open.iter().map(|order| (order.job.as_str(), order)).collect();
+        let mut idle = vec![0; self.nodes.len()];
+        let mut down = vec![1; self.nodes.len()];
+        let mut cluster = self.cluster.clone();
+        let mut loans = vec![Loan::Home; if cluster.has_pools() { self.nodes.len() } else { 0 }];
+        cluster.nodes.iter_mut().for_each(|node| node.gpus = 0);
+        for node in &snapshot.nodes {
+            let Some(at) = self.nodes.iter().position(|name| *name == node.name) else { continue };
+            let open = node.health == NodeHealth::Up;
+            idle[at] = if open { node.free } else { 0 };
+            down[at] = u32::from(node.health == NodeHealth::Down);
+            cluster.nodes[at].gpus = match node.health {
+                NodeHealth::Up => node.gpus,
+                // What runs there stays; nothing more fits.
+                NodeHealth::Drained | NodeHealth::Suspect => node.gpus.saturating_sub(node.free),
+                NodeHealth::Down => 0,
+            };
+            if let Some(loan) = loans.get_mut(at).filter(|_| node.lent) {
+                *loan = Loan::Lent { since: SimTime::ZERO };
+            }
+        }
+        let mut jobs: Vec<ObservedJob> = Vec::with_capacity(snapshot.jobs.len());
+        for seen in snapshot.jobs.iter().filter(|job| !job.phase.is_over() && !job.hands_off) {
+            let Some(id) = self.id(&seen.key) else { continue };
+            let held = self.placement_of(seen.attempt.as_ref().map_or(&[][..], |attempt| &attempt.placement));
+            if held.slices().iter().any(|slice| down[slice.node as usize] > 0) {
+                continue;
+            }
+            let mut job = self.past_of(id, seen, &held);
+            if let Some(order) = wanted.get(seen.key.as_str()) {
+                self.show_as_wanted(&mut job, &order.action, &held, &mut idle);
+            }
+            jobs.push(job);
+        }
+        jobs.sort_unstable_by_key(|job| job.id);
+        let trigger = self.trigger(&jobs, &down, &cluster);
+        // Where no node has failed nothing is said of failures, as in a simulation without.
+        if down.iter().all(|&down| down == 0) {
+            down.clear();
+        }
+        Observed { now: self.now, trigger, cluster, down, idle, loans, jobs }
+    }
+
+    /// Shows a job that an order is under way for as it is going to be.
+    fn show_as_wanted(&self, job: &mut ObservedJob, action: &Action, held: &Placement, idle: &mut [u32]) {
+        let gpus_on = |on: &Placement, node: u32| -> u32 {
+            on.slices().iter().filter(|slice| slice.node == node).map(|slice| slice.gpus).sum()
+        };
+        let wanted = match action {
+            Action::Stop { .. } | Action::Cancel { .. } => Placement::none(),
+            action => match action.placement() {
+                Some(placement) => self.placement_of(placement),
+                None => return,
+            },
+        };
+        for slice in wanted.slices() {
+            let more = slice.gpus.saturating_sub(gpus_on(held, slice.node));
+            let free = &mut idle[slice.node as usize];
+            *free = free.saturating_sub(more);
+        }
+        let starts = !wanted.is_empty();
+        job.phase = if starts { Phase::Starting { until: self.now + self.setting.start } } else { Phase::Pending };
+        job.placement = wanted;
+    }
+
+    fn placement_of(&self, on: &[OnNode]) -> Placement {
+        let known = on.iter().filter_map(|on| {
+            let node = self.nodes.iter().position(|name| *name == on.node)?;
+            Some((node as u32, on.gpus))
+        });
+        known.collect()
+    }
+
+    /// What has changed since the last observation.
+    fn trigger(&mut self, jobs: &[ObservedJob], down: &[u32], cluster: &Cluster) -> Trigger {
+        let active: Vec<JobId> = jobs.iter().map(|job| job.id).collect();
+        let gpus = cluster.nodes.iter().map(|node| node.gpus).collect();
+        let seen = Seen { active, down: down.to_vec(), gpus };
+        let new = |of: &Seen, than: &Seen| of.active.iter().any(|id| than.active.binary_search(id).is_err());
+        let trigger = Trigger {
+            arrival: new(&seen, &self.seen),
+            completion: new(&self.seen, &seen),
+            fault: !self.seen.gpus.is_empty() && (&seen.down, &seen.gpus) != (&self.seen.down, &self.seen.gpus),
+            ..Trigger::default()
+        };
+        self.seen = seen;
+        trigger
+    }
+
+    /// A job's state and past at this moment, by what its engine says of it and by the books.
+    fn past_of(&mut self, id: JobId, seen: &JobSeen, held: &Placement) -> ObservedJob {
+        if let Some(history) = &seen.history {
+            return ObservedJob { id, placement: held.clone(), ..(**history).clone() };
+        }
+        let submit = self.scenario.workload.jobs[id.index()].request.submit;
+        let begun = seen.attempt.as_ref().map(|attempt| self.time(attempt.since_ms));
+        let past = self.past.entry(id).or_insert_with(|| Past::new(submit));
+        past.advance(self.now, begun, seen, held);
+        past.observed(id, seen, held)
+    }
+}
