@@ -18,7 +18,7 @@ use goodput_env::sim::{Rounds, Scenario, SimOptions, Simulator, Status};
 use goodput_env::time::SimTime;
 use goodput_env::view::{Batching, ClusterView, Information};
 use goodput_forecast::neural::{Architecture, Centre, Dlinear, Net, Spec};
-use goodput_forecast::{Adaptive, Model, Series, Snapshot};
+use goodput_forecast::{Adaptive, ForecasterSnapshot, Model, Series};
 
 const STEP: SimTime = SimTime::from_secs(1800);
 const DAY: usize = 48;
@@ -148,8 +148,8 @@ fn a_saved_forecaster_knows_the_day_from_the_first_step() {
     let rates = days(12);
     let (past, future) = rates.split_at(10 * DAY);
     let series = Series::new(0, STEP.as_millis(), past.to_vec().into()).unwrap();
-    let snapshot = Snapshot::fit(&Adaptive::daily(DAY), &series).unwrap();
-    let again: Snapshot = serde_json::from_slice(&serde_json::to_vec(&snapshot).unwrap()).unwrap();
+    let snapshot = ForecasterSnapshot::fit(&Adaptive::daily(DAY), &series).unwrap();
+    let again: ForecasterSnapshot = serde_json::from_slice(&serde_json::to_vec(&snapshot).unwrap()).unwrap();
     assert_eq!(again, snapshot);
     let saved = with(Saved::Fitted(Box::new(snapshot)));
     let [mut knows, mut learns] = [saved, Foresight::default()].map(Ahead::new);

@@ -8,7 +8,7 @@ mod ours;
 #[path = "../tests/bench/protocol.rs"]
 mod protocol;
 
-use goodput_forecast::lending::{Fleet, Lease, LendingScore};
+use goodput_forecast::lending::{LeaseTerms, LendingFleet, LendingScore};
 use goodput_forecast::{Adaptive, Fit, Horizon, Lender, Model, Predict, Series};
 use ours::{geometric_mean, issues};
 use protocol::{Issue, SERIES, Score, Split, conformal, published, score};
@@ -258,8 +258,8 @@ fn line(name: &str, row: &[f64], base: &[f64], is_share: bool) {
 fn lend(split: &Split, lender: Lender, hours: usize) -> LendingScore {
     let series = Series::new(0, split.step_minutes * 60_000, split.masked().into()).unwrap();
     let peak = split.y.iter().copied().fold(0.0, f64::max);
-    let fleet = Fleet { accelerators: 200, load_per_accelerator: peak / 200.0 };
-    let lease = Lease { lead: 1, steps: split.hours(hours) };
+    let fleet = LendingFleet { accelerators: 200, load_per_accelerator: peak / 200.0 };
+    let lease = LeaseTerms { lead: 1, steps: split.hours(hours) };
     let loans = lender.run(&Adaptive::daily(split.season), &series, &fleet, &lease, split.cal_start).unwrap();
     let last = split.y.len() - split.horizon;
     let tested: Vec<_> = loans.into_iter().filter(|loan| (split.test_start..=last).contains(&loan.origin)).collect();

@@ -11,7 +11,9 @@ mod etth1;
 use std::collections::BTreeMap;
 
 use etth1::{Etth1, MONTHS4, TRAIN};
-use goodput_forecast::neural::{Architecture, Centre, Dlinear, Loss, Lstm, Nhits, PatchTst, Spec, Trainer, Training};
+use goodput_forecast::neural::{
+    Architecture, Centre, Dlinear, Lstm, NetLoss, Nhits, PatchTst, Spec, Trainer, Training,
+};
 
 fn main() {
     let mut arguments = std::env::args().skip(1);
@@ -52,7 +54,7 @@ fn main() {
         horizon: count("horizon", 96),
         levels: vec![0.5],
         centre,
-        loss: Loss::Squared,
+        loss: NetLoss::Squared,
     };
     let training = Training {
         steps: number("steps", f64::from(steps)) as u64,

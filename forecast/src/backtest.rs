@@ -13,7 +13,7 @@ use ndarray::{ArrayView1, s};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::{Fit, FitError, Forecast, ForecastError, Horizon, Predict, Scores, Series, check_levels, metrics};
+use crate::{Fit, FitError, Forecast, ForecastError, ForecastScores, Horizon, Predict, Series, check_levels, metrics};
 
 /// Settings of a backtest: the origins, the horizon, and when the model is fitted.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -57,7 +57,7 @@ pub struct BacktestReport {
     /// shorter than a season.
     pub mase_scale: Option<f64>,
     /// Scores over all steps of all origins.
-    pub scores: Scores,
+    pub scores: ForecastScores,
 }
 
 /// The forecast at one origin.
@@ -72,7 +72,7 @@ pub struct OriginReport {
     /// Load that came, as many steps as were forecast, gaps included; the first step is the origin.
     pub actual: Series,
     /// Scores over the steps of this origin.
-    pub scores: Scores,
+    pub scores: ForecastScores,
 }
 
 /// Reasons for which a backtest cannot run.
@@ -138,13 +138,13 @@ impl Backtest {
             origins.push(OriginReport {
                 origin,
                 refitted,
-                scores: Scores::pooled([(actual.values(), &forecast)], mase_scale),
+                scores: ForecastScores::pooled([(actual.values(), &forecast)], mase_scale),
                 forecast,
                 actual,
             });
             known = Some((fitted, origin));
         }
-        let scores = Scores::pooled(origins.iter().map(OriginReport::pair), mase_scale);
+        let scores = ForecastScores::pooled(origins.iter().map(OriginReport::pair), mase_scale);
         Ok(BacktestReport { origins, mase_scale, scores })
     }
 
@@ -176,13 +176,13 @@ impl Backtest {
 impl BacktestReport {
     /// Scores over the first `steps` steps ahead of all origins: a forecast good for the next hour
     /// may be bad for the next day.
-    pub fn scores_within(&self, steps: usize) -> Scores {
+    pub fn scores_within(&self, steps: usize) -> ForecastScores {
         let forecasts: Vec<Forecast> = self.origins.iter().map(|origin| origin.forecast.first(steps)).collect();
         let actuals = self.origins.iter().map(|origin| {
             let steps = steps.min(origin.actual.len());
             origin.actual.values().slice_move(s![..steps])
         });
-        Scores::pooled(actuals.zip(&forecasts), self.mase_scale)
+        ForecastScores::pooled(actuals.zip(&forecasts), self.mase_scale)
     }
 }
 

@@ -9,7 +9,7 @@
 //! budget is a third of the target. The violations of the loans that were made move the budget, so
 //! that a bad week is paid back.
 
-use crate::lending::{Fleet, Lease, Loan};
+use crate::lending::{LeaseTerms, LendingFleet, SettledLoan};
 use crate::{Adaptive, Fit, FitError, FittedAdaptive, Predict, Series};
 
 const LEVELS: [f64; 8] = [0.5, 0.8, 0.9, 0.95, 0.97, 0.98, 0.99, 0.995];
@@ -28,7 +28,7 @@ const PAY_BACK: f64 = 300.0;
 const PAD: (f64, f64) = (0.5, 100.0);
 
 /// Records of all candidates, and of the loans that were made.
-struct Choice {
+struct CandidateRecords {
     target: f64,
     /// Violated steps of each candidate, and the sum of the shares that it would have lent.
     records: Vec<(f64, f64)>,
@@ -40,13 +40,13 @@ struct Choice {
 
 /// One decision: the accelerators that each candidate would keep, and the candidate that was
 /// followed.
-struct Decision {
+struct LendingDecision {
     origin: usize,
     kept: Vec<u32>,
     followed: usize,
 }
 
-impl Choice {
+impl CandidateRecords {
     fn choose(&self, kept: &[u32]) -> usize {
         let owed = self.target * (self.spent.1 + PAY_BACK) - self.spent.0;
         let budget = BUDGET * (owed / PAY_BACK).clamp(0.0, 1.5 * self.target);
@@ -63,11 +63,19 @@ impl Choice {
 
     /// Judges all candidates once the lease of `decision` is over. `keep` discounts older records;
     /// `made` says whether the decision became a loan.
-    fn judge(&mut self, decision: &Decision, made: bool, keep: f64, fleet: &Fleet, lease: &Lease, load: &[f64]) {
+    fn judge(
+        &mut self,
+        decision: &LendingDecision,
+        made: bool,
+        keep: f64,
+        fleet: &LendingFleet,
+        lease: &LeaseTerms,
+        load: &[f64],
+    ) {
         self.records.resize(decision.kept.len(), (0.0, 0.0));
         let mut steps = 0.0;
         for (index, (record, &kept)) in self.records.iter_mut().zip(&decision.kept).enumerate() {
-            let loan = Loan::settle(fleet, lease, decision.origin, kept, load);
+            let loan = SettledLoan::settle(fleet, lease, decision.origin, kept, load);
             let lent = 1.0 - f64::from(kept) / f64::from(fleet.accelerators.max(1));
             *record = (keep * record.0 + loan.violated as f64, keep * record.1 + lent);
             steps = loan.steps as f64;
@@ -96,10 +104,10 @@ pub(crate) fn run(
     target: f64,
     model: &Adaptive,
     series: &Series,
-    fleet: &Fleet,
-    lease: &Lease,
+    fleet: &LendingFleet,
+    lease: &LeaseTerms,
     first: usize,
-) -> Result<Vec<Loan>, FitError> {
+) -> Result<Vec<SettledLoan>, FitError> {
     let load = series.values().to_vec();
     let filled = series.fill_gaps(model.day_steps);
     let stride = lease.steps.max(1);
@@ -110,8 +118,8 @@ pub(crate) fn run(
     let mut forecaster = model.clone().with_window(lease.lead, stride).fit(&known)?;
     let window = model.windows.len();
     let keep = 0.5_f64.powf(stride as f64 / (HALF_LIFE_DAYS * model.day_steps as f64));
-    let mut choice = Choice { target, records: vec![], steps: 0.0, spent: (0.0, 0.0) };
-    let mut decisions: Vec<Decision> = Vec::new();
+    let mut choice = CandidateRecords { target, records: vec![], steps: 0.0, spent: (0.0, 0.0) };
+    let mut decisions: Vec<LendingDecision> = Vec::new();
     let (mut seen, mut judged, mut refreshed) = (start.max(1), 0, start);
     for origin in (start..(load.len() + 1).saturating_sub(after)).step_by(stride) {
         while let Some(decision) = decisions.get(judged).filter(|decision| decision.origin + after <= origin) {
@@ -129,18 +137,18 @@ pub(crate) fn run(
         let last = origin.checked_sub(1).and_then(|last| filled.get(last)).unwrap_or(f64::INFINITY);
         let kept: Vec<u32> = candidates(&forecaster, window, last).into_iter().map(|load| fleet.need(load)).collect();
         let followed = choice.choose(&kept);
-        decisions.push(Decision { origin, kept, followed });
+        decisions.push(LendingDecision { origin, kept, followed });
     }
     let made = decisions.iter().filter(|decision| decision.origin >= first);
-    Ok(made.map(|made| Loan::settle(fleet, lease, made.origin, made.kept[made.followed], &load)).collect())
+    Ok(made.map(|made| SettledLoan::settle(fleet, lease, made.origin, made.kept[made.followed], &load)).collect())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn choice(records: Vec<(f64, f64)>, spent: (f64, f64)) -> Choice {
-        Choice { target: 0.01, records, steps: 900.0, spent }
+    fn choice(records: Vec<(f64, f64)>, spent: (f64, f64)) -> CandidateRecords {
+        CandidateRecords { target: 0.01, records, steps: 900.0, spent }
     }
 
     #[test]

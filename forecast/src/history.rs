@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// Values so far, with gaps filled causally: by the value one season before, else by the value just
 /// before. Values older than the length to keep are dropped.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct History {
+pub(crate) struct LoadHistory {
     values: Vec<f64>,
     /// `sums[i]` is the sum of the first `i` values.
     sums: Vec<f64>,
@@ -16,7 +16,7 @@ pub(crate) struct History {
     keep: usize,
 }
 
-impl History {
+impl LoadHistory {
     /// An empty history that keeps at least `keep` values.
     pub fn new(season: usize, week: usize, keep: usize) -> Self {
         Self {

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::choice;
-use crate::lending::{Control, Fleet, Lease, Loan};
+use crate::lending::{Control, LeaseTerms, LendingFleet, SettledLoan};
 use crate::{Adaptive, Fit, FitError, Predict, Series};
 
 /// Rule of a lender.
@@ -64,10 +64,10 @@ impl Lender {
         self,
         model: &Adaptive,
         series: &Series,
-        fleet: &Fleet,
-        lease: &Lease,
+        fleet: &LendingFleet,
+        lease: &LeaseTerms,
         first: usize,
-    ) -> Result<Vec<Loan>, FitError> {
+    ) -> Result<Vec<SettledLoan>, FitError> {
         if let Lender::Chosen { target } = self {
             return choice::run(target, model, series, fleet, lease, first);
         }
@@ -90,7 +90,7 @@ impl Lender {
             None => None,
         };
         let window = model.windows.len();
-        let mut loans: Vec<Loan> = Vec::new();
+        let mut loans: Vec<SettledLoan> = Vec::new();
         let (mut known, mut settled, mut refreshed) = (first, 0, first);
         for origin in (first..(load.len() + 1).saturating_sub(after)).step_by(lease.steps.max(1)) {
             while settled < loans.len() && loans[settled].origin + after <= origin {
@@ -116,7 +116,7 @@ impl Lender {
                 (_, _) => load[origin + lease.lead..origin + after].iter().copied().fold(0.0, f64::max),
             };
             known = origin;
-            loans.push(Loan::settle(fleet, lease, origin, fleet.need(keep), &load));
+            loans.push(SettledLoan::settle(fleet, lease, origin, fleet.need(keep), &load));
         }
         Ok(loans)
     }

@@ -24,14 +24,14 @@ pub fn newsvendor_level(value: f64, cost: f64) -> f64 {
 /// Fleet of accelerators that serves a load.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Fleet {
+pub struct LendingFleet {
     /// Number of accelerators in the fleet.
     pub accelerators: u32,
     /// Load that one accelerator serves, in the unit of the series; above 0.
     pub load_per_accelerator: f64,
 }
 
-impl Fleet {
+impl LendingFleet {
     /// Number of accelerators that `load` needs, at most the whole fleet.
     pub fn need(&self, load: f64) -> u32 {
         let need = (load / self.load_per_accelerator).ceil();
@@ -43,7 +43,7 @@ impl Fleet {
 /// Terms of a lease: it starts `lead` steps after the decision and lasts `steps`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Lease {
+pub struct LeaseTerms {
     /// Number of steps from the decision to the start of the lease.
     pub lead: usize,
     /// Length of the lease in steps, at least 1.
@@ -85,7 +85,7 @@ impl Control {
 
 /// One decision of a lender with its outcome.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Loan {
+pub struct SettledLoan {
     /// Step of the decision.
     pub origin: usize,
     /// Number of accelerators that were kept.
@@ -100,9 +100,9 @@ pub struct Loan {
     pub needed: u64,
 }
 
-impl Loan {
+impl SettledLoan {
     /// Outcome of keeping `kept` accelerators at step `origin`; `load` has gaps as NaN.
-    pub fn settle(fleet: &Fleet, lease: &Lease, origin: usize, kept: u32, load: &[f64]) -> Self {
+    pub fn settle(fleet: &LendingFleet, lease: &LeaseTerms, origin: usize, kept: u32, load: &[f64]) -> Self {
         let mut loan = Self { origin, kept, steps: 0, violated: 0, missing: 0, needed: 0 };
         let start = (origin + lease.lead).min(load.len());
         let end = (start + lease.steps).min(load.len());
@@ -139,9 +139,9 @@ pub struct LendingScore {
 
 impl LendingScore {
     /// Scores decisions in their order; all zeros without any.
-    pub fn of(fleet: &Fleet, loans: &[Loan]) -> Self {
+    pub fn of(fleet: &LendingFleet, loans: &[SettledLoan]) -> Self {
         let ratio = |a: f64, b: f64| if b > 0.0 { a / b } else { 0.0 };
-        let sum = |of: fn(&Loan) -> u64| loans.iter().map(of).sum::<u64>() as f64;
+        let sum = |of: fn(&SettledLoan) -> u64| loans.iter().map(of).sum::<u64>() as f64;
         let all = f64::from(fleet.accelerators);
         let count = loans.len() as f64;
         let changes: u64 = loans.windows(2).map(|pair| u64::from(pair[0].kept.abs_diff(pair[1].kept))).sum();
@@ -158,15 +158,15 @@ impl LendingScore {
 mod tests {
     use super::*;
 
-    const FLEET: Fleet = Fleet { accelerators: 10, load_per_accelerator: 2.0 };
+    const FLEET: LendingFleet = LendingFleet { accelerators: 10, load_per_accelerator: 2.0 };
 
     #[test]
     fn hand_worked_loans() {
-        let lease = Lease { lead: 1, steps: 3 };
+        let lease = LeaseTerms { lead: 1, steps: 3 };
         // Kept 3 of 10; the lease sees 6, a gap and 9, which need 3 and 5.
-        let first = Loan::settle(&FLEET, &lease, 0, 3, &[99.0, 6.0, f64::NAN, 9.0, 99.0]);
+        let first = SettledLoan::settle(&FLEET, &lease, 0, 3, &[99.0, 6.0, f64::NAN, 9.0, 99.0]);
         assert_eq!((first.steps, first.violated, first.missing, first.needed), (2, 1, 2, 8));
-        let second = Loan::settle(&FLEET, &lease, 1, 5, &[0.0, 0.0, 1.0, 1.0]);
+        let second = SettledLoan::settle(&FLEET, &lease, 1, 5, &[0.0, 0.0, 1.0, 1.0]);
         assert_eq!((second.steps, second.violated), (2, 0));
         let score = LendingScore::of(&FLEET, &[first, second]);
         assert_eq!((score.lent, score.violated, score.shortfall, score.churn), (0.6, 0.25, 0.2, 0.2));

@@ -19,7 +19,7 @@
 //! - [`lending`] and [`Lender`]: the number of accelerators that can be lent, and the value of a
 //!   forecast for that.
 //! - [`Forecast`]: one row a step ahead, one column a quantile level, never crossing.
-//! - [`metrics`] and [`Scores`]: errors, errors relative to a naive forecast, and coverage of the
+//! - [`metrics`] and [`ForecastScores`]: errors, errors relative to a naive forecast, and coverage of the
 //!   quantiles.
 //! - [`Backtest`]: forecasts of the past from rolling origins.
 //!
@@ -71,8 +71,8 @@ pub use lender::Lender;
 pub use model::{Fit, FitError, Predict};
 pub use models::{LinearMap, Model};
 pub use resample::Aggregate;
-pub use scores::{LevelScore, Scores};
+pub use scores::{ForecastScores, LevelScore};
 pub use seasonal_naive::{FittedSeasonalNaive, SeasonalNaive};
 pub use series::{Series, SeriesError};
 pub use significance::block_bootstrap;
-pub use snapshot::Snapshot;
+pub use snapshot::ForecasterSnapshot;

@@ -12,7 +12,7 @@ use crate::{Forecast, metrics};
 ///
 /// A score is `None` where nothing was measured.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Scores {
+pub struct ForecastScores {
     /// Number of steps scored.
     pub steps: usize,
     /// Mean absolute error, unit of the series.
@@ -40,7 +40,7 @@ pub struct LevelScore {
     pub coverage: Option<f64>,
 }
 
-impl Scores {
+impl ForecastScores {
     /// Scores pairs of what came (gaps as NaN, shape `[horizon]`) and what was forecast, all steps
     /// of all pairs together.
     ///
@@ -97,7 +97,7 @@ mod tests {
         let quiet = Forecast::from_quantiles(Horizon::steps(2), &[0.9], |_, _| 2.0);
         let busy = Forecast::from_quantiles(Horizon::steps(1), &[0.9], |_, _| 90.0);
         let (quiet_actual, busy_actual) = (array![1.0, f64::NAN], array![99.0]);
-        let scores = Scores::pooled([(quiet_actual.view(), &quiet), (busy_actual.view(), &busy)], Some(2.5));
+        let scores = ForecastScores::pooled([(quiet_actual.view(), &quiet), (busy_actual.view(), &busy)], Some(2.5));
         assert_eq!(scores.steps, 2);
         assert_eq!(scores.wape, Some(10.0 / 100.0), "not the mean of 1/1 and 9/99");
         assert_eq!(scores.mae, Some(5.0));
@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     fn no_forecast_has_no_scores() {
-        let scores = Scores::pooled([], None);
+        let scores = ForecastScores::pooled([], None);
         assert_eq!((scores.steps, scores.mae, scores.mase), (0, None, None));
         assert!(scores.levels.is_empty());
     }

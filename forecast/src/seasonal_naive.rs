@@ -38,21 +38,21 @@ pub struct SeasonalNaive {
 /// of differences as it was fitted. The serde form is a complete snapshot, of about one season of
 /// values and one difference a fitted step; reading one back checks it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(try_from = "Snapshot")]
+#[serde(try_from = "UncheckedState")]
 pub struct FittedSeasonalNaive {
     /// Number of steps seen so far, gaps included: the next value has this index.
     steps_seen: usize,
     /// Last measured value of any phase.
-    last: Measured,
+    last: LastMeasurement,
     /// Last measured value of each phase, `index % season`; its length is the season.
-    by_phase: Vec<Option<Measured>>,
+    by_phase: Vec<Option<LastMeasurement>>,
     /// In-sample differences over one season, ascending.
     differences: Vec<f64>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Measured {
+struct LastMeasurement {
     index: usize,
     value: f64,
 }
@@ -66,11 +66,11 @@ impl Fit for SeasonalNaive {
         }
         let season_steps = if series.len() < self.season_steps { 1 } else { self.season_steps };
 
-        let mut by_phase: Vec<Option<Measured>> = vec![None; season_steps];
+        let mut by_phase: Vec<Option<LastMeasurement>> = vec![None; season_steps];
         let mut last = None;
         let mut differences = Vec::with_capacity(series.len().saturating_sub(season_steps));
         for (index, value) in series.observed() {
-            let measured = Measured { index, value };
+            let measured = LastMeasurement { index, value };
             if let Some(before) = by_phase[index % season_steps].replace(measured) {
                 let seasons = (index - before.index) / season_steps;
                 differences.push((value - before.value) / (seasons as f64).sqrt());
@@ -97,7 +97,7 @@ impl Predict for FittedSeasonalNaive {
     fn update(&mut self, values: &[f64]) {
         for &value in values {
             if value.is_finite() {
-                let measured = Measured { index: self.steps_seen, value };
+                let measured = LastMeasurement { index: self.steps_seen, value };
                 let phase = self.steps_seen % self.season_steps();
                 self.by_phase[phase] = Some(measured);
                 self.last = measured;
@@ -124,10 +124,10 @@ impl FittedSeasonalNaive {
 /// Unchecked serde form of the state.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Snapshot {
+struct UncheckedState {
     steps_seen: usize,
-    last: Measured,
-    by_phase: Vec<Option<Measured>>,
+    last: LastMeasurement,
+    by_phase: Vec<Option<LastMeasurement>>,
     differences: Vec<f64>,
 }
 
@@ -143,16 +143,16 @@ enum SnapshotError {
     DifferencesNotAscending,
 }
 
-impl TryFrom<Snapshot> for FittedSeasonalNaive {
+impl TryFrom<UncheckedState> for FittedSeasonalNaive {
     type Error = SnapshotError;
 
-    fn try_from(snapshot: Snapshot) -> Result<Self, SnapshotError> {
-        let Snapshot { steps_seen, last, by_phase, differences } = snapshot;
+    fn try_from(snapshot: UncheckedState) -> Result<Self, SnapshotError> {
+        let UncheckedState { steps_seen, last, by_phase, differences } = snapshot;
         let season_steps = by_phase.len();
         if season_steps == 0 {
             return Err(SnapshotError::SeasonEmpty);
         }
-        let in_place = |phase: usize, measured: Measured| {
+        let in_place = |phase: usize, measured: LastMeasurement| {
             measured.value.is_finite() && measured.index < steps_seen && measured.index % season_steps == phase
         };
         for (phase, measured) in by_phase.iter().enumerate() {

@@ -8,7 +8,7 @@ use crate::{Adaptive, Fit, FitError, FittedAdaptive, Series};
 /// Fitted forecaster with the present position in its series.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Snapshot {
+pub struct ForecasterSnapshot {
     /// Time of the next step, milliseconds of the series' clock.
     pub next_epoch_millis: i64,
     /// Length of a step, milliseconds.
@@ -19,7 +19,7 @@ pub struct Snapshot {
     pub forecaster: FittedAdaptive,
 }
 
-impl Snapshot {
+impl ForecasterSnapshot {
     /// Snapshot of `settings` fitted to all of `series`.
     ///
     /// # Errors

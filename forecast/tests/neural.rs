@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use goodput_forecast::neural::{
-    Architecture, Centre, Dlinear, FittedNet, Loss, Lstm, Net, Neural, Nhits, PatchTst, Probe, Spec, TrainError,
+    Architecture, Centre, Dlinear, FittedNet, Lstm, Net, NetLoss, NetTrainError, Neural, Nhits, PatchTst, Probe, Spec,
     Trainer, Training,
 };
 use goodput_forecast::{Fit, Horizon, Predict, Series};
@@ -65,8 +65,8 @@ fn the_plain_forward_is_burns() {
 #[test]
 fn gradients_are_those_of_finite_differences() {
     for architecture in architectures() {
-        for loss in [Loss::Pinball, Loss::Squared] {
-            let levels = if loss == Loss::Squared { vec![0.5] } else { vec![0.1, 0.5, 0.9] };
+        for loss in [NetLoss::Pinball, NetLoss::Squared] {
+            let levels = if loss == NetLoss::Squared { vec![0.5] } else { vec![0.1, 0.5, 0.9] };
             let spec = Spec { loss, levels, ..spec(architecture.clone()) };
             let mut probe = probe(&spec, 8);
             // Away from where weights are all alike and one small move is over many kinks at once.
@@ -92,7 +92,7 @@ fn gradients_are_those_of_finite_differences() {
                 let slope = (moved(size) - moved(-size)) / f64::from(2.0 * size);
                 let theirs: f64 = gradient.iter().enumerate().map(|(index, &g)| f64::from(g * sign(index))).sum();
                 // The pinball loss has kinks between the two ends.
-                let slack = if loss == Loss::Pinball { 0.05 } else { 0.01 };
+                let slack = if loss == NetLoss::Pinball { 0.05 } else { 0.01 };
                 let close = (slope - theirs).abs() <= slack * (theirs.abs() + norm);
                 assert!(close, "{} {loss:?}: slope {slope}, gradient {theirs}, norm {norm}", architecture.name());
             }
@@ -198,8 +198,8 @@ fn the_future_is_never_seen_and_a_level_shift_moves_the_forecast() {
         for (a, b) in one.quantiles().iter().zip(other.quantiles()) {
             assert!((3.0 * a + 1000.0 - b).abs() < 0.05, "{}: {a} and {b}", architecture.name());
         }
-        // Training on a series whose validation part is changed starts from the same weights and
-        // makes the same steps.
+        // Training on a series with another validation part starts from equal weights and makes equal
+        // steps.
         let mut changed = series(20).values().to_vec();
         changed[16 * DAY..].iter_mut().for_each(|y| *y = 1e6);
         let changed = Series::new(0, 7_200_000, changed.into()).unwrap();
@@ -228,7 +228,7 @@ fn short_constant_empty_and_wild_series_are_answered_or_refused() {
         }
         assert!(net.fit(&Series::new(0, 1, vec![f64::NAN; 9].into()).unwrap()).is_err());
         let short = Trainer::new(&spec, &Training::default(), &[series(2)], 2 * DAY, 1).unwrap_err();
-        assert_eq!(short, TrainError::TooShort { known: 24, needed: 36 });
+        assert_eq!(short, NetTrainError::TooShort { known: 24, needed: 36 });
     }
 }
 

@@ -5,7 +5,7 @@ use std::fs;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
-use goodput_forecast::{Backtest, Fit, Horizon, Predict, Refit, Scores, SeasonalNaive, Series, metrics};
+use goodput_forecast::{Backtest, Fit, ForecastScores, Horizon, Predict, Refit, SeasonalNaive, Series, metrics};
 use serde_json::Value;
 
 /// Text of a file of public data or reference results.
@@ -33,7 +33,7 @@ fn assert_close(what: &str, actual: Option<f64>, expected: f64, tolerance: f64) 
 
 /// Figures of `taylor_seasonal_naive.py` under numpy 2.4.6, 12 digits, in the order of its output.
 #[track_caller]
-fn assert_numpy(scores: &Scores, expected: [f64; 9]) {
+fn assert_numpy(scores: &ForecastScores, expected: [f64; 9]) {
     let [low, high] = &scores.levels[..] else { panic!("two levels") };
     let actual = [
         ("mae", scores.mae),
@@ -59,7 +59,8 @@ fn taylor_two_weeks_ahead_is_as_numpy_has_it() {
     let future = series.slice(3360..4032).unwrap();
     let model = SeasonalNaive { season_steps }.fit(&history).unwrap();
     let forecast = model.predict(Horizon::steps(672), &[0.1, 0.9]);
-    let scores = Scores::pooled([(future.values(), &forecast)], metrics::seasonal_naive_mae(&history, season_steps));
+    let scores =
+        ForecastScores::pooled([(future.values(), &forecast)], metrics::seasonal_naive_mae(&history, season_steps));
     assert_numpy(
         &scores,
         [

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use goodput_env::service::RateSeries;
-use goodput_forecast::Snapshot;
+use goodput_forecast::ForecasterSnapshot;
 
 use super::{ForecasterBundle, ForecasterError, read};
 
@@ -11,7 +11,7 @@ use super::{ForecasterBundle, ForecasterError, read};
 #[derive(Clone, Debug, PartialEq)]
 pub enum Saved {
     /// By `goodput forecast fit`: it knows a series and goes on with it.
-    Fitted(Box<Snapshot>),
+    Fitted(Box<ForecasterSnapshot>),
     /// By `goodput train`: a net, which knows no series yet.
     Trained(Box<ForecasterBundle>),
 }
@@ -70,7 +70,7 @@ impl Saved {
         if bytes.first() != Some(&b'{') {
             return Ok(Self::Trained(Box::new(ForecasterBundle::from_bytes(&bytes, path)?)));
         }
-        let broken = |source| ForecasterError::Snapshot { path: path.into(), source };
+        let broken = |source| ForecasterError::ForecasterSnapshot { path: path.into(), source };
         Ok(Self::Fitted(Box::new(serde_json::from_slice(&bytes).map_err(broken)?)))
     }
 

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use goodput_agents::forecaster::Saved;
 use goodput_eval::studies::forecasting::{ForecastConfig, ScoreRow, Study, StudyError, page};
-use goodput_forecast::{Fit, Horizon, Predict, Snapshot, check_levels};
+use goodput_forecast::{Fit, ForecasterSnapshot, Horizon, Predict, check_levels};
 
 use crate::args::{Forecast, Format};
 use crate::config;
@@ -90,7 +90,8 @@ fn finish(config: &Path, study: &Study, reports: &Reports, report: Option<&Path>
 
 fn fit(config: &ForecastConfig, to: &Path) -> Result<(), Fault> {
     let study = Study::new(config).map_err(fault)?;
-    let snapshot = Snapshot::fit(&study.model, &study.series).map_err(|error| Fault::input(format!("fit: {error}")))?;
+    let snapshot =
+        ForecasterSnapshot::fit(&study.model, &study.series).map_err(|error| Fault::input(format!("fit: {error}")))?;
     let bytes = serde_json::to_vec(&snapshot).map_err(Fault::failed)?;
     write(to, &bytes)
 }
@@ -108,7 +109,7 @@ fn known(path: &Path, study: Option<&Path>, sets: &[String]) -> Result<Ahead, Fa
     let bundle = match Saved::load(path).map_err(Fault::input)? {
         Saved::Trained(bundle) => bundle,
         Saved::Fitted(snapshot) => {
-            let Snapshot { next_epoch_millis, step_millis, day_steps, forecaster } = *snapshot;
+            let ForecasterSnapshot { next_epoch_millis, step_millis, day_steps, forecaster } = *snapshot;
             return Ok(Ahead { next_epoch_millis, step_millis, day_steps, forecaster: Box::new(forecaster) });
         }
     };

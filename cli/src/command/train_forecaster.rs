@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 
-use goodput_forecast::neural::TrainError;
+use goodput_forecast::neural::NetTrainError;
 use goodput_train::forecaster::{ForecasterExperiment, ForecasterHooks, ForecasterTrainError, train};
 use goodput_train::run_dir::RunDir;
 
@@ -83,7 +83,7 @@ fn learn(
 fn fault(error: ForecasterTrainError, file: &Path, sets: &[String]) -> Fault {
     match error {
         ForecasterTrainError::Value { key, .. } => config::at_key(file, sets, key, &error.to_string()),
-        ForecasterTrainError::Train(error @ (TrainError::NoGpu | TrainError::NoAdapter)) => {
+        ForecasterTrainError::Train(error @ (NetTrainError::NoGpu | NetTrainError::NoAdapter)) => {
             config::at_key(file, sets, "train.processor", &error.to_string())
         }
         ForecasterTrainError::Data(error) => {

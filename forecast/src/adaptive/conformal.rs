@@ -42,7 +42,7 @@ const ENOUGH: usize = 20;
 
 /// Scales of downward and upward errors.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Scale {
+pub(crate) struct ErrorScale {
     down: f64,
     up: f64,
 }
@@ -53,15 +53,15 @@ pub(crate) struct Made<'a> {
     /// Factor by which errors grow with the size of the forecast alone.
     pub size: f64,
     /// Scale of errors at this distance, at the time of the forecast.
-    pub scale: Scale,
+    pub scale: ErrorScale,
     /// Scaled quantiles of the forecast, where their coverage is controlled. The coverage of a
     /// window's maximum is not, because the lender controls the violations of it.
     pub given: Option<&'a [f64; GRID.len()]>,
 }
 
-impl Scale {
+impl ErrorScale {
     /// Scale 1 in both directions, which leaves errors as they are.
-    pub const ONE: Scale = Scale { down: 1.0, up: 1.0 };
+    pub const ONE: ErrorScale = ErrorScale { down: 1.0, up: 1.0 };
 
     fn of(self, error: f64) -> f64 {
         if error > 0.0 { self.up } else { self.down }
@@ -96,16 +96,16 @@ pub(crate) struct Conformal {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 struct Track {
     /// Scaled errors in ascending order.
-    errors: Vec<Past>,
+    errors: Vec<PastError>,
     /// Errors that came since the last merge into `errors`.
-    fresh: Vec<Past>,
+    fresh: Vec<PastError>,
     /// Discounted sum of absolute errors, and its weight.
     usual: [f64; 2],
     coverage: Coverage,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-struct Past {
+struct PastError {
     error: f64,
     /// Weight relative to an error at the beginning of the present day.
     weight: f64,
@@ -119,7 +119,7 @@ fn weigh<const N: usize>(tracks: [&mut Track; N]) {
     let mut below = [0.0; N];
     let common = tracks.iter().map(|track| track.errors.len()).min().unwrap_or(0);
     let mut parts = tracks.map(|track| track.errors.split_at_mut(common));
-    let add = |past: &mut Past, below: &mut f64| {
+    let add = |past: &mut PastError, below: &mut f64| {
         past.below = *below;
         *below += past.weight;
     };
@@ -157,9 +157,9 @@ impl Conformal {
     }
 
     /// Present scale of errors, relative to the usual one.
-    pub fn scale(&self) -> Scale {
+    pub fn scale(&self) -> ErrorScale {
         let scale = |sum: f64| (sum / self.recent[2]).max(LEAST);
-        Scale { down: scale(self.recent[0]), up: scale(self.recent[1]) }
+        ErrorScale { down: scale(self.recent[0]), up: scale(self.recent[1]) }
     }
 
     /// Size factor of a forecast of `point`.
@@ -189,7 +189,7 @@ impl Conformal {
         }
         if keep && scaled.is_finite() {
             let weight = 2.0_f64.powf((now % self.day) as f64 / self.half_life);
-            track.fresh.push(Past { error: scaled, weight, below: 0.0, at: now });
+            track.fresh.push(PastError { error: scaled, weight, below: 0.0, at: now });
         }
         (usual > 0.0).then(|| (error / usual).clamp(-CAP, CAP))
     }
@@ -275,7 +275,7 @@ impl Conformal {
 
     /// Quantile of the load in the unit of the series, from the point forecast and a scaled
     /// quantile of errors; `scale` is the scale at the distance.
-    pub fn restore(&self, point: f64, quantile: f64, scale: Scale) -> f64 {
+    pub fn restore(&self, point: f64, quantile: f64, scale: ErrorScale) -> f64 {
         point + quantile * scale.of(quantile) * self.size(point)
     }
 

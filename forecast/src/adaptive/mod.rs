@@ -24,8 +24,8 @@ mod window;
 
 use serde::{Deserialize, Serialize};
 
-use crate::history::History;
-use crate::models::{Member, Seasons};
+use crate::history::LoadHistory;
+use crate::models::{EnsembleMember, Seasons};
 use crate::neural::{Net, NetPath};
 use crate::{Fit, FitError, Model, Predict, Series};
 
@@ -105,12 +105,12 @@ impl Fit for Adaptive {
         let seasons = self.seasons();
         let enough = (FIT_DAYS * seasons.day).min(series.len() / 2);
         let start = series.len().saturating_sub(REPLAY_DAYS * seasons.day).max(enough);
-        let mut past = History::new(seasons.day, seasons.week, KEEP_WEEKS * seasons.week);
+        let mut past = LoadHistory::new(seasons.day, seasons.week, KEEP_WEEKS * seasons.week);
         let values = series.values();
         for &value in values.iter().take(start) {
             past.push(state::bounded(value));
         }
-        let nets = self.nets.iter().map(|net| Member::Net(Box::new(NetPath(net.clone()))));
+        let nets = self.nets.iter().map(|net| EnsembleMember::Net(Box::new(NetPath(net.clone()))));
         let members = self.models.iter().map(|model| model.member(seasons)).chain(nets).collect();
         let mut fitted = FittedAdaptive::new(past, members, seasons, &self.windows);
         fitted.refresh();

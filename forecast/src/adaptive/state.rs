@@ -6,26 +6,26 @@ use std::ops::Range;
 use serde::{Deserialize, Serialize};
 
 use super::alarm::Alarm;
-use super::conformal::{Conformal, GRID, Made, Scale};
-use super::weights::{Weights, distance, weighted_median};
-use super::window::{self, Peak};
-use crate::history::History;
-use crate::models::{Member, Path, Seasons};
+use super::conformal::{Conformal, ErrorScale, GRID, Made};
+use super::weights::{EnsembleWeights, distance, weighted_median};
+use super::window::{self, WindowPeak};
+use crate::history::LoadHistory;
+use crate::models::{EnsembleMember, Path, Seasons};
 use crate::{Forecast, Horizon, Predict, check_levels};
 
 /// Fitted [`Adaptive`](super::Adaptive) forecaster, which knows its series up to now. The serde
 /// form is a complete snapshot.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FittedAdaptive {
-    past: History,
-    members: Vec<Member>,
+    past: LoadHistory,
+    members: Vec<EnsembleMember>,
     horizon: usize,
     /// Steps between two forecasts that are compared with the outcome.
     stride: usize,
     /// Whether every value so far was at least 0, in which case every forecast is too.
     nonnegative: bool,
     windows: Vec<Range<usize>>,
-    weights: Weights,
+    weights: EnsembleWeights,
     conformal: Conformal,
     alarm: Alarm,
     /// Forecasts with steps that are still to come, oldest first.
@@ -40,10 +40,10 @@ struct Pending {
     paths: Vec<f64>,
     point: Vec<f64>,
     /// Scales of errors by distance, at the time of the forecast.
-    scales: Vec<Scale>,
+    scales: Vec<ErrorScale>,
     /// Scaled quantiles of the grid, by track.
     given: Vec<[f64; GRID.len()]>,
-    peaks: Vec<Peak>,
+    peaks: Vec<WindowPeak>,
 }
 
 /// Powers of [`Conformal::size`], itself a square root, that divide the errors of a window's
@@ -68,7 +68,12 @@ fn within((first, steps): (usize, usize), horizon: usize) -> Range<usize> {
 }
 
 impl FittedAdaptive {
-    pub(super) fn new(past: History, members: Vec<Member>, seasons: Seasons, windows: &[(usize, usize)]) -> Self {
+    pub(super) fn new(
+        past: LoadHistory,
+        members: Vec<EnsembleMember>,
+        seasons: Seasons,
+        windows: &[(usize, usize)],
+    ) -> Self {
         let Seasons { day, horizon, .. } = seasons;
         let known = past.values();
         let mean = known.iter().map(|y| y.abs()).sum::<f64>() / known.len().max(1) as f64;
@@ -77,7 +82,7 @@ impl FittedAdaptive {
             nonnegative: known.iter().all(|&y| y >= 0.0),
             horizon,
             stride: (day / FORECASTS_A_DAY).clamp(1, horizon),
-            weights: Weights::new(members.len(), horizon, day as f64),
+            weights: EnsembleWeights::new(members.len(), horizon, day as f64),
             conformal: Conformal::new(distance(horizon - 1) + 1, PEAK_SIZES.len() * windows.len(), day, mean),
             windows,
             members,
@@ -199,7 +204,7 @@ impl FittedAdaptive {
     }
 
     /// Present scale of errors, by distance.
-    fn scales(&self) -> Vec<Scale> {
+    fn scales(&self) -> Vec<ErrorScale> {
         let scale = self.conformal.scale();
         (0..self.distances()).map(|track| scale.at(track)).collect()
     }
@@ -219,7 +224,7 @@ impl FittedAdaptive {
             point,
             scales: self.scales(),
             given: (0..self.distances()).map(|track| self.conformal.give(track)).collect(),
-            peaks: self.windows.iter().map(|_| Peak::new()).collect(),
+            peaks: self.windows.iter().map(|_| WindowPeak::new()).collect(),
         });
     }
 
@@ -241,7 +246,7 @@ impl FittedAdaptive {
                         let track = distances + number * PEAK_SIZES.len() + other;
                         // Bursts do not announce themselves, so the errors of a maximum carry no
                         // local scale.
-                        let made = Made { point, size: size.powi(power), scale: Scale::ONE, given: None };
+                        let made = Made { point, size: size.powi(power), scale: ErrorScale::ONE, given: None };
                         self.conformal.learn(track, now, true, &made, largest);
                     }
                 }

@@ -14,7 +14,7 @@ const ENOUGH: f64 = 24.0;
 
 /// Losses of models by distance.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Weights {
+pub(crate) struct EnsembleWeights {
     models: usize,
     /// Factor by which a loss is discounted per step.
     keep: f64,
@@ -28,7 +28,7 @@ pub(crate) fn distance(step: usize) -> usize {
     (step + 1).ilog2() as usize
 }
 
-impl Weights {
+impl EnsembleWeights {
     /// Equal weights of `models` models for distances below `horizon`; a loss counts half after
     /// `half_life` steps.
     pub fn new(models: usize, horizon: usize, half_life: f64) -> Self {
@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn half_the_error_is_four_times_the_weight() {
-        let mut weights = Weights::new(2, 8, 100.0);
+        let mut weights = EnsembleWeights::new(2, 8, 100.0);
         for _ in 0..30 {
             weights.learn(0, [1.0, -2.0].into_iter());
         }

@@ -11,12 +11,12 @@ use serde::{Deserialize, Serialize};
 
 /// Running maximum of the load in a window of a past forecast.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Peak {
+pub(crate) struct WindowPeak {
     /// Largest value in the window so far.
     seen: Option<f64>,
 }
 
-impl Peak {
+impl WindowPeak {
     pub fn new() -> Self {
         Self { seen: None }
     }

@@ -11,7 +11,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::Path;
-use crate::history::History;
+use crate::history::LoadHistory;
 use crate::linalg;
 
 const LAGS: usize = 12;
@@ -58,12 +58,12 @@ impl DirectRidge {
     }
 
     /// Steps before an origin that its features need.
-    fn needs(&self, past: &History) -> usize {
+    fn needs(&self, past: &LoadHistory) -> usize {
         (if self.weekly { past.week() + 2 } else { 0 }).max(2 * past.season()).max(LAGS)
     }
 
     /// Features of all horizons alike; `y` ends at the origin.
-    fn common(&self, y: &[f64], past: &History, row: &mut [f64]) {
+    fn common(&self, y: &[f64], past: &LoadHistory, row: &mut [f64]) {
         let last = y[y.len() - 1];
         for lag in 1..LAGS {
             row[lag - 1] = y[y.len() - 1 - lag] - last;
@@ -75,7 +75,7 @@ impl DirectRidge {
     }
 
     /// Features of step `h`, counted from 1.
-    fn specific(&self, y: &[f64], origin: usize, h: usize, past: &History, row: &mut [f64]) {
+    fn specific(&self, y: &[f64], origin: usize, h: usize, past: &LoadHistory, row: &mut [f64]) {
         let (n, m, w) = (y.len(), past.season(), past.week());
         let last = y[n - 1];
         let at = |back: usize, ahead: usize| y[(n + ahead).saturating_sub(back + 1).min(n - 1)] - last;
@@ -94,7 +94,7 @@ impl DirectRidge {
         }
     }
 
-    fn begin(&mut self, past: &History, weekly: bool) {
+    fn begin(&mut self, past: &LoadHistory, weekly: bool) {
         self.weekly = weekly;
         let (p, m) = (self.width(), past.season());
         self.clock = (0..m).map(|phase| (std::f64::consts::TAU * phase as f64 / m as f64).sin_cos()).collect();
@@ -105,7 +105,7 @@ impl DirectRidge {
     }
 
     /// Adds the rows with targets that are not yet in the sums.
-    fn absorb(&mut self, past: &History) {
+    fn absorb(&mut self, past: &LoadHistory) {
         let y = past.values();
         let p = self.width();
         let needs = self.needs(past);
@@ -163,7 +163,7 @@ impl DirectRidge {
 }
 
 impl Path for DirectRidge {
-    fn refit(&mut self, past: &History) {
+    fn refit(&mut self, past: &LoadHistory) {
         if self.gram.is_empty() {
             self.begin(past, past.values().len() >= 2 * past.week() && past.week() > past.season());
         }
@@ -171,9 +171,9 @@ impl Path for DirectRidge {
         self.solve();
     }
 
-    fn push(&mut self, _: &History) {}
+    fn push(&mut self, _: &LoadHistory) {}
 
-    fn path(&self, past: &History, out: &mut [f64]) {
+    fn path(&self, past: &LoadHistory, out: &mut [f64]) {
         let y = past.values();
         if self.coefficients.is_empty() || y.len() < self.needs(past) {
             return out.fill(past.lag(1));

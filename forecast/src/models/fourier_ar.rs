@@ -11,7 +11,7 @@ use std::f64::consts::TAU;
 use serde::{Deserialize, Serialize};
 
 use super::Path;
-use crate::history::History;
+use crate::history::LoadHistory;
 use crate::linalg;
 
 const LAGS: usize = 12;
@@ -76,7 +76,7 @@ impl FourierAr {
 }
 
 impl Path for FourierAr {
-    fn refit(&mut self, past: &History) {
+    fn refit(&mut self, past: &LoadHistory) {
         let y = past.values();
         let mut row = vec![0.0; 2 * self.pairs + 1];
         if self.seen == 0 {
@@ -111,7 +111,7 @@ impl Path for FourierAr {
         self.ar = moment.to_vec();
     }
 
-    fn push(&mut self, past: &History) {
+    fn push(&mut self, past: &LoadHistory) {
         if self.seen > 0 {
             let mut row = vec![0.0; 2 * self.pairs + 1];
             self.add(past.len() - 1, past.lag(1), &mut row);
@@ -119,7 +119,7 @@ impl Path for FourierAr {
         }
     }
 
-    fn path(&self, past: &History, out: &mut [f64]) {
+    fn path(&self, past: &LoadHistory, out: &mut [f64]) {
         if self.seen == 0 || past.values().len() < LAGS {
             return out.fill(past.lag(1));
         }

@@ -9,7 +9,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::Path;
-use crate::history::History;
+use crate::history::LoadHistory;
 use crate::nelder_mead;
 
 /// Damped Holt-Winters over one season.
@@ -17,13 +17,13 @@ use crate::nelder_mead;
 pub(crate) struct HoltWinters {
     season: usize,
     parameters: [f64; 4],
-    state: Option<State>,
+    state: Option<SmoothingState>,
     /// Best point of the last search, from which the next search starts.
     start: Option<[f64; 4]>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-struct State {
+struct SmoothingState {
     level: f64,
     trend: f64,
     /// Season by phase, and the phase of the next value.
@@ -42,14 +42,14 @@ impl HoltWinters {
 }
 
 impl Path for HoltWinters {
-    fn refit(&mut self, past: &History) {
+    fn refit(&mut self, past: &LoadHistory) {
         let y = past.values();
         let y = &y[y.len().saturating_sub(WINDOW_SEASONS * self.season)..];
         if y.len() <= self.season {
             return;
         }
         let first = past.len() - y.len();
-        let start = State::start(y, self.season, first);
+        let start = SmoothingState::start(y, self.season, first);
         let mut scratch = start.clone();
         let mut cost = |point: &[f64; 4]| {
             scratch.clone_from(&start);
@@ -70,14 +70,14 @@ impl Path for HoltWinters {
         self.state = Some(state);
     }
 
-    fn push(&mut self, past: &History) {
+    fn push(&mut self, past: &LoadHistory) {
         let y = past.lag(1);
         if let Some(state) = &mut self.state {
             state.step(y, &self.parameters);
         }
     }
 
-    fn path(&self, past: &History, out: &mut [f64]) {
+    fn path(&self, past: &LoadHistory, out: &mut [f64]) {
         let Some(state) = &self.state else { return out.fill(past.lag(1)) };
         let (mut level, mut trend, mut phase) = (state.level, state.trend, state.phase);
         for out in out {
@@ -89,7 +89,7 @@ impl Path for HoltWinters {
     }
 }
 
-impl State {
+impl SmoothingState {
     /// Level and shape of the first days: the mean, and the mean deviation of each phase.
     fn start(y: &[f64], season: usize, first: usize) -> Self {
         let days = (y.len() / season).min(3);

@@ -7,7 +7,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::Path;
-use crate::history::History;
+use crate::history::LoadHistory;
 
 /// Level-corrected seasonal naive over a season of `period` steps.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -30,7 +30,7 @@ impl LevelNaive {
 }
 
 impl Path for LevelNaive {
-    fn refit(&mut self, past: &History) {
+    fn refit(&mut self, past: &LoadHistory) {
         let y = past.values();
         let y = &y[y.len().saturating_sub(4 * past.week())..];
         let first = self.period + WINDOWS[4];
@@ -63,9 +63,9 @@ impl Path for LevelNaive {
         }
     }
 
-    fn push(&mut self, _: &History) {}
+    fn push(&mut self, _: &LoadHistory) {}
 
-    fn path(&self, past: &History, out: &mut [f64]) {
+    fn path(&self, past: &LoadHistory, out: &mut [f64]) {
         let mean = |back: usize| (1..=self.window).map(|lag| past.lag(lag + back)).sum::<f64>() / self.window as f64;
         let mut shift = mean(0) - mean(self.period);
         for (step, out) in out.iter_mut().enumerate() {

@@ -10,10 +10,10 @@ use super::holt_winters::HoltWinters;
 use super::level_naive::LevelNaive;
 use super::logged::Logged;
 use super::nlinear::NLinear;
-use super::profile::Profile;
+use super::profile::SeasonProfile;
 use super::repeat::Repeat;
 use super::{Path, Seasons};
-use crate::history::History;
+use crate::history::LoadHistory;
 use crate::neural::NetPath;
 
 /// Name of a model of the path; the file of each model has its formula and source.
@@ -101,25 +101,25 @@ impl Model {
     }
 
     /// Model that has not seen a value yet.
-    pub(crate) fn member(self, Seasons { day, week, horizon }: Seasons) -> Member {
+    pub(crate) fn member(self, Seasons { day, week, horizon }: Seasons) -> EnsembleMember {
         let ridge = || DirectRidge::new(horizon, RIDGE, half_life(RIDGE_DAYS * day));
         let fourier = || FourierAr::new(day, PAIRS, (FOURIER_DAYS * day) as f64);
         match self {
-            Model::Naive => Member::Repeat(Repeat::new(1)),
-            Model::Day => Member::Repeat(Repeat::new(day)),
-            Model::Week => Member::Repeat(Repeat::new(week)),
-            Model::LevelDay => Member::LevelNaive(LevelNaive::new(day, horizon)),
-            Model::LevelWeek => Member::LevelNaive(LevelNaive::new(week, horizon)),
-            Model::HoltWinters => Member::HoltWinters(HoltWinters::new(day)),
-            Model::LogHoltWinters => Member::LogHoltWinters(Logged::new(HoltWinters::new(day))),
-            Model::DirectRidge => Member::DirectRidge(ridge()),
-            Model::LogDirectRidge => Member::LogDirectRidge(Logged::new(ridge())),
-            Model::FourierAr => Member::FourierAr(fourier()),
-            Model::LogFourierAr => Member::LogFourierAr(Logged::new(fourier())),
-            Model::Profile => Member::Profile(Profile::new(day, 7, 2, CARRY)),
-            Model::WeekProfile => Member::Profile(Profile::new(week, 4, 1, CARRY)),
-            Model::Nlinear => Member::NLinear(NLinear::new(2 * day, horizon)),
-            Model::Boosted => Member::Boosted(Boosted::new(Profile::new(day, 7, 2, CARRY), horizon)),
+            Model::Naive => EnsembleMember::Repeat(Repeat::new(1)),
+            Model::Day => EnsembleMember::Repeat(Repeat::new(day)),
+            Model::Week => EnsembleMember::Repeat(Repeat::new(week)),
+            Model::LevelDay => EnsembleMember::LevelNaive(LevelNaive::new(day, horizon)),
+            Model::LevelWeek => EnsembleMember::LevelNaive(LevelNaive::new(week, horizon)),
+            Model::HoltWinters => EnsembleMember::HoltWinters(HoltWinters::new(day)),
+            Model::LogHoltWinters => EnsembleMember::LogHoltWinters(Logged::new(HoltWinters::new(day))),
+            Model::DirectRidge => EnsembleMember::DirectRidge(ridge()),
+            Model::LogDirectRidge => EnsembleMember::LogDirectRidge(Logged::new(ridge())),
+            Model::FourierAr => EnsembleMember::FourierAr(fourier()),
+            Model::LogFourierAr => EnsembleMember::LogFourierAr(Logged::new(fourier())),
+            Model::Profile => EnsembleMember::Profile(SeasonProfile::new(day, 7, 2, CARRY)),
+            Model::WeekProfile => EnsembleMember::Profile(SeasonProfile::new(week, 4, 1, CARRY)),
+            Model::Nlinear => EnsembleMember::NLinear(NLinear::new(2 * day, horizon)),
+            Model::Boosted => EnsembleMember::Boosted(Boosted::new(SeasonProfile::new(day, 7, 2, CARRY), horizon)),
         }
     }
 }
@@ -142,7 +142,7 @@ fn half_life(steps: usize) -> f64 {
 
 /// A fitted model of any kind.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) enum Member {
+pub(crate) enum EnsembleMember {
     Repeat(Repeat),
     LevelNaive(LevelNaive),
     HoltWinters(HoltWinters),
@@ -151,7 +151,7 @@ pub(crate) enum Member {
     LogDirectRidge(Logged<DirectRidge>),
     FourierAr(FourierAr),
     LogFourierAr(Logged<FourierAr>),
-    Profile(Profile),
+    Profile(SeasonProfile),
     NLinear(NLinear),
     Boosted(Boosted),
     Net(Box<NetPath>),
@@ -160,32 +160,32 @@ pub(crate) enum Member {
 macro_rules! each {
     ($member:expr, $model:ident => $call:expr) => {
         match $member {
-            Member::Repeat($model) => $call,
-            Member::LevelNaive($model) => $call,
-            Member::HoltWinters($model) => $call,
-            Member::LogHoltWinters($model) => $call,
-            Member::DirectRidge($model) => $call,
-            Member::LogDirectRidge($model) => $call,
-            Member::FourierAr($model) => $call,
-            Member::LogFourierAr($model) => $call,
-            Member::Profile($model) => $call,
-            Member::NLinear($model) => $call,
-            Member::Boosted($model) => $call,
-            Member::Net($model) => $call,
+            EnsembleMember::Repeat($model) => $call,
+            EnsembleMember::LevelNaive($model) => $call,
+            EnsembleMember::HoltWinters($model) => $call,
+            EnsembleMember::LogHoltWinters($model) => $call,
+            EnsembleMember::DirectRidge($model) => $call,
+            EnsembleMember::LogDirectRidge($model) => $call,
+            EnsembleMember::FourierAr($model) => $call,
+            EnsembleMember::LogFourierAr($model) => $call,
+            EnsembleMember::Profile($model) => $call,
+            EnsembleMember::NLinear($model) => $call,
+            EnsembleMember::Boosted($model) => $call,
+            EnsembleMember::Net($model) => $call,
         }
     };
 }
 
-impl Path for Member {
-    fn refit(&mut self, past: &History) {
+impl Path for EnsembleMember {
+    fn refit(&mut self, past: &LoadHistory) {
         each!(self, model => model.refit(past));
     }
 
-    fn push(&mut self, past: &History) {
+    fn push(&mut self, past: &LoadHistory) {
         each!(self, model => model.push(past));
     }
 
-    fn path(&self, past: &History, out: &mut [f64]) {
+    fn path(&self, past: &LoadHistory, out: &mut [f64]) {
         each!(self, model => model.path(past, out));
     }
 }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Path;
 use super::window_gram::WindowGram;
-use crate::history::History;
+use crate::history::LoadHistory;
 use crate::linalg;
 
 /// Penalties that are tried on the newest fifth of the known values.
@@ -59,7 +59,7 @@ impl NLinear {
 }
 
 impl Path for NLinear {
-    fn refit(&mut self, past: &History) {
+    fn refit(&mut self, past: &LoadHistory) {
         let y = past.values();
         if y.len() < self.lookback + 2 * self.horizon {
             return;
@@ -71,10 +71,10 @@ impl Path for NLinear {
         }
     }
 
-    fn push(&mut self, _: &History) {}
+    fn push(&mut self, _: &LoadHistory) {}
 
     /// Writes the path; beyond the horizon, the last step is repeated.
-    fn path(&self, past: &History, out: &mut [f64]) {
+    fn path(&self, past: &LoadHistory, out: &mut [f64]) {
         let y = past.values();
         match &self.map {
             Some(map) if y.len() >= self.lookback => {

@@ -7,11 +7,11 @@
 use serde::{Deserialize, Serialize};
 
 use super::Path;
-use crate::history::History;
+use crate::history::LoadHistory;
 
 /// Median profile over one season.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Profile {
+pub(crate) struct SeasonProfile {
     season: usize,
     /// Seasons looked back.
     seasons: usize,
@@ -23,13 +23,13 @@ pub(crate) struct Profile {
     carry: f64,
 }
 
-impl Profile {
+impl SeasonProfile {
     pub fn new(season: usize, seasons: usize, radius: usize, carry: f64) -> Self {
         Self { season: season.max(1), seasons, radius, ratios: vec![], carry }
     }
 
     /// Median ratio at a lag of `back` steps and whole seasons before it.
-    fn ratio(&self, past: &History, back: usize, scratch: &mut Vec<f64>) -> f64 {
+    fn ratio(&self, past: &LoadHistory, back: usize, scratch: &mut Vec<f64>) -> f64 {
         let y = past.values();
         scratch.clear();
         for season in 0..self.seasons {
@@ -54,8 +54,8 @@ impl Profile {
     }
 }
 
-impl Path for Profile {
-    fn refit(&mut self, past: &History) {
+impl Path for SeasonProfile {
+    fn refit(&mut self, past: &LoadHistory) {
         let mut scratch = Vec::new();
         self.ratios = vec![1.0; self.season];
         for back in 1..=self.season.min(past.len()) {
@@ -63,7 +63,7 @@ impl Path for Profile {
         }
     }
 
-    fn push(&mut self, past: &History) {
+    fn push(&mut self, past: &LoadHistory) {
         if !self.ratios.is_empty() {
             let back = self.radius + 1;
             if past.len() > back {
@@ -73,7 +73,7 @@ impl Path for Profile {
         }
     }
 
-    fn path(&self, past: &History, out: &mut [f64]) {
+    fn path(&self, past: &LoadHistory, out: &mut [f64]) {
         if self.ratios.is_empty() {
             return out.fill(past.lag(1));
         }

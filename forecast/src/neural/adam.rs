@@ -10,7 +10,7 @@ const EPSILON: f32 = 1e-8;
 /// State of Adam with decoupled weight decay.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Adam {
+pub struct AdamW {
     /// Number of steps made so far.
     pub step: u64,
     /// Mean of gradients, one a parameter.
@@ -19,7 +19,7 @@ pub struct Adam {
     pub second: Vec<f32>,
 }
 
-impl Adam {
+impl AdamW {
     /// Optimiser of `parameters` parameters that has made no step.
     pub fn new(parameters: usize) -> Self {
         Self { step: 0, first: vec![0.0; parameters], second: vec![0.0; parameters] }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::fitted::FittedNet;
 use super::spec::Spec;
-use super::trainer::{TrainError, Trainer, Training};
+use super::trainer::{NetTrainError, Trainer, Training};
 use crate::{Fit, FitError, Series};
 
 /// Settings of a net that is trained at each fit.
@@ -27,7 +27,7 @@ impl Neural {
     ///
     /// # Errors
     /// Settings that cannot work, or a series too short for one window.
-    pub fn trainer(&self, series: &Series) -> Result<Trainer, TrainError> {
+    pub fn trainer(&self, series: &Series) -> Result<Trainer, NetTrainError> {
         let share = self.validation_share.clamp(0.0, 0.9);
         let validation_from = series.len() - (series.len() as f64 * share) as usize;
         Trainer::new(&self.spec, &self.training, std::slice::from_ref(series), validation_from, self.seed)
@@ -41,7 +41,7 @@ impl Fit for Neural {
         if series.observed_len() == 0 {
             return Err(FitError::NothingObserved { len: series.len() });
         }
-        let refused = |error: TrainError| FitError::Training { reason: error.to_string() };
+        let refused = |error: NetTrainError| FitError::Training { reason: error.to_string() };
         let mut trainer = self.trainer(series).map_err(refused)?;
         trainer.run().map_err(refused)?;
         trainer.best().fit(series)

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::net::Net;
 use crate::adaptive::bounded;
-use crate::history::History;
+use crate::history::LoadHistory;
 use crate::models::Path;
 use crate::{Fit, FitError, Forecast, Horizon, Predict, Series, check_levels};
 
@@ -12,7 +12,7 @@ use crate::{Fit, FitError, Forecast, Horizon, Predict, Series, check_levels};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FittedNet {
     net: Net,
-    past: History,
+    past: LoadHistory,
 }
 
 /// Fitting a trained net takes in the series and estimates nothing.
@@ -24,7 +24,7 @@ impl Fit for Net {
             return Err(FitError::NothingObserved { len: series.len() });
         }
         let day = self.spec().day_steps;
-        let mut fitted = FittedNet { net: self.clone(), past: History::new(day, day, self.spec().lookback) };
+        let mut fitted = FittedNet { net: self.clone(), past: LoadHistory::new(day, day, self.spec().lookback) };
         fitted.update(&series.values().to_vec());
         Ok(fitted)
     }
@@ -91,7 +91,7 @@ fn interpolated(known: &[f64], value: impl Fn(usize) -> f64, level: f64) -> f64 
 }
 
 /// Last `lookback` values; the first known value stands for the values before it.
-fn window(past: &History, lookback: usize) -> Vec<f64> {
+fn window(past: &LoadHistory, lookback: usize) -> Vec<f64> {
     (1..=lookback).rev().map(|lag| past.lag(lag)).collect()
 }
 
@@ -102,13 +102,13 @@ fn window(past: &History, lookback: usize) -> Vec<f64> {
 pub(crate) struct NetPath(pub Net);
 
 impl Path for NetPath {
-    fn refit(&mut self, _: &History) {}
+    fn refit(&mut self, _: &LoadHistory) {}
 
-    fn push(&mut self, _: &History) {}
+    fn push(&mut self, _: &LoadHistory) {}
 
     /// Path of medians; until a whole window is known, the last value, as for every model that
     /// looks back so far.
-    fn path(&self, past: &History, out: &mut [f64]) {
+    fn path(&self, past: &LoadHistory, out: &mut [f64]) {
         if past.len() < self.0.spec().lookback {
             return out.fill(past.lag(1));
         }

@@ -2,12 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::spec::Shape;
+use super::spec::NetShape;
 
 /// Loss that training minimises.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Loss {
+pub enum NetLoss {
     /// Pinball loss `max(q e, (q - 1) e)` of the error `e` at each level `q`: Koenker and Bassett,
     /// "Regression quantiles", Econometrica 46(1), 1978.
     #[default]
@@ -20,7 +20,7 @@ pub enum Loss {
 /// and not misread.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Head {
+pub(super) enum HeadKind {
     /// Quantiles built outward from the median, as [`quantiles`] does.
     #[default]
     FromMedian,
@@ -33,7 +33,7 @@ pub(super) enum Head {
 /// forecasts the centre of its window, and the median of a linear net is linear. Built up from the
 /// lowest, it would begin a softplus a level too high and have to unlearn that with every weight it
 /// has.
-pub(super) fn quantiles(shape: &Shape, raw: &mut [f32]) {
+pub(super) fn quantiles(shape: &NetShape, raw: &mut [f32]) {
     let (median, steps) = (shape.median * shape.horizon, shape.horizon);
     for at in median + steps..raw.len() {
         raw[at] = raw[at - steps] + softplus(raw[at]);
@@ -53,11 +53,11 @@ pub(super) mod graph {
     use burn::tensor::Tensor;
     use burn::tensor::activation::relu;
 
-    use super::Loss;
-    use crate::neural::spec::Shape;
+    use super::NetLoss;
+    use crate::neural::spec::NetShape;
 
     /// Quantiles, one tensor of shape `[rows, horizon]` for each level.
-    pub fn quantiles(shape: &Shape, raw: &Tensor<2>) -> Vec<Tensor<2>> {
+    pub fn quantiles(shape: &NetShape, raw: &Tensor<2>) -> Vec<Tensor<2>> {
         let part = |level: usize| raw.clone().slice_dim(1, level * shape.horizon..(level + 1) * shape.horizon);
         let median = part(shape.median);
         let mut levels: Vec<Tensor<2>> = (0..shape.median)
@@ -82,7 +82,7 @@ pub(super) mod graph {
 
     /// The sum of `weight * loss` over all rows, steps and levels, divided by the number of levels.
     pub fn loss(
-        loss: Loss,
+        loss: NetLoss,
         levels: &[f64],
         quantiles: &[Tensor<2>],
         target: &Tensor<2>,
@@ -93,8 +93,8 @@ pub(super) mod graph {
             let error = target.clone() - quantile.clone();
             let each = match loss {
                 // q e where e is positive, else (q - 1) e.
-                Loss::Pinball => relu(error.clone()) - error.mul_scalar(1.0 - level),
-                Loss::Squared => error.clone() * error,
+                NetLoss::Pinball => relu(error.clone()) - error.mul_scalar(1.0 - level),
+                NetLoss::Squared => error.clone() * error,
             };
             let sum = (each * weight.clone()).sum();
             total = Some(match total {

@@ -7,8 +7,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::parameters::{Parameter, Reader, Start, affine};
-use super::spec::{Layers, Shape, within};
+use super::parameters::{InitialValues, Parameter, ParameterReader, affine};
+use super::spec::{Layers, NetShape, within};
 
 /// Settings of the LSTM.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,7 +29,7 @@ impl Default for Lstm {
 const GATES: [&str; 4] = ["input", "forget", "output", "candidate"];
 
 impl Layers for Lstm {
-    fn check(&self, shape: &Shape) -> Result<(), (&'static str, String)> {
+    fn check(&self, shape: &NetShape) -> Result<(), (&'static str, String)> {
         within("hidden", self.hidden, 1, 4096)?;
         within("chunk", self.chunk, 1, shape.lookback)?;
         if shape.lookback.is_multiple_of(self.chunk) {
@@ -39,20 +39,20 @@ impl Layers for Lstm {
         }
     }
 
-    fn parameters(&self, shape: &Shape) -> Vec<Parameter> {
-        let start = Start::Uniform(1.0 / (self.hidden as f32).sqrt());
+    fn parameters(&self, shape: &NetShape) -> Vec<Parameter> {
+        let start = InitialValues::Uniform(1.0 / (self.hidden as f32).sqrt());
         let mut list = Vec::new();
         for gate in GATES {
             let bias = if gate == "forget" { 1.0 } else { 0.0 };
             list.push(Parameter::new(format!("{gate}.input"), self.chunk, self.hidden, start));
             list.push(Parameter::new(format!("{gate}.state"), self.hidden, self.hidden, start));
-            list.push(Parameter::new(format!("{gate}.bias"), 1, self.hidden, Start::Constant(bias)));
+            list.push(Parameter::new(format!("{gate}.bias"), 1, self.hidden, InitialValues::Constant(bias)));
         }
         list.extend(affine("head", self.hidden, shape.outputs()));
         list
     }
 
-    fn forward(&self, _: &Shape, weights: &mut Reader<'_>, features: &[f32]) -> Vec<f32> {
+    fn forward(&self, _: &NetShape, weights: &mut ParameterReader<'_>, features: &[f32]) -> Vec<f32> {
         let gates: [_; 4] = std::array::from_fn(|_| (weights.next(), weights.next(), weights.next()));
         let (mut state, mut cell) = (vec![0.0; self.hidden], vec![0.0; self.hidden]);
         for x in features.chunks_exact(self.chunk) {
@@ -69,7 +69,7 @@ impl Layers for Lstm {
     }
 
     #[cfg(feature = "train")]
-    fn graph(&self, shape: &Shape, graph: &mut super::graph::Graph<'_>) -> burn::tensor::Tensor<2> {
+    fn graph(&self, shape: &NetShape, graph: &mut super::graph::Graph<'_>) -> burn::tensor::Tensor<2> {
         use burn::tensor::{Tensor, activation::sigmoid};
         // Twice a logistic function less one is the hyperbolic tangent, and much cheaper than
         // burn's own.

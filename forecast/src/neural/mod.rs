@@ -44,7 +44,7 @@ mod windows;
 
 pub use dlinear::Dlinear;
 pub use fitted::FittedNet;
-pub use head::Loss;
+pub use head::NetLoss;
 pub use lstm::Lstm;
 pub use net::{Net, NetError};
 pub use nhits::Nhits;
@@ -53,7 +53,7 @@ pub use scale::Centre;
 pub use spec::{Architecture, Spec, SpecError};
 
 #[cfg(feature = "train")]
-pub use adam::Adam;
+pub use adam::AdamW;
 #[cfg(feature = "train")]
 pub use fit::Neural;
 #[cfg(feature = "train")]
@@ -61,6 +61,6 @@ pub use probe::Probe;
 #[cfg(feature = "train")]
 pub use processor::Processor;
 #[cfg(feature = "train")]
-pub use trainer::{Checkpoint, TrainError, Trainer, Training};
+pub use trainer::{NetCheckpoint, NetTrainError, Trainer, Training};
 
 pub(crate) use fitted::NetPath;

@@ -3,15 +3,15 @@
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::head::{self, Head};
-use super::parameters::{Parameter, Reader};
+use super::head::{self, HeadKind};
+use super::parameters::{Parameter, ParameterReader};
 use super::scale::Overall;
 use super::spec::{Spec, SpecError};
 
 /// Net with its weights, as a bundle stores it. The serde form is complete, and reading it back
 /// checks it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(try_from = "Record", into = "Record")]
+#[serde(try_from = "StoredNet", into = "StoredNet")]
 pub struct Net {
     spec: Spec,
     parameters: Vec<Parameter>,
@@ -22,9 +22,9 @@ pub struct Net {
 /// Unchecked serde form of a net.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Record {
+struct StoredNet {
     spec: Spec,
-    head: Head,
+    head: HeadKind,
     overall: Overall,
     weights: Vec<f32>,
 }
@@ -156,7 +156,7 @@ impl Net {
     /// Quantiles from the features of a window, in the units of the window.
     pub(super) fn of_features(&self, features: &[f32]) -> Vec<f32> {
         let shape = self.spec.shape();
-        let mut weights = Reader::new(&self.parameters, &self.weights);
+        let mut weights = ParameterReader::new(&self.parameters, &self.weights);
         let mut raw = self.spec.architecture.layers().forward(&shape, &mut weights, features);
         head::quantiles(&shape, &mut raw);
         raw
@@ -168,16 +168,16 @@ impl Net {
     }
 }
 
-impl From<Net> for Record {
+impl From<Net> for StoredNet {
     fn from(net: Net) -> Self {
-        Self { spec: net.spec, head: Head::default(), overall: net.overall, weights: net.weights }
+        Self { spec: net.spec, head: HeadKind::default(), overall: net.overall, weights: net.weights }
     }
 }
 
-impl TryFrom<Record> for Net {
+impl TryFrom<StoredNet> for Net {
     type Error = NetError;
 
-    fn try_from(record: Record) -> Result<Self, NetError> {
+    fn try_from(record: StoredNet) -> Result<Self, NetError> {
         Self::from_parts(record.spec, record.overall.mean, record.overall.spread, record.weights)
     }
 }

@@ -9,8 +9,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::parameters::{Parameter, Reader, affine, relu};
-use super::spec::{Layers, Shape, within};
+use super::parameters::{Parameter, ParameterReader, affine, relu};
+use super::spec::{Layers, NetShape, within};
 
 /// Settings of N-HiTS.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -44,7 +44,7 @@ fn knots(steps: usize, rate: usize) -> usize {
 }
 
 impl Layers for Nhits {
-    fn check(&self, shape: &Shape) -> Result<(), (&'static str, String)> {
+    fn check(&self, shape: &NetShape) -> Result<(), (&'static str, String)> {
         within("width", self.width, 1, 4096)?;
         within("layers", self.layers, 1, 16)?;
         if self.pools.is_empty() || self.pools.len() != self.rates.len() {
@@ -56,7 +56,7 @@ impl Layers for Nhits {
         if self.rates.contains(&0) { Err(("rates", "at least 1 each".into())) } else { Ok(()) }
     }
 
-    fn parameters(&self, shape: &Shape) -> Vec<Parameter> {
+    fn parameters(&self, shape: &NetShape) -> Vec<Parameter> {
         let mut list = Vec::new();
         for (stack, (pool, rate)) in self.stacks().enumerate() {
             let mut inputs = shape.lookback / pool;
@@ -70,7 +70,7 @@ impl Layers for Nhits {
         list
     }
 
-    fn forward(&self, shape: &Shape, weights: &mut Reader<'_>, features: &[f32]) -> Vec<f32> {
+    fn forward(&self, shape: &NetShape, weights: &mut ParameterReader<'_>, features: &[f32]) -> Vec<f32> {
         let mut rest = features.to_vec();
         let mut out = vec![0.0; shape.outputs()];
         for (pool, rate) in self.stacks() {
@@ -97,7 +97,7 @@ impl Layers for Nhits {
     }
 
     #[cfg(feature = "train")]
-    fn graph(&self, shape: &Shape, graph: &mut super::graph::Graph<'_>) -> burn::tensor::Tensor<2> {
+    fn graph(&self, shape: &NetShape, graph: &mut super::graph::Graph<'_>) -> burn::tensor::Tensor<2> {
         use burn::tensor::{Tensor, activation};
         let rows = graph.rows();
         let mut rest = graph.features.clone();
@@ -127,14 +127,14 @@ impl Layers for Nhits {
 }
 
 /// Position of a step between two knots.
-struct Place {
+struct KnotPosition {
     before: usize,
     after: usize,
     /// Distance from the knot before, from 0 to 1.
     share: f32,
 }
 
-impl Place {
+impl KnotPosition {
     fn of(&self, knots: &[f32]) -> f32 {
         knots[self.before] * (1.0 - self.share) + knots[self.after] * self.share
     }
@@ -142,12 +142,12 @@ impl Place {
 
 /// Position of each of `steps` steps between `knots` knots: a knot stands in the middle of its
 /// steps, and the ends are flat.
-fn places(knots: usize, steps: usize) -> Vec<Place> {
+fn places(knots: usize, steps: usize) -> Vec<KnotPosition> {
     let last = knots - 1;
     let place = |step: usize| {
         let at = ((step as f32 + 0.5) * knots as f32 / steps as f32 - 0.5).clamp(0.0, last as f32);
         let before = (at.floor() as usize).min(last);
-        Place { before, after: (before + 1).min(last), share: at - before as f32 }
+        KnotPosition { before, after: (before + 1).min(last), share: at - before as f32 }
     };
     (0..steps).map(place).collect()
 }

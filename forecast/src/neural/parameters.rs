@@ -9,12 +9,12 @@ pub(super) struct Parameter {
     pub rows: usize,
     pub columns: usize,
     /// Initial values of the matrix.
-    pub start: Start,
+    pub start: InitialValues,
 }
 
 /// Initial values of a matrix of parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub(super) enum Start {
+pub(super) enum InitialValues {
     /// Uniform between minus and plus this bound.
     Uniform(f32),
     /// One constant for all values.
@@ -22,7 +22,7 @@ pub(super) enum Start {
 }
 
 impl Parameter {
-    pub fn new(name: impl Into<String>, rows: usize, columns: usize, start: Start) -> Self {
+    pub fn new(name: impl Into<String>, rows: usize, columns: usize, start: InitialValues) -> Self {
         Self { name: name.into(), rows, columns, start }
     }
 
@@ -34,7 +34,7 @@ impl Parameter {
 /// The matrix and the bias of an affine layer, both uniform within `1 / sqrt(inputs)` (LeCun et
 /// al., "Efficient BackProp", 1998).
 pub(super) fn affine(name: &str, inputs: usize, outputs: usize) -> [Parameter; 2] {
-    let start = Start::Uniform(1.0 / (inputs.max(1) as f32).sqrt());
+    let start = InitialValues::Uniform(1.0 / (inputs.max(1) as f32).sqrt());
     [
         Parameter::new(format!("{name}.weight"), inputs, outputs, start),
         Parameter::new(format!("{name}.bias"), 1, outputs, start),
@@ -42,7 +42,7 @@ pub(super) fn affine(name: &str, inputs: usize, outputs: usize) -> [Parameter; 2
 }
 
 /// Hands out the matrices of a flat vector in the order of their list.
-pub(super) struct Reader<'a> {
+pub(super) struct ParameterReader<'a> {
     list: std::slice::Iter<'a, Parameter>,
     rest: &'a [f32],
 }
@@ -54,7 +54,7 @@ pub(super) struct Matrix<'a> {
     pub data: &'a [f32],
 }
 
-impl<'a> Reader<'a> {
+impl<'a> ParameterReader<'a> {
     /// `data` is as long as the list says.
     pub fn new(list: &'a [Parameter], data: &'a [f32]) -> Self {
         Self { list: list.iter(), rest: data }

@@ -7,8 +7,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::parameters::{Matrix, Parameter, Reader, Start, affine, relu};
-use super::spec::{Layers, Shape, within};
+use super::parameters::{InitialValues, Matrix, Parameter, ParameterReader, affine, relu};
+use super::spec::{Layers, NetShape, within};
 
 /// Settings of PatchTST.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -45,13 +45,13 @@ impl PatchTst {
         Self { patch: 2 * stride, stride, ..Self::default() }
     }
 
-    fn words(&self, shape: &Shape) -> usize {
+    fn words(&self, shape: &NetShape) -> usize {
         (shape.lookback - self.patch) / self.stride + 2
     }
 }
 
 impl Layers for PatchTst {
-    fn check(&self, shape: &Shape) -> Result<(), (&'static str, String)> {
+    fn check(&self, shape: &NetShape) -> Result<(), (&'static str, String)> {
         within("patch", self.patch, 1, shape.lookback)?;
         within("stride", self.stride, 1, self.patch)?;
         within("heads", self.heads, 1, 64)?;
@@ -64,16 +64,16 @@ impl Layers for PatchTst {
         if (0.0..0.95).contains(&self.dropout) { Ok(()) } else { Err(("dropout", "0 to 0.95".into())) }
     }
 
-    fn parameters(&self, shape: &Shape) -> Vec<Parameter> {
+    fn parameters(&self, shape: &NetShape) -> Vec<Parameter> {
         let (width, words) = (self.width, self.words(shape));
         let norm = |name: String| {
             [
-                Parameter::new(format!("{name}.gain"), 1, width, Start::Constant(1.0)),
-                Parameter::new(format!("{name}.bias"), 1, width, Start::Constant(0.0)),
+                Parameter::new(format!("{name}.gain"), 1, width, InitialValues::Constant(1.0)),
+                Parameter::new(format!("{name}.bias"), 1, width, InitialValues::Constant(0.0)),
             ]
         };
         let mut list = affine("embedding", self.patch, width).to_vec();
-        list.push(Parameter::new("positions", words, width, Start::Uniform(0.02)));
+        list.push(Parameter::new("positions", words, width, InitialValues::Uniform(0.02)));
         for layer in 0..self.layers {
             list.extend(norm(format!("layer{layer}.attention.norm")));
             for part in ["query", "key", "value", "out"] {
@@ -88,13 +88,13 @@ impl Layers for PatchTst {
         list
     }
 
-    fn features(&self, shape: &Shape, window: &[f32]) -> Vec<f32> {
+    fn features(&self, shape: &NetShape, window: &[f32]) -> Vec<f32> {
         let last = shape.lookback - 1;
         let starts = (0..self.words(shape)).map(|word| word * self.stride);
         starts.flat_map(|start| (start..start + self.patch).map(|at| window[at.min(last)])).collect()
     }
 
-    fn forward(&self, shape: &Shape, weights: &mut Reader<'_>, features: &[f32]) -> Vec<f32> {
+    fn forward(&self, shape: &NetShape, weights: &mut ParameterReader<'_>, features: &[f32]) -> Vec<f32> {
         let words = self.words(shape);
         let mut x = weights.affine(features);
         add(&mut x, weights.next().data);
@@ -113,7 +113,7 @@ impl Layers for PatchTst {
     }
 
     #[cfg(feature = "train")]
-    fn graph(&self, shape: &Shape, graph: &mut super::graph::Graph<'_>) -> burn::tensor::Tensor<2> {
+    fn graph(&self, shape: &NetShape, graph: &mut super::graph::Graph<'_>) -> burn::tensor::Tensor<2> {
         use burn::tensor::{Tensor, activation};
         let (rows, words, width) = (graph.rows(), self.words(shape), self.width);
         let apart = width / self.heads;
@@ -175,7 +175,7 @@ fn add(x: &mut [f32], more: &[f32]) {
     x.iter_mut().zip(more).for_each(|(x, more)| *x += more);
 }
 
-fn norm_next(x: &[f32], weights: &mut Reader<'_>) -> Vec<f32> {
+fn norm_next(x: &[f32], weights: &mut ParameterReader<'_>) -> Vec<f32> {
     let (gain, bias) = (weights.next(), weights.next());
     norm(x, gain, bias)
 }

@@ -3,10 +3,10 @@
 
 use burn::tensor::Device;
 
-use super::adam::Adam;
+use super::adam::AdamW;
 use super::graph;
 use super::net::Net;
-use super::trainer::{TrainError, Trainer};
+use super::trainer::{NetTrainError, Trainer};
 use super::windows::Batch;
 
 /// Net with one batch of windows.
@@ -14,14 +14,14 @@ use super::windows::Batch;
 pub struct Probe {
     net: Net,
     batch: Batch,
-    adam: Adam,
+    adam: AdamW,
 }
 
 impl Probe {
     /// The net of a trainer, with `rows` of its training windows.
     pub fn new(trainer: &Trainer, rows: usize) -> Self {
         let net = trainer.net().clone();
-        Self { adam: Adam::new(net.weights().len()), batch: trainer.draw(rows), net }
+        Self { adam: AdamW::new(net.weights().len()), batch: trainer.draw(rows), net }
     }
 
     /// All weights, to be changed in place.
@@ -43,10 +43,10 @@ impl Probe {
     ///
     /// # Errors
     /// A gradient that is not finite.
-    pub fn step(&mut self, learning_rate: f64) -> Result<f64, TrainError> {
+    pub fn step(&mut self, learning_rate: f64) -> Result<f64, NetTrainError> {
         let (loss, gradient) = self.gradient();
         if !loss.is_finite() {
-            return Err(TrainError::Diverged { step: self.adam.step });
+            return Err(NetTrainError::Diverged { step: self.adam.step });
         }
         self.adam.step(self.net.weights_mut(), &gradient, learning_rate, 0.0);
         Ok(loss)

@@ -3,7 +3,7 @@
 use burn::tensor::Device;
 use serde::{Deserialize, Serialize};
 
-use super::trainer::TrainError;
+use super::trainer::NetTrainError;
 
 /// Device on which gradients are computed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,7 +28,7 @@ impl Processor {
     }
 
     /// Device of burn.
-    pub(super) fn device(self) -> Result<Device, TrainError> {
+    pub(super) fn device(self) -> Result<Device, NetTrainError> {
         match self {
             Self::Cpu => Ok(Device::flex()),
             #[cfg(feature = "wgpu")]
@@ -36,12 +36,12 @@ impl Processor {
                 use burn::tensor::{DeviceKind, DeviceType};
                 // Asked first: burn itself panics where there is none.
                 match Device::enumerate(DeviceType::Wgpu).is_empty() {
-                    true => Err(TrainError::NoAdapter),
+                    true => Err(NetTrainError::NoAdapter),
                     false => Ok(Device::wgpu(DeviceKind::DefaultDevice)),
                 }
             }
             #[cfg(not(feature = "wgpu"))]
-            Self::Gpu => Err(TrainError::NoGpu),
+            Self::Gpu => Err(NetTrainError::NoGpu),
         }
     }
 }

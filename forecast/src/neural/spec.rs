@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::head::Loss;
-use super::parameters::{Parameter, Reader};
+use super::head::NetLoss;
+use super::parameters::{Parameter, ParameterReader};
 use super::scale::Centre;
 use super::{Dlinear, Lstm, Nhits, PatchTst};
 use crate::{ForecastError, check_levels};
@@ -26,7 +26,7 @@ pub struct Spec {
     /// Centre that the values of a window are relative to.
     pub centre: Centre,
     /// Loss that training minimises.
-    pub loss: Loss,
+    pub loss: NetLoss,
 }
 
 /// The layers between a window and its forecast.
@@ -45,7 +45,7 @@ pub enum Architecture {
 
 /// Sizes of the input and of the output of a net.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Shape {
+pub(super) struct NetShape {
     pub lookback: usize,
     pub horizon: usize,
     pub levels: usize,
@@ -53,7 +53,7 @@ pub(super) struct Shape {
     pub median: usize,
 }
 
-impl Shape {
+impl NetShape {
     /// Numbers that the last layer answers with: all steps of the first level, then of the next.
     pub fn outputs(&self) -> usize {
         self.horizon * self.levels
@@ -63,18 +63,18 @@ impl Shape {
 /// Interface of an architecture. Its three passes over the parameters go through them in one order.
 pub(super) trait Layers {
     /// Settings that cannot work with this shape: the key and what is expected.
-    fn check(&self, shape: &Shape) -> Result<(), (&'static str, String)>;
+    fn check(&self, shape: &NetShape) -> Result<(), (&'static str, String)>;
     /// All parameters, in order.
-    fn parameters(&self, shape: &Shape) -> Vec<Parameter>;
+    fn parameters(&self, shape: &NetShape) -> Vec<Parameter>;
     /// Features of a window that the layers see: the window itself, its parts, or its patches.
-    fn features(&self, _: &Shape, window: &[f32]) -> Vec<f32> {
+    fn features(&self, _: &NetShape, window: &[f32]) -> Vec<f32> {
         window.to_vec()
     }
     /// From features to raw outputs.
-    fn forward(&self, shape: &Shape, weights: &mut Reader<'_>, features: &[f32]) -> Vec<f32>;
+    fn forward(&self, shape: &NetShape, weights: &mut ParameterReader<'_>, features: &[f32]) -> Vec<f32>;
     /// Raw outputs for a batch, in burn.
     #[cfg(feature = "train")]
-    fn graph(&self, shape: &Shape, graph: &mut super::graph::Graph<'_>) -> burn::tensor::Tensor<2>;
+    fn graph(&self, shape: &NetShape, graph: &mut super::graph::Graph<'_>) -> burn::tensor::Tensor<2>;
 }
 
 /// Settings from which no net can be made.
@@ -132,7 +132,7 @@ impl Spec {
             horizon: day_steps,
             levels: Self::LEVELS.to_vec(),
             centre: Centre::Last,
-            loss: Loss::Pinball,
+            loss: NetLoss::Pinball,
         }
     }
 
@@ -152,7 +152,7 @@ impl Spec {
         if !self.levels.contains(&0.5) {
             return Err(ForecastError::NoMedian.into());
         }
-        if self.loss == Loss::Squared && self.levels.len() > 1 {
+        if self.loss == NetLoss::Squared && self.levels.len() > 1 {
             return Err(setting("levels", "only 0.5 with the squared loss, which knows no quantiles"));
         }
         if self.lookback.saturating_mul(self.horizon).saturating_mul(self.levels.len()) > LARGEST {
@@ -166,8 +166,8 @@ impl Spec {
         Ok(())
     }
 
-    pub(super) fn shape(&self) -> Shape {
-        Shape { lookback: self.lookback, horizon: self.horizon, levels: self.levels.len(), median: self.median() }
+    pub(super) fn shape(&self) -> NetShape {
+        NetShape { lookback: self.lookback, horizon: self.horizon, levels: self.levels.len(), median: self.median() }
     }
 
     pub(super) fn parameters(&self) -> Vec<Parameter> {

@@ -11,10 +11,10 @@ use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::adam::Adam;
+use super::adam::AdamW;
 use super::graph;
 use super::net::{Net, NetError};
-use super::parameters::Start;
+use super::parameters::InitialValues;
 use super::processor::Processor;
 use super::spec::{Spec, SpecError};
 use super::windows::{Batch, Windows};
@@ -57,7 +57,7 @@ impl Default for Training {
 /// Reasons for which a net cannot be trained.
 #[derive(Debug, Clone, PartialEq, Error)]
 #[non_exhaustive]
-pub enum TrainError {
+pub enum NetTrainError {
     /// The spec cannot work.
     #[error(transparent)]
     Spec(#[from] SpecError),
@@ -104,7 +104,7 @@ pub enum TrainError {
 #[derive(Debug, Clone)]
 pub struct Trainer {
     net: Net,
-    adam: Adam,
+    adam: AdamW,
     best: Option<(f64, Vec<f32>)>,
     training: Training,
     windows: Windows,
@@ -115,11 +115,11 @@ pub struct Trainer {
 /// State from which a trainer continues.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Checkpoint {
+pub struct NetCheckpoint {
     /// The weights as they are now.
     pub weights: Vec<f32>,
     /// State of the optimiser.
-    pub adam: Adam,
+    pub adam: AdamW,
     /// The least loss in validation so far and the weights that had it.
     pub best: Option<(f64, Vec<f32>)>,
 }
@@ -143,24 +143,24 @@ impl Trainer {
         channels: &[Series],
         validation_from: usize,
         seed: u64,
-    ) -> Result<Self, TrainError> {
+    ) -> Result<Self, NetTrainError> {
         spec.check()?;
         training.check()?;
         let windows = Windows::new(spec, channels, validation_from);
         if windows.train_len() == 0 {
             let known = channels.iter().map(Series::len).max().unwrap_or(0).min(validation_from);
-            return Err(TrainError::TooShort { known, needed: spec.lookback + spec.horizon });
+            return Err(NetTrainError::TooShort { known, needed: spec.lookback + spec.horizon });
         }
         let mut random = named(seed, START, 0);
         let mut weights = Vec::new();
         for parameter in spec.parameters() {
             weights.extend((0..parameter.len()).map(|_| match parameter.start {
-                Start::Uniform(bound) => bound * (2.0 * random.random::<f32>() - 1.0),
-                Start::Constant(value) => value,
+                InitialValues::Uniform(bound) => bound * (2.0 * random.random::<f32>() - 1.0),
+                InitialValues::Constant(value) => value,
             }));
         }
         let overall = windows.overall();
-        let adam = Adam::new(weights.len());
+        let adam = AdamW::new(weights.len());
         let net = Net::from_parts(spec.clone(), overall.mean, overall.spread, weights)?;
         let device = training.processor.device()?;
         Ok(Self { net, adam, best: None, training: training.clone(), windows, seed, device })
@@ -200,7 +200,7 @@ impl Trainer {
     ///
     /// # Errors
     /// A gradient that is not finite; the weights stay as they were.
-    pub fn step(&mut self) -> Result<f64, TrainError> {
+    pub fn step(&mut self) -> Result<f64, NetTrainError> {
         let step = self.adam.step;
         let batch = self.draw(self.training.batch);
         let mut dropout = named(self.seed, DROPOUT, step);
@@ -208,7 +208,7 @@ impl Trainer {
             graph::gradient(&self.net, &batch, Some(&mut dropout), &self.device.clone().autodiff());
         let norm = gradient.iter().map(|&g| f64::from(g) * f64::from(g)).sum::<f64>().sqrt();
         if !norm.is_finite() || !loss.is_finite() {
-            return Err(TrainError::Diverged { step });
+            return Err(NetTrainError::Diverged { step });
         }
         if norm > self.training.max_grad_norm {
             let scale = (self.training.max_grad_norm / norm) as f32;
@@ -243,7 +243,7 @@ impl Trainer {
     ///
     /// # Errors
     /// A gradient that is not finite.
-    pub fn run(&mut self) -> Result<(), TrainError> {
+    pub fn run(&mut self) -> Result<(), NetTrainError> {
         while !self.is_done() {
             self.step()?;
             if self.is_due() {
@@ -259,16 +259,16 @@ impl Trainer {
     }
 
     /// State from which training can continue.
-    pub fn checkpoint(&self) -> Checkpoint {
-        Checkpoint { weights: self.net.weights().to_vec(), adam: self.adam.clone(), best: self.best.clone() }
+    pub fn checkpoint(&self) -> NetCheckpoint {
+        NetCheckpoint { weights: self.net.weights().to_vec(), adam: self.adam.clone(), best: self.best.clone() }
     }
 
     /// Continues from a checkpoint of the same settings.
     ///
     /// # Errors
     /// A checkpoint of another net.
-    pub fn resume(&mut self, checkpoint: Checkpoint) -> Result<(), TrainError> {
-        let Checkpoint { weights, adam, best } = checkpoint;
+    pub fn resume(&mut self, checkpoint: NetCheckpoint) -> Result<(), NetTrainError> {
+        let NetCheckpoint { weights, adam, best } = checkpoint;
         let expected = self.net.weights().len();
         let lengths = [adam.first.len(), adam.second.len(), best.as_ref().map_or(expected, |(_, best)| best.len())];
         if let Some(found) = lengths.into_iter().find(|&found| found != expected) {
@@ -282,7 +282,7 @@ impl Trainer {
 }
 
 impl Training {
-    fn check(&self) -> Result<(), TrainError> {
+    fn check(&self) -> Result<(), NetTrainError> {
         let positive = |value: f64| value.is_finite() && value > 0.0;
         let checks = [
             ("batch", (1..=65_536).contains(&self.batch), "1 to 65536"),
@@ -293,7 +293,7 @@ impl Training {
             ("validate_every", self.validate_every >= 1, "at least 1"),
         ];
         match checks.into_iter().find(|(_, fine, _)| !fine) {
-            Some((key, _, expected)) => Err(TrainError::Setting { key, expected }),
+            Some((key, _, expected)) => Err(NetTrainError::Setting { key, expected }),
             None => Ok(()),
         }
     }

@@ -3,7 +3,7 @@
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 
-use super::head::Loss;
+use super::head::NetLoss;
 use super::scale::{Centre, Overall};
 use super::spec::Spec;
 use crate::Series;
@@ -106,8 +106,8 @@ impl Windows {
             batch.features.extend(layers.features(&shape, &window));
             let relative = if self.spec.centre == Centre::Series { 1.0 } else { units.spread / self.overall.spread };
             let weight = match self.spec.loss {
-                Loss::Pinball => relative,
-                Loss::Squared => relative * relative,
+                NetLoss::Pinball => relative,
+                NetLoss::Squared => relative * relative,
             } as f32;
             for step in origin..origin + horizon {
                 let measured = channel.measured[step];

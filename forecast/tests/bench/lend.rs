@@ -1,6 +1,6 @@
 //! Lending on the fixed splits: 200 accelerators with the largest load of the series as peak load.
 
-use goodput_forecast::lending::{Fleet, Lease, LendingScore};
+use goodput_forecast::lending::{LeaseTerms, LendingFleet, LendingScore};
 use goodput_forecast::{Adaptive, Lender, Series};
 
 use super::protocol::{SERIES, Split, rows, shared};
@@ -9,8 +9,8 @@ use super::protocol::{SERIES, Split, rows, shared};
 pub fn lend(split: &Split, lender: Lender, hours: usize) -> LendingScore {
     let series = Series::new(0, split.step_minutes * 60_000, split.masked().into()).unwrap();
     let peak = split.y.iter().copied().fold(0.0, f64::max);
-    let fleet = Fleet { accelerators: 200, load_per_accelerator: peak / 200.0 };
-    let lease = Lease { lead: 1, steps: split.hours(hours) };
+    let fleet = LendingFleet { accelerators: 200, load_per_accelerator: peak / 200.0 };
+    let lease = LeaseTerms { lead: 1, steps: split.hours(hours) };
     let loans = lender.run(&Adaptive::daily(split.season), &series, &fleet, &lease, split.cal_start).unwrap();
     let tested: Vec<_> = loans
         .into_iter()

@@ -5,7 +5,7 @@ use std::num::NonZeroUsize;
 use goodput_agents::forecaster::{ForecasterBundle, ForecasterError};
 use goodput_datasets::DataError;
 use goodput_datasets::import::{ImportReport, series};
-use goodput_forecast::lending::{Fleet, LendingScore};
+use goodput_forecast::lending::{LendingFleet, LendingScore};
 use goodput_forecast::neural::Net;
 use goodput_forecast::{
     Adaptive, Backtest, BacktestError, BacktestReport, FitError, Horizon, Lender, Model, Refit, Series, block_bootstrap,
@@ -271,7 +271,7 @@ impl Study {
         let peak = self.series.observed().map(|(_, y)| y).fold(0.0, f64::max);
         let all = f64::from(config.accelerators.max(1));
         let load_per_accelerator = config.load_per_accelerator.unwrap_or(peak / all).max(f64::MIN_POSITIVE);
-        let fleet = Fleet { accelerators: config.accelerators, load_per_accelerator };
+        let fleet = LendingFleet { accelerators: config.accelerators, load_per_accelerator };
         let lease = config.lease(self.day_steps as f64 / 24.0);
         let target = config.target;
         let controlled = (format!("default: controlled to {target}"), Lender::controlled(target));

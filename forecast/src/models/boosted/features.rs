@@ -1,7 +1,7 @@
 //! Features of the trees: ratios to the mean of the last day, so that a pattern learnt at one level
 //! serves at another.
 
-use crate::history::History;
+use crate::history::LoadHistory;
 
 /// Lags that are features, in steps.
 const LAGS: [usize; 10] = [1, 2, 3, 4, 6, 9, 12, 18, 24, 36];
@@ -20,7 +20,7 @@ const OF_A_DAY: usize = 3;
 /// Layout of the features of a row.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Features<'a> {
-    pub past: &'a History,
+    pub past: &'a LoadHistory,
     /// Whether values of the week before are features too.
     pub weekly: bool,
     /// A load below this cannot be a unit.

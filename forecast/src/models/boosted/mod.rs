@@ -1,6 +1,6 @@
 //! Boosted trees on a robust profile.
 //!
-//! The target is what [`Profile`] misses,
+//! The target is what [`SeasonProfile`] misses,
 //! `(y[T+h] - profile[T+h]) / (mean of the last day) / (usual error at that distance)`; the model
 //! is its conditional median by gradient boosted histogram trees ([`boosting`], [`tree`], [`bins`])
 //! with the distance as one of the features ([`features`]): direct forecasts, all horizons in one
@@ -22,8 +22,8 @@ use self::boosting::{Boosting, Trees};
 use self::features::{Features, ratio};
 use self::tree::Limits;
 use super::Path;
-use super::profile::Profile;
-use crate::history::History;
+use super::profile::SeasonProfile;
+use crate::history::LoadHistory;
 
 const BOOSTING: Boosting = Boosting { level: 0.5, trees: 100, rate: 0.05, limits: Limits { leaves: 31, rows: 50 } };
 /// Rows the trees are grown on, at most, and of each origin.
@@ -41,9 +41,9 @@ const GOLDEN: f64 = 0.618_033_988_749_894_9;
 /// Daily profile with boosted trees on top.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Boosted {
-    base: Profile,
+    base: SeasonProfile,
     /// The base before it has seen anything.
-    fresh: Profile,
+    fresh: SeasonProfile,
     horizon: usize,
     grown: Option<Grown>,
 }
@@ -60,12 +60,12 @@ struct Grown {
 }
 
 impl Boosted {
-    pub fn new(base: Profile, horizon: usize) -> Self {
+    pub fn new(base: SeasonProfile, horizon: usize) -> Self {
         Self { fresh: base.clone(), base, horizon: horizon.max(1), grown: None }
     }
 
     /// Grows the trees on the errors of the base so far.
-    fn grow(&self, past: &History) -> Option<Grown> {
+    fn grow(&self, past: &LoadHistory) -> Option<Grown> {
         let y = past.values();
         let weekly = past.week() > past.season() && y.len() >= WEEKS * past.week();
         let mean = y.iter().map(|y| y.abs()).sum::<f64>() / y.len().max(1) as f64;
@@ -77,7 +77,7 @@ impl Boosted {
         let (mut rows, mut targets) = (Vec::with_capacity(count * width), Vec::with_capacity(count));
         let mut steps = Vec::with_capacity(count);
         let mut base = self.fresh.clone();
-        let mut known = History::new(past.season(), past.week(), y.len());
+        let mut known = LoadHistory::new(past.season(), past.week(), y.len());
         for &value in &y[..begin] {
             known.push(value);
         }
@@ -118,7 +118,7 @@ impl Boosted {
 }
 
 impl Path for Boosted {
-    fn refit(&mut self, past: &History) {
+    fn refit(&mut self, past: &LoadHistory) {
         self.base.refit(past);
         let due = |grown: &Grown| past.len() >= grown.at + GROWTH_DAYS * past.season();
         if self.grown.as_ref().is_none_or(due) {
@@ -126,11 +126,11 @@ impl Path for Boosted {
         }
     }
 
-    fn push(&mut self, past: &History) {
+    fn push(&mut self, past: &LoadHistory) {
         self.base.push(past);
     }
 
-    fn path(&self, past: &History, out: &mut [f64]) {
+    fn path(&self, past: &LoadHistory, out: &mut [f64]) {
         self.base.path(past, out);
         let Some(Grown { weekly, least, usual, trees, .. }) = &self.grown else { return };
         let features = Features { past, weekly: *weekly, least: *least };
@@ -201,8 +201,8 @@ mod tests {
         (0..days * 24).map(|step| hour(step / 24, step % 24)).collect()
     }
 
-    fn known(values: &[f64]) -> History {
-        let mut past = History::new(DAY, 7 * DAY, 52 * DAY);
+    fn known(values: &[f64]) -> LoadHistory {
+        let mut past = LoadHistory::new(DAY, 7 * DAY, 52 * DAY);
         values.iter().for_each(|&value| {
             past.push(value);
         });
@@ -210,7 +210,7 @@ mod tests {
     }
 
     fn model() -> Boosted {
-        Boosted::new(Profile::new(DAY, 7, 2, 0.9), DAY)
+        Boosted::new(SeasonProfile::new(DAY, 7, 2, 0.9), DAY)
     }
 
     /// Mean absolute error of the next twelve hours, at 06:00 of the days from the 60th on.
@@ -234,7 +234,7 @@ mod tests {
     #[test]
     fn trees_learn_what_the_profile_cannot() {
         let values = load(80);
-        let (base, boosted) = (error(Profile::new(DAY, 7, 2, 0.9), &values), error(model(), &values));
+        let (base, boosted) = (error(SeasonProfile::new(DAY, 7, 2, 0.9), &values), error(model(), &values));
         assert!(boosted < 0.5 * base, "{boosted} of {base}");
     }
 

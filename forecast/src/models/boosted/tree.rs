@@ -22,21 +22,21 @@ pub(super) struct Limits {
 /// Regression tree: at each node, rows with `feature <= threshold` go to the first child.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Tree {
-    nodes: Vec<Node>,
+    nodes: Vec<TreeNode>,
     /// Value of each leaf.
     values: Vec<f64>,
 }
 
 /// Node of a tree; a child below 0 is leaf `!child`, any other child is a node.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-struct Node {
+struct TreeNode {
     feature: usize,
     threshold: f64,
     children: [i32; 2],
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Split {
+struct TreeSplit {
     gain: f64,
     feature: usize,
     /// The last bin of the first child.
@@ -45,14 +45,14 @@ struct Split {
 
 /// Two counters in one number: rows in the low half; in the high half, rows with a target below the
 /// model.
-type Sum = u64;
+type PackedCounts = u64;
 
 const BINS: usize = 256;
 
 struct Growing {
     rows: Vec<u32>,
-    histogram: Vec<Sum>,
-    best: Option<Split>,
+    histogram: Vec<PackedCounts>,
+    best: Option<TreeSplit>,
     /// Parent node, and the index of this child in it.
     above: Option<(usize, usize)>,
 }
@@ -68,11 +68,11 @@ impl Tree {
         limits: Limits,
         mut value: impl FnMut(&[u32]) -> f64,
     ) -> (Self, Vec<Vec<u32>>) {
-        let search = Search { data, below, level, features, least: limits.rows.max(1) };
+        let search = SplitSearch { data, below, level, features, least: limits.rows.max(1) };
         let rows: Vec<u32> = (0..below.len() as u32).collect();
         let histogram = search.histogram(&rows);
         let mut leaves = vec![search.leaf(rows, histogram, None)];
-        let mut nodes: Vec<Node> = vec![];
+        let mut nodes: Vec<TreeNode> = vec![];
         while leaves.len() < limits.leaves {
             let gain = |leaf: &Growing| leaf.best.map_or(0.0, |split| split.gain);
             let Some((chosen, split)) = leaves
@@ -85,7 +85,7 @@ impl Tree {
             };
             let new = leaves.len();
             let node = nodes.len();
-            nodes.push(Node {
+            nodes.push(TreeNode {
                 feature: split.feature,
                 threshold: data.edges(split.feature)[split.bin],
                 children: [!(chosen as i32), !(new as i32)],
@@ -124,7 +124,7 @@ impl Tree {
 }
 
 /// Data of a growing tree, and the search for its splits.
-struct Search<'a> {
+struct SplitSearch<'a> {
     data: &'a Binned,
     below: &'a [bool],
     level: f64,
@@ -132,11 +132,11 @@ struct Search<'a> {
     least: usize,
 }
 
-impl Search<'_> {
-    fn histogram(&self, rows: &[u32]) -> Vec<Sum> {
+impl SplitSearch<'_> {
+    fn histogram(&self, rows: &[u32]) -> Vec<PackedCounts> {
         let mut sums = vec![0; self.data.width() * BINS];
         for &row in rows {
-            let one = 1 | Sum::from(self.below[row as usize]) << 32;
+            let one = 1 | PackedCounts::from(self.below[row as usize]) << 32;
             let bins = self.data.row(row as usize);
             for &feature in self.features {
                 sums[feature * BINS + usize::from(bins[feature])] += one;
@@ -145,26 +145,26 @@ impl Search<'_> {
         sums
     }
 
-    fn leaf(&self, rows: Vec<u32>, histogram: Vec<Sum>, above: Option<(usize, usize)>) -> Growing {
+    fn leaf(&self, rows: Vec<u32>, histogram: Vec<PackedCounts>, above: Option<(usize, usize)>) -> Growing {
         let best = if rows.len() < 2 * self.least { None } else { self.best(&histogram) };
         Growing { rows, histogram, best, above }
     }
 
     /// Gain of a leaf: the squared sum of gradients over rows, by which the leaf lowers a quadratic
     /// loss.
-    fn score(&self, sum: Sum) -> f64 {
+    fn score(&self, sum: PackedCounts) -> f64 {
         let rows = (sum & u64::from(u32::MAX)) as f64;
         let gradient = (sum >> 32) as f64 - self.level * rows;
         gradient * gradient / rows
     }
 
     /// Split of largest gain, the first of equals.
-    fn best(&self, histogram: &[Sum]) -> Option<Split> {
-        let mut best: Option<Split> = None;
+    fn best(&self, histogram: &[PackedCounts]) -> Option<TreeSplit> {
+        let mut best: Option<TreeSplit> = None;
         for &feature in self.features {
             let sums = &histogram[feature * BINS..(feature + 1) * BINS];
-            let all: Sum = sums.iter().sum();
-            let rows = |sum: Sum| (sum & u64::from(u32::MAX)) as usize;
+            let all: PackedCounts = sums.iter().sum();
+            let rows = |sum: PackedCounts| (sum & u64::from(u32::MAX)) as usize;
             let mut left = 0;
             for (bin, &sum) in sums.iter().enumerate().take(self.data.edges(feature).len()) {
                 left += sum;
@@ -173,7 +173,7 @@ impl Search<'_> {
                 }
                 let gain = self.score(left) + self.score(all - left) - self.score(all);
                 if gain > best.map_or(1e-9, |best| best.gain) {
-                    best = Some(Split { gain, feature, bin });
+                    best = Some(TreeSplit { gain, feature, bin });
                 }
             }
         }
