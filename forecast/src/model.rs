@@ -9,6 +9,22 @@ use thiserror::Error;
 use crate::{Forecast, Horizon, Series};
 
 /// Settings that can be fitted to a series.
+///
+/// # Example
+/// ```
+/// use goodput_forecast::{Fit, FitError, SeasonalNaive, Series};
+///
+/// // Two days of four steps of six hours.
+/// let load = Series::new(0, 6 * 3_600_000, vec![1.0, 5.0, 7.0, 2.0, 1.0, 6.0, 7.0, 3.0].into())?;
+/// let settings = SeasonalNaive { season_steps: 4 };
+/// let fitted = settings.fit(&load)?;
+/// assert_eq!(fitted.season_steps(), 4);
+///
+/// // A series without a measurement has nothing to estimate from.
+/// let silent = Series::new(0, 6 * 3_600_000, vec![f64::NAN; 8].into())?;
+/// assert_eq!(settings.fit(&silent), Err(FitError::NothingObserved { len: 8 }));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub trait Fit {
     /// The fitted model.
     type Fitted: Predict;
@@ -20,7 +36,22 @@ pub trait Fit {
     fn fit(&self, series: &Series) -> Result<Self::Fitted, FitError>;
 }
 
-/// A fitted model, which knows all values up to now.
+/// Fitted model, which knows all values up to now.
+///
+/// # Example
+/// ```
+/// use goodput_forecast::{Fit, Horizon, Predict, SeasonalNaive, Series};
+///
+/// let load = Series::new(0, 6 * 3_600_000, vec![1.0, 5.0, 7.0, 2.0, 1.0, 6.0, 7.0, 3.0].into())?;
+/// let mut model = SeasonalNaive { season_steps: 4 }.fit(&load)?;
+/// let tomorrow = model.predict(Horizon::steps(4), &[0.1, 0.5, 0.9]);
+/// assert_eq!(tomorrow.point().to_vec(), [1.0, 6.0, 7.0, 3.0]);
+///
+/// // The next value arrives; the forecast of the step one day after it changes.
+/// model.update(&[2.0]);
+/// assert_eq!(model.predict(Horizon::steps(4), &[0.5]).point().to_vec(), [6.0, 7.0, 3.0, 2.0]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub trait Predict {
     /// The distribution of the next `horizon` values at `levels`, which pass
     /// [`check_levels`](crate::check_levels).
