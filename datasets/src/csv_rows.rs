@@ -1,8 +1,9 @@
 //! Comma-separated rows with exact line numbers.
 //!
-//! Our formats are one line a row, so lines are split here and only a line with a quote goes through the `csv` crate: its
-//! reader does not count the blank lines it skips, and it costs three times as much, which matters for profiles (ten
-//! thousand rows before a simulation of milliseconds may start).
+//! Our formats are one line a row, so lines are split here and only a line with a quote goes
+//! through the `csv` crate: its reader does not count the blank lines it skips, and it costs three
+//! times as much, which matters for profiles (ten thousand rows before a simulation of milliseconds
+//! may start).
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -52,7 +53,8 @@ impl<'a> CsvRows<'a> {
         Ok(rows)
     }
 
-    /// The next row that is not blank; an error names its line. Call with the columns given at the start.
+    /// The next row that is not blank; an error names its line. Call with the columns given at the
+    /// start.
     pub(crate) fn next(&mut self, wanted: &'static [&'static str]) -> Option<Result<Row<'_, 'a>, (u64, RowProblem)>> {
         if !self.advance() {
             return None;
@@ -159,7 +161,8 @@ fn split<'a>(line: &'a [u8], fields: &mut Vec<Cow<'a, [u8]>>) {
     }
     let mut reader = csv::ReaderBuilder::new().has_headers(false).flexible(true).from_reader(line);
     let mut record = csv::ByteRecord::new();
-    // Reading from memory in flexible mode cannot fail; were it to, the row has no fields and is refused for that.
+    // Reading from memory in flexible mode cannot fail; were it to, the row has no fields and is
+    // refused for that.
     if let Ok(true) = reader.read_byte_record(&mut record) {
         fields.extend(record.iter().map(|field| Cow::Owned(field.to_vec())));
     }

@@ -1,4 +1,4 @@
-//! What a workload asks of a cluster: `goodput data inspect`.
+//! Demand of a workload on a cluster, for `goodput data inspect`.
 
 use std::collections::BTreeMap;
 
@@ -22,9 +22,11 @@ pub struct Summary {
     pub jobs_per_hour: f64,
     /// GPU hours of all jobs as requested and undisturbed.
     pub gpu_hours: f64,
-    /// Jobs whose run time is unknown because their application is; they are not in the GPU hours.
+    /// Jobs with an unknown run time, because their application is unknown; the GPU hours leave
+    /// them out.
     pub unknown: usize,
-    /// GPU hours per hour of the span over the GPUs of the cluster: above 1 the queue grows while jobs arrive.
+    /// GPU hours per hour of the span over the GPUs of the cluster: above 1 the queue grows while
+    /// jobs arrive.
     pub load: Option<f64>,
     /// Run time as requested and undisturbed, seconds, at [`QUANTILES`].
     pub run_secs: [f64; 7],
@@ -45,7 +47,8 @@ pub struct Share {
     pub gpu_hours: f64,
 }
 
-/// Summarises jobs over the applications of `catalog` on a cluster of `cluster_gpus`, where one is given.
+/// Summarises jobs over the applications of `catalog` on a cluster of `cluster_gpus`, where one is
+/// given.
 pub fn summarise(jobs: &[JobRow], catalog: &Catalog, cluster_gpus: Option<u32>) -> Summary {
     let mut ideal = IdealTimes { catalog, known: BTreeMap::new() };
     let mut applications: BTreeMap<String, Share> = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! Reading a workload whatever its format.
+//! Reader of workloads in any format.
 
 use std::fs;
 use std::path::Path;
@@ -22,7 +22,8 @@ pub struct Loaded {
     pub tenants: Vec<String>,
 }
 
-/// Reads the jobs of a canonical Parquet file or of a published trace, recognised by content; refused rows are in the report.
+/// Reads the jobs of a canonical Parquet file or of a published trace, recognised by content;
+/// refused rows are in the report.
 ///
 /// # Errors
 /// Where the file cannot be read, is of no known format, lacks a column or has no rows.
@@ -40,7 +41,8 @@ pub fn parse_jobs(path: &Path, bytes: Vec<u8>) -> Result<Imported, DataError> {
         return store::jobs::from_bytes(path, bytes);
     }
     let has = |columns: &[&str]| columns.iter().filter(|column| header_has(&bytes, &[column])).count();
-    // Most of a format's columns make it that format, so that a missing one is named rather than the whole header.
+    // Most of a format's columns make it that format, so that a missing one is named rather than
+    // the whole header.
     if has(import::job_csv::COLUMNS) >= 3 {
         import::job_csv::parse(path, &bytes)
     } else if has(import::pollux::COLUMNS) >= 3 && has(&[import::deepboot::OWN_COLUMN]) == 1 {
@@ -73,8 +75,8 @@ pub fn read_workload(path: &Path, catalog: &Catalog) -> Result<Loaded, DataError
     Ok(Loaded { workload, tenants })
 }
 
-/// Imports a file of any format into the job table with its provenance; refused rows are left out and in the report, inference requests
-/// among them.
+/// Imports a file of any format into the job table with its provenance; refused rows are left out
+/// and in the report, inference requests among them.
 ///
 /// # Errors
 /// As [`read_jobs`].

@@ -1,9 +1,9 @@
 //! Throughput parameters for whole training runs.
 //!
-//! The published loss weighs every profiled placement alike, and a job is rarely on most of them. Here an error is that of the
-//! completion time of a run, and it counts as much as somebody would run that way: on few nodes, at batch sizes near the best
-//! one for the size. Levenberg-Marquardt on logarithms with numeric derivatives; this runs when the catalog is made, never in a
-//! simulation.
+//! The published loss weighs every profiled placement alike, and a job is rarely on most of them.
+//! Here an error is that of the completion time of a run, and it counts by how likely such a run
+//! is: on few nodes, at batch sizes near the best one for the size. Levenberg-Marquardt on
+//! logarithms with numeric derivatives; this runs when the catalog is made, never in a simulation.
 
 use goodput_env::model::{BatchConfig, ThroughputParams};
 
@@ -77,7 +77,8 @@ fn from_theta(theta: &Theta) -> ThroughputParams {
     ThroughputParams { alpha_c, beta_c, alpha_n, beta_n, alpha_r, beta_r, gamma: 1.0 + overlap.min(9.0) }
 }
 
-/// The damped Gauss-Newton step, by Gaussian elimination of the normal equations (positive definite thanks to the pull).
+/// The damped Gauss-Newton step, by Gaussian elimination of the normal equations (positive definite
+/// thanks to the pull).
 fn solve(columns: &[Vec<f64>; 7], residuals: &[f64], damping: f64) -> Theta {
     let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
     let mut rows: [[f64; 8]; 7] = std::array::from_fn(|i| {

@@ -1,8 +1,11 @@
-//! Workloads of DeepBoot (czq693497091/DeepBoot, `experiment/workload`): Pollux's training jobs, and between them requests for inference.
+//! Workloads of DeepBoot (czq693497091/DeepBoot, `experiment/workload`): Pollux's training jobs,
+//! and between them requests for inference.
 //!
-//! Columns `name,time,application,num_replicas,batch_size,duration`; others are ignored, the artifact's unused `num_task` among them. A row whose application
-//! is `infer-APPLICATION-VARIANT` is a request that holds one accelerator for `duration` seconds; any other row is a training job, whose duration
-//! means nothing. A row with a bad value or a name used before is refused; a missing column is an error.
+//! Columns `name,time,application,num_replicas,batch_size,duration`; others are ignored, the
+//! artifact's unused `num_task` among them. A row with an application `infer-APPLICATION-VARIANT`
+//! is a request that holds one accelerator for `duration` seconds; any other row is a training job,
+//! and the duration in it means nothing. A row with a bad value or a name used before is refused; a missing
+//! column is an error.
 
 use std::path::Path;
 

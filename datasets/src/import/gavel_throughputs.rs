@@ -1,12 +1,14 @@
-//! Measured speeds of job classes, alone and in pairs, by accelerator type: Gavel's `simulation_throughputs.json`.
+//! Measured speeds of job classes, alone and in pairs, by accelerator type: Gavel's
+//! `simulation_throughputs.json`.
 //!
 //! ```json
 //! {"v100": {"('LM (batch size 5)', 1)": {"null": 109.2, "('CycleGAN', 1)": [60.1, 2.2]}}}
 //! ```
 //!
-//! Type, then class and accelerators, then steps per second alone under `null`, and beside another class its own and the other's. Zero
-//! means that it does not fit, so zero stays what it is here: missing. The types called `..._unconsolidated` are jobs spread
-//! over nodes; they are read as types of that name.
+//! Type, then class and accelerators, then steps per second alone under `null`, and beside another
+//! class its own and the other's. Zero means that it does not fit, so zero stays what it is here:
+//! missing. The types called `..._unconsolidated` are jobs spread over nodes; they are read as
+//! types of that name.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -17,10 +19,12 @@ use serde::de::{Deserialize, Deserializer, SeqAccess, Visitor};
 
 use crate::error::DataError;
 
-/// Speeds by type, then class, then the class beside it; keys are borrowed from the text, of which there is a megabyte.
+/// Speeds by type, then class, then the class beside it; keys are borrowed from the text, of which
+/// there is a megabyte.
 type Types<'a> = BTreeMap<Key<'a>, BTreeMap<Key<'a>, BTreeMap<Key<'a>, Speed>>>;
 
-/// Reads the bytes of a file; `path` is for messages. Classes are in ascending order of name and accelerators.
+/// Reads the bytes of a file; `path` is for messages. Classes are in ascending order of name and
+/// accelerators.
 ///
 /// # Errors
 /// Where it is not JSON of this shape: the place and what is wrong there.
@@ -84,7 +88,7 @@ struct Key<'a>(#[serde(borrow)] Cow<'a, str>);
 #[derive(Clone, Copy)]
 enum Speed {
     Alone(f64),
-    /// Its own beside the other; the other's own stands elsewhere.
+    /// Speed of the job beside another one; the speed of the other job stands elsewhere.
     Beside(f64),
     Unknown,
 }

@@ -1,7 +1,9 @@
-//! Job table as csv, for traces of one's own: `job_id,submit_secs,duration_secs,gpus` and, optionally, `tenant`.
+//! Job table as csv, for traces of one's own: `job_id,submit_secs,duration_secs,gpus` and,
+//! optionally, `tenant`.
 //!
-//! The columns have the names and units of the Parquet job table ([`crate::store::jobs`]) and may be in any order;
-//! other columns are ignored. A job is rigid: it holds `gpus` accelerators for `duration_secs` seconds of work.
+//! The columns have the names and units of the Parquet job table ([`crate::store::jobs`]) and may
+//! be in any order; other columns are ignored. A job is rigid: it holds `gpus` accelerators for
+//! `duration_secs` seconds of work.
 
 use std::path::Path;
 
@@ -18,8 +20,8 @@ pub const COLUMNS: &[&str] = &["job_id", "submit_secs", "duration_secs", "gpus"]
 /// Columns of a file that tells tenants apart.
 pub const TENANT_COLUMNS: &[&str] = &["job_id", "submit_secs", "duration_secs", "gpus", "tenant"];
 
-/// Reads the bytes of a table; `path` is for messages. A row with a bad value, or with a name that an earlier row
-/// has, is refused and stands in the report with its line.
+/// Reads the bytes of a table; `path` is for messages. A row with a bad value, or with a name that
+/// an earlier row has, is refused and stands in the report with its line.
 ///
 /// # Errors
 /// Where the header lacks a column, or where there is no row at all.

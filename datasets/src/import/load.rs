@@ -1,7 +1,9 @@
-//! Load of a service: a series as [`super::series`] reads it, without gaps and in order, because requests cannot be left out of a simulation.
+//! Load of a service: a series as [`super::series`] reads it, without gaps and in order, because
+//! requests cannot be left out of a simulation.
 //!
-//! Rows of a table must be in order and a step apart, the step being that of the first two rows. Rows that are missing are filled with the last value and
-//! reported. A row that is out of order, negative or no number is refused. A log of requests becomes requests per second.
+//! Rows of a table must be in order and a step apart, the step being that of the first two rows.
+//! Rows that are missing are filled with the last value and reported. A row that is out of order,
+//! negative or no number is refused. A log of requests becomes requests per second.
 
 use std::path::Path;
 
@@ -21,7 +23,7 @@ const LONGEST_GAP: i64 = 1008;
 pub struct Load {
     /// Time between values.
     pub step: SimTime,
-    /// Values.
+    /// Values, one for each step.
     pub values: Vec<f64>,
 }
 
@@ -35,7 +37,8 @@ impl Load {
     }
 }
 
-/// Reads the bytes of a table or a log; `column` is the one of values, the first after that of times where it is `None`.
+/// Reads the bytes of a table or a log; `column` is the one of values, the first after that of
+/// times where it is `None`.
 ///
 /// # Errors
 /// Where a column is missing or fewer than two rows are usable.
@@ -51,7 +54,7 @@ pub fn parse(path: &Path, text: &[u8], column: Option<&str>) -> Result<(Load, Im
     Ok((Load { values: filled.collect(), step: SimTime::from_millis(series.step_millis()) }, report))
 }
 
-/// Where the series has got to.
+/// Position in a series that is read in order.
 #[derive(Debug, Default)]
 struct InOrder {
     first: f64,
@@ -71,7 +74,7 @@ impl InOrder {
             1 => return Err(row.problem(0, "a time after the row before")),
             known => {
                 let place = ((at - self.first) / self.step).round();
-                // Sampling jitter of a tenth of a step is none of ours.
+                // Sampling jitter of up to a tenth of a step is accepted.
                 let near = ((at - self.first) / self.step - place).abs() <= 0.1;
                 if !near || !(known..=known + LONGEST_GAP).contains(&(place as i64)) {
                     return Err(row.problem(0, "a whole number of steps after the row before"));

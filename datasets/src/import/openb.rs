@@ -1,9 +1,10 @@
-//! Nodes and pods of Alibaba's GPU-sharing cluster (`openb`, clusterdata, cluster-trace-gpu-v2023): who asks for which part of which
-//! accelerator, on which machines.
+//! Nodes and pods of Alibaba's GPU-sharing cluster (`openb`, clusterdata, cluster-trace-gpu-v2023):
+//! requests for parts of accelerators, and the machines.
 //!
-//! These are not jobs of the job table: most share an accelerator, some use none, and what matters is how they fit. So the two files
-//! have row types of their own. Derived lists drop the columns after `gpu_milli`; those are optional here. A pod that needs no
-//! accelerator and yet says `gpu_milli` or `gpu_spec` is kept without them, and that is a repair.
+//! These are not jobs of the job table: most share an accelerator, some use none, and what matters
+//! is how they fit. So the two files have row types of their own. Derived lists drop the columns
+//! after `gpu_milli`; those are optional here. A pod that needs no accelerator and yet says
+//! `gpu_milli` or `gpu_spec` is kept without them, and that is a repair.
 
 use std::path::Path;
 
@@ -20,35 +21,35 @@ pub const POD_COLUMNS: &[&str] = &["name", "cpu_milli", "memory_mib", "num_gpu",
 /// Columns of a full list of pods.
 const SPEC_COLUMNS: &[&str] = &["name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli", "gpu_spec"];
 
-/// A machine.
+/// Node of the cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeRow {
     /// Line in the file, from 1.
     pub line: u64,
-    /// Its name.
+    /// Name of the node.
     pub name: String,
     /// Thousandths of processor cores.
     pub cpu_milli: u32,
-    /// Memory, MiB.
+    /// Memory in MiB.
     pub memory_mib: u32,
-    /// Accelerators.
+    /// Number of accelerators.
     pub gpus: u32,
     /// Type of all of them; `None` where there are none.
     pub model: Option<String>,
 }
 
-/// A request.
+/// Pod that asks for resources.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PodRow {
     /// Line in the file, from 1.
     pub line: u64,
-    /// Its name.
+    /// Name of the pod.
     pub name: String,
     /// Thousandths of processor cores.
     pub cpu_milli: u32,
-    /// Memory, MiB.
+    /// Memory in MiB.
     pub memory_mib: u32,
-    /// Accelerators.
+    /// Number of accelerators.
     pub gpus: u32,
     /// Thousandths of each: below 1000 only of a single one; 0 where there are none.
     pub gpu_milli: u32,

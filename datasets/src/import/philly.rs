@@ -1,9 +1,10 @@
-//! The Philly trace as the Pollux artifact extracted it (`timestamp,duration,num_gpus,gpu_time,cluster`), from
-//! msr-fiddle/philly-traces. Jobs have no application: each is rigid and lasts as long as it did.
+//! The Philly trace as the Pollux artifact extracted it
+//! (`timestamp,duration,num_gpus,gpu_time,cluster`), from msr-fiddle/philly-traces. Jobs have no
+//! application: each is rigid and lasts as long as it did.
 //!
-//! The file is not sorted; submission counts from its earliest timestamp. Jobs have no names and some rows are equal, so a
-//! job is named after its line. `gpu_time` is redundant: where it is not duration x GPUs it is ignored, and that is
-//! reported as a repair.
+//! The file is not sorted; submission counts from its earliest timestamp. Jobs have no names and
+//! some rows are equal, so a job is named after its line. `gpu_time` is redundant: where it is not
+//! duration x GPUs it is ignored, and that is reported as a repair.
 
 use std::path::Path;
 

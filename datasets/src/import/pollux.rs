@@ -1,7 +1,8 @@
-//! Workloads of the Pollux artifact (petuum/adaptdl, branch osdi21-artifact, `simulator/workloads*`).
+//! Workloads of the Pollux artifact (petuum/adaptdl, branch osdi21-artifact,
+//! `simulator/workloads*`).
 //!
-//! Columns `name,time,application,num_replicas,batch_size`; others are ignored.
-//! A row with a bad value or a name used before is refused; a missing column is an error.
+//! Columns `name,time,application,num_replicas,batch_size`; others are ignored. A row with a bad
+//! value or a name used before is refused; a missing column is an error.
 
 use std::path::Path;
 

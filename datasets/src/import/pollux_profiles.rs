@@ -1,13 +1,17 @@
-//! Measurements of applications as the Pollux artifact keeps them (`simulator/traces/<application>/`), made on nodes with
-//! four T4 GPUs each.
+//! Measurements of applications as the Pollux artifact keeps them
+//! (`simulator/traces/<application>/`), made on nodes with four T4 GPUs each.
 //!
-//! - `placements.csv` (`placement,local_bsz,step_time,sync_time`): step times on up to 4 nodes of up to 4 GPUs.
-//! - `scalability.csv` (`num_nodes,num_replicas,local_bsz,step_time,sync_time`), optional: larger even spreads.
-//! - `validation-<B>.csv` (`progress,iteration,metric,grad_sqr,grad_var`): one run to the end at total batch `B`, a row an epoch.
+//! - `placements.csv` (`placement,local_bsz,step_time,sync_time`): step times on up to 4 nodes of
+//!   up to 4 GPUs.
+//! - `scalability.csv` (`num_nodes,num_replicas,local_bsz,step_time,sync_time`), optional: larger
+//!   even spreads.
+//! - `validation-<B>.csv` (`progress,iteration,metric,grad_sqr,grad_var`): one run to the end at
+//!   total batch `B`, a row an epoch.
 //!
-//! Unlike a workload, a profile is one measurement: any bad row is an error. A hole is found by what its neighbours imply: runs
-//! of unequal length, an epoch with far more iterations than the median, a batch size missing from the geometric grid, or
-//! a local batch size missing between two others of the same placement.
+//! Unlike a workload, a profile is one measurement: any bad row is an error. A hole is found by
+//! what its neighbours imply: runs of unequal length, an epoch with far more iterations than the
+//! median, a batch size missing from the geometric grid, or a local batch size missing between two
+//! others of the same placement.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -76,9 +80,10 @@ pub struct Run {
     pub grad_var: Vec<f64>,
 }
 
-/// Reads every application below `dir` into a catalog whose step times are the measured ones, with `step_times` (see
-/// [`super::step_times`]) where they apply. What policies believe (`params`) comes from the shipped catalog for applications in it,
-/// and is fitted to all measurements for others. Configurations known to be tuned are the shipped ones.
+/// Reads every application below `dir` into a catalog with the measured step times, and with
+/// `step_times` (see [`super::step_times`]) where they apply. The parameters that policies go by
+/// (`params`) come from the shipped catalog for applications in it, and are fitted to all
+/// measurements for others. Configurations known to be tuned are the shipped ones.
 ///
 /// # Errors
 /// At the first file, row or table that is not usable.
@@ -254,14 +259,15 @@ pub(super) fn load<T>(path: &Path, parse: impl FnOnce(&Path, &[u8]) -> Result<T,
 /// Reads the bytes of `placements.csv`.
 ///
 /// # Errors
-/// At the first row that is no measurement, or where a placement lacks a local batch size between two others.
+/// At the first row that is no measurement, or where a placement lacks a local batch size between
+/// two others.
 pub fn placements(path: &Path, text: &[u8]) -> Result<Vec<PlacementSample>, DataError> {
     let (samples, lines) = placement_rows(path, text)?;
     check_grid(path, &samples, &lines)?;
     Ok(samples)
 }
 
-/// The rows of a table of placements whose grids of batch sizes may differ, and their lines.
+/// Rows of a table of placements, which may have different grids of batch sizes, and their lines.
 pub(super) fn placement_rows(path: &Path, text: &[u8]) -> Result<(Vec<PlacementSample>, Vec<u64>), DataError> {
     const TIME: &str = "seconds above 0";
     let at = |(line, problem)| DataError::Row { path: path.to_owned(), line, problem };
@@ -385,7 +391,8 @@ pub fn run(path: &Path, text: &[u8], batch_size: u32) -> Result<Run, DataError> 
     }
 }
 
-/// The first epoch with so much progress that a row must be missing: whatever the batch, epochs are of equal progress.
+/// The first epoch with so much progress that a row must be missing: whatever the batch, epochs are
+/// of equal progress.
 fn swallowed(progress: &[f64]) -> Option<usize> {
     let each = || std::iter::once(&0.0).chain(progress).zip(progress).map(|(before, after)| after - before);
     let mut sorted: Vec<f64> = each().collect();

@@ -1,16 +1,21 @@
 //! Load series to forecast, from tables of rates and from logs of requests.
 //!
-//! - A table of rates has a column of times (seconds, or dates) and columns of values: ServeGen-like rate tables, fleet and request counts by interval.
-//! - A log has one row a request, and becomes requests per second, or with a column named the sum of that column per second (tokens, seconds of work): Azure's LLM
-//!   inference traces (`TIMESTAMP,ContextTokens,GeneratedTokens`), BurstGPT (`Timestamp,...` in seconds) and the requests of Alibaba's GenAI trace (`lora_request_trace.csv`:
-//!   `gmt_create,predict_type,...`).
-//! - Samples have one row a container and moment, as the other tables of Alibaba's GenAI trace do (`timestamp_anon,value,container_ip`; `qps.csv` has a type of requests
-//!   besides). Each container counts with the mean of its samples in a step, and the load is the sum over containers, as their description asks
-//!   (alibaba/clusterdata, cluster-trace-v2026-GenAI).
+//! - A table of rates has a column of times (seconds, or dates) and columns of values:
+//!   ServeGen-like rate tables, fleet and request counts by interval.
+//! - A log has one row a request, and becomes requests per second, or with a column named the sum
+//!   of that column per second (tokens, seconds of work): Azure's LLM inference traces
+//!   (`TIMESTAMP,ContextTokens,GeneratedTokens`), BurstGPT (`Timestamp,...` in seconds) and the
+//!   requests of Alibaba's GenAI trace (`lora_request_trace.csv`: `gmt_create,predict_type,...`).
+//! - Samples have one row a container and moment, as the other tables of Alibaba's GenAI trace do
+//!   (`timestamp_anon,value,container_ip`; `qps.csv` has a type of requests besides). Each
+//!   container counts with the mean of its samples in a step, and the load is the sum over
+//!   containers, as their description asks (alibaba/clusterdata, cluster-trace-v2026-GenAI).
 //!
-//! Several rows of a table in one step count with their mean, so a longer step is one way to resample. A table without times has a row a step, if the length of a step is
-//! given. A step without a row is a gap, not a zero, in a table and among samples; in a log it is a zero, because nobody asked. So is a value that is empty or no number by name
-//! (`NaN`, `NULL`, `None`). Where a collector writes zeros when it is silent, say that zeros are gaps.
+//! Several rows of a table in one step count with their mean, so a longer step is one way to
+//! resample. A table without times has a row a step, if the length of a step is given. A step
+//! without a row is a gap, not a zero, in a table and among samples; in a log it is a zero, because
+//! no request came. A gap is also a value that is empty or no number by name (`NaN`, `NULL`,
+//! `None`). Where a collector writes zeros when it is silent, say that zeros are gaps.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -25,9 +30,11 @@ use crate::error::{DataError, RowProblem};
 /// How to read a series.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SeriesOptions {
-    /// The column of values; where it is `None`, the first after that of times, `value` of samples, and of a log the number of rows.
+    /// The column of values; where it is `None`, the first after that of times, `value` of samples,
+    /// and of a log the number of rows.
     pub column: Option<String>,
-    /// Seconds of a step: of a log and of samples 600 where it is `None`, of a table the distance of the first two rows.
+    /// Seconds of a step: of a log and of samples 600 where it is `None`, of a table the distance
+    /// of the first two rows.
     pub step_secs: Option<f64>,
     /// Whether zeros are gaps.
     pub zeros_are_gaps: bool,
@@ -48,7 +55,7 @@ const MOST_STEPS: f64 = 6e6;
 /// Step of logs and samples, seconds.
 const USUAL_STEP_SECS: f64 = 600.0;
 
-/// What a row is.
+/// Kind of file, by what a row is.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Shape {
     Table,
@@ -56,7 +63,7 @@ enum Shape {
     Samples,
 }
 
-/// A row: when, how much (`NaN` for a gap), and of whom.
+/// Row of a file: its time, its value (`NaN` for a gap), and its source.
 struct Entry {
     at: f64,
     value: f64,
@@ -71,7 +78,8 @@ pub fn parse(path: &Path, text: &[u8], options: &SeriesOptions) -> Result<(Serie
     read(path, text, options, |_, _| Ok(None))
 }
 
-/// The same where `check` sees each row of a table, its time and its value, and refuses it, or says what is to be made good before it.
+/// Reads a series as [`parse`] does, with a check of each row of a table. `check` sees the row, its
+/// time and its value; it refuses the row, or returns a note of the repair that the row needs.
 pub(super) fn read(
     path: &Path,
     text: &[u8],
@@ -135,7 +143,8 @@ pub(super) fn read(
     if step.is_nan() || step < 1e-3 || (last - first) / step > MOST_STEPS {
         return Err(empty());
     }
-    // Times a little early or late belong to the nearest step of a table; a request, a sample or one of several rows belongs to the step it came in.
+    // Times a little early or late belong to the nearest step of a table; a request, a sample or
+    // one of several rows belongs to the step it came in.
     let nearest = shape == Shape::Table && step < 1.5 * distance;
     let place = |at: f64| {
         let steps = (at - first) / step;
@@ -261,7 +270,8 @@ mod tests {
         assert_eq!(read(log, &SeriesOptions::default()).0, [Some(2.0 / 600.0), Some(1.0 / 600.0)]);
         let busy = SeriesOptions { column: Some("exec_time_seconds".into()), ..SeriesOptions::default() };
         assert_eq!(read(log, &busy).0, [Some(79.0 / 600.0), Some(54.0 / 600.0)], "executors that are busy");
-        // qps.csv: the mean of a container's samples in a step, summed over containers and types; no sample is a gap.
+        // qps.csv: the mean of a container's samples in a step, summed over containers and types;
+        // no sample is a gap.
         let samples = "timestamp_anon,value,container_ip,request_type\n100.5,1.0,a,Generative Requests\n120.5,3.0,a,Generative Requests\n130.0,5.0,b,Generative Requests\n\
             140.0,0.5,None,API Requests\n280.0,4.0,a,Generative Requests\n350.0,9.0,a,Generative Requests\n";
         let options = SeriesOptions { step_secs: Some(60.0), ..SeriesOptions::default() };

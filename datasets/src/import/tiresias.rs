@@ -1,9 +1,9 @@
 //! Traces of the public Tiresias simulator (SymbioticLab/Tiresias, `simulator/60_job.csv`):
 //! `job_id,num_gpu,submit_time,iterations,model_name,duration,interval`, whole seconds.
 //!
-//! A job lasts `duration` on all of its `num_gpu` accelerators wherever they are. The model decides only where a job wants to be
-//! (placement by tensor sizes), so its name is kept beside the duration. `iterations` and `interval` are redundant and ignored, as the
-//! simulator does.
+//! A job lasts `duration` on all of its `num_gpu` accelerators wherever they are. The model decides
+//! only where a job wants to be (placement by tensor sizes), so its name is kept beside the
+//! duration. `iterations` and `interval` are redundant and ignored, as the simulator does.
 
 use std::path::Path;
 

@@ -1,5 +1,4 @@
-//! The job table as Parquet: `job_id, submit_secs, duration_secs, gpus, gpu_min, gpu_max, batch_size, application, work_factor, tenant,
-//! priority, weight, deadline_secs`.
+//! Job table as Parquet, with the columns [`COLUMNS`].
 
 use std::path::Path;
 
@@ -54,8 +53,9 @@ pub fn table(jobs: &[JobRow]) -> Table {
     ])
 }
 
-/// Reads the job table from the bytes of a Parquet file; `path` is for messages. Optional columns may be absent. A row with a
-/// bad value or a name used before is refused; its "line" is its number from 1.
+/// Reads the job table from the bytes of a Parquet file; `path` is for messages. Optional columns
+/// may be absent. A row with a bad value or a name used before is refused; its "line" is its number
+/// from 1.
 ///
 /// # Errors
 /// Where it is not Parquet, lacks a required column, has one of another type, or has no rows.

@@ -1,10 +1,11 @@
-//! A richer arrival process than a folded day: people work by day and less at weekends, and submit in bursts.
+//! Arrival process richer than a folded day: users submit by day, less at weekends, and in bursts.
 //!
-//! Arrivals are a Poisson process whose rate is `jobs_per_hour` times a daily curve, a weekly curve and a burst factor, each of
-//! mean 1 over time, so the setting is the long-run rate whatever the shape. Bursts are a two-state Markov chain (calm, burst).
-//! Sizes are heavy-tailed through the mix: an undisturbed run takes between half a minute and hours, depending on the application.
-//! The defaults are rounded from the Philly trace (shares by GPU time; the busiest hour has 2.1 times the mean; Saturdays and
-//! Sundays 0.62).
+//! Arrivals are a Poisson process with a rate of `jobs_per_hour` times a daily curve, a weekly
+//! curve and a burst factor, each of mean 1 over time, so the setting is the long-run rate whatever
+//! the shape. Bursts are a two-state Markov chain (calm, burst). Sizes are heavy-tailed through the
+//! mix: an undisturbed run takes between half a minute and hours, depending on the application. The
+//! defaults are rounded from the Philly trace (shares by GPU time; the busiest hour has 2.1 times
+//! the mean; Saturdays and Sundays 0.62).
 
 use std::collections::BTreeMap;
 
@@ -24,7 +25,7 @@ const HOURS_PER_DAY: f64 = 24.0;
 const HOURS_PER_WEEK: f64 = 168.0;
 const MINUTES_PER_HOUR: f64 = 60.0;
 
-/// Settings.
+/// Settings of the diurnal generator.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "snake_case", deny_unknown_fields)]
 pub struct DiurnalSynth {
@@ -38,7 +39,8 @@ pub struct DiurnalSynth {
     pub peak_hour: f64,
     /// Rate on Saturdays and Sundays relative to other days.
     pub weekend: f64,
-    /// Hour of the week at which the workload starts, Monday 00:00 being 0; without it, drawn by the seed.
+    /// Hour of the week at which the workload starts, Monday 00:00 being 0; without it, drawn by
+    /// the seed.
     pub start_hour: Option<f64>,
     /// Rate in a burst relative to calm; 1 for no bursts.
     pub burst_factor: f64,
@@ -48,9 +50,10 @@ pub struct DiurnalSynth {
     pub burst_share: f64,
     /// Share of each application by name; need not sum to 1.
     pub mix: BTreeMap<String, f64>,
-    /// What jobs ask for.
+    /// Sizes and batch sizes that jobs ask for.
     pub sizes: Sizes,
-    /// Standard deviation of the logarithm of a job's work relative to its application's; 0: every job of an application does the same.
+    /// Standard deviation of the logarithm of a job's work relative to its application's; 0: every
+    /// job of an application does the same.
     pub work_spread: f64,
     /// Jobs of which only a duration is known, instead of the mix of applications.
     pub lengths: Option<Lengths>,
@@ -159,7 +162,8 @@ impl Process {
         self.settings.tenants
     }
 
-    /// Arrivals by thinning: candidates at the highest rate of the present state, each kept with the share the rate then has of it.
+    /// Arrivals by thinning: candidates at the highest rate of the present state, each kept with
+    /// the share the rate then has of it.
     pub(super) fn draw(&self, rng: &mut ChaCha8Rng) -> Vec<Draw> {
         let settings = &self.settings;
         let start = settings.start_hour.unwrap_or_else(|| rng.random::<f64>() * HOURS_PER_WEEK);
@@ -174,7 +178,8 @@ impl Process {
             let bound = highest * self.states[state];
             let next = now + exponential(rng) / bound;
             if next > change {
-                // Memoryless: the draw that went beyond the change is simply made again at the new rate.
+                // Memoryless: the draw that went beyond the change is simply made again at the new
+                // rate.
                 now = change;
                 state = 1 - state;
                 change = now + exponential(rng) * self.stays[state];

@@ -1,8 +1,9 @@
 //! Workload generators by seed.
 //!
-//! A generator is checked once and then called at every reset of an environment, so making a workload of 160 jobs costs
-//! microseconds. All draws come from the workload stream of the master seed: the same seed is the same workload under every
-//! policy. Arrival curves use plain arithmetic rather than the platform's sine, so they are the same bits everywhere.
+//! A generator is checked once and then called at every reset of an environment, so making a
+//! workload of 160 jobs costs microseconds. All draws come from the workload stream of the master
+//! seed: equal seeds give equal workloads under every policy. Arrival curves use plain arithmetic
+//! rather than the platform's sine, so they are the same bits everywhere.
 
 pub mod diurnal;
 pub mod lengths;
@@ -46,14 +47,15 @@ pub enum SynthConfig {
     Diurnal(DiurnalSynth),
 }
 
-/// Which size and batch size jobs ask for.
+/// Sizes and batch sizes that jobs ask for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Sizes {
     /// One of the application's tuned configurations, equally likely.
     #[default]
     Tuned,
-    /// As many accelerators as such jobs asked for in the Philly trace, at the initial batch size for each.
+    /// As many accelerators as such jobs asked for in the Philly trace, at the initial batch size
+    /// for each.
     Realistic,
 }
 
@@ -63,17 +65,17 @@ pub enum SynthError {
     /// A number out of range.
     #[error("{setting} is {value}, expected {expected}")]
     Setting {
-        /// The setting.
+        /// Name of the setting.
         setting: &'static str,
-        /// Its value.
+        /// Value that was given.
         value: String,
-        /// What it should be.
+        /// Description of a valid value.
         expected: &'static str,
     },
     /// An application that the catalog does not have.
     #[error("application `{name}` is not in the catalog ({known})")]
     UnknownApplication {
-        /// Its name.
+        /// Name of the application.
         name: String,
         /// Names that are.
         known: String,
@@ -81,17 +83,17 @@ pub enum SynthError {
     /// An application without a tuned configuration.
     #[error("application `{name}` has no tuned configuration in the catalog; use realistic sizes")]
     NotTuned {
-        /// Its name.
+        /// Name of the application.
         name: String,
     },
     /// The trace to sample from has too few usable jobs.
     #[error("{}: {found} jobs are usable, {wanted} are wanted", path.display())]
     TooFew {
-        /// The trace.
+        /// Path of the trace.
         path: PathBuf,
-        /// Jobs usable.
+        /// Number of usable jobs.
         found: usize,
-        /// Jobs wanted.
+        /// Number of jobs that are wanted.
         wanted: u32,
     },
     /// The trace to sample from cannot be read.
@@ -112,7 +114,7 @@ enum Draws {
     Diurnal(diurnal::Process),
 }
 
-/// What one draw decides.
+/// Draw of one job: its submission, tenant and task.
 #[derive(Clone, Copy, Debug)]
 struct Draw {
     submit: SimTime,
@@ -120,7 +122,7 @@ struct Draw {
     task: Task,
 }
 
-/// What a job is.
+/// Work of a job.
 #[derive(Clone, Copy, Debug)]
 enum Task {
     /// Trains an application of the catalog.
@@ -130,10 +132,12 @@ enum Task {
 }
 
 impl SynthConfig {
-    /// Checks the settings and prepares a generator over the applications of `catalog`. Reads the trace, if one is set.
+    /// Checks the settings and prepares a generator over the applications of `catalog`. Reads the
+    /// trace, if one is set.
     ///
     /// # Errors
-    /// Where a setting is out of range, an application is unknown or not tuned, or the trace is unusable.
+    /// Where a setting is out of range, an application is unknown or not tuned, or the trace is
+    /// unusable.
     pub fn build(&self, catalog: &Catalog) -> Result<Generator, SynthError> {
         let applications = Applications { catalog: catalog.clone() };
         let draws = match self {
@@ -189,7 +193,7 @@ impl Generator {
         Workload { applications: self.applications.catalog.applications.clone(), jobs, ..Workload::default() }
     }
 
-    /// The same jobs as rows of the job table.
+    /// Jobs of `seed` as rows of the job table.
     pub fn rows(&self, seed: u64) -> Vec<JobRow> {
         let row = |(index, draw): (usize, Draw)| {
             let blank = JobRow {
@@ -268,7 +272,7 @@ struct Applications {
 struct Choices {
     index: u16,
     limits: BatchLimits,
-    /// `(gpus, batch size, cumulative weight)`.
+    /// Configurations as triples `(gpus, batch size, cumulative weight)`.
     configurations: Vec<(u32, u32, f64)>,
 }
 
@@ -316,7 +320,7 @@ fn pick(rng: &mut ChaCha8Rng, cumulative: &[f64]) -> usize {
     cumulative.partition_point(|&weight| weight <= at).min(cumulative.len().saturating_sub(1))
 }
 
-/// Running sums.
+/// Running sums of the weights.
 fn cumulative(weights: impl IntoIterator<Item = f64>) -> Vec<f64> {
     let mut total = 0.0;
     let add = |weight| {

@@ -1,11 +1,13 @@
-//! The sampling procedure of the Pollux artifact (`simulator/workload.py`).
+//! Sampling procedure of the Pollux artifact (`simulator/workload.py`).
 //!
-//! Of the Philly trace it keeps jobs of at least a minute and less than 1,000 GPU hours, subtracts two hours, keeps those whose
-//! hour of the day is below the duration, and samples without replacement; a job is submitted at its *time of day* (days are
-//! folded together) and its GPU time decides which application it is. Its own duration is not used.
+//! Of the Philly trace it keeps jobs of at least a minute and less than 1,000 GPU hours, subtracts
+//! two hours, keeps jobs with an hour of the day below the duration, and samples without
+//! replacement; a job is submitted at its *time of day* (days are folded together) and its GPU time
+//! decides which application it is. Its own duration is not used.
 //!
-//! Without the trace the same is drawn from the counts below, aggregated by us from it: jobs of each class by hour, and sizes by
-//! class. Random numbers are our own, so workloads have the artifact's distribution, not its rows.
+//! Without the trace the same is drawn from the counts below, aggregated by us from it: jobs of
+//! each class by hour, and sizes by class. Random numbers are our own, so workloads have the
+//! artifact's distribution, not its rows.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -68,7 +70,7 @@ pub(super) const JOBS_BY_SIZE: [&[(u32, u32)]; 4] = [
     &[(1, 269), (2, 99), (4, 441), (8, 618), (16, 75), (32, 33), (64, 1)],
 ];
 
-/// Settings.
+/// Settings of the Pollux generator.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "snake_case", deny_unknown_fields)]
 pub struct PolluxSynth {
@@ -76,10 +78,10 @@ pub struct PolluxSynth {
     pub jobs: u32,
     /// Hours of the day over which they arrive, 1 to 24.
     pub hours: u32,
-    /// What jobs ask for.
+    /// Sizes and batch sizes that jobs ask for.
     pub sizes: Sizes,
-    /// Standard deviation of the logarithm of a job's work relative to its application's; 0: every job of an application does the same, as
-    /// published.
+    /// Standard deviation of the logarithm of a job's work relative to its application's; 0: every
+    /// job of an application does the same, as published.
     pub work_spread: f64,
     /// The Philly trace to sample from (`data/philly/philly.csv`); without it, shipped figures.
     pub trace: Option<PathBuf>,
@@ -105,7 +107,8 @@ pub(super) struct Sampler {
 enum Source {
     /// Cumulative counts over `hour * 4 + class`.
     Figures(Vec<f64>),
-    /// Second of the day, class and GPUs of every usable job; the configuration is realistic or tuned.
+    /// Second of the day, class and GPUs of every usable job; the configuration is realistic or
+    /// tuned.
     Trace(Vec<(u32, usize, u32)>, Sizes),
 }
 

@@ -1,7 +1,8 @@
-//! Logged decisions: what a policy saw, could do, did and got for it; in memory and as Parquet.
+//! Logged decisions of policies: observation, mask, action and reward; in memory and as Parquet.
 //!
-//! One row a decision, episode after episode. An observation keeps its slots up to the last occupied one only, in the file and in memory:
-//! most of the others are empty most of the time. Where an episode was cut off, a closing row without an action holds the observation that a
+//! One row a decision, episode after episode. An observation keeps its slots up to the last
+//! occupied one only, in the file and in memory: most of the others are empty most of the time.
+//! Where an episode was cut off, a closing row without an action holds the observation that a
 //! learner bootstraps from.
 
 mod parquet;
@@ -13,28 +14,29 @@ use goodput_env::gym::Layout;
 /// In place of an action: the closing row of an episode that was cut off.
 const NONE: u32 = u32::MAX;
 
-/// How an episode ended.
+/// End of an episode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// By itself: the future is worth nothing.
+    /// Terminated: the future is worth nothing.
     Terminated,
-    /// Cut off: the future is worth what the observation of its closing row is.
+    /// Truncated: the future is worth the value of the observation in the closing row.
     Truncated,
 }
 
-/// Who decided in an episode.
+/// Behaviour policy of an episode.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Behaviour {
-    /// Its name.
+    /// Name of the policy.
     pub name: String,
-    /// Probability that a decision was not its own but any of those allowed.
+    /// Probability that a decision was drawn from all allowed actions instead of being the policy's
+    /// own.
     pub noise: f32,
 }
 
 /// An episode of a log.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Episode {
-    /// Who decided.
+    /// Behaviour policy that decided.
     pub behaviour: Behaviour,
     /// Seed of its workload.
     pub seed: u64,
@@ -42,22 +44,22 @@ pub struct Episode {
     pub end: End,
     /// Sum of its rewards, undiscounted.
     pub total: f64,
-    /// Its decisions, without the closing row.
+    /// Rows of the decisions, without the closing row.
     pub rows: Range<usize>,
 }
 
-/// One decision and what came of it.
+/// One decision with its reward.
 #[derive(Clone, Copy, Debug)]
 pub struct Decision<'a> {
-    /// What was seen.
+    /// Observation at the decision.
     pub features: &'a [f32],
-    /// What was allowed.
+    /// Mask of the allowed actions.
     pub mask: &'a [u8],
-    /// What was done.
+    /// Action that was chosen.
     pub action: u32,
-    /// Probability with which the behaviour does that there.
+    /// Probability of the action under the behaviour policy.
     pub propensity: f32,
-    /// What it got for it.
+    /// Reward of the decision.
     pub reward: f32,
     /// Time that passed, seconds.
     pub dt_secs: f32,
@@ -117,7 +119,7 @@ impl DecisionLog {
         &self.layout
     }
 
-    /// What features and actions mean.
+    /// Hash of the schema of features and actions.
     pub fn schema_hash(&self) -> &str {
         &self.schema_hash
     }
@@ -146,8 +148,8 @@ impl DecisionLog {
         self.dt_secs.push(decision.dt_secs);
     }
 
-    /// Ends the episode of the decisions pushed since the last one. `last` is the observation reached and its mask; it is kept where the
-    /// episode was cut off.
+    /// Ends the episode of the decisions pushed since the last one. `last` is the observation
+    /// reached and its mask; it is kept where the episode was cut off.
     pub fn finish(&mut self, behaviour: Behaviour, seed: u64, end: End, last: (&[f32], &[u8])) {
         let first = self.episodes.last().map_or(0, |before| self.after(before));
         let rows = first..self.rows();
@@ -197,7 +199,7 @@ impl DecisionLog {
         out.iter_mut().enumerate().for_each(|(action, allowed)| *allowed = bits[action / 8] >> (action % 8) & 1);
     }
 
-    /// What was done in a row that is not a closing one.
+    /// Action of a row that is not a closing one.
     pub fn action(&self, row: usize) -> u32 {
         self.actions[row]
     }
@@ -207,7 +209,7 @@ impl DecisionLog {
         self.propensities[row]
     }
 
-    /// What it got for it.
+    /// Reward of the decision.
     pub fn reward(&self, row: usize) -> f32 {
         self.rewards[row]
     }
@@ -217,7 +219,8 @@ impl DecisionLog {
         self.dt_secs[row]
     }
 
-    /// The row that follows in the same episode, a closing one perhaps; `None` where the episode is over.
+    /// The row that follows in the same episode, a closing one perhaps; `None` where the episode is
+    /// over.
     pub fn next(&self, row: usize) -> Option<usize> {
         let at = self.episodes.partition_point(|episode| episode.rows.end <= row);
         let episode = self.episodes.get(at)?;

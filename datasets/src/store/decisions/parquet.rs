@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | `episode` | u32 | from 0, ascending |
 //! | `seed` | u64 | of the episode's workload |
-//! | `behaviour` | text, dictionary | who decided |
+//! | `behaviour` | text, dictionary | name of the behaviour policy |
 //! | `noise` | f32 | probability of a decision drawn from all allowed ones |
 //! | `observation` | list of f32 | slots up to the last occupied one, slot by slot, then the features of the cluster |
 //! | `mask` | bytes | one bit an action, the first action the lowest bit; 1: allowed |
@@ -12,10 +12,11 @@
 //! | `propensity` | f32, null in a closing row | probability of the action under the behaviour |
 //! | `reward` | f32, null in a closing row | |
 //! | `dt_secs` | f32, null in a closing row | time that passed |
-//! | `end` | u8 | in the last decision of an episode 1: it ended by itself, 2: it was cut off and a closing row follows; 0 elsewhere |
+//! | `end` | u8 | last decision: 1 terminated, 2 truncated and a closing row follows; 0 elsewhere |
 //! | `episode_return` | f64 | sum of the episode's rewards |
 //!
-//! Shapes are in the metadata: `goodput.layout` (JSON), `goodput.schema_hash` and `goodput.types` (JSON; names of the accelerator types told apart).
+//! Shapes are in the metadata: `goodput.layout` (JSON), `goodput.schema_hash` and `goodput.types`
+//! (JSON; names of the accelerator types told apart).
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -165,7 +166,8 @@ impl DecisionLog {
 struct Reader<'a> {
     path: &'a Path,
     log: DecisionLog,
-    /// The episode under way: its number, behaviour, seed, first row; and whether only its closing row is missing.
+    /// The episode under way: its number, behaviour, seed, first row; and whether only its closing
+    /// row is missing.
     open: Option<(u32, Behaviour, u64, usize, bool)>,
     row: u64,
 }
