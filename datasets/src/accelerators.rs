@@ -87,7 +87,7 @@ pub struct Power {
 /// Unit of a throughput figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Unit {
+pub enum RateUnit {
     /// Minutes of training to the benchmark's target: less is better.
     MinutesToTarget,
     /// Samples a second.
@@ -105,7 +105,7 @@ pub struct Throughput {
     /// Name of the model.
     pub model: String,
     /// Unit of the value.
-    pub unit: Unit,
+    pub unit: RateUnit,
     /// Value for the whole system.
     pub value: f64,
     /// Number of accelerators in the system.
@@ -128,16 +128,16 @@ impl Throughput {
     pub fn per_device(&self) -> f64 {
         let devices = f64::from(self.devices);
         match self.unit {
-            Unit::MinutesToTarget => 1.0 / (self.value * devices),
-            Unit::SamplesPerSecond | Unit::StepsPerSecond => self.value / devices,
+            RateUnit::MinutesToTarget => 1.0 / (self.value * devices),
+            RateUnit::SamplesPerSecond | RateUnit::StepsPerSecond => self.value / devices,
         }
     }
 
     /// The rate of one accelerator by the second.
     fn per_device_second(&self) -> f64 {
         match self.unit {
-            Unit::MinutesToTarget => self.per_device() / 60.0,
-            Unit::SamplesPerSecond | Unit::StepsPerSecond => self.per_device(),
+            RateUnit::MinutesToTarget => self.per_device() / 60.0,
+            RateUnit::SamplesPerSecond | RateUnit::StepsPerSecond => self.per_device(),
         }
     }
 }
@@ -145,7 +145,7 @@ impl Throughput {
 /// One accelerator type.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Accelerator {
+pub struct AcceleratorEntry {
     /// Name of the type, without rules.
     pub name: String,
     /// Kind of device.
@@ -161,7 +161,7 @@ pub struct Accelerator {
     pub throughput: Vec<Throughput>,
 }
 
-impl Accelerator {
+impl AcceleratorEntry {
     /// Accelerator type for a cluster of the environment.
     pub fn accelerator_type(&self) -> AcceleratorType {
         let memory_mib = self.memory.as_ref().map(|memory| memory.mib);
@@ -200,14 +200,14 @@ pub struct Accelerators {
     pub sources: BTreeMap<String, String>,
     /// Accelerator types in the order of the file.
     #[serde(rename = "accelerator")]
-    pub types: Vec<Accelerator>,
+    pub types: Vec<AcceleratorEntry>,
 }
 
 /// A line of a listing: one figure, or a type without any.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AcceleratorRow<'a> {
     /// Name of the type.
-    pub accelerator: &'a Accelerator,
+    pub accelerator: &'a AcceleratorEntry,
     /// Benchmarks it is known in, ascending.
     pub benchmarks: Vec<&'a str>,
     /// Models it is known for, in any benchmark.
@@ -249,13 +249,13 @@ impl Accelerators {
     }
 
     /// A type by its name.
-    pub fn get(&self, name: &str) -> Option<&Accelerator> {
+    pub fn get(&self, name: &str) -> Option<&AcceleratorEntry> {
         self.types.iter().find(|accelerator| accelerator.name == name)
     }
 
     /// Fastest type for a model in a benchmark with its rate, the first on ties; `None` where no
     /// measurement was published.
-    pub fn best(&self, benchmark: &str, model: &str) -> Option<(&Accelerator, f64)> {
+    pub fn best(&self, benchmark: &str, model: &str) -> Option<(&AcceleratorEntry, f64)> {
         let rated =
             self.types.iter().filter_map(|accelerator| Some((accelerator, accelerator.rate(benchmark, model)?)));
         rated.reduce(|best, next| if next.1 > best.1 { next } else { best })
@@ -269,8 +269,8 @@ impl Accelerators {
         (benchmark, model): (&str, &str),
         (of, at): (PowerOf, PowerAt),
         most_latency_ms: Option<f64>,
-    ) -> Option<(&Accelerator, f64)> {
-        let prompt = |accelerator: &&Accelerator| match most_latency_ms {
+    ) -> Option<(&AcceleratorEntry, f64)> {
+        let prompt = |accelerator: &&AcceleratorEntry| match most_latency_ms {
             None => true,
             Some(most) => accelerator
                 .fastest(benchmark, model)
@@ -287,7 +287,7 @@ impl Accelerators {
         self.types.iter().map(|accelerator| self.row(accelerator)).collect()
     }
 
-    fn row<'a>(&'a self, accelerator: &'a Accelerator) -> AcceleratorRow<'a> {
+    fn row<'a>(&'a self, accelerator: &'a AcceleratorEntry) -> AcceleratorRow<'a> {
         let benchmarks: BTreeSet<&str> = accelerator.throughput.iter().map(|row| row.benchmark.as_str()).collect();
         let models: BTreeSet<&str> = accelerator.throughput.iter().map(|row| row.model.as_str()).collect();
         let keys: BTreeSet<&str> = keys(accelerator).collect();
@@ -335,7 +335,7 @@ impl Accelerators {
 }
 
 /// Keys of all citations of a type.
-fn keys(accelerator: &Accelerator) -> impl Iterator<Item = &str> {
+fn keys(accelerator: &AcceleratorEntry) -> impl Iterator<Item = &str> {
     let memory = accelerator.memory.iter().map(|memory| memory.source.as_str());
     let power = accelerator.power.iter().map(|power| power.source.as_str());
     memory.chain(power).chain(accelerator.throughput.iter().map(|row| row.source.as_str()))

@@ -24,7 +24,7 @@ pub(crate) struct CsvRows<'a> {
 }
 
 /// One row; values by position in the wanted columns.
-pub(crate) struct Row<'r, 'a> {
+pub(crate) struct CsvRow<'r, 'a> {
     /// Line in the file, from 1.
     pub(crate) line: u64,
     names: &'static [&'static str],
@@ -55,14 +55,17 @@ impl<'a> CsvRows<'a> {
 
     /// The next row that is not blank; an error names its line. Call with the columns given at the
     /// start.
-    pub(crate) fn next(&mut self, wanted: &'static [&'static str]) -> Option<Result<Row<'_, 'a>, (u64, RowProblem)>> {
+    pub(crate) fn next(
+        &mut self,
+        wanted: &'static [&'static str],
+    ) -> Option<Result<CsvRow<'_, 'a>, (u64, RowProblem)>> {
         if !self.advance() {
             return None;
         }
         if self.fields.len() != self.width {
             return Some(Err((self.line, RowProblem::Fields { found: self.fields.len(), expected: self.width })));
         }
-        Some(Ok(Row { line: self.line, names: wanted, columns: &self.columns, fields: &self.fields }))
+        Some(Ok(CsvRow { line: self.line, names: wanted, columns: &self.columns, fields: &self.fields }))
     }
 
     /// Splits the next line that is not blank; `false` at the end.
@@ -83,7 +86,7 @@ impl<'a> CsvRows<'a> {
     }
 }
 
-impl Row<'_, '_> {
+impl CsvRow<'_, '_> {
     /// The value of wanted column `index` without surrounding blanks.
     pub(crate) fn bytes(&self, index: usize) -> &[u8] {
         self.fields[self.columns[index]].trim_ascii()

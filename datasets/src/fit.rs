@@ -25,7 +25,7 @@ use goodput_env::view::packed_shape;
 use crate::accelerators::{Accelerator, Accelerators};
 use crate::catalog::{ACCELERATOR, ApplicationEntry, CatalogFile, Tuned};
 use crate::error::DataError;
-use crate::import::pollux_profiles::{self, Profile};
+use crate::import::pollux_profiles::{self, ApplicationProfile};
 use crate::import::sia_profiles;
 
 /// Phases of a training run at most.
@@ -165,7 +165,7 @@ pub fn ideal_secs(application: &Application, replicas: u32, batch_size: u32) -> 
     Some(secs)
 }
 
-fn application(profile: Profile) -> Result<ApplicationEntry, DataError> {
+fn application(profile: ApplicationProfile) -> Result<ApplicationEntry, DataError> {
     let start = packed_fit(&profile)?;
     let mut application = profile.application(start, &[])?;
     let params = throughput::refine(start, &targets(&application));
@@ -194,7 +194,7 @@ fn application(profile: Profile) -> Result<ApplicationEntry, DataError> {
 }
 
 /// Parameters by the published loss, from placements on few nodes and allowed batch sizes.
-fn packed_fit(profile: &Profile) -> Result<ThroughputParams, DataError> {
+fn packed_fit(profile: &ApplicationProfile) -> Result<ThroughputParams, DataError> {
     let limits = profile.limits()?;
     let matters = |sample: &Sample| {
         let packed = sample.nodes == sample.replicas.div_ceil(GPUS_PER_NODE) || sample.replicas > 16;
@@ -209,7 +209,7 @@ fn packed_fit(profile: &Profile) -> Result<ThroughputParams, DataError> {
 /// Steps of whole runs at every size and validated batch size. Sizes beyond 16 count half; a batch
 /// size counts by the square of how close its run comes to the fastest of that size, and little
 /// where policies always use another.
-fn targets(application: &Application) -> Vec<throughput::Target> {
+fn targets(application: &Application) -> Vec<throughput::FitTarget> {
     let batch_sizes: Vec<u32> = application.gradients.sqr.batch_sizes().iter().map(|&size| size as u32).collect();
     let mut targets = Vec::new();
     for replicas in SIZES.into_iter().filter(|&replicas| replicas <= application.max_replicas) {
@@ -226,7 +226,7 @@ fn targets(application: &Application) -> Vec<throughput::Target> {
             let usual = application.fixed_batch.is_none_or(|fixed| fixed == batch_size);
             let weight =
                 (fastest / secs).powi(2) * if replicas > 16 { 0.5 } else { 1.0 } * if usual { 1.0 } else { 0.1 };
-            targets.push(throughput::Target { nodes: shape.len() as u32, replicas, batch, iter_secs, weight });
+            targets.push(throughput::FitTarget { nodes: shape.len() as u32, replicas, batch, iter_secs, weight });
         }
     }
     targets

@@ -11,7 +11,7 @@ pub const QUANTILES: [f64; 7] = [0.0, 0.1, 0.5, 0.9, 0.99, 0.999, 1.0];
 
 /// Figures of a workload.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Summary {
+pub struct WorkloadSummary {
     /// Number of jobs.
     pub jobs: usize,
     /// Number of tenants.
@@ -35,12 +35,12 @@ pub struct Summary {
     /// Seconds between submissions at [`QUANTILES`].
     pub gaps_secs: [f64; 7],
     /// By application; jobs without one are under the empty name.
-    pub applications: BTreeMap<String, Share>,
+    pub applications: BTreeMap<String, ApplicationShare>,
 }
 
 /// Figures of one application in a workload.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Share {
+pub struct ApplicationShare {
     /// Number of jobs.
     pub jobs: usize,
     /// GPU hours as requested and undisturbed.
@@ -49,9 +49,9 @@ pub struct Share {
 
 /// Summarises jobs over the applications of `catalog` on a cluster of `cluster_gpus`, where one is
 /// given.
-pub fn summarise(jobs: &[JobRow], catalog: &Catalog, cluster_gpus: Option<u32>) -> Summary {
+pub fn summarise(jobs: &[JobRow], catalog: &Catalog, cluster_gpus: Option<u32>) -> WorkloadSummary {
     let mut ideal = IdealTimes { catalog, known: BTreeMap::new() };
-    let mut applications: BTreeMap<String, Share> = BTreeMap::new();
+    let mut applications: BTreeMap<String, ApplicationShare> = BTreeMap::new();
     let mut run_secs = Vec::with_capacity(jobs.len());
     let mut gpu_hours = 0.0;
     for job in jobs {

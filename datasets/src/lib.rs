@@ -38,4 +38,4 @@ pub use accelerators::Accelerators;
 pub use catalog::Catalog;
 pub use error::DataError;
 pub use serving::ServingCatalog;
-pub use workload::{Loaded, import_table, read_jobs, read_workload};
+pub use workload::{LoadedWorkload, import_table, read_jobs, read_workload};

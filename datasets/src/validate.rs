@@ -14,7 +14,7 @@ const YEAR: SimTime = SimTime::from_secs(365 * 86_400);
 
 /// Verdict on a file: a file with an error does not run, a file with remarks does.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Verdict {
+pub struct WorkloadVerdict {
     /// Number of jobs looked at, refused rows not included.
     pub jobs: usize,
     /// Rows that keep the file from running.
@@ -53,7 +53,7 @@ pub enum Remark {
     },
 }
 
-impl Verdict {
+impl WorkloadVerdict {
     /// Whether the file runs.
     pub fn passes(&self) -> bool {
         self.errors.count == 0
@@ -86,9 +86,12 @@ impl fmt::Display for Remark {
 
 /// Looks at every row over the applications of `catalog` and a cluster of `cluster_gpus`, where one
 /// is given.
-pub fn validate(imported: &Imported, catalog: &Catalog, cluster_gpus: Option<u32>) -> Verdict {
-    let mut verdict =
-        Verdict { jobs: imported.jobs.len(), errors: imported.report.refused.clone(), ..Verdict::default() };
+pub fn validate(imported: &Imported, catalog: &Catalog, cluster_gpus: Option<u32>) -> WorkloadVerdict {
+    let mut verdict = WorkloadVerdict {
+        jobs: imported.jobs.len(),
+        errors: imported.report.refused.clone(),
+        ..WorkloadVerdict::default()
+    };
     for (line, what) in &imported.report.repaired.examples {
         verdict.remarks.add("repaired", *line, Remark::Repaired(what.clone()));
     }

@@ -11,11 +11,11 @@ use crate::error::{DataError, RowProblem};
 use crate::import::{self, ImportReport, Imported};
 use crate::jobs::into_workload;
 use crate::requests;
-use crate::store::{self, Provenance, Table};
+use crate::store::{self, DataProvenance, Table};
 
 /// A workload ready to simulate.
 #[derive(Clone, Debug)]
-pub struct Loaded {
+pub struct LoadedWorkload {
     /// Jobs in order of submission over the catalog's applications.
     pub workload: Workload,
     /// Names of tenants, indexed by the jobs' `tenant`.
@@ -64,7 +64,7 @@ pub fn parse_jobs(path: &Path, bytes: Vec<u8>) -> Result<Imported, DataError> {
 ///
 /// # Errors
 /// As [`read_jobs`], and at the first row that is refused or cannot be simulated.
-pub fn read_workload(path: &Path, catalog: &Catalog) -> Result<Loaded, DataError> {
+pub fn read_workload(path: &Path, catalog: &Catalog) -> Result<LoadedWorkload, DataError> {
     let imported = read_jobs(path)?;
     let at = |(line, problem)| DataError::Row { path: path.to_owned(), line, problem };
     if let Some(first) = imported.report.refused.examples.into_iter().min_by_key(|(line, _)| *line) {
@@ -72,7 +72,7 @@ pub fn read_workload(path: &Path, catalog: &Catalog) -> Result<Loaded, DataError
     }
     let (mut workload, tenants) = into_workload(imported.jobs, catalog).map_err(at)?;
     requests::add(&mut workload, &imported.requests);
-    Ok(Loaded { workload, tenants })
+    Ok(LoadedWorkload { workload, tenants })
 }
 
 /// Imports a file of any format into the job table with its provenance; refused rows are left out
@@ -88,6 +88,6 @@ pub fn import_table(path: &Path) -> Result<(Table, ImportReport), DataError> {
         imported.report.kept -= 1;
     }
     let format = imported.format;
-    let provenance = Provenance::imported(path, &bytes, format.name(), format.licence(), &imported.report);
+    let provenance = DataProvenance::imported(path, &bytes, format.name(), format.licence(), &imported.report);
     Ok((provenance.on(store::jobs::table(&imported.jobs)), imported.report))
 }

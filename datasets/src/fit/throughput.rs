@@ -14,11 +14,11 @@ const WIDTH: f64 = 1e-6;
 /// Pull of each logarithm to its start: parameters that nothing tells stay there.
 const PULL: f64 = 1e-2;
 
-type Theta = [f64; 7];
+type LogParameters = [f64; 7];
 
 /// How long a step takes in one configuration.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Target {
+pub(super) struct FitTarget {
     pub(super) nodes: u32,
     pub(super) replicas: u32,
     pub(super) batch: BatchConfig,
@@ -29,10 +29,10 @@ pub(super) struct Target {
 }
 
 /// Parameters with the least weighted squared log errors, from a start that is about right.
-pub(super) fn refine(start: ThroughputParams, targets: &[Target]) -> ThroughputParams {
+pub(super) fn refine(start: ThroughputParams, targets: &[FitTarget]) -> ThroughputParams {
     let start = to_theta(&start);
     let total: f64 = targets.iter().map(|target| target.weight).sum();
-    let residuals = |theta: &Theta| -> Vec<f64> {
+    let residuals = |theta: &LogParameters| -> Vec<f64> {
         let params = from_theta(theta);
         let errors = targets.iter().map(|target| {
             let modelled = params.iter_time(target.nodes, target.replicas, target.batch);
@@ -51,7 +51,7 @@ pub(super) fn refine(start: ThroughputParams, targets: &[Target]) -> ThroughputP
             residuals(&moved).iter().zip(&here).map(|(there, here)| (there - here) / WIDTH).collect()
         });
         let step = solve(&columns, &here, damping);
-        let trial: Theta = std::array::from_fn(|index| (theta[index] + step[index]).clamp(-18.0, 3.0));
+        let trial: LogParameters = std::array::from_fn(|index| (theta[index] + step[index]).clamp(-18.0, 3.0));
         let there = residuals(&trial);
         if loss(&there) < loss(&here) {
             (theta, here) = (trial, there);
@@ -67,19 +67,19 @@ pub(super) fn refine(start: ThroughputParams, targets: &[Target]) -> ThroughputP
 }
 
 /// Logarithms of the six times, and of the excess of gamma over 1.
-fn to_theta(p: &ThroughputParams) -> Theta {
+fn to_theta(p: &ThroughputParams) -> LogParameters {
     [p.alpha_c, p.beta_c, p.alpha_n, p.beta_n, p.alpha_r, p.beta_r, (p.gamma - 1.0).max(1e-3)]
         .map(|value| value.max(1e-6).ln())
 }
 
-fn from_theta(theta: &Theta) -> ThroughputParams {
+fn from_theta(theta: &LogParameters) -> ThroughputParams {
     let [alpha_c, beta_c, alpha_n, beta_n, alpha_r, beta_r, overlap] = theta.map(f64::exp);
     ThroughputParams { alpha_c, beta_c, alpha_n, beta_n, alpha_r, beta_r, gamma: 1.0 + overlap.min(9.0) }
 }
 
 /// The damped Gauss-Newton step, by Gaussian elimination of the normal equations (positive definite
 /// thanks to the pull).
-fn solve(columns: &[Vec<f64>; 7], residuals: &[f64], damping: f64) -> Theta {
+fn solve(columns: &[Vec<f64>; 7], residuals: &[f64], damping: f64) -> LogParameters {
     let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
     let mut rows: [[f64; 8]; 7] = std::array::from_fn(|i| {
         std::array::from_fn(|j| match j {

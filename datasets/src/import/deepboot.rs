@@ -11,8 +11,8 @@ use std::path::Path;
 
 use goodput_env::time::SimTime;
 
-use super::{Format, Imported, pollux};
-use crate::csv_rows::{CsvRows, Row};
+use super::{Imported, WorkloadFormat, pollux};
+use crate::csv_rows::{CsvRow, CsvRows};
 use crate::error::{DataError, RowProblem};
 use crate::jobs::Names;
 use crate::requests::RequestRow;
@@ -29,7 +29,7 @@ pub const OWN_COLUMN: &str = "duration";
 /// Where the header lacks a column, or there is no row at all.
 pub fn parse(path: &Path, text: &[u8]) -> Result<Imported, DataError> {
     let mut rows = CsvRows::new(path, text, COLUMNS)?;
-    let mut imported = Imported { format: Format::DeepBoot, ..Imported::default() };
+    let mut imported = Imported { format: WorkloadFormat::DeepBoot, ..Imported::default() };
     let mut names = Names::default();
     while let Some(row) = rows.next(COLUMNS) {
         let read = row.and_then(|row| {
@@ -46,7 +46,7 @@ pub fn parse(path: &Path, text: &[u8]) -> Result<Imported, DataError> {
     imported.finish(path)
 }
 
-fn add(row: &Row<'_, '_>, imported: &mut Imported) -> Result<(), RowProblem> {
+fn add(row: &CsvRow<'_, '_>, imported: &mut Imported) -> Result<(), RowProblem> {
     let Some(model) = row.text(2)?.strip_prefix("infer-") else {
         imported.jobs.push(pollux::job(row)?);
         return Ok(());

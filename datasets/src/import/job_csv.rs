@@ -9,8 +9,8 @@ use std::path::Path;
 
 use goodput_env::time::SimTime;
 
-use super::{Format, Imported};
-use crate::csv_rows::{Row, header_has};
+use super::{Imported, WorkloadFormat};
+use crate::csv_rows::{CsvRow, header_has};
 use crate::error::{DataError, RowProblem};
 use crate::jobs::JobRow;
 
@@ -27,18 +27,18 @@ pub const TENANT_COLUMNS: &[&str] = &["job_id", "submit_secs", "duration_secs", 
 /// Where the header lacks a column, or where there is no row at all.
 pub fn parse(path: &Path, text: &[u8]) -> Result<Imported, DataError> {
     if header_has(text, TENANT_COLUMNS) {
-        Imported::one_job_a_row(path, text, Format::JobCsv, TENANT_COLUMNS, |row| {
+        Imported::one_job_a_row(path, text, WorkloadFormat::JobCsv, TENANT_COLUMNS, |row| {
             // An empty cell means that the job has no tenant of its own.
             let tenant = if row.bytes(4).is_empty() { None } else { Some(row.text(4)?.to_owned()) };
             Ok(JobRow { tenant, ..job(row)? })
         })
     } else {
-        Imported::one_job_a_row(path, text, Format::JobCsv, COLUMNS, job)
+        Imported::one_job_a_row(path, text, WorkloadFormat::JobCsv, COLUMNS, job)
     }
 }
 
 /// Job of a row, without its tenant.
-fn job(row: &Row<'_, '_>) -> Result<JobRow, RowProblem> {
+fn job(row: &CsvRow<'_, '_>) -> Result<JobRow, RowProblem> {
     Ok(JobRow {
         line: row.line,
         job_id: row.text(0)?.to_owned(),

@@ -12,7 +12,7 @@ use goodput_env::time::SimTime;
 
 use super::ImportReport;
 use super::series::{self, SeriesOptions};
-use crate::csv_rows::Row;
+use crate::csv_rows::CsvRow;
 use crate::error::{DataError, RowProblem};
 
 /// Longest gap that is filled, steps: a week of 10 minutes.
@@ -20,14 +20,14 @@ const LONGEST_GAP: i64 = 1008;
 
 /// A series as read.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Load {
+pub struct LoadSeries {
     /// Time between values.
     pub step: SimTime,
     /// Values, one for each step.
     pub values: Vec<f64>,
 }
 
-impl Load {
+impl LoadSeries {
     /// As requests per second: each value times `scale`.
     ///
     /// # Errors
@@ -42,7 +42,7 @@ impl Load {
 ///
 /// # Errors
 /// Where a column is missing or fewer than two rows are usable.
-pub fn parse(path: &Path, text: &[u8], column: Option<&str>) -> Result<(Load, ImportReport), DataError> {
+pub fn parse(path: &Path, text: &[u8], column: Option<&str>) -> Result<(LoadSeries, ImportReport), DataError> {
     let options = SeriesOptions { column: column.map(str::to_owned), ..SeriesOptions::default() };
     let mut rows = InOrder::default();
     let (series, report) = series::read(path, text, &options, |row, entry| rows.check(row, entry))?;
@@ -51,7 +51,7 @@ pub fn parse(path: &Path, text: &[u8], column: Option<&str>) -> Result<(Load, Im
         last = value.unwrap_or(last);
         last
     });
-    Ok((Load { values: filled.collect(), step: SimTime::from_millis(series.step_millis()) }, report))
+    Ok((LoadSeries { values: filled.collect(), step: SimTime::from_millis(series.step_millis()) }, report))
 }
 
 /// Position in a series that is read in order.
@@ -64,7 +64,7 @@ struct InOrder {
 }
 
 impl InOrder {
-    fn check(&mut self, row: &Row<'_, '_>, (at, value): (f64, f64)) -> Result<Option<String>, RowProblem> {
+    fn check(&mut self, row: &CsvRow<'_, '_>, (at, value): (f64, f64)) -> Result<Option<String>, RowProblem> {
         if !(0.0..1e12).contains(&value) {
             return Err(row.problem(1, "a number of at least 0"));
         }

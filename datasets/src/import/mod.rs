@@ -25,7 +25,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 
-use crate::csv_rows::{CsvRows, Row};
+use crate::csv_rows::{CsvRow, CsvRows};
 use crate::error::{DataError, RowProblem};
 use crate::jobs::{JobRow, Names};
 use crate::requests::RequestRow;
@@ -35,7 +35,7 @@ const MOST_EXAMPLES: usize = 5;
 
 /// A format of workloads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Format {
+pub enum WorkloadFormat {
     /// Our own job table as Parquet.
     #[default]
     Jobs,
@@ -51,7 +51,7 @@ pub enum Format {
     Tiresias,
 }
 
-impl Format {
+impl WorkloadFormat {
     /// Name of the format.
     pub fn name(self) -> &'static str {
         match self {
@@ -84,7 +84,7 @@ pub struct Imported {
     /// Report of the rows.
     pub report: ImportReport,
     /// Format of the file.
-    pub format: Format,
+    pub format: WorkloadFormat,
     /// Seconds since 1970, on the trace's own clock, of submission time 0; where the trace has
     /// dates.
     pub origin_unix_secs: Option<i64>,
@@ -96,9 +96,9 @@ impl Imported {
     fn one_job_a_row(
         path: &Path,
         text: &[u8],
-        format: Format,
+        format: WorkloadFormat,
         columns: &'static [&'static str],
-        job: fn(&Row<'_, '_>) -> Result<JobRow, RowProblem>,
+        job: fn(&CsvRow<'_, '_>) -> Result<JobRow, RowProblem>,
     ) -> Result<Self, DataError> {
         let mut rows = CsvRows::new(path, text, columns)?;
         let mut imported = Self { format, ..Self::default() };

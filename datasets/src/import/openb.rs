@@ -9,7 +9,7 @@
 use std::path::Path;
 
 use super::ImportReport;
-use crate::csv_rows::{CsvRows, Row, header_has};
+use crate::csv_rows::{CsvRow, CsvRows, header_has};
 use crate::error::{DataError, RowProblem};
 
 /// Columns of a list of nodes.
@@ -58,13 +58,13 @@ pub struct PodRow {
 }
 
 /// The rows kept and what happened to each, or why the file is of no use.
-pub type Rows<T> = Result<(Vec<T>, ImportReport), DataError>;
+pub type OpenbRows<T> = Result<(Vec<T>, ImportReport), DataError>;
 
 /// Reads the bytes of a list of nodes; `path` is for messages.
 ///
 /// # Errors
 /// Where the header lacks a column, or there is no row at all.
-pub fn nodes(path: &Path, text: &[u8]) -> Rows<NodeRow> {
+pub fn nodes(path: &Path, text: &[u8]) -> OpenbRows<NodeRow> {
     read(path, text, NODE_COLUMNS, node)
 }
 
@@ -72,7 +72,7 @@ pub fn nodes(path: &Path, text: &[u8]) -> Rows<NodeRow> {
 ///
 /// # Errors
 /// Where the header lacks a column, or there is no row at all.
-pub fn pods(path: &Path, text: &[u8]) -> Rows<PodRow> {
+pub fn pods(path: &Path, text: &[u8]) -> OpenbRows<PodRow> {
     let columns = if header_has(text, SPEC_COLUMNS) { SPEC_COLUMNS } else { POD_COLUMNS };
     let spec = columns.len() == SPEC_COLUMNS.len();
     read(path, text, columns, |row, report| pod(row, spec, report))
@@ -83,8 +83,8 @@ fn read<T>(
     path: &Path,
     text: &[u8],
     columns: &'static [&'static str],
-    mut parse: impl FnMut(&Row<'_, '_>, &mut ImportReport) -> Result<T, RowProblem>,
-) -> Rows<T> {
+    mut parse: impl FnMut(&CsvRow<'_, '_>, &mut ImportReport) -> Result<T, RowProblem>,
+) -> OpenbRows<T> {
     let mut rows = CsvRows::new(path, text, columns)?;
     let (mut out, mut report) = (Vec::new(), ImportReport::default());
     while let Some(row) = rows.next(columns) {
@@ -101,7 +101,7 @@ fn read<T>(
     Ok((out, report))
 }
 
-fn node(row: &Row<'_, '_>, report: &mut ImportReport) -> Result<NodeRow, RowProblem> {
+fn node(row: &CsvRow<'_, '_>, report: &mut ImportReport) -> Result<NodeRow, RowProblem> {
     let gpus = number(row, 3, 1024)?;
     let model = text(row, 4).filter(|model| !model.is_empty());
     if gpus > 0 && model.is_none() {
@@ -121,7 +121,7 @@ fn node(row: &Row<'_, '_>, report: &mut ImportReport) -> Result<NodeRow, RowProb
     Ok(parsed)
 }
 
-fn pod(row: &Row<'_, '_>, spec: bool, report: &mut ImportReport) -> Result<PodRow, RowProblem> {
+fn pod(row: &CsvRow<'_, '_>, spec: bool, report: &mut ImportReport) -> Result<PodRow, RowProblem> {
     let (gpus, gpu_milli) = (number(row, 3, 1024)?, number(row, 4, 1000)?);
     let models = if spec { text(row, 5).unwrap_or_default() } else { String::new() };
     let pod = PodRow {
@@ -150,7 +150,7 @@ fn pod(row: &Row<'_, '_>, spec: bool, report: &mut ImportReport) -> Result<PodRo
 /// Above any machine: a million cores, or a pebibyte.
 const MOST: u32 = 1_000_000_000;
 
-fn number(row: &Row<'_, '_>, column: usize, most: u32) -> Result<u32, RowProblem> {
+fn number(row: &CsvRow<'_, '_>, column: usize, most: u32) -> Result<u32, RowProblem> {
     let value = std::str::from_utf8(row.bytes(column)).ok().and_then(|text| text.parse().ok());
     let expected = match most {
         1000 => "a whole number from 0 to 1000",
@@ -160,6 +160,6 @@ fn number(row: &Row<'_, '_>, column: usize, most: u32) -> Result<u32, RowProblem
     value.filter(|&value: &u32| value <= most).ok_or_else(|| row.problem(column, expected))
 }
 
-fn text(row: &Row<'_, '_>, column: usize) -> Option<String> {
+fn text(row: &CsvRow<'_, '_>, column: usize) -> Option<String> {
     std::str::from_utf8(row.bytes(column)).ok().map(str::to_owned)
 }

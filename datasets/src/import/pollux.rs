@@ -8,8 +8,8 @@ use std::path::Path;
 
 use goodput_env::time::SimTime;
 
-use super::{Format, Imported};
-use crate::csv_rows::Row;
+use super::{Imported, WorkloadFormat};
+use crate::csv_rows::CsvRow;
 use crate::error::{DataError, RowProblem};
 use crate::jobs::JobRow;
 
@@ -21,10 +21,10 @@ pub const COLUMNS: &[&str] = &["name", "time", "application", "num_replicas", "b
 /// # Errors
 /// Where the header lacks a column, or there is no row at all.
 pub fn parse(path: &Path, text: &[u8]) -> Result<Imported, DataError> {
-    Imported::one_job_a_row(path, text, Format::Pollux, COLUMNS, job)
+    Imported::one_job_a_row(path, text, WorkloadFormat::Pollux, COLUMNS, job)
 }
 
-pub(super) fn job(row: &Row<'_, '_>) -> Result<JobRow, RowProblem> {
+pub(super) fn job(row: &CsvRow<'_, '_>) -> Result<JobRow, RowProblem> {
     Ok(JobRow {
         line: row.line,
         job_id: row.text(0)?.to_owned(),

@@ -52,7 +52,7 @@ const EXCEPTIONS: [Exception; 2] = [
 
 /// One application as measured.
 #[derive(Clone, Debug)]
-pub struct Profile {
+pub struct ApplicationProfile {
     /// Directory it was read from.
     pub path: PathBuf,
     /// Name of the directory.
@@ -62,12 +62,12 @@ pub struct Profile {
     /// Step times by even spread.
     pub scalability: Vec<ScalabilitySample>,
     /// Runs to the end in ascending order of batch size, all with as many epochs.
-    pub runs: Vec<Run>,
+    pub runs: Vec<MeasuredRun>,
 }
 
 /// A training run at one total batch size; vectors by epoch.
 #[derive(Clone, Debug)]
-pub struct Run {
+pub struct MeasuredRun {
     /// Total batch size, samples.
     pub batch_size: u32,
     /// Scale-invariant iterations since the start.
@@ -111,7 +111,7 @@ pub fn catalog(dir: &Path, step_times: Option<&Path>) -> Result<Catalog, DataErr
 ///
 /// # Errors
 /// At the first file or row that is not usable.
-pub fn read(dir: &Path) -> Result<Vec<Profile>, DataError> {
+pub fn read(dir: &Path) -> Result<Vec<ApplicationProfile>, DataError> {
     let mut names = Vec::new();
     for entry in fs::read_dir(dir).map_err(DataError::read(dir))? {
         let path = entry.map_err(DataError::read(dir))?.path();
@@ -126,7 +126,7 @@ pub fn read(dir: &Path) -> Result<Vec<Profile>, DataError> {
     names.iter().map(|path| profile(path)).collect()
 }
 
-impl Profile {
+impl ApplicationProfile {
     /// Limits of the batch size: validated totals and profiled local sizes.
     ///
     /// # Errors
@@ -140,7 +140,7 @@ impl Profile {
 
     /// Limits with the given sizes of a replica's batch.
     pub(super) fn limits_of(&self, min_local: u32, max_local: u32) -> Result<BatchLimits, DataError> {
-        let total = |run: Option<&Run>| run.map_or(0, |run| run.batch_size);
+        let total = |run: Option<&MeasuredRun>| run.map_or(0, |run| run.batch_size);
         BatchLimits::new(total(self.runs.first()), total(self.runs.last()), min_local, max_local)
             .map_err(|source| DataError::Limits { path: self.path.clone(), source })
     }
@@ -216,7 +216,7 @@ impl Profile {
         EXCEPTIONS.iter().find(|exception| exception.application == self.name)
     }
 
-    fn table(&self, values: impl Fn(&Run) -> &[f64]) -> Result<EpochTable, DataError> {
+    fn table(&self, values: impl Fn(&MeasuredRun) -> &[f64]) -> Result<EpochTable, DataError> {
         let columns: Vec<&[f64]> = self.runs.iter().map(values).collect();
         let epochs = columns.first().map_or(0, |column| column.len());
         let rows = (0..epochs).flat_map(|epoch| columns.iter().map(move |column| column[epoch])).collect();
@@ -225,9 +225,9 @@ impl Profile {
     }
 }
 
-fn profile(dir: &Path) -> Result<Profile, DataError> {
+fn profile(dir: &Path) -> Result<ApplicationProfile, DataError> {
     let scalability = dir.join("scalability.csv");
-    Ok(Profile {
+    Ok(ApplicationProfile {
         path: dir.to_owned(),
         name: dir.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default(),
         placements: load(&dir.join("placements.csv"), placements)?,
@@ -237,7 +237,7 @@ fn profile(dir: &Path) -> Result<Profile, DataError> {
 }
 
 /// Runs to the end of one application, ascending in batch size.
-pub(super) fn runs(dir: &Path) -> Result<Vec<Run>, DataError> {
+pub(super) fn runs(dir: &Path) -> Result<Vec<MeasuredRun>, DataError> {
     let mut runs = Vec::new();
     for entry in fs::read_dir(dir).map_err(DataError::read(dir))? {
         let name = entry.map_err(DataError::read(dir))?.file_name();
@@ -358,11 +358,16 @@ fn sync(sync_secs: f64, step_secs: f64) -> Option<f64> {
 ///
 /// # Errors
 /// At the first row that is no epoch, or where one is missing.
-pub fn run(path: &Path, text: &[u8], batch_size: u32) -> Result<Run, DataError> {
+pub fn run(path: &Path, text: &[u8], batch_size: u32) -> Result<MeasuredRun, DataError> {
     let at = |(line, problem)| DataError::Row { path: path.to_owned(), line, problem };
     let mut rows = CsvRows::new(path, text, VALIDATION)?;
-    let mut run =
-        Run { batch_size, progress: Vec::new(), iterations: Vec::new(), grad_sqr: Vec::new(), grad_var: Vec::new() };
+    let mut run = MeasuredRun {
+        batch_size,
+        progress: Vec::new(),
+        iterations: Vec::new(),
+        grad_sqr: Vec::new(),
+        grad_var: Vec::new(),
+    };
     let mut lines = Vec::new();
     while let Some(row) = rows.next(VALIDATION) {
         let row = row.map_err(at)?;
@@ -402,7 +407,7 @@ fn swallowed(progress: &[f64]) -> Option<usize> {
 }
 
 /// Runs must be as long as each other and their batch sizes a geometric grid without gaps.
-fn check_runs(dir: &Path, runs: &[Run]) -> Result<(), DataError> {
+fn check_runs(dir: &Path, runs: &[MeasuredRun]) -> Result<(), DataError> {
     let Some(first) = runs.first() else {
         return Err(DataError::Hole {
             path: dir.to_owned(),
@@ -410,14 +415,14 @@ fn check_runs(dir: &Path, runs: &[Run]) -> Result<(), DataError> {
             what: "no file validation-<batch size>.csv".to_owned(),
         });
     };
-    let file = |run: &Run| dir.join(format!("validation-{}.csv", run.batch_size));
+    let file = |run: &MeasuredRun| dir.join(format!("validation-{}.csv", run.batch_size));
     let most = runs.iter().map(|run| run.progress.len()).max().unwrap_or(0);
     if let Some(short) = runs.iter().find(|run| run.progress.len() < most) {
         let epochs = short.progress.len();
         let what = format!("{epochs} epochs, but {most} at other batch sizes");
         return Err(DataError::Hole { path: file(short), line: epochs as u64 + 1, what });
     }
-    let factor = |pair: &[Run]| f64::from(pair[1].batch_size) / f64::from(pair[0].batch_size);
+    let factor = |pair: &[MeasuredRun]| f64::from(pair[1].batch_size) / f64::from(pair[0].batch_size);
     let least = runs.windows(2).map(factor).fold(f64::INFINITY, f64::min);
     if let Some(gap) = runs.windows(2).find(|pair| factor(pair) > 1.5 * least) {
         let what = format!(

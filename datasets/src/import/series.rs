@@ -24,7 +24,7 @@ use goodput_forecast::Series;
 
 use super::ImportReport;
 use super::philly::seconds;
-use crate::csv_rows::{CsvRows, Row, first_line};
+use crate::csv_rows::{CsvRow, CsvRows, first_line};
 use crate::error::{DataError, RowProblem};
 
 /// How to read a series.
@@ -64,7 +64,7 @@ enum Shape {
 }
 
 /// Row of a file: its time, its value (`NaN` for a gap), and its source.
-struct Entry {
+struct TimedValue {
     at: f64,
     value: f64,
     source: usize,
@@ -84,7 +84,7 @@ pub(super) fn read(
     path: &Path,
     text: &[u8],
     options: &SeriesOptions,
-    mut check: impl FnMut(&Row<'_, '_>, (f64, f64)) -> Result<Option<String>, RowProblem>,
+    mut check: impl FnMut(&CsvRow<'_, '_>, (f64, f64)) -> Result<Option<String>, RowProblem>,
 ) -> Result<(Series, ImportReport), DataError> {
     let header = String::from_utf8_lossy(first_line(text)).into_owned();
     let names: Vec<&str> = header.split(',').map(|name| name.trim().trim_matches('"')).collect();
@@ -115,7 +115,7 @@ pub(super) fn read(
     let mut rows = CsvRows::new(path, text, &wanted)?;
     let mut report = ImportReport::default();
     let mut sources: BTreeMap<Vec<u8>, usize> = BTreeMap::new();
-    let mut entries: Vec<Entry> = Vec::new();
+    let mut entries: Vec<TimedValue> = Vec::new();
     while let Some(row) = rows.next(NAMES) {
         let read = row.and_then(|row| {
             let refused = |problem| (row.line, problem);
@@ -124,7 +124,7 @@ pub(super) fn read(
             let repair = if shape == Shape::Table { check(&row, (at, value)).map_err(refused)? } else { None };
             let name = (2..wanted.len()).map(|column| row.bytes(column)).collect::<Vec<_>>().join(&b',');
             let fresh = sources.len();
-            Ok((row.line, Entry { at, value, source: *sources.entry(name).or_insert(fresh) }, repair))
+            Ok((row.line, TimedValue { at, value, source: *sources.entry(name).or_insert(fresh) }, repair))
         });
         match read {
             Ok((line, entry, repair)) => {
@@ -179,7 +179,7 @@ pub(super) fn read(
 }
 
 /// For each step the sum over sources of the mean of their values; a gap where no source has one.
-fn summed_means<'a>(steps: usize, entries: impl Iterator<Item = (usize, &'a Entry)>) -> Vec<f64> {
+fn summed_means<'a>(steps: usize, entries: impl Iterator<Item = (usize, &'a TimedValue)>) -> Vec<f64> {
     let mut means: BTreeMap<(usize, usize), (f64, f64)> = BTreeMap::new();
     for (place, entry) in entries.filter(|(_, entry)| !entry.value.is_nan()) {
         let (sum, count) = means.entry((place, entry.source)).or_default();
@@ -193,7 +193,7 @@ fn summed_means<'a>(steps: usize, entries: impl Iterator<Item = (usize, &'a Entr
     values
 }
 
-fn entry(row: &Row<'_, '_>, counted: bool, numbered: bool) -> Result<(f64, f64), RowProblem> {
+fn entry(row: &CsvRow<'_, '_>, counted: bool, numbered: bool) -> Result<(f64, f64), RowProblem> {
     let date = || {
         let text = row.bytes(0);
         // Fractions of a second, as `2023-11-16 18:15:46.6805900`, after the whole ones.

@@ -19,7 +19,7 @@ use goodput_env::application::Application;
 use goodput_env::cluster::{AcceleratorType, Cluster, Node};
 use goodput_env::model::{MeasuredStepTimes, ScalabilitySample};
 
-use super::pollux_profiles::{self, Profile};
+use super::pollux_profiles::{self, ApplicationProfile};
 use crate::catalog::Catalog;
 use crate::error::DataError;
 
@@ -102,8 +102,13 @@ fn application(path: &Path) -> Result<Application, DataError> {
         least = placements.iter().map(|row| row.local_bsz).fold(least, u32::min);
         most = most.max(times.max_local());
         measured.insert(kind.to_owned(), Arc::new(times.limited_to(fits)));
-        let profile =
-            Profile { path: path.to_owned(), name: name.clone(), placements, scalability, runs: runs.clone() };
+        let profile = ApplicationProfile {
+            path: path.to_owned(),
+            name: name.clone(),
+            placements,
+            scalability,
+            runs: runs.clone(),
+        };
         params.insert(kind.to_owned(), goodput_env::model::fit(&profile.samples()));
         last = Some(profile);
     }

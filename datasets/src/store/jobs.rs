@@ -65,7 +65,7 @@ pub fn from_bytes(path: &Path, bytes: Vec<u8>) -> Result<Imported, DataError> {
         let found = table.columns.iter().map(|column| column.name.as_str()).collect::<Vec<_>>().join(", ");
         return Err(DataError::MissingColumn { path: path.to_owned(), column: (*missing).to_owned(), found });
     }
-    let columns = Columns {
+    let columns = JobColumns {
         job_id: texts(path, &table, "job_id")?,
         submit: numbers(path, &table, "submit_secs")?,
         duration: numbers(path, &table, "duration_secs")?,
@@ -94,7 +94,7 @@ pub fn from_bytes(path: &Path, bytes: Vec<u8>) -> Result<Imported, DataError> {
 }
 
 /// Columns as read; an absent one is empty.
-struct Columns {
+struct JobColumns {
     job_id: Vec<Option<String>>,
     submit: Vec<Option<f64>>,
     duration: Vec<Option<f64>>,
@@ -110,7 +110,7 @@ struct Columns {
     deadline: Vec<Option<f64>>,
 }
 
-impl Columns {
+impl JobColumns {
     fn job(&self, row: usize) -> Result<JobRow, RowProblem> {
         Ok(JobRow {
             line: row as u64 + 1,

@@ -10,5 +10,5 @@ pub mod provenance;
 pub mod table;
 
 pub use decisions::DecisionLog;
-pub use provenance::Provenance;
+pub use provenance::DataProvenance;
 pub use table::{Column, Table, Values};

@@ -9,7 +9,7 @@ use crate::import::ImportReport;
 
 /// Origin of a table; written as metadata `goodput.*`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Provenance {
+pub struct DataProvenance {
     /// File or generator it was made from.
     pub source: String,
     /// SHA-256 of the source's bytes, hexadecimal; empty for a generator.
@@ -22,7 +22,7 @@ pub struct Provenance {
     pub rows: [u64; 3],
 }
 
-impl Provenance {
+impl DataProvenance {
     /// Of a table imported from `bytes` of the file `source` by the importer of `format`.
     pub fn imported(source: &Path, bytes: &[u8], format: &str, licence: &str, report: &ImportReport) -> Self {
         Self {

@@ -18,7 +18,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::pollux::JOBS_BY_SIZE;
-use super::{Choices, Draw, Lengths, Sizes, SynthError, Task, check, check_jobs, cumulative, pick};
+use super::{Choices, JobDraw, JobTask, Lengths, Sizes, SynthError, check, check_jobs, cumulative, pick};
 use crate::catalog::Catalog;
 
 const HOURS_PER_DAY: f64 = 24.0;
@@ -164,7 +164,7 @@ impl Process {
 
     /// Arrivals by thinning: candidates at the highest rate of the present state, each kept with
     /// the share the rate then has of it.
-    pub(super) fn draw(&self, rng: &mut ChaCha8Rng) -> Vec<Draw> {
+    pub(super) fn draw(&self, rng: &mut ChaCha8Rng) -> Vec<JobDraw> {
         let settings = &self.settings;
         let start = settings.start_hour.unwrap_or_else(|| rng.random::<f64>() * HOURS_PER_WEEK);
         let highest = settings.jobs_per_hour * (1.0 + settings.daily_swing) * self.days[0].max(self.days[1]);
@@ -202,17 +202,17 @@ impl Process {
         day * (1.0 + self.settings.daily_swing * wave(after_peak))
     }
 
-    fn job(&self, rng: &mut ChaCha8Rng, hour: f64) -> Draw {
+    fn job(&self, rng: &mut ChaCha8Rng, hour: f64) -> JobDraw {
         let task = match &self.settings.lengths {
-            Some(lengths) => Task::Timed(lengths.draw(rng)),
+            Some(lengths) => JobTask::Timed(lengths.draw(rng)),
             None => {
                 let choices = &self.choices[pick(rng, &self.mix)];
                 let (gpus, batch_size) = choices.draw(rng);
-                Task::Application { index: choices.index, gpus, batch_size, work_milli: WHOLE }
+                JobTask::Application { index: choices.index, gpus, batch_size, work_milli: WHOLE }
             }
         };
         let tenant = pick(rng, &self.shares) as u32;
-        Draw { submit: SimTime::from_secs_f64(hour * 3600.0), tenant, task }
+        JobDraw { submit: SimTime::from_secs_f64(hour * 3600.0), tenant, task }
     }
 }
 

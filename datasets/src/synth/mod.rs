@@ -105,26 +105,26 @@ pub enum SynthError {
 #[derive(Clone, Debug)]
 pub struct Generator {
     applications: Applications,
-    draws: Draws,
+    draws: JobSampler,
 }
 
 #[derive(Clone, Debug)]
-enum Draws {
+enum JobSampler {
     Pollux(pollux::Sampler),
     Diurnal(diurnal::Process),
 }
 
 /// Draw of one job: its submission, tenant and task.
 #[derive(Clone, Copy, Debug)]
-struct Draw {
+struct JobDraw {
     submit: SimTime,
     tenant: u32,
-    task: Task,
+    task: JobTask,
 }
 
 /// Work of a job.
 #[derive(Clone, Copy, Debug)]
-enum Task {
+enum JobTask {
     /// Trains an application of the catalog.
     Application { index: u16, gpus: u32, batch_size: u32, work_milli: u32 },
     /// Only its duration is known.
@@ -141,8 +141,8 @@ impl SynthConfig {
     pub fn build(&self, catalog: &Catalog) -> Result<Generator, SynthError> {
         let applications = Applications { catalog: catalog.clone() };
         let draws = match self {
-            Self::Pollux(settings) => Draws::Pollux(settings.sampler(catalog)?),
-            Self::Diurnal(settings) => Draws::Diurnal(settings.process(catalog)?),
+            Self::Pollux(settings) => JobSampler::Pollux(settings.sampler(catalog)?),
+            Self::Diurnal(settings) => JobSampler::Diurnal(settings.process(catalog)?),
         };
         Ok(Generator { applications, draws })
     }
@@ -177,11 +177,11 @@ impl Generator {
     pub fn generate(&self, seed: u64) -> Workload {
         let jobs = self.draws(seed).into_iter().enumerate().map(|(index, draw)| {
             let (work, gpus, batch_size, elasticity) = match draw.task {
-                Task::Application { index, gpus, batch_size, work_milli } => {
+                JobTask::Application { index, gpus, batch_size, work_milli } => {
                     let elasticity = application_elasticity(self.application(index), gpus);
                     (Work::Application { index, work_milli }, gpus, Some(batch_size), elasticity)
                 }
-                Task::Timed(length) => {
+                JobTask::Timed(length) => {
                     (Work::Fixed { duration: length.duration }, length.gpus, None, length.elasticity)
                 }
             };
@@ -195,7 +195,7 @@ impl Generator {
 
     /// Jobs of `seed` as rows of the job table.
     pub fn rows(&self, seed: u64) -> Vec<JobRow> {
-        let row = |(index, draw): (usize, Draw)| {
+        let row = |(index, draw): (usize, JobDraw)| {
             let blank = JobRow {
                 line: index as u64 + 1,
                 job_id: self.name(&draw, index),
@@ -205,12 +205,12 @@ impl Generator {
                 ..JobRow::default()
             };
             match draw.task {
-                Task::Application { index, gpus, batch_size, work_milli } => {
+                JobTask::Application { index, gpus, batch_size, work_milli } => {
                     let application = Some(self.application(index).name.clone());
                     let work_milli = (work_milli != WHOLE).then_some(work_milli);
                     JobRow { gpus, batch_size: Some(batch_size), application, work_milli, ..blank }
                 }
-                Task::Timed(Length { duration, gpus, elasticity }) => {
+                JobTask::Timed(Length { duration, gpus, elasticity }) => {
                     let (gpu_min, gpu_max) = match elasticity {
                         Elasticity::Rigid => (None, None),
                         Elasticity::Elastic { min, max } => (Some(min), Some(max)),
@@ -226,33 +226,35 @@ impl Generator {
         &self.applications.catalog.applications[usize::from(index)]
     }
 
-    fn name(&self, draw: &Draw, index: usize) -> String {
+    fn name(&self, draw: &JobDraw, index: usize) -> String {
         match draw.task {
-            Task::Application { index: application, .. } => format!("{}-{index}", self.application(application).name),
-            Task::Timed(_) => format!("job-{index}"),
+            JobTask::Application { index: application, .. } => {
+                format!("{}-{index}", self.application(application).name)
+            }
+            JobTask::Timed(_) => format!("job-{index}"),
         }
     }
 
     /// Names of the tenants that the jobs of [`Self::generate`] index.
     pub fn tenants(&self) -> Vec<String> {
         let count = match &self.draws {
-            Draws::Pollux(_) => 1,
-            Draws::Diurnal(process) => process.tenants(),
+            JobSampler::Pollux(_) => 1,
+            JobSampler::Diurnal(process) => process.tenants(),
         };
         (0..count).map(|index| format!("tenant-{index:03}")).collect()
     }
 
     /// Draws in order of submission.
-    fn draws(&self, seed: u64) -> Vec<Draw> {
+    fn draws(&self, seed: u64) -> Vec<JobDraw> {
         let mut rng = rng(seed, Stream::Workload);
         let mut draws = match &self.draws {
-            Draws::Pollux(sampler) => sampler.draw(&mut rng),
-            Draws::Diurnal(process) => process.draw(&mut rng),
+            JobSampler::Pollux(sampler) => sampler.draw(&mut rng),
+            JobSampler::Diurnal(process) => process.draw(&mut rng),
         };
         draws.sort_by_key(|draw| draw.submit);
         let spread = match &self.draws {
-            Draws::Pollux(sampler) => sampler.work_spread(),
-            Draws::Diurnal(process) => process.work_spread(),
+            JobSampler::Pollux(sampler) => sampler.work_spread(),
+            JobSampler::Diurnal(process) => process.work_spread(),
         };
         if spread > 0.0 {
             work::randomise(&mut draws, spread, seed);

@@ -19,7 +19,7 @@ use rand_chacha::ChaCha8Rng;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Choices, Draw, Sizes, SynthError, Task, check, check_jobs, cumulative, pick, realistic_batch};
+use super::{Choices, JobDraw, JobTask, Sizes, SynthError, check, check_jobs, cumulative, pick, realistic_batch};
 use crate::catalog::Catalog;
 use crate::error::DataError;
 use crate::import;
@@ -100,11 +100,11 @@ pub(super) struct Sampler {
     work_spread: f64,
     /// Configurations of each application of each class.
     choices: [Vec<Choices>; 4],
-    source: Source,
+    source: JobSource,
 }
 
 #[derive(Clone, Debug)]
-enum Source {
+enum JobSource {
     /// Cumulative counts over `hour * 4 + class`.
     Figures(Vec<f64>),
     /// Second of the day, class and GPUs of every usable job; the configuration is realistic or
@@ -124,7 +124,7 @@ impl PolluxSynth {
             }
         }
         let source = match &self.trace {
-            None => Source::Figures(cumulative(
+            None => JobSource::Figures(cumulative(
                 JOBS_BY_HOUR.iter().take(self.hours as usize).flatten().map(|&count| f64::from(count)),
             )),
             Some(path) => {
@@ -133,7 +133,7 @@ impl PolluxSynth {
                 if usable.len() < self.jobs as usize {
                     return Err(SynthError::TooFew { path: path.clone(), found: usable.len(), wanted: self.jobs });
                 }
-                Source::Trace(usable, self.sizes)
+                JobSource::Trace(usable, self.sizes)
             }
         };
         Ok(Sampler { jobs: self.jobs, work_spread: self.work_spread, choices, source })
@@ -145,9 +145,9 @@ impl Sampler {
         self.work_spread
     }
 
-    pub(super) fn draw(&self, rng: &mut ChaCha8Rng) -> Vec<Draw> {
+    pub(super) fn draw(&self, rng: &mut ChaCha8Rng) -> Vec<JobDraw> {
         match &self.source {
-            Source::Figures(counts) => (0..self.jobs)
+            JobSource::Figures(counts) => (0..self.jobs)
                 .map(|_| {
                     let cell = pick(rng, counts);
                     let second = rng.random_range(0..3600) + (cell / 4) as u32 * 3600;
@@ -156,7 +156,7 @@ impl Sampler {
                     job(second, choices.index, gpus, batch_size)
                 })
                 .collect(),
-            Source::Trace(rows, sizes) => {
+            JobSource::Trace(rows, sizes) => {
                 let mut taken = BTreeSet::new();
                 while taken.len() < self.jobs as usize {
                     taken.insert(rng.random_range(0..rows.len()));
@@ -181,8 +181,8 @@ impl Sampler {
     }
 }
 
-fn job(second: u32, index: u16, gpus: u32, batch_size: u32) -> Draw {
-    let task = Task::Application { index, gpus, batch_size, work_milli: WHOLE };
+fn job(second: u32, index: u16, gpus: u32, batch_size: u32) -> JobDraw {
+    let task = JobTask::Application { index, gpus, batch_size, work_milli: WHOLE };
     Draw { submit: SimTime::from_secs(i64::from(second)), tenant: 0, task }
 }
 

@@ -16,7 +16,7 @@ const NONE: u32 = u32::MAX;
 
 /// End of an episode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
+pub enum EpisodeEnd {
     /// Terminated: the future is worth nothing.
     Terminated,
     /// Truncated: the future is worth the value of the observation in the closing row.
@@ -41,7 +41,7 @@ pub struct Episode {
     /// Seed of its workload.
     pub seed: u64,
     /// How it ended.
-    pub end: End,
+    pub end: EpisodeEnd,
     /// Sum of its rewards, undiscounted.
     pub total: f64,
     /// Rows of the decisions, without the closing row.
@@ -50,7 +50,7 @@ pub struct Episode {
 
 /// One decision with its reward.
 #[derive(Clone, Copy, Debug)]
-pub struct Decision<'a> {
+pub struct LoggedDecision<'a> {
     /// Observation at the decision.
     pub features: &'a [f32],
     /// Mask of the allowed actions.
@@ -140,7 +140,7 @@ impl DecisionLog {
     }
 
     /// Adds a decision to the episode that [`Self::finish`] ends.
-    pub fn push(&mut self, decision: &Decision<'_>) {
+    pub fn push(&mut self, decision: &LoggedDecision<'_>) {
         self.observe(decision.features, decision.mask);
         self.actions.push(decision.action);
         self.propensities.push(decision.propensity);
@@ -150,13 +150,13 @@ impl DecisionLog {
 
     /// Ends the episode of the decisions pushed since the last one. `last` is the observation
     /// reached and its mask; it is kept where the episode was cut off.
-    pub fn finish(&mut self, behaviour: Behaviour, seed: u64, end: End, last: (&[f32], &[u8])) {
+    pub fn finish(&mut self, behaviour: Behaviour, seed: u64, end: EpisodeEnd, last: (&[f32], &[u8])) {
         let first = self.episodes.last().map_or(0, |before| self.after(before));
         let rows = first..self.rows();
         let total = self.rewards[rows.clone()].iter().map(|&reward| f64::from(reward)).sum();
         self.episodes.push(Episode { behaviour, seed, end, total, rows });
-        if end == End::Truncated {
-            self.push(&Decision {
+        if end == EpisodeEnd::Truncated {
+            self.push(&LoggedDecision {
                 features: last.0,
                 mask: last.1,
                 action: NONE,
@@ -224,12 +224,12 @@ impl DecisionLog {
     pub fn next(&self, row: usize) -> Option<usize> {
         let at = self.episodes.partition_point(|episode| episode.rows.end <= row);
         let episode = self.episodes.get(at)?;
-        (row + 1 < episode.rows.end || episode.end == End::Truncated).then_some(row + 1)
+        (row + 1 < episode.rows.end || episode.end == EpisodeEnd::Truncated).then_some(row + 1)
     }
 
     /// The first row after an episode.
     fn after(&self, episode: &Episode) -> usize {
-        episode.rows.end + usize::from(episode.end == End::Truncated)
+        episode.rows.end + usize::from(episode.end == EpisodeEnd::Truncated)
     }
 
     fn observe(&mut self, features: &[f32], mask: &[u8]) {

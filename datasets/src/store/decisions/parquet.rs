@@ -38,9 +38,9 @@ use parquet::errors::ParquetError;
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
 
-use super::{Behaviour, DecisionLog, End, Episode, NONE, mask_bytes};
+use super::{Behaviour, DecisionLog, Episode, EpisodeEnd, NONE, mask_bytes};
 use crate::error::{DataError, RowProblem};
-use crate::store::Provenance;
+use crate::store::DataProvenance;
 use crate::store::table::{CREATED_BY, Table, decode};
 
 /// Rows of a row group.
@@ -54,13 +54,13 @@ impl DecisionLog {
     ///
     /// # Errors
     /// Where the file cannot be written.
-    pub fn write(&self, path: &Path, provenance: &Provenance) -> Result<(), DataError> {
+    pub fn write(&self, path: &Path, provenance: &DataProvenance) -> Result<(), DataError> {
         let mut out = BufWriter::new(File::create(path).map_err(DataError::write(path))?);
         self.write_to(&mut out, provenance).map_err(DataError::parquet(path))?;
         out.flush().map_err(DataError::write(path))
     }
 
-    fn write_to(&self, out: impl Write + Send, provenance: &Provenance) -> Result<(), ParquetError> {
+    fn write_to(&self, out: impl Write + Send, provenance: &DataProvenance) -> Result<(), ParquetError> {
         let external = |error: serde_json::Error| ParquetError::External(Box::new(error));
         let layout = serde_json::to_string(&self.layout).map_err(external)?;
         let types = serde_json::to_string(&self.types).map_err(external)?;
@@ -105,8 +105,8 @@ impl DecisionLog {
         };
         let end = |row: usize| match of(row) {
             episode if row + 1 != episode.rows.end => 0,
-            Episode { end: End::Terminated, .. } => 1,
-            Episode { end: End::Truncated, .. } => 2,
+            Episode { end: EpisodeEnd::Terminated, .. } => 1,
+            Episode { end: EpisodeEnd::Truncated, .. } => 2,
         };
         let columns: [(&str, ArrayRef); 12] = [
             ("episode", Arc::new(rows.clone().map(|row| by_row[row]).collect::<UInt32Array>())),
@@ -289,15 +289,15 @@ impl Reader<'_> {
         self.log.rewards.push(reward);
         self.log.dt_secs.push(dt);
         let over = match (closing, end) {
-            (true, 0) => Some(End::Truncated),
-            (false, 1) => Some(End::Terminated),
+            (true, 0) => Some(EpisodeEnd::Truncated),
+            (false, 1) => Some(EpisodeEnd::Terminated),
             (false, 0 | 2) => None,
             _ => return Err(self.problem("end", end.to_string(), "0, 1 or 2")),
         };
         match over {
             None => self.open = Some((self.log.episodes.len() as u32, behaviour, seed, first, end == 2)),
             Some(end) => {
-                let rows = first..row + usize::from(end == End::Terminated);
+                let rows = first..row + usize::from(end == EpisodeEnd::Terminated);
                 let total = self.log.rewards[rows.clone()].iter().map(|&reward| f64::from(reward)).sum();
                 self.log.episodes.push(Episode { behaviour, seed, end, total, rows });
             }
