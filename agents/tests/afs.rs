@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::support::{fixed, frictionless, oracle, random_model, run};
+use goodput_agents::compose::by_name;
 use goodput_agents::heuristic::afs::Afs;
 use goodput_agents::heuristic::afs::rule::{Contender, Rule, Shares};
-use goodput_agents::heuristic::by_name;
 use goodput_agents::heuristic::srtf::{Shortest, Srtf};
 use goodput_env::application::{Application, EpochTable, GradientTable};
 use goodput_env::cluster::Cluster;

@@ -1,8 +1,8 @@
 //! The multiple-choice knapsack against published schedules, brute force and its own fast path.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
+use goodput_agents::allocation::knapsack::{Hull, Item, Knapsack, Ladder, Offer, concave};
 use goodput_agents::heuristic::sia::program;
-use goodput_agents::knapsack::{Hull, Item, Knapsack, Ladder, Offer, concave};
 use goodput_env::seed::{Stream, rng};
 use proptest::prelude::*;
 use rand::RngExt;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::support::{fixed, frictionless};
-use goodput_agents::heuristic::by_name;
+use goodput_agents::compose::by_name;
 use goodput_agents::heuristic::kai::fair_share::{Queue, fair_shares};
 use goodput_agents::heuristic::kai::usage::DecayedUsage;
 use goodput_agents::heuristic::kai::{Kai, KaiConfig};

@@ -4,10 +4,10 @@
 use std::sync::Arc;
 
 use crate::support::random_workload;
-use goodput_agents::heuristic::by_name;
-use goodput_agents::heuristic::sia::placing::{Nodes, Wanted};
+use goodput_agents::compose::by_name;
 use goodput_agents::heuristic::sia::program::{Column, WITHOUT, choose, worth};
 use goodput_agents::heuristic::sia::restart_factor;
+use goodput_agents::placement::whole_nodes::{Nodes, Wanted};
 use goodput_env::cluster::{AcceleratorType, Cluster, Node};
 use goodput_env::placement::Placement;
 use goodput_env::seed::{Stream, rng};

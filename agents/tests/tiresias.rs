@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use crate::support::{fixed, frictionless, jcts, oracle, run};
-use goodput_agents::heuristic::by_name;
+use goodput_agents::compose::by_name;
 use goodput_agents::heuristic::gittins::{ArtifactTable, Experience, Horizon, Sample};
 use goodput_agents::heuristic::tiresias::{Order, Placing, Service, Tiresias, TiresiasConfig};
 use goodput_agents::placement::{Packer, Skew, TENSORS};

@@ -15,10 +15,12 @@ use goodput_env::sim::JobShape;
 use goodput_env::time::SimTime;
 use goodput_env::view::{ClusterView, JobView};
 
-use crate::framework::plugins::{Allocated, Gang, NodeAffinity, Preemption, PrioritySort, QuotaFit, ResourcesFit};
-use crate::framework::{Affinity, Framework, Pod, PodId, Resident, Scheduled, Snapshot};
+use crate::allocation::queue::{Line, Lines};
 use crate::heuristic::{Listed, Traits};
-use crate::waiting::{Line, Lines};
+use crate::placement::framework::plugins::{
+    Allocated, Gang, NodeAffinity, Preemption, PrioritySort, QuotaFit, ResourcesFit,
+};
+use crate::placement::framework::{Affinity, Framework, Pod, PodId, Resident, Scheduled, Snapshot};
 
 /// How long a gang waits for pods that are not there (scheduler-plugins, `permitWaitingTimeSeconds`). All pods of a job are there at once here.
 const PERMIT_TIMEOUT: SimTime = SimTime::from_secs(60);

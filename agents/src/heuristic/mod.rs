@@ -12,19 +12,18 @@ pub mod gittins;
 pub mod kai;
 pub mod kubernetes;
 pub mod kueue;
+mod listed;
 pub mod optimus;
 pub mod pollux;
-mod registry;
 pub mod sia;
 pub mod srtf;
 pub mod themis;
 pub mod tiresias;
 
-pub use deepboot::SUFFIX as BESIDE_REQUESTS;
-pub use registry::{Listed, REPLICA, Traits, VARIANT, by_name, names, policies};
+pub use listed::{Listed, Traits};
 
 /// Entries of each paper's file.
-const PAPERS: &[&[Listed]] = &[
+pub(crate) const PAPERS: &[&[Listed]] = &[
     fifo::LISTED,
     srtf::LISTED,
     tiresias::LISTED,

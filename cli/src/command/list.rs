@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use goodput_agents::heuristic;
+use goodput_agents::compose;
 use goodput_agents::placement::fractional::strategy;
 use goodput_agents::zoo::{self, ZOO};
 use goodput_datasets::accelerators::Accelerators;
@@ -30,7 +30,7 @@ pub fn run(args: &List) -> Result<ExitCode, Fault> {
                 "about",
                 "source",
             ]);
-            for policy in heuristic::policies() {
+            for policy in compose::policies() {
                 let yes = |holds: bool| Cell::from(if holds { "yes" } else { "no" });
                 rows.push(vec![
                     policy.name.into(),

@@ -1,7 +1,7 @@
 //! Aryl (Li et al., arXiv:2202.07896; as Lyra, EuroSys'23): elastic training on servers that inference lends.
 //!
 //! This is its training scheduler: as many jobs as possible at their base demand, the shortest first; then flexible workers where they cut most
-//! remaining time; workers placed by groups of servers. How many servers are lent, and which return, is decided in [`crate::loaning`], so that
+//! remaining time; workers placed by groups of servers. How many servers are lent, and which return, is decided in [`crate::compose::loaning`], so that
 //! every other scheduler here can have the same. Nobody is preempted but by a return.
 //!
 //! DeepBoot's `aryl.py` is no baseline for it: it has no first phase, so the longest jobs win, and its saving is off by one.

@@ -3,7 +3,7 @@
 
 use goodput_env::job::JobId;
 
-use crate::knapsack::{Item, Knapsack, Ladder, concave};
+use crate::allocation::knapsack::{Item, Knapsack, Ladder, concave};
 
 /// What a job could use.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -1,6 +1,6 @@
 //! The knapsack of ATS-T by itself: speedups in, sizes out.
 
-use crate::knapsack::{Item, Knapsack};
+use crate::allocation::knapsack::{Item, Knapsack};
 
 /// Chooses a size for each job.
 #[derive(Clone, Debug, Default)]

@@ -20,9 +20,9 @@ use goodput_env::tenant::{QuotaTree, Usage};
 use goodput_env::time::SimTime;
 use goodput_env::view::{ClusterView, JobView};
 
+use crate::allocation::queue::{Line, Lines};
 use crate::heuristic::{Listed, Traits};
 use crate::placement::Free;
-use crate::waiting::{Line, Lines};
 use fair_share::{Queue, fair_shares};
 use usage::DecayedUsage;
 
@@ -190,7 +190,7 @@ impl<'a, 'v> Cycle<'a, 'v> {
             tenants.entry(tenant).or_insert_with(fresh).waiting = line;
         }
         running.sort_by_key(|of| (of.priority, Reverse(of.since), of.job));
-        let capacity = crate::quotas::capacity(view).iter().sum::<u64>() as u32;
+        let capacity = crate::allocation::quotas::capacity(view).iter().sum::<u64>() as u32;
         let queues: Vec<Queue> = tenants
             .keys()
             .map(|&tenant| {

@@ -23,10 +23,10 @@ use goodput_env::tenant::{QuotaTree, Usage};
 use goodput_env::time::SimTime;
 use goodput_env::view::{ClusterView, JobView};
 
+use crate::allocation::queue::{Line, Lines};
+use crate::allocation::quotas::Quotas;
 use crate::heuristic::{Listed, Traits};
 use crate::placement::Free;
-use crate::quotas::Quotas;
-use crate::waiting::{Line, Lines};
 use preemption::{Claim, Evict, Rules, Strategy, fair_preemption};
 
 const SOURCE: &str = "Kueue, KEP-79 and KEP-1714";

@@ -2,14 +2,12 @@
 //!
 //! Every minute each job gets one of few configurations, a size on a type of accelerator, so that the sum of utilities to the power
 //! of -0.5 is least ([`program`]). A utility is the job's goodput there relative to its worst ([`estimate`]), less what a restart
-//! costs it. Jobs that are restarting keep what they have. Placement comes last ([`placing`]).
+//! costs it. Jobs that are restarting keep what they have. Placement comes last ([`crate::placement::whole_nodes`]).
 
 pub mod configurations;
 pub mod deviations;
 pub mod estimate;
-pub mod placing;
 pub mod program;
-mod room;
 
 use goodput_env::job::JobId;
 use goodput_env::model::SwitchCost;
@@ -20,9 +18,9 @@ use goodput_env::sim::Phase;
 use goodput_env::view::{Batching, ClusterView, JobView};
 
 use crate::heuristic::{Listed, Traits};
+use crate::placement::whole_nodes::{Nodes, Wanted};
 use configurations::TypeSizes;
 use deviations::Deviations;
-use placing::{Nodes, Wanted};
 use program::Column;
 
 /// In the list of policies.
