@@ -179,6 +179,22 @@ pub struct JobSpec {
 }
 
 /// The jobs of one run, the applications they train, and the services beside them.
+///
+/// # Example
+/// Two jobs of known duration, in ascending order of submission whatever order they were given in:
+///
+/// ```
+/// use goodput_env::job::{JobRequest, JobSpec, Work, Workload};
+/// use goodput_env::time::SimTime;
+///
+/// let job = |name: &str, submit, gpus, secs| {
+///     let submit = SimTime::from_secs(submit);
+///     let request = JobRequest { name: name.into(), submit, gpus, ..JobRequest::default() };
+///     JobSpec { request, work: Work::Fixed { duration: SimTime::from_secs(secs) } }
+/// };
+/// let workload = Workload::new(Vec::new(), vec![job("late", 60, 1, 300), job("early", 0, 4, 600)]);
+/// assert_eq!(workload.jobs[0].request.name, "early");
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct Workload {
     /// Applications that jobs refer to.
