@@ -70,7 +70,7 @@ impl Saved {
         if bytes.first() != Some(&b'{') {
             return Ok(Self::Trained(Box::new(ForecasterBundle::from_bytes(&bytes, path)?)));
         }
-        let broken = |source| ForecasterError::ForecasterSnapshot { path: path.into(), source };
+        let broken = |source| ForecasterError::Snapshot { path: path.into(), source };
         Ok(Self::Fitted(Box::new(serde_json::from_slice(&bytes).map_err(broken)?)))
     }
 
