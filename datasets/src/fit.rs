@@ -22,7 +22,7 @@ use goodput_env::cluster::Kind;
 use goodput_env::model::{Sample, ThroughputParams};
 use goodput_env::view::packed_shape;
 
-use crate::accelerators::{Accelerator, Accelerators};
+use crate::accelerators::{AcceleratorEntry, Accelerators};
 use crate::catalog::{ACCELERATOR, ApplicationEntry, CatalogFile, Tuned};
 use crate::error::DataError;
 use crate::import::pollux_profiles::{self, ApplicationProfile};
@@ -111,7 +111,7 @@ pub fn add_types(file: &mut CatalogFile, profiles: &Path) -> Result<(), DataErro
 
 fn add_benchmarked(file: &mut CatalogFile) {
     let known = Accelerators::shipped();
-    let rate = |of: &Accelerator, model: &str| of.rate(BENCHMARK, model);
+    let rate = |of: &AcceleratorEntry, model: &str| of.rate(BENCHMARK, model);
     for entry in &mut file.application {
         let Some((_, model)) = BENCHMARKED.into_iter().find(|(name, _)| *name == entry.name) else { continue };
         let both = known.get(BOTH).and_then(|of| rate(of, model));

@@ -75,7 +75,7 @@ pub fn summarise(jobs: &[JobRow], catalog: &Catalog, cluster_gpus: Option<u32>) 
     tenants.sort_unstable();
     tenants.dedup();
     let gaps = submits.windows(2).map(|pair| pair[1] - pair[0]).collect();
-    Summary {
+    WorkloadSummary {
         jobs: jobs.len(),
         tenants: tenants.len(),
         span_secs,

@@ -183,7 +183,7 @@ impl Sampler {
 
 fn job(second: u32, index: u16, gpus: u32, batch_size: u32) -> JobDraw {
     let task = JobTask::Application { index, gpus, batch_size, work_milli: WHOLE };
-    Draw { submit: SimTime::from_secs(i64::from(second)), tenant: 0, task }
+    JobDraw { submit: SimTime::from_secs(i64::from(second)), tenant: 0, task }
 }
 
 /// Second of the day, class and GPUs of the jobs that the procedure keeps.
