@@ -159,6 +159,7 @@ pub fn ideal_secs(application: &Application, replicas: u32, batch_size: u32) -> 
     let mut secs = 0.0;
     let mut before = 0.0;
     for (epoch, &progress) in application.epochs.iter().enumerate() {
+        // The rate changes with the gradient noise, which is constant within an epoch only.
         secs += (progress - before) / application.progress_rate(step, replicas, batch, epoch as u32);
         before = progress;
     }
@@ -224,6 +225,8 @@ fn targets(application: &Application) -> Vec<throughput::FitTarget> {
             };
             let iter_secs = step.step_secs + f64::from(batch.accumulation) * (step.step_secs - step.sync_secs);
             let usual = application.fixed_batch.is_none_or(|fixed| fixed == batch_size);
+            // Policies avoid slow batch sizes, and never leave a fixed one, so errors there cost
+            // less.
             let weight =
                 (fastest / secs).powi(2) * if replicas > 16 { 0.5 } else { 1.0 } * if usual { 1.0 } else { 0.1 };
             targets.push(throughput::FitTarget { nodes: shape.len() as u32, replicas, batch, iter_secs, weight });
@@ -253,6 +256,7 @@ fn noise(application: &Application, batch: u32, phase: std::ops::Range<usize>) -
     let mean = |value: &dyn Fn(usize) -> f64| {
         phase.clone().map(|epoch| weight(application, epoch) * value(epoch)).sum::<f64>() / total
     };
+    // At the initial batch size every noise gives the measured iterations, so they cannot tell it.
     let noise = if batch == application.limits.init {
         mean(&|epoch| {
             let stats = application.gradients.at(init, epoch as u32);
@@ -285,6 +289,7 @@ fn phases(application: &Application) -> Vec<std::ops::Range<usize>> {
     let deviation = |from: usize, to: usize| -> f64 {
         let each = sums.iter().map(|column| {
             let (sum, squares) = (column[to].0 - column[from].0, column[to].1 - column[from].1);
+            // Rounding may make the difference of equal sums slightly negative.
             (squares - sum * sum / (to - from) as f64).max(0.0)
         });
         each.sum()

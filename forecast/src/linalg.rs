@@ -24,6 +24,7 @@ pub(crate) fn factor(a: &mut [f64], n: usize) {
             current[column] = if other[column].is_finite() { sum / other[column] } else { 0.0 };
         }
         let pivot = current[row] - dot(&current[..row], &current[..row]);
+        // A pivot within the rounding error of its own subtraction carries no information.
         let enough = current[row].abs() * 1e-13;
         current[row] = if pivot > enough { pivot.sqrt() } else { f64::INFINITY };
     }

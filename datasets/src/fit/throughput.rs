@@ -45,6 +45,7 @@ pub(super) fn refine(start: ThroughputParams, targets: &[FitTarget]) -> Throughp
     let (mut theta, mut damping) = (start, 1e-2);
     let mut here = residuals(&theta);
     for _ in 0..MOST_ROUNDS {
+        // Forward differences suffice: steps are accepted only if they lower the loss.
         let columns: [Vec<f64>; 7] = std::array::from_fn(|index| {
             let mut moved = theta;
             moved[index] += WIDTH;
@@ -55,6 +56,8 @@ pub(super) fn refine(start: ThroughputParams, targets: &[FitTarget]) -> Throughp
         let there = residuals(&trial);
         if loss(&there) < loss(&here) {
             (theta, here) = (trial, there);
+            // A step that worked asks for less damping, towards Gauss-Newton; a failed one for
+            // more.
             damping = (damping * 0.3).max(1e-9);
         } else {
             damping *= 4.0;
@@ -88,6 +91,7 @@ fn solve(columns: &[Vec<f64>; 7], residuals: &[f64], damping: f64) -> LogParamet
             _ => dot(&columns[i], &columns[j]),
         })
     });
+    // No pivoting: the matrix is positive definite.
     for pivot in 0..7 {
         for row in pivot + 1..7 {
             let factor = rows[row][pivot] / rows[pivot][pivot];

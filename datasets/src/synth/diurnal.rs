@@ -133,6 +133,7 @@ impl DiurnalSynth {
         for name in self.mix.keys() {
             choices.push(Choices::new(catalog, name, self.sizes, sizes_of(name))?);
         }
+        // Both factors have mean 1 over time, so that `jobs_per_hour` stays the long-run rate.
         let weekday = 7.0 / (5.0 + 2.0 * self.weekend);
         let calm = 1.0 / (1.0 - self.burst_share + self.burst_share * self.burst_factor);
         let burst_hours = self.burst_minutes / MINUTES_PER_HOUR;

@@ -66,6 +66,7 @@ impl Alarm {
         let ratio = |a: f64, b: f64| if b > 0.0 { a / b } else { 0.0 };
         let follows = ratio(self.products, self.squares).clamp(0.0, 0.99);
         let size = ratio(self.squares, self.count).sqrt();
+        // Standard deviation of the innovation of a first-order autoregression.
         let spread = size * (1.0 - follows * follows).sqrt();
         let z = ratio(error - follows * self.before, spread).clamp(-LARGEST, LARGEST);
         let ready = self.count >= LEARNING;

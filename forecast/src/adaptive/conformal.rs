@@ -188,6 +188,8 @@ impl Conformal {
             track.coverage.learn(scaled, given);
         }
         if keep && scaled.is_finite() {
+            // Newer errors weigh more instead of older ones less: old weights change only once a
+            // day.
             let weight = 2.0_f64.powf((now % self.day) as f64 / self.half_life);
             track.fresh.push(PastError { error: scaled, weight, below: 0.0, at: now });
         }
@@ -226,6 +228,8 @@ impl Conformal {
     pub fn absorb(&mut self) {
         for Track { errors, fresh, .. } in &mut self.tracks {
             fresh.sort_by(|a, b| b.error.total_cmp(&a.error));
+            // Insertion from the back: each old error moves at most once, directly to its final
+            // place.
             let mut unmoved = errors.len();
             let mut free = unmoved + fresh.len();
             errors.extend_from_slice(fresh);
@@ -251,6 +255,7 @@ impl Conformal {
         let Some(last) = errors.last() else { return out.fill(0.0) };
         let total = last.below + last.weight;
         for (out, &level) in out.iter_mut().zip(levels) {
+            // Linear between the midpoints of the weights of neighbouring errors.
             let target = correction.asked(level) * total;
             let index = errors.partition_point(|past| past.below + 0.5 * past.weight < target).min(errors.len() - 1);
             let here = errors[index].error;

@@ -180,6 +180,7 @@ impl FittedAdaptive {
         let mut pairs = vec![(0.0, 0.0); models];
         let mut weighed = None;
         let combined = rows.chunks_exact(models.max(1)).enumerate().map(|(step, row)| {
+            // Steps of one distance share their weights, which are looked up once.
             let distance = distance(step.min(self.horizon - 1));
             if weighed != Some(distance) {
                 self.weights.at(distance, &mut weights);

@@ -57,6 +57,7 @@ impl EnsembleWeights {
     pub fn at(&self, distance: usize, weights: &mut [f64]) {
         weights.fill(0.0);
         let mut count = 0.0;
+        // Shorter distances are added until there is enough evidence to tell models apart.
         for distance in (0..=distance.min(self.counts.len() - 1)).rev() {
             let losses = &self.losses[distance * self.models..(distance + 1) * self.models];
             for (sum, loss) in weights.iter_mut().zip(losses) {

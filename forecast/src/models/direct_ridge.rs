@@ -126,6 +126,7 @@ impl DirectRidge {
                     break;
                 }
                 self.specific(known, past.first() + origin, h, past, &mut row);
+                // The target of this distance is in the sums already; only farther targets are new.
                 if target + past.first() < self.seen {
                     continue;
                 }
@@ -153,6 +154,8 @@ impl DirectRidge {
         for h in 0..self.horizon {
             a.copy_from_slice(&self.gram[h * p * p..(h + 1) * p * p]);
             for i in 0..p {
+                // Relative to the diagonal, so that the penalty does not depend on the unit of the
+                // load.
                 a[i * p + i] *= 1.0 + self.ridge;
             }
             let b = &mut self.coefficients[h * p..(h + 1) * p];

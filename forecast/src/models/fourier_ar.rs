@@ -45,6 +45,7 @@ impl FourierAr {
     fn row(&self, index: usize, row: &mut [f64]) {
         row[0] = 1.0;
         let (sin, cos) = self.clock[index % self.season];
+        // Angle addition gives the harmonics of the clock without another call of sin and cos.
         let (mut s, mut c) = (0.0, 1.0);
         for pair in 0..self.pairs {
             (s, c) = (s * cos + c * sin, c * cos - s * sin);
@@ -56,6 +57,7 @@ impl FourierAr {
         self.row(index, row);
         let p = row.len();
         for i in 0..p {
+            // Only the lower triangle: the solver reads nothing else, and it is half of the work.
             for (sum, x) in self.gram[i * p..i * p + i + 1].iter_mut().zip(&*row) {
                 *sum = self.forget * *sum + row[i] * x;
             }
@@ -67,6 +69,8 @@ impl FourierAr {
         let p = 2 * self.pairs + 1;
         let mut a = self.gram.clone();
         for i in 0..p {
+            // A ridge of half an observation keeps the system positive definite before a whole
+            // season is known.
             a[i * p + i] += 0.5;
         }
         let mut b = self.moment.clone();
@@ -86,6 +90,8 @@ impl Path for FourierAr {
             self.seen = past.len();
         }
         let coefficients = self.coefficients();
+        // Two weeks of residuals estimate twelve coefficients well, and older ones belong to old
+        // seasons.
         let window = y.len().min(self.season * 14.min(self.season)).min(past.week() * 2);
         let from = y.len() - window;
         let residuals: Vec<f64> = (from..y.len())
@@ -105,6 +111,7 @@ impl Path for FourierAr {
             }
         }
         for i in 0..LAGS {
+            // A ridge of 0.1 %, because residuals of smooth loads are nearly collinear.
             gram[i * LAGS + i] *= 1.001;
         }
         linalg::solve_spd(&mut gram, LAGS, &mut moment, 1);
@@ -130,6 +137,7 @@ impl Path for FourierAr {
             self.row(past.len() - lag, &mut row);
             residuals[lag - 1] = past.lag(lag) - linalg::dot(&row, &coefficients);
         }
+        // The fitted AR may be explosive; a forecast residual never exceeds the known ones.
         let bound = residuals.iter().fold(0.0_f64, |bound, r| bound.max(r.abs()));
         for (step, out) in out.iter_mut().enumerate() {
             let next = linalg::dot(&residuals, &self.ar).clamp(-bound, bound);

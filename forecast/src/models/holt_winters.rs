@@ -53,8 +53,11 @@ impl Path for HoltWinters {
         let mut scratch = start.clone();
         let mut cost = |point: &[f64; 4]| {
             scratch.clone_from(&start);
+            // The first season is not scored, because the initial shape was taken from it.
             scratch.run(y, &ranges(point), self.season)
         };
+        // From a former optimum a short search suffices; without one, three starts avoid a local
+        // minimum.
         let best = match self.start {
             Some(point) => nelder_mead::minimise(&mut cost, point, 0.3, 60),
             None => STARTS
@@ -106,6 +109,8 @@ impl SmoothingState {
         let error = y - (self.level + trend + self.shape[self.phase]);
         self.level += trend + alpha * error;
         self.trend = trend + alpha * beta * error;
+        // The level has taken the share alpha of the error, so the season learns from the rest
+        // only.
         self.shape[self.phase] += gamma * (1.0 - alpha) * error;
         self.phase += 1;
         if self.phase == self.shape.len() {

@@ -47,6 +47,7 @@ impl Path for LevelNaive {
                     let mut shift = shift;
                     for step in 0..self.horizon {
                         shift *= damping;
+                        // Beyond one period the repeated value must still lie before the origin.
                         let Some(index) = (origin + step).checked_sub(self.period * (step / self.period + 1)) else {
                             break;
                         };

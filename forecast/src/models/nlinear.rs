@@ -61,6 +61,7 @@ impl NLinear {
 impl Path for NLinear {
     fn refit(&mut self, past: &LoadHistory) {
         let y = past.values();
+        // Fewer values leave no window for training beside one for the choice of the penalty.
         if y.len() < self.lookback + 2 * self.horizon {
             return;
         }
@@ -117,6 +118,8 @@ impl LinearMap {
         }
         let Some(gram) = sums else { return vec![] };
         let last = l - 1;
+        // Products relative to the last value follow from the plain products; no pass over the data
+        // is needed.
         let centred = |i: usize, j: usize| gram.at(i, j) - gram.at(i, last) - gram.at(last, j) + gram.at(last, last);
         let mut a = vec![0.0; l * l];
         let mut b = vec![0.0; l * h];

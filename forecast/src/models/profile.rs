@@ -38,6 +38,8 @@ impl SeasonProfile {
                 break;
             }
             let middle = y.len() - centre;
+            // The level is centred on the phase where values after it are known, and trailing at
+            // the end.
             let end = (middle + self.season / 2).min(y.len());
             let level = past.mean_before(end, self.season);
             if level > 0.0 {
@@ -65,6 +67,7 @@ impl Path for SeasonProfile {
 
     fn push(&mut self, past: &LoadHistory) {
         if !self.ratios.is_empty() {
+            // Only now are all values around this phase known, so its ratio can be updated.
             let back = self.radius + 1;
             if past.len() > back {
                 let phase = (past.len() - back) % self.season;

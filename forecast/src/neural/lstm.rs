@@ -55,6 +55,8 @@ impl Layers for Lstm {
     fn forward(&self, _: &NetShape, weights: &mut ParameterReader<'_>, features: &[f32]) -> Vec<f32> {
         let gates: [_; 4] = std::array::from_fn(|_| (weights.next(), weights.next(), weights.next()));
         let (mut state, mut cell) = (vec![0.0; self.hidden], vec![0.0; self.hidden]);
+        // One step of recurrence takes in a chunk of values, which makes the recurrence that much
+        // shorter.
         for x in features.chunks_exact(self.chunk) {
             let [i, f, o, g] = gates.map(|(input, recurrent, bias)| {
                 let from_input = input.affine(x, bias.data);

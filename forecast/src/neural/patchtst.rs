@@ -91,6 +91,8 @@ impl Layers for PatchTst {
     fn features(&self, shape: &NetShape, window: &[f32]) -> Vec<f32> {
         let last = shape.lookback - 1;
         let starts = (0..self.words(shape)).map(|word| word * self.stride);
+        // The last patch may reach beyond the window, where the last value is repeated as in the
+        // paper.
         starts.flat_map(|start| (start..start + self.patch).map(|at| window[at.min(last)])).collect()
     }
 
@@ -156,6 +158,8 @@ impl PatchTst {
                     let key = &key[part(other)];
                     *share = query.iter().zip(key).map(|(q, k)| q * k).sum::<f32>() / (apart as f32).sqrt();
                 }
+                // The softmax is taken relative to the largest score, so that no exponential
+                // overflows.
                 let most = shares.iter().copied().fold(f32::NEG_INFINITY, f32::max);
                 shares.iter_mut().for_each(|share| *share = (*share - most).exp());
                 let sum: f32 = shares.iter().sum();

@@ -40,6 +40,7 @@ impl Boosting {
         let mut trees = Vec::with_capacity(self.trees);
         for round in 0..self.trees as u64 {
             below.iter_mut().zip(&residuals).for_each(|(below, residual)| *below = *residual < 0.0);
+            // A hash of the round and the feature stands for a generator, so a fit needs no seed.
             let seen = |&feature: &usize| mix(round, feature as u64) % 10 < 7;
             let features: Vec<usize> = (0..width).filter(seen).collect();
             let (tree, leaves) = Tree::grow(&data, &below, self.level, &features, self.limits, |rows| {

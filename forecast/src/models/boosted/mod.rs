@@ -86,9 +86,11 @@ impl Boosted {
         let mut row = vec![0.0; width];
         let mut next = 0;
         for end in begin..y.len() {
+            // The base is refitted daily, as it is in use, so that its replayed errors are honest.
             if end > begin && (end - begin).is_multiple_of(past.season()) {
                 base.refit(&known);
             }
+            // Rows are spread evenly over the origins, whatever their number.
             let upto = (end + 1 - begin) * count / origins;
             if next < upto {
                 base.path(&known, &mut path);
@@ -110,6 +112,7 @@ impl Boosted {
         }
         let usual = usual(&steps, &targets, self.horizon);
         for (target, step) in targets.iter_mut().zip(&steps) {
+            // Far errors are larger; in units of the usual error they do not swamp the near ones.
             *target /= usual[distance(*step)];
         }
         let trees = BOOSTING.fit(&rows, width, &targets)?;

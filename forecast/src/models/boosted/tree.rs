@@ -88,6 +88,8 @@ impl Tree {
             nodes.push(TreeNode {
                 feature: split.feature,
                 threshold: data.edges(split.feature)[split.bin],
+                // The first child keeps the leaf number of its parent, so that values stay in
+                // place.
                 children: [!(chosen as i32), !(new as i32)],
             });
             let leaf = &mut leaves[chosen];
@@ -97,6 +99,7 @@ impl Tree {
             let (left, right): (Vec<u32>, Vec<u32>) =
                 leaf.rows.iter().partition(|&&row| usize::from(data.row(row as usize)[split.feature]) <= split.bin);
             let mut larger = std::mem::take(&mut leaf.histogram);
+            // Only the smaller child is counted: the larger histogram is the parent's minus it.
             let smaller = search.histogram(if left.len() <= right.len() { &left } else { &right });
             larger.iter_mut().zip(&smaller).for_each(|(sum, other)| *sum -= other);
             let (of_left, of_right) = if left.len() <= right.len() { (smaller, larger) } else { (larger, smaller) };
@@ -109,6 +112,7 @@ impl Tree {
 
     /// Value of the leaf in which a row of features falls.
     pub fn value(&self, row: &[f64]) -> f64 {
+        // A tree without a split is leaf 0, which is written as the complement of 0.
         let mut at = if self.nodes.is_empty() { !0 } else { 0 };
         while at >= 0 {
             let node = &self.nodes[at as usize];
