@@ -17,7 +17,7 @@ use goodput_env::service::{RateSeries, Service, ServingPoint, ServingProfile, Sl
 use goodput_env::sim::{Rounds, Scenario, SimOptions, Simulator, Status};
 use goodput_env::time::SimTime;
 use goodput_env::view::{Batching, ClusterView, Information};
-use goodput_forecast::neural::{Architecture, Centre, Dlinear, Net, Spec};
+use goodput_forecast::neural::{Architecture, Centre, Dlinear, NeuralNet, Spec};
 use goodput_forecast::{Adaptive, ForecasterSnapshot, Model, Series};
 
 const STEP: SimTime = SimTime::from_secs(1800);
@@ -73,11 +73,11 @@ fn as_today() -> ForecasterBundle {
     let mut spec = Spec::daily(Architecture::Dlinear(Dlinear { kernel: 5 }), DAY);
     (spec.lookback, spec.levels) = (DAY, vec![0.5]);
     let mut weights = Vec::new();
-    for (name, [rows, columns]) in Net::shapes(&spec).unwrap() {
+    for (name, [rows, columns]) in NeuralNet::shapes(&spec).unwrap() {
         let is_map = name.ends_with(".weight");
         weights.extend((0..rows * columns).map(|i| f32::from(u8::from(is_map && i / columns == i % columns))));
     }
-    let net = Net::from_parts(spec, 330.0, 200.0, weights).unwrap();
+    let net = NeuralNet::from_parts(spec, 330.0, 200.0, weights).unwrap();
     let card = Card { step_millis: STEP.as_millis(), ..Card::default() };
     ForecasterBundle { name: "as today".into(), net, card }
 }
@@ -224,7 +224,7 @@ fn a_bundle_that_does_not_fit_a_load_is_refused() {
     let other = |change: fn(&mut Spec)| {
         let (mut bundle, mut spec) = (as_today(), as_today().net.spec().clone());
         change(&mut spec);
-        bundle.net = Net::from_parts(spec, 330.0, 200.0, bundle.net.weights().to_vec()).unwrap();
+        bundle.net = NeuralNet::from_parts(spec, 330.0, 200.0, bundle.net.weights().to_vec()).unwrap();
         Saved::Trained(Box::new(bundle))
     };
     let half_days = other(|spec| spec.day_steps = 24);

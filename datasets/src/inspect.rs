@@ -11,7 +11,7 @@ pub const QUANTILES: [f64; 7] = [0.0, 0.1, 0.5, 0.9, 0.99, 0.999, 1.0];
 
 /// Figures of a workload.
 #[derive(Clone, Debug, PartialEq)]
-pub struct WorkloadSummary {
+pub struct DemandSummary {
     /// Number of jobs.
     pub jobs: usize,
     /// Number of tenants.
@@ -49,7 +49,7 @@ pub struct ApplicationShare {
 
 /// Summarises jobs over the applications of `catalog` on a cluster of `cluster_gpus`, where one is
 /// given.
-pub fn summarise(jobs: &[JobRow], catalog: &Catalog, cluster_gpus: Option<u32>) -> WorkloadSummary {
+pub fn summarise(jobs: &[JobRow], catalog: &Catalog, cluster_gpus: Option<u32>) -> DemandSummary {
     let mut ideal = IdealTimes { catalog, known: BTreeMap::new() };
     let mut applications: BTreeMap<String, ApplicationShare> = BTreeMap::new();
     let mut run_secs = Vec::with_capacity(jobs.len());
@@ -75,7 +75,7 @@ pub fn summarise(jobs: &[JobRow], catalog: &Catalog, cluster_gpus: Option<u32>) 
     tenants.sort_unstable();
     tenants.dedup();
     let gaps = submits.windows(2).map(|pair| pair[1] - pair[0]).collect();
-    WorkloadSummary {
+    DemandSummary {
         jobs: jobs.len(),
         tenants: tenants.len(),
         span_secs,

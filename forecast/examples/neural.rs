@@ -101,7 +101,7 @@ fn series(split: &Split, end: usize) -> Series {
     Series::new(0, split.step_minutes * 60_000, split.masked()[..end].to_vec().into()).unwrap()
 }
 
-fn issues(split: &Split, net: &goodput_forecast::neural::Net) -> Vec<Issue> {
+fn issues(split: &Split, net: &goodput_forecast::neural::NeuralNet) -> Vec<Issue> {
     let backtest = Backtest {
         initial_steps: split.cal_start,
         stride_steps: split.stride,

@@ -4,8 +4,8 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use goodput_forecast::neural::{
-    Architecture, Centre, Dlinear, FittedNet, Lstm, Net, NetLoss, NetTrainError, Neural, Nhits, PatchTst, Probe, Spec,
-    Trainer, Training,
+    Architecture, Centre, Dlinear, FittedNet, Lstm, NetLoss, NetTrainError, Neural, NeuralNet, Nhits, PatchTst, Probe,
+    Spec, Trainer, Training,
 };
 use goodput_forecast::{Fit, Horizon, Predict, Series};
 
@@ -39,7 +39,7 @@ fn trainer(spec: &Spec, training: &Training) -> Trainer {
     Trainer::new(spec, training, &[series(20)], 16 * DAY, 7).unwrap()
 }
 
-fn net(spec: &Spec) -> Net {
+fn net(spec: &Spec) -> NeuralNet {
     trainer(spec, &Training::default()).net().clone()
 }
 
@@ -266,10 +266,10 @@ fn forwards_are_those_of_the_second_statement() {
         Architecture::PatchTst(patchtst),
     ] {
         let spec = Spec { horizon: 6, lookback: 12, levels: vec![0.1, 0.5, 0.9], ..Spec::daily(architecture, 6) };
-        let count: usize = Net::shapes(&spec).unwrap().iter().map(|(_, [rows, columns])| rows * columns).sum();
+        let count: usize = NeuralNet::shapes(&spec).unwrap().iter().map(|(_, [rows, columns])| rows * columns).sum();
         let weights = (0..count).map(|i| (0.3 * (1.7 * i as f64 + 0.3).sin()) as f32).collect();
         let name = spec.architecture.name();
-        let ours = Net::from_parts(spec, 0.0, 1.0, weights).unwrap().quantiles(&window);
+        let ours = NeuralNet::from_parts(spec, 0.0, 1.0, weights).unwrap().quantiles(&window);
         let theirs = numbers(&reference["quantiles"][name]);
         assert_eq!(ours.len(), theirs.len());
         for (ours, theirs) in ours.iter().zip(&theirs) {

@@ -26,7 +26,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::history::LoadHistory;
 use crate::models::{EnsembleMember, Seasons};
-use crate::neural::{Net, NetPath};
+use crate::neural::{NetPath, NeuralNet};
 use crate::{Fit, FitError, Model, Predict, Series};
 
 pub use alarm::{Alarm, Shift};
@@ -51,7 +51,7 @@ pub struct Adaptive {
     pub windows: Vec<(usize, usize)>,
     /// Trained nets weighed beside the models; they have nothing left to estimate.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub nets: Vec<Net>,
+    pub nets: Vec<NeuralNet>,
 }
 
 /// Days at the end of the series that a fit replays, to learn weights and errors.

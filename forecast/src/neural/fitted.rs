@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::net::Net;
+use super::net::NeuralNet;
 use crate::adaptive::bounded;
 use crate::history::LoadHistory;
 use crate::models::Path;
@@ -11,12 +11,12 @@ use crate::{Fit, FitError, Forecast, Horizon, Predict, Series, check_levels};
 /// Trained net that knows a series up to now. The serde form is a complete snapshot.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FittedNet {
-    net: Net,
+    net: NeuralNet,
     past: LoadHistory,
 }
 
 /// Fitting a trained net takes in the series and estimates nothing.
-impl Fit for Net {
+impl Fit for NeuralNet {
     type Fitted = FittedNet;
 
     fn fit(&self, series: &Series) -> Result<FittedNet, FitError> {
@@ -32,7 +32,7 @@ impl Fit for Net {
 
 impl FittedNet {
     /// Net that makes the forecasts.
-    pub fn net(&self) -> &Net {
+    pub fn net(&self) -> &NeuralNet {
         &self.net
     }
 
@@ -99,7 +99,7 @@ fn window(past: &LoadHistory, lookback: usize) -> Vec<f64> {
 /// medians.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub(crate) struct NetPath(pub Net);
+pub(crate) struct NetPath(pub NeuralNet);
 
 impl Path for NetPath {
     fn refit(&mut self, _: &LoadHistory) {}

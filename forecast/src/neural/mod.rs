@@ -1,7 +1,7 @@
 //! Neural forecasters: DLinear, LSTM, N-HiTS and PatchTST, each with quantile heads that cannot
 //! cross.
 //!
-//! **Where the numbers live.** A net is one flat vector ([`Net`]) and the list of the matrices that
+//! **Where the numbers live.** A net is one flat vector ([`NeuralNet`]) and the list of the matrices that
 //! divide it. burn is asked one question only, "what is the gradient of this loss at these
 //! weights", and keeps nothing between calls; it is needed only to train (feature `train`).
 //! Prediction is plain Rust, so a deployed forecaster links no tensor framework. A test holds the
@@ -13,7 +13,7 @@
 //! et al., AAAI 2023).
 //!
 //! One file an architecture: settings, parameters, plain forward and, for training, the same
-//! forward in burn. Around them: [`Spec`] says what a net is, [`Net`] has its weights,
+//! forward in burn. Around them: [`Spec`] says what a net is, [`NeuralNet`] has its weights,
 //! [`FittedNet`] knows a series too, `Trainer` finds weights.
 
 mod dlinear;
@@ -46,7 +46,7 @@ pub use dlinear::Dlinear;
 pub use fitted::FittedNet;
 pub use head::NetLoss;
 pub use lstm::Lstm;
-pub use net::{Net, NetError};
+pub use net::{NetError, NeuralNet};
 pub use nhits::Nhits;
 pub use patchtst::PatchTst;
 pub use scale::Centre;

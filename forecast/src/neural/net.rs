@@ -12,7 +12,7 @@ use super::spec::{Spec, SpecError};
 /// checks it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "StoredNet", into = "StoredNet")]
-pub struct Net {
+pub struct NeuralNet {
     spec: Spec,
     parameters: Vec<Parameter>,
     overall: Overall,
@@ -62,7 +62,7 @@ pub enum NetError {
     },
 }
 
-impl Net {
+impl NeuralNet {
     /// A net from its parts; `mean` and `spread` are those of the series trained on.
     ///
     /// # Errors
@@ -168,13 +168,13 @@ impl Net {
     }
 }
 
-impl From<Net> for StoredNet {
-    fn from(net: Net) -> Self {
+impl From<NeuralNet> for StoredNet {
+    fn from(net: NeuralNet) -> Self {
         Self { spec: net.spec, head: HeadKind::default(), overall: net.overall, weights: net.weights }
     }
 }
 
-impl TryFrom<StoredNet> for Net {
+impl TryFrom<StoredNet> for NeuralNet {
     type Error = NetError;
 
     fn try_from(record: StoredNet) -> Result<Self, NetError> {

@@ -5,14 +5,14 @@ use burn::tensor::Device;
 
 use super::adam::AdamW;
 use super::graph;
-use super::net::Net;
+use super::net::NeuralNet;
 use super::trainer::{NetTrainError, Trainer};
 use super::windows::Batch;
 
 /// Net with one batch of windows.
 #[derive(Debug, Clone)]
 pub struct Probe {
-    net: Net,
+    net: NeuralNet,
     batch: Batch,
     adam: AdamW,
 }

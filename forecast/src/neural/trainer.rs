@@ -13,7 +13,7 @@ use thiserror::Error;
 
 use super::adam::AdamW;
 use super::graph;
-use super::net::{Net, NetError};
+use super::net::{NetError, NeuralNet};
 use super::parameters::InitialValues;
 use super::processor::Processor;
 use super::spec::{Spec, SpecError};
@@ -103,7 +103,7 @@ pub enum NetTrainError {
 /// Training in progress: the weights, the optimiser and the windows.
 #[derive(Debug, Clone)]
 pub struct Trainer {
-    net: Net,
+    net: NeuralNet,
     adam: AdamW,
     best: Option<(f64, Vec<f32>)>,
     training: Training,
@@ -161,7 +161,7 @@ impl Trainer {
         }
         let overall = windows.overall();
         let adam = AdamW::new(weights.len());
-        let net = Net::from_parts(spec.clone(), overall.mean, overall.spread, weights)?;
+        let net = NeuralNet::from_parts(spec.clone(), overall.mean, overall.spread, weights)?;
         let device = training.processor.device()?;
         Ok(Self { net, adam, best: None, training: training.clone(), windows, seed, device })
     }
@@ -177,12 +177,12 @@ impl Trainer {
     }
 
     /// The net as it is now.
-    pub fn net(&self) -> &Net {
+    pub fn net(&self) -> &NeuralNet {
         &self.net
     }
 
     /// The net that was best in validation; as it is now where there was none.
-    pub fn best(&self) -> Net {
+    pub fn best(&self) -> NeuralNet {
         let mut net = self.net.clone();
         if let Some((_, weights)) = &self.best {
             net.weights_mut().clone_from(weights);
@@ -275,7 +275,7 @@ impl Trainer {
             return Err(NetError::Length { expected, found }.into());
         }
         let (mean, spread) = self.net.scale();
-        self.net = Net::from_parts(self.net.spec().clone(), mean, spread, weights)?;
+        self.net = NeuralNet::from_parts(self.net.spec().clone(), mean, spread, weights)?;
         (self.adam, self.best) = (adam, best);
         Ok(())
     }

@@ -6,7 +6,7 @@ use goodput_agents::bundle::forecaster::{ForecasterBundle, ForecasterError};
 use goodput_datasets::DataError;
 use goodput_datasets::import::{ImportReport, series};
 use goodput_forecast::lending::{LendingFleet, LendingScore};
-use goodput_forecast::neural::Net;
+use goodput_forecast::neural::NeuralNet;
 use goodput_forecast::{
     Adaptive, Backtest, BacktestError, BacktestReport, FitError, Horizon, Lender, Model, Refit, Series, block_bootstrap,
 };
@@ -213,7 +213,7 @@ impl Study {
     /// As [`Self::run`].
     pub fn compare(&self) -> Result<Vec<(String, BacktestReport)>, StudyError> {
         self.check_unseen()?;
-        let only = |models: Vec<Model>, nets: Vec<Net>| Adaptive { models, nets, ..self.model.clone() };
+        let only = |models: Vec<Model>, nets: Vec<NeuralNet>| Adaptive { models, nets, ..self.model.clone() };
         let models = Model::ALL.map(|model| (model.name(), only(vec![model], vec![])));
         let nets = self.trained.iter().map(|bundle| (bundle.name.as_str(), only(vec![], vec![bundle.net.clone()])));
         let first = std::iter::once(("default", self.model.clone()));
