@@ -6,7 +6,7 @@ use crate::catalog::Catalog;
 use crate::fit::ideal_secs;
 use crate::jobs::JobRow;
 
-/// Shares of a distribution that are shown.
+/// Levels of the quantiles that are shown.
 pub const QUANTILES: [f64; 7] = [0.0, 0.1, 0.5, 0.9, 0.99, 0.999, 1.0];
 
 /// Figures of a workload.
@@ -34,7 +34,7 @@ pub struct DemandSummary {
     pub gpus: [f64; 7],
     /// Seconds between submissions at [`QUANTILES`].
     pub gaps_secs: [f64; 7],
-    /// By application; jobs without one are under the empty name.
+    /// Figures by application; jobs without one are under the empty name.
     pub applications: BTreeMap<String, ApplicationShare>,
 }
 

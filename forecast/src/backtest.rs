@@ -41,10 +41,11 @@ pub struct Backtest {
 pub enum Refit {
     /// At the first origin only.
     Never,
-    /// At the first origin and every so many origins after it, on all values before the origin.
+    /// At the first origin and at every given number of origins after it, on all values before the
+    /// origin.
     EveryOrigins(NonZeroUsize),
-    /// At the first origin, and every so many origins after it by [`Predict::refresh`], which
-    /// estimates parameters anew and keeps everything that was learnt online.
+    /// At the first origin, and at every given number of origins after it by [`Predict::refresh`],
+    /// which estimates parameters anew and keeps everything that was learnt online.
     RefreshEvery(NonZeroUsize),
 }
 
@@ -206,7 +207,7 @@ impl Refit {
     }
 }
 
-/// A part of a series: what is known at an origin, and nothing else, or what came after it.
+/// Part of a series: the values known at an origin, or the values after it.
 fn part(series: &Series, range: Range<usize>) -> Series {
     series.slice(range).expect("an origin and its horizon lie inside the series")
 }

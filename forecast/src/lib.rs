@@ -19,8 +19,8 @@
 //! - [`lending`] and [`Lender`]: the number of accelerators that can be lent, and the value of a
 //!   forecast for that.
 //! - [`Forecast`]: one row a step ahead, one column a quantile level, never crossing.
-//! - [`metrics`] and [`ForecastScores`]: errors, errors relative to a naive forecast, and coverage of the
-//!   quantiles.
+//! - [`metrics`] and [`ForecastScores`]: errors, errors relative to a naive forecast, and coverage
+//!   of the quantiles.
 //! - [`Backtest`]: forecasts of the past from rolling origins.
 //!
 //! # Example

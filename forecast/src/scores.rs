@@ -41,7 +41,7 @@ pub struct LevelScore {
 }
 
 impl ForecastScores {
-    /// Scores pairs of what came (gaps as NaN, shape `[horizon]`) and what was forecast, all steps
+    /// Scores pairs of loads that came (gaps as NaN, shape `[horizon]`) and forecasts, all steps
     /// of all pairs together.
     ///
     /// `mase_scale` is [`metrics::seasonal_naive_mae`] of the history.

@@ -11,7 +11,7 @@ use goodput_env::model::{BatchConfig, ThroughputParams};
 const MOST_ROUNDS: usize = 300;
 /// Width of numeric derivatives, relative.
 const WIDTH: f64 = 1e-6;
-/// Pull of each logarithm to its start: parameters that nothing tells stay there.
+/// Pull of each logarithm to its start, where parameters without evidence stay.
 const PULL: f64 = 1e-2;
 
 type LogParameters = [f64; 7];

@@ -4,8 +4,8 @@
 //! Columns `name,time,application,num_replicas,batch_size,duration`; others are ignored, the
 //! artifact's unused `num_task` among them. A row with an application `infer-APPLICATION-VARIANT`
 //! is a request that holds one accelerator for `duration` seconds; any other row is a training job,
-//! and the duration in it means nothing. A row with a bad value or a name used before is refused; a missing
-//! column is an error.
+//! and the duration in it means nothing. A row with a bad value or a name used before is refused; a
+//! missing column is an error.
 
 use std::path::Path;
 
@@ -17,10 +17,10 @@ use crate::error::{DataError, RowProblem};
 use crate::jobs::Names;
 use crate::requests::RequestRow;
 
-/// Columns that make a file a workload of this kind, those of Pollux's first.
+/// Columns of a workload of this kind, first the columns of Pollux's workloads.
 pub const COLUMNS: &[&str] = &["name", "time", "application", "num_replicas", "batch_size", "duration"];
 
-/// The column that Pollux's workloads have not.
+/// Column that Pollux's workloads lack.
 pub const OWN_COLUMN: &str = "duration";
 
 /// Reads the bytes of a workload; `path` is for messages.

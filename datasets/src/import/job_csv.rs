@@ -17,7 +17,7 @@ use crate::jobs::JobRow;
 /// Required columns, by most of which a file is recognised.
 pub const COLUMNS: &[&str] = &["job_id", "submit_secs", "duration_secs", "gpus"];
 
-/// Columns of a file that tells tenants apart.
+/// Columns of a file that names tenants.
 pub const TENANT_COLUMNS: &[&str] = &["job_id", "submit_secs", "duration_secs", "gpus", "tenant"];
 
 /// Reads the bytes of a table; `path` is for messages. A row with a bad value, or with a name that

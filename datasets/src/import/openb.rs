@@ -34,7 +34,7 @@ pub struct NodeRow {
     pub memory_mib: u32,
     /// Number of accelerators.
     pub gpus: u32,
-    /// Type of all of them; `None` where there are none.
+    /// Type of all accelerators of the node; `None` without accelerators.
     pub model: Option<String>,
 }
 
@@ -51,7 +51,8 @@ pub struct PodRow {
     pub memory_mib: u32,
     /// Number of accelerators.
     pub gpus: u32,
-    /// Thousandths of each: below 1000 only of a single one; 0 where there are none.
+    /// Requested thousandths of each accelerator: below 1000 only for a single one; 0 without
+    /// accelerators.
     pub gpu_milli: u32,
     /// Types that will do, as written (`V100M16|V100M32`); empty: any.
     pub models: Vec<String>,
@@ -147,7 +148,7 @@ fn pod(row: &CsvRow<'_, '_>, spec: bool, report: &mut ImportReport) -> Result<Po
     Ok(pod)
 }
 
-/// Above any machine: a million cores, or a pebibyte.
+/// Bound above any machine: a million cores, or a pebibyte.
 const MOST: u32 = 1_000_000_000;
 
 fn number(row: &CsvRow<'_, '_>, column: usize, most: u32) -> Result<u32, RowProblem> {

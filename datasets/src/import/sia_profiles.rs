@@ -40,7 +40,7 @@ pub fn cluster() -> Cluster {
     cluster_of(&[("aws", 6), ("dgx-ext", 2), ("rtx", 3)])
 }
 
-/// A cluster of so many nodes of each type, of [`TYPES`]; others are left out.
+/// Cluster of the given numbers of nodes of each type of [`TYPES`]; other types are left out.
 pub fn cluster_of(nodes: &[(&str, u32)]) -> Cluster {
     let mut cluster = Cluster { types: Vec::new(), nodes: Vec::new() };
     for &(name, count) in nodes {

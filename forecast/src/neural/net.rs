@@ -63,7 +63,7 @@ pub enum NetError {
 }
 
 impl NeuralNet {
-    /// A net from its parts; `mean` and `spread` are those of the series trained on.
+    /// Net from its parts; `mean` and `spread` are the figures of the training series.
     ///
     /// # Errors
     /// A spec that cannot work, weights of another number, or a number that is not finite.

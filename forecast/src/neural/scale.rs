@@ -11,7 +11,7 @@ pub enum Centre {
     Last,
     /// Mean of the window.
     Mean,
-    /// Nothing: values as they are, relative to the mean and spread of the series trained on.
+    /// No centre of its own: values are relative to the mean and spread of the training series.
     Series,
 }
 

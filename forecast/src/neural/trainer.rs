@@ -253,7 +253,7 @@ impl Trainer {
         Ok(())
     }
 
-    /// Whether it is time to look at validation: every so many steps, and in the end.
+    /// Whether validation is due: every `validate_every` steps, and at the end.
     pub fn is_due(&self) -> bool {
         self.is_done() || self.adam.step.is_multiple_of(self.training.validate_every)
     }

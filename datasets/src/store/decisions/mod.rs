@@ -71,13 +71,13 @@ pub struct DecisionLog {
     layout: Layout,
     /// Names the meaning of features and actions.
     schema_hash: String,
-    /// Accelerator types that are told apart, in the order of the verbs.
+    /// Accelerator types that actions distinguish, in the order of the verbs.
     types: Vec<String>,
     episodes: Vec<Episode>,
-    /// By row where its observation starts, and where the last one ends.
+    /// Start of the observation of each row, and the end of the last one.
     starts: Vec<usize>,
     features: Vec<f32>,
-    /// By row one bit an action.
+    /// Masks, one bit for each action of each row.
     masks: Vec<u8>,
     actions: Vec<u32>,
     propensities: Vec<f32>,
@@ -86,7 +86,7 @@ pub struct DecisionLog {
 }
 
 impl DecisionLog {
-    /// No decisions yet.
+    /// Empty log of decisions.
     pub fn new(layout: Layout, schema_hash: impl Into<String>) -> Self {
         Self {
             layout,
@@ -103,13 +103,13 @@ impl DecisionLog {
         }
     }
 
-    /// With the accelerator types that are told apart, in the order of the verbs.
+    /// Adds the accelerator types that actions distinguish, in the order of the verbs.
     #[must_use]
     pub fn with_types(self, types: Vec<String>) -> Self {
         Self { types, ..self }
     }
 
-    /// Accelerator types that are told apart, in the order of the verbs.
+    /// Accelerator types that actions distinguish, in the order of the verbs.
     pub fn types(&self) -> &[String] {
         &self.types
     }

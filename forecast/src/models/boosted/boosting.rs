@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     /// `y = 3 [x > 0.5] + (1 + x) u`, `u` uniform on `[0, 1)`: the quantile at `q` is
-    /// `3 [x > 0.5] + (1 + x) q`. The second feature says nothing.
+    /// `3 [x > 0.5] + (1 + x) q`. The second feature is noise.
     fn tiny() -> (Vec<f64>, Vec<f64>) {
         let uniform = |stream, i| mix(stream, i) as f64 / 2.0_f64.powi(64);
         let rows: Vec<f64> = (0..8_000).flat_map(|i| [uniform(1, i), uniform(2, i)]).collect();
