@@ -26,7 +26,7 @@ use crate::error::DataError;
 /// Accelerator types and the accelerators of a node of each (`simulator_config.py`).
 pub const TYPES: [(&str, u32); 6] = [("aws", 4), ("azure", 8), ("dgx", 8), ("dgx-ext", 8), ("quad", 4), ("rtx", 8)];
 
-/// How much slower real runs were than the measurements, by application (`simulator_config.py`,
+/// Slowdown of real runs against the measurements, by application (`simulator_config.py`,
 /// `SLOWDOWNS`).
 pub const SLOWDOWNS: [(&str, f64); 6] =
     [("cifar10", 1.8), ("imagenet", 1.2), ("yolov3", 1.2), ("bert", 1.2), ("deepspeech2", 1.2), ("ncf", 1.5)];

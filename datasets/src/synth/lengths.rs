@@ -30,7 +30,7 @@ pub struct Lengths {
     pub widths: Vec<(u32, f64)>,
     /// Share of jobs that are elastic.
     pub elastic_share: f64,
-    /// An elastic job runs on what it asked for up to so many times that.
+    /// Greatest size of an elastic job, in multiples of the size that it asks for.
     pub elastic_range: u32,
 }
 
