@@ -256,6 +256,7 @@ impl ApplicationEntry {
         let (mut start, mut done) = (0, 0.0);
         for (&end, &progress) in self.phases.iter().zip(&self.progress) {
             let count = end - start;
+            // Within a phase the noise is constant, so progress is linear in epochs.
             epochs.extend((1..=count).map(|epoch| done + (progress - done) * f64::from(epoch) / f64::from(count)));
             (start, done) = (end, progress);
         }

@@ -122,6 +122,8 @@ impl Backtest {
         for (number, origin) in self.origin_indices(series.len()).enumerate() {
             let (fitted, refitted) = match known.take() {
                 Some((mut fitted, known_steps)) if !self.refit.is_due(number) => {
+                    // Only values before the origin are handed over: the model cannot see the
+                    // future by mistake.
                     fitted.update(&series.values().slice(s![known_steps..origin]).to_vec());
                     if self.refit.is_refresh_due(number) {
                         fitted.refresh();

@@ -48,6 +48,7 @@ struct LendingDecision {
 
 impl CandidateRecords {
     fn choose(&self, kept: &[u32]) -> usize {
+        // Violations that the loans may still make over the next steps, given those they have made.
         let owed = self.target * (self.spent.1 + PAY_BACK) - self.spent.0;
         let budget = BUDGET * (owed / PAY_BACK).clamp(0.0, 1.5 * self.target);
         let of = |index: usize| self.records.get(index).copied().unwrap_or_default();

@@ -46,6 +46,7 @@ pub(crate) fn minimise<const N: usize>(
         } else {
             let contracted = cost(towards(if reflected.1 < worst { -0.5 } else { 0.5 }));
             used += 1;
+            // The contraction failed too, so the whole simplex shrinks towards its best vertex.
             if contracted.1 >= worst.min(reflected.1) {
                 let corner = simplex[0].0;
                 for vertex in &mut simplex[1..] {

@@ -277,6 +277,8 @@ pub(super) fn placement_rows(path: &Path, text: &[u8]) -> Result<(Vec<PlacementS
         let row = row.map_err(at)?;
         let sample = || -> Result<PlacementSample, RowProblem> {
             let digits = row.bytes(0);
+            // A placement has one digit a node: nodes of the measurements hold at most nine
+            // replicas.
             if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) || digits.len() > 16 {
                 return Err(row.problem(0, "one digit a node"));
             }
@@ -372,6 +374,8 @@ pub fn run(path: &Path, text: &[u8], batch_size: u32) -> Result<MeasuredRun, Dat
     while let Some(row) = rows.next(VALIDATION) {
         let row = row.map_err(at)?;
         let mut read = || -> Result<(), RowProblem> {
+            // The next float: progress and iterations grow strictly, and the first epoch makes
+            // some.
             let after = |values: &[f64]| values.last().copied().unwrap_or(0.0).next_up();
             run.progress.push(row.at_least(0, after(&run.progress), "more than in the row before")?);
             run.iterations.push(row.at_least(1, after(&run.iterations), "more than in the row before")?);
@@ -402,6 +406,8 @@ fn swallowed(progress: &[f64]) -> Option<usize> {
     let each = || std::iter::once(&0.0).chain(progress).zip(progress).map(|(before, after)| after - before);
     let mut sorted: Vec<f64> = each().collect();
     sorted.sort_by(f64::total_cmp);
+    // The median, because an epoch that swallowed a row must not raise the measure it is held
+    // against.
     let median = sorted[(sorted.len() - 1) / 2];
     each().position(|gain| gain > EPOCH_GAP * median)
 }
@@ -422,6 +428,7 @@ fn check_runs(dir: &Path, runs: &[MeasuredRun]) -> Result<(), DataError> {
         let what = format!("{epochs} epochs, but {most} at other batch sizes");
         return Err(DataError::Hole { path: file(short), line: epochs as u64 + 1, what });
     }
+    // The grid is geometric up to rounding, so a gap is a factor far above the least one.
     let factor = |pair: &[MeasuredRun]| f64::from(pair[1].batch_size) / f64::from(pair[0].batch_size);
     let least = runs.windows(2).map(factor).fold(f64::INFINITY, f64::min);
     if let Some(gap) = runs.windows(2).find(|pair| factor(pair) > 1.5 * least) {

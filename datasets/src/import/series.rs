@@ -156,6 +156,7 @@ pub(super) fn read(
         Shape::Log => {
             let mut values = vec![0.0; steps];
             let measured = entries.iter().filter(|entry| !entry.value.is_nan());
+            // Divided by the step, sums per step become rates per second.
             measured.for_each(|entry| values[place(entry.at)] += entry.value / step);
             values
         }

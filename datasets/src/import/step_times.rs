@@ -98,6 +98,8 @@ fn on_line(before: &InterpolatedSample, sample: &InterpolatedSample, after: &Int
     if !same(before, sample) || !same(sample, after) {
         return false;
     }
+    // The artifact interpolates linearly in the local batch size, so points on a line are
+    // redundant.
     let share = f64::from(sample.local_bsz - before.local_bsz) / f64::from(after.local_bsz - before.local_bsz);
     let line = |before: f64, after: f64| before + share * (after - before);
     let step_off = line(before.step_secs, after.step_secs) - sample.step_secs;

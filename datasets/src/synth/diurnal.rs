@@ -188,6 +188,8 @@ impl Process {
             }
             now = next;
             let rate = settings.jobs_per_hour * self.shape(start + now) * self.states[state];
+            // Thinning: the candidate process has the highest rate, so the kept points have the
+            // present one.
             if rng.random::<f64>() * bound < rate {
                 draws.push(self.job(rng, now));
             }

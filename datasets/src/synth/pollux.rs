@@ -158,6 +158,8 @@ impl Sampler {
                 .collect(),
             JobSource::Trace(rows, sizes) => {
                 let mut taken = BTreeSet::new();
+                // Rejection of repeats samples without replacement, and a sorted set keeps the
+                // order of the trace.
                 while taken.len() < self.jobs as usize {
                     taken.insert(rng.random_range(0..rows.len()));
                 }
@@ -192,6 +194,7 @@ fn usable(trace: &import::Imported, hours: u32) -> Vec<(u32, usize, u32)> {
     let keep = |job: &JobRow| {
         let duration = job.duration?.as_secs_f64();
         let gpu_secs = duration * f64::from(job.gpus);
+        // Days are folded together: only the time of day counts, as in the artifact.
         let second = (origin + job.submit.as_millis() / 1000).rem_euclid(86_400) as u32;
         let kept = duration >= LEAST_SECS && gpu_secs < MOST_GPU_SECS && second < hours * 3600;
         kept.then(|| (second, CLASS_LIMITS.partition_point(|&limit| limit <= gpu_secs), job.gpus))

@@ -20,6 +20,7 @@ pub(super) fn randomise(draws: &mut [JobDraw], spread: f64, seed: u64) {
     let mut rng = rng(seed, Stream::Work);
     for draw in draws {
         let normal: f64 = StandardNormal.sample(&mut rng);
+        // Half the variance is subtracted, so that the factor has mean 1 and the load stays.
         let factor = (spread * normal - 0.5 * spread * spread).exp();
         if let JobTask::Application { work_milli, .. } = &mut draw.task {
             *work_milli = (factor * f64::from(WHOLE)).round().clamp(RANGE[0], RANGE[1]) as u32;

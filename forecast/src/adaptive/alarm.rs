@@ -50,7 +50,7 @@ impl Alarm {
     }
 
     /// Number of alarms so far.
-    pub fn rung(&self) -> usize {
+    pub fn alarms(&self) -> usize {
         self.rung
     }
 
@@ -108,7 +108,7 @@ mod tests {
             let noise = if step % 2 == 0 { 1.0 } else { -1.0 };
             alarm.observe(step, noise + if step < 400 { 0.0 } else { shift });
         }
-        (alarm.last(), alarm.rung())
+        (alarm.last(), alarm.alarms())
     }
 
     #[test]
@@ -134,7 +134,7 @@ mod tests {
             error = 0.9 * error + (state >> 11) as f64 / (1_u64 << 53) as f64 - 0.5;
             alarm.observe(step, error);
         }
-        assert!(alarm.rung() <= 5, "{}", alarm.rung());
+        assert!(alarm.alarms() <= 5, "{}", alarm.rung());
     }
 
     #[test]

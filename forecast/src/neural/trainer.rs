@@ -192,6 +192,7 @@ impl Trainer {
 
     /// The learning rate of the next step.
     pub fn learning_rate(&self) -> f64 {
+        // Half a cosine: large steps first, and none at the end, where the last weights are kept.
         let share = self.adam.step as f64 / self.training.steps.max(1) as f64;
         self.training.learning_rate * 0.5 * (1.0 + (std::f64::consts::PI * share.min(1.0)).cos())
     }
@@ -210,6 +211,8 @@ impl Trainer {
         if !norm.is_finite() || !loss.is_finite() {
             return Err(NetTrainError::Diverged { step });
         }
+        // Clipping by the norm keeps the direction; a burst in one window must not throw the
+        // weights.
         if norm > self.training.max_grad_norm {
             let scale = (self.training.max_grad_norm / norm) as f32;
             gradient.iter_mut().for_each(|g| *g *= scale);
@@ -302,6 +305,7 @@ impl Training {
 /// Random numbers for one purpose of one step.
 fn named(seed: u64, purpose: u64, step: u64) -> ChaCha8Rng {
     let mut random = ChaCha8Rng::seed_from_u64(seed);
+    // One stream for each step and purpose: a resumed run draws as an uninterrupted one does.
     random.set_stream(4 * step + purpose);
     random
 }

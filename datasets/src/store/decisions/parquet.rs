@@ -74,6 +74,8 @@ impl DecisionLog {
             .build();
         let by_row = self.by_row();
         let mut writer = ArrowWriter::try_new(out, self.batch(0..0, &by_row)?.schema(), Some(properties))?;
+        // One row group at a time keeps the memory of the writer small, whatever the length of the
+        // log.
         for first in (0..self.rows()).step_by(GROUP) {
             writer.write(&self.batch(first..self.rows().min(first + GROUP), &by_row)?)?;
             writer.flush()?;
@@ -99,6 +101,7 @@ impl DecisionLog {
             observation.append(true);
             mask.append_value(&self.masks[row * width..(row + 1) * width])?;
         }
+        // A closing row has an observation only; its other columns are null in the file.
         let decided = |row: usize| self.actions[row] != NONE;
         let floats = |values: &[f32]| -> ArrayRef {
             Arc::new(rows.clone().map(|row| decided(row).then_some(values[row])).collect::<Float32Array>())
@@ -248,6 +251,7 @@ impl Reader<'_> {
     fn seen(&mut self, features: &[f32], mask: &[u8]) -> Result<(), DataError> {
         let Layout { slots, slot_features, globals, .. } = self.log.layout;
         let of_slots = features.len().checked_sub(globals);
+        // Empty slots at the end are left out in the file, so any number of whole slots is valid.
         let fits = |n: usize| n <= slots * slot_features && (n == 0 || n.is_multiple_of(slot_features));
         if !of_slots.is_some_and(fits) || features.iter().any(|feature| !feature.is_finite()) {
             return Err(self.problem(
@@ -277,6 +281,7 @@ impl Reader<'_> {
             ));
         }
         let bits = &self.log.masks[row * mask_bytes(&self.log.layout)..];
+        // Learners divide by the probability of allowed actions, so a forbidden one must not pass.
         let allowed = bits.get(action as usize / 8).is_some_and(|bits| bits >> (action % 8) & 1 == 1);
         if decided.is_some() && !(allowed && (action as usize) < self.log.layout.actions()) {
             return Err(self.problem("action", action.to_string(), "an action that the mask allows"));
