@@ -34,6 +34,23 @@ pub fn read_jobs(path: &Path) -> Result<Imported, DataError> {
 
 /// As [`read_jobs`] from the bytes of a file; `path` is for messages.
 ///
+/// # Example
+/// ```
+/// use std::path::Path;
+///
+/// use goodput_datasets::workload::parse_jobs;
+///
+/// let table = "job_id,submit_secs,duration_secs,gpus\ntrain,0,3600,4\neval,95,-1,1\n";
+/// let imported = parse_jobs(Path::new("jobs.csv"), table.into())?;
+/// assert_eq!(imported.jobs[0].job_id, "train");
+/// assert_eq!(imported.jobs[0].gpus, 4);
+///
+/// // The row with the negative duration is left out, and the report names its line.
+/// assert_eq!(imported.jobs.len(), 1);
+/// assert_eq!(imported.report.refused.examples[0].0, 3);
+/// # Ok::<(), goodput_datasets::DataError>(())
+/// ```
+///
 /// # Errors
 /// As [`read_jobs`].
 pub fn parse_jobs(path: &Path, bytes: Vec<u8>) -> Result<Imported, DataError> {

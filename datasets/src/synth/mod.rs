@@ -174,6 +174,22 @@ impl SynthConfig {
 
 impl Generator {
     /// The workload of `seed`: jobs in order of submission, named `application-index`.
+    ///
+    /// # Example
+    /// ```
+    /// use goodput_datasets::Catalog;
+    /// use goodput_datasets::synth::{PolluxSynth, SynthConfig};
+    ///
+    /// let settings = SynthConfig::Pollux(PolluxSynth { jobs: 20, ..PolluxSynth::default() });
+    /// let generator = settings.build(Catalog::shipped())?;
+    /// let workload = generator.generate(7);
+    /// assert_eq!(workload.jobs.len(), 20);
+    /// assert!(workload.jobs.is_sorted_by_key(|job| job.request.submit));
+    ///
+    /// // Equal seeds give equal workloads.
+    /// assert_eq!(generator.generate(7).jobs, workload.jobs);
+    /// # Ok::<(), goodput_datasets::synth::SynthError>(())
+    /// ```
     pub fn generate(&self, seed: u64) -> Workload {
         let jobs = self.draws(seed).into_iter().enumerate().map(|(index, draw)| {
             let (work, gpus, batch_size, elasticity) = match draw.task {
