@@ -12,7 +12,7 @@ use goodput_datasets::DataError;
 use goodput_eval::studies::forecasting::{SeriesConfig, read_series};
 use goodput_forecast::Series;
 use goodput_forecast::neural::{
-    Adam, Architecture, Centre, NetCheckpoint, NetLoss, NetTrainError, Spec, SpecError, Trainer, Training,
+    AdamW, Architecture, Centre, NetCheckpoint, NetLoss, NetTrainError, Spec, SpecError, Trainer, Training,
 };
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
