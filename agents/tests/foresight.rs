@@ -18,15 +18,9 @@ use goodput_env::scenario::{Batching, Information, Rounds, Scenario, SimOptions}
 use goodput_env::service::{RateSeries, Service, ServingPoint, ServingProfile, Slo};
 use goodput_env::sim::{Simulator, Status};
 use goodput_env::time::SimTime;
-<<<<<<< HEAD
-use goodput_env::view::{Batching, ClusterView, Information};
+use goodput_env::view::ClusterView;
 use goodput_forecast::neural::{Architecture, Centre, Dlinear, NeuralNet, Spec};
 use goodput_forecast::{Adaptive, ForecasterSnapshot, Model, Series};
-=======
-use goodput_env::view::ClusterView;
-use goodput_forecast::neural::{Architecture, Centre, Dlinear, Net, Spec};
-use goodput_forecast::{Adaptive, Model, Series, Snapshot};
->>>>>>> main
 
 const STEP: SimTime = SimTime::from_secs(1800);
 const DAY: usize = 48;
