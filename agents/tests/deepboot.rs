@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::support::oracle;
 use goodput_agents::compose;
-use goodput_agents::heuristic::deepboot::Choice;
+use goodput_agents::heuristic::deepboot::SizeChoice;
 use goodput_agents::heuristic::deepboot::requests::RequestScheduler;
 use goodput_agents::placement::{Free, Packer};
 use goodput_env::application::{Application, EpochTable, GradientTable};
@@ -65,7 +65,7 @@ fn rows() -> Vec<Vec<(u32, f64)>> {
 #[test]
 fn the_knapsack_chooses_the_published_sizes() {
     let expected = oracle("mckp_deepboot");
-    let mut choice = Choice::default();
+    let mut choice = SizeChoice::default();
     for (gpus, entry) in expected.as_object().unwrap() {
         let ways: Vec<u32> = entry["ways"].as_array().unwrap().iter().map(|n| n.as_u64().unwrap() as u32).collect();
         assert_eq!(choice.sizes(gpus.parse().unwrap(), rows()), ways, "{gpus}");
@@ -86,7 +86,7 @@ fn the_knapsack_equals_brute_force() {
                 best = best.max(value(&sizes));
             }
         }
-        let mut choice = Choice::default();
+        let mut choice = SizeChoice::default();
         let sizes = choice.sizes(gpus as u32, rows());
         assert!((value(&sizes.iter().map(|&size| size as usize).collect::<Vec<_>>()) - best).abs() < 1e-9);
     }

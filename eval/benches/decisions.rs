@@ -47,7 +47,7 @@ fn main() {
 }
 
 /// `None` where the policy cannot decide about such jobs.
-fn decision_secs(policy: &heuristic::Listed, jobs: u32) -> Option<f64> {
+fn decision_secs(policy: &heuristic::ListedPolicy, jobs: u32) -> Option<f64> {
     let catalog = Catalog::shipped();
     let synth = PolluxSynth { jobs, ..PolluxSynth::default() };
     let generator = SynthConfig::Pollux(synth).build(catalog).expect("settings in range");

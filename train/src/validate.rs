@@ -130,7 +130,7 @@ pub fn scenarios(setup: &Setup, first: u64, count: u64) -> Vec<NamedScenario> {
 ///
 /// # Errors
 /// [`TrainError::UnknownPolicy`]; [`TrainError::Replica`] for the replica of an artifact, which nothing may learn from.
-pub fn published(name: &str) -> Result<&'static heuristic::Listed, TrainError> {
+pub fn published(name: &str) -> Result<&'static heuristic::ListedPolicy, TrainError> {
     if let Some(plain) = name.strip_suffix(compose::REPLICA) {
         return Err(TrainError::Replica { name: name.into(), plain: plain.into() });
     }

@@ -1,11 +1,11 @@
-//! Registry of the policies by the names that users type. Each paper's file declares its own entries ([`Listed`]).
+//! Registry of the policies by the names that users type. Each paper's file declares its own entries ([`ListedPolicy`]).
 
 use goodput_env::policy::Policy;
 
 use super::loaning::{Sharing, Variant};
 use crate::heuristic::deepboot::requests::{RequestScheduler, Taking};
-use crate::heuristic::deepboot::{self, Beside};
-use crate::heuristic::{Listed, PAPERS};
+use crate::heuristic::deepboot::{self, BesideAtsI};
+use crate::heuristic::{ListedPolicy, PAPERS};
 
 pub use crate::heuristic::deepboot::SUFFIX as BESIDE_REQUESTS;
 
@@ -16,7 +16,7 @@ pub const REPLICA: &str = "@replica";
 pub const VARIANT: char = '+';
 
 /// All policies, paper by paper.
-pub fn policies() -> impl Iterator<Item = &'static Listed> {
+pub fn policies() -> impl Iterator<Item = &'static ListedPolicy> {
     PAPERS.iter().copied().flatten()
 }
 
@@ -34,7 +34,7 @@ pub fn by_name(name: &str, seed: u64) -> Option<Box<dyn Policy>> {
         let elastic = policies().find(|entry| entry.name == plain)?.traits.elastic;
         let taking = if elastic { Taking::One } else { Taking::All };
         let requests = RequestScheduler::default().taking(taking);
-        return Some(Box::new(Beside::new(by_name(training, seed)?, requests)));
+        return Some(Box::new(BesideAtsI::new(by_name(training, seed)?, requests)));
     }
     if let Some((training, variant)) = name.split_once(VARIANT) {
         return Some(Box::new(Variant::by_name(variant)?.around(by_name(training, seed)?, &Sharing::default())));

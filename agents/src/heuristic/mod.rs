@@ -1,4 +1,5 @@
-//! Published scheduling policies, one file a paper, named by the paper's name, and the list of them by the names users type.
+//! Published scheduling policies, one file or folder a paper, and the list of them by the names
+//! that users type.
 
 pub mod afs;
 pub mod allox;
@@ -20,10 +21,10 @@ pub mod srtf;
 pub mod themis;
 pub mod tiresias;
 
-pub use listed::{Listed, Traits};
+pub use listed::{ListedPolicy, Traits};
 
 /// Entries of each paper's file.
-pub(crate) const PAPERS: &[&[Listed]] = &[
+pub(crate) const PAPERS: &[&[ListedPolicy]] = &[
     fifo::LISTED,
     srtf::LISTED,
     tiresias::LISTED,

@@ -96,7 +96,7 @@ fn entry(name: &str, experiment: &Experiment, setup: &Setup) -> Result<PolicyEnt
 /// A policy as its public artifact behaves.
 fn replica_entry(name: &str) -> Result<PolicyEntry, Fault> {
     if compose::by_name(name, 0).is_none() {
-        let has = |entry: &&heuristic::Listed| entry.replica.is_some();
+        let has = |entry: &&heuristic::ListedPolicy| entry.replica.is_some();
         let known: Vec<_> = compose::policies().filter(has).map(|entry| entry.name).collect();
         return Err(Fault::input(format!("there is no replica {name:?}"))
             .with_help(format!("policies with one: {}", known.join(", "))));

@@ -1,8 +1,9 @@
 //! From sizes to nodes, for one type of accelerator.
 //!
-//! The paper's three rules: a part of a node is not split, whole nodes are whole, and where that is impossible some jobs move
-//! (section 3.5). Jobs that keep their size stay where they are if they can, because a move is a restart. The artifact's simulator,
-//! in which equal nodes are one, packs everybody anew in each round ([`Nodes::ring`]).
+//! The paper's three rules: a part of a node is not split, whole nodes are whole, and where that is
+//! impossible some jobs move (section 3.5). Jobs that keep their size stay where they are if they
+//! can, because a move is a restart. The artifact's simulator, in which equal nodes are one, packs
+//! everybody anew in each round ([`Nodes::ring`]).
 
 mod room;
 
@@ -31,7 +32,8 @@ pub struct Nodes {
 }
 
 impl Nodes {
-    /// `(id, accelerators that may be given out)` of each node, and the accelerators of a whole one.
+    /// `(id, accelerators that may be given out)` of each node, and the accelerators of a whole
+    /// one.
     pub fn new(nodes: impl IntoIterator<Item = (NodeId, u32)>, size: u32) -> Self {
         let (ids, free): (Vec<NodeId>, Vec<u32>) = nodes.into_iter().unzip();
         Self { ids, size: size.max(1), free }
@@ -42,7 +44,8 @@ impl Nodes {
         Room::new(self.ids, self.free, self.size, jobs).place()
     }
 
-    /// Places all `jobs` anew, the largest first: whole nodes from where the last job ended, then whatever is free, in a ring.
+    /// Places all `jobs` anew, the largest first: whole nodes from where the last job ended, then
+    /// whatever is free, in a ring.
     pub fn ring(mut self, jobs: &[Wanted]) -> Vec<Placement> {
         let mut order: Vec<usize> = (0..jobs.len()).collect();
         order.sort_by_key(|&at| std::cmp::Reverse(jobs[at].gpus));

@@ -1,9 +1,12 @@
-//! Where there is room, and where room can be made: the free accelerators of the nodes of one type, in order.
+//! Where there is room, and where room can be made: the free accelerators of the nodes of one type,
+//! in order.
 //!
-//! A look at every node for every job would cost a round their product. Here nodes are kept by how many of their accelerators are free, with
-//! the jobs on each, and, from the first time that room has to be made for a size, those nodes that smaller jobs could leave, by how few
-//! accelerators they would have to free. A step then costs a search in these orders, and a round little more than jobs plus nodes. What is
-//! found is what a look at all of them would find (a property test compares).
+//! A look at every node for every job would cost a round their product. Here nodes are kept by how
+//! many of their accelerators are free, with the jobs on each, and, from the first time that room
+//! has to be made for a size, those nodes that smaller jobs could leave, by how few accelerators
+//! they would have to free. A step then costs a search in these orders, and a round little more
+//! than jobs plus nodes. What is found is what a look at all of them would find (a property test
+//! compares).
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,7 +16,8 @@ use goodput_env::placement::Placement;
 
 use super::Wanted;
 
-/// The nodes of one type and who is on them. Nodes are numbered in order of id, jobs as they were given.
+/// The nodes of one type and who is on them. Nodes are numbered in order of id, jobs as they were
+/// given.
 pub(super) struct Room<'a> {
     jobs: &'a [Wanted],
     places: Vec<Placement>,
@@ -26,7 +30,8 @@ pub(super) struct Room<'a> {
     by_free: BTreeMap<u32, BTreeSet<usize>>,
     /// Jobs by node.
     on: Vec<Vec<usize>>,
-    /// By accelerators wanted on one node: nodes where jobs smaller than that would leave enough, by how many are missing.
+    /// By accelerators wanted on one node: nodes where jobs smaller than that would leave enough,
+    /// by how many are missing.
     clearable: BTreeMap<u32, BTreeSet<(u32, usize)>>,
 }
 
@@ -119,7 +124,8 @@ impl<'a> Room<'a> {
         self.by_free.get(&self.size).map_or(0, BTreeSet::len)
     }
 
-    /// The fullest node that has room for what whole nodes leave over of `gpus`; the first whole ones are for the others.
+    /// The fullest node that has room for what whole nodes leave over of `gpus`; the first whole
+    /// ones are for the others.
     fn rest(&self, gpus: u32) -> Option<usize> {
         let whole = (gpus / self.size) as usize;
         let first = |(free, nodes): (&u32, &BTreeSet<usize>)| {
@@ -129,7 +135,8 @@ impl<'a> Room<'a> {
         self.by_free.range(gpus % self.size..).find_map(first)
     }
 
-    /// Free accelerators that obey the first two rules: whole nodes in order of id, and for the rest the fullest node that has room.
+    /// Free accelerators that obey the first two rules: whole nodes in order of id, and for the
+    /// rest the fullest node that has room.
     fn find(&self, gpus: u32) -> Option<Placement> {
         if !self.fits(gpus) {
             return None;
@@ -142,7 +149,8 @@ impl<'a> Room<'a> {
         Some(place)
     }
 
-    /// Moves the smaller jobs of the nodes where fewest accelerators have to be freed, until `gpus` fit or nobody is left to move.
+    /// Moves the smaller jobs of the nodes where fewest accelerators have to be freed, until `gpus`
+    /// fit or nobody is left to move.
     fn make_room(&mut self, gpus: u32) {
         let wanted = gpus.min(self.size);
         let (jobs, free, on) = (self.jobs, &self.free, &self.on);
@@ -164,7 +172,8 @@ impl<'a> Room<'a> {
         }
     }
 
-    /// Any free accelerators, from the emptiest nodes: the last resort of sizes that are no power of two.
+    /// Any free accelerators, from the emptiest nodes: the last resort of sizes that are no power
+    /// of two.
     fn scraps(&self, gpus: u32) -> Placement {
         let mut left = gpus;
         let emptiest = self.by_free.iter().rev().flat_map(|(_, nodes)| nodes);
@@ -183,7 +192,8 @@ fn movable<'a>(jobs: &'a [Wanted], on: &'a [usize], wanted: u32) -> impl Iterato
     on.iter().copied().filter(move |&at| !jobs[at].pinned && jobs[at].gpus < wanted)
 }
 
-/// How many accelerators a node lacks, where some are missing and those who may move would free them.
+/// How many accelerators a node lacks, where some are missing and those who may move would free
+/// them.
 fn missing(jobs: &[Wanted], on: &[usize], free: u32, wanted: u32) -> Option<u32> {
     let freed: u32 = if free < wanted { movable(jobs, on, wanted).map(|at| jobs[at].gpus).sum() } else { 0 };
     (free < wanted && free + freed >= wanted).then(|| wanted - free)
