@@ -11,10 +11,10 @@ use goodput_agents::compose::loaning::{Sharing, Variant};
 use goodput_agents::compose::serving::{Ahead, Foresight, Now, Outlook};
 use goodput_env::cluster::{Cluster, Pool};
 use goodput_env::job::Workload;
+use goodput_env::scenario::{Batching, Information, Rounds, Scenario, SimOptions};
 use goodput_env::service::{RateSeries, Service, ServingPoint, ServingProfile, Slo};
-use goodput_env::sim::{Outcome, Rounds, Scenario, SimOptions};
+use goodput_env::sim::Outcome;
 use goodput_env::time::SimTime;
-use goodput_env::view::{Batching, Information};
 use goodput_forecast::Model;
 use proptest::prelude::*;
 

@@ -1,4 +1,5 @@
-//! Every policy while things break: no plan is refused, no work is left undone; and what a policy knows survives a crash.
+//! Every policy while things break: no plan is refused, no work is left undone; and what a policy
+//! knows survives a crash.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::sync::Arc;
@@ -12,10 +13,10 @@ use goodput_env::model::fault::{Bugs, Cause, Causes, LogNormal, Scripted};
 use goodput_env::model::{Checkpointing, FaultModel};
 use goodput_env::plan::Plan;
 use goodput_env::policy::Policy;
+use goodput_env::scenario::{Information, Rounds, Scenario, SimOptions};
 use goodput_env::seed::{Stream, rng};
-use goodput_env::sim::{Outcome, Rounds, Scenario, SimError, SimOptions, Simulator, Status};
+use goodput_env::sim::{Outcome, SimError, Simulator, Status};
 use goodput_env::time::SimTime;
-use goodput_env::view::Information;
 use proptest::prelude::*;
 
 /// The named policy; the genetic searches with less of everything.

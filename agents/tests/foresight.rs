@@ -1,4 +1,5 @@
-//! Forecasters inside the cluster: they know the past and nothing else, and what they say follows from it alone.
+//! Forecasters inside the cluster: they know the past and nothing else, and what they say follows
+//! from it alone.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::collections::BTreeMap;
@@ -13,10 +14,11 @@ use goodput_env::cluster::{Cluster, Pool};
 use goodput_env::gym::{ClusterEnv, EnvOptions, check};
 use goodput_env::job::Workload;
 use goodput_env::policy::Policy;
+use goodput_env::scenario::{Batching, Information, Rounds, Scenario, SimOptions};
 use goodput_env::service::{RateSeries, Service, ServingPoint, ServingProfile, Slo};
-use goodput_env::sim::{Rounds, Scenario, SimOptions, Simulator, Status};
+use goodput_env::sim::{Simulator, Status};
 use goodput_env::time::SimTime;
-use goodput_env::view::{Batching, ClusterView, Information};
+use goodput_env::view::ClusterView;
 use goodput_forecast::neural::{Architecture, Centre, Dlinear, Net, Spec};
 use goodput_forecast::{Adaptive, ForecasterSnapshot, Model, Series};
 
@@ -229,7 +231,8 @@ fn a_bundle_that_does_not_fit_a_load_is_refused() {
     };
     let half_days = other(|spec| spec.day_steps = 24);
     assert_eq!(misfit(&half_days, &rates(STEP, &days(4))), Misfit::Days { own: 24, load: 48 });
-    // Relative to the series, a load has to be near the one trained on; in units of its own it may be larger.
+    // Relative to the series, a load has to be near the one trained on; in units of its own it may
+    // be larger.
     let large: Vec<f64> = days(4).iter().map(|rate| rate * 50.0).collect();
     assert_eq!(saved.check(&rates(STEP, &large)), Ok(()));
     let as_it_is = other(|spec| spec.centre = Centre::Series);

@@ -17,11 +17,12 @@ use goodput_env::cluster::{Cluster, Pool};
 use goodput_env::gym::ExpectedPeak;
 use goodput_env::job::Workload;
 use goodput_env::policy::Policy;
+use goodput_env::scenario::{Batching, Information, Release, Rounds, Scenario, SimOptions};
 use goodput_env::seed::{Stream, rng};
 use goodput_env::service::{RateSeries, Service, ServingPoint, ServingProfile, Slo};
-use goodput_env::sim::{Outcome, Release, Rounds, Scenario, SimOptions, Simulator, Status};
+use goodput_env::sim::{Outcome, Simulator, Status};
 use goodput_env::time::SimTime;
-use goodput_env::view::{Batching, ClusterView, Information};
+use goodput_env::view::ClusterView;
 use goodput_forecast::Model;
 
 fn secs(secs: i64) -> SimTime {

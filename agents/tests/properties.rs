@@ -1,4 +1,5 @@
-//! What every policy must do, whatever the jobs: break no rule, finish all work, decide the same twice.
+//! Properties of every policy, whatever the jobs: it breaks no rule, finishes all work, and decides
+//! alike twice.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -11,13 +12,15 @@ use goodput_agents::heuristic::pollux::genetic::GeneticConfig;
 use goodput_env::cluster::{AcceleratorType, Cluster, Node};
 use goodput_env::model::SwitchCost;
 use goodput_env::policy::Policy;
+use goodput_env::scenario::{Information, Release, Rounds, Scenario, SimOptions};
 use goodput_env::seed::{Stream, rng};
-use goodput_env::sim::{Outcome, Release, Rounds, Scenario, SimOptions, Simulator, Status};
+use goodput_env::sim::{Outcome, Simulator, Status};
 use goodput_env::time::SimTime;
-use goodput_env::view::{ClusterView, Information};
+use goodput_env::view::ClusterView;
 use proptest::prelude::*;
 
-/// The named policy; the genetic searches with less of everything, so that many workloads can be tried.
+/// The named policy; the genetic searches with less of everything, so that many workloads can be
+/// tried.
 fn policy(name: &str, seed: u64) -> Box<dyn Policy> {
     let small = GeneticConfig { population: 10, generations: 6, ..GeneticConfig::default() };
     match name {

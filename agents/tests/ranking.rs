@@ -1,4 +1,5 @@
-//! Rankings: the utility itself where the net says nothing; gradients of the whole loss; the net in plain Rust and in burn; what is stored.
+//! Rankings: the utility itself where the net says nothing; gradients of the whole loss; the net in
+//! plain Rust and in burn; what is stored.
 #![cfg(feature = "learn")]
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
@@ -17,9 +18,9 @@ use goodput_agents::policies::utility::{Experience, Theta, Utility, UtilityPolic
 use goodput_env::cluster::{Cluster, Pool};
 use goodput_env::job::Workload;
 use goodput_env::policy::Policy;
+use goodput_env::scenario::{Batching, Information, SimOptions};
 use goodput_env::seed::{Stream, rng};
-use goodput_env::sim::{Outcome, SimOptions};
-use goodput_env::view::{Batching, Information};
+use goodput_env::sim::Outcome;
 use proptest::prelude::*;
 use rand::RngExt;
 

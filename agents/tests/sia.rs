@@ -1,4 +1,5 @@
-//! Sia: its program against exhaustive search, its placement rules, figures of the public artifact, and whole runs.
+//! Sia: its program against exhaustive search, its placement rules, figures of the public artifact,
+//! and whole runs.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::sync::Arc;
@@ -10,8 +11,10 @@ use goodput_agents::heuristic::sia::restart_factor;
 use goodput_agents::placement::whole_nodes::{Nodes, Wanted};
 use goodput_env::cluster::{AcceleratorType, Cluster, Node};
 use goodput_env::placement::Placement;
+use goodput_env::scenario::{Scenario, SimOptions};
 use goodput_env::seed::{Stream, rng};
-use goodput_env::sim::{Outcome, Phase, Scenario, SimOptions, Simulator, Status};
+use goodput_env::sim::{Outcome, Simulator, Status};
+use goodput_env::state::Phase;
 use proptest::prelude::*;
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;

@@ -20,7 +20,7 @@ use std::path::Path;
 use goodput_env::application::Application;
 use goodput_env::cluster::Kind;
 use goodput_env::model::{Sample, ThroughputParams};
-use goodput_env::view::packed_shape;
+use goodput_env::placement::packed_shape;
 
 use crate::accelerators::{AcceleratorEntry, Accelerators};
 use crate::catalog::{ACCELERATOR, ApplicationEntry, CatalogFile, Tuned};

@@ -10,8 +10,9 @@ use goodput_env::cluster::{Cluster, Pool};
 use goodput_env::job::Workload;
 use goodput_env::plan::Plan;
 use goodput_env::policy::Policy;
+use goodput_env::scenario::{Rounds, Scenario, SimOptions};
 use goodput_env::service::{RateSeries, Service, ServingPoint, ServingProfile, Slo};
-use goodput_env::sim::{Rounds, Scenario, SimOptions, Simulator};
+use goodput_env::sim::Simulator;
 use goodput_env::time::SimTime;
 use goodput_env::view::ClusterView;
 

@@ -1,11 +1,13 @@
 //! The cluster as a Gymnasium-like environment over published throughput and efficiency models.
 //!
-//! Layout, from the ground up:
+//! Rooms, from the ground up; a room uses earlier rooms only:
 //!
-//! - [`time`], [`seed`], [`tie_break`]: integer milliseconds, named random streams, who goes first among equals.
+//! - [`time`], [`seed`]: integer milliseconds, named random streams.
 //! - [`model`]: the physics; pure functions over plain structs.
-//! - [`cluster`], [`application`], [`job`], [`service`], [`request`], [`tenant`], [`placement`], [`plan`], [`guard`], [`view`], [`policy`]: the
-//!   domain.
+//! - [`cluster`], [`application`], [`job`], [`service`], [`request`], [`tenant`], [`tie_break`], [`placement`], [`plan`]: the domain.
+//! - [`scenario`]: the inputs of a run.
+//! - [`state`]: the state of a cluster at one moment, simulated or live.
+//! - [`view`], [`guard`], [`policy`]: what a policy sees, the rules its plans keep, and its interface.
 //! - [`sim`]: a discrete-event simulator that hands out views and takes plans.
 //! - [`gym`]: observations, actions, masks and rewards on top of the simulator.
 //!
@@ -22,9 +24,11 @@ pub mod placement;
 pub mod plan;
 pub mod policy;
 pub mod request;
+pub mod scenario;
 pub mod seed;
 pub mod service;
 pub mod sim;
+pub mod state;
 pub mod tenant;
 pub mod tie_break;
 pub mod time;

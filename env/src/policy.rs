@@ -1,8 +1,9 @@
 //! The one interface of a scheduler: a view in, a plan out. Simulator, evaluation and live cluster all meet here.
 
 use crate::plan::Plan;
+use crate::scenario::{Batching, Information};
 use crate::time::SimTime;
-use crate::view::{Batching, ClusterView, Information};
+use crate::view::ClusterView;
 
 /// What a policy decides about on a cluster with services or pools.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -12,9 +12,10 @@ use goodput_env::model::{SwitchCost, ThroughputParams};
 use goodput_env::placement::Placement;
 use goodput_env::plan::Plan;
 use goodput_env::policy::Policy;
-use goodput_env::sim::{Outcome, Rounds, Scenario, SimError, SimOptions, Simulator};
+use goodput_env::scenario::{Batching, Information, Rounds, Scenario, SimOptions};
+use goodput_env::sim::{Outcome, SimError, Simulator};
 use goodput_env::time::SimTime;
-use goodput_env::view::{Batching, ClusterView, Information};
+use goodput_env::view::ClusterView;
 
 /// One node of each type, with 4 and 8 accelerators.
 fn cluster() -> Cluster {

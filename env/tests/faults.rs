@@ -9,9 +9,10 @@ use goodput_env::model::{Checkpointing, FaultModel, Interval, Store, SwitchCost}
 use goodput_env::placement::Placement;
 use goodput_env::plan::Plan;
 use goodput_env::policy::Policy;
-use goodput_env::sim::{Resize, Rounds, SimError, SimOptions, Simulator, Status};
+use goodput_env::scenario::{Batching, Resize, Rounds, SimOptions};
+use goodput_env::sim::{SimError, Simulator, Status};
 use goodput_env::time::SimTime;
-use goodput_env::view::{Batching, ClusterView};
+use goodput_env::view::ClusterView;
 use proptest::prelude::*;
 
 /// Gives each waiting job what it asks for, in order, where it fits.
@@ -23,7 +24,7 @@ impl Policy for FirstFit {
         let mut free = view.free().to_vec();
         for job in view.jobs().filter(|job| job.gpus() == 0) {
             let gpus = job.request().max_gpus().min(free.iter().sum()).max(job.min_gpus());
-            if let Some(placement) = goodput_env::gym::pack(view.cluster(), &mut free, 0, gpus) {
+            if let Some(placement) = goodput_env::placement::pack(view.cluster(), &mut free, 0, gpus) {
                 plan.set(job.id(), placement);
             }
         }

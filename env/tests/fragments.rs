@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use crate::support::{elastic, fixed};
 use goodput_env::cluster::{Cluster, Pool};
-use goodput_env::gym::pack;
 use goodput_env::job::{JobSpec, Workload};
-use goodput_env::placement::Placement;
+use goodput_env::placement::{Placement, pack};
 use goodput_env::plan::Plan;
 use goodput_env::policy::Policy;
-use goodput_env::sim::{FragmentChange, Outcome, Scenario, SimOptions, Simulator};
+use goodput_env::scenario::{Scenario, SimOptions};
+use goodput_env::sim::{FragmentChange, Outcome, Simulator};
 use goodput_env::time::SimTime;
 use goodput_env::view::ClusterView;
 

@@ -10,8 +10,9 @@ use goodput_env::model::SwitchCost;
 use goodput_env::placement::Placement;
 use goodput_env::plan::Plan;
 use goodput_env::policy::Policy;
-use goodput_env::sim::{Outcome, Scenario, SimOptions, Simulator};
-use goodput_env::view::{Batching, ClusterView, Information};
+use goodput_env::scenario::{Batching, Information, Scenario, SimOptions};
+use goodput_env::sim::{Outcome, Simulator};
+use goodput_env::view::ClusterView;
 
 /// Gives the first two jobs a node each and swaps them at every round; the third job gets what is free.
 #[derive(Default)]

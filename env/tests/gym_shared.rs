@@ -12,9 +12,9 @@ use goodput_env::gym::{
 };
 use goodput_env::job::Workload;
 use goodput_env::model::{Checkpointing, FaultModel};
+use goodput_env::scenario::{Scenario, SimOptions};
 use goodput_env::seed::{Stream, rng};
 use goodput_env::service::Service;
-use goodput_env::sim::{Scenario, SimOptions};
 use goodput_env::tenant::{Group, Quota, Tenants};
 use goodput_env::time::SimTime;
 use rand::RngExt;

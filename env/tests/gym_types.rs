@@ -14,9 +14,8 @@ use goodput_env::job::{JobSpec, Workload};
 use goodput_env::model::FaultModel;
 use goodput_env::model::fault::{Cause, Scripted};
 use goodput_env::plan::Plan;
+use goodput_env::scenario::{Batching, Information, Scenario, SimOptions};
 use goodput_env::seed::{Stream, rng};
-use goodput_env::sim::{Scenario, SimOptions};
-use goodput_env::view::{Batching, Information};
 use rand::RngExt;
 
 /// Elastic jobs run on the first two types, which differ by a factor of two; nothing is known of the third.

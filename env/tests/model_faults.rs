@@ -9,7 +9,8 @@ use goodput_env::model::fault::{Bugs, Cause, Lemons, PUBLISHED_MTBF_HOURS, Seen}
 use goodput_env::placement::Placement;
 use goodput_env::plan::Plan;
 use goodput_env::policy::Policy;
-use goodput_env::sim::{SimOptions, Simulator};
+use goodput_env::scenario::SimOptions;
+use goodput_env::sim::Simulator;
 use goodput_env::time::SimTime;
 use goodput_env::view::ClusterView;
 
@@ -36,7 +37,7 @@ impl Policy for FirstFit {
     fn decide(&mut self, view: &ClusterView<'_>) -> Plan {
         let (mut plan, mut free) = (Plan::keep(), view.free().to_vec());
         for job in view.jobs().filter(|job| job.gpus() == 0) {
-            if let Some(placement) = goodput_env::gym::pack(view.cluster(), &mut free, 0, job.request().gpus) {
+            if let Some(placement) = goodput_env::placement::pack(view.cluster(), &mut free, 0, job.request().gpus) {
                 plan.set(job.id(), placement);
             }
         }

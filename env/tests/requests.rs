@@ -12,9 +12,9 @@ use goodput_env::placement::Placement;
 use goodput_env::plan::Plan;
 use goodput_env::policy::Policy;
 use goodput_env::request::{Assign, InferenceRequest, InstanceId, RequestId, ServedModel, Target};
-use goodput_env::sim::{
-    InstanceOptions, InstanceState, Outcome, Rounds, Scenario, Served, SimError, SimOptions, Simulator, Status,
-};
+use goodput_env::scenario::{InstanceOptions, Rounds, Scenario, SimOptions};
+use goodput_env::sim::{Outcome, Served, SimError, Simulator, Status};
+use goodput_env::state::InstanceState;
 use goodput_env::time::SimTime;
 use goodput_env::view::ClusterView;
 

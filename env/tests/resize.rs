@@ -12,9 +12,11 @@ use goodput_env::model::{BatchLimits, MeasuredStepTimes, PlacementSample, Switch
 use goodput_env::placement::Placement;
 use goodput_env::plan::Plan;
 use goodput_env::policy::Policy;
-use goodput_env::sim::{Outcome, Phase, Resize, Rounds, Scenario, SimOptions, Simulator, Status};
+use goodput_env::scenario::{Batching, Information, Resize, Rounds, Scenario, SimOptions};
+use goodput_env::sim::{Outcome, Simulator, Status};
+use goodput_env::state::Phase;
 use goodput_env::time::SimTime;
-use goodput_env::view::{Batching, ClusterView, Information};
+use goodput_env::view::ClusterView;
 use proptest::prelude::*;
 
 const OVERLAPPED: [Resize; 3] = [Resize::Overlapped, Resize::OverlappedMerge, Resize::OverlappedSerial];

@@ -12,8 +12,10 @@ use goodput_env::model::FaultModel;
 use goodput_env::model::fault::{Cause, Scripted};
 use goodput_env::placement::Placement;
 use goodput_env::plan::Plan;
+use goodput_env::scenario::{Rounds, Scenario, SimOptions};
 use goodput_env::service::{RateSeries, Service, ServiceId, ServingPoint, ServingProfile, Slo};
-use goodput_env::sim::{Loan, Rounds, Scenario, SimError, SimOptions, Simulator, Status};
+use goodput_env::sim::{SimError, Simulator, Status};
+use goodput_env::state::Loan;
 use goodput_env::time::SimTime;
 use goodput_env::view::Afterwards;
 

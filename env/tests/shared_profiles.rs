@@ -8,8 +8,9 @@ use goodput_env::job::{JobId, JobSpec, Work};
 use goodput_env::placement::Placement;
 use goodput_env::plan::Plan;
 use goodput_env::policy::Policy;
-use goodput_env::sim::{SimOptions, Simulator};
-use goodput_env::view::{Batching, ClusterView, Information};
+use goodput_env::scenario::{Batching, Information, SimOptions};
+use goodput_env::sim::Simulator;
+use goodput_env::view::ClusterView;
 
 /// The first job on four accelerators, the second on one; writes down what is known of each.
 #[derive(Default)]

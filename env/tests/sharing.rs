@@ -11,9 +11,9 @@ use goodput_env::job::{JobClass, JobId, JobSpec, Work, Workload};
 use goodput_env::model::SwitchCost;
 use goodput_env::placement::Placement;
 use goodput_env::plan::Plan;
-use goodput_env::sim::{Rounds, Scenario, SimError, SimOptions, Simulator, Status};
+use goodput_env::scenario::{Batching, Information, Rounds, Scenario, SimOptions};
+use goodput_env::sim::{SimError, Simulator, Status};
 use goodput_env::time::SimTime;
-use goodput_env::view::{Batching, Information};
 
 const ONE: JobId = JobId(0);
 const OTHER: JobId = JobId(1);

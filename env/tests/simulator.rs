@@ -10,9 +10,10 @@ use goodput_env::model::SwitchCost;
 use goodput_env::placement::Placement;
 use goodput_env::plan::Plan;
 use goodput_env::policy::Policy;
-use goodput_env::sim::{Rounds, SimError, SimOptions, Simulator, Status};
+use goodput_env::scenario::{Batching, Information, Rounds, SimOptions};
+use goodput_env::sim::{SimError, Simulator, Status};
 use goodput_env::time::SimTime;
-use goodput_env::view::{Batching, ClusterView, Information};
+use goodput_env::view::ClusterView;
 use proptest::prelude::*;
 
 /// Gives each job what it asks for, in order, and never takes it back.
@@ -23,7 +24,7 @@ impl Policy for FirstFit {
         let mut plan = Plan::keep();
         let mut free = view.free().to_vec();
         for job in view.jobs().filter(|job| job.gpus() == 0) {
-            if let Some(placement) = goodput_env::gym::pack(view.cluster(), &mut free, 0, job.request().gpus) {
+            if let Some(placement) = goodput_env::placement::pack(view.cluster(), &mut free, 0, job.request().gpus) {
                 plan.set(job.id(), placement);
             }
         }

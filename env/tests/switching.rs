@@ -10,7 +10,8 @@ use goodput_env::model::switching::{Components, NAMED, Switch, SwitchCost, Switc
 use goodput_env::placement::Placement;
 use goodput_env::plan::Plan;
 use goodput_env::policy::Policy;
-use goodput_env::sim::{Outcome, Rounds, Scenario, SimOptions, Simulator};
+use goodput_env::scenario::{Rounds, Scenario, SimOptions};
+use goodput_env::sim::{Outcome, Simulator};
 use goodput_env::time::SimTime;
 use goodput_env::view::ClusterView;
 

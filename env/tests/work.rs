@@ -9,9 +9,9 @@ use goodput_env::model::SwitchCost;
 use goodput_env::placement::Placement;
 use goodput_env::plan::Plan;
 use goodput_env::policy::Policy;
-use goodput_env::sim::{Outcome, SimOptions, Simulator};
+use goodput_env::scenario::{Information, SimOptions};
+use goodput_env::sim::{Outcome, Simulator};
 use goodput_env::view::ClusterView;
-use goodput_env::view::Information;
 
 /// One accelerator for the one job there is.
 struct Start;

@@ -18,9 +18,10 @@ use goodput_env::cluster::Cluster;
 use goodput_env::gym::{Observation, layout};
 use goodput_env::job::Workload;
 use goodput_env::policy::Policy;
-use goodput_env::sim::{Scenario, SimOptions, Simulator, Status};
+use goodput_env::scenario::{Batching, Information, Scenario, SimOptions};
+use goodput_env::sim::{Simulator, Status};
 use goodput_env::time::SimTime;
-use goodput_env::view::{Batching, ClusterView, Information};
+use goodput_env::view::ClusterView;
 use rustix::time::{ClockId, clock_gettime};
 
 /// Nodes of 8 accelerators, and jobs submitted at once.

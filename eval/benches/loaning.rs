@@ -12,10 +12,10 @@ use goodput_datasets::Catalog;
 use goodput_datasets::synth::{DiurnalSynth, Lengths, SynthConfig};
 use goodput_env::cluster::{Cluster, Pool};
 use goodput_env::job::Workload;
+use goodput_env::scenario::{Batching, Information, Rounds, Scenario, SimOptions};
 use goodput_env::service::{RateSeries, Service, ServingPoint, ServingProfile, Slo};
-use goodput_env::sim::{Outcome, Rounds, Scenario, SimOptions, Simulator};
+use goodput_env::sim::{Outcome, Simulator};
 use goodput_env::time::SimTime;
-use goodput_env::view::{Batching, Information};
 
 fn main() {
     let names: Vec<String> = std::env::args().skip(1).filter(|arg| !arg.starts_with('-')).collect();

@@ -10,7 +10,8 @@ use goodput_datasets::{Catalog, import, read_workload};
 use goodput_env::cluster::Cluster;
 use goodput_env::job::{JobSpec, Workload};
 use goodput_env::model::SwitchCost;
-use goodput_env::sim::{Rounds, Scenario, SimOptions, Simulator};
+use goodput_env::scenario::{Rounds, Scenario, SimOptions};
+use goodput_env::sim::Simulator;
 use goodput_env::time::SimTime;
 
 fn shared(path: &str) -> PathBuf {

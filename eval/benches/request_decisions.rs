@@ -9,7 +9,8 @@ use goodput_datasets::Catalog;
 use goodput_datasets::synth::{PolluxSynth, SynthConfig};
 use goodput_env::cluster::Cluster;
 use goodput_env::job::Workload;
-use goodput_env::sim::{Rounds, Scenario, SimOptions, Simulator, Status};
+use goodput_env::scenario::{Rounds, Scenario, SimOptions};
+use goodput_env::sim::{Simulator, Status};
 use goodput_env::time::SimTime;
 use goodput_eval::stats::quantiles;
 

@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 
 use crate::common::{Fifo, Shortest, comparison, policies, scenarios};
-use goodput_env::view::{Batching, Information};
+use goodput_env::scenario::{Batching, Information};
 use goodput_eval::{Comparison, PolicyEntry, RunError};
 
 fn quiet(_done: usize, _total: usize) {}

@@ -9,7 +9,8 @@ use std::sync::{Arc, OnceLock};
 use goodput_agents::compose;
 use goodput_datasets::{Catalog, import, read_workload};
 use goodput_env::cluster::Cluster;
-use goodput_env::sim::{Scenario, SimOptions, Simulator};
+use goodput_env::scenario::{Scenario, SimOptions};
+use goodput_env::sim::Simulator;
 
 /// Workloads whose per-job results the artifact ships: load, workload numbers.
 const PUBLISHED: [(&str, &str, &[u32]); 2] =

@@ -8,9 +8,10 @@ use goodput_agents::compose::by_name;
 use goodput_datasets::synth::{DiurnalSynth, SynthConfig};
 use goodput_datasets::{Catalog, read_workload};
 use goodput_env::cluster::Cluster;
-use goodput_env::sim::{Outcome, Phase, Scenario, SimOptions, Simulator, Status};
+use goodput_env::scenario::{Batching, Information, Scenario, SimOptions};
+use goodput_env::sim::{Outcome, Simulator, Status};
+use goodput_env::state::Phase;
 use goodput_env::time::SimTime;
-use goodput_env::view::{Batching, Information};
 
 fn scenario(jobs_per_hour: f64, options: SimOptions) -> Arc<Scenario> {
     let synth = DiurnalSynth { jobs: 80, jobs_per_hour, ..DiurnalSynth::default() };

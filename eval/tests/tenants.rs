@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use goodput_agents::compose::by_name;
 use goodput_env::cluster::Pool;
-use goodput_env::sim::{Scenario, Simulator, Status};
-use goodput_env::view::{Batching, Information};
+use goodput_env::scenario::{Batching, Information, Scenario};
+use goodput_env::sim::{Simulator, Status};
 use goodput_eval::metrics::{
     Measures, RunFacts, TenantFacts, envious, isolation_index, jain_index, measure, tenant_facts,
 };

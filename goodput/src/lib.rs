@@ -50,7 +50,8 @@ pub mod prelude {
     pub use goodput_env::placement::Placement;
     pub use goodput_env::plan::Plan;
     pub use goodput_env::policy::Policy;
-    pub use goodput_env::sim::{Outcome, Scenario, SimOptions, Simulator};
+    pub use goodput_env::scenario::{Scenario, SimOptions};
+    pub use goodput_env::sim::{Outcome, Simulator};
     pub use goodput_env::time::SimTime;
     pub use goodput_env::view::ClusterView;
 }

@@ -13,7 +13,7 @@ use goodput_agents::policies::utility::{Group, Theta};
 use goodput_datasets::synth::SynthConfig;
 use goodput_env::cluster::Pool;
 use goodput_env::gym::{EnvOptions, ExpectedPeak};
-use goodput_env::view::{Batching, Information};
+use goodput_env::scenario::{Batching, Information};
 use goodput_eval::run::{NamedScenario, PolicyEntry};
 use goodput_eval::setup::{
     ClusterConfig, CohortConfig, EnvironmentConfig, ForecasterConfig, LoaningConfig, ServiceConfig, Setup, SetupError,

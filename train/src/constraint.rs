@@ -5,7 +5,8 @@
 //! first (Deb, "An efficient constraint handling method for genetic algorithms", Computer Methods in Applied Mechanics and Engineering 186, 2000). So no weight
 //! has to be chosen.
 
-use goodput_env::sim::{Outcome, Scenario};
+use goodput_env::scenario::Scenario;
+use goodput_env::sim::Outcome;
 use serde::{Deserialize, Serialize};
 
 /// A service that is late no more often than this times its teacher is as good: rounding of simulated time moves that much.

@@ -1,6 +1,7 @@
 //! What a run costs a search: logarithms, so that the difference to a teacher's on the same episode is a ratio.
 
-use goodput_env::sim::{Outcome, Scenario};
+use goodput_env::scenario::Scenario;
+use goodput_env::sim::Outcome;
 use goodput_eval::metrics::tenant_facts;
 
 use crate::validate::{jct_secs, mean_jct_secs};

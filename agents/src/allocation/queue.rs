@@ -8,7 +8,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use goodput_env::job::JobId;
-use goodput_env::sim::Shapes;
+use goodput_env::scenario::JobShapes;
 
 /// Place in a queue: ids follow submission.
 type Place = (Reverse<i32>, JobId);
@@ -81,7 +81,7 @@ impl Line {
         }
     }
 
-    fn add(&mut self, shape: u32, shapes: &Shapes, jobs: Vec<JobId>) {
+    fn add(&mut self, shape: u32, shapes: &JobShapes, jobs: Vec<JobId>) {
         let alike = Alike { shape, priority: shapes.get(shape).priority, jobs, next: 0 };
         self.open.extend(alike.front().map(|place| (place, self.alike.len())));
         self.alike.push(alike);
@@ -96,14 +96,14 @@ impl Line {
 /// Queues being filled.
 #[derive(Debug)]
 pub struct Lines<'v> {
-    shapes: &'v Shapes,
+    shapes: &'v JobShapes,
     /// By shape: its jobs.
     jobs: Vec<Vec<JobId>>,
 }
 
 impl<'v> Lines<'v> {
     /// No jobs yet.
-    pub fn new(shapes: &'v Shapes) -> Self {
+    pub fn new(shapes: &'v JobShapes) -> Self {
         Self { shapes, jobs: vec![Vec::new(); shapes.len()] }
     }
 
@@ -112,7 +112,7 @@ impl<'v> Lines<'v> {
         self.jobs[self.shapes.of(job) as usize].push(job);
     }
 
-    /// Shapes with the number of their jobs.
+    /// JobShapes with the number of their jobs.
     pub fn counts(&self) -> impl Iterator<Item = (u32, usize)> {
         (0..).zip(self.jobs.iter().map(Vec::len)).filter(|(_, count)| *count > 0)
     }

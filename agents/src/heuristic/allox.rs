@@ -15,11 +15,11 @@
 //! The paper's model has no jobs of several accelerators. Here such jobs start oldest first on what
 //! the matching leaves, on the fastest type with room.
 
-use goodput_env::gym::pack;
-use goodput_env::placement::Placement;
+use goodput_env::placement::{Placement, pack};
 use goodput_env::plan::Plan;
 use goodput_env::policy::Policy;
-use goodput_env::view::{ClusterView, Information, JobView};
+use goodput_env::scenario::Information;
+use goodput_env::view::{ClusterView, JobView};
 use pathfinding::kuhn_munkres::kuhn_munkres_min;
 use pathfinding::matrix::Matrix;
 

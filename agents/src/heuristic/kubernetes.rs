@@ -14,7 +14,7 @@ use goodput_env::job::JobId;
 use goodput_env::placement::Placement;
 use goodput_env::plan::Plan;
 use goodput_env::policy::Policy;
-use goodput_env::sim::JobShape;
+use goodput_env::scenario::JobShape;
 use goodput_env::time::SimTime;
 use goodput_env::view::{ClusterView, JobView};
 

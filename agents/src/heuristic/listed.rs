@@ -1,7 +1,7 @@
 //! Entry of a published policy in the registry of policies.
 
 use goodput_env::policy::Policy;
-use goodput_env::view::{Batching, Information};
+use goodput_env::scenario::{Batching, Information};
 
 /// Kind of scheduler that a policy is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -21,7 +21,7 @@ pub struct ListedPolicy {
     pub name: &'static str,
     /// Description in one line.
     pub about: &'static str,
-    /// Publication.
+    /// Publication of the rule and its public artifact.
     pub source: &'static str,
     /// Kind of scheduler.
     pub traits: Traits,

@@ -2,11 +2,10 @@
 //!
 //! A job that shrinks keeps a part of what it has, and one that grows keeps all of it where the result spans no more nodes than
 //! packing it anew could at best. Moving costs a restart under every model of switching costs, and where elastic resizes overlap with training
-//! (`goodput_env::sim::Resize`) only a job that keeps a share goes on without a pause.
+//! (`goodput_env::scenario::Resize`) only a job that keeps a share goes on without a pause.
 
 use goodput_env::cluster::NodeId;
-use goodput_env::gym::pack;
-use goodput_env::placement::Placement;
+use goodput_env::placement::{Placement, pack};
 use goodput_env::plan::Plan;
 use goodput_env::view::{ClusterView, JobView};
 

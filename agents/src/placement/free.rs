@@ -1,8 +1,7 @@
 //! A working copy of the free accelerators, which a policy spends while it plans.
 
 use goodput_env::cluster::{Cluster, NodeId};
-use goodput_env::gym::pack;
-use goodput_env::placement::Placement;
+use goodput_env::placement::{Placement, pack};
 
 /// Free accelerators by node. Kept by a policy across decisions, so that planning allocates nothing.
 #[derive(Clone, Debug, Default)]

@@ -17,8 +17,7 @@ pub use skew::{ModelTensors, Skew, TENSORS};
 pub use yarn::Yarn;
 
 use goodput_env::cluster::Cluster;
-use goodput_env::gym::pack;
-use goodput_env::placement::Placement;
+use goodput_env::placement::{Placement, pack};
 
 /// How nodes are chosen for a job. Lower node ids win ties. All accelerators of a job are of one type: the one with most free
 /// accelerators, the first of those on ties.

@@ -3,8 +3,9 @@
 use goodput_env::gym::{Action, Encoder, ExpectedPeak, Layout, Observation, Round, Slot};
 use goodput_env::plan::Plan;
 use goodput_env::policy::{Policy, Scope};
+use goodput_env::scenario::{Batching, Information};
 use goodput_env::seed::{Stream, rng};
-use goodput_env::view::{Batching, ClusterView, Information};
+use goodput_env::view::ClusterView;
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 use schemars::JsonSchema;

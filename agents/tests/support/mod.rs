@@ -1,4 +1,4 @@
-//! What the tests of heuristics share.
+//! Workloads and runs that the tests of heuristics share.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::collections::BTreeMap;
@@ -9,9 +9,9 @@ use goodput_env::cluster::Cluster;
 use goodput_env::job::{Elasticity, JobRequest, JobSpec, Work, Workload};
 use goodput_env::model::{BatchLimits, GoodputModel, GradientStats, SwitchCost, ThroughputParams};
 use goodput_env::policy::Policy;
-use goodput_env::sim::{Outcome, Rounds, Scenario, SimOptions, Simulator};
+use goodput_env::scenario::{Batching, Information, Rounds, Scenario, SimOptions};
+use goodput_env::sim::{Outcome, Simulator};
 use goodput_env::time::SimTime;
-use goodput_env::view::{Batching, Information};
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 use serde_json::Value;
@@ -133,7 +133,8 @@ pub fn random_workload(rng: &mut ChaCha8Rng, count: usize, most_gpus: u32) -> Wo
     Workload::new(applications, jobs)
 }
 
-/// The same on accelerators called `slow` and `fast`; the latter compute three times as fast and talk no faster.
+/// The workload on accelerators called `slow` and `fast`; the latter compute three times as fast
+/// and communicate no faster.
 pub fn on_slow_and_fast(mut workload: Workload) -> Workload {
     for application in &mut workload.applications {
         let application = Arc::make_mut(application);

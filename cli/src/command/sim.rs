@@ -9,9 +9,9 @@ use goodput_env::cluster::Cluster;
 use goodput_env::gym::ExpectedPeak;
 use goodput_env::job::Workload;
 use goodput_env::policy::Policy;
-use goodput_env::sim::{Scenario, SimOptions, Simulator};
+use goodput_env::scenario::{Information, Scenario, SimOptions};
+use goodput_env::sim::Simulator;
 use goodput_env::time::SimTime;
-use goodput_env::view::Information;
 
 use crate::args::{InformationLevel, Preset, Sim};
 use crate::fault::Fault;

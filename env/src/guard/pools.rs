@@ -4,7 +4,7 @@ use super::Violation;
 use crate::cluster::{NodeId, Pool};
 use crate::plan::{Change, Plan, Scale};
 use crate::service::ServiceId;
-use crate::sim::{Loan, ReplicaPhase};
+use crate::state::{Loan, ReplicaPhase};
 use crate::time::SimTime;
 use crate::view::ClusterView;
 

@@ -13,7 +13,8 @@ use crate::gym::reward::Reward;
 use crate::gym::round::Round;
 use crate::gym::warm_up::WarmUp;
 use crate::plan::Plan;
-use crate::sim::{Scenario, SimError, Simulator, Status};
+use crate::scenario::Scenario;
+use crate::sim::{SimError, Simulator, Status};
 use crate::view::ClusterView;
 
 /// Where an observation and its action mask are written; both owned by the caller.

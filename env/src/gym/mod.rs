@@ -9,7 +9,6 @@ mod environment;
 mod expected_peak;
 mod layout;
 mod observation;
-mod pack;
 mod quota_room;
 mod reward;
 mod round;
@@ -27,7 +26,6 @@ pub use environment::{
 pub use expected_peak::ExpectedPeak;
 pub use layout::Layout;
 pub use observation::{Encoder, GLOBAL_FEATURES, SLOT_FEATURES, layout, schema_hash, schema_hash_by_type};
-pub use pack::pack;
 pub use reward::{Reward, RewardTerm};
 pub use round::{Round, Slot};
 pub use shared_features::{POOL_FEATURES, SERVICE_FEATURES, TENANT_FEATURES};

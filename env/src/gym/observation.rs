@@ -12,7 +12,7 @@ use crate::gym::round::{Round, Slot};
 use crate::gym::shared_features::{self, Holdings, POOL_FEATURES, SERVICE_FEATURES, TENANT_FEATURES};
 use crate::gym::type_features::{TYPE_FEATURES, TYPE_GLOBALS, Types};
 use crate::job::JobId;
-use crate::sim::Phase;
+use crate::state::Phase;
 use crate::view::{ClusterView, JobView, Rates};
 
 /// Features of a slot, in order. Part of the schema: changing a name, the order or a formula changes the hash.

@@ -6,11 +6,10 @@
 use crate::cluster::NodeId;
 use crate::gym::action::{Ladder, Verb};
 use crate::gym::layout::Layout;
-use crate::gym::pack::pack;
 use crate::gym::quota_room::QuotaRoom;
 use crate::gym::shared_round::{LoanVerb, ScaleVerb, SharedRound};
 use crate::job::JobId;
-use crate::placement::Slice;
+use crate::placement::{Slice, pack};
 use crate::plan::Plan;
 use crate::view::ClusterView;
 

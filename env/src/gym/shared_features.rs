@@ -2,7 +2,7 @@
 
 use crate::gym::expected_peak::ExpectedPeak;
 use crate::gym::shared_round::SharedRound;
-use crate::sim::{Loan, ReplicaPhase};
+use crate::state::{Loan, ReplicaPhase};
 use crate::view::{ClusterView, JobView};
 
 /// Features of a service slot, in order; part of the schema.

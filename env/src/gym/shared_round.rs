@@ -10,7 +10,7 @@ use crate::cluster::{NodeId, Pool};
 use crate::gym::layout::Layout;
 use crate::plan::{Plan, Reclaim, Scale};
 use crate::service::ServiceId;
-use crate::sim::Loan;
+use crate::state::Loan;
 use crate::time::SimTime;
 use crate::view::ClusterView;
 

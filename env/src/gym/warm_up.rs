@@ -8,8 +8,9 @@ use std::sync::Arc;
 use rand::RngExt;
 
 use crate::policy::Policy;
+use crate::scenario::Scenario;
 use crate::seed::{Stream, keyed};
-use crate::sim::{Scenario, SimError, Simulator, Status};
+use crate::sim::{SimError, Simulator, Status};
 use crate::time::SimTime;
 
 /// Who plays first, made anew for each episode.

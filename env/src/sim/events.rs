@@ -3,8 +3,8 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::JobState;
 use crate::job::JobId;
+use crate::state::JobState;
 use crate::time::SimTime;
 
 /// What happens, in the order in which it happens at one instant. Rounds and arrivals are not queued: both are known in

@@ -13,12 +13,13 @@ use smallvec::SmallVec;
 
 use super::events::{Event, EventKind};
 use super::health::Hardware;
-use super::{Phase, SimError, Simulator};
+use super::{SimError, Simulator};
 use crate::cluster::NodeId;
 use crate::job::{JobId, Work};
 use crate::model::fault::Cause;
 use crate::placement::Placement;
 use crate::plan::Change;
+use crate::state::Phase;
 use crate::time::SimTime;
 
 /// Who is on an accelerator.

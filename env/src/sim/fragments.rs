@@ -10,9 +10,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Scenario, Simulator};
+use super::Simulator;
 use crate::cluster::NodeId;
 use crate::job::JobId;
+use crate::scenario::Scenario;
 use crate::time::SimTime;
 
 /// Fragmentation from a moment on.

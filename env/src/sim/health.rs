@@ -5,10 +5,11 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::{HardwareRecord, Scenario};
+use super::HardwareRecord;
 use crate::cluster::{Cluster, NodeId};
 use crate::model::FaultModel;
 use crate::model::fault::Seen;
+use crate::scenario::Scenario;
 use crate::time::SimTime;
 
 /// What happens, in the order in which it happens at one instant: repairs first.

@@ -1,11 +1,12 @@
 //! Who holds what: jobs take accelerators and give them back, and the books of free ones follow.
 
 use super::events::{Event, EventKind};
-use super::{AllocationChange, Phase, SimError, Simulator};
+use super::{AllocationChange, SimError, Simulator};
 use crate::job::JobId;
 use crate::model::switching::Switch;
 use crate::placement::Placement;
 use crate::plan::Change;
+use crate::state::Phase;
 use crate::time::SimTime;
 
 impl Simulator {

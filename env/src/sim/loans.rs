@@ -5,34 +5,10 @@
 
 use super::Simulator;
 use super::services::{ServiceEvent, ServiceEventKind};
-use crate::cluster::{Cluster, NodeId, Pool};
+use crate::cluster::{NodeId, Pool};
 use crate::job::JobId;
 use crate::plan::Plan;
-use crate::time::SimTime;
-
-/// Where a server of the inference pool is; all others are always at home.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Loan {
-    /// Not lent.
-    #[default]
-    Home,
-    /// Training may use it.
-    Lent {
-        /// Since when.
-        since: SimTime,
-    },
-    /// It belongs to another cluster for now: nothing runs on it here.
-    Elsewhere,
-    /// Called back: training leaves it.
-    Returning {
-        /// When it was lent.
-        since: SimTime,
-        /// When it was called back.
-        called: SimTime,
-        /// When what is left there is evicted.
-        deadline: SimTime,
-    },
-}
+use crate::state::Loan;
 
 /// What lending came to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -55,56 +31,6 @@ pub struct LoanRecord {
     pub longest_reclaim_millis: i64,
     /// Training jobs that were still there at a deadline.
     pub evictions: u64,
-}
-
-/// The books of pools. On a cluster without pools, where everything may run everywhere, `by_node` and `open` are empty.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Loans {
-    pub by_node: Vec<Loan>,
-    /// Servers that are called back.
-    pub returning: Vec<NodeId>,
-    /// By node: accelerators that training jobs hold.
-    pub trained_on: Vec<u32>,
-    /// By node: free accelerators that training may take.
-    pub open: Vec<u32>,
-    pub record: LoanRecord,
-}
-
-impl Loans {
-    pub fn new(cluster: &Cluster) -> Self {
-        let nodes = if cluster.has_pools() { cluster.nodes.len() } else { 0 };
-        Self {
-            by_node: vec![Loan::Home; nodes],
-            returning: Vec::new(),
-            trained_on: vec![0; cluster.nodes.len()],
-            open: vec![0; nodes],
-            record: LoanRecord::default(),
-        }
-    }
-
-    pub fn of(&self, node: NodeId) -> Loan {
-        self.by_node.get(node as usize).copied().unwrap_or_default()
-    }
-
-    pub fn may_train(&self, cluster: &Cluster, node: NodeId) -> bool {
-        match cluster.nodes[node as usize].pool {
-            Pool::Shared | Pool::Training => true,
-            Pool::Inference => matches!(self.of(node), Loan::Lent { .. }),
-        }
-    }
-
-    pub fn may_serve(&self, cluster: &Cluster, node: NodeId) -> bool {
-        match cluster.nodes[node as usize].pool {
-            Pool::Shared => true,
-            Pool::Training => false,
-            Pool::Inference => self.of(node) == Loan::Home,
-        }
-    }
-
-    /// Whether `at` is the deadline of a server that is called back.
-    pub fn is_due(&self, node: NodeId, at: SimTime) -> bool {
-        matches!(self.of(node), Loan::Returning { deadline, .. } if deadline == at)
-    }
 }
 
 impl Simulator {
@@ -146,7 +72,7 @@ impl Simulator {
     pub(super) fn lend_and_call_back(&mut self, plan: &Plan) {
         for &node in &plan.lend {
             self.loans.by_node[node as usize] = Loan::Lent { since: self.now };
-            self.loans.record.lent += 1;
+            self.loan_record.lent += 1;
             self.recount(node);
         }
         for reclaim in &plan.reclaim {
@@ -176,7 +102,7 @@ impl Simulator {
         self.recount(node);
         let reclaim = (self.now - called).as_millis();
         let gpus = i64::from(self.scenario.cluster.nodes[node as usize].gpus);
-        let record = &mut self.loans.record;
+        let record = &mut self.loan_record;
         record.returned += 1;
         record.reclaim_millis += reclaim;
         record.longest_reclaim_millis = record.longest_reclaim_millis.max(reclaim);
@@ -194,7 +120,7 @@ impl Simulator {
         let table = &self.table;
         let there: Vec<JobId> = table.active().iter().copied().filter(|&job| on(&table.state(job).placement)).collect();
         for job in there {
-            self.loans.record.evictions += 1;
+            self.loan_record.evictions += 1;
             self.vacate(job)?;
         }
         self.bring_home();
@@ -203,7 +129,7 @@ impl Simulator {
 
     /// What lending came to so far, loans that are out included.
     pub fn loan_record(&mut self) -> LoanRecord {
-        let mut record = self.loans.record;
+        let mut record = self.loan_record;
         let scenario = self.scenario.clone();
         let nodes = &scenario.cluster.nodes;
         let pool = |node: &&crate::cluster::Node| node.pool == Pool::Inference;

@@ -11,26 +11,19 @@ mod faults;
 mod fragments;
 mod health;
 mod holding;
-mod instances;
 mod ledger;
 mod loans;
 mod observed;
-mod options;
 mod outages;
-mod profile;
 mod record;
 mod replay;
 mod requests;
 mod resize;
 mod resume;
 mod saving;
-mod scenario;
 mod segment;
 mod services;
-mod shapes;
 mod shared_profiles;
-mod speeds;
-mod state;
 
 use std::sync::Arc;
 
@@ -43,34 +36,25 @@ use crate::model::OutsideProfile;
 use crate::placement::Placement;
 use crate::plan::{Change, Plan};
 use crate::policy::Policy;
+use crate::scenario::{Information, Release, Resize, Scenario};
 use crate::seed::{Stream, keyed, standard_normal};
+use crate::state::{EXPECTED_ACTIVE, InstanceTable, JobState, JobTable, Loans, ObservedError, Phase, Profile, Trigger};
 use crate::time::SimTime;
-use crate::view::{ClusterView, Information, Trigger};
+use crate::view::ClusterView;
 
 use events::EventQueue;
 pub use fragments::FragmentChange;
 use fragments::Fragments;
 use health::Health;
-pub use instances::{Instance, InstanceState, InstanceTable};
 use ledger::Ledger;
 pub use ledger::TrainingOnNode;
-pub(crate) use loans::Loans;
-pub use loans::{Loan, LoanRecord};
-pub use observed::{Observed, ObservedCluster, ObservedError, ObservedJob};
-pub use options::{EpochEnd, Release, Rounds, SimOptions};
-pub use profile::{Profile, TypeProfile};
+pub use loans::LoanRecord;
 pub use record::{
     AllocationChange, FaultRecord, HardwareRecord, InstanceUsage, JobRecord, Outcome, RequestRecord, Served,
 };
-pub use requests::InstanceOptions;
 use requests::Requests;
-pub use resize::Resize;
-pub use scenario::Scenario;
-pub use services::{LatencyCounts, Replica, ReplicaPhase, ServiceOnNode, ServiceRecord, ServiceState, ServingChange};
+pub use services::ServingChange;
 use services::{ReplicasHeld, Services};
-pub use shapes::{JobShape, Shapes};
-pub use speeds::{Best, Speeds};
-pub use state::{JobState, JobTable, Phase};
 
 /// Why a run cannot go on.
 #[derive(Debug, Error)]
@@ -172,6 +156,7 @@ pub struct Simulator {
     services: Services,
     served: ReplicasHeld,
     loans: Loans,
+    loan_record: LoanRecord,
     ledger: Ledger,
     in_system: u32,
     job_millis: i64,
@@ -193,7 +178,7 @@ impl Simulator {
         let free: Vec<u32> = scenario.cluster.nodes.iter().map(|node| node.gpus).collect();
         let overlaps = scenario.options.resize != Resize::StopRestart;
         let jobs = &scenario.workload.jobs;
-        let room = jobs.len().min(state::EXPECTED_ACTIVE);
+        let room = jobs.len().min(EXPECTED_ACTIVE);
         let records = jobs
             .iter()
             .enumerate()
@@ -224,6 +209,7 @@ impl Simulator {
             services: Services::new(&scenario),
             served: ReplicasHeld::new(&scenario),
             loans: Loans::new(&scenario.cluster),
+            loan_record: LoanRecord::default(),
             ledger: Ledger::new(free.len()),
             fragments: Fragments::new(&scenario),
             free,

@@ -1,10 +1,9 @@
 //! What a fault does to inference: replicas and instances on what broke are gone, and requests that were being answered wait again.
 
 use super::Simulator;
-use super::instances::InstanceState;
-use super::services::ReplicaPhase;
 use crate::cluster::NodeId;
 use crate::request::InstanceId;
+use crate::state::{InstanceState, ReplicaPhase};
 
 impl Simulator {
     /// All inference on `node` is gone.

@@ -2,8 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{FragmentChange, LoanRecord, ServiceRecord, ServingChange, TrainingOnNode};
+use super::{FragmentChange, LoanRecord, ServingChange, TrainingOnNode};
 use crate::job::JobId;
+use crate::state::ServiceRecord;
 use crate::time::SimTime;
 
 /// The outcome of one job.

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use super::{Scenario, SimError, Simulator, Status};
+use super::{SimError, Simulator, Status};
 use crate::plan::Plan;
 use crate::policy::Policy;
+use crate::scenario::Scenario;
 
 impl Simulator {
     /// Carries out `log`, the plans of a run's decisions from the first on. A fresh `policy` is asked at each, which gives it back what it

@@ -1,38 +1,11 @@
 //! Requests come, are answered, and leave a warm instance behind; jobs take the accelerators of free instances.
 
-use super::instances::{Instance, InstanceState, InstanceTable};
 use super::{InstanceUsage, RequestRecord, Served, SimError, Simulator, Status};
 use crate::cluster::NodeId;
-use crate::model::SwitchCost;
 use crate::plan::Plan;
 use crate::request::{Assign, InstanceId, RequestId, Target};
+use crate::state::{Instance, InstanceState, InstanceTable, Trigger};
 use crate::time::SimTime;
-use crate::view::Trigger;
-
-/// How instances live.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct InstanceOptions {
-    /// What starting an instance costs, by the application it is a variant of.
-    pub cold_start: SwitchCost,
-    /// Factor on the time of protection; 0 frees an instance as soon as it has answered.
-    pub protect_times: f64,
-    /// Added to the time of protection (the artifact counts one tick of a second too many).
-    pub protect_more: SimTime,
-    /// Whether an instance stays after its request. Without that every request pays a cold start.
-    pub keep: bool,
-}
-
-impl InstanceOptions {
-    /// DeepBoot's.
-    pub const DEEPBOOT: Self =
-        Self { cold_start: SwitchCost::DeepbootInfer, protect_times: 1.0, protect_more: SimTime::ZERO, keep: true };
-
-    /// How long an instance is protected after a request: 30 s, and 15 s more for each of the requests before that found it so, at most 120 s.
-    pub fn protection(&self, hits: u32) -> SimTime {
-        let secs = (30 + 15 * hits.min(6)).min(120);
-        SimTime::from_secs_f64(f64::from(secs) * self.protect_times) + self.protect_more
-    }
-}
 
 /// Requests and instances of a run.
 #[derive(Clone, Debug, Default)]

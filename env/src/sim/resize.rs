@@ -15,53 +15,15 @@
 
 use smallvec::SmallVec;
 
-use serde::{Deserialize, Serialize};
-
 use super::events::{Event, EventKind};
-use super::{JobState, Phase, Scenario, SimError, Simulator};
+use super::{SimError, Simulator};
 use crate::job::{JobId, Work};
 use crate::model::switching::Switch;
 use crate::placement::{Placement, Slice};
 use crate::plan::Change;
+use crate::scenario::{Resize, Scenario};
+use crate::state::{JobState, Phase, Reconfiguration};
 use crate::time::SimTime;
-
-/// How a running job's change of size is carried out.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Resize {
-    /// It stops, saves, and starts again on the new accelerators.
-    #[default]
-    StopRestart,
-    /// It goes on with what it keeps until the new accelerators are ready. A command that comes in between cancels the one under way.
-    Overlapped,
-    /// The same, but a command waits for all before it; each takes a whole start-up.
-    OverlappedSerial,
-    /// The same, but a command waits for the one under way and replaces any other that waits.
-    OverlappedMerge,
-}
-
-/// A job between two sizes.
-#[derive(Clone, Debug)]
-pub(crate) struct Reconfiguration {
-    /// What makes progress meanwhile.
-    share: Placement,
-    /// The end of the iteration at which the share leaves what was taken from it; never where nothing was.
-    leave_at: SimTime,
-    /// What the share is after that. Whoever was given the rest counts on it, so a later command cannot take a leave back.
-    stay: Placement,
-    /// Targets of commands not yet carried out; the first is under way.
-    targets: SmallVec<[Placement; 1]>,
-    /// When the workers of the first command are up, then the end of the iteration after that.
-    ready_at: SimTime,
-    /// Whether `ready_at` is the end of an iteration.
-    aligned: bool,
-}
-
-impl Reconfiguration {
-    pub(super) fn share(&self) -> &Placement {
-        &self.share
-    }
-}
 
 /// The part of the share that no command has taken away yet.
 fn lasting(state: &JobState) -> &Placement {

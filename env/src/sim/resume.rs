@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use super::events::{Event, EventKind};
-use super::{JobState, Observed, ObservedCluster, ObservedError, Phase, Scenario, SimError, Simulator};
+use super::{SimError, Simulator};
+use crate::scenario::Scenario;
+use crate::state::{ClusterState, JobState, Observed, ObservedError, Phase};
 use crate::time::SimTime;
 
 impl Simulator {
@@ -14,7 +16,7 @@ impl Simulator {
     /// # Errors
     /// [`SimError::Observed`] where `seen` does not fit the scenario, and [`SimError::Profile`] where a job runs outside its measurements.
     pub fn resume(scenario: Arc<Scenario>, seen: &Observed) -> Result<Self, SimError> {
-        ObservedCluster::new(scenario.clone(), seen, 0)?;
+        ClusterState::observed(scenario.clone(), seen, 0)?;
         let mut run = Self::new(scenario);
         let period = run.scenario.options.rounds.period.map_or(1, |period| period.as_millis().max(1));
         let round = SimTime::from_millis(seen.now.as_millis().div_euclid(period) * period);

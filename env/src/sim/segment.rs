@@ -1,11 +1,12 @@
 //! A segment of a running job: from a restart, an epoch's end or a new batch size to the next one, at a constant rate.
 
 use super::events::{Event, EventKind};
-use super::{EpochEnd, Phase, SimError, Simulator};
+use super::{SimError, Simulator};
 use crate::job::{JobId, Work};
 use crate::model::{StepTime, slowdown};
+use crate::scenario::{Batching, EpochEnd};
+use crate::state::Phase;
 use crate::time::SimTime;
-use crate::view::Batching;
 
 impl Simulator {
     /// Chooses the batch size for the current placement.

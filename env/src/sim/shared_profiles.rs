@@ -1,11 +1,13 @@
-//! What the agents of an application's jobs have measured, shared among them ([`SimOptions::shared_profiles`](super::SimOptions::shared_profiles)).
+//! What the agents of an application's jobs have measured, shared among them ([`SimOptions::shared_profiles`](crate::scenario::SimOptions::shared_profiles)).
 //!
 //! As published (PolluxAgent), a job's agent starts from nothing, so that every job is doubled up from one accelerator, with a restart each time. People submit
 //! the same model again and again. With shared profiles a job is known to be as fast as others of its application were, from its submission on, and may be
 //! given twice the accelerators that any of them was measured on. It holds for every policy that goes by profiles.
 
-use super::{Profile, Scenario, Simulator};
+use super::Simulator;
 use crate::job::{JobId, Work};
+use crate::scenario::Scenario;
+use crate::state::Profile;
 
 /// What is shared at the beginning: nothing, by application.
 pub(super) fn empty(scenario: &Scenario) -> Vec<Profile> {

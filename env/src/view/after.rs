@@ -8,7 +8,7 @@
 use super::ClusterView;
 use crate::cluster::{Cluster, Node, NodeId, Pool};
 use crate::plan::Plan;
-use crate::sim::{JobTable, Loan, Loans, Phase};
+use crate::state::{JobTable, Loan, Loans, Phase};
 
 /// Buffers of [`ClusterView::for_training`], kept across decisions.
 #[derive(Clone, Debug, Default)]

@@ -4,7 +4,7 @@ use super::{ClusterView, Known};
 use crate::cluster::{NodeId, Pool};
 use crate::model::serving::{Demand, Fleet};
 use crate::service::{Service, ServiceId, ServingProfile};
-use crate::sim::{Loan, ServiceState};
+use crate::state::{Loan, ServiceState};
 use crate::time::SimTime;
 
 impl<'a> ClusterView<'a> {

@@ -8,14 +8,14 @@ use std::sync::Arc;
 
 use goodput_env::application::{Application, EpochTable, GradientTable};
 use goodput_env::cluster::Cluster;
-use goodput_env::gym::pack;
 use goodput_env::job::{Elasticity, JobRequest, JobSpec, Work, Workload};
 use goodput_env::model::{BatchLimits, ThroughputParams};
+use goodput_env::placement::pack;
 use goodput_env::plan::Plan;
 use goodput_env::policy::Policy;
+use goodput_env::scenario::{Scenario, SimOptions};
 use goodput_env::seed::{Stream, rng};
 use goodput_env::service::{RateSeries, Service, ServingPoint, ServingProfile, Slo};
-use goodput_env::sim::{Scenario, SimOptions};
 use goodput_env::time::SimTime;
 use goodput_env::view::ClusterView;
 use rand::RngExt;

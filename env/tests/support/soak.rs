@@ -11,11 +11,12 @@ use goodput_env::model::{Checkpointing, FaultModel, Interval, Store};
 use goodput_env::plan::Plan;
 use goodput_env::policy::Policy;
 use goodput_env::request::{Assign, InferenceRequest, RequestId, ServedModel, Target};
+use goodput_env::scenario::{Batching, Release, Resize, Scenario, SimOptions};
 use goodput_env::seed::{Stream, rng};
 use goodput_env::service::ServiceId;
-use goodput_env::sim::{Outcome, Release, Resize, Scenario, SimOptions, Simulator, Status};
+use goodput_env::sim::{Outcome, Simulator, Status};
 use goodput_env::time::SimTime;
-use goodput_env::view::{Batching, ClusterView};
+use goodput_env::view::ClusterView;
 use rand::RngExt;
 
 type Always = fn(&Simulator) -> Result<(), String>;

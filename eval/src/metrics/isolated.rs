@@ -10,7 +10,8 @@
 //! below the fewest the job runs on it falls in proportion, above the size where it is fastest it stays.
 
 use goodput_env::job::{JobId, WHOLE, Work};
-use goodput_env::sim::{Outcome, Scenario};
+use goodput_env::scenario::Scenario;
+use goodput_env::sim::Outcome;
 
 /// Undisturbed run times of a workload's applications at every size.
 #[derive(Clone, Debug)]

@@ -2,7 +2,8 @@
 //! cluster.
 
 use goodput_env::cluster::NodeId;
-use goodput_env::sim::{Outcome, Scenario};
+use goodput_env::scenario::Scenario;
+use goodput_env::sim::Outcome;
 
 /// What a row is about.
 #[derive(Clone, Debug, PartialEq, Eq)]

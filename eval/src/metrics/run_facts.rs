@@ -1,6 +1,7 @@
 //! The numbers of a run that metrics are made of, collected in one pass.
 
-use goodput_env::sim::{JobRecord, Outcome, Scenario};
+use goodput_env::scenario::Scenario;
+use goodput_env::sim::{JobRecord, Outcome};
 
 use super::{
     Reference, Reliability, TenantFacts, bounded_slowdown, finish_time_fairness, isolated_secs, jct_secs,

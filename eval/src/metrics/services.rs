@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use goodput_env::model::serving::{BINS, edge};
-use goodput_env::sim::{LatencyCounts, LoanRecord, Outcome, Scenario, ServiceRecord};
+use goodput_env::scenario::Scenario;
+use goodput_env::sim::{LoanRecord, Outcome};
+use goodput_env::state::{LatencyCounts, ServiceRecord};
 
 use super::RunFacts;
 

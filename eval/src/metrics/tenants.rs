@@ -1,6 +1,7 @@
 //! How tenants are treated: what each got, how evenly, and what one can do to another.
 
-use goodput_env::sim::{JobRecord, Outcome, Scenario};
+use goodput_env::scenario::Scenario;
+use goodput_env::sim::{JobRecord, Outcome};
 
 use super::{bounded_slowdown, jain_index, jct_secs};
 

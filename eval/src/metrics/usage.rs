@@ -1,7 +1,8 @@
 //! What accelerators were used for.
 
 use goodput_env::job::{JobId, Work};
-use goodput_env::sim::{JobRecord, Scenario};
+use goodput_env::scenario::Scenario;
+use goodput_env::sim::JobRecord;
 
 use super::isolated::Reference;
 

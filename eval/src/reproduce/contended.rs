@@ -14,9 +14,9 @@ use goodput_datasets::{Catalog, read_workload};
 use goodput_env::cluster::Cluster;
 use goodput_env::job::{Elasticity, JobSpec, Work, Workload};
 use goodput_env::policy::Policy;
-use goodput_env::sim::{Outcome, Resize, Rounds, Scenario, SimOptions, Simulator};
+use goodput_env::scenario::{Batching, Information, Resize, Rounds, Scenario, SimOptions};
+use goodput_env::sim::{Outcome, Simulator};
 use goodput_env::time::SimTime;
-use goodput_env::view::{Batching, Information};
 use rayon::prelude::*;
 
 use super::ReproduceError;

@@ -12,8 +12,8 @@ use goodput_datasets::import::{gavel, gavel_throughputs};
 use goodput_env::cluster::{AcceleratorType, Cluster, Node};
 use goodput_env::job::Workload;
 use goodput_env::model::SwitchCost;
-use goodput_env::sim::{Outcome, Release, Rounds, Scenario, SimOptions, Simulator};
-use goodput_env::view::{Batching, Information};
+use goodput_env::scenario::{Batching, Information, Release, Rounds, Scenario, SimOptions};
+use goodput_env::sim::{Outcome, Simulator};
 use rayon::prelude::*;
 
 use super::{Figure, ReproduceError, Reproduction};

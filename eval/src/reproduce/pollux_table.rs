@@ -11,7 +11,8 @@ use std::sync::Arc;
 use goodput_agents::compose;
 use goodput_datasets::{Catalog, import, read_workload};
 use goodput_env::cluster::Cluster;
-use goodput_env::sim::{Scenario, SimOptions, Simulator};
+use goodput_env::scenario::{Scenario, SimOptions};
+use goodput_env::sim::Simulator;
 use rayon::prelude::*;
 
 use super::{Figure, ReproduceError, Reproduction};

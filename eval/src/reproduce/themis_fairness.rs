@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use goodput_env::sim::Resize;
+use goodput_env::scenario::Resize;
 
 use super::contended::{Contestant, FILES, run_all, workloads};
 use super::{Figure, ReproduceError, Reproduction};

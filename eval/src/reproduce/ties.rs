@@ -11,9 +11,9 @@ use goodput_datasets::{Catalog, read_workload};
 use goodput_env::cluster::Cluster;
 use goodput_env::job::{Work, Workload};
 use goodput_env::model::SwitchCost;
-use goodput_env::sim::{Outcome, Scenario, SimOptions, Simulator};
+use goodput_env::scenario::{Information, Scenario, SimOptions};
+use goodput_env::sim::{Outcome, Simulator};
 use goodput_env::tie_break::TieBreak;
-use goodput_env::view::Information;
 use rayon::prelude::*;
 
 use super::gavel_medium::{self, POLICIES};

@@ -20,8 +20,8 @@ use goodput_env::cluster::Cluster;
 use goodput_env::job::Workload;
 use goodput_env::model::SwitchCost;
 use goodput_env::policy::Policy;
-use goodput_env::sim::{Outcome, Rounds, Scenario, SimError, SimOptions, Simulator};
-use goodput_env::view::{Batching, Information};
+use goodput_env::scenario::{Batching, Information, Rounds, Scenario, SimOptions};
+use goodput_env::sim::{Outcome, SimError, Simulator};
 use rayon::prelude::*;
 use serde::Deserialize;
 

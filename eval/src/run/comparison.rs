@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use goodput_agents::compose::loaning::{Sharing, complete};
+use goodput_env::scenario::Information;
 use goodput_env::sim::{SimError, Simulator};
-use goodput_env::view::Information;
 use rayon::prelude::*;
 use thiserror::Error;
 

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use goodput_env::policy::Policy;
-use goodput_env::sim::Scenario;
-use goodput_env::view::{Batching, Information};
+use goodput_env::scenario::{Batching, Information, Scenario};
 
 /// Makes a fresh policy for a run with this seed.
 pub type MakePolicy = Box<dyn Fn(u64) -> Box<dyn Policy> + Send + Sync>;

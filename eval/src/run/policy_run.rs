@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use goodput_env::sim::{Outcome, Scenario};
+use goodput_env::scenario::Scenario;
+use goodput_env::sim::Outcome;
 
 use crate::metrics::Measures;
 

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use goodput_env::view::Batching;
+use goodput_env::scenario::Batching;
 use ndarray::{Array2, ArrayView2, Axis};
 use serde::{Deserialize, Serialize};
 

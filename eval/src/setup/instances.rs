@@ -1,7 +1,7 @@
 //! What `[environment.instances]` may say.
 
 use goodput_env::model::SwitchCost;
-use goodput_env::sim::InstanceOptions;
+use goodput_env::scenario::InstanceOptions;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -14,8 +14,7 @@
 //! it could be; finer pieces lower the bound by less than two percent (`the_grid_is_fine_enough`).
 
 use goodput_env::job::{JobId, WHOLE, Work};
-use goodput_env::sim::Scenario;
-use goodput_env::view::Batching;
+use goodput_env::scenario::{Batching, Scenario};
 use rayon::prelude::*;
 
 use crate::metrics::jct_secs;
@@ -405,7 +404,7 @@ mod tests {
     use goodput_env::cluster::Cluster;
     use goodput_env::job::{Elasticity, JobRequest, JobSpec, Workload};
     use goodput_env::model::SwitchCost;
-    use goodput_env::sim::SimOptions;
+    use goodput_env::scenario::SimOptions;
     use goodput_env::time::SimTime;
 
     use super::*;

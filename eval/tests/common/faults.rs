@@ -9,10 +9,10 @@ use goodput_env::job::{Elasticity, JobRequest, JobSpec, Work, Workload};
 use goodput_env::model::checkpoint::young;
 use goodput_env::model::fault::{Causes, LogNormal};
 use goodput_env::model::{Checkpointing, FaultModel, Interval, SwitchCost};
+use goodput_env::scenario::{Batching, Information, Scenario, SimOptions};
 use goodput_env::seed::{Stream, rng};
-use goodput_env::sim::{Scenario, SimOptions, Simulator};
+use goodput_env::sim::Simulator;
 use goodput_env::time::SimTime;
-use goodput_env::view::{Batching, Information};
 use goodput_eval::metrics::{Measures, RunFacts, measure};
 use rand::RngExt;
 

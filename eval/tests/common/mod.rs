@@ -13,10 +13,10 @@ use goodput_env::model::{BatchLimits, ThroughputParams};
 use goodput_env::placement::Placement;
 use goodput_env::plan::Plan;
 use goodput_env::policy::Policy;
+use goodput_env::scenario::{Information, Scenario, SimOptions};
 use goodput_env::seed::{Stream, rng};
-use goodput_env::sim::{Scenario, SimOptions};
 use goodput_env::time::SimTime;
-use goodput_env::view::{ClusterView, Information, JobView};
+use goodput_env::view::{ClusterView, JobView};
 use goodput_eval::{Comparison, NamedScenario, PolicyEntry};
 use rand::RngExt;
 

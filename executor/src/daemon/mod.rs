@@ -30,7 +30,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use goodput_env::guard::Guard;
-use goodput_env::sim::ObservedCluster;
+use goodput_env::state::ClusterState;
 use goodput_env::time::SimTime;
 use thiserror::Error;
 
@@ -225,7 +225,7 @@ impl<E: Engine> Daemon<E> {
     ///
     /// # Errors
     /// [`DaemonError::Books`] where the snapshot makes no sense.
-    pub fn seen(&mut self) -> Result<Option<ObservedCluster>, DaemonError> {
+    pub fn seen(&mut self) -> Result<Option<ClusterState>, DaemonError> {
         let Some((snapshot, _)) = &self.last else { return Ok(None) };
         // What jobs said is learned already.
         let snapshot = Snapshot { said: Vec::new(), ..Snapshot::clone(snapshot) };

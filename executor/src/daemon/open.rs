@@ -7,10 +7,9 @@ use goodput_agents::{compose, zoo};
 use goodput_env::application::Application;
 use goodput_env::gym::ExpectedPeak;
 use goodput_env::policy::Policy;
-use goodput_env::sim::SimOptions;
+use goodput_env::scenario::{Information, SimOptions};
 use goodput_env::tenant::Tenants;
 use goodput_env::time::SimTime;
-use goodput_env::view::Information;
 
 use super::decide::chooser::Chooser;
 use super::guard::screen::Screen;

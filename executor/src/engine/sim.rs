@@ -5,7 +5,9 @@ use std::sync::Arc;
 use goodput_env::cluster::Pool;
 use goodput_env::job::{JobId, Work};
 use goodput_env::plan::Plan;
-use goodput_env::sim::{Loan, Observed, ObservedJob, Outcome as Record, Phase, Scenario, Simulator, Status};
+use goodput_env::scenario::Scenario;
+use goodput_env::sim::{Outcome as Record, Simulator, Status};
+use goodput_env::state::{Loan, Observed, ObservedJob, Phase};
 use goodput_env::time::SimTime;
 
 use super::{

@@ -3,7 +3,7 @@
 use goodput_env::cluster::Pool;
 use goodput_env::job::JobSpec;
 use goodput_env::model::BatchLimits;
-use goodput_env::sim::ObservedJob;
+use goodput_env::state::ObservedJob;
 use serde::{Deserialize, Serialize};
 
 use crate::job::Measured;

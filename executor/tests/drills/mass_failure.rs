@@ -12,9 +12,9 @@ use goodput_env::model::fault::{Cause, Scripted};
 use goodput_env::placement::Placement;
 use goodput_env::plan::Plan;
 use goodput_env::policy::Policy;
-use goodput_env::sim::{Scenario, SimOptions};
+use goodput_env::scenario::{Information, Scenario, SimOptions};
 use goodput_env::time::SimTime;
-use goodput_env::view::{ClusterView, Information};
+use goodput_env::view::ClusterView;
 use goodput_executor::daemon::Daemon;
 use goodput_executor::engine::sim::SimEngine;
 use goodput_executor::engine::{

@@ -6,8 +6,9 @@ use goodput_agents::policies::ranking::{RankingNet, Sampled, Transition};
 use goodput_agents::policies::rounds::Decoder;
 use goodput_agents::policies::utility::{Utility, UtilityPolicy};
 use goodput_env::gym::EnvError;
+use goodput_env::scenario::Scenario;
 use goodput_env::seed::{Stream, keyed};
-use goodput_env::sim::{Scenario, Simulator};
+use goodput_env::sim::Simulator;
 use rayon::prelude::*;
 
 use crate::returns::{CostToGo, advantage};

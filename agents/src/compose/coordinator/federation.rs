@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use goodput_env::cluster::{NodeId, Pool};
 use goodput_env::policy::Policy;
-use goodput_env::sim::{Outcome, Scenario, SimError, Simulator, Status};
+use goodput_env::scenario::Scenario;
+use goodput_env::sim::{Outcome, SimError, Simulator, Status};
 use goodput_env::time::SimTime;
 
 use super::Coordinator;

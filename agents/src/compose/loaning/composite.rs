@@ -6,8 +6,9 @@
 use goodput_env::cluster::NodeId;
 use goodput_env::plan::Plan;
 use goodput_env::policy::{Policy, Scope};
+use goodput_env::scenario::{Batching, Information};
 use goodput_env::time::SimTime;
-use goodput_env::view::{Afterwards, Batching, ClusterView, Information};
+use goodput_env::view::{Afterwards, ClusterView};
 
 use super::orchestrator::{Loans, Orchestrator};
 use super::{Body, Message, Party};

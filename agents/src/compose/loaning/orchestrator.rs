@@ -4,9 +4,10 @@ use goodput_env::cluster::{NodeId, Pool};
 use goodput_env::job::JobId;
 use goodput_env::placement::Placement;
 use goodput_env::plan::Plan;
-use goodput_env::sim::Loan;
+use goodput_env::scenario::Information;
+use goodput_env::state::Loan;
 use goodput_env::time::SimTime;
-use goodput_env::view::{ClusterView, Information, JobView};
+use goodput_env::view::{ClusterView, JobView};
 
 use super::{Judge, Occupant, Prices, cheapest};
 use crate::compose::serving::{Claim, Outlook, kind_for, needed_for};

@@ -1,7 +1,7 @@
 //! The published ways to share a cluster, by the names users type behind a training policy's: `srtf+forecast`.
 
 use goodput_env::policy::{Policy, Scope};
-use goodput_env::sim::Scenario;
+use goodput_env::scenario::Scenario;
 use goodput_forecast::Model;
 
 use super::{Composite, Judge, Orchestrator, Terms};

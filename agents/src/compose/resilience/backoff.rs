@@ -4,8 +4,9 @@
 use goodput_env::job::JobId;
 use goodput_env::plan::Plan;
 use goodput_env::policy::{Policy, Scope};
+use goodput_env::scenario::{Batching, Information};
 use goodput_env::time::SimTime;
-use goodput_env::view::{Batching, ClusterView, Information, Restriction};
+use goodput_env::view::{ClusterView, Restriction};
 
 use super::earlier;
 

@@ -7,8 +7,9 @@
 use std::collections::VecDeque;
 
 use goodput_env::model::serving::Fleet;
+use goodput_env::scenario::Information;
 use goodput_env::time::SimTime;
-use goodput_env::view::{ClusterView, Information, ServiceView};
+use goodput_env::view::{ClusterView, ServiceView};
 
 use super::{Claim, Expected, Now, Outlook};
 

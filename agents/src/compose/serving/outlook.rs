@@ -1,7 +1,8 @@
 //! The load to expect until a moment: what separates reactive from forecast-driven scaling and loaning.
 
+use goodput_env::scenario::Information;
 use goodput_env::time::SimTime;
-use goodput_env::view::{Information, ServiceView};
+use goodput_env::view::ServiceView;
 
 /// What to expect of the highest rate within a window, requests per second.
 #[derive(Clone, Copy, Debug, PartialEq)]

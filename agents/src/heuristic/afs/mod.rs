@@ -22,7 +22,9 @@ pub mod rule;
 use goodput_env::placement::Placement;
 use goodput_env::plan::Plan;
 use goodput_env::policy::Policy;
-use goodput_env::view::{ClusterView, Information, JobView, Trigger};
+use goodput_env::scenario::Information;
+use goodput_env::state::Trigger;
+use goodput_env::view::{ClusterView, JobView};
 
 use crate::heuristic::{ListedPolicy, Traits};
 use crate::placement::{Free, Packer, resize};

@@ -18,7 +18,8 @@ pub use placing::{ArylServer, ArylServers, WorkerRole, fragmentation, workers};
 use goodput_env::placement::Placement;
 use goodput_env::plan::Plan;
 use goodput_env::policy::{Policy, Scope};
-use goodput_env::view::{ClusterView, Information, JobView};
+use goodput_env::scenario::Information;
+use goodput_env::view::{ClusterView, JobView};
 
 use crate::heuristic::{ListedPolicy, Traits};
 

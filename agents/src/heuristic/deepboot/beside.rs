@@ -2,8 +2,9 @@
 
 use goodput_env::plan::Plan;
 use goodput_env::policy::Policy;
+use goodput_env::scenario::{Batching, Information};
 use goodput_env::time::SimTime;
-use goodput_env::view::{Batching, ClusterView, Information};
+use goodput_env::view::ClusterView;
 
 use super::requests::RequestScheduler;
 

@@ -11,8 +11,9 @@ use std::collections::BTreeMap;
 use goodput_env::job::JobId;
 use goodput_env::placement::Placement;
 use goodput_env::plan::Plan;
+use goodput_env::scenario::Information;
 use goodput_env::time::SimTime;
-use goodput_env::view::{ClusterView, Information, JobView};
+use goodput_env::view::{ClusterView, JobView};
 
 use super::departures::Departures;
 use super::instance::{GavelInstance, TimeShares};

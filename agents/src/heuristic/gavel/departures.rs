@@ -5,9 +5,10 @@
 //! simulator's.
 
 use goodput_env::plan::Plan;
+use goodput_env::scenario::Information;
 use goodput_env::seed::{Stream, rng};
 use goodput_env::time::SimTime;
-use goodput_env::view::{ClusterView, Information, JobView};
+use goodput_env::view::{ClusterView, JobView};
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 

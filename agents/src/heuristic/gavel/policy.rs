@@ -5,8 +5,9 @@ use goodput_env::job::JobId;
 use goodput_env::placement::Placement;
 use goodput_env::plan::Plan;
 use goodput_env::policy::Policy;
+use goodput_env::scenario::Information;
 use goodput_env::time::SimTime;
-use goodput_env::view::{ClusterView, Information, JobView};
+use goodput_env::view::{ClusterView, JobView};
 
 use super::artifact::Artifact;
 use super::config::{GavelConfig, GavelObjective};

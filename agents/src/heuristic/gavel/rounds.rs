@@ -6,9 +6,8 @@
 //! the time received approaches the shares, whatever objective they come from.
 
 use goodput_env::cluster::Cluster;
-use goodput_env::gym::pack;
 use goodput_env::job::JobId;
-use goodput_env::placement::Placement;
+use goodput_env::placement::{Placement, pack};
 
 /// Job combination: one job, or two that share accelerators. Ordered by the younger job, a job
 /// alone first, as the artifact orders combinations.

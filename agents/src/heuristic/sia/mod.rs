@@ -17,8 +17,9 @@ use goodput_env::model::SwitchCost;
 use goodput_env::placement::Placement;
 use goodput_env::plan::Plan;
 use goodput_env::policy::Policy;
-use goodput_env::sim::Phase;
-use goodput_env::view::{Batching, ClusterView, JobView};
+use goodput_env::scenario::Batching;
+use goodput_env::state::Phase;
+use goodput_env::view::{ClusterView, JobView};
 
 use crate::heuristic::{ListedPolicy, Traits};
 use crate::placement::whole_nodes::{Nodes, Wanted};

@@ -5,9 +5,10 @@ use goodput_env::job::JobId;
 use goodput_env::placement::Placement;
 use goodput_env::plan::Plan;
 use goodput_env::policy::{Policy, Scope};
-use goodput_env::sim::Phase;
+use goodput_env::scenario::{Batching, Information};
+use goodput_env::state::Phase;
 use goodput_env::time::SimTime;
-use goodput_env::view::{Batching, ClusterView, Information, JobView};
+use goodput_env::view::{ClusterView, JobView};
 
 use super::division::{Division, Valued};
 use super::experience::Experience;

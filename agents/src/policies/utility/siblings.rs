@@ -11,7 +11,7 @@
 use std::collections::BTreeMap;
 
 use goodput_env::model::{GoodputModel, GradientStats, ThroughputParams};
-use goodput_env::sim::TypeProfile;
+use goodput_env::state::TypeProfile;
 use goodput_env::view::{ClusterView, JobView};
 
 /// A step that takes so many times as long as the model's, or as short, is another program's.

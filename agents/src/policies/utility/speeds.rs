@@ -6,7 +6,8 @@
 
 use goodput_env::job::JobId;
 use goodput_env::model::{GoodputModel, GradientStats};
-use goodput_env::view::{Batching, ClusterView, Information, JobView};
+use goodput_env::scenario::{Batching, Information};
+use goodput_env::view::{ClusterView, JobView};
 
 use super::siblings::Siblings;
 use super::{Theta, Utility};

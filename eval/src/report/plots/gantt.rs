@@ -1,6 +1,7 @@
 //! Who ran when: one row a job, for small runs.
 
-use goodput_env::sim::{Outcome, Scenario};
+use goodput_env::scenario::Scenario;
+use goodput_env::sim::Outcome;
 
 use super::axis::{Panel, Scale, time_ticks};
 use super::canvas::{Anchor, Canvas, Type, text_width};

@@ -1,6 +1,7 @@
 //! Accelerators held over time, one strip a policy.
 
-use goodput_env::sim::{Outcome, Scenario};
+use goodput_env::scenario::Scenario;
+use goodput_env::sim::Outcome;
 use goodput_env::time::SimTime;
 
 use super::axis::{Panel, Scale, time_ticks};

@@ -3,9 +3,9 @@
 
 use std::path::Path;
 
+use goodput_env::scenario::{Batching, Information};
 use goodput_env::sim::Outcome;
 use goodput_env::time::SimTime;
-use goodput_env::view::{Batching, Information};
 use rayon::prelude::*;
 
 use super::loads::{self, loads};

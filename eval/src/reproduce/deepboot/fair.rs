@@ -6,8 +6,8 @@
 use std::path::Path;
 
 use goodput_agents::compose;
+use goodput_env::scenario::Batching;
 use goodput_env::sim::Outcome;
-use goodput_env::view::Batching;
 use rayon::prelude::*;
 
 use super::loads::{self, loads};

@@ -4,8 +4,8 @@
 
 use std::path::Path;
 
+use goodput_env::scenario::{Batching, Information};
 use goodput_env::sim::Outcome;
-use goodput_env::view::{Batching, Information};
 use rayon::prelude::*;
 
 use super::loads::{self, loads};

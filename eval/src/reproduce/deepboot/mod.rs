@@ -19,9 +19,9 @@ use goodput_env::cluster::Cluster;
 use goodput_env::job::Workload;
 use goodput_env::model::{PlacementSample, SwitchCost};
 use goodput_env::policy::Policy;
-use goodput_env::sim::{EpochEnd, InstanceOptions, Outcome, Release, Rounds, Scenario, SimOptions, Simulator};
+use goodput_env::scenario::{Batching, EpochEnd, Information, InstanceOptions, Release, Rounds, Scenario, SimOptions};
+use goodput_env::sim::{Outcome, Simulator};
 use goodput_env::time::SimTime;
-use goodput_env::view::{Batching, Information};
 
 pub use elasticity::ELASTICITY;
 pub use fair::FAIR;

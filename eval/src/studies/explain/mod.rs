@@ -6,7 +6,8 @@ use goodput_agents::compose;
 use goodput_env::job::JobId;
 use goodput_env::placement::Placement;
 use goodput_env::plan::Plan;
-use goodput_env::view::{ClusterView, Information, JobView};
+use goodput_env::scenario::Information;
+use goodput_env::view::{ClusterView, JobView};
 use serde::Serialize;
 
 use crate::stats::kendall_tau;
@@ -182,7 +183,8 @@ mod tests {
 
     use goodput_env::cluster::Cluster;
     use goodput_env::job::{JobRequest, JobSpec, Work, Workload};
-    use goodput_env::sim::{Scenario, SimOptions, Simulator, Status};
+    use goodput_env::scenario::{Scenario, SimOptions};
+    use goodput_env::sim::{Simulator, Status};
     use goodput_env::time::SimTime;
 
     use super::*;

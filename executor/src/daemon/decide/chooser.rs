@@ -10,9 +10,8 @@ use std::time::{Duration, Instant};
 
 use goodput_env::plan::Plan;
 use goodput_env::policy::Policy;
-use goodput_env::sim::ObservedCluster;
+use goodput_env::state::{ClusterState, Trigger};
 use goodput_env::time::SimTime;
-use goodput_env::view::Trigger;
 use serde::{Deserialize, Serialize};
 
 use crate::daemon::guard::screen::{Screen, Unreliable};
@@ -37,7 +36,7 @@ impl Default for Reliance {
     }
 }
 
-type Question = (Arc<ObservedCluster>, Trigger);
+type Question = (Arc<ClusterState>, Trigger);
 /// A plan, and when the policy wants to be asked again at the latest.
 type Planned = (Plan, Option<SimTime>);
 type Answer = Result<Planned, String>;
@@ -160,7 +159,7 @@ impl Chooser {
     }
 
     /// The scores of the policy for each job on show, where it has any.
-    pub fn scores(&mut self, cluster: &ObservedCluster) -> Vec<(goodput_env::job::JobId, f32)> {
+    pub fn scores(&mut self, cluster: &ClusterState) -> Vec<(goodput_env::job::JobId, f32)> {
         self.screen.as_mut().map(|screen| screen.scores(&cluster.view())).unwrap_or_default()
     }
 
@@ -168,7 +167,7 @@ impl Chooser {
     /// can be, so nothing changes.
     pub fn decide(
         &mut self,
-        cluster: &Arc<ObservedCluster>,
+        cluster: &Arc<ClusterState>,
         trigger: Trigger,
         now: Instant,
         mut judge: impl FnMut(&Plan) -> Result<(), String>,

@@ -4,9 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use goodput_env::sim::ObservedCluster;
+use goodput_env::state::{ClusterState, Trigger};
 use goodput_env::time::SimTime;
-use goodput_env::view::Trigger;
 use serde_json::json;
 
 use crate::daemon::durability::journal::{JournalError, Stage};
@@ -247,7 +246,7 @@ impl<E: Engine> Daemon<E> {
     }
 
     /// Why a policy is to be asked now; `None` where it is not.
-    fn due(&self, cluster: &ObservedCluster) -> Option<Trigger> {
+    fn due(&self, cluster: &ClusterState) -> Option<Trigger> {
         let view = cluster.view();
         let period = SimTime::from_secs_f64(self.settings.cycle.round_secs).as_millis().max(1);
         let turn = |at: SimTime| at.as_millis().div_euclid(period);

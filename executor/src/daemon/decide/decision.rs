@@ -5,8 +5,7 @@ use std::time::{Duration, Instant};
 
 use goodput_env::guard::Violation;
 use goodput_env::plan::Plan;
-use goodput_env::sim::ObservedCluster;
-use goodput_env::view::Trigger;
+use goodput_env::state::{ClusterState, Trigger};
 use serde_json::json;
 
 use crate::daemon::decide::chooser::Decision;
@@ -29,7 +28,7 @@ pub(in crate::daemon) struct Decided {
 impl<E: Engine> Daemon<E> {
     pub(in crate::daemon) fn decide(
         &mut self,
-        cluster: &Arc<ObservedCluster>,
+        cluster: &Arc<ClusterState>,
         snapshot: &Snapshot,
         trigger: Trigger,
         now: Instant,
@@ -108,7 +107,7 @@ impl<E: Engine> Daemon<E> {
     pub(in crate::daemon) fn write_down(
         &mut self,
         decided: &Decided,
-        cluster: &ObservedCluster,
+        cluster: &ClusterState,
         snapshot: &Snapshot,
         term: u64,
         mode: Mode,

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use goodput_env::job::JobId;
-use goodput_env::sim::ObservedCluster;
+use goodput_env::state::ClusterState;
 
 use crate::daemon::decide::decision::Decided;
 use crate::daemon::decide::explain::{Reason, why_waiting};
@@ -47,7 +47,7 @@ impl<E: Engine> Daemon<E> {
     /// Shows people and monitoring where things stand.
     pub(in crate::daemon) fn show(
         &mut self,
-        cluster: &ObservedCluster,
+        cluster: &ClusterState,
         snapshot: &Snapshot,
         decided: Option<&Decided>,
         mode: Mode,

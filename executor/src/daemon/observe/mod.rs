@@ -15,10 +15,10 @@ use goodput_env::application::Application;
 use goodput_env::cluster::Cluster;
 use goodput_env::job::{JobId, Work, Workload};
 use goodput_env::placement::Placement;
-use goodput_env::sim::{Loan, Observed, ObservedCluster, ObservedError, ObservedJob, Phase, Scenario, SimOptions};
+use goodput_env::scenario::{Scenario, SimOptions};
+use goodput_env::state::{ClusterState, Loan, Observed, ObservedError, ObservedJob, Phase, Trigger};
 use goodput_env::tenant::Tenants;
 use goodput_env::time::SimTime;
-use goodput_env::view::Trigger;
 use thiserror::Error;
 
 use crate::daemon::shadow::{Scene, ShadowSettings};
@@ -182,7 +182,7 @@ impl Books {
     ///
     /// # Errors
     /// [`BooksError`] where the snapshot makes no sense; the books are then as before but for what is newly registered.
-    pub fn read(&mut self, snapshot: &Snapshot, open: &[Order]) -> Result<ObservedCluster, BooksError> {
+    pub fn read(&mut self, snapshot: &Snapshot, open: &[Order]) -> Result<ClusterState, BooksError> {
         let epoch = *self.epoch_ms.get_or_insert(snapshot.at_ms);
         // The clock of the machines may be set back; that of a policy never is.
         self.now = self.time(snapshot.at_ms.max(epoch)).max(self.now);
@@ -192,7 +192,8 @@ impl Books {
         let observed = self.observe(snapshot, open);
         self.generation = self.generation.wrapping_add(1);
         let contradiction = |source| BooksError::Contradiction { version: snapshot.version, source };
-        let cluster = ObservedCluster::new(self.scenario.clone(), &observed, self.generation).map_err(contradiction)?;
+        let cluster =
+            ClusterState::observed(self.scenario.clone(), &observed, self.generation).map_err(contradiction)?;
         self.note_rates(&cluster);
         self.observed = Some(observed);
         Ok(cluster)

@@ -12,9 +12,9 @@ use goodput_env::application::{Application, EpochTable, GradientTable};
 use goodput_env::cluster::AcceleratorType;
 use goodput_env::job::{JobId, Work, Workload};
 use goodput_env::model::{BatchLimits, GoodputModel, GradientStats, Sample, ThroughputParams, fit};
-use goodput_env::sim::{Profile, Scenario};
+use goodput_env::scenario::{Batching, Scenario};
+use goodput_env::state::Profile;
 use goodput_env::time::SimTime;
-use goodput_env::view::Batching;
 
 use super::register::UNKNOWN_DURATION;
 use super::{Books, Past};

@@ -3,7 +3,7 @@
 use goodput_env::job::JobId;
 use goodput_env::model::BatchConfig;
 use goodput_env::placement::Placement;
-use goodput_env::sim::{ObservedCluster, ObservedJob, Phase, Profile};
+use goodput_env::state::{ClusterState, ObservedJob, Phase, Profile};
 use goodput_env::time::SimTime;
 use serde::{Deserialize, Serialize};
 
@@ -134,7 +134,7 @@ impl Past {
 
 impl Books {
     /// What running jobs do per second from now on, for the work they do not report.
-    pub(super) fn note_rates(&mut self, cluster: &ObservedCluster) {
+    pub(super) fn note_rates(&mut self, cluster: &ClusterState) {
         let view = cluster.view();
         for (&id, past) in &mut self.past {
             let rate = view.job(id).filter(|job| !past.held.is_empty() && job.gpus() == past.held.gpus());

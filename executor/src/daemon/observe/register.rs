@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use goodput_env::cluster::{AcceleratorType, Kind, Node};
 use goodput_env::job::{JobId, JobSpec, Work};
-use goodput_env::sim::Scenario;
+use goodput_env::scenario::Scenario;
 use goodput_env::tenant::Tenants;
 use goodput_env::time::SimTime;
 

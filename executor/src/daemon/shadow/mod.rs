@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use goodput_env::cluster::Cluster;
 use goodput_env::policy::Policy;
-use goodput_env::view::Information;
+use goodput_env::scenario::Information;
 use serde::{Deserialize, Serialize};
 
 use crate::engine::OnNode;

@@ -7,7 +7,9 @@ use std::time::Instant;
 use goodput_env::job::{JobId, WHOLE, Work};
 use goodput_env::model::SwitchCost;
 use goodput_env::plan::Plan;
-use goodput_env::sim::{Observed, Rounds, Scenario, SimOptions, Simulator, Status};
+use goodput_env::scenario::{Rounds, Scenario, SimOptions};
+use goodput_env::sim::{Simulator, Status};
+use goodput_env::state::Observed;
 use goodput_env::time::SimTime;
 use serde::{Deserialize, Serialize};
 

@@ -94,7 +94,7 @@ impl Profile {
     }
 
     /// Takes over what `other` has measured and this one has not. Returns whether that was anything.
-    pub(super) fn learn(&mut self, other: &Self) -> bool {
+    pub(crate) fn learn(&mut self, other: &Self) -> bool {
         let mut learnt = false;
         for seen in &other.types {
             let own = self.on(seen.kind).map_or(&[][..], TypeProfile::samples);
@@ -122,7 +122,7 @@ impl Profile {
 
     /// Knows `all` that is known of its application; what it has measured is among that. Gradient statistics move with a job's progress, so they stay its own once
     /// it has any.
-    pub(super) fn know(&mut self, all: &Self) {
+    pub(crate) fn know(&mut self, all: &Self) {
         self.types.clone_from(&all.types);
         self.stats = self.stats.or(all.stats);
     }

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::Speeds;
+use super::SpeedTables;
 use crate::job::{JobId, Workload};
 
 /// What a queueing scheduler looks at beside age.
@@ -21,13 +21,13 @@ pub struct JobShape {
 
 /// The shapes of a workload's jobs.
 #[derive(Clone, Debug, Default)]
-pub struct Shapes {
+pub struct JobShapes {
     all: Vec<JobShape>,
     of_job: Vec<u32>,
 }
 
-impl Shapes {
-    pub(super) fn new(workload: &Workload, speeds: &Speeds, types: usize) -> Self {
+impl JobShapes {
+    pub(super) fn new(workload: &Workload, speeds: &SpeedTables, types: usize) -> Self {
         let mut known: BTreeMap<JobShape, u32> = BTreeMap::new();
         let of_job = workload.jobs.iter().map(|job| {
             let kinds = (0..types as u16).filter(|&kind| speeds.runs_on(job.work, kind)).collect();

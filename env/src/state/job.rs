@@ -3,12 +3,12 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::profile::Profile;
+use super::reconfiguration::Reconfiguration;
+use super::saving::Saving;
 use crate::job::JobId;
 use crate::model::BatchConfig;
 use crate::placement::Placement;
-use crate::sim::profile::Profile;
-use crate::sim::resize::Reconfiguration;
-use crate::sim::saving::Saving;
 use crate::time::SimTime;
 
 /// What an active job is doing.

@@ -7,7 +7,7 @@ use crate::application::{Application, Pace};
 use crate::cluster::Cluster;
 use crate::job::{JobClass, Work, Workload};
 use crate::model::{BatchConfig, GoodputModel, ThroughputParams};
-use crate::view::packed_shape;
+use crate::placement::packed_shape;
 
 /// The best way to run an application on a packed allocation.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -20,7 +20,7 @@ pub struct Best {
 
 /// Tables by application, accelerator type, epoch and number of replicas; rows are filled on first use.
 #[derive(Debug)]
-pub struct Speeds {
+pub struct SpeedTables {
     /// Accelerators of the largest node of each type.
     gpus_per_node: Vec<u32>,
     /// Accelerators of the type with most of them, where there are several types; no limit otherwise.
@@ -42,7 +42,7 @@ struct AppSpeeds {
     rows: Vec<OnceLock<Box<[Option<Best>]>>>,
 }
 
-impl Speeds {
+impl SpeedTables {
     /// Prepares tables for all that `workload` runs on each accelerator type of `cluster`.
     pub fn new(cluster: &Cluster, workload: &Workload) -> Self {
         let kinds = cluster.types.len().max(1);

@@ -1,5 +1,10 @@
 //! One run's fixed inputs, shared by all simulators of it.
 
+mod information;
+mod options;
+mod shapes;
+mod speeds;
+
 use std::sync::{Arc, OnceLock};
 
 use crate::cluster::Cluster;
@@ -7,9 +12,11 @@ use crate::job::{JobId, WHOLE, Work, Workload};
 use crate::model::{BatchConfig, GoodputModel};
 use crate::placement::Placement;
 use crate::service::{Service, ServiceId, ServingProfile};
-use crate::sim::options::SimOptions;
-use crate::sim::shapes::Shapes;
-use crate::sim::speeds::Speeds;
+
+pub use information::{Batching, Information};
+pub use options::{EpochEnd, InstanceOptions, Release, Resize, Rounds, SimOptions};
+pub use shapes::{JobShape, JobShapes};
+pub use speeds::{Best, SpeedTables};
 
 /// Cluster, workload, options and master seed: what determines a run, together with the policy.
 #[derive(Clone, Debug)]
@@ -19,11 +26,11 @@ pub struct Scenario {
     /// The jobs.
     pub workload: Arc<Workload>,
     /// Precomputed speeds of the workload's applications on the cluster.
-    pub speeds: Arc<Speeds>,
+    pub speeds: Arc<SpeedTables>,
     /// Serving profiles by service, then accelerator type.
     pub profiles: Arc<[Option<ServingProfile>]>,
-    /// Shapes of the workload's jobs, worked out when somebody asks.
-    pub shapes: OnceLock<Shapes>,
+    /// JobShapes of the workload's jobs, worked out when somebody asks.
+    pub shapes: OnceLock<JobShapes>,
     /// Options.
     pub options: SimOptions,
     /// Master seed.
@@ -33,7 +40,7 @@ pub struct Scenario {
 impl Scenario {
     /// Puts the inputs together and prepares the speed tables.
     pub fn new(cluster: Arc<Cluster>, workload: Arc<Workload>, options: SimOptions, seed: u64) -> Self {
-        let speeds = Arc::new(Speeds::new(&cluster, &workload));
+        let speeds = Arc::new(SpeedTables::new(&cluster, &workload));
         let profiles = profiles(&cluster, &workload);
         Self { cluster, workload, speeds, profiles, shapes: OnceLock::new(), options, seed }
     }
@@ -44,9 +51,9 @@ impl Scenario {
         self.profiles.get(service.index() * kinds..)?.get(..kinds)?.get(kind as usize)?.as_ref()
     }
 
-    /// Shapes of the workload's jobs.
-    pub fn shapes(&self) -> &Shapes {
-        self.shapes.get_or_init(|| Shapes::new(&self.workload, &self.speeds, self.cluster.types.len()))
+    /// JobShapes of the workload's jobs.
+    pub fn shapes(&self) -> &JobShapes {
+        self.shapes.get_or_init(|| JobShapes::new(&self.workload, &self.speeds, self.cluster.types.len()))
     }
 
     /// The accelerator type of `placement`; the first type where it is empty.

@@ -45,7 +45,7 @@ pub struct Instance {
     /// Requests in a row that found it protected.
     pub hits: u32,
     /// Since when it is in this state.
-    pub(super) since: SimTime,
+    pub(crate) since: SimTime,
 }
 
 impl Instance {
@@ -78,7 +78,7 @@ pub struct InstanceTable {
 }
 
 impl InstanceTable {
-    pub(super) fn new(models: usize, nodes: usize) -> Self {
+    pub(crate) fn new(models: usize, nodes: usize) -> Self {
         let nodes = if models == 0 { 0 } else { nodes };
         Self {
             of_model: vec![Vec::new(); models],
@@ -126,7 +126,7 @@ impl InstanceTable {
     }
 
     /// When the next instance changes its state.
-    pub(super) fn next_end(&mut self) -> SimTime {
+    pub(crate) fn next_end(&mut self) -> SimTime {
         while let Some(&Reverse((at, id, generation))) = self.ends.peek() {
             if self.generations[id.0 as usize] == generation {
                 return at;
@@ -137,12 +137,12 @@ impl InstanceTable {
     }
 
     /// The instance whose state ends next; [`Self::next_end`] says when.
-    pub(super) fn pop_end(&mut self) -> Option<InstanceId> {
+    pub(crate) fn pop_end(&mut self) -> Option<InstanceId> {
         self.ends.pop().map(|Reverse((_, id, _))| id)
     }
 
     /// A new instance that runs.
-    pub(super) fn start(&mut self, model: u16, node: NodeId, state: InstanceState, now: SimTime) {
+    pub(crate) fn start(&mut self, model: u16, node: NodeId, state: InstanceState, now: SimTime) {
         let id = self.spare.pop().unwrap_or_else(|| {
             self.slots.push(None);
             self.generations.push(0);
@@ -159,7 +159,7 @@ impl InstanceTable {
     }
 
     /// Ends an instance.
-    pub(super) fn remove(&mut self, id: InstanceId) {
+    pub(crate) fn remove(&mut self, id: InstanceId) {
         let Some(instance) = self.slots[id.0 as usize].take() else { return };
         self.of_model[instance.model as usize].retain(|&other| other != id);
         self.on_node[instance.node as usize].retain(|&other| other != id);
@@ -170,7 +170,7 @@ impl InstanceTable {
     }
 
     /// Changes the state of an instance.
-    pub(super) fn set(&mut self, id: InstanceId, state: InstanceState, hits: u32, now: SimTime) {
+    pub(crate) fn set(&mut self, id: InstanceId, state: InstanceState, hits: u32, now: SimTime) {
         let Some(instance) = self.slots[id.0 as usize].as_mut() else { return };
         let (before, node) = (instance.state, instance.node);
         *instance = Instance { state, hits, since: now, ..*instance };
@@ -180,7 +180,7 @@ impl InstanceTable {
     }
 
     /// The free instance on `node` that has been so longest, the lowest id of those.
-    pub(super) fn longest_free(&self, node: NodeId) -> Option<InstanceId> {
+    pub(crate) fn longest_free(&self, node: NodeId) -> Option<InstanceId> {
         let free = self.on_node.get(node as usize)?.iter().filter_map(|&id| match self.get(id)?.state {
             InstanceState::Free { since } => Some((since, id)),
             InstanceState::Run { .. } | InstanceState::Protect { .. } => None,
@@ -189,7 +189,7 @@ impl InstanceTable {
     }
 
     /// Instances on `node` that run or are protected, in order of their ids.
-    pub(super) fn busy_on(&self, node: NodeId) -> impl Iterator<Item = InstanceId> + '_ {
+    pub(crate) fn busy_on(&self, node: NodeId) -> impl Iterator<Item = InstanceId> + '_ {
         let on_node = self.on_node.get(node as usize).map_or(&[][..], Vec::as_slice);
         let free = |id: &InstanceId| self.get(*id).is_none_or(|one| matches!(one.state, InstanceState::Free { .. }));
         on_node.iter().copied().filter(move |id| !free(id))

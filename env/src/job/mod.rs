@@ -1,5 +1,7 @@
 //! Jobs: what is asked for, what is true, and what can be observed while they run.
 
+mod faults;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

@@ -2,11 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::requests::InstanceOptions;
-use super::resize::Resize;
+use super::{Batching, Information};
 use crate::model::{Checkpointing, FaultModel, SwitchCost};
 use crate::time::SimTime;
-use crate::view::{Batching, Information};
 
 /// When the policy is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +33,46 @@ pub enum EpochEnd {
     Millisecond,
     /// Whole seconds, halves to even (Pollux artifact).
     WholeSecond,
+}
+
+/// How a running job's change of size is carried out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Resize {
+    /// It stops, saves, and starts again on the new accelerators.
+    #[default]
+    StopRestart,
+    /// It goes on with what it keeps until the new accelerators are ready. A command that comes in between cancels the one under way.
+    Overlapped,
+    /// The same, but a command waits for all before it; each takes a whole start-up.
+    OverlappedSerial,
+    /// The same, but a command waits for the one under way and replaces any other that waits.
+    OverlappedMerge,
+}
+
+/// How instances live.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct InstanceOptions {
+    /// What starting an instance costs, by the application it is a variant of.
+    pub cold_start: SwitchCost,
+    /// Factor on the time of protection; 0 frees an instance as soon as it has answered.
+    pub protect_times: f64,
+    /// Added to the time of protection (the artifact counts one tick of a second too many).
+    pub protect_more: SimTime,
+    /// Whether an instance stays after its request. Without that every request pays a cold start.
+    pub keep: bool,
+}
+
+impl InstanceOptions {
+    /// DeepBoot's.
+    pub const DEEPBOOT: Self =
+        Self { cold_start: SwitchCost::DeepbootInfer, protect_times: 1.0, protect_more: SimTime::ZERO, keep: true };
+
+    /// How long an instance is protected after a request: 30 s, and 15 s more for each of the requests before that found it so, at most 120 s.
+    pub fn protection(&self, hits: u32) -> SimTime {
+        let secs = (30 + 15 * hits.min(6)).min(120);
+        SimTime::from_secs_f64(f64::from(secs) * self.protect_times) + self.protect_more
+    }
 }
 
 /// Options of a run.

@@ -1,9 +1,13 @@
 //! Exactly where a job runs: how many accelerators on which nodes.
 
+mod pack;
+
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
 use crate::cluster::NodeId;
+
+pub use pack::pack;
 
 /// Accelerators held on one node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -83,4 +87,15 @@ impl FromIterator<(NodeId, u32)> for Placement {
         }
         placement
     }
+}
+
+/// Replicas per node for `gpus` accelerators on as few nodes of `per_node` as possible: full nodes first.
+pub fn packed_shape(gpus: u32, per_node: u32) -> SmallVec<[u32; 16]> {
+    let mut left = gpus;
+    std::iter::from_fn(|| {
+        let here = left.min(per_node);
+        left -= here;
+        (here > 0).then_some(here)
+    })
+    .collect()
 }

@@ -3,96 +3,19 @@
 mod after;
 mod services;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use crate::application::{Application, Pace};
 use crate::cluster::{Cluster, NodeId};
 use crate::job::{JobId, JobRequest, Work};
 use crate::model::{BatchLimits, GoodputModel};
+use crate::placement::packed_shape;
 use crate::request::{InferenceRequest, RequestId};
-use crate::sim::{Best, InstanceTable, JobState, JobTable, Loans, Scenario, ServiceState, Shapes};
+use crate::scenario::{Batching, Best, Information, JobShapes, Scenario};
+use crate::state::{ClusterState, InstanceTable, JobState, JobTable, Loans, ServiceState, Trigger};
 use crate::tenant::{QuotaTree, Tenants};
 use crate::time::SimTime;
 
 pub use after::Afterwards;
 pub use services::ServiceView;
-
-/// What policies of a run may know about jobs, beyond what they asked for and how they ran so far.
-#[derive(Clone, Copy, Debug, PartialEq, PartialOrd, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase", deny_unknown_fields)]
-pub enum Information {
-    /// Only what the job's own agent has profiled; remaining work is unknown.
-    Profiled,
-    /// The application's catalogued model, and remaining work times a log-normal error of median 1 that stays with the job.
-    Estimate {
-        /// Standard deviation of the logarithm of the error; 0.5 means that one job in three is off by more than 1.65x.
-        sigma: f64,
-    },
-    /// True remaining work and true speed.
-    Oracle,
-}
-
-impl Information {
-    /// Whether a policy that needs at least `need` can run at this level.
-    pub fn allows(self, need: Self) -> bool {
-        let rank = |level: Self| match level {
-            Self::Profiled => 0,
-            Self::Estimate { .. } => 1,
-            Self::Oracle => 2,
-        };
-        rank(self) >= rank(need)
-    }
-}
-
-impl std::fmt::Display for Information {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Profiled => write!(f, "profiled"),
-            Self::Estimate { sigma: 0.0 } => write!(f, "estimate"),
-            Self::Estimate { sigma } => write!(f, "estimate (sigma {sigma})"),
-            Self::Oracle => write!(f, "oracle"),
-        }
-    }
-}
-
-/// How running jobs choose their batch size.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Batching {
-    /// The total batch size of the request, split over the replicas.
-    Requested,
-    /// Goodput-optimal by the job's own agent, which fits its model to what it has measured (Pollux).
-    Agent,
-    /// Goodput-optimal by the catalogued model.
-    Catalog,
-}
-
-/// Why a decision is due.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Trigger {
-    /// A job arrived.
-    pub arrival: bool,
-    /// A job completed.
-    pub completion: bool,
-    /// A scheduling round is due.
-    pub round: bool,
-    /// The policy asked to be woken now.
-    pub wake: bool,
-    /// The rate of a service changed, a replica became ready or went, or a lent server came home.
-    pub load: bool,
-    /// An inference request came, or something became free that a request or, where decisions fall on churn, a job may want.
-    pub request: bool,
-    /// Something broke or came back, a job failed, or the scheduler itself was away.
-    pub fault: bool,
-}
-
-impl Trigger {
-    /// Whether what there is to decide about has changed, rather than that it is time to.
-    pub fn is_churn(self) -> bool {
-        self.arrival || self.completion || self.load || self.fault
-    }
-}
 
 /// A part of a cluster and of its jobs: what one of several policies that share a cluster is shown, by [`ClusterView::within`].
 #[derive(Clone, Debug, PartialEq)]
@@ -140,6 +63,30 @@ pub struct ClusterView<'a> {
     pub(crate) down: &'a [u32],
     /// Jobs on show, ascending.
     pub(crate) ids: &'a [JobId],
+}
+
+impl ClusterState {
+    /// View of this state, as a policy is shown it.
+    pub fn view(&self) -> ClusterView<'_> {
+        ClusterView {
+            now: self.now,
+            trigger: self.trigger,
+            information: self.scenario.options.information,
+            batching: self.scenario.options.batching,
+            scenario: &self.scenario,
+            table: &self.jobs,
+            free: if self.loans.open.is_empty() { &self.idle } else { &self.loans.open },
+            idle: &self.idle,
+            served: &self.served,
+            services: &self.services,
+            loans: &self.loans,
+            instances: &self.instances,
+            waiting: &self.waiting,
+            cluster: &self.cluster,
+            down: &self.down,
+            ids: self.jobs.active(),
+        }
+    }
 }
 
 impl<'a> ClusterView<'a> {
@@ -215,7 +162,7 @@ impl<'a> ClusterView<'a> {
     }
 
     /// Which jobs of the workload are alike to a queue.
-    pub fn shapes(&self) -> &'a Shapes {
+    pub fn shapes(&self) -> &'a JobShapes {
         self.scenario.shapes()
     }
 
@@ -569,15 +516,4 @@ impl Rates<'_> {
             Self::Job(job, kind) => job.rate_on(*kind, gpus).unwrap_or(0.0),
         }
     }
-}
-
-/// Replicas per node for `gpus` accelerators on as few nodes of `per_node` as possible: full nodes first.
-pub fn packed_shape(gpus: u32, per_node: u32) -> smallvec::SmallVec<[u32; 16]> {
-    let mut left = gpus;
-    std::iter::from_fn(|| {
-        let here = left.min(per_node);
-        left -= here;
-        (here > 0).then_some(here)
-    })
-    .collect()
 }

@@ -1,0 +1,76 @@
+//! Servers of the inference pool that training borrows: where each server is.
+
+use crate::cluster::{Cluster, NodeId, Pool};
+use crate::time::SimTime;
+
+/// Where a server of the inference pool is; all others are always at home.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Loan {
+    /// Not lent.
+    #[default]
+    Home,
+    /// Training may use it.
+    Lent {
+        /// Since when.
+        since: SimTime,
+    },
+    /// It belongs to another cluster for now: nothing runs on it here.
+    Elsewhere,
+    /// Called back: training leaves it.
+    Returning {
+        /// When it was lent.
+        since: SimTime,
+        /// When it was called back.
+        called: SimTime,
+        /// When what is left there is evicted.
+        deadline: SimTime,
+    },
+}
+
+/// The books of pools. On a cluster without pools, where everything may run everywhere, `by_node` and `open` are empty.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Loans {
+    pub by_node: Vec<Loan>,
+    /// Servers that are called back.
+    pub returning: Vec<NodeId>,
+    /// By node: accelerators that training jobs hold.
+    pub trained_on: Vec<u32>,
+    /// By node: free accelerators that training may take.
+    pub open: Vec<u32>,
+}
+
+impl Loans {
+    pub fn new(cluster: &Cluster) -> Self {
+        let nodes = if cluster.has_pools() { cluster.nodes.len() } else { 0 };
+        Self {
+            by_node: vec![Loan::Home; nodes],
+            returning: Vec::new(),
+            trained_on: vec![0; cluster.nodes.len()],
+            open: vec![0; nodes],
+        }
+    }
+
+    pub fn of(&self, node: NodeId) -> Loan {
+        self.by_node.get(node as usize).copied().unwrap_or_default()
+    }
+
+    pub fn may_train(&self, cluster: &Cluster, node: NodeId) -> bool {
+        match cluster.nodes[node as usize].pool {
+            Pool::Shared | Pool::Training => true,
+            Pool::Inference => matches!(self.of(node), Loan::Lent { .. }),
+        }
+    }
+
+    pub fn may_serve(&self, cluster: &Cluster, node: NodeId) -> bool {
+        match cluster.nodes[node as usize].pool {
+            Pool::Shared => true,
+            Pool::Training => false,
+            Pool::Inference => self.of(node) == Loan::Home,
+        }
+    }
+
+    /// Whether `at` is the deadline of a server that is called back.
+    pub fn is_due(&self, node: NodeId, at: SimTime) -> bool {
+        matches!(self.of(node), Loan::Returning { deadline, .. } if deadline == at)
+    }
+}

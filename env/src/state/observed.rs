@@ -1,0 +1,206 @@
+//! A cluster as something other than a simulation saw it: what is needed, and no more, to show a policy the same view.
+//!
+//! Everything that grows with time is settled at the moment of observation, so a view of [`ClusterState`] answers every question with the
+//! same bits as the simulator that [`Simulator::observed`] was asked of.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use super::{ClusterState, InstanceTable, JobState, JobTable, Loan, Loans, Phase, Profile, Trigger};
+use crate::cluster::Cluster;
+use crate::job::JobId;
+use crate::model::BatchConfig;
+use crate::placement::Placement;
+use crate::scenario::Scenario;
+use crate::time::SimTime;
+
+/// An active job.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ObservedJob {
+    /// The job.
+    pub id: JobId,
+    /// What it is doing.
+    pub phase: Phase,
+    /// Where it is.
+    pub placement: Placement,
+    /// The job it shares its accelerators with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub partner: Option<JobId>,
+    /// Batch size per replica and accumulation steps.
+    pub batch: BatchConfig,
+    /// Completed epochs.
+    pub epoch: u32,
+    /// Changes of placement after the first start.
+    pub restarts: u32,
+    /// First time it held accelerators.
+    pub started: Option<SimTime>,
+    /// When its placement changed last; submission before that.
+    pub changed: SimTime,
+    /// Accelerator time held so far, GPU-milliseconds.
+    pub attained_gpu_millis: i64,
+    /// Wall time with accelerators so far.
+    pub executed: SimTime,
+    /// Wall time spent restarting so far.
+    pub restarting: SimTime,
+    /// Work done so far, in the job's unit.
+    pub done: f64,
+    /// Times it failed by itself.
+    pub failures: u32,
+    /// Error of estimates of remaining work; 1 is exact.
+    pub estimate_factor: f64,
+    /// What its agent has measured.
+    pub profile: Profile,
+}
+
+/// A cluster at one moment.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Observed {
+    /// Now.
+    pub now: SimTime,
+    /// Why a decision is due.
+    pub trigger: Trigger,
+    /// The machines as they are now: what has failed is missing.
+    pub cluster: Cluster,
+    /// By node: failures that are not repaired; empty where no node ever fails.
+    pub down: Vec<u32>,
+    /// By node: accelerators that nobody holds.
+    pub idle: Vec<u32>,
+    /// By node: where servers of the inference pool are; empty on a cluster without pools.
+    pub loans: Vec<Loan>,
+    /// Active jobs in ascending order of id.
+    pub jobs: Vec<ObservedJob>,
+}
+
+/// An observation that cannot be.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum ObservedError {
+    /// A list by node does not have one entry per node.
+    #[error("{what}: {found} entries for {nodes} nodes")]
+    Nodes {
+        /// Which list.
+        what: &'static str,
+        /// Entries it has.
+        found: usize,
+        /// Nodes of the cluster.
+        nodes: usize,
+    },
+    /// A job that the workload does not have, or not in ascending order.
+    #[error("job {} is unknown to the workload, or out of order", .0.0)]
+    Job(JobId),
+    /// More accelerators are held on a node than it has: somebody has not left yet.
+    #[error("more accelerators are held on node {node} than it has")]
+    Overfull {
+        /// The node.
+        node: u32,
+    },
+    /// A job is on a node that does not exist.
+    #[error("job {} is on node {node}, which does not exist", .job.0)]
+    Node {
+        /// The job.
+        job: JobId,
+        /// The node.
+        node: u32,
+    },
+}
+
+impl ClusterState {
+    /// The cluster that `seen` was seen of. `generation` tells learned policies that what they remember of a job may be out of date: it
+    /// differs from observation to observation.
+    ///
+    /// # Errors
+    /// [`ObservedError`] where `seen` does not fit the scenario's workload.
+    pub fn observed(scenario: Arc<Scenario>, seen: &Observed, generation: u32) -> Result<Self, ObservedError> {
+        let nodes = seen.cluster.nodes.len();
+        let lists =
+            [("idle", seen.idle.len(), false), ("down", seen.down.len(), true), ("loans", seen.loans.len(), true)];
+        for (what, found, may_be_empty) in lists {
+            if found != nodes && !(may_be_empty && found == 0) {
+                return Err(ObservedError::Nodes { what, found, nodes });
+            }
+        }
+        let mut loans = Loans::new(&seen.cluster);
+        if !seen.loans.is_empty() && !loans.by_node.is_empty() {
+            loans.by_node.clone_from(&seen.loans);
+        }
+        let mut jobs = JobTable::new(scenario.workload.jobs.len());
+        let mut last = None;
+        for job in &seen.jobs {
+            if job.id.index() >= scenario.workload.jobs.len() || last.is_some_and(|last| last >= job.id) {
+                return Err(ObservedError::Job(job.id));
+            }
+            last = Some(job.id);
+            let counts = job.partner.is_none_or(|partner| job.id < partner);
+            for slice in job.placement.slices() {
+                let held = loans.trained_on.get_mut(slice.node as usize);
+                let held = held.ok_or(ObservedError::Node { job: job.id, node: slice.node })?;
+                *held += if counts { slice.gpus } else { 0 };
+            }
+            jobs.insert(JobState::observed(job, seen.now, generation));
+        }
+        let instances = InstanceTable::new(scenario.workload.served.len(), nodes);
+        let (cluster, down, idle) = (seen.cluster.clone(), seen.down.clone(), seen.idle.clone());
+        // Empty where there are no pools.
+        let nodes = 0..loans.open.len() as u32;
+        loans.open =
+            nodes.zip(&idle).map(|(node, &idle)| if loans.may_train(&cluster, node) { idle } else { 0 }).collect();
+        Ok(Self {
+            scenario,
+            now: seen.now,
+            trigger: seen.trigger,
+            jobs,
+            cluster: Arc::new(cluster),
+            down,
+            idle,
+            served: Vec::new(),
+            services: Vec::new(),
+            loans,
+            instances,
+            waiting: Vec::new(),
+        })
+    }
+}
+
+impl JobState {
+    pub(crate) fn observed(job: &ObservedJob, now: SimTime, generation: u32) -> Self {
+        let mut state = Self::new(job.id, now, job.estimate_factor);
+        state.phase = job.phase;
+        state.placement = job.placement.clone();
+        state.partner = job.partner;
+        state.batch = job.batch;
+        state.epoch = job.epoch;
+        state.restarts = job.restarts;
+        state.started = job.started;
+        state.changed = job.changed;
+        state.profile = job.profile.clone();
+        state.attained = job.attained_gpu_millis;
+        state.executed = job.executed;
+        state.restarting = job.restarting;
+        state.progress = job.done;
+        state.generation = generation;
+        state.saving.failures = job.failures;
+        state
+    }
+
+    pub(crate) fn observe(&self, now: SimTime) -> ObservedJob {
+        ObservedJob {
+            id: self.id,
+            phase: self.phase,
+            placement: self.placement.clone(),
+            partner: self.partner,
+            batch: self.batch,
+            epoch: self.epoch,
+            restarts: self.restarts,
+            started: self.started,
+            changed: self.changed,
+            attained_gpu_millis: self.attained_gpu_millis(now),
+            executed: self.executed(now),
+            restarting: self.restarting(now),
+            done: self.done(now),
+            failures: self.saving.failures,
+            estimate_factor: self.estimate_factor,
+            profile: self.profile.clone(),
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! Services at a moment: their replicas, and what became of their requests.
+//!
+//! Between its own events (a change of its rate, a replica ready or gone) a service is in one state, so it is settled then and only then,
+//! whatever else happens in the cluster.
+
+use smallvec::SmallVec;
+
+use crate::cluster::NodeId;
+use crate::model::serving::{Demand, Fleet, Interval};
+use crate::scenario::Scenario;
+use crate::service::{Service, ServiceId};
+use crate::time::SimTime;
+
+/// What a replica is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReplicaPhase {
+    /// It loads; requests do not reach it yet.
+    Starting {
+        /// When it is ready.
+        until: SimTime,
+    },
+    /// It answers.
+    Ready,
+    /// It finishes what it works on and takes nothing new.
+    Draining {
+        /// When its accelerators are free.
+        until: SimTime,
+    },
+}
+
+/// One replica.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Replica {
+    /// Where it is.
+    pub node: NodeId,
+    /// What it is doing.
+    pub phase: ReplicaPhase,
+}
+
+/// What a service has done on one node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ServiceOnNode {
+    /// The service.
+    pub service: ServiceId,
+    /// The node.
+    pub node: NodeId,
+    /// Accelerator time its replicas held, GPU-milliseconds.
+    pub gpu_millis: i64,
+    /// Requests that fell to its replicas, micro-requests; those that came while no replica was ready are on no node.
+    pub requests: u64,
+    /// Of these, requests that took longer than the objective allows, micro-requests.
+    pub violated: u64,
+}
+
+/// Latencies by multiples of the objective, quarter octaves from 1/64 to 64 times; requests in micro-requests.
+pub type LatencyCounts = [u64; crate::model::serving::BINS];
+
+/// What a service has done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServiceRecord {
+    /// The service.
+    pub service: ServiceId,
+    /// Requests, micro-requests.
+    pub requests: u64,
+    /// Requests that took longer than the objective allows, micro-requests.
+    pub violated: u64,
+    /// Requests that were still waiting at the end, micro-requests.
+    pub waiting: u64,
+    /// Accelerator time its replicas held, GPU-milliseconds.
+    pub gpu_millis: i64,
+    /// Requests by how long they took.
+    pub latencies: LatencyCounts,
+    /// Replicas started.
+    pub starts: u64,
+    /// The same by node, ascending.
+    pub nodes: Vec<ServiceOnNode>,
+}
+
+/// A service at a moment.
+#[derive(Clone, Debug)]
+pub struct ServiceState {
+    /// The service.
+    pub id: ServiceId,
+    /// Requests per second now, in thousandths.
+    pub rate_milli: u32,
+    /// Its replicas, oldest first.
+    pub replicas: Vec<Replica>,
+    /// Requests that wait because there are more than its replicas can answer, micro-requests.
+    pub backlog: u64,
+    /// Ready replicas by accelerator type.
+    ready: SmallVec<[(u16, u32); 2]>,
+    pub(crate) since: SimTime,
+    pub(crate) next_rate: SimTime,
+    pub(crate) record: ServiceRecord,
+    /// Held accelerators by node, in the order of `record.nodes`.
+    pub(crate) held: Vec<u32>,
+    /// Ready replicas by node, likewise.
+    pub(crate) serving: Vec<u32>,
+}
+
+impl ServiceState {
+    pub(crate) fn new(id: ServiceId, service: &Service) -> Self {
+        let record = ServiceRecord {
+            service: id,
+            requests: 0,
+            violated: 0,
+            waiting: 0,
+            gpu_millis: 0,
+            latencies: [0; crate::model::serving::BINS],
+            starts: 0,
+            nodes: Vec::new(),
+        };
+        Self {
+            id,
+            rate_milli: service.rates.at(SimTime::ZERO),
+            replicas: Vec::new(),
+            backlog: 0,
+            ready: SmallVec::new(),
+            since: SimTime::ZERO,
+            next_rate: service.rates.next_change(SimTime::ZERO),
+            record,
+            held: Vec::new(),
+            serving: Vec::new(),
+        }
+    }
+
+    /// Replicas on `node` that are there to stay: starting or ready.
+    pub fn replicas_on(&self, node: NodeId) -> u32 {
+        self.lasting().filter(|replica| replica.node == node).count() as u32
+    }
+
+    /// Replicas that are starting or ready.
+    pub fn lasting(&self) -> impl DoubleEndedIterator<Item = &Replica> {
+        self.replicas.iter().filter(|replica| !matches!(replica.phase, ReplicaPhase::Draining { .. }))
+    }
+
+    /// Replicas that answer.
+    pub fn ready(&self) -> u32 {
+        self.ready.iter().map(|&(_, count)| count).sum()
+    }
+
+    pub(crate) fn node_at(&mut self, node: NodeId) -> usize {
+        match self.record.nodes.binary_search_by_key(&node, |on| on.node) {
+            Ok(at) => at,
+            Err(at) => {
+                let service = self.id;
+                let blank = ServiceOnNode { service, node, gpu_millis: 0, requests: 0, violated: 0 };
+                self.record.nodes.insert(at, blank);
+                self.held.insert(at, 0);
+                self.serving.insert(at, 0);
+                at
+            }
+        }
+    }
+
+    /// Requests that came since the last time, micro-requests, and what became of them; `None` where there were none and none waits.
+    pub(crate) fn since_settled(&self, scenario: &Scenario, now: SimTime) -> Option<(u64, Interval)> {
+        let millis = (now - self.since).as_millis().max(0);
+        let requests = u64::from(self.rate_milli) * millis as u64;
+        if millis == 0 || requests == 0 && self.backlog == 0 {
+            return None;
+        }
+        let demand = Demand::of(&scenario.workload.services[self.id.index()], self.rate_milli);
+        let counted = self.fleet(scenario).interval(&demand, self.backlog, requests, millis as f64 / 1e3);
+        Some((requests, counted))
+    }
+
+    /// Counts what happened since the last time.
+    pub(crate) fn settle(&mut self, scenario: &Scenario, now: SimTime) {
+        let millis = (now - self.since).as_millis();
+        if millis <= 0 {
+            return;
+        }
+        let counted = self.since_settled(scenario, now);
+        self.since = now;
+        for (on, &held) in self.record.nodes.iter_mut().zip(&self.held) {
+            let gpu_millis = i64::from(held) * millis;
+            on.gpu_millis += gpu_millis;
+            self.record.gpu_millis += gpu_millis;
+        }
+        let Some((requests, counted)) = counted else { return };
+        self.backlog = counted.waiting;
+        self.record.requests += requests;
+        self.record.violated += counted.violated;
+        for (count, latency) in self.record.latencies.iter_mut().zip(counted.latencies) {
+            *count += latency;
+        }
+        self.divide(requests, counted.violated);
+    }
+
+    /// Divides requests among the nodes by ready replicas, in whole numbers that add up exactly.
+    fn divide(&mut self, requests: u64, violated: u64) {
+        let all: u64 = self.serving.iter().map(|&count| u64::from(count)).sum();
+        if all == 0 {
+            return;
+        }
+        let share = |total: u64, part: u64| (u128::from(total) * u128::from(part) / u128::from(all)) as u64;
+        let mut before = 0;
+        for (on, &count) in self.record.nodes.iter_mut().zip(&self.serving) {
+            let upto = before + u64::from(count);
+            on.requests += share(requests, upto) - share(requests, before);
+            on.violated += share(violated, upto) - share(violated, before);
+            before = upto;
+        }
+    }
+
+    /// Its ready replicas as a queueing system.
+    pub(crate) fn fleet<'a>(&self, scenario: &'a Scenario) -> Fleet<'a> {
+        let groups = self.ready.iter().filter_map(|&(kind, count)| Some((scenario.profile(self.id, kind)?, count)));
+        Fleet(groups.collect())
+    }
+
+    pub(crate) fn set_ready(&mut self, scenario: &Scenario, node: NodeId, up: bool) {
+        let at = self.node_at(node);
+        let kind = scenario.cluster.nodes[node as usize].accelerator;
+        let change = |count: &mut u32| if up { *count += 1 } else { *count -= 1 };
+        change(&mut self.serving[at]);
+        match self.ready.iter_mut().find(|(known, _)| *known == kind) {
+            Some((_, count)) => change(count),
+            None => self.ready.push((kind, 1)),
+        }
+        self.ready.sort_unstable_by_key(|&(kind, _)| kind);
+    }
+}
