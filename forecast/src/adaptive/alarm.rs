@@ -134,7 +134,7 @@ mod tests {
             error = 0.9 * error + (state >> 11) as f64 / (1_u64 << 53) as f64 - 0.5;
             alarm.observe(step, error);
         }
-        assert!(alarm.alarms() <= 5, "{}", alarm.rung());
+        assert!(alarm.alarms() <= 5, "{}", alarm.alarms());
     }
 
     #[test]
