@@ -7,14 +7,14 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use goodput_agents::bundle::Provenance;
-use goodput_agents::bundle::forecaster::{ForecasterBundle, ForecasterCard};
+use goodput_agents::bundle::forecaster::{Card, ForecasterBundle};
 use goodput_agents::nets::archive::{Archive, ArchiveError, write};
 use goodput_configs::forecast::ForecasterExperiment;
 use goodput_configs::scenario::SetupError;
 use goodput_datasets::DataError;
 use goodput_eval::studies::forecasting::read_series;
 use goodput_forecast::Series;
-use goodput_forecast::neural::{Adam, Checkpoint, Spec, SpecError, TrainError, Trainer};
+use goodput_forecast::neural::{AdamW, NetCheckpoint, NetTrainError, Spec, SpecError, Trainer};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -35,7 +35,7 @@ pub enum ForecasterTrainError {
     RunDir(#[from] RunDirError),
     /// The net cannot be trained.
     #[error(transparent)]
-    Train(#[from] TrainError),
+    Train(#[from] NetTrainError),
     /// The checkpoint cannot be read.
     #[error("the checkpoint cannot be read: {0}; delete checkpoints/{FILE} to begin again")]
     Checkpoint(#[from] ArchiveError),
@@ -168,7 +168,7 @@ pub fn train(
         }
     }
     let net = if experiment.data.validation_share > 0.0 { trainer.best() } else { trainer.net().clone() };
-    let card = ForecasterCard {
+    let card = Card {
         step_millis: series.step_millis(),
         series: experiment.series.column.clone().unwrap_or_else(|| experiment.series.path.display().to_string()),
         unseen_from_epoch_millis: series.end_epoch_millis(),
@@ -183,8 +183,8 @@ pub fn train(
     Ok(Some(ForecasterBundle { name: experiment.name.clone(), net, card }))
 }
 
-fn write_checkpoint(dir: &RunDir, config_sha256: &str, checkpoint: Checkpoint) -> Result<(), RunDirError> {
-    let Checkpoint { weights, adam, best } = checkpoint;
+fn write_checkpoint(dir: &RunDir, config_sha256: &str, checkpoint: NetCheckpoint) -> Result<(), RunDirError> {
+    let NetCheckpoint { weights, adam, best } = checkpoint;
     let length = weights.len();
     let (loss, best) = best.unzip();
     let header = Header { config_sha256: config_sha256.into(), step: adam.step, length, best: loss };
@@ -199,7 +199,7 @@ fn write_checkpoint(dir: &RunDir, config_sha256: &str, checkpoint: Checkpoint) -
     dir.write(&format!("checkpoints/{FILE}"), &write(HEADER, &header, &tensors))
 }
 
-fn read_checkpoint(dir: &RunDir, config_sha256: &str) -> Result<Checkpoint, ForecasterTrainError> {
+fn read_checkpoint(dir: &RunDir, config_sha256: &str) -> Result<NetCheckpoint, ForecasterTrainError> {
     let bytes = dir.read(&format!("checkpoints/{FILE}"))?;
     let archive = Archive::read(&bytes)?;
     let header: Header = archive.header(HEADER)?;
@@ -208,6 +208,6 @@ fn read_checkpoint(dir: &RunDir, config_sha256: &str) -> Result<Checkpoint, Fore
     }
     let read = |name: &str| archive.tensor(name, &[header.length]);
     let best = header.best.map(|loss| Ok::<_, ArchiveError>((loss, read("best")?))).transpose()?;
-    let adam = Adam { step: header.step, first: read("adam.first")?, second: read("adam.second")? };
-    Ok(Checkpoint { weights: read("weights")?, adam, best })
+    let adam = AdamW { step: header.step, first: read("adam.first")?, second: read("adam.second")? };
+    Ok(NetCheckpoint { weights: read("weights")?, adam, best })
 }
