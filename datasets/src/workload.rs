@@ -41,7 +41,9 @@ pub fn parse_jobs(path: &Path, bytes: Vec<u8>) -> Result<Imported, DataError> {
     }
     let has = |columns: &[&str]| columns.iter().filter(|column| header_has(&bytes, &[column])).count();
     // Most of a format's columns make it that format, so that a missing one is named rather than the whole header.
-    if has(import::pollux::COLUMNS) >= 3 && has(&[import::deepboot::OWN_COLUMN]) == 1 {
+    if has(import::job_csv::COLUMNS) >= 3 {
+        import::job_csv::parse(path, &bytes)
+    } else if has(import::pollux::COLUMNS) >= 3 && has(&[import::deepboot::OWN_COLUMN]) == 1 {
         import::deepboot::parse(path, &bytes)
     } else if has(import::pollux::COLUMNS) >= 3 {
         import::pollux::parse(path, &bytes)

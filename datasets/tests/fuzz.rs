@@ -99,6 +99,11 @@ proptest! {
     }
 
     #[test]
+    fn mutated_tables_of_ones_own(breaks in breaks()) {
+        exercise(&mutate(b"job_id,submit_secs,duration_secs,gpus,tenant\na,0,3600,4,x\nb,95,12000,1,\n", &breaks));
+    }
+
+    #[test]
     fn mutated_profiles(breaks in breaks()) {
         thread_local!(static TEXTS: [Vec<u8>; 3] = [
             head("data/pollux/traces/bert/placements.csv", 30),

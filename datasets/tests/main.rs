@@ -6,6 +6,7 @@ mod fuzz;
 mod gavel;
 mod import;
 mod inspect;
+mod job_csv;
 mod openb;
 mod shared;
 mod sia;

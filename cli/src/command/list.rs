@@ -6,6 +6,7 @@ use goodput_agents::heuristic;
 use goodput_agents::placement::fractional::strategy;
 use goodput_agents::zoo::{self, ZOO};
 use goodput_datasets::accelerators::Accelerators;
+use goodput_datasets::import::FORMATS;
 use goodput_env::model::switching::{NAMED, Switch};
 use goodput_eval::METRICS;
 use goodput_eval::reproduce::REPRODUCTIONS;
@@ -13,68 +14,6 @@ use goodput_eval::reproduce::REPRODUCTIONS;
 use crate::args::{List, What};
 use crate::fault::Fault;
 use crate::output::{Cell, Rows};
-
-/// Trace formats, the header or file they are recognised by, and where they come from.
-const FORMATS: [(&str, &str, &str); 14] = [
-    (
-        "goodput",
-        "Parquet with job_id, submit_secs, duration_secs, gpus, ...",
-        "`goodput data import` and `goodput data synth`",
-    ),
-    (
-        "pollux",
-        "csv: name,time,application,num_replicas,batch_size",
-        "petuum/adaptdl, branch osdi21-artifact, simulator/workloads",
-    ),
-    (
-        "philly",
-        "csv: timestamp,duration,num_gpus,gpu_time,cluster",
-        "the same artifact's extract of msr-fiddle/philly-traces",
-    ),
-    (
-        "tiresias",
-        "csv: job_id,num_gpu,submit_time,iterations,model_name,duration,interval",
-        "SymbioticLab/Tiresias, simulator/trace-data",
-    ),
-    (
-        "tiresias-cluster",
-        "csv: num_switch,num_node_p_switch,num_gpu_p_node,num_cpu_p_node,mem_p_node (`sim --cluster`)",
-        "SymbioticLab/Tiresias, simulator",
-    ),
-    (
-        "gavel",
-        "ten tab-separated fields, no header (`sim --throughputs`)",
-        "stanford-futuredata/gavel, scheduler/traces",
-    ),
-    (
-        "gavel-throughputs",
-        "JSON: steps a second by accelerator type, job type and job type beside it (`sim --throughputs`)",
-        "stanford-futuredata/gavel, scheduler",
-    ),
-    ("openb", "csv of nodes and of pods (`reproduce fgd-openb`)", "alibaba/clusterdata, cluster-trace-gpu-v2023"),
-    (
-        "pollux-profiles",
-        "directory: APP/{placements,scalability,validation-B}.csv",
-        "the same artifact, simulator/traces",
-    ),
-    (
-        "load",
-        "csv: times (t_s, timestamp, t, date) and columns of values (`forecast`, loads of services)",
-        "any; rate tables of alibaba/ServeGen, numenta/NAB, zhouhaoyi/ETDataset",
-    ),
-    ("azure-llm", "csv: TIMESTAMP,ContextTokens,GeneratedTokens (`forecast`)", "Azure/AzurePublicDataset"),
-    ("burstgpt", "csv: Timestamp,Model,Request tokens,...,Log Type (`forecast`)", "HPMLL/BurstGPT"),
-    (
-        "genai-requests",
-        "csv: gmt_create,predict_type,predict_status,exec_time_seconds,... (`forecast`)",
-        "alibaba/clusterdata, cluster-trace-v2026-GenAI",
-    ),
-    (
-        "genai-samples",
-        "csv: timestamp_anon,value,container_ip[,request_type] (`forecast`)",
-        "the same, qps and other tables of containers",
-    ),
-];
 
 /// Runs it.
 pub fn run(args: &List) -> Result<ExitCode, Fault> {
@@ -164,9 +103,14 @@ pub fn run(args: &List) -> Result<ExitCode, Fault> {
         }
         What::SwitchCosts => switch_costs(),
         What::Formats => {
-            let mut rows = Rows::new(&["format", "recognised_by", "origin"]);
-            for (format, header, origin) in FORMATS {
-                rows.push(vec![format.into(), header.into(), origin.into()]);
+            let mut rows = Rows::new(&["format", "reads", "columns", "origin"]);
+            for format in FORMATS {
+                rows.push(vec![
+                    format.name.into(),
+                    format.reads.into(),
+                    format.columns.join(",").into(),
+                    format.origin.into(),
+                ]);
             }
             rows
         }

@@ -2,8 +2,10 @@
 //! profiles of applications become a catalog, load of services a series.
 
 pub mod deepboot;
+mod formats;
 pub mod gavel;
 pub mod gavel_throughputs;
+pub mod job_csv;
 pub mod load;
 pub mod openb;
 pub mod philly;
@@ -16,6 +18,8 @@ pub mod step_times;
 pub mod tiresias;
 pub mod tiresias_cluster;
 pub mod tiresias_samples;
+
+pub use formats::{FORMATS, FileFormat};
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -35,6 +39,8 @@ pub enum Format {
     /// Our own job table as Parquet.
     #[default]
     Jobs,
+    /// Job table as csv, a trace of one's own.
+    JobCsv,
     /// A workload of the Pollux artifact.
     Pollux,
     /// A workload of DeepBoot: Pollux's jobs and inference requests.
@@ -50,6 +56,7 @@ impl Format {
     pub fn name(self) -> &'static str {
         match self {
             Self::Jobs => "jobs",
+            Self::JobCsv => "job-csv",
             Self::Pollux => "pollux",
             Self::DeepBoot => "deepboot",
             Self::Philly => "philly",
@@ -60,7 +67,7 @@ impl Format {
     /// Licence of the published files in it; empty where that is up to the file.
     pub fn licence(self) -> &'static str {
         match self {
-            Self::Jobs | Self::DeepBoot | Self::Tiresias => "",
+            Self::Jobs | Self::JobCsv | Self::DeepBoot | Self::Tiresias => "",
             Self::Pollux => "Apache-2.0",
             Self::Philly => "CC-BY-4.0",
         }

@@ -34,7 +34,8 @@ pub struct SeriesOptions {
 }
 
 /// Columns of times, in order of preference.
-const TIMES: [&str; 8] = ["t_s", "timestamp", "t", "date", "TIMESTAMP", "Timestamp", "gmt_create", "timestamp_anon"];
+pub(super) const TIMES: [&str; 8] =
+    ["t_s", "timestamp", "t", "date", "TIMESTAMP", "Timestamp", "gmt_create", "timestamp_anon"];
 /// Columns that only logs of requests have.
 const LOGS: [&str; 4] = ["ContextTokens", "Request tokens", "Log Type", "predict_status"];
 /// Columns that only samples of containers have, and one that may tell apart what a container does.

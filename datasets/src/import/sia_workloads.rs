@@ -20,6 +20,9 @@ use crate::csv_rows::{CsvRows, header_has};
 use crate::error::{DataError, RowProblem};
 use crate::jobs::{JobRow, into_workload};
 
+/// Columns of a workload, the optional one last.
+pub const COLUMNS: &[&str] = &["name", "time", "application", "num_replicas", "batch_size", "category"];
+
 const CATEGORY: &[&str] = &["name", "category"];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

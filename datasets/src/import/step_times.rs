@@ -22,6 +22,10 @@ use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use crate::error::DataError;
 use crate::store::table::{Column, Table, decode};
 
+/// Columns of the table.
+pub(super) const COLUMNS: &[&str] =
+    &["application", "num_nodes", "num_replicas", "local_bsz", "step_time_s", "sync_time_s"];
+
 const APPLICATION: &str = "application";
 const COUNTS: [&str; 3] = ["num_nodes", "num_replicas", "local_bsz"];
 const TIMES: [&str; 2] = ["step_time_s", "sync_time_s"];

@@ -8,7 +8,8 @@ use goodput_env::cluster::Cluster;
 use crate::csv_rows::CsvRows;
 use crate::error::{DataError, RowProblem};
 
-const COLUMNS: &[&str] = &["num_switch", "num_node_p_switch", "num_gpu_p_node", "num_cpu_p_node", "mem_p_node"];
+pub(super) const COLUMNS: &[&str] =
+    &["num_switch", "num_node_p_switch", "num_gpu_p_node", "num_cpu_p_node", "mem_p_node"];
 
 /// Most accelerators of a described cluster; a hundred times the largest that was published.
 const MOST_GPUS: u64 = 1_000_000;

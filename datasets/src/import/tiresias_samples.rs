@@ -7,7 +7,7 @@ use std::path::Path;
 use crate::csv_rows::CsvRows;
 use crate::error::DataError;
 
-const COLUMNS: &[&str] = &["duration"];
+pub(super) const COLUMNS: &[&str] = &["duration"];
 
 /// Reads samples, GPU-seconds in the order of the file.
 ///

@@ -10,6 +10,23 @@ use crate::error::{DataError, RowProblem};
 use crate::import::Imported;
 use crate::jobs::{JobRow, Names};
 
+/// Columns of the table, in order.
+pub const COLUMNS: &[&str] = &[
+    "job_id",
+    "submit_secs",
+    "duration_secs",
+    "gpus",
+    "gpu_min",
+    "gpu_max",
+    "batch_size",
+    "application",
+    "work_factor",
+    "tenant",
+    "priority",
+    "weight",
+    "deadline_secs",
+];
+
 /// Columns that must be there.
 const REQUIRED: [&str; 3] = ["job_id", "submit_secs", "gpus"];
 
