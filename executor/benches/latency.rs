@@ -60,6 +60,7 @@ fn decisions(policy: &str) {
         options,
         speedup: 1.0,
         start: SimTime::ZERO,
+        services: Vec::new(),
     };
     let reliance = Reliance { timeout_ms: 20_000, ..Reliance::default() };
     let deciding: Box<dyn Policy> = match heuristic::by_name(policy, 0) {

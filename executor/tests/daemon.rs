@@ -134,7 +134,7 @@ impl Engine for Lab {
         let nodes = vec![node("n0"), node("n1")];
         let jobs = self.jobs.values().map(|job| job.seen.clone()).collect();
         let said = self.jobs.keys().filter(|_| self.speak).filter_map(|key| self.said(key)).collect();
-        Ok(Snapshot { version: self.version, at_ms: self.at_ms, nodes, jobs, said })
+        Ok(Snapshot { version: self.version, at_ms: self.at_ms, nodes, jobs, said, ..Snapshot::default() })
     }
 
     async fn apply(&mut self, orders: &[Order]) -> Result<Vec<Receipt>, EngineError> {

@@ -10,4 +10,5 @@ mod interface;
 mod nodes;
 mod nvml_library;
 mod observation;
+mod services;
 mod slurm;

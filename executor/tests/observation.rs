@@ -46,6 +46,7 @@ fn compare(name: &str, cluster: Cluster, options: SimOptions, seed: u64) -> usiz
     let setting = Setting {
         applications: workload.applications.clone(),
         tenants: workload.tenants.clone(),
+        services: workload.services.clone(),
         options,
         speedup: 1.0,
         start: SimTime::ZERO,

@@ -1,10 +1,10 @@
 //! What an observer of a simulated cluster sees.
 
 use super::Simulator;
-use crate::state::Observed;
+use crate::state::{Observed, ServiceState};
 
 impl Simulator {
-    /// What an observer of this cluster would see now. Services and requests are not part of it.
+    /// What an observer of this cluster would see now. Single requests are not part of it.
     pub fn observed(&self) -> Observed {
         let health = self.health.as_deref();
         Observed {
@@ -15,6 +15,7 @@ impl Simulator {
             idle: self.free.clone(),
             loans: self.loans.by_node.clone(),
             jobs: self.table.active().iter().map(|&id| self.table.state(id).observe(self.now)).collect(),
+            services: self.services.states.iter().map(ServiceState::observe).collect(),
         }
     }
 }

@@ -51,7 +51,8 @@ pub fn open<E: Engine>(
     let beside = settings.shadow.clone().map(|shadow| beside(&settings.policy, shadow, &name, &*policy));
     let options = SimOptions { information, batching: policy.batching(), ..SimOptions::standard() };
     let speedup = settings.cycle.speedup;
-    let setting = Setting { applications, tenants, options, speedup, start: SimTime::from_secs_f64(speedup) };
+    let services = Vec::new();
+    let setting = Setting { applications, tenants, services, options, speedup, start: SimTime::from_secs_f64(speedup) };
     let system = |source| DaemonError::System { action: "cannot start a thread for the policy".into(), source };
     let chooser = Chooser::new(settings.reliance.clone(), (&name, policy), fallback, screen).map_err(system)?;
     let mut daemon = Daemon::new(engine, settings, Books::new(setting), chooser)?;

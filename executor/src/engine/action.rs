@@ -72,6 +72,15 @@ pub enum Action {
         /// The node.
         node: String,
     },
+    /// A service has another number of replicas on a node.
+    Scale {
+        /// Name of the service.
+        service: String,
+        /// Name of the node.
+        node: String,
+        /// Replicas on the node from now on; new ones start cold, surplus ones finish their requests and go.
+        replicas: u32,
+    },
     /// A lent node goes back.
     Return {
         /// The node.
@@ -95,6 +104,7 @@ impl Action {
             Self::Drain { .. } => "drain",
             Self::Undrain { .. } => "undrain",
             Self::Lend { .. } => "lend",
+            Self::Scale { .. } => "scale",
             Self::Return { .. } => "return",
         }
     }
@@ -192,6 +202,8 @@ pub struct Capabilities {
     pub hold: bool,
     /// Lends nodes between pools.
     pub lend: bool,
+    /// Starts and ends replicas of services.
+    pub scale: bool,
     /// How far back it may forget what it has acknowledged; `None` where it never does.
     pub forgets: Option<Forgets>,
 }

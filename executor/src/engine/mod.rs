@@ -25,7 +25,10 @@ use crate::job::RetryBudget;
 pub use action::{Action, Capabilities, Forgets, Order, OrderId, Outcome, Receipt, Share, Verdict};
 pub use order::digest;
 pub use slurm::Mailbox;
-pub use snapshot::{Attempt, History, JobPhase, JobSeen, NodeHealth, NodeSeen, OnNode, Said, Snapshot};
+pub use snapshot::{
+    Attempt, History, JobPhase, JobSeen, LoanSeen, NodeHealth, NodeSeen, OnNode, RecallSeen, ReplicaSeen, ReplicaStage,
+    Said, ServiceSeen, Snapshot,
+};
 pub use verify::verify;
 
 /// What a user hands in: the schedulable part of a job, and what to run.

@@ -21,10 +21,11 @@ impl Order {
             Action::Drain { node, .. }
             | Action::Undrain { node }
             | Action::Lend { node }
-            | Action::Return { node, .. } => node,
-            _ => job,
+            | Action::Return { node, .. } => node.clone(),
+            Action::Scale { service, node, .. } => format!("{service} on {node}"),
+            _ => job.to_string(),
         };
-        let id = OrderId(digest(&[plan, subject, &starts.to_string(), action.verb()]));
+        let id = OrderId(digest(&[plan, &subject, &starts.to_string(), action.verb()]));
         Self { id, job: job.into(), starts, action }
     }
 }

@@ -6,13 +6,14 @@ use goodput_env::cluster::Pool;
 use goodput_env::job::{JobId, Work};
 use goodput_env::plan::Plan;
 use goodput_env::scenario::Scenario;
+use goodput_env::service::ServiceId;
 use goodput_env::sim::{Outcome as Record, Simulator, Status};
-use goodput_env::state::{Loan, Observed, ObservedJob, Phase};
+use goodput_env::state::{Loan, Observed, ObservedJob, ObservedService, Phase, Replica, ReplicaPhase};
 use goodput_env::time::SimTime;
 
 use super::{
-    Action, Attempt, Capabilities, Engine, EngineError, JobPhase, JobSeen, NodeHealth, NodeSeen, OnNode, Order,
-    Outcome, Receipt, Snapshot, Submission, Verdict,
+    Action, Attempt, Capabilities, Engine, EngineError, JobPhase, JobSeen, LoanSeen, NodeHealth, NodeSeen, OnNode,
+    Order, Outcome, RecallSeen, Receipt, ReplicaSeen, ReplicaStage, ServiceSeen, Snapshot, Submission, Verdict,
 };
 
 /// A simulated cluster. Time stands still until [`SimEngine::advance`].
@@ -99,8 +100,28 @@ impl SimEngine {
             free: seen.idle[node],
             pool: machine.pool,
             lent: lent && machine.pool == Pool::Inference,
+            loan: seen.loans.get(node).and_then(loan_seen),
             health: if down { NodeHealth::Down } else { NodeHealth::Up },
             note: String::new(),
+        }
+    }
+
+    fn service_seen(&self, seen: &ObservedService, now: SimTime) -> ServiceSeen {
+        let service = &self.simulator.scenario().workload.services[seen.id.index()];
+        let replica = |replica: &Replica| ReplicaSeen {
+            node: format!("n{}", replica.node),
+            phase: match replica.phase {
+                ReplicaPhase::Starting { until } => ReplicaStage::Starting { ready_ms: Some(until.as_millis()) },
+                ReplicaPhase::Ready => ReplicaStage::Ready,
+                ReplicaPhase::Draining { until } => ReplicaStage::Draining { free_ms: Some(until.as_millis()) },
+            },
+        };
+        ServiceSeen {
+            name: service.name.clone(),
+            rate: Some(f64::from(seen.rate_milli) / 1e3),
+            backlog: seen.backlog as f64 / 1e6,
+            retired: now >= service.rates.end(),
+            replicas: seen.replicas.iter().map(replica).collect(),
         }
     }
 
@@ -142,6 +163,12 @@ impl SimEngine {
             Action::Return { node: name, deadline_ms } => {
                 plan.reclaim(node(name)?, SimTime::from_millis(*deadline_ms));
             }
+            Action::Scale { service, node: name, replicas } => {
+                let services = &self.simulator.scenario().workload.services;
+                let at = services.iter().position(|known| known.name == *service);
+                let at = at.ok_or_else(|| refused("there is no such service"))?;
+                plan.scale(ServiceId(at as u32), node(name)?, *replicas);
+            }
             action => {
                 let id = self.job_of(&order.job).ok_or_else(|| refused("there is no such job"))?;
                 let view = self.simulator.view();
@@ -172,13 +199,14 @@ impl Engine for SimEngine {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities { hold: true, lend: true, ..Capabilities::default() }
+        Capabilities { hold: true, lend: true, scale: true, ..Capabilities::default() }
     }
 
     async fn snapshot(&mut self) -> Result<Snapshot, EngineError> {
         self.version += 1;
         let seen = self.simulator.observed();
         let nodes = (0..seen.cluster.nodes.len()).map(|node| self.node_seen(&seen, node)).collect();
+        let services = seen.services.iter().map(|service| self.service_seen(service, seen.now)).collect();
         let mut jobs: Vec<JobSeen> = seen.jobs.into_iter().map(|job| self.job_seen(job)).collect();
         let workload = &self.simulator.scenario().workload;
         jobs.extend(self.ended.iter().rev().take(256).map(|&id| JobSeen {
@@ -197,7 +225,7 @@ impl Engine for SimEngine {
             history: None,
             note: String::new(),
         }));
-        Ok(Snapshot { version: self.version, at_ms: seen.now.as_millis(), nodes, jobs, said: Vec::new() })
+        Ok(Snapshot { version: self.version, at_ms: seen.now.as_millis(), nodes, jobs, services, said: Vec::new() })
     }
 
     async fn apply(&mut self, orders: &[Order]) -> Result<Vec<Receipt>, EngineError> {
@@ -232,5 +260,17 @@ impl Engine for SimEngine {
     async fn submit(&mut self, _job: &Submission) -> Result<String, EngineError> {
         let problem = "the jobs of a simulated cluster come from its workload".into();
         Err(EngineError::Refused { engine: "sim", problem })
+    }
+}
+
+/// Times of a loan, on the clock of the simulation.
+fn loan_seen(loan: &Loan) -> Option<LoanSeen> {
+    match *loan {
+        Loan::Lent { since } => Some(LoanSeen { since_ms: since.as_millis(), recall: None }),
+        Loan::Returning { since, called, deadline } => {
+            let recall = RecallSeen { called_ms: called.as_millis(), deadline_ms: deadline.as_millis() };
+            Some(LoanSeen { since_ms: since.as_millis(), recall: Some(recall) })
+        }
+        Loan::Home | Loan::Elsewhere => None,
     }
 }

@@ -19,6 +19,9 @@ pub struct Snapshot {
     pub nodes: Vec<NodeSeen>,
     /// All jobs that are not over and some that ended lately.
     pub jobs: Vec<JobSeen>,
+    /// Inference services that the engine runs, with their replicas.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub services: Vec<ServiceSeen>,
     /// What jobs have said of their speed since the snapshot before, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub said: Vec<Said>,
@@ -64,15 +67,94 @@ pub struct NodeSeen {
     /// What it is for.
     #[serde(default)]
     pub pool: Pool,
-    /// Whether it is lent to training.
+    /// Whether it is lent to training, or called back and not home yet.
     #[serde(default)]
     pub lent: bool,
+    /// Times of the loan, where the engine knows them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub loan: Option<LoanSeen>,
     /// What it is good for.
     #[serde(default)]
     pub health: NodeHealth,
     /// The engine's own words about its health.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub note: String,
+}
+
+/// Loan of a node of the inference pool to training. Times are milliseconds of the engine's clock.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LoanSeen {
+    /// Start of the loan.
+    pub since_ms: i64,
+    /// Call to come back, where there was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recall: Option<RecallSeen>,
+}
+
+/// Call to a lent node to come back. Times are milliseconds of the engine's clock.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RecallSeen {
+    /// Time of the call.
+    pub called_ms: i64,
+    /// Time at which training jobs that are left on the node are evicted.
+    pub deadline_ms: i64,
+}
+
+/// Inference service of a snapshot: under Slurm the jobs of one reservation, under node agents a set of replicas.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ServiceSeen {
+    /// Name of the service, as in the daemon's setting.
+    pub name: String,
+    /// Requests per second now; `None` where the engine does not measure them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<f64>,
+    /// Requests that wait because the replicas cannot keep up.
+    #[serde(default)]
+    pub backlog: f64,
+    /// Whether the service is retired: no request comes any more.
+    #[serde(default)]
+    pub retired: bool,
+    /// Replicas, oldest first.
+    #[serde(default)]
+    pub replicas: Vec<ReplicaSeen>,
+}
+
+impl ServiceSeen {
+    /// Number of replicas on `node` that start or answer; those that leave do not count.
+    pub fn lasting_on(&self, node: &str) -> u32 {
+        let lasts = |replica: &&ReplicaSeen| !matches!(replica.phase, ReplicaStage::Draining { .. });
+        self.replicas.iter().filter(lasts).filter(|replica| replica.node == node).count() as u32
+    }
+}
+
+/// Replica of a service.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReplicaSeen {
+    /// Name of the node.
+    pub node: String,
+    /// Phase of the replica.
+    #[serde(flatten)]
+    pub phase: ReplicaStage,
+}
+
+/// Phase of a replica. Times are milliseconds of the engine's clock; `None` where the engine does not know them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "phase")]
+pub enum ReplicaStage {
+    /// The replica loads, and requests do not reach it yet.
+    Starting {
+        /// Time at which the replica answers.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        ready_ms: Option<i64>,
+    },
+    /// The replica answers requests.
+    Ready,
+    /// The replica finishes its requests and takes no new ones.
+    Draining {
+        /// Time at which its accelerators are free.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        free_ms: Option<i64>,
+    },
 }
 
 /// What a job is doing.

@@ -15,6 +15,13 @@ pub fn verify(order: &Order, snapshot: &Snapshot) -> Verdict {
         Action::Drain { node, .. } => on_node(node, &|node| node.health != NodeHealth::Up),
         Action::Undrain { node } => on_node(node, &|node| node.health == NodeHealth::Up),
         Action::Lend { node } => on_node(node, &|node| node.lent),
+        Action::Scale { service, node, replicas } => {
+            match snapshot.services.iter().find(|seen| seen.name == *service) {
+                None => lost("there is no such service"),
+                Some(seen) if seen.lasting_on(node) == *replicas => Verdict::Done,
+                Some(_) => Verdict::Pending,
+            }
+        }
         Action::Return { node, .. } => on_node(node, &|node| !node.lent),
         _ => match snapshot.jobs.iter().find(|job| job.key == order.job) {
             None => lost("the job is gone"),

@@ -51,7 +51,9 @@ fn settings(directory: &Path, text: &str) -> Settings {
 fn books(scenario: &Scenario) -> Books {
     let Scenario { workload, options, .. } = scenario;
     let (applications, tenants) = (workload.applications.clone(), workload.tenants.clone());
-    let setting = Setting { applications, tenants, options: options.clone(), speedup: 1.0, start: SimTime::ZERO };
+    let services = Vec::new();
+    let setting =
+        Setting { applications, tenants, services, options: options.clone(), speedup: 1.0, start: SimTime::ZERO };
     Books::new(setting).since(0)
 }
 

@@ -98,6 +98,7 @@ impl<E: Engine> Daemon<E> {
             preempted: self.preempted.iter().filter_map(|(key, &at)| Some((id(key)?, at))).collect(),
             canary,
             can_lend: self.engine.capabilities().lend,
+            can_scale: self.engine.capabilities().scale,
             vanished: vanished.filter_map(id).collect(),
             vanished_budget,
         }
@@ -121,7 +122,7 @@ impl<E: Engine> Daemon<E> {
             let left_out = decided
                 .left_out
                 .iter()
-                .map(|(job, rule)| json!({ "job": job.and_then(|job| self.books.key(job)), "rule": rule.name() }));
+                .map(|(job, rule)| json!({ "job": job.and_then(|job| self.books.key(job)), "rule": rule.name(), "why": rule.message() }));
             let body = json!({
                 "snapshot": snapshot.version, "now_ms": view.now.as_millis(), "mode": mode.name(), "term": term,
                 "policy": decided.decision.by, "instead": decided.decision.instead, "plan": decided.name,

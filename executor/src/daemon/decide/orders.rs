@@ -33,13 +33,21 @@ pub fn orders(
     }
     let node = |node: u32| books.node(node).unwrap_or_default().to_string();
     orders.extend(plan.lend.iter().map(|&at| Order::named(name, "", 0, Action::Lend { node: node(at) })));
+    orders.extend(plan.scale.iter().filter_map(|scale| {
+        let service = books.service(scale.service)?.to_string();
+        let node = node(scale.node);
+        // Policies repeat what a service has already.
+        let seen = snapshot.services.iter().find(|seen| seen.name == service)?;
+        let changes = seen.lasting_on(&node) != scale.replicas;
+        changes.then(|| Order::named(name, "", 0, Action::Scale { service, node, replicas: scale.replicas }))
+    }));
     orders.extend(plan.reclaim.iter().map(|reclaim| {
         let deadline_ms = snapshot.at_ms + (reclaim.deadline - view.now).as_millis();
         Order::named(name, "", 0, Action::Return { node: node(reclaim.node), deadline_ms })
     }));
     orders.sort_by_key(|order| match order.action {
         Action::Stop { .. } | Action::Cancel { .. } => 0,
-        Action::Lend { .. } | Action::Return { .. } => 1,
+        Action::Lend { .. } | Action::Return { .. } | Action::Scale { .. } => 1,
         Action::Resize { .. } | Action::Migrate { .. } => 2,
         _ => 3,
     });

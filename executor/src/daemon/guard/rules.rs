@@ -70,6 +70,8 @@ pub enum Rule {
     Canary,
     /// The engine cannot do it.
     Capability,
+    /// The engine does not start or end replicas of services.
+    ServiceScale,
     /// There is no room without the changes that were left out.
     NoRoom,
     /// Its tenant would hold more than is available to it.
@@ -91,9 +93,33 @@ impl Rule {
             Self::ActionCap => "action-cap",
             Self::Canary => "canary",
             Self::Capability => "capability",
+            Self::ServiceScale => "service-scale",
             Self::NoRoom => "no-room",
             Self::Quota => "quota",
             Self::MassFailure => "mass-failure",
+        }
+    }
+}
+
+impl Rule {
+    /// Sentence about the rule, for the decision log.
+    pub fn message(self) -> &'static str {
+        match self {
+            Self::UnderWay => "an order for the job is under way",
+            Self::HandsOff => "an administrator works on the job",
+            Self::NodeNotUp => "a node of the placement is drained, suspect or not known",
+            Self::MinRunTime => "the job has not run long enough to be moved",
+            Self::PreemptRate => "the job was moved too lately",
+            Self::PreemptShare => "running jobs would leave too many accelerators in one cycle",
+            Self::ActionCap => "the cycle has too many orders",
+            Self::Canary => "the canary may not touch the job or a node of the placement",
+            Self::Capability => "the engine cannot lend nodes, answer single requests or share accelerators",
+            Self::ServiceScale => {
+                "the engine cannot start or end replicas of services; scale the service by its own means"
+            }
+            Self::NoRoom => "there is no room without the changes that were left out",
+            Self::Quota => "the tenant would hold more than is available to it",
+            Self::MassFailure => "the nodes of the job were lost with many others lately",
         }
     }
 }
@@ -113,6 +139,8 @@ pub struct Circumstances {
     pub canary: Option<Canary>,
     /// Whether nodes can be lent.
     pub can_lend: bool,
+    /// Whether the engine starts and ends replicas of services.
+    pub can_scale: bool,
     /// Jobs whose nodes were lost with many others lately.
     pub vanished: BTreeSet<JobId>,
     /// How many of those may be changed for now.
@@ -164,12 +192,7 @@ pub fn admit(
             false
         }
     });
-    if !(kept.scale.is_empty() && kept.assign.is_empty())
-        || !(about.can_lend || kept.lend.is_empty() && kept.reclaim.is_empty())
-    {
-        kept = Plan { changes: kept.changes, ..Plan::keep() };
-        left_out.push((None, Rule::Capability));
-    }
+    leave_out_pools(view, about, &mut kept, &mut left_out);
     // What was to be released may have been left out: then there is no room, and no quota, for what was to take it.
     while let Err(violations) = guard.check(view, &kept) {
         let before = kept.changes.len();
@@ -193,6 +216,35 @@ pub fn admit(
         debug_assert!(kept.changes.len() < before);
     }
     Ok((kept, left_out))
+}
+
+/// Leaves out of `kept` the parts about services, requests and loans that the engine cannot carry out, and the changes of
+/// jobs that rest on them.
+fn leave_out_pools(view: &ClusterView<'_>, about: &Circumstances, kept: &mut Plan, left_out: &mut LeftOut) {
+    let planned = kept.lend.clone();
+    if !kept.assign.is_empty() {
+        kept.assign.clear();
+        left_out.push((None, Rule::Capability));
+    }
+    if !(kept.scale.is_empty() || about.can_scale) {
+        kept.scale.clear();
+        // A server whose replicas stay cannot be lent.
+        kept.lend.retain(|&node| view.served_on(node) == 0);
+        left_out.push((None, Rule::ServiceScale));
+    }
+    if !(about.can_lend || kept.lend.is_empty() && kept.reclaim.is_empty()) {
+        kept.lend.clear();
+        kept.reclaim.clear();
+        left_out.push((None, Rule::Capability));
+    }
+    let home = |node: u32| planned.contains(&node) && !kept.lend.contains(&node);
+    kept.changes.retain(|change| {
+        let rests_on_loan = change.placement.slices().iter().any(|slice| home(slice.node));
+        if rests_on_loan {
+            left_out.push((Some(change.job), Rule::NoRoom));
+        }
+        !rests_on_loan
+    });
 }
 
 fn tenant_over(violation: &Violation) -> Option<u32> {

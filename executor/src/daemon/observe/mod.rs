@@ -7,6 +7,7 @@ mod own;
 mod past;
 mod register;
 pub(in crate::daemon) mod reversals;
+mod services;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,7 +17,8 @@ use goodput_env::cluster::Cluster;
 use goodput_env::job::{JobId, Work, Workload};
 use goodput_env::placement::Placement;
 use goodput_env::scenario::{Scenario, SimOptions};
-use goodput_env::state::{ClusterState, Loan, Observed, ObservedError, ObservedJob, Phase, Trigger};
+use goodput_env::service::Service;
+use goodput_env::state::{ClusterState, Loan, Observed, ObservedError, ObservedJob, ObservedService, Phase, Trigger};
 use goodput_env::tenant::Tenants;
 use goodput_env::time::SimTime;
 use thiserror::Error;
@@ -33,6 +35,8 @@ pub struct Setting {
     pub applications: Vec<Arc<Application>>,
     /// Who shares the cluster, and their quotas; a job names its tenant by the tenant's name.
     pub tenants: Arc<Tenants>,
+    /// Inference services that the engine may report: speed of a replica, objective, limits. Their rates are not used.
+    pub services: Vec<Arc<Service>>,
     /// What policies know and how jobs choose their batch size; the rest of the options is the simulator's.
     pub options: SimOptions,
     /// Seconds of the policy's time in a second of the engine's; 1 but in experiments with compressed traces.
@@ -80,6 +84,8 @@ struct Seen {
     active: Vec<JobId>,
     down: Vec<u32>,
     gpus: Vec<u32>,
+    /// Services and, by node, loans.
+    load: (Vec<ObservedService>, Vec<Loan>),
 }
 
 impl Books {
@@ -88,6 +94,7 @@ impl Books {
         let cluster = Cluster { types: Vec::new(), nodes: Vec::new() };
         let mut workload = Workload::new(setting.applications.clone(), Vec::new());
         workload.tenants = setting.tenants.clone();
+        workload.services = setting.services.iter().map(services::unmeasured).collect();
         let scenario = Scenario::new(Arc::new(cluster.clone()), Arc::new(workload), setting.options.clone(), 0);
         Self {
             setting,
@@ -217,8 +224,8 @@ impl Books {
                 NodeHealth::Drained | NodeHealth::Suspect => node.gpus.saturating_sub(node.free),
                 NodeHealth::Down => 0,
             };
-            if let Some(loan) = loans.get_mut(at).filter(|_| node.lent) {
-                *loan = Loan::Lent { since: SimTime::ZERO };
+            if let Some(loan) = loans.get_mut(at) {
+                *loan = self.loan(node);
             }
         }
         let mut jobs: Vec<ObservedJob> = Vec::with_capacity(snapshot.jobs.len());
@@ -235,12 +242,13 @@ impl Books {
             jobs.push(job);
         }
         jobs.sort_unstable_by_key(|job| job.id);
-        let trigger = self.trigger(&jobs, &down, &cluster);
+        let services = self.observe_services(snapshot, &down);
+        let trigger = self.trigger(&jobs, &down, &cluster, (&services, &loans));
         // Where no node has failed nothing is said of failures, as in a simulation without.
         if down.iter().all(|&down| down == 0) {
             down.clear();
         }
-        Observed { now: self.now, trigger, cluster, down, idle, loans, jobs }
+        Observed { now: self.now, trigger, cluster, down, idle, loans, jobs, services }
     }
 
     /// Shows a job that an order is under way for as it is going to be.
@@ -274,14 +282,22 @@ impl Books {
     }
 
     /// What has changed since the last observation.
-    fn trigger(&mut self, jobs: &[ObservedJob], down: &[u32], cluster: &Cluster) -> Trigger {
+    fn trigger(
+        &mut self,
+        jobs: &[ObservedJob],
+        down: &[u32],
+        cluster: &Cluster,
+        (services, loans): (&[ObservedService], &[Loan]),
+    ) -> Trigger {
         let active: Vec<JobId> = jobs.iter().map(|job| job.id).collect();
         let gpus = cluster.nodes.iter().map(|node| node.gpus).collect();
-        let seen = Seen { active, down: down.to_vec(), gpus };
+        let load = (services.to_vec(), loans.to_vec());
+        let seen = Seen { active, down: down.to_vec(), gpus, load };
         let new = |of: &Seen, than: &Seen| of.active.iter().any(|id| than.active.binary_search(id).is_err());
         let trigger = Trigger {
             arrival: new(&seen, &self.seen),
             completion: new(&self.seen, &seen),
+            load: seen.load != self.seen.load,
             fault: !self.seen.gpus.is_empty() && (&seen.down, &seen.gpus) != (&self.seen.down, &self.seen.gpus),
             ..Trigger::default()
         };

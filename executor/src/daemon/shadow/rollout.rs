@@ -75,6 +75,9 @@ impl Scene {
         round: SimTime,
     ) -> Self {
         let mut workload = (*scenario.workload).clone();
+        // A simulation does not go on from services: both policies are compared on training alone.
+        workload.services = Vec::new();
+        let seen = Observed { services: Vec::new(), ..seen };
         let mut assumed = Assumed { jobs: seen.jobs.len(), unknown: unknown.len(), ..Assumed::default() };
         for job in &seen.jobs {
             assumed.fitted += usize::from(!job.profile.types().is_empty());

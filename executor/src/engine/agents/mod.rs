@@ -144,7 +144,7 @@ impl AgentsEngine {
         match &order.action {
             Action::Drain { node, reason } => return self.drain(node, Some(reason.clone())),
             Action::Undrain { node } => return self.drain(node, None),
-            Action::Lend { .. } | Action::Return { .. } | Action::Suspend | Action::Resume => {
+            Action::Lend { .. } | Action::Return { .. } | Action::Scale { .. } | Action::Suspend | Action::Resume => {
                 return refused("agents cannot do that");
             }
             _ => {}
@@ -257,7 +257,7 @@ impl Engine for AgentsEngine {
         let shown = |job: &&LiveJob| job.ended_ms.is_none_or(|ended_ms| at_ms - ended_ms < SHOWN_MS);
         let jobs: Vec<JobSeen> = self.jobs.values().filter(shown).map(|job| job.seen(&self.nodes)).collect();
         let nodes = self.nodes.seen(self.jobs.values());
-        Ok(Snapshot { version: self.version, at_ms, nodes, jobs, said })
+        Ok(Snapshot { version: self.version, at_ms, nodes, jobs, said, ..Snapshot::default() })
     }
 
     async fn apply(&mut self, orders: &[Order]) -> Result<Vec<Receipt>, EngineError> {

@@ -166,7 +166,14 @@ impl Engine for SlurmEngine {
         let seen: Vec<_> = self.jobs.values().map(RawJob::seen).collect();
         let nodes: Vec<NodeSeen> = nodes.iter().map(|node| node.seen(&seen)).collect();
         let said = self.mailbox.exchange(&self.jobs, &nodes);
-        Ok(Snapshot { version: self.version, at_ms: crate::machine::wall_ms(), nodes, jobs: seen, said })
+        Ok(Snapshot {
+            version: self.version,
+            at_ms: crate::machine::wall_ms(),
+            nodes,
+            jobs: seen,
+            said,
+            ..Snapshot::default()
+        })
     }
 
     async fn apply(&mut self, orders: &[Order]) -> Result<Vec<Receipt>, EngineError> {
@@ -271,7 +278,10 @@ impl Engine for SlurmEngine {
 
 /// Whether an action is one that Slurm can do.
 fn is_possible(action: &Action) -> bool {
-    !matches!(action, Action::Lend { .. } | Action::Return { .. } | Action::Place { share: Some(_), .. })
+    !matches!(
+        action,
+        Action::Lend { .. } | Action::Return { .. } | Action::Scale { .. } | Action::Place { share: Some(_), .. }
+    )
 }
 
 #[cfg(test)]
