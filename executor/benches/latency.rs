@@ -1,5 +1,6 @@
-//! How long the daemon takes: decision, guard and journal at 512 accelerators and 1,000 jobs; from submission to start on real Slurm; 200 placements
-//! in one round on 64 nodes. `GOODPUT_BUNDLE` names a bundle to be asked beside the heuristics.
+//! How long the daemon takes: decision, guard and journal at 512 accelerators and 1,000 jobs; from
+//! submission to start on real Slurm; 200 placements in one round on 64 nodes. `GOODPUT_BUNDLE`
+//! names a bundle to be asked beside the heuristics.
 #![expect(clippy::print_stdout, reason = "a benchmark prints what it measures")]
 #![allow(clippy::unwrap_used, reason = "a benchmark may fail")]
 

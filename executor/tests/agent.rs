@@ -77,7 +77,7 @@ async fn a_stopped_job_writes_a_checkpoint_exits_143_and_goes_on_from_there() {
     ended(&client, "a.1").await;
 }
 
-/// Drill 9.
+/// Drill 9: a job that does not leave is killed after its grace.
 #[tokio::test(flavor = "multi_thread")]
 async fn who_does_not_leave_is_killed_after_its_grace_with_all_it_left_behind() {
     let node = Node::new("n1");
@@ -112,7 +112,8 @@ async fn who_does_not_leave_is_killed_after_its_grace_with_all_it_left_behind() 
     assert_eq!(ended(&client, "next.0").await.0, Exit::Code(0));
 }
 
-/// Of drill 9: nothing starts on an accelerator that the driver shows in use, whoever uses it.
+/// Part of drill 9: nothing starts on an accelerator that the driver shows in use, by whatever
+/// process.
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_starts_where_a_stranger_still_computes() {
     let node = Node::new("n1");
@@ -187,7 +188,7 @@ async fn accelerators_are_shared_up_to_the_whole_and_no_further() {
     assert!(environment.contains("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=0=20000M"));
 }
 
-/// Drill 3.
+/// Drill 3: jobs outlive their agent.
 #[tokio::test(flavor = "multi_thread")]
 async fn jobs_outlive_the_agent_and_are_adopted_within_three_seconds() {
     let node = Node::new("n1");
@@ -225,7 +226,7 @@ async fn jobs_outlive_the_agent_and_are_adopted_within_three_seconds() {
     println!("adopted in {adopted:?}");
 }
 
-/// Who kills the keeper takes the job with it, and it is not held against the job.
+/// A killed keeper takes its job with it, and no failure is counted.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_job_without_its_keeper_does_not_stay() {
     let node = Node::new("n1");
@@ -243,7 +244,8 @@ async fn a_job_without_its_keeper_does_not_stay() {
     assert!(seen.accelerators[0].processes.iter().all(|pid| !lives(*pid)));
 }
 
-/// Drill 4, the node's part: an agent that stands still, and jobs that die with the lease where the site wants that.
+/// Drill 4, the node's part: an agent that stands still, and jobs that die with the lease where the
+/// site wants that.
 #[tokio::test(flavor = "multi_thread")]
 async fn jobs_die_with_the_lease_even_when_the_agent_stands_still() {
     let mut node = Node::new("n1");
@@ -291,7 +293,7 @@ async fn orders_of_an_old_term_are_refused_also_after_a_restart() {
     assert_eq!(client.attempt("a.0").await.unwrap().state, AttemptState::Running);
 }
 
-/// Drill 7.
+/// Drill 7: an accelerator fails.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_accelerator_that_fails_is_out_within_two_seconds_and_its_jobs_leave_with_a_checkpoint() {
     type Break = fn(&Node);
@@ -332,7 +334,8 @@ async fn an_accelerator_that_fails_is_out_within_two_seconds_and_its_jobs_leave_
     }
 }
 
-/// An accelerator that is split is offered as its instances, each with memory and processes of its own; what is wrong with the whole is wrong with each.
+/// An accelerator that is split is offered as its instances, each with memory and processes of its
+/// own; what is wrong with the whole is wrong with each.
 #[tokio::test(flavor = "multi_thread")]
 async fn instances_of_a_split_accelerator_are_given_one_by_one() {
     let node = Node::new("n1");
@@ -373,7 +376,7 @@ async fn instances_of_a_split_accelerator_are_given_one_by_one() {
     assert_ne!(status.accelerators[0].health, Health::Fit, "splitting it otherwise mends nothing");
 }
 
-/// Drill 8.
+/// Drill 8: the driver hangs.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_agent_answers_while_the_driver_hangs() {
     let node = Node::new("n1");
@@ -404,7 +407,7 @@ async fn an_agent_answers_while_the_driver_hangs() {
     println!("slowest answer of 50 while the driver hung: {slowest:?}");
 }
 
-/// Drill 10.
+/// Drill 10: a checkpoint is damaged.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_damaged_checkpoint_costs_one_attempt_and_the_one_before_is_used() {
     let node = Node::new("n1");
@@ -432,7 +435,7 @@ async fn a_damaged_checkpoint_costs_one_attempt_and_the_one_before_is_used() {
     assert_eq!(good, format!("step-{step}.json"));
 }
 
-/// Drill 14.
+/// Drill 14: a process speaks for an attempt that did not start it.
 #[tokio::test(flavor = "multi_thread")]
 async fn only_what_an_attempt_started_speaks_for_it() {
     let node = Node::new("n1");

@@ -50,7 +50,8 @@ async fn a_python_job_reports_checkpoints_leaves_and_goes_on() {
     assert!(kept.len() == 2 && kept.contains(&format!("step-{}", step + 20)), "{kept:?}");
 }
 
-/// What adaptdl 0.2.11 calls: `adaptdl.sched_hints.post_sched_hints` and `adaptdl.torch.init_process_group`'s discovery.
+/// Calls of adaptdl 0.2.11: `adaptdl.sched_hints.post_sched_hints` and the discovery of
+/// `adaptdl.torch.init_process_group`.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_adaptdl_job_hints_and_finds_its_peers() {
     let node = Node::new("n1");

@@ -1,4 +1,4 @@
-//! Who is not answered, and what is refused.
+//! Peers that are not answered, and calls that are refused.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::net::SocketAddr;
@@ -17,7 +17,8 @@ use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
-/// Says something over TLS and returns the answer; `None`: there was none. `shows` is the certificate shown, if any.
+/// Says something over TLS and returns the answer; `None`: there was none. `shows` is the
+/// certificate shown, if any.
 async fn say(address: SocketAddr, ca: &TlsFiles, shows: Option<&TlsFiles>, request: &str) -> Option<String> {
     let mut roots = RootCertStore::empty();
     roots.add(CertificateDer::from_pem_file(&ca.ca).unwrap()).unwrap();

@@ -1,4 +1,5 @@
-//! The daemon over a laboratory, and over a Slurm of its own: what jobs say of their speed, quotas, drained nodes, retries.
+//! The daemon over a laboratory, and over a Slurm of its own: what jobs say of their speed, quotas,
+//! drained nodes, retries.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 #![allow(clippy::print_stderr, reason = "a test that could not run says so")]
 
@@ -32,7 +33,8 @@ use goodput_executor::engine::{
 };
 use goodput_executor::job::{Fence, Measured, Report, RetryBudget};
 
-/// Compute is shared, synchronisation hardly counts: sixteen accelerators are 13 times as fast as one.
+/// Compute is shared, synchronisation hardly counts: sixteen accelerators are 13 times as fast as
+/// one.
 const SCALES: ThroughputParams = ThroughputParams {
     alpha_c: 0.01,
     beta_c: 0.004,
@@ -52,7 +54,8 @@ struct Played {
     seen: JobSeen,
 }
 
-/// Two nodes with eight accelerators each, where orders are carried out at once and jobs report by a known law.
+/// Two nodes with eight accelerators each, where orders are carried out at once and jobs report by
+/// a known law.
 struct Lab {
     at_ms: i64,
     version: u64,
@@ -199,7 +202,8 @@ fn on<T>(daemon: &mut Daemon<Lab>, look: impl FnOnce(&ClusterView<'_>) -> T) -> 
     look(&daemon.seen().unwrap().unwrap().view())
 }
 
-/// How far what the policy believes of a job is from what is true, at sizes between those it has run at.
+/// How far what the policy believes of a job is from what is true, at sizes between those it has
+/// run at.
 fn off(view: &ClusterView<'_>, index: usize, law: &ThroughputParams) -> f64 {
     let job = view.jobs().nth(index).unwrap();
     let most = job.state.profile.max_replicas();
@@ -370,7 +374,8 @@ fn every_kind_of_bundle_decides() {
     }
 }
 
-/// One job that takes long came first, six short ones wait behind it: by simulation who comes first is not who should go first.
+/// One long job came first, six short ones wait behind it: by simulation the first to come is not
+/// the one that should go first.
 #[test]
 fn a_policy_beside_is_compared_by_simulation_and_does_nothing() {
     let directory = tempfile::tempdir().unwrap();
@@ -437,7 +442,8 @@ fn a_drained_node_shows_why_at_once_and_nothing_starts_there() {
     assert!(lab.held_on("n1") > 0);
 }
 
-/// Slurm tries nobody again and has no agents: the daemon puts back what failed, and jobs report to it.
+/// Slurm tries no job again and has no agents: the daemon puts back what failed, and jobs report to
+/// it.
 #[test]
 fn on_slurm_jobs_report_and_are_tried_again_as_often_as_they_may_fail() {
     if let Some(program) = missing() {

@@ -1,4 +1,5 @@
-//! The engine over agents: real sockets, real certificates, real processes, several nodes in one machine.
+//! The engine over agents: real sockets, real certificates, real processes, several nodes in one
+//! machine.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::time::{Duration, Instant};
@@ -209,7 +210,8 @@ async fn a_job_that_fails_waits_and_one_that_is_cancelled_is_gone() {
     assert!(refused.unwrap_err().to_string().contains("command"));
 }
 
-/// Of drills 1 and 5: another daemon takes over, sees what runs, and the first one is not obeyed any more.
+/// Of drills 1 and 5: another daemon takes over, sees what runs, and the first one is not obeyed
+/// any more.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_second_daemon_takes_over_what_runs_and_the_first_is_refused() {
     let site = Site::new(&["n1"], Fencing::Keep);
@@ -252,7 +254,8 @@ async fn wire(to: std::net::SocketAddr) -> (std::net::SocketAddr, tokio::task::J
     (at, passing)
 }
 
-/// Drills 4 and 5 at once: the old leader still reaches a node when the new one, that stood by, does not any more. What the old one renewed counts.
+/// Drills 4 and 5 at once: the old leader still reaches a node when the new one, that stood by,
+/// does not any more. What the old one renewed counts.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_new_leader_leaves_a_node_that_it_does_not_reach_the_lease_of_the_old_one() {
     let site = Site::new(&["n1"], Fencing::Kill { after_ms: 1500 });
@@ -290,7 +293,8 @@ async fn a_new_leader_leaves_a_node_that_it_does_not_reach_the_lease_of_the_old_
     assert!(!lives(pid), "given up after {:?}, and it still runs", led.elapsed());
 }
 
-/// Drill 4 where jobs live on: a silent node is suspect, and nothing of it is started elsewhere, ever.
+/// Drill 4 where jobs live on: a silent node is suspect, and nothing of it is started elsewhere,
+/// ever.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_silent_node_is_suspect_and_its_jobs_are_not_started_twice() {
     let site = Site::new(&["n1", "n2"], Fencing::Keep);
@@ -318,7 +322,8 @@ async fn a_silent_node_is_suspect_and_its_jobs_are_not_started_twice() {
     assert_eq!((job(&seen, &key).starts, job(&seen, &key).phase), (1, JobPhase::Running));
 }
 
-/// Drill 4 where jobs die with the lease: started elsewhere after it, and not before; back again there is no second one.
+/// Drill 4 where jobs die with the lease: started elsewhere after it, and not before; back again
+/// there is no second one.
 #[tokio::test(flavor = "multi_thread")]
 async fn jobs_of_a_fenced_node_are_started_elsewhere_after_the_lease_and_never_run_twice() {
     let site = Site::new(&["n1", "n2"], Fencing::Kill { after_ms: 1500 });

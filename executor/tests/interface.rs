@@ -1,4 +1,4 @@
-//! The HTTP interface: who may do what, what is refused, and what monitoring finds there.
+//! The HTTP interface: which caller may do what, what is refused, and what monitoring finds there.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::collections::BTreeSet;

@@ -1,4 +1,4 @@
-//! What a policy sees of a live cluster is, bit by bit, what it sees of the same cluster in simulation.
+//! A live cluster looks to a policy, bit by bit, as the same cluster does in simulation.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::sync::Arc;
@@ -35,8 +35,8 @@ fn bits(encoder: &mut Encoder, round: &mut Round, view: &ClusterView<'_>) -> Vec
     encoder.observation().iter().map(|value| value.to_bits()).collect()
 }
 
-/// Runs `policy` on a simulated cluster and compares what it sees and does with what it sees and does through recorded snapshots. Returns the
-/// number of decisions compared.
+/// Runs `policy` on a simulated cluster and compares what it sees and does with what it sees and
+/// does through recorded snapshots. Returns the number of decisions compared.
 fn compare(name: &str, cluster: Cluster, options: SimOptions, seed: u64) -> usize {
     let policies = || heuristic::by_name(name, seed).unwrap();
     let (mut direct, mut live) = (policies(), policies());
@@ -108,7 +108,7 @@ fn broken_and_lent_machines_look_the_same() {
     assert!(compare("fifo", pools, SimOptions { faults: None, ..options }, 6) > 50);
 }
 
-/// What is gone on with from an observation ends as what was observed.
+/// A simulation that goes on from an observation ends as what was observed.
 #[test]
 fn a_simulation_goes_on_from_what_was_observed_of_it() {
     for (name, information) in [
@@ -152,7 +152,8 @@ fn a_simulation_goes_on_from_what_was_observed_of_it() {
             let (one, other) = (of(&expected), of(&ended));
             let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
             let off = mean(&other) / mean(&one) - 1.0;
-            // Ends are rounded to milliseconds from another moment on; tiresias and pollux also remember what an observation does not tell.
+            // Ends are rounded to milliseconds from another moment on; tiresias and pollux also
+            // remember what an observation does not tell.
             let allowed = if name == "fifo" || name == "srtf" { 1e-5 } else { 0.02 };
             assert!(off.abs() < allowed, "{name} from {}: mean completion {off:+.6} off", seen.now);
         }

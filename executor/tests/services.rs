@@ -1,4 +1,5 @@
-//! A policy that decides about services, loans and training jobs decides live as it does in simulation.
+//! A policy that decides about services, loans and training jobs decides live as it does in
+//! simulation.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::collections::BTreeMap;
@@ -22,7 +23,8 @@ use goodput_executor::engine::{Action, Engine, Outcome, Snapshot, verify};
 
 use crate::fixture::{application, jobs};
 
-/// Service whose replica answers 100 requests per second, one at a time, between 50 and `most` of them in waves of two hours.
+/// Service with replicas that answer 100 requests per second each, one at a time, and with between
+/// 50 and `most` of them in waves of two hours.
 fn service(name: &str, most: f64) -> Arc<Service> {
     let profile = ServingProfile::new(vec![ServingPoint { concurrency: 1, latency_secs: 0.01 }]).unwrap();
     let wave = |step: usize| (step % 24).min(24 - step % 24) as f64 / 12.0;
@@ -113,7 +115,8 @@ fn a_mixed_policy_decides_live_as_in_simulation() {
             assert_eq!(plan, same, "{training} at {}", view.now);
             scaled += plan.scale.len();
             (lent, returned) = (lent + plan.lend.len(), returned + plan.reclaim.len());
-            // The orders of the plan, carried out by the simulated engine, lead to the state that the plan leads to.
+            // The orders of the plan, carried out by the simulated engine, lead to the state that
+            // the plan leads to.
             let mut engine = SimEngine::of(simulator.clone());
             let given = orders("test", &plan, &shown, &books, &snapshot, 0);
             for receipt in block(engine.apply(&given)).unwrap() {
@@ -135,7 +138,8 @@ fn a_mixed_policy_decides_live_as_in_simulation() {
     }
 }
 
-/// An engine that cannot start replicas gets a plan without them: the services stay as they are, and the log says why.
+/// An engine that cannot start replicas gets a plan without them: the services stay as they are,
+/// and the log says why.
 #[test]
 fn replicas_are_left_out_for_an_engine_that_cannot_start_them() {
     let mut policy = mixed("srtf", Variant::Reactive, 7);

@@ -1,6 +1,8 @@
-//! Real Slurm: a private cluster of four nodes with eight accelerators each, real processes, real faults.
+//! Real Slurm: a private cluster of four nodes with eight accelerators each, real processes, real
+//! faults.
 //!
-//! Where Slurm is not installed these tests say so and pass, but where `CI` is set they fail; `cargo xtask test` installs it.
+//! Where Slurm is not installed these tests say so and pass, but where `CI` is set they fail;
+//! `cargo xtask test` installs it.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 #![allow(clippy::print_stderr, reason = "a test that could not run says so")]
 
@@ -23,8 +25,8 @@ use goodput_executor::engine::slurm::private::{PrivateCluster, missing};
 use goodput_executor::engine::{Action, Engine, JobPhase, NodeHealth, OnNode, Order, Snapshot, Submission, Verdict};
 use rand::RngExt;
 
-/// Does work in ticks of a tenth of a second, faster on more accelerators; checkpoints when told to stop and at the end. The time of its file `beat` is
-/// when it was last alive.
+/// Does work in ticks of a tenth of a second, faster on more accelerators; checkpoints when told to
+/// stop and at the end. The time of its file `beat` is when it was last alive.
 const JOB: &str = r#"#!/bin/sh
 state=$DIR/$SCHED_JOB_ID.ckpt; log=$DIR/$SCHED_JOB_ID.log
 done=$(cat $state 2>/dev/null || echo 0)
@@ -96,7 +98,8 @@ async fn carry_out(engine: &mut SlurmEngine, order: &Order) -> Snapshot {
     }
 }
 
-/// Waits until the program itself has begun for the `count`th time: Slurm calls a job running before its first line runs.
+/// Waits until the program itself has begun for the `count`th time: Slurm calls a job running
+/// before its first line runs.
 async fn begun(directory: &Path, key: &str, count: usize) {
     let began = Instant::now();
     let starts = || {
@@ -206,7 +209,7 @@ async fn run_to_end(daemon: &mut Daemon<SlurmEngine>, limit: Duration) {
 /// From, to, and by which job's word, milliseconds.
 type Span = (u64, u64, PathBuf);
 
-/// What a job said of one of its starts.
+/// Log of one start of a job.
 struct LifeOf {
     from: u64,
     to: u64,
@@ -247,8 +250,8 @@ fn lives(path: &Path) -> Vec<LifeOf> {
     lives
 }
 
-/// By the jobs' own words: every job ended, none ran twice at once, what was done stayed done, and no accelerator was used by two. Without `amnesia` also:
-/// no attempt began twice.
+/// By the jobs' own words: every job ended, none ran twice at once, what was done stayed done, and
+/// no accelerator was used by two. Without `amnesia` also: no attempt began twice.
 fn witness(directory: &Path, jobs: usize, amnesia: bool) -> usize {
     let mut spans = BTreeMap::<(String, String), Vec<Span>>::new();
     let (mut ended, mut starts) = (0, 0);
@@ -312,7 +315,8 @@ fn start_child(directory: &Path, failpoint: &str) -> Child {
     command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null()).spawn().unwrap()
 }
 
-/// Drill 1: the daemon is killed by SIGKILL at seeded places while it works. `GOODPUT_KILLS` says how often; 8 in the suite.
+/// Drill 1: the daemon is killed by SIGKILL at seeded places while it works. `GOODPUT_KILLS` says
+/// how often; 8 in the suite.
 #[test]
 fn killed_for_real_it_goes_on() {
     let Some(mut site) = site() else { return };
@@ -356,8 +360,9 @@ fn killed_for_real_it_goes_on() {
     assert!(killed >= kills.min(6).max(kills * 9 / 10), "only {killed} kills");
 }
 
-/// Drill 2: slurmctld is killed within moments of what it has acknowledged, submissions, starts and stops alike, and forgets. No job is lost, none runs
-/// twice at once, and all orders are carried out within 30 s of its answer. `GOODPUT_CONTROLLERS` says how often; 3 in the suite.
+/// Drill 2: slurmctld is killed within moments of what it has acknowledged, submissions, starts and
+/// stops alike, and forgets. No job is lost, none runs twice at once, and all orders are carried
+/// out within 30 s of its answer. `GOODPUT_CONTROLLERS` says how often; 3 in the suite.
 #[test]
 fn the_controller_may_forget_what_it_acknowledged() {
     let Some(mut site) = site() else { return };
@@ -410,8 +415,9 @@ fn the_controller_may_forget_what_it_acknowledged() {
     );
 }
 
-/// Drill 2 once more: slurmctld is killed before the end of a job is on its disk, and comes back with the job running where nothing runs. Another daemon, which
-/// has read that it had ended, takes it back.
+/// Drill 2 once more: slurmctld is killed before the end of a job is on its disk, and comes back
+/// with the job running where nothing runs. Another daemon, which has read that it had ended, takes
+/// it back.
 #[test]
 fn a_job_whose_end_is_forgotten_is_not_run_again() {
     let Some(mut site) = site() else { return };
@@ -419,7 +425,8 @@ fn a_job_whose_end_is_forgotten_is_not_run_again() {
     let directory = site.directory.path().to_path_buf();
     let mut daemon = open(&site, settings(&site, &directory, ""));
     runtime.block_on(daemon.cycle()).unwrap();
-    // slurmctld writes its state down within seconds of a change: most ends are not on disk when they are seen.
+    // slurmctld writes its state down within seconds of a change: most ends are not on disk when
+    // they are seen.
     let forgotten = (0..5).find_map(|index| {
         let job = submission(&directory, &format!("job-{index}"), 4, 4, 65 + index);
         let key = runtime.block_on(daemon.submit("drill", &job)).unwrap();
@@ -446,7 +453,8 @@ fn a_job_whose_end_is_forgotten_is_not_run_again() {
     assert!(audit.contains(&format!("slurm forgot that job {key} had ended")), "{audit}");
 }
 
-/// Drill 15: an administrator works by hand; the daemon takes note within two cycles and does not fight.
+/// Drill 15: an administrator works by hand; the daemon takes note within two cycles and does not
+/// fight.
 #[test]
 fn administrators_are_not_fought() {
     let Some(mut site) = site() else { return };

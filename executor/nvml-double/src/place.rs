@@ -1,4 +1,4 @@
-//! Where this copy of the library lies, and the script beside it.
+//! Folder of this copy of the library, with the script beside it.
 
 use std::ffi::{CStr, OsStr};
 use std::os::unix::ffi::OsStrExt;

@@ -21,7 +21,8 @@ pub const UNINITIALIZED: Return = sys::nvmlReturn_enum_NVML_ERROR_UNINITIALIZED;
 
 static USERS: AtomicU32 = AtomicU32::new(0);
 
-/// Handles of the instances of a device are so far apart from its own, by their place counted from 1.
+/// Handles of the instances of a device are so far apart from its own, by their place counted from
+/// 1.
 const INSTANCE: usize = 1 << 16;
 
 /// Handle of a device: its index, counted from 1.
@@ -39,7 +40,7 @@ pub fn parent(of: sys::nvmlDevice_t) -> Result<(usize, Device), Return> {
     device(std::ptr::without_provenance_mut(of.addr() % INSTANCE))
 }
 
-/// What has a name, memory and processes of its own: a device or an instance.
+/// Part with a name, memory and processes of its own: a device or an instance.
 pub fn part(of: sys::nvmlDevice_t) -> Result<Device, Return> {
     let (_, device) = parent(of)?;
     let Some(place) = (of.addr() / INSTANCE).checked_sub(1) else { return Ok(device) };

@@ -1,4 +1,4 @@
-//! Which processes use a device, as /proc shows it.
+//! Processes that use a device, as /proc shows them.
 
 use std::fs;
 use std::sync::Mutex;
@@ -31,7 +31,7 @@ fn scan() -> Seen {
     seen
 }
 
-/// `CUDA_VISIBLE_DEVICES` of a process; a dead one that nobody has waited for has no environment any more.
+/// `CUDA_VISIBLE_DEVICES` of a process. A zombie process has no environment any more.
 fn visible(pid: u32) -> Option<Vec<String>> {
     let environment = fs::read(format!("/proc/{pid}/environ")).ok()?;
     let value = environment.split(|byte| *byte == 0).find_map(|pair| pair.strip_prefix(b"CUDA_VISIBLE_DEVICES="))?;

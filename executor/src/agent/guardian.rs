@@ -20,7 +20,8 @@ const SETTLE: Duration = Duration::from_secs(2);
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
 impl Agent {
-    /// Whether all grants can be given now: known, fit, not given away, and free by what the driver says after whoever had them last has ended.
+    /// Checks that all grants can be given now: the accelerators are known and healthy, not given
+    /// away, and free by the driver's word after their last attempt has ended.
     pub(super) async fn check_grants(&self, grants: &[Grant]) -> Result<(), AgentError> {
         for grant in grants {
             self.check_fit(grant)?;
@@ -52,11 +53,13 @@ impl Agent {
         }
     }
 
-    /// Why an accelerator that nobody holds cannot be called free; `None`: it is.
+    /// Reason why an accelerator that no attempt holds cannot be called free; `None` where it is
+    /// free.
     fn in_use(&self, uuid: &str) -> Option<String> {
         let inner = self.lock();
         if inner.attempts.values().any(|attempt| attempt.holds(uuid)) {
-            // Who shares it is known, and under MPS the driver names a server in its place.
+            // The processes that share the accelerator are known, and under MPS the driver names a
+            // server in their place.
             return None;
         }
         let held =

@@ -1,4 +1,4 @@
-//! What jobs say to the agent: reports, and AdaptDL's hints.
+//! Calls of jobs to the agent: reports, and AdaptDL's hints.
 
 use super::api::Kept;
 use super::clock::unix_ms;
@@ -7,20 +7,20 @@ use super::node::Agent;
 use super::process::descends;
 use crate::job::{Refusal, Report, adaptdl};
 
-/// Who reports.
+/// Source of a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Speaker<'a> {
     /// A process on the socket, as the kernel names it.
     Process(u32),
-    /// Whoever names this job by HTTP.
+    /// A process that names this job by HTTP.
     Named(&'a str),
 }
 
 impl Agent {
     /// Takes a report, one line of JSON.
     ///
-    /// # Errors
-    /// It is no report, its fence is not that of a running attempt, or who speaks was not started by that attempt.
+    /// # Errors The line is no report, its fence is not that of a running attempt, or the process
+    /// that sent it was not started by that attempt.
     pub fn report(&self, speaker: Speaker<'_>, line: &[u8]) -> Result<(), AgentError> {
         let report: Report = serde_json::from_slice(line).map_err(|error| Refusal::Malformed(error.to_string()))?;
         let at_ms = unix_ms();
@@ -46,7 +46,8 @@ impl Agent {
         Ok(())
     }
 
-    /// Takes the hints of an AdaptDL job, and what they tell of its speed as reports. `false`: it does not run here.
+    /// Takes the hints of an AdaptDL job, and what they tell of its speed as reports. `false`: it
+    /// does not run here.
     pub(super) fn hint(&self, job: &str, hints: serde_json::Value) -> bool {
         let mut inner = self.lock();
         let mut running = inner.attempts.values_mut().filter(|attempt| attempt.ended.is_none());

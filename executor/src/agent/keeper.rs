@@ -1,8 +1,9 @@
 //! The keeper of one attempt: parent to everything it starts, and alive when the agent is not.
 //!
-//! It adopts whatever the job leaves behind (`PR_SET_CHILD_SUBREAPER`), so leaving the process group is no way out. It kills all of it when the job has
-//! ended, when the grace period is over, or when the node's lease has run out and the agent said that jobs die then. It writes how the job ended only when
-//! nothing of it is left.
+//! It adopts whatever the job leaves behind (`PR_SET_CHILD_SUBREAPER`), so leaving the process
+//! group is no way out. It kills all of it when the job has ended, when the grace period is over,
+//! or when the node's lease has run out and the agent said that jobs die then. It writes how the
+//! job ended only when nothing of it is left.
 
 use std::collections::BTreeMap;
 use std::fs::OpenOptions;
@@ -25,29 +26,29 @@ use crate::job::{Cause, Exit};
 /// How often deadlines are looked at.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// What the keeper is to run.
+/// Order to a keeper: the program to run, and how.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Order {
     /// Program and arguments.
     pub command: Vec<String>,
     /// All of its environment.
     pub env: BTreeMap<String, String>,
-    /// Where it starts.
+    /// Working directory of the program.
     pub cwd: PathBuf,
     /// Folder of the node's lease, where jobs die with it.
     pub lease: Option<PathBuf>,
 }
 
-/// Who runs.
+/// Keeper and job, as processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Processes {
-    /// The keeper.
+    /// Process of the keeper.
     pub keeper: ProcessId,
     /// The job, which leads a process group; `None`: not started yet.
     pub job: Option<ProcessId>,
 }
 
-/// When everything is killed, on the clock that nobody can set.
+/// Time at which everything is killed, on the machine's monotonic clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Deadline {
     /// Milliseconds since the machine started.
@@ -126,7 +127,8 @@ fn watch(folder: &Path, order: &Order, job: u32, children: &Receiver<(u32, WaitS
             Err(RecvTimeoutError::Timeout) if over => {}
             Err(RecvTimeoutError::Timeout) if passed(folder, STOP) => over = true,
             Err(RecvTimeoutError::Timeout) if lease_passed(order) => {
-                // The network failed, not the job. Without the file it counts as the job's failure; with the job left alive it would run twice.
+                // The network failed, not the job. Without the file it counts as the job's failure;
+                // with the job left alive it would run twice.
                 let _ = spool::write(folder, CAUSE, &Cause { stopping: false, fault: true });
                 over = true;
             }

@@ -68,7 +68,8 @@ impl Agent {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Follows what still runs. All of an earlier agent's attempts are accounted for when this returns.
+    /// Follows what still runs. All of an earlier agent's attempts are accounted for when this
+    /// returns.
     pub(super) async fn adopt(self: &Arc<Self>) {
         let running: Vec<String> = self
             .lock()
@@ -119,7 +120,8 @@ impl Agent {
     /// Starts an attempt, or says how it is if it was started before.
     ///
     /// # Errors
-    /// The term is over; an accelerator is not there, not fit or not free; the program makes no sense; the disk fails.
+    /// The term is over; an accelerator is not there, not fit or not free; the program makes no
+    /// sense; the disk fails.
     pub async fn start(self: &Arc<Self>, start: &Start) -> Result<AttemptStatus, AgentError> {
         let _one_at_a_time = self.starting.lock().await;
         let launch = &start.launch;
@@ -190,7 +192,7 @@ impl Agent {
         env
     }
 
-    /// Where jobs report.
+    /// Socket on which jobs report.
     pub(super) fn socket_path(&self) -> PathBuf {
         self.config.state_dir.join("jobs.sock")
     }
@@ -202,7 +204,7 @@ impl Agent {
             let (gone, told) = tokio::sync::oneshot::channel();
             std::thread::spawn(move || {
                 keeper.wait();
-                // Nobody listens any more where the agent has ended.
+                // The receiver is gone where the agent has ended.
                 let _ = gone.send(());
             });
             let _ = told.await;
@@ -214,7 +216,8 @@ impl Agent {
         });
     }
 
-    /// The keeper is gone: either it said how the job ended, or it was killed, and then nothing of the job may stay.
+    /// The keeper is gone: either it said how the job ended, or it was killed, and then nothing of
+    /// the job may stay.
     async fn finish(&self, id: &str) {
         let Some((folder, fence)) = ({
             let inner = self.lock();
@@ -276,7 +279,8 @@ impl Agent {
     /// Forgets an attempt that has ended, once its end is recorded elsewhere.
     ///
     /// # Errors
-    /// The term is over, it has not ended, or the disk fails. Forgetting what is not there is no error.
+    /// The term is over, it has not ended, or the disk fails. Forgetting what is not there is no
+    /// error.
     pub fn forget(&self, id: &str, order: Term) -> Result<Done, AgentError> {
         let mut inner = self.lock();
         inner.lease.admit(order.term, None)?;

@@ -1,4 +1,5 @@
-//! Two HTTP servers: one for the daemon, with certificates on both sides, and one for jobs on this machine.
+//! Two HTTP servers: one for the daemon, with certificates on both sides, and one for jobs on this
+//! machine.
 
 use std::io;
 use std::sync::Arc;
@@ -32,7 +33,7 @@ pub const LARGEST_BODY: usize = 64 * 1024;
 /// Connections at a time.
 const CONNECTIONS: usize = 64;
 
-/// How long a connection may take to say who it is, and then to send its headers.
+/// Longest time that a connection may take for its TLS handshake, and then for its headers.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 type Shared = State<Arc<Agent>>;
@@ -45,7 +46,7 @@ impl IntoResponse for AgentError {
     }
 }
 
-/// What was sent, or why it cannot be read.
+/// Body of a call, or the reason why it cannot be read.
 fn body<T: DeserializeOwned>(bytes: &Bytes) -> Result<T, AgentError> {
     let read = serde_json::from_slice(bytes);
     read.map_err(|error| crate::job::Refusal::Malformed(error.to_string()).into())
@@ -123,7 +124,8 @@ async fn report(State(agent): Shared, Path(job): Path<String>, bytes: Bytes) -> 
     agent.report(Speaker::Named(&job), &bytes).map(|()| StatusCode::NO_CONTENT)
 }
 
-/// Serves the daemon for ever. Who cannot show its certificate is not answered at all.
+/// Serves the daemon for ever. A peer that cannot show the daemon's certificate is not answered at
+/// all.
 pub async fn serve_daemon(listener: TcpListener, acceptor: TlsAcceptor, daemon: String, router: Router) {
     let places = Arc::new(Semaphore::new(CONNECTIONS));
     loop {

@@ -1,6 +1,7 @@
 //! The socket on which jobs report: lines of JSON in, one line of JSON back for each.
 //!
-//! The kernel says which process is at the other end (`SO_PEERCRED`), so nobody speaks for a job that did not start it, even with its fence in hand.
+//! The kernel says which process is at the other end (`SO_PEERCRED`), so a process that the job did
+//! not start cannot speak for the job, even with its fence in hand.
 
 use std::io;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What the agent tells about itself.
+//! State of the agent, as the daemon sees it.
 
 use super::api::{Accelerator, AttemptStatus, Done, NodeStatus, Term};
 use super::clock::{boot_ms, unix_ms};
@@ -32,7 +32,7 @@ impl Agent {
         }
     }
 
-    /// One attempt.
+    /// State of one attempt.
     ///
     /// # Errors
     /// There is none of that name.

@@ -1,4 +1,5 @@
-//! Checkpoints as the contract wants them: written aside, forced to disk, renamed; the last two are kept.
+//! Checkpoints as the contract wants them: written aside, forced to disk, renamed; the last two are
+//! kept.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -31,14 +32,16 @@ fn list(folder: &Path) -> Vec<(u64, PathBuf)> {
     found
 }
 
-/// Step of the newest checkpoint, 0 where there is none; `None`: it is damaged. It is put aside then, so that the next attempt goes on from the one before.
+/// Step of the newest checkpoint, 0 where there is none; `None`: it is damaged. It is put aside
+/// then, so that the next attempt goes on from the one before.
 pub(super) fn load(folder: &Path) -> Option<u64> {
     let Some((step, path)) = list(folder).pop() else { return Some(0) };
     let read: Option<Checkpoint> = fs::read(&path).ok().and_then(|text| serde_json::from_slice(&text).ok());
     match read {
         Some(read) if read.step == step && read.digest == digest(step, &read.weights) => Some(step),
         _ => {
-            // If it cannot be put aside, the next attempt fails as this one does, and the retry budget ends it.
+            // If it cannot be put aside, the next attempt fails as this one does, and the retry
+            // budget ends it.
             let _ = fs::rename(&path, path.with_extension("damaged"));
             None
         }

@@ -36,7 +36,8 @@ impl<'a> Reporter<'a> {
         self.said.is_none_or(|said| said.elapsed() >= Duration::from_millis(self.job.report_ms))
     }
 
-    /// `false`: the attempt is over, and so is this process. An agent that is away is no reason to end.
+    /// `false`: the attempt is over, and so is this process. An agent that is away is no reason to
+    /// end.
     pub fn say(&mut self, step: u64, ckpt_step: u64) -> bool {
         self.said = Some(Instant::now());
         let (Some(fence), Some(socket)) = (&self.fence, &self.socket) else { return true };

@@ -1,7 +1,8 @@
 //! The daemon: it looks at a cluster, asks a policy, and carries out what the guard lets pass.
 //!
-//! A cycle is: snapshot, verify open orders, decide, guard, journal (fsync), act, audit. Whatever dies in between, the next cycle finds out what
-//! is (by the snapshot) and what was wanted (by the journal) and goes on from there.
+//! A cycle is: snapshot, verify open orders, decide, guard, journal (fsync), act, audit. Whatever
+//! dies in between, the next cycle finds out what is (by the snapshot) and what was wanted (by the
+//! journal) and goes on from there.
 //!
 //! # Layout
 //! Rooms, each of which may use the rooms above it:
@@ -12,7 +13,8 @@
 //! - [`interface`]: what users and monitoring see and ask.
 //! - [`decide`]: the cycle, from a snapshot to orders under way.
 //!
-//! Beside them: `open`, a daemon from its settings; [`settings`], the configuration file; [`failpoint`], places where a drill ends the daemon.
+//! Beside them: `open`, a daemon from its settings; [`settings`], the configuration file;
+//! [`failpoint`], places where a drill ends the daemon.
 
 pub mod decide;
 pub mod durability;
@@ -48,7 +50,7 @@ pub use open::open;
 use settings::{Mode, Settings};
 use shadow::Shadow;
 
-/// Why a cycle ended early. The next one begins anew.
+/// Reason why a cycle ended early. The next cycle begins anew.
 #[derive(Debug, Error)]
 pub enum DaemonError {
     /// The engine does not answer.
@@ -66,12 +68,12 @@ pub enum DaemonError {
     /// A file or a thread could not be had.
     #[error("{action}: {source}")]
     System {
-        /// What was tried.
+        /// Action that failed.
         action: String,
-        /// Why not.
+        /// Error of the system.
         source: std::io::Error,
     },
-    /// What was asked for is not allowed now.
+    /// The request is not allowed now.
     #[error("{0}")]
     Refused(String),
     /// A drill ends the cycle here.
@@ -84,7 +86,7 @@ pub enum DaemonError {
 struct UnderWay {
     order: Order,
     since: Instant,
-    /// What the engine said last.
+    /// Last note of the engine.
     note: String,
 }
 
@@ -106,19 +108,21 @@ pub struct Daemon<E> {
     mode: Mode,
     stop_file: PathBuf,
     open: Vec<UnderWay>,
-    /// What users were told is handed in while the engine may yet forget it, by time of submission.
+    /// Submissions that were acknowledged to their users while the engine may yet forget them, by
+    /// time of submission.
     promises: Vec<Promise>,
-    /// Jobs that were seen to be over while the engine may yet forget it, and when that was, milliseconds of the Unix epoch.
+    /// Jobs that were seen to be over while the engine may yet forget it, and when that was,
+    /// milliseconds of the Unix epoch.
     ends: BTreeMap<End, i64>,
     /// Orders of the last decision, acted on or not.
     proposed: Vec<Order>,
     watch: Watch,
     mass_failures: MassFailures,
-    /// When jobs that are not over were submitted, and whether they have started, by key.
+    /// Time of submission of jobs that are not over, and whether they have started, by key.
     clocks: BTreeMap<String, (i64, bool)>,
-    /// When jobs were last moved or stopped by order, by key.
+    /// Time of the last order that moved or stopped a job, by key.
     preempted: BTreeMap<String, SimTime>,
-    /// When the last orders of a canary were given.
+    /// Times of the last orders of a canary.
     acted: VecDeque<Instant>,
     last_decision: Option<SimTime>,
     /// How far the daemon went when it last decided.
@@ -196,7 +200,7 @@ impl<E: Engine> Daemon<E> {
         self.hook = Some(hook);
     }
 
-    /// The engine.
+    /// Engine of the daemon.
     pub fn engine_mut(&mut self) -> &mut E {
         &mut self.engine
     }
@@ -211,17 +215,17 @@ impl<E: Engine> Daemon<E> {
         &self.proposed
     }
 
-    /// The journal.
+    /// Journal of the daemon.
     pub fn journal(&self) -> &Journal {
         &self.journal
     }
 
-    /// The books.
+    /// Observation of the cluster.
     pub fn books(&self) -> &Books {
         &self.books
     }
 
-    /// What a policy would see now, by the last snapshot; `None` before the first.
+    /// State that a policy would see now, by the last snapshot; `None` before the first.
     ///
     /// # Errors
     /// [`DaemonError::Books`] where the snapshot makes no sense.
@@ -233,12 +237,12 @@ impl<E: Engine> Daemon<E> {
         Ok(Some(self.books.read(&snapshot, &open)?))
     }
 
-    /// What people see of it.
+    /// Status for users.
     pub fn status(&self) -> Arc<Mutex<Status>> {
         self.status.clone()
     }
 
-    /// What monitoring sees of it.
+    /// Metrics for monitoring.
     pub fn metrics(&self) -> Arc<Metrics> {
         self.metrics.clone()
     }

@@ -22,7 +22,8 @@ use crate::engine::Engine;
 /// The daemon that `settings` describe, over `engine`, for jobs that train `applications`.
 ///
 /// # Errors
-/// [`DaemonError::Refused`] where the policy cannot be had or cannot run live; what [`Daemon::new`] says otherwise.
+/// [`DaemonError::Refused`] where the policy cannot be had or cannot run live; what [`Daemon::new`]
+/// says otherwise.
 pub fn open<E: Engine>(
     engine: E,
     settings: Settings,
@@ -121,7 +122,7 @@ fn policy(settings: &PolicySettings) -> Result<Chosen, DaemonError> {
     Ok((name, policy, Some(Screen::new(&bundle))))
 }
 
-/// What a policy may be told: never what only a simulation knows.
+/// Information that a policy may have live: never facts that only a simulation knows.
 fn information(policy: &dyn Policy, setting: InformationSetting) -> Information {
     match (setting, policy.information()) {
         (InformationSetting::Profiled, _) | (InformationSetting::Policy, Information::Profiled) => {

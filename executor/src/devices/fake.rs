@@ -1,6 +1,8 @@
-//! Accelerators that do not exist: a folder with a copy of the stand-in for NVML and the script it plays.
+//! Accelerators that do not exist: a folder with a copy of the stand-in for NVML and the script it
+//! plays.
 //!
-//! The stand-in is loaded as the real library is, so everything above it is what runs on real machines.
+//! The stand-in is loaded as the real library is, so everything above it is what runs on real
+//! machines.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -55,7 +57,8 @@ pub(super) fn prepare(folder: &Path, node: &str, count: u32, kind: &str) -> Resu
         let text = serde_json::to_vec_pretty(&wanted).map_err(io::Error::from);
         fs::write(&script, text.map_err(failed)?).map_err(failed)?;
     }
-    // A copy, because the loader takes two names of one file for one library; renamed into place, because the old one may be in use.
+    // A copy, because the loader takes two names of one file for one library; renamed into place,
+    // because the old one may be in use.
     let library = folder.join("libnvidia-ml.so.1");
     // A name of its own for each call: an agent that is just ending may still be here.
     static CALLS: AtomicU64 = AtomicU64::new(0);

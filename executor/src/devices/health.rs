@@ -1,25 +1,28 @@
-//! Which devices are fit for work.
+//! Health of devices: whether each is fit for work.
 //!
-//! A device is taken out by a failed reading, a critical error (XID) or a memory error that could not be corrected. It comes back after it has been well for
-//! a while, or when an administrator says so. Devices are remembered by UUID, because one that fell off the bus cannot tell its name any more.
+//! A device is taken out by a failed reading, a critical error (XID) or a memory error that could
+//! not be corrected. It comes back after it has been well for a while, or when an administrator
+//! says so. Devices are remembered by UUID, because one that fell off the bus cannot tell its name
+//! any more.
 
 use serde::{Deserialize, Serialize};
 
 use super::{DeviceFault, DeviceInfo, FaultKind, Inventory};
 
-/// Critical errors that programs cause and devices survive: 13 and 31 (bad access), 43 and 45 (a program was stopped), 63 (a bad memory row was put aside)
-/// (NVIDIA, XID errors, table of common causes).
+/// Critical errors that programs cause and devices survive: 13 and 31 (bad access), 43 and 45 (a
+/// program was stopped), 63 (a bad memory row was put aside) (NVIDIA, XID errors, table of common
+/// causes).
 const OF_PROGRAMS: [u64; 5] = [13, 31, 43, 45, 63];
 
 /// Whether a device may be given to jobs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Health {
-    /// Yes.
+    /// The device is fit for work.
     Fit,
-    /// No.
+    /// The device is taken out.
     Out {
-        /// Why: `lost`, `xid 79`, `ecc_uncorrectable`, ...
+        /// Reason of the fault: `lost`, `xid 79`, `ecc_uncorrectable`, ...
         reason: String,
         /// Since when, milliseconds of the caller's clock.
         since_ms: i64,
@@ -31,7 +34,7 @@ pub enum Health {
 /// A device, its last good reading and its health.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Tracked {
-    /// Its own name for itself.
+    /// UUID of the device, as the driver reports it.
     pub uuid: String,
     /// Position in the driver's list.
     pub index: u32,
@@ -113,7 +116,8 @@ impl HealthBook {
         hit.for_each(|device| device.bad(format!("xid {code}"), now_ms));
     }
 
-    /// An administrator says that a device is well, and with it all its instances. `false`: there is none of that name.
+    /// An administrator says that a device is well, and with it all its instances. `false`: there
+    /// is none of that name.
     pub fn restore(&mut self, uuid: &str) -> bool {
         let mut named = self.devices.iter_mut().filter(|device| device.info.is_of(uuid)).peekable();
         let known = named.peek().is_some();

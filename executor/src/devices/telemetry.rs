@@ -1,4 +1,4 @@
-//! What an agent knows of its devices at any moment, without ever waiting for the driver.
+//! Readings of devices at any moment, without ever waiting for the driver.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,7 +17,7 @@ use super::{DeviceChoice, DeviceError, HealthBook, Tracked, events};
 pub struct Pace {
     /// Between two listings, milliseconds.
     pub period_ms: u64,
-    /// When the driver counts as stuck, milliseconds.
+    /// Time without an answer after which the driver counts as stuck, milliseconds.
     pub deadline_ms: u64,
     /// How long a device must be well before it comes back, milliseconds.
     pub back_after_ms: u64,
@@ -30,16 +30,16 @@ impl Default for Pace {
     }
 }
 
-/// What is known at one moment.
+/// Readings of all devices at one moment.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Readings {
     /// The devices, by index.
     pub devices: Vec<Tracked>,
-    /// When they were read, milliseconds of the caller's clock; 0: never.
+    /// Time of the readings, milliseconds of the caller's clock; 0: never.
     pub read_ms: i64,
     /// How long the driver has not answered, milliseconds; `None`: it does.
     pub stuck_ms: Option<u64>,
-    /// Why the last listing failed, where it did otherwise.
+    /// Reason why the last listing failed, where it did.
     pub error: Option<String>,
 }
 
@@ -60,7 +60,8 @@ pub struct Telemetry {
 }
 
 impl Telemetry {
-    /// Starts to watch. Opening the driver is part of it and may hang or fail as any question to it: then it is tried again.
+    /// Starts to watch. Opening the driver is part of it and may hang or fail as any question to
+    /// it: then it is tried again.
     ///
     /// # Panics
     /// Outside a tokio runtime with time enabled.
@@ -99,7 +100,7 @@ impl Telemetry {
         self.now.notify_one();
     }
 
-    /// What is known now.
+    /// Newest readings of all devices.
     #[must_use]
     pub fn readings(&self) -> Readings {
         let state = lock(&self.state);

@@ -1,7 +1,8 @@
 //! Asking for devices again and again, without ever holding up async code.
 //!
-//! The driver is asked on a thread for blocking work, one question at a time. When a device dies the driver may not answer for minutes; the watch then says
-//! so, as [`DeviceError::Stuck`], once a deadline, and goes on waiting: a second question beside the first would only hang as well.
+//! The driver is asked on a thread for blocking work, one question at a time. When a device dies
+//! the driver may not answer for minutes; the watch then says so, as [`DeviceError::Stuck`], once a
+//! deadline, and goes on waiting: a second question beside the first would only hang as well.
 
 use std::time::Duration;
 
@@ -21,10 +22,12 @@ type Answer = Result<Inventory, DeviceError>;
 
 /// Lists the devices of `source` now and then every `period`, until the receiver is dropped.
 ///
-/// An error does not end the watch: the driver may come back. Only a source that panics does. A receiver that falls behind is not flooded: no more than two
-/// answers wait for it, and asking pauses meanwhile. Periods below 1 ms count as 1 ms.
+/// An error does not end the watch: the driver may come back. Only a source that panics does. A
+/// receiver that falls behind is not flooded: no more than two answers wait for it, and asking
+/// pauses meanwhile. Periods below 1 ms count as 1 ms.
 ///
-/// A runtime that is dropped waits for its blocking threads, so while the driver is stuck end it with `Runtime::shutdown_background`.
+/// A runtime that is dropped waits for its blocking threads, so while the driver is stuck end it
+/// with `Runtime::shutdown_background`.
 ///
 /// # Panics
 /// Outside a tokio runtime with time enabled.

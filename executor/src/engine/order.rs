@@ -1,4 +1,5 @@
-//! The name of an order: equal for equal subject, attempt, verb and plan, so that an order is never given twice.
+//! The name of an order: equal for equal subject, attempt, verb and plan, so that an order is never
+//! given twice.
 
 use sha2::{Digest, Sha256};
 

@@ -2,7 +2,7 @@
 
 use super::{Capabilities, Engine, EngineError, Order, Receipt, Snapshot, Submission};
 
-/// A recording.
+/// Engine that shows a recording of snapshots.
 #[derive(Clone, Debug)]
 pub struct Recorded {
     snapshots: std::vec::IntoIter<Snapshot>,

@@ -1,4 +1,5 @@
-//! The simulator behind the seam of real machines: what drives a live cluster is rehearsed here, in simulated time.
+//! The simulator behind the seam of real machines: what drives a live cluster is rehearsed here, in
+//! simulated time.
 
 use std::sync::Arc;
 
@@ -27,7 +28,8 @@ pub struct SimEngine {
 }
 
 impl SimEngine {
-    /// The scenario's cluster at time zero, its jobs arriving by themselves. Decisions fall on churn and whenever time is to stop.
+    /// The scenario's cluster at time zero, its jobs arriving by themselves. Decisions fall on
+    /// churn and whenever time is to stop.
     pub fn new(scenario: Scenario) -> Self {
         let mut scenario = scenario;
         scenario.options.rounds.on_churn = true;
@@ -40,7 +42,8 @@ impl SimEngine {
         Self { simulator, version: 0, starts, ended: Vec::new(), complete: false }
     }
 
-    /// Lets time pass up to `at`, or to the next moment at which something happened that a policy is asked about. Returns the time it is.
+    /// Lets time pass up to `at`, or to the next moment at which something happened that a policy
+    /// is asked about. Returns the time it is.
     ///
     /// # Errors
     /// [`EngineError::Refused`] where the simulation cannot go on.
@@ -65,12 +68,12 @@ impl SimEngine {
         self.complete
     }
 
-    /// What became of the jobs.
+    /// Outcome of the jobs.
     pub fn outcome(&self) -> Record {
         self.simulator.clone().outcome()
     }
 
-    /// The simulator itself, for those who compare.
+    /// Simulator behind the engine.
     pub fn simulator(&self) -> &Simulator {
         &self.simulator
     }

@@ -1,4 +1,5 @@
-//! What an engine saw at one moment. Plain data: recorded snapshots are JSON files that `goodput live replay` and tests read.
+//! Snapshot of a cluster by an engine. Plain data: recorded snapshots are JSON files that `goodput
+//! live replay` and tests read.
 
 use goodput_env::cluster::Pool;
 use goodput_env::job::JobSpec;
@@ -22,23 +23,23 @@ pub struct Snapshot {
     /// Inference services that the engine runs, with their replicas.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub services: Vec<ServiceSeen>,
-    /// What jobs have said of their speed since the snapshot before, oldest first.
+    /// Reports of jobs on their speed since the snapshot before, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub said: Vec<Said>,
 }
 
-/// What a job said of its speed.
+/// Report of a job on its speed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Said {
     /// Key of the job.
     pub job: String,
     /// Name of the type of the accelerators it ran on.
     pub accelerator: String,
-    /// What it said.
+    /// Measurement of the report.
     pub measured: Measured,
 }
 
-/// What a node is good for.
+/// Health of a node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum NodeHealth {
@@ -49,22 +50,22 @@ pub enum NodeHealth {
     Drained,
     /// Not heard of for a while; its jobs may or may not run. None starts, none is given up.
     Suspect,
-    /// Gone.
+    /// The node is gone.
     Down,
 }
 
-/// A node.
+/// Node of a cluster.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct NodeSeen {
-    /// Its name.
+    /// Name of the node.
     pub name: String,
     /// Name of the type of its accelerators.
     pub accelerator: String,
     /// Accelerators in service.
     pub gpus: u32,
-    /// Of those: held by nobody.
+    /// Accelerators in service that are held by no job and no replica.
     pub free: u32,
-    /// What it is for.
+    /// Pool of the node.
     #[serde(default)]
     pub pool: Pool,
     /// Whether it is lent to training, or called back and not home yet.
@@ -73,7 +74,7 @@ pub struct NodeSeen {
     /// Times of the loan, where the engine knows them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loan: Option<LoanSeen>,
-    /// What it is good for.
+    /// Health of the node.
     #[serde(default)]
     pub health: NodeHealth,
     /// The engine's own words about its health.
@@ -100,7 +101,8 @@ pub struct RecallSeen {
     pub deadline_ms: i64,
 }
 
-/// Inference service of a snapshot: under Slurm the jobs of one reservation, under node agents a set of replicas.
+/// Inference service of a snapshot: under Slurm the jobs of one reservation, under node agents a
+/// set of replicas.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ServiceSeen {
     /// Name of the service, as in the daemon's setting.
@@ -137,7 +139,8 @@ pub struct ReplicaSeen {
     pub phase: ReplicaStage,
 }
 
-/// Phase of a replica. Times are milliseconds of the engine's clock; `None` where the engine does not know them.
+/// Phase of a replica. Times are milliseconds of the engine's clock; `None` where the engine does
+/// not know them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "phase")]
 pub enum ReplicaStage {
@@ -157,7 +160,7 @@ pub enum ReplicaStage {
     },
 }
 
-/// What a job is doing.
+/// Phase of a job.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum JobPhase {
@@ -166,13 +169,13 @@ pub enum JobPhase {
     Held,
     /// An order was given; it starts as soon as the engine can.
     Released,
-    /// Holds accelerators.
+    /// The job holds accelerators.
     Running,
     /// Holds accelerators and is told to leave them.
     Stopping,
     /// Holds accelerators and stands still.
     Suspended,
-    /// Ended well.
+    /// The job ended well.
     Done,
     /// Ended badly, and is not tried again.
     Failed,
@@ -197,9 +200,9 @@ impl JobPhase {
 pub struct OnNode {
     /// Name of the node.
     pub node: String,
-    /// How many.
+    /// Number of accelerators.
     pub gpus: u32,
-    /// Which, by UUID or index, where the engine tells or is to obey.
+    /// UUIDs or indices of the accelerators, where the engine tells them or is to obey.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub accelerators: Vec<String>,
 }
@@ -209,18 +212,18 @@ pub struct OnNode {
 pub struct Attempt {
     /// 0 for the first start, one more for each further one.
     pub number: u32,
-    /// Where it is.
+    /// Accelerators of the attempt.
     pub placement: Vec<OnNode>,
-    /// When it began, on the engine's clock, milliseconds.
+    /// Start of the attempt, on the engine's clock, milliseconds.
     pub since_ms: i64,
 }
 
-/// A job.
+/// Job of a cluster.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct JobSeen {
     /// Names the job for good: engines that use a number twice add the time of submission.
     pub key: String,
-    /// What was asked for and what there is to do; `request.submit` is on the engine's clock.
+    /// Request of the user and work of the job; `request.submit` is on the engine's clock.
     pub spec: JobSpec,
     /// Name of the application it trains, where known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -228,9 +231,10 @@ pub struct JobSeen {
     /// Name of the tenant.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub tenant: String,
-    /// What it is doing.
+    /// Phase of the job.
     pub phase: JobPhase,
-    /// Starts so far: the next attempt has this number. While it runs, the running one is `starts - 1`.
+    /// Starts so far: the next attempt has this number. While it runs, the running one is `starts -
+    /// 1`.
     pub starts: u32,
     /// The attempt that holds accelerators.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -241,10 +245,10 @@ pub struct JobSeen {
     /// An administrator holds it, or works on it by hand.
     #[serde(default)]
     pub hands_off: bool,
-    /// What the job says of itself: work done in the unit of its kind of work, and epochs.
+    /// Work done by the job's own word, in the unit of its kind of work.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub done: Option<f64>,
-    /// Completed epochs.
+    /// Number of completed epochs.
     #[serde(default)]
     pub epoch: u32,
     /// Batch sizes among which it chooses by itself; where `None`, it keeps to the one it reports.

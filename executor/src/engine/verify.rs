@@ -41,7 +41,8 @@ fn of_job(order: &Order, job: &JobSeen) -> Verdict {
     if job.phase == JobPhase::Stopping {
         return Verdict::Pending;
     }
-    // A short job may start and end between two snapshots: an order that started it was carried out.
+    // A short job may start and end between two snapshots: an order that started it was carried
+    // out.
     let moved_on = job.starts > order.starts;
     match &order.action {
         Action::Place { placement, .. } | Action::Resize { placement, .. } | Action::Migrate { placement, .. } => {
@@ -64,7 +65,8 @@ fn of_job(order: &Order, job: &JobSeen) -> Verdict {
     }
 }
 
-/// Whether two placements are the same number of accelerators on the same nodes; which ones counts only where both say.
+/// Whether two placements are the same number of accelerators on the same nodes; which ones counts
+/// only where both say.
 pub(crate) fn same(one: &[OnNode], other: &[OnNode]) -> bool {
     let gpus_on = |on: &[OnNode], node: &str| -> u32 { on.iter().filter(|o| o.node == node).map(|o| o.gpus).sum() };
     one.iter().chain(other).all(|on| gpus_on(one, &on.node) == gpus_on(other, &on.node))

@@ -1,7 +1,9 @@
-//! The endpoints of AdaptDL's supervisor, so that jobs written for it run unchanged (petuum/adaptdl, `sched/adaptdl_sched/supervisor.py`).
+//! The endpoints of AdaptDL's supervisor, so that jobs written for it run unchanged
+//! (petuum/adaptdl, `sched/adaptdl_sched/supervisor.py`).
 //!
-//! `PUT /hints/{namespace}/{name}` takes what a job learned about its own speed; `GET /discover/{namespace}/{name}/{group}` tells the addresses of its replicas
-//! by rank, and waits for them; `GET /healthz` answers. A job's group is its attempt.
+//! `PUT /hints/{namespace}/{name}` takes what a job learned about its own speed; `GET
+//! /discover/{namespace}/{name}/{group}` tells the addresses of its replicas by rank, and waits for
+//! them; `GET /healthz` answers. A job's group is its attempt.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +21,7 @@ use tokio::time::{Instant, sleep};
 
 use super::{Fence, Report};
 
-/// What AdaptDL's scheduler keeps of hints; it drops the rest.
+/// Fields of hints that AdaptDL's scheduler keeps; it drops the rest.
 const FIELDS: [&str; 8] = [
     "initBatchSize",
     "localBszBounds",
@@ -36,7 +38,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(100);
 /// AdaptDL's own default, seconds.
 const TIMEOUT_S: u64 = 30;
 
-/// Who knows the jobs.
+/// Supervisor that knows the jobs.
 pub trait Supervisor: Send + Sync {
     /// Takes hints. `false`: no such job runs.
     fn hints(&self, job: &str, hints: Value) -> bool;
@@ -54,8 +56,10 @@ pub fn limits(hints: &Value) -> Option<BatchLimits> {
     BatchLimits::new(number(&hints["initBatchSize"])?, number(&hints["maxBatchSize"])?, min, max).ok()
 }
 
-/// What hints tell of speed where the attempt runs, as reports of it: AdaptDL keeps its measurements and tells what it has fitted to them, so that the fit is
-/// asked at two batch sizes of a replica, the one it began with and twice that. Empty where they tell nothing, or nothing that makes sense.
+/// Speed that hints tell where the attempt runs, as reports of it. AdaptDL keeps its measurements
+/// and tells what it has fitted to them. So the fit is asked at two batch sizes of a replica: the
+/// one it began with and twice that. Empty where the hints tell nothing, or nothing that makes
+/// sense.
 #[must_use]
 pub fn reports(hints: &Value, of: &(Fence, u32), nodes: u32, replicas: u32) -> Vec<Report> {
     let (fence, attempt) = of;
@@ -93,7 +97,7 @@ pub fn reports(hints: &Value, of: &(Fence, u32), nodes: u32, replicas: u32) -> V
     sizes.into_iter().map(of_size).collect()
 }
 
-/// The endpoints.
+/// Routes of AdaptDL's supervisor.
 pub fn router(supervisor: Arc<dyn Supervisor>) -> Router {
     Router::new()
         .route("/healthz", get(|| async { StatusCode::OK }))

@@ -1,4 +1,4 @@
-//! What a job is told when it starts: environment variables, and the signals that follow.
+//! Contract with a job at its start: environment variables, and the signals that follow.
 //!
 //! | signal | means |
 //! |---|---|
@@ -6,8 +6,9 @@
 //! | SIGUSR1 | write a checkpoint and go on |
 //! | SIGUSR2 | reserved |
 //!
-//! The variables `RANK`-like programs know are set as torchrun sets them for a node, and those of AdaptDL (petuum/adaptdl, `adaptdl/env.py`) as its
-//! scheduler sets them, so that jobs written for either run unchanged.
+//! The variables `RANK`-like programs know are set as torchrun sets them for a node, and those of
+//! AdaptDL (petuum/adaptdl, `adaptdl/env.py`) as its scheduler sets them, so that jobs written for
+//! either run unchanged.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -21,7 +22,8 @@ use super::program::Program;
 /// Version of this protocol, as `SCHED_PROTOCOL` says it.
 pub const VERSION: u32 = 1;
 
-/// The variable that marks every process of an attempt: whoever carries it belongs to it.
+/// Variable that marks every process of an attempt: a process with this variable belongs to the
+/// attempt.
 pub const FENCE: &str = "SCHED_FENCE";
 
 /// The variable that says which node's agent started a process.
@@ -36,7 +38,7 @@ pub struct Grant {
     pub compute_percent: u32,
     /// Memory, MiB; `None`: all of it.
     pub memory_mib: Option<u64>,
-    /// Who keeps the job to that.
+    /// Isolation of the job from others on the accelerator.
     pub isolation: Isolation,
 }
 
@@ -48,11 +50,11 @@ impl Grant {
     }
 }
 
-/// Who keeps a job to its part of an accelerator.
+/// Isolation of a job's part of an accelerator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Isolation {
-    /// Nobody need: it is alone.
+    /// No isolation is needed: the job is alone on the accelerator.
     Exclusive,
     /// NVIDIA's Multi-Process Service.
     Mps,
@@ -94,11 +96,11 @@ impl Gang {
 /// One attempt of a job on one node.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Launch {
-    /// What runs.
+    /// Program of the attempt.
     pub program: Program,
-    /// Which attempt this is, from 0; one more at each start.
+    /// Number of this attempt, from 0; one more at each start.
     pub attempt: u32,
-    /// Its token, the same on all nodes.
+    /// Fence of the attempt, equal on all nodes.
     pub fence: Fence,
     /// Accelerators of this node it may use.
     pub grants: Vec<Grant>,
@@ -106,7 +108,7 @@ pub struct Launch {
     pub gang: Gang,
 }
 
-/// What the agent adds that the launch does not know.
+/// Facts that the agent adds to a launch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Surroundings {
     /// Name of the node.
@@ -152,7 +154,8 @@ impl Launch {
         set("WORLD_SIZE", gang.world.to_string());
         set("MASTER_ADDR", gang.master_addr.clone());
         set("MASTER_PORT", gang.master_port.to_string());
-        // A rendezvous of its own for every attempt: who is late for the last one must not join this one.
+        // Every attempt has a rendezvous of its own: a process that is late for the last one must
+        // not join this one.
         set("TORCHELASTIC_RUN_ID", self.id());
         set("TORCHELASTIC_RESTART_COUNT", self.attempt.to_string());
 
@@ -177,7 +180,8 @@ impl Launch {
     }
 }
 
-/// Variables that keep a job to its part. UUIDs, not indices, as NVIDIA's manual of MPS advises: indices count from 0 within `CUDA_VISIBLE_DEVICES`.
+/// Variables that keep a job to its part. UUIDs, not indices, as NVIDIA's manual of MPS advises:
+/// indices count from 0 within `CUDA_VISIBLE_DEVICES`.
 fn limits(grants: &[Grant]) -> Vec<(&'static str, String)> {
     let Some(grant) = grants.first().filter(|_| grants.len() == 1) else { return Vec::new() };
     let memory = |mib: u64| format!("0={mib}M");

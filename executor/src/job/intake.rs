@@ -1,4 +1,4 @@
-//! Which reports of an attempt are believed and kept.
+//! Intake of reports: which reports of an attempt are believed and kept.
 
 use thiserror::Error;
 
@@ -17,13 +17,14 @@ const LONGEST_SILENCE_MS: i64 = 120_000;
 /// Steps of silence that are too long.
 const SILENT_STEPS: f64 = 3.0;
 
-/// Why a report is not believed.
+/// Reason why a report is not believed.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Refusal {
-    /// The fence is of another attempt: who speaks should have ended. HTTP says 409.
+    /// The fence is of another attempt: the process should have ended. HTTP says 409.
     #[error("the fence is not that of a running attempt: a process of an attempt that is over still lives, end it")]
     OldFence,
-    /// The fence is right, and who shows it was not started by the attempt. HTTP says 409.
+    /// The fence is right, and the process that shows it was not started by the attempt. HTTP says
+    /// 409.
     #[error("the process that reports does not belong to the attempt: only what an attempt started speaks for it")]
     Stranger,
     /// Not a report. HTTP says 400.
@@ -32,7 +33,7 @@ pub enum Refusal {
     /// The step count went back within an attempt. HTTP says 400.
     #[error("step {step} after step {last}: steps count over all attempts and never go back within one")]
     WentBack {
-        /// Step reported.
+        /// Step of the report.
         step: u64,
         /// Step of the report before.
         last: u64,
@@ -42,7 +43,7 @@ pub enum Refusal {
 /// Whether a job has said nothing for too long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Silence {
-    /// It reports, or it never has and so need not.
+    /// The job reports, or never has and so need not.
     Fine,
     /// Nothing for more than three steps or 120 s.
     Stalled,
@@ -64,7 +65,8 @@ impl Intake {
         Self { fence, attempt, newest: None, kept: None }
     }
 
-    /// Reads a line that came at `now_ms`. `true`: it is to be kept; of several within a second only the first is, and the newest is [`Intake::newest`].
+    /// Reads a line that came at `now_ms`. `true`: it is to be kept; of several within a second
+    /// only the first is, and the newest is [`Intake::newest`].
     ///
     /// # Errors
     /// The line is not to be believed; nothing of it is remembered.
@@ -98,7 +100,8 @@ impl Intake {
         self.newest.as_ref().map(|(_, report)| report)
     }
 
-    /// Whether the job has said nothing for more than three times its step time (at least a few reports' worth), or 120 s.
+    /// Whether the job has said nothing for more than three times its step time (at least a few
+    /// reports' worth), or 120 s.
     #[must_use]
     pub fn silence(&self, now_ms: i64) -> Silence {
         let Some((at, report)) = &self.newest else { return Silence::Fine };

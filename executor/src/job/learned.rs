@@ -1,7 +1,9 @@
-//! What reports teach about a job: how fast it is on how many accelerators, and how large its batches may be.
+//! Speed of a job by its reports: how fast it is on how many accelerators, and how large its
+//! batches may be.
 //!
-//! This is what lets goodput policies place jobs that nobody has ever profiled (Pollux, OSDI'20, section 4.1: the agent fits the throughput model to what it
-//! has measured, and starts out optimistic about what it has not).
+//! This is how goodput policies place jobs that were never profiled (Pollux, OSDI'20, section 4.1:
+//! the agent fits the throughput model to what it has measured, and starts out optimistic about
+//! what it has not).
 
 use std::collections::BTreeMap;
 
@@ -16,10 +18,11 @@ const NEWEST: f64 = 0.1;
 /// A mean that has moved by more than this part of it is worth a new model.
 const MOVED: f64 = 0.05;
 
-/// Configurations kept for each type of accelerator; those heard of longest ago go first, so that no job makes fits slow.
+/// Configurations kept for each type of accelerator; those heard of longest ago go first, so that
+/// no job makes fits slow.
 const MOST: usize = 64;
 
-/// What one report tells of the speed of its job.
+/// Speed that one report tells of its job.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Measured {
@@ -29,13 +32,14 @@ pub struct Measured {
     /// Samples of a step over all replicas and passes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub batch: Option<u32>,
-    /// Gradient statistics.
+    /// Gradient statistics, where the job reports them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stats: Option<GradientStats>,
 }
 
 impl Measured {
-    /// Of a report of an attempt on so many nodes and accelerators; `None`: it tells nothing about speed.
+    /// Of a report of an attempt on so many nodes and accelerators; `None`: it tells nothing about
+    /// speed.
     #[must_use]
     pub fn of(report: &Report, nodes: u32, replicas: u32) -> Option<Self> {
         let stats = report.grad_sqr.zip(report.grad_var).map(|(sqr, var)| GradientStats { sqr, var });
@@ -54,7 +58,7 @@ impl Measured {
     }
 }
 
-/// What the reports of one job have taught.
+/// Measurements of one job, from all its reports.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Learned {
     /// By name of the type of accelerator.
@@ -69,12 +73,13 @@ pub struct Learned {
 struct Mean {
     sample: Sample,
     count: u32,
-    /// Its step time when it was last worth a new fit.
+    /// Step time at the last measurement that was worth a new fit.
     told: f64,
 }
 
 impl Learned {
-    /// Takes in what a report tells of a type of accelerator. `true`: a model fitted before is out of date.
+    /// Takes in what a report tells of a type of accelerator. `true`: a model fitted before is out
+    /// of date.
     pub fn take(&mut self, accelerator: &str, measured: &Measured) -> bool {
         let mut changed = measured.batch.is_some_and(|batch| self.batch != Some(batch));
         self.batch = measured.batch.or(self.batch);
@@ -115,7 +120,7 @@ impl Learned {
     pub fn types(&self) -> impl Iterator<Item = (&str, Vec<Sample>)> {
         let samples = |means: &Vec<Mean>| {
             let mut samples: Vec<Sample> = means.iter().map(|mean| mean.sample).collect();
-            // In an order that does not depend on who spoke last, so that neither does the fit.
+            // The order does not depend on which report came last, so that the fit does not either.
             samples.sort_by_key(|sample| (sample.nodes, sample.replicas, sample.atomic));
             samples
         };
@@ -146,7 +151,8 @@ impl Learned {
         self.types.is_empty()
     }
 
-    /// Most accelerators it has run on: more than twice as many are beyond what is known (Pollux, section 4.1).
+    /// Most accelerators it has run on: more than twice as many are beyond what is known (Pollux,
+    /// section 4.1).
     #[must_use]
     pub fn max_replicas(&self) -> u32 {
         self.types.values().flatten().map(|mean| mean.sample.replicas).max().unwrap_or(0)

@@ -1,13 +1,15 @@
 //! Job protocol v1: what a job is told, what it says, and what its end means.
 //!
-//! Any program is a job. One that reads the environment of [`contract`], writes checkpoints and exits 143 when it is told to stop loses no work when it is
-//! resized; one that also sends a [`Report`] now and then lets policies learn how fast it is.
+//! Any program is a job. One that reads the environment of [`contract`], writes checkpoints and
+//! exits 143 when it is told to stop loses no work when it is resized; one that also sends a
+//! [`Report`] now and then lets policies learn how fast it is.
 //!
 //! - [`Program`]: what is run.
 //! - [`contract`]: environment variables and signals.
 //! - [`exit`]: what an exit code means, and [`retry`]: whether and when the job is started again.
 //! - [`adaptdl`]: the same for jobs written for AdaptDL.
-//! - [`Report`]: what a running job says about itself, [`Intake`]: which of it is believed, and [`Learned`]: what it teaches.
+//! - [`Report`]: what a running job says about itself, [`Intake`]: which of it is believed, and
+//!   [`Learned`]: what it teaches.
 
 pub mod adaptdl;
 pub mod contract;

@@ -1,10 +1,11 @@
-//! What a running job says about itself: one JSON object a line.
+//! Reports of a running job on itself: one JSON object a line.
 
 use serde::{Deserialize, Serialize};
 
 use super::fence::Fence;
 
-/// One report. All but `fence`, `attempt` and `step` may be left out; what is left out is not known, never 0.
+/// One report. All but `fence`, `attempt` and `step` may be left out; what is left out is not
+/// known, never 0.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Report {
     /// Token of the attempt that speaks.
@@ -40,7 +41,7 @@ pub struct Report {
     /// Variance of the gradient of the initial batch size, estimated (Pollux, section 3.1).
     #[serde(default)]
     pub grad_var: Option<f64>,
-    /// Training loss.
+    /// Training loss, where the job reports it.
     #[serde(default)]
     pub loss: Option<f64>,
     /// Step of the newest complete checkpoint.
@@ -91,7 +92,8 @@ impl Report {
         }
     }
 
-    /// Gradient noise scale in units of the initial batch size: variance over squared norm (Pollux, PGNS over M0).
+    /// Gradient noise scale in units of the initial batch size: variance over squared norm (Pollux,
+    /// PGNS over M0).
     #[must_use]
     pub fn noise_scale(&self) -> Option<f64> {
         match (self.grad_var, self.grad_sqr) {
@@ -100,7 +102,8 @@ impl Report {
         }
     }
 
-    /// The field that is not a number a job can have, if any. The loss may be anything: diverging jobs exist.
+    /// The field that is not a number a job can have, if any. The loss may be anything: diverging
+    /// jobs exist.
     #[must_use]
     pub fn nonsense(&self) -> Option<&'static str> {
         let serving = self.serving.map(|serving| [serving.qps, serving.p50_ms, serving.p99_ms]);

@@ -1,7 +1,8 @@
 //! Whether and when a job that ended is started again.
 //!
-//! A job that crashes at once would otherwise be restarted for ever; a job that loses its machine would be punished for it. So failures are counted over a
-//! window and delayed ever longer, and only failures of the job itself count.
+//! A job that crashes at once would otherwise be restarted for ever; a job that loses its machine
+//! would be punished for it. So failures are counted over a window and delayed ever longer, and
+//! only failures of the job itself count.
 
 use std::collections::VecDeque;
 
@@ -30,25 +31,26 @@ impl Default for RetryBudget {
     }
 }
 
-/// When a job failed, oldest first, in milliseconds of the caller's clock.
+/// Times at which a job failed, oldest first, in milliseconds of the caller's clock.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct RetryHistory {
     failed_at: VecDeque<i64>,
 }
 
-/// What happens to a job after an attempt ended.
+/// Fate of a job after an attempt ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// It is done.
+    /// The job is done.
     Done,
-    /// It is pending again, and may start from this moment on (milliseconds of the caller's clock).
+    /// The job is pending again, and may start from this moment on (milliseconds of the caller's
+    /// clock).
     Requeue {
-        /// Earliest start.
+        /// Earliest time of the next start.
         not_before_ms: i64,
     },
-    /// It failed too often.
+    /// The job failed too often.
     GiveUp,
 }
 
@@ -73,7 +75,7 @@ impl RetryHistory {
         Verdict::Requeue { not_before_ms: now_ms.saturating_add(wait_s * 1000) }
     }
 
-    /// Failures remembered.
+    /// Number of failures that are remembered.
     #[must_use]
     pub fn failures(&self) -> usize {
         self.failed_at.len()

@@ -84,7 +84,8 @@ fn started_again(snapshot: &Snapshot, jobs: &[String]) -> usize {
     snapshot.jobs.iter().filter(|job| jobs.contains(&job.key) && job.starts > 1).count()
 }
 
-/// While the rule holds a tenth of their jobs is placed again and no more; new jobs start; then all of them are.
+/// While the rule holds a tenth of their jobs is placed again and no more; new jobs start; then all
+/// of them are.
 #[test]
 fn when_half_of_the_nodes_vanish_a_tenth_of_their_jobs_is_placed_again_at_first() {
     let node = |node| Scripted { at_secs: 600.0, cause: Cause::Node, node, lasts_secs: Some(20_000.0) };
@@ -170,7 +171,8 @@ impl Policy for Restless {
     }
 }
 
-/// When it was a partition, nodes that come back find their jobs as they were, whatever the policy wanted meanwhile.
+/// After a partition, nodes that come back find their jobs as they were, whatever the policy wanted
+/// meanwhile.
 #[test]
 fn jobs_of_nodes_that_come_back_go_on_without_a_second_start() {
     let scenario = large(None);

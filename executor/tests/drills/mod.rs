@@ -76,7 +76,8 @@ fn block<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
 }
 
-/// Lets the daemon run the whole workload: a turn at each moment at which something happens, and again until all orders are carried out.
+/// Lets the daemon run the whole workload: a turn at each moment at which something happens, and
+/// again until all orders are carried out.
 async fn run_to_end(daemon: &mut Daemon<SimEngine>) -> Result<(), DaemonError> {
     while !daemon.engine_mut().is_complete() {
         let mut turns = 0;
@@ -108,7 +109,8 @@ fn the_daemon_over_the_simulator_is_the_simulation() {
     }
 }
 
-/// Drill 1, within one process: at least 200 deaths at random places, and the work is done all the same.
+/// Drill 1, within one process: at least 200 deaths at random places, and the work is done all the
+/// same.
 #[test]
 fn killed_at_every_failpoint_it_goes_on() {
     let deaths = Arc::new(AtomicUsize::new(0));
@@ -163,7 +165,7 @@ fn killed_at_every_failpoint_it_goes_on() {
     assert!(by_place.iter().all(|deaths| deaths.load(Ordering::Relaxed) >= 20), "{by_place:?}");
 }
 
-/// Plans that nobody in his right mind would make.
+/// Plans that no sound policy makes.
 struct Fuzz {
     seed: u64,
     asked: u64,
@@ -275,7 +277,7 @@ impl Policy for Bad {
     }
 }
 
-/// Drill 12: whoever decides, the work is done, from the first cycle on.
+/// Drill 12: whichever policy decides, the work is done, from the first cycle on.
 #[test]
 fn a_bad_policy_is_replaced_in_the_same_cycle() {
     for how in ["panics", "sleeps", "over-allocates"] {
@@ -299,7 +301,8 @@ fn a_bad_policy_is_replaced_in_the_same_cycle() {
     }
 }
 
-/// Drill 11: with a full disk nothing is done, the mode is observe, and what was written is intact when there is room again.
+/// Drill 11: with a full disk nothing is done, the mode is observe, and what was written is intact
+/// when there is room again.
 #[test]
 fn a_full_disk_stops_the_daemon_and_nothing_else() {
     let scenario = scenario(5, 40);
@@ -360,7 +363,7 @@ fn a_deposed_leader_does_nothing() {
     assert_eq!(new.journal().lease().unwrap().term, 2);
 }
 
-/// Drill 13: the wall clock jumps by an hour; no lease expires, nobody is moved for it.
+/// Drill 13: the wall clock jumps by an hour; no lease expires, no job is moved for it.
 #[test]
 fn a_jump_of_the_clock_changes_nothing() {
     let scenario = scenario(11, 30);
@@ -377,7 +380,8 @@ fn a_jump_of_the_clock_changes_nothing() {
         assert!(cluster.view().now >= before, "the policy's clock went back");
         assert!(cluster.view().jobs().all(|job| job.age() >= SimTime::ZERO));
     }
-    // Leases go by the monotonic clock of each daemon: nothing of the snapshot's clock reaches them.
+    // Leases go by the monotonic clock of each daemon: nothing of the snapshot's clock reaches
+    // them.
     let mut daemon = daemon(engine, &scenario, directory.path(), "fifo");
     assert!(block(daemon.cycle()).unwrap().leads);
     assert!(block(daemon.cycle()).unwrap().leads);

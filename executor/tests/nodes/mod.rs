@@ -1,4 +1,5 @@
-//! Nodes for tests: a folder, certificates, accelerators that do not exist, and an agent, in this process or in one of its own.
+//! Nodes for tests: a folder, certificates, accelerators that do not exist, and an agent, in this
+//! process or in one of its own.
 #![allow(dead_code, clippy::unwrap_used, reason = "helpers of tests, of which each test uses some")]
 
 use std::fs;

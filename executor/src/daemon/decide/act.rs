@@ -1,4 +1,4 @@
-//! What is done: the next step of each order that has room, and what people order by hand.
+//! Carrying out: the next step of each order that has room, and orders that users give by hand.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -64,7 +64,8 @@ impl<E: Engine> Daemon<E> {
         Ok(())
     }
 
-    /// Orders whose next step has room now: nothing starts on accelerators that others have not left.
+    /// Orders that have room for their next step now. A job is not started on accelerators that
+    /// others have not left.
     fn ready(&self, snapshot: &Snapshot) -> Vec<Order> {
         let mut free: BTreeMap<&str, u32> = BTreeMap::new();
         for node in snapshot.nodes.iter().filter(|node| node.health == NodeHealth::Up) {

@@ -1,7 +1,8 @@
-//! Asks the policy, and somebody else where it cannot be relied on.
+//! Choice between the policy and its fallback.
 //!
-//! A policy runs on a thread of its own: one that sleeps, panics or never comes back costs its answer and nothing else. What makes a policy
-//! unreliable (an error, no answer in time, numbers that are none, an observation unlike those it was trained on, a plan that cannot be) has the
+//! A policy runs on a thread of its own: one that sleeps, panics or never comes back costs its
+//! answer and nothing else. What makes a policy unreliable (an error, no answer in time, numbers
+//! that are none, an observation unlike those it was trained on, a plan that cannot be) has the
 //! named heuristic decide instead, in the same cycle, and for a while.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -16,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::daemon::guard::screen::{Screen, Unreliable};
 
-/// When to go by somebody else.
+/// Conditions under which the fallback decides.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Reliance {
@@ -94,16 +95,16 @@ impl Seat {
     }
 }
 
-/// A decision and who made it.
+/// Decision, and the policy that made it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Decision {
-    /// What is to change.
+    /// Plan of the decision.
     pub plan: Plan,
-    /// When the policy wants to be asked again at the latest.
+    /// Latest time at which the policy wants to be asked again.
     pub wake: Option<SimTime>,
     /// Name of the policy.
     pub by: String,
-    /// Why it was not the policy that was to decide.
+    /// Reason why the fallback decided instead of the policy.
     pub instead: Option<Unreliable>,
     /// Whether the fallback decides by now.
     pub fallback: bool,
@@ -120,7 +121,7 @@ pub struct Chooser {
     screen: Option<Screen>,
     /// The fallback decides until then.
     until: Option<Instant>,
-    /// Which of the last ten plans of the policy were refused.
+    /// Refusals among the last ten plans of the policy.
     refused: [bool; 10],
     asked: usize,
 }
@@ -163,8 +164,8 @@ impl Chooser {
         self.screen.as_mut().map(|screen| screen.scores(&cluster.view())).unwrap_or_default()
     }
 
-    /// Decides. `judge` says whether a plan can be at all; what it refuses is not carried out whoever made it. `None`: nobody had a plan that
-    /// can be, so nothing changes.
+    /// Decides. `judge` says whether a plan can be carried out at all. A plan that it refuses is
+    /// never carried out. Without a possible plan, of policy and fallback alike, nothing changes.
     pub fn decide(
         &mut self,
         cluster: &Arc<ClusterState>,
@@ -198,7 +199,7 @@ impl Chooser {
                 }
             }
         }
-        // The heuristic has more time: there is nobody behind it.
+        // The heuristic has more time: there is no other fallback behind it.
         let asked = self.fallback.decide((cluster.clone(), trigger), 5 * timeout);
         let (plan, wake) =
             match asked.and_then(|planned| judge(&planned.0).map(|()| planned).map_err(Unreliable::Invalid)) {

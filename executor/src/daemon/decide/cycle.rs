@@ -16,7 +16,7 @@ use crate::daemon::{Daemon, DaemonError, UnderWay};
 use crate::engine::{Engine, NodeHealth, NodeSeen, Order, OrderId, Snapshot, Verdict};
 use crate::machine::wall_ms;
 
-/// What a cycle did.
+/// Report of one cycle.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Report {
     /// Whether this daemon leads; one that stands by only looks.
@@ -37,8 +37,8 @@ impl<E: Engine> Daemon<E> {
     /// One turn: look, verify, decide, write down, act.
     ///
     /// # Errors
-    /// [`DaemonError`]: what was to be done next was not done; the next cycle begins anew. A journal or an audit log that cannot be written
-    /// also sets the mode to observe.
+    /// [`DaemonError`]: what was to be done next was not done; the next cycle begins anew. A
+    /// journal or an audit log that cannot be written also sets the mode to observe.
     pub async fn cycle(&mut self) -> Result<Report, DaemonError> {
         let began = Instant::now();
         let result = self.turn(began).await;
@@ -50,7 +50,7 @@ impl<E: Engine> Daemon<E> {
         result
     }
 
-    /// What an error means for what comes next.
+    /// Draws the consequences of an error for the next cycles.
     fn fail(&mut self, error: &DaemonError) {
         match error {
             DaemonError::Journal(JournalError::Deposed { .. }) => self.leader.step_down(),
@@ -137,7 +137,7 @@ impl<E: Engine> Daemon<E> {
     fn look_for_mass_failures(&mut self, snapshot: &Snapshot, now: Instant) {
         let open = self.open.iter().map(|under_way| &under_way.order);
         let Some(turn) = self.mass_failures.look(&self.settings.guard, snapshot, open, now) else { return };
-        // Who was held back is decided about now.
+        // Jobs that were held back are decided about now.
         self.last_decision = None;
         if let Turn::Began { nodes, jobs } = turn {
             let guard = &self.settings.guard;
@@ -245,7 +245,7 @@ impl<E: Engine> Daemon<E> {
         Ok(closed.len())
     }
 
-    /// Why a policy is to be asked now; `None` where it is not.
+    /// Reason why a policy is to be asked now; `None` where it is not.
     fn due(&self, cluster: &ClusterState) -> Option<Trigger> {
         let view = cluster.view();
         let period = SimTime::from_secs_f64(self.settings.cycle.round_secs).as_millis().max(1);

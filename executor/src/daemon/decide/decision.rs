@@ -1,4 +1,5 @@
-//! A decision: the policy's plan, as far as the guard lets it pass, written down before anything is done.
+//! A decision: the policy's plan, as far as the guard lets it pass, written down before anything is
+//! done.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -46,7 +47,7 @@ impl<E: Engine> Daemon<E> {
             admitted = Some(judged.map_err(text)?);
             Ok(())
         });
-        // A plan that nobody could make is to keep everything.
+        // Without an admitted plan everything is kept.
         let (plan, left_out) = admitted.unwrap_or_default();
         self.last_decision = Some(view.now);
         self.decided_in = self.mode();
@@ -104,7 +105,8 @@ impl<E: Engine> Daemon<E> {
         }
     }
 
-    /// Writes a decision into audit log and, where it is acted on, journal. Returns the number of its orders.
+    /// Writes a decision into audit log and, where it is acted on, journal. Returns the number of
+    /// its orders.
     pub(in crate::daemon) fn write_down(
         &mut self,
         decided: &Decided,

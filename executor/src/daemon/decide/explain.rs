@@ -1,4 +1,4 @@
-//! Why a job waits. A pending job always has a reason.
+//! Reasons why jobs wait. A pending job always has a reason.
 
 use goodput_env::job::JobId;
 use goodput_env::tenant::Usage;
@@ -7,25 +7,25 @@ use serde::{Deserialize, Serialize};
 
 use crate::daemon::guard::rules::Rule;
 
-/// Why a job is as it is.
+/// Reason for the state of a job.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reason {
-    /// It runs.
+    /// The job runs.
     Running,
     /// An order for it is under way.
     Ordered(String),
-    /// It is left alone: an administrator works on it.
+    /// The daemon leaves the job alone, because an administrator works on it.
     HandsOff,
     /// The policy starts it, and the mode keeps the daemon from acting.
     Mode(String),
     /// The policy starts it, and the guard left that out.
     Guard(Rule),
-    /// It asks for more than the cluster has in service.
+    /// The job asks for more accelerators than the cluster has in service.
     TooLarge {
         /// Fewest accelerators it runs on.
         min: u32,
-        /// What the cluster has of one type.
+        /// Accelerators of one type that the cluster has.
         most: u32,
     },
     /// No type of accelerator has enough free.
@@ -35,13 +35,13 @@ pub enum Reason {
         /// Most that are free of one type.
         free: u32,
     },
-    /// Its tenant's quota is used up.
+    /// The quota of the job's tenant is used up.
     Quota,
     /// There is room, and the policy keeps it for others or for later.
     Policy(String),
-    /// It came after the last decision.
+    /// The job came after the last decision.
     NotDecided,
-    /// It is over; how, and in the engine's words why.
+    /// The job is over: how it ended, and in the engine's words why.
     Ended(String, String),
 }
 
@@ -63,7 +63,7 @@ impl Reason {
         }
     }
 
-    /// The same in words.
+    /// Reason as a sentence.
     pub fn words(&self) -> String {
         match self {
             Self::Running => "it runs".into(),
@@ -84,7 +84,7 @@ impl Reason {
     }
 }
 
-/// Why `job` waits after a decision of `policy` that gave it nothing.
+/// Reason why `job` waits after a decision of `policy` that gave it nothing.
 pub fn why_waiting(view: &ClusterView<'_>, job: JobId, policy: &str) -> Reason {
     let Some(job) = view.job(job) else { return Reason::NotDecided };
     let kinds = view.cluster().types.len() as u16;

@@ -1,4 +1,4 @@
-//! What people and monitoring see after a cycle.
+//! Publication of a cycle: status for users, metrics for monitoring.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -188,7 +188,7 @@ impl<E: Engine> Daemon<E> {
     }
 }
 
-/// Where the policy beside would have had a job when it was last compared.
+/// Placement that the shadow policy gave a job in the last comparison, in words.
 fn beside(compared: Option<&Comparison>, key: &str) -> String {
     let Some((compared, there)) = compared.and_then(|compared| Some((compared, compared.differs.get(key)?))) else {
         return String::new();
@@ -201,7 +201,7 @@ fn beside(compared: Option<&Comparison>, key: &str) -> String {
     }
 }
 
-/// What is left to say of a job that is over.
+/// Row of a job that is over.
 fn ended(seen: &JobSeen) -> QueueRow {
     let how = Reason::Ended(phase_name(seen.phase).into(), seen.note.clone());
     let request = &seen.spec.request;

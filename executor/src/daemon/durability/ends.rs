@@ -1,11 +1,14 @@
 //! Ends that an engine forgets: a job that was seen to be over is not run again.
 //!
-//! An engine that is killed before a job's end is on its disk comes back with the job as it was: waiting, or running on accelerators on which nothing runs any
-//! more. By its books it is right to start such a job (again). So ends are written down when they are seen, for as long as the engine shows them and may yet
-//! forget them, and a job that is not over any more under an engine that has started since is taken back. Under one that has not, a person put it back into
-//! the queue, and that holds.
+//! An engine that is killed before a job's end is on its disk comes back with the job as it was:
+//! waiting, or running on accelerators on which nothing runs any more. By its books it is right to
+//! start such a job (again). So ends are written down when they are seen, for as long as the engine
+//! shows them and may yet forget them, and a job that is not over any more under an engine that has
+//! started since is taken back. Under one that has not, a person put it back into the queue, and
+//! that holds.
 //!
-//! What nobody has seen is beyond this: a job that starts and ends while no daemon looks, under an engine that then forgets both, runs twice, one after the other.
+//! Unseen ends are beyond this: a job that starts and ends while no daemon looks, under an engine
+//! that then forgets both, runs twice, one after the other.
 
 use std::collections::BTreeMap;
 use std::time::Instant;

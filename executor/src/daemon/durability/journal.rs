@@ -1,8 +1,9 @@
-//! What was wanted, on disk before it is done: intent, fsync, act, verify, done.
+//! Journal of orders, on disk before they are carried out: intent, fsync, act, verify, done.
 //!
-//! SQLite in WAL mode with `synchronous=FULL`: a transaction that has returned survives a crash of the process and of the machine, and an
-//! administrator can look at it with `sqlite3`. After a restart the journal says what was wanted and the engine's snapshot says what is; orders
-//! that are open are applied again, which engines make harmless.
+//! SQLite in WAL mode with `synchronous=FULL`: a transaction that has returned survives a crash of
+//! the process and of the machine, and an administrator can look at it with `sqlite3`. After a
+//! restart the journal says what was wanted and the engine's snapshot says what is; orders that are
+//! open are applied again, which engines make harmless.
 
 mod ends;
 mod promises;
@@ -26,11 +27,11 @@ pub enum JournalError {
     /// The database refused: the disk is full, or broken.
     #[error("journal {path}: cannot {action}: {source}; free space or name another file under [state] directory")]
     Database {
-        /// The file.
+        /// Path of the journal.
         path: PathBuf,
-        /// What was tried.
+        /// Action that failed.
         action: &'static str,
-        /// Why not.
+        /// Error of SQLite.
         source: rusqlite::Error,
     },
     /// An entry is damaged.
@@ -38,11 +39,11 @@ pub enum JournalError {
         "journal {path}: order {id} cannot be read: {source}; restore the file from a backup or remove the entry with sqlite3"
     )]
     Damaged {
-        /// The file.
+        /// Path of the journal.
         path: PathBuf,
-        /// Which order.
+        /// Order that cannot be read.
         id: String,
-        /// Why not.
+        /// Error of the parser.
         source: serde_json::Error,
     },
     /// Another daemon leads by now.
@@ -77,26 +78,26 @@ impl Stage {
 /// An order as the journal has it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
-    /// The order.
+    /// Order of the entry.
     pub order: Order,
     /// The plan it belongs to.
     pub plan: String,
-    /// When it was written, milliseconds of the Unix epoch.
+    /// Time of the entry, milliseconds of the Unix epoch.
     pub at_ms: i64,
 }
 
-/// Who leads.
+/// Lease of the leader.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Lease {
     /// Grows with each change of leader.
     pub term: u64,
-    /// Who holds it.
+    /// Name of the daemon that holds the lease.
     pub holder: String,
     /// Grows with each renewal.
     pub beat: u64,
 }
 
-/// The journal.
+/// Journal of one daemon, or of several that take turns.
 #[derive(Debug)]
 pub struct Journal {
     path: PathBuf,
@@ -130,7 +131,7 @@ impl Journal {
         Ok(Self { path: path.into(), database })
     }
 
-    /// The file.
+    /// Path of the journal.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -140,8 +141,8 @@ impl Journal {
         move |source| JournalError::Database { path: path.clone(), action, source }
     }
 
-    /// Writes the intents of a plan, all or none, and has them on disk when it returns. Refuses where `term` is over. An order that is known
-    /// already is not written again.
+    /// Writes the intents of a plan, all or none, and has them on disk when it returns. Refuses
+    /// where `term` is over. An order that is known already is not written again.
     ///
     /// # Errors
     /// [`JournalError`]; nothing may be done then.
@@ -229,7 +230,7 @@ impl Journal {
         Ok([count(Stage::Open)?, count(Stage::Done)?, count(Stage::Lost)?])
     }
 
-    /// Who leads now.
+    /// Lease as it is now.
     ///
     /// # Errors
     /// [`JournalError::Database`] where it cannot be read.
@@ -237,7 +238,8 @@ impl Journal {
         read_lease(&self.database).map_err(self.fault("read the lease"))
     }
 
-    /// Takes the lease over from what it was when `seen` was read. `None` where somebody else was faster.
+    /// Takes the lease over from what it was when `seen` was read. `None` where another daemon was
+    /// faster.
     ///
     /// # Errors
     /// [`JournalError::Database`] where it cannot be written.
@@ -299,7 +301,8 @@ impl Journal {
         change.commit().map_err(&fault)
     }
 
-    /// What jobs had attained. An entry that cannot be read is left out: the job's past begins anew.
+    /// Attained service of jobs. An entry that cannot be read is left out: the history of that job
+    /// begins anew.
     ///
     /// # Errors
     /// [`JournalError::Database`] where it cannot be read.

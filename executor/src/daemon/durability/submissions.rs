@@ -1,18 +1,23 @@
 //! Jobs that people hand in, and those that an engine forgets.
 //!
-//! An engine may name a job before it has it on disk ([`Forgets`](crate::engine::Forgets)): one that is killed within seconds comes back without it. So what
-//! a user was told is written down, and handed in again where the engine has lost it. That is done once, by these facts:
+//! An engine may name a job before it has it on disk ([`Forgets`](crate::engine::Forgets)): one
+//! that is killed within seconds comes back without it. So what a user was told is written down,
+//! and handed in again where the engine has lost it. That is done once, by these facts:
 //!
-//! - A job is handed in held, and nothing but an order releases it: one that is gone before it was placed has not run. One that had been placed is
-//!   aborted by its engine where it still runs before anything is released, and goes on from its checkpoint.
-//! - A job that ends or is cancelled is shown for a while, so that one that is shown no more, under an engine that has started since it
-//!   acknowledged the job, was forgotten. Under an engine that has not started since, nothing is forgotten.
-//! - A job that is shown long enough after the acknowledgement is on the engine's disk: its promise is kept, and it is never handed in again.
-//! - The time of submission, to the millisecond, goes with the job and names it, whatever number it has. A daemon that dies between handing in and
-//!   writing that down finds the job by it.
+//! - A job is handed in held, and nothing but an order releases it: one that is gone before it was
+//!   placed has not run. One that had been placed is aborted by its engine where it still runs
+//!   before anything is released, and goes on from its checkpoint.
+//! - A job that ends or is cancelled is shown for a while, so that one that is shown no more, under
+//!   an engine that has started since it acknowledged the job, was forgotten. Under an engine that
+//!   has not started since, nothing is forgotten.
+//! - A job that is shown long enough after the acknowledgement is on the engine's disk: its promise
+//!   is kept, and it is never handed in again.
+//! - The time of submission, to the millisecond, goes with the job and names it, whatever number it
+//!   has. A daemon that dies between handing in and writing that down finds the job by it.
 //!
-//! A node that the engine drains over a start that it forgot was drained by nobody's work on it: the daemon takes it back, which also has the node report, and
-//! the engine abort there what it does not know.
+//! A node that the engine drains over a start that it forgot was not drained by an administrator.
+//! The daemon takes such a node back, which also makes the node report, and the engine abort there
+//! all jobs that it does not know.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -29,8 +34,9 @@ impl<E: Engine> Daemon<E> {
     /// Hands a job to the engine, and has written it down when it returns.
     ///
     /// # Errors
-    /// [`DaemonError::Refused`] where its application is not known; [`DaemonError::Engine`] where the engine does not take it;
-    /// [`DaemonError::Journal`] where it could not be written down: the engine has it then.
+    /// [`DaemonError::Refused`] where its application is not known; [`DaemonError::Engine`] where
+    /// the engine does not take it; [`DaemonError::Journal`] where it could not be written down:
+    /// the engine has it then.
     pub async fn submit(&mut self, who: &str, job: &Submission) -> Result<String, DaemonError> {
         if let Some(name) = &job.application
             && !self.books.knows(name)
@@ -81,7 +87,8 @@ impl<E: Engine> Daemon<E> {
         Ok(())
     }
 
-    /// Settles the promises that the engine can no longer forget, and hands in again what it has forgotten.
+    /// Settles the promises that the engine can no longer forget, and hands in again what it has
+    /// forgotten.
     pub(in crate::daemon) async fn keep_promises(
         &mut self,
         snapshot: &Snapshot,

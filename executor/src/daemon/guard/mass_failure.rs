@@ -1,7 +1,8 @@
-//! Many nodes that are lost at once: whether they failed or cannot be reached, nobody here can tell.
+//! Loss of many nodes at once. Whether the nodes failed or cannot be reached is not known.
 //!
-//! Where they cannot be reached their jobs run on and come back with them. So for a while only a few of those jobs are placed again; then what is lost counts as
-//! failed, as usual. Borg limits the rate in the same case (Verma et al., EuroSys'15, section 4).
+//! Where they cannot be reached their jobs run on and come back with them. So for a while only a
+//! few of those jobs are placed again; then what is lost counts as failed, as usual. Borg limits
+//! the rate in the same case (Verma et al., EuroSys'15, section 4).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -12,12 +13,13 @@ use crate::engine::{NodeHealth, Order, Snapshot};
 /// One node that fails is a failure, in a cluster of two as well.
 const LEAST: usize = 2;
 
-/// What is lost, what ran there, and what was done about it.
+/// Lost nodes, the jobs that ran there, and the jobs that were placed elsewhere since.
 #[derive(Debug, Default)]
 pub(in crate::daemon) struct MassFailures {
     /// Nodes that are lost, and since when.
     lost: BTreeMap<String, Instant>,
-    /// Nodes that jobs were last seen on. One that waits while none of them is lost left them by itself, or by order, and is here no more.
+    /// Nodes that jobs were last seen on. One that waits while none of them is lost left them by
+    /// itself, or by order, and is here no more.
     on: BTreeMap<String, BTreeSet<String>>,
     /// Whether the cluster was looked at before.
     looked: bool,
@@ -36,7 +38,7 @@ struct MassFailure {
     moved: BTreeSet<String>,
 }
 
-/// What has changed.
+/// Change of a mass failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::daemon) enum Turn {
     /// So many nodes were lost at once, with so many jobs.
@@ -78,7 +80,8 @@ impl MassFailures {
         began.then_some(Turn::Began { nodes: failure.nodes.len(), jobs: failure.jobs.len() })
     }
 
-    /// Jobs whose nodes were lost with many others and are not back, without those that were ordered elsewhere since; and how many of them may be yet.
+    /// Jobs that lost their nodes together with many other nodes, which are not back, without the
+    /// jobs that were ordered elsewhere since; and how many of them may still be placed elsewhere.
     pub fn held_back(&self, rules: &Rules) -> (impl Iterator<Item = &str>, usize) {
         let failure = self.now.as_ref();
         let budget = failure.map_or(0, |MassFailure { jobs, moved, .. }| {
@@ -95,13 +98,14 @@ impl MassFailures {
         (jobs, budget)
     }
 
-    /// Where jobs are, or were when their nodes were lost.
+    /// Notes the nodes of each job, or its nodes when they were lost.
     fn note_places(&mut self, snapshot: &Snapshot) {
         let mut before = std::mem::take(&mut self.on);
         for job in snapshot.jobs.iter().filter(|job| !job.phase.is_over()) {
             let on = match &job.attempt {
                 Some(attempt) => Some(attempt.placement.iter().map(|on| on.node.clone()).collect()),
-                // A daemon that has just started does not know where a job was that has run: on what is lost, for all it can tell.
+                // A daemon that has just started does not know where a job was that has run: on
+                // what is lost, for all it can tell.
                 None if !self.looked && job.starts > 0 => Some(self.lost.keys().cloned().collect()),
                 None => before.remove(&job.key).filter(|on| on.iter().any(|node| self.lost.contains_key(node))),
             };

@@ -1,7 +1,8 @@
-//! What a live cluster asks of a plan beyond what is possible: that it does no harm.
+//! Rules of a live cluster for plans, beyond what is possible at all: a plan does no harm.
 //!
-//! [`goodput_env::guard::Guard`] decides whether a plan can be at all; it is the same in simulation. These rules leave changes out that
-//! come too soon, too often or at the wrong place, one by one, and what is left is checked again.
+//! [`goodput_env::guard::Guard`] decides whether a plan can be at all; it is the same in
+//! simulation. These rules leave changes out that come too soon, too often or at the wrong place,
+//! one by one, and what is left is checked again.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -48,7 +49,7 @@ impl Default for Rules {
     }
 }
 
-/// Why a change was left out.
+/// Reason why a change was left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Rule {
@@ -74,14 +75,15 @@ pub enum Rule {
     ServiceScale,
     /// There is no room without the changes that were left out.
     NoRoom,
-    /// Its tenant would hold more than is available to it.
+    /// The job's tenant would hold more than is available to it.
     Quota,
-    /// Its nodes were lost with many others lately: they may come back, and the job with them.
+    /// The job's nodes were lost with many others lately: they may come back, and the job with
+    /// them.
     MassFailure,
 }
 
 impl Rule {
-    /// Its name, as in metrics.
+    /// Name of the rule, as in metrics.
     pub fn name(self) -> &'static str {
         match self {
             Self::UnderWay => "under-way",
@@ -124,7 +126,7 @@ impl Rule {
     }
 }
 
-/// What the rules go by, beside the view.
+/// Circumstances of a plan, beside the view.
 #[derive(Clone, Debug, Default)]
 pub struct Circumstances {
     /// Jobs that an order is under way for.
@@ -133,21 +135,21 @@ pub struct Circumstances {
     pub hands_off: BTreeSet<JobId>,
     /// Nodes where nothing may start.
     pub closed: BTreeSet<u32>,
-    /// When jobs were last moved or stopped by order.
+    /// Time of the last order that moved or stopped a job.
     pub preempted: BTreeMap<JobId, goodput_env::time::SimTime>,
-    /// What a canary may touch; everything where `None`.
+    /// Jobs and nodes that a canary may touch; everything where `None`.
     pub canary: Option<Canary>,
     /// Whether nodes can be lent.
     pub can_lend: bool,
     /// Whether the engine starts and ends replicas of services.
     pub can_scale: bool,
-    /// Jobs whose nodes were lost with many others lately.
+    /// Jobs that ran on nodes which were lost with many others lately.
     pub vanished: BTreeSet<JobId>,
     /// How many of those may be changed for now.
     pub vanished_budget: usize,
 }
 
-/// What a canary may touch.
+/// Limits of a canary.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Canary {
     /// Jobs; all where empty.
@@ -161,12 +163,15 @@ pub struct Canary {
 /// Changes that were left out, by job where they are a job's, and why.
 pub type LeftOut = Vec<(Option<JobId>, Rule)>;
 
-/// The part of `plan` that may be carried out, and what was left out of it. What is left passes the environment's guard.
+/// The part of `plan` that may be carried out, and what was left out of it. What is left passes the
+/// environment's guard.
 ///
-/// A policy need not know of quotas: of a plan that exceeds them the last changes in favour of that tenant are left out.
+/// A policy need not know of quotas: of a plan that exceeds them the last changes in favour of that
+/// tenant are left out.
 ///
 /// # Errors
-/// Every [`Violation`] of the whole plan: it could not be at all, so its policy is not to be trusted.
+/// Every [`Violation`] of the whole plan: it could not be at all, so its policy is not to be
+/// trusted.
 pub fn admit(
     rules: &Rules,
     guard: &mut Guard,
@@ -184,7 +189,8 @@ pub fn admit(
     let unchanged = |change: &Change| view.job(change.job).is_some_and(|job| job.state.placement == change.placement);
     kept.changes.retain(|change| !unchanged(change));
     let mut budget = Budget::new(rules, view, about);
-    // Two jobs that share accelerators are changed together or not at all; engines run one job on one accelerator.
+    // Two jobs that share accelerators are changed together or not at all; engines run one job on
+    // one accelerator.
     kept.changes.retain(|change| match budget.refuses(rules, view, about, change) {
         None => true,
         Some(rule) => {
@@ -193,7 +199,8 @@ pub fn admit(
         }
     });
     leave_out_pools(view, about, &mut kept, &mut left_out);
-    // What was to be released may have been left out: then there is no room, and no quota, for what was to take it.
+    // What was to be released may have been left out: then there is no room, and no quota, for what
+    // was to take it.
     while let Err(violations) = guard.check(view, &kept) {
         let before = kept.changes.len();
         let short: BTreeSet<u32> = violations.iter().filter_map(short_node).collect();
@@ -218,8 +225,8 @@ pub fn admit(
     Ok((kept, left_out))
 }
 
-/// Leaves out of `kept` the parts about services, requests and loans that the engine cannot carry out, and the changes of
-/// jobs that rest on them.
+/// Leaves out of `kept` the parts about services, requests and loans that the engine cannot carry
+/// out, and the changes of jobs that rest on them.
 fn leave_out_pools(view: &ClusterView<'_>, about: &Circumstances, kept: &mut Plan, left_out: &mut LeftOut) {
     let planned = kept.lend.clone();
     if !kept.assign.is_empty() {
@@ -228,7 +235,7 @@ fn leave_out_pools(view: &ClusterView<'_>, about: &Circumstances, kept: &mut Pla
     }
     if !(kept.scale.is_empty() || about.can_scale) {
         kept.scale.clear();
-        // A server whose replicas stay cannot be lent.
+        // A server cannot be lent while its replicas stay.
         kept.lend.retain(|&node| view.served_on(node) == 0);
         left_out.push((None, Rule::ServiceScale));
     }

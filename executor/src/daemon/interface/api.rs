@@ -1,7 +1,8 @@
 //! The HTTP interface: JSON over HTTP/1.1, a bearer token on every call but `/healthz`.
 //!
-//! Of a token only the hash is stored. `read` tokens look; `write` tokens submit, cancel, drain and change the mode too. What changes anything
-//! goes through the daemon's loop one by one, and into the audit log with the token's name.
+//! Of a token only the hash is stored. `read` tokens look; `write` tokens submit, cancel, drain and
+//! change the mode too. What changes anything goes through the daemon's loop one by one, and into
+//! the audit log with the token's name.
 
 mod run;
 
@@ -38,7 +39,7 @@ pub enum Command {
     Order {
         /// Key of the job.
         job: String,
-        /// What to do.
+        /// Action of the order.
         action: Action,
     },
     /// Change the mode.
@@ -47,33 +48,33 @@ pub enum Command {
     Orders(String),
 }
 
-/// A command with who gives it and where the answer goes.
+/// Command, with its caller and the channel of its answer.
 #[derive(Debug)]
 pub struct Call {
     /// Name of the token.
     pub who: String,
-    /// What is to be done.
+    /// Command of the call.
     pub command: Command,
     /// The answer, or why not.
     pub answer: oneshot::Sender<Result<serde_json::Value, String>>,
 }
 
-/// What the handlers share.
+/// State that the handlers share.
 #[derive(Clone, Debug)]
 pub struct Api {
     /// State after the last cycle.
     pub status: Arc<Mutex<Status>>,
-    /// Metrics.
+    /// Metrics of the daemon.
     pub metrics: Arc<Metrics>,
     /// To the daemon's loop.
     pub calls: mpsc::Sender<Call>,
-    /// Who may ask.
+    /// Tokens that may ask.
     pub tokens: Arc<[Token]>,
-    /// Where reports of jobs go, where they come here.
+    /// Mailbox for reports of jobs, where jobs report to the daemon.
     pub mailbox: Option<Arc<Mailbox>>,
 }
 
-/// Whose token came with a call.
+/// Holder of the token that came with a call.
 #[derive(Clone, Debug)]
 struct Caller {
     name: String,
@@ -92,7 +93,7 @@ pub fn hash(token: &str) -> String {
     Sha256::digest(token.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The routes.
+/// Routes of the interface.
 pub fn router(api: Api) -> Router {
     // Jobs show the token of their attempt instead of an administrator's.
     let open = Router::new()
@@ -115,7 +116,7 @@ pub fn router(api: Api) -> Router {
     open.merge(routes).with_state(api)
 }
 
-/// Lets a call pass whose token is known and good for what it asks.
+/// Lets a call pass if its token is known and good for the call.
 async fn authorise(State(api): State<Api>, mut request: Request, next: Next) -> Response {
     let value = request.headers().get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
     let Some(token) = value.and_then(|value| value.strip_prefix("Bearer ")) else {
@@ -177,7 +178,7 @@ async fn report(State(api): State<Api>, Path(key): Path<String>, body: Bytes) ->
 /// A job with its last orders.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Explanation {
-    /// The job.
+    /// Row of the job in the queue.
     pub job: QueueRow,
     /// Verb, stage, note and time of its last orders, newest first.
     pub orders: serde_json::Value,
@@ -209,7 +210,7 @@ async fn submit(
     Ok((StatusCode::CREATED, Json(serde_json::json!({ "key": key }))))
 }
 
-/// What is wrong with a job.
+/// Checks a submission.
 ///
 /// # Errors
 /// What is wrong, and what would be right.

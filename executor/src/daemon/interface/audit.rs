@@ -1,5 +1,5 @@
-//! One line per decision, each with the hash of the line before: what was seen, decided, let pass and done can be read later, and a line that is
-//! changed or taken out breaks the chain.
+//! One line per decision, each with the hash of the line before: what was seen, decided, let pass
+//! and done can be read later, and a line that is changed or taken out breaks the chain.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Seek, SeekFrom, Write};
@@ -10,7 +10,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 use thiserror::Error;
 
-/// What the first line follows.
+/// Hash that the first line follows.
 const GENESIS: &str = "genesis";
 
 /// A log that does not hold together, or cannot be used.
@@ -19,35 +19,35 @@ pub enum AuditError {
     /// The file system refused.
     #[error("audit log {path}: cannot {action}: {source}")]
     Io {
-        /// The file.
+        /// Path of the log.
         path: PathBuf,
-        /// What was tried.
+        /// Action that failed.
         action: &'static str,
-        /// Why not.
+        /// Error of the system.
         source: io::Error,
     },
     /// The chain is broken.
     #[error("audit log {path}, line {line}: {problem}; lines up to {good} hold together")]
     Broken {
-        /// The file.
+        /// Path of the log.
         path: PathBuf,
         /// The first line that does not fit, from 1.
         line: u64,
-        /// What is wrong with it.
+        /// Fault of the line.
         problem: String,
         /// The last line that fits.
         good: u64,
     },
 }
 
-/// A line.
+/// Line of the audit log.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Line {
     /// Number, from 1.
     pub seq: u64,
     /// Milliseconds of the Unix epoch.
     pub at_ms: i64,
-    /// What happened: `decision`, `mode`, `fallback`, `order`, `api`, `start`.
+    /// Kind of event: `decision`, `mode`, `fallback`, `order`, `api`, `start`.
     pub kind: String,
     /// The rest of it.
     pub body: Value,
@@ -74,7 +74,8 @@ pub struct Audit {
 }
 
 impl Audit {
-    /// Opens or makes it. A last line that was cut off by a crash is dropped: it was never promised to anybody.
+    /// Opens or makes the log. A last line that was cut off by a crash is dropped: it was never
+    /// acknowledged.
     ///
     /// # Errors
     /// [`AuditError`] where the file cannot be used, or its last whole line is not one of this log.

@@ -1,4 +1,4 @@
-//! What monitoring sees, in the text format of Prometheus.
+//! Metrics of a daemon, in the text format of Prometheus.
 
 use std::sync::atomic::AtomicU64;
 
@@ -56,7 +56,8 @@ pub struct Metrics {
     pub mode: Gauge,
     /// Alerts by kind; each is also in the audit log.
     pub alerts: Family<Labels, Counter>,
-    /// Mean completion time by simulation of the policy that acts and of the one beside, as last compared.
+    /// Mean completion time by simulation of the policy that acts and of the one beside, as last
+    /// compared.
     pub shadow_jct: Family<Labels, Real>,
 }
 

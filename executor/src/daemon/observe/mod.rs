@@ -1,7 +1,9 @@
-//! What the daemon remembers of a cluster between snapshots, in the terms of the environment.
+//! Observation of a live cluster, in the terms of the environment.
 //!
-//! A snapshot names things and tells the present; a policy goes by numbers and by the past. The books give every node and job a number
-//! for good, keep what has been attained, and turn each snapshot into an [`Observed`] cluster, whose view is the one a simulation shows.
+//! A snapshot names jobs and nodes and tells the present; a policy goes by numbers and by the past.
+//! The observation gives every node and job a number for good, keeps the service that each job has
+//! attained, and turns each snapshot into an [`Observed`] cluster, with the view that a simulation
+//! shows.
 
 mod own;
 mod past;
@@ -28,18 +30,22 @@ use crate::engine::{Action, JobSeen, NodeHealth, OnNode, Order, Snapshot};
 use own::Own;
 pub use past::Past;
 
-/// What is fixed for a deployment.
+/// Fixed facts of a deployment.
 #[derive(Clone, Debug)]
 pub struct Setting {
     /// Applications that jobs may name.
     pub applications: Vec<Arc<Application>>,
-    /// Who shares the cluster, and their quotas; a job names its tenant by the tenant's name.
+    /// Tenants that share the cluster, and their quotas; a job names its tenant by the tenant's
+    /// name.
     pub tenants: Arc<Tenants>,
-    /// Inference services that the engine may report: speed of a replica, objective, limits. Their rates are not used.
+    /// Inference services that the engine may report: speed of a replica, objective, limits. Their
+    /// rates are not used.
     pub services: Vec<Arc<Service>>,
-    /// What policies know and how jobs choose their batch size; the rest of the options is the simulator's.
+    /// Information for policies, and how jobs choose their batch size; the rest of the options is
+    /// the simulator's.
     pub options: SimOptions,
-    /// Seconds of the policy's time in a second of the engine's; 1 but in experiments with compressed traces.
+    /// Seconds of the policy's time in a second of the engine's; 1 but in experiments with
+    /// compressed traces.
     pub speedup: f64,
     /// How long a start takes, as shown to policies while one is under way.
     pub start: SimTime,
@@ -48,17 +54,17 @@ pub struct Setting {
 /// A snapshot that cannot be read into the books.
 #[derive(Debug, Error)]
 pub enum BooksError {
-    /// It contradicts itself.
+    /// The snapshot contradicts itself.
     #[error("snapshot {version} contradicts itself: {source}")]
     Contradiction {
-        /// Which one.
+        /// Version of the snapshot.
         version: u64,
-        /// How.
+        /// Contradiction between the snapshot's parts.
         source: ObservedError,
     },
 }
 
-/// The books.
+/// Observation of one cluster, from snapshot to snapshot.
 #[derive(Debug)]
 pub struct Books {
     setting: Setting,
@@ -78,7 +84,7 @@ pub struct Books {
     generation: u32,
 }
 
-/// What the last observation showed, to tell what has changed.
+/// Facts of the last observation, to tell what has changed.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Seen {
     active: Vec<JobId>,
@@ -89,7 +95,7 @@ struct Seen {
 }
 
 impl Books {
-    /// Empty books.
+    /// Observation before the first snapshot.
     pub fn new(setting: Setting) -> Self {
         let cluster = Cluster { types: Vec::new(), nodes: Vec::new() };
         let mut workload = Workload::new(setting.applications.clone(), Vec::new());
@@ -113,7 +119,8 @@ impl Books {
         }
     }
 
-    /// With time zero of the policy at `epoch_ms` of the engine's clock, rather than at the first snapshot.
+    /// With time zero of the policy at `epoch_ms` of the engine's clock, rather than at the first
+    /// snapshot.
     #[must_use]
     pub fn since(self, epoch_ms: i64) -> Self {
         Self { epoch_ms: Some(epoch_ms), ..self }
@@ -138,7 +145,8 @@ impl Books {
         self.setting.applications.iter().any(|known| known.name == application)
     }
 
-    /// Why a tenant of this name hands no jobs in: there are others declared.
+    /// Reason why jobs of the tenant `tenant` are not taken: other tenants are declared, and this
+    /// one is not.
     pub fn stranger(&self, tenant: &str) -> Option<String> {
         let tenants = &self.setting.tenants;
         let known = tenant.is_empty() || tenants.is_empty() || tenants.iter().any(|group| group.name == tenant);
@@ -173,7 +181,8 @@ impl Books {
         slices.map(|slice| OnNode { node: named(slice.node), gpus: slice.gpus, ..OnNode::default() }).collect()
     }
 
-    /// The cluster as it was last read, for simulations of what would come of it; `None` before the first snapshot and where there are no jobs.
+    /// The cluster as it was last read, for simulations of what would come of it; `None` before the
+    /// first snapshot and where there are no jobs.
     pub fn scene(&self, snapshot: &Snapshot, settings: &ShadowSettings, round: SimTime) -> Option<Scene> {
         let seen = self.observed.clone().filter(|seen| !seen.jobs.is_empty())?;
         let silent = |job: &&JobSeen| matches!(job.spec.work, Work::Fixed { duration } if duration <= SimTime::ZERO);
@@ -184,11 +193,12 @@ impl Books {
         Some(Scene::new(&self.scenario, seen, &unknown, (self.nodes.clone(), keys), settings, round))
     }
 
-    /// Reads a snapshot. `open` are the orders that are under way: their jobs are shown where they are going to be, and what they wait for
-    /// is not free.
+    /// Reads a snapshot. `open` are the orders that are under way: their jobs are shown where they
+    /// are going to be, and what they wait for is not free.
     ///
     /// # Errors
-    /// [`BooksError`] where the snapshot makes no sense; the books are then as before but for what is newly registered.
+    /// [`BooksError`] where the snapshot makes no sense; the books are then as before but for what
+    /// is newly registered.
     pub fn read(&mut self, snapshot: &Snapshot, open: &[Order]) -> Result<ClusterState, BooksError> {
         let epoch = *self.epoch_ms.get_or_insert(snapshot.at_ms);
         // The clock of the machines may be set back; that of a policy never is.
@@ -281,7 +291,7 @@ impl Books {
         known.collect()
     }
 
-    /// What has changed since the last observation.
+    /// Changes since the last observation.
     fn trigger(
         &mut self,
         jobs: &[ObservedJob],

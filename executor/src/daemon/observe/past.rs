@@ -11,12 +11,12 @@ use super::Books;
 use crate::engine::{JobPhase, JobSeen, Said};
 use crate::job::Learned;
 
-/// What a job has attained. Times are the policy's.
+/// Attained service of a job. Times are the policy's.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Past {
-    /// When it was last looked at.
+    /// Time of the last observation.
     at: SimTime,
-    /// When its placement changed last; submission before that.
+    /// Time of the last change of placement; submission before that.
     changed: SimTime,
     started: Option<SimTime>,
     restarts: u32,
@@ -28,10 +28,10 @@ pub struct Past {
     rate: f64,
     held: Placement,
     starts: u32,
-    /// What its reports have taught.
+    /// Measurements from the job's reports.
     #[serde(default)]
     pub(super) learned: Learned,
-    /// The same as policies see it.
+    /// Profile that policies see.
     #[serde(skip)]
     pub(super) profile: Profile,
     /// Whether that is out of date.
@@ -133,7 +133,7 @@ impl Past {
 }
 
 impl Books {
-    /// What running jobs do per second from now on, for the work they do not report.
+    /// Notes the work per second of running jobs from now on, for the work that they do not report.
     pub(super) fn note_rates(&mut self, cluster: &ClusterState) {
         let view = cluster.view();
         for (&id, past) in &mut self.past {

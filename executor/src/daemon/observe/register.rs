@@ -51,8 +51,8 @@ impl Books {
         }
     }
 
-    /// The tenants with their quotas in the order of the cluster's types, which are not known before the cluster is seen. Quotas of types that it does not have
-    /// come after those.
+    /// The tenants with their quotas in the order of the cluster's types, which are not known
+    /// before the cluster is seen. Quotas of types that it does not have come after those.
     fn tenants(&self) -> Arc<Tenants> {
         let given = &self.setting.tenants;
         let groups = || given.iter().chain(given.cohorts());
@@ -71,7 +71,8 @@ impl Books {
     }
 
     pub(super) fn register_jobs(&mut self, snapshot: &Snapshot) {
-        // A number that comes back with another time of submission is another job: slurmctld gives numbers of jobs that it forgot again.
+        // A number that comes back with another time of submission is another job: slurmctld gives
+        // numbers of jobs that it forgot again.
         let known = |job: &JobSeen| {
             let id = self.ids.get(&job.key);
             let submit = self.time(job.spec.request.submit.as_millis());
@@ -91,7 +92,8 @@ impl Books {
         }
     }
 
-    /// A job in the terms of the environment. One that names an application nobody knows is a job of unknown duration.
+    /// Job in the terms of the environment. A job that names an unknown application is a job of
+    /// unknown duration.
     fn spec_of(&self, seen: &JobSeen) -> JobSpec {
         let mut spec = seen.spec.clone();
         spec.request.submit = self.time(spec.request.submit.as_millis());

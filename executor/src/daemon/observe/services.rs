@@ -1,7 +1,8 @@
 //! Inference services and loans of a live cluster, in the terms of the environment.
 //!
-//! The setting says what a service is (speed of a replica, objective, limits); a snapshot says how the service fares. The
-//! rate of requests over the past, which policies forecast from, is recorded here from snapshot to snapshot.
+//! The setting says what a service is (speed of a replica, objective, limits); a snapshot says how
+//! the service fares. The rate of requests over the past, which policies forecast from, is recorded
+//! here from snapshot to snapshot.
 
 use std::sync::Arc;
 
@@ -13,14 +14,16 @@ use goodput_env::time::SimTime;
 use super::Books;
 use crate::engine::{NodeSeen, ReplicaSeen, ReplicaStage, ServiceSeen, Snapshot};
 
-/// Service of the setting, without the rates that a simulation would play: those are recorded as they are measured.
+/// Service of the setting, without the rates that a simulation would play: those are recorded as
+/// they are measured.
 pub(super) fn unmeasured(service: &Arc<Service>) -> Arc<Service> {
     let rates = RateSeries::new(service.rates.step(), &[]).unwrap_or_default();
     Arc::new(Service { rates, ..Service::clone(service) })
 }
 
 impl Books {
-    /// Services of the snapshot in ascending order of their numbers. `down` counts the failures of each node.
+    /// Services of the snapshot in ascending order of their numbers. `down` counts the failures of
+    /// each node.
     pub(super) fn observe_services(&mut self, snapshot: &Snapshot, down: &[u32]) -> Vec<ObservedService> {
         let mut observed = Vec::with_capacity(snapshot.services.len());
         for index in 0..self.setting.services.len() {
@@ -38,8 +41,8 @@ impl Books {
         observed
     }
 
-    /// Records the rate of a service and returns it, in thousandths of a request per second. A rate that the engine does
-    /// not measure stays what it was last.
+    /// Records the rate of a service and returns it, in thousandths of a request per second. A rate
+    /// that the engine does not measure stays what it was last.
     fn record_rate(&mut self, index: usize, seen: &ServiceSeen) -> u32 {
         let known = &self.scenario.workload.services[index];
         if seen.retired {
@@ -59,8 +62,8 @@ impl Books {
         rate_milli
     }
 
-    /// Replica with the number of its node; `None` on a node that is not known. A start or an end of unknown length is
-    /// taken to be as long as the service says, counted from now.
+    /// Replica with the number of its node; `None` on a node that is not known. A start or an end
+    /// of unknown length is taken to be as long as the service says, counted from now.
     fn replica(&self, index: usize, seen: &ReplicaSeen) -> Option<Replica> {
         let service = &self.setting.services[index];
         let node = self.nodes.iter().position(|name| *name == seen.node)? as u32;

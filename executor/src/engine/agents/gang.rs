@@ -9,13 +9,13 @@ use crate::job::{Cause, Exit, Meaning, Verdict};
 /// How long the parts of an attempt may take to begin, milliseconds.
 const BEGIN_MS: i64 = 30_000;
 
-/// What is known of a part.
+/// State of one part of a gang.
 enum Part {
-    /// Its agent has not begun it.
+    /// The agent of the part has not begun it.
     Missing,
-    /// It runs, or may run: its node is silent.
+    /// The part runs, or may run: its node is silent.
     Alive,
-    /// It ended.
+    /// The part ended.
     Ended(Meaning),
 }
 
@@ -61,7 +61,8 @@ fn part(on: &OnNode, id: &str, leaving: bool, nodes: &Nodes) -> Part {
     }
 }
 
-/// Of several ends the one that tells most: a fault of the machine explains failures of the others, and a failure explains that others were stopped.
+/// Of several ends the one that tells most: a fault of the machine explains failures of the others,
+/// and a failure explains that others were stopped.
 fn severity(meaning: Meaning) -> u8 {
     match meaning {
         Meaning::Done => 0,

@@ -1,8 +1,9 @@
 //! Machines without a manager: the engine drives the agents of their nodes.
 //!
-//! What is wanted is written down before any agent is told ([`store`]); what runs is what agents say. A node that is not heard of is *suspect*: nothing starts
-//! there, and its jobs are neither given up nor started elsewhere. Only where its agent said that jobs die without the daemon, and its lease has run out for
-//! certain, are they started again ([`crate::agent::Fencing`]).
+//! What is wanted is written down before any agent is told ([`store`]); what runs is what agents
+//! say. A node that is not heard of is *suspect*: nothing starts there, and its jobs are neither
+//! given up nor started elsewhere. Only where its agent said that jobs die without the daemon, and
+//! its lease has run out for certain, are they started again ([`crate::agent::Fencing`]).
 
 mod gang;
 mod live;
@@ -44,7 +45,8 @@ pub struct AgentsSettings {
     /// Silence after which a node is suspect, milliseconds.
     #[serde(default = "suspect_ms")]
     pub suspect_ms: u64,
-    /// How long agents may count on this daemon after its last word, milliseconds; longer than any agent's `fencing`.
+    /// How long agents may count on this daemon after its last word, milliseconds; longer than any
+    /// agent's `fencing`.
     #[serde(default = "lease_ms")]
     pub lease_ms: u64,
     /// How long a call may take, milliseconds.
@@ -52,13 +54,13 @@ pub struct AgentsSettings {
     pub patience_ms: u64,
 }
 
-/// Where a node is.
+/// Address of a node's agent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NodeAddress {
-    /// Its name, as in its certificate.
+    /// Name of the node, as in its certificate.
     pub name: JobName,
-    /// Where its agent listens.
+    /// Address on which its agent listens.
     pub address: SocketAddr,
 }
 
@@ -101,7 +103,8 @@ impl AgentsEngine {
         Ok(Self { settings, nodes, store, jobs, term: None, version: 0 })
     }
 
-    /// What a report tells of speed: on the accelerators of the attempt that runs, for those of earlier ones are not known any more.
+    /// Speed that a report tells, on the accelerators of the attempt that runs: those of earlier
+    /// attempts are not known any more.
     fn said(&self, kept: &Kept) -> Option<Said> {
         let current = self.jobs.get(kept.job.as_str())?.current.as_ref()?;
         let on = current.placement.first().filter(|_| current.number == kept.report.attempt)?;
@@ -110,7 +113,8 @@ impl AgentsEngine {
         Some(Said { job: kept.job.to_string(), accelerator, measured })
     }
 
-    /// Asks all nodes, and where this daemon leads brings each job a step on. Returns what jobs said meanwhile.
+    /// Asks all nodes, and where this daemon leads brings each job a step on. Returns what jobs
+    /// said meanwhile.
     async fn look(&mut self) -> Result<Vec<Said>, EngineError> {
         if self.term.is_none() {
             // Another daemon may have changed them.

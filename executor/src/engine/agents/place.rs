@@ -1,4 +1,4 @@
-//! Which accelerators an order means, and whether they are free.
+//! Accelerators that an order means, and whether they are free.
 
 use super::live::{Current, LiveJob};
 use super::nodes::Nodes;

@@ -1,7 +1,8 @@
-//! What jobs that Slurm runs say of themselves: by HTTP to the daemon, for there is no agent on their nodes.
+//! Reports of jobs that Slurm runs: by HTTP to the daemon, for there is no agent on their nodes.
 //!
-//! A job has a token of its own from its submission on, of which its comment has the hash; with it, it speaks for the attempt that runs, and for no other job.
-//! So nothing secret is kept here, and a daemon that is started anew believes the same jobs.
+//! A job has a token of its own from its submission on, of which its comment has the hash; with it,
+//! it speaks for the attempt that runs, and for no other job. So nothing secret is kept here, and a
+//! daemon that is started anew believes the same jobs.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -13,7 +14,7 @@ use crate::job::{Fence, Intake, LONGEST_LINE, Measured, Refusal, Report};
 
 use super::read::RawJob;
 
-/// What was said and not yet looked at; more is dropped.
+/// Most reports that are kept until the daemon looks at them; more are dropped.
 const MOST: usize = 10_000;
 
 /// Takes reports from the interface to the engine.
@@ -35,7 +36,7 @@ struct Speaker {
     nodes: u32,
     gpus: u32,
     accelerator: String,
-    /// What this attempt has said; from its first report on.
+    /// Reports of this attempt, from its first report on.
     intake: Option<Intake>,
 }
 
@@ -51,8 +52,7 @@ impl Mailbox {
 
     /// Takes a report of `job`, one object of JSON.
     ///
-    /// # Errors
-    /// It is none, or who speaks is not the attempt that runs.
+    /// # Errors The line is no report, or the sender is not the attempt that runs.
     pub fn take(&self, job: &str, line: &[u8], now_ms: i64) -> Result<(), Refusal> {
         if line.len() > LONGEST_LINE {
             return Err(Refusal::Malformed(format!("{} bytes, at most {LONGEST_LINE}", line.len())));

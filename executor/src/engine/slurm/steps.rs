@@ -11,9 +11,9 @@ use crate::engine::{Action, OnNode, Order, Outcome};
 pub(super) struct Step {
     /// The job, to find complaints about it; 0 for nodes.
     pub job: u64,
-    /// What comes first.
+    /// Lines that prepare the step.
     pub prepare: Vec<String>,
-    /// What comes where that was not refused.
+    /// Lines that carry the step out where its preparation was not refused.
     pub release: Vec<String>,
     /// A job to be cancelled.
     pub cancel: Option<u64>,
@@ -64,7 +64,8 @@ pub(super) fn next(order: &Order, jobs: &BTreeMap<u64, RawJob>) -> Result<Step, 
             if job.starts() != order.starts {
                 return refused("the order is for another attempt");
             }
-            // Released for somewhere else, or so that it cannot start: back, and anew in the next cycle.
+            // Released for somewhere else, or so that it cannot start: back, and anew in the next
+            // cycle.
             let there = job.required_nodes == names(placement) && job.asked == total(placement);
             let wait_ms = job.retry().map_or(0, |retry| retry.not_before_ms - crate::machine::wall_ms());
             if wait_ms > 0 {
@@ -92,7 +93,8 @@ fn plain(name: &str) -> Result<(), Outcome> {
     if plain { Ok(()) } else { Err(Outcome::Refused { reason: format!("{name:?} is no name of a node") }) }
 }
 
-/// Everything a placement says: nodes, their number, tasks and accelerators. Where all nodes get as many, Slurm is told how many each.
+/// Everything a placement says: nodes, their number, tasks and accelerators. Where all nodes get as
+/// many, Slurm is told how many each.
 fn update(id: u64, placement: &[OnNode]) -> Result<String, Outcome> {
     placement.iter().try_for_each(|on| plain(&on.node))?;
     let (nodes, gpus) = (placement.len(), total(placement));

@@ -27,7 +27,8 @@ impl Journal {
         query.query_map([], row).and_then(Iterator::collect).map_err(&fault)
     }
 
-    /// Writes down ends that are `new` and forgets those that are `old`, in one step; it is on disk when it returns.
+    /// Writes down ends that are `new` and forgets those that are `old`, in one step; it is on disk
+    /// when it returns.
     ///
     /// # Errors
     /// [`JournalError::Database`]; nothing has changed then.

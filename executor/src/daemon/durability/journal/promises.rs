@@ -1,4 +1,4 @@
-//! Jobs whose submission was acknowledged to their user while the engine may yet forget them.
+//! Submissions that were acknowledged to their users while the engine may yet forget them.
 
 use rusqlite::params;
 
@@ -8,11 +8,11 @@ use crate::engine::Submission;
 /// A job that its user was told is handed in.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Promise {
-    /// What was handed in; its time of submission names it for good.
+    /// Submission; its time of submission names it for good.
     pub job: Submission,
     /// The engine's key.
     pub key: String,
-    /// When the engine acknowledged it, milliseconds of the Unix epoch.
+    /// Time of the engine's acknowledgement, milliseconds of the Unix epoch.
     pub acked_ms: i64,
 }
 

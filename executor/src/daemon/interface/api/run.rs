@@ -75,7 +75,7 @@ pub async fn run<E: Engine>(mut daemon: Daemon<E>, mut stop: oneshot::Receiver<(
 }
 
 async fn answer<E: Engine>(daemon: &mut Daemon<E>, Call { who, command, answer }: Call) {
-    // Nobody may wait for the answer any more.
+    // The caller may have hung up already.
     let _ = answer.send(carry_out(daemon, &who, command).await);
 }
 
