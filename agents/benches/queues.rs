@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use goodput_agents::heuristic;
+use goodput_agents::compose;
 use goodput_env::cluster::Cluster;
 use goodput_env::job::{JobRequest, JobSpec, Work, Workload};
 use goodput_env::model::SwitchCost;
@@ -38,7 +38,7 @@ fn main() {
 }
 
 fn run(policy: &str, jobs: u32) -> Outcome {
-    let mut policy = heuristic::by_name(policy, 1).expect("it is in the list");
+    let mut policy = compose::by_name(policy, 1).expect("it is in the list");
     let options = SimOptions {
         rounds: Rounds { period: None, on_churn: true },
         switch_cost: SwitchCost::Zero,

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::support::{fixed, frictionless, oracle, random_model, run};
+use goodput_agents::compose::by_name;
 use goodput_agents::heuristic::afs::Afs;
-use goodput_agents::heuristic::afs::rule::{Contender, Rule, Shares};
-use goodput_agents::heuristic::by_name;
+use goodput_agents::heuristic::afs::rule::{AfsContender, AfsRule, AfsShares};
 use goodput_agents::heuristic::srtf::{Shortest, Srtf};
 use goodput_env::application::{Application, EpochTable, GradientTable};
 use goodput_env::cluster::Cluster;
@@ -26,16 +26,18 @@ use rand::RngExt;
 use rand::seq::SliceRandom;
 
 /// Shares of jobs of given lengths and throughput by accelerators from 1 on.
-fn shares(rule: Rule, gpus: u32, jobs: &[(f64, Vec<f64>)]) -> Vec<u32> {
-    let contenders: Vec<Contender> =
-        jobs.iter().map(|(length, speeds)| Contender { length: *length, min: 1, max: speeds.len() as u32 }).collect();
-    let mut shares = Shares::default();
+fn shares(rule: AfsRule, gpus: u32, jobs: &[(f64, Vec<f64>)]) -> Vec<u32> {
+    let contenders: Vec<AfsContender> = jobs
+        .iter()
+        .map(|(length, speeds)| AfsContender { length: *length, min: 1, max: speeds.len() as u32 })
+        .collect();
+    let mut shares = AfsShares::default();
     shares.allocate(rule, gpus, &contenders, |at, gpus| jobs[at].1.get(gpus as usize - 1).copied());
     shares.counts().collect()
 }
 
 /// The rule word for word: a scan over all jobs for every accelerator.
-fn by_scanning(rule: Rule, gpus: u32, jobs: &[(f64, Vec<f64>)]) -> Vec<u32> {
+fn by_scanning(rule: AfsRule, gpus: u32, jobs: &[(f64, Vec<f64>)]) -> Vec<u32> {
     let mut share = vec![0_usize; jobs.len()];
     for _ in 0..gpus {
         let mut champion: Option<usize> = None;
@@ -48,15 +50,15 @@ fn by_scanning(rule: Rule, gpus: u32, jobs: &[(f64, Vec<f64>)]) -> Vec<u32> {
     share.into_iter().map(|share| share as u32).collect()
 }
 
-fn duel(rule: Rule, jobs: &[(f64, Vec<f64>)], share: &[usize], first: usize, second: usize) -> usize {
+fn duel(rule: AfsRule, jobs: &[(f64, Vec<f64>)], share: &[usize], first: usize, second: usize) -> usize {
     let speed = |at: usize, gpus: usize| if gpus == 0 { 0.0 } else { jobs[at].1[gpus - 1] };
     let finish = |at: usize| match (share[at], rule) {
         (0, _) => f64::INFINITY,
-        (_, Rule::Attained) => jobs[at].0,
+        (_, AfsRule::Attained) => jobs[at].0,
         (gpus, _) => jobs[at].0 / speed(at, gpus),
     };
     if share[first] == 0 && share[second] == 0 {
-        let key = |at: usize| if rule == Rule::Attained { jobs[at].0 } else { jobs[at].0 / speed(at, 1) };
+        let key = |at: usize| if rule == AfsRule::Attained { jobs[at].0 } else { jobs[at].0 / speed(at, 1) };
         return if key(second) < key(first) { second } else { first };
     }
     let (a, b) = if finish(second) < finish(first) { (second, first) } else { (first, second) };
@@ -74,7 +76,7 @@ fn shares_by_the_rule_and_with_the_wrong_denominator() {
         (150.0, vec![10.0, 12.0, 13.0, 13.5]),
     ];
     for (gpus, expected) in oracle("afs_alloc").as_object().unwrap() {
-        for (key, rule) in [("afs", Rule::Lengths), ("deepboot_denominator", Rule::DeepBoot)] {
+        for (key, rule) in [("afs", AfsRule::Lengths), ("deepboot_denominator", AfsRule::DeepBoot)] {
             let expected: Vec<u32> =
                 expected[key].as_array().unwrap().iter().map(|share| share.as_u64().unwrap() as u32).collect();
             assert_eq!(shares(rule, gpus.parse().unwrap(), &jobs), expected, "{key}, {gpus} accelerators");
@@ -148,7 +150,7 @@ fn two_jobs_through_the_simulator() {
     let applications =
         vec![application("S", 60.0, &[10.0, 11.0, 11.5, 12.0]), application("L", 400.0, &[10.0, 20.0, 30.0, 40.0])];
     let policies: [(&str, Box<dyn Policy>); 3] = [
-        ("AFS-L", Box::new(Afs::new(Rule::Lengths))),
+        ("AFS-L", Box::new(Afs::new(AfsRule::Lengths))),
         ("SRTF", Box::new(Srtf::new(Shortest::ElasticTime))),
         ("MaxMin", Box::new(MaxMin)),
     ];
@@ -188,7 +190,7 @@ fn no_pair_in_a_hundred_thousand_is_decided_wrongly() {
         }
         // Each has one accelerator already; which of them gets the third?
         let jobs = [(work_a, vec![now_a, then_a]), (work_b, vec![now_b, then_b])];
-        let found = shares(Rule::Lengths, 3, &jobs);
+        let found = shares(AfsRule::Lengths, 3, &jobs);
         assert_eq!(found, if to_a < to_b { [2, 1] } else { [1, 2] }, "{jobs:?}: {to_a} {to_b}");
     }
 }
@@ -212,13 +214,13 @@ fn a_third_of_power_law_instances_depend_on_the_scan_order() {
         let count = rng.random_range(3..=6);
         let gpus = rng.random_range(count as u32..=16);
         let jobs = power_law(&mut rng, count, 17);
-        let base = shares(Rule::Lengths, gpus, &jobs);
+        let base = shares(AfsRule::Lengths, gpus, &jobs);
         let mut order: Vec<usize> = (0..count).collect();
         let mut differs = false;
         for _ in 0..4 {
             order.shuffle(&mut rng);
             let shuffled: Vec<_> = order.iter().map(|&at| jobs[at].clone()).collect();
-            let found = shares(Rule::Lengths, gpus, &shuffled);
+            let found = shares(AfsRule::Lengths, gpus, &shuffled);
             differs |= order.iter().zip(found).any(|(&at, share)| base[at] != share);
         }
         dependent += usize::from(differs);
@@ -233,7 +235,7 @@ proptest! {
     #[test]
     fn the_short_cut_gives_what_the_scan_gives(seed in any::<u64>(), count in 1_usize..12, gpus in 0_u32..40, attained in any::<bool>()) {
         let mut rng = rng(seed, Stream::Workload);
-        let rule = if attained { Rule::Attained } else { Rule::Lengths };
+        let rule = if attained { AfsRule::Attained } else { AfsRule::Lengths };
         let jobs: Vec<(f64, Vec<f64>)> = (0..count).map(|_| {
             let mut speed = 1.0 + rng.random::<f64>();
             // Some double or more, some gain nothing; few values, so that there are ties.
@@ -256,7 +258,7 @@ proptest! {
     #[test]
     fn nobody_gets_a_second_before_all_have_one_and_nothing_useful_is_left(seed in any::<u64>(), count in 1_usize..30, gpus in 1_u32..40) {
         let jobs = power_law(&mut rng(seed, Stream::Workload), count, 8);
-        let found = shares(Rule::Lengths, gpus, &jobs);
+        let found = shares(AfsRule::Lengths, gpus, &jobs);
         prop_assert_eq!(found.iter().sum::<u32>(), gpus.min(8 * count as u32));
         if count as u32 >= gpus {
             let mut order: Vec<usize> = (0..count).collect();
@@ -301,7 +303,7 @@ fn afs_runs_at_churn_only() {
     let options = SimOptions { rounds: SimOptions::standard().rounds, ..frictionless() };
     let scenario =
         Scenario::new(Arc::new(Cluster::homogeneous(1, 4)), Arc::new(Workload::new(applications, jobs)), options, 1);
-    let (mut simulator, mut policy) = (Simulator::new(Arc::new(scenario)), Afs::new(Rule::Lengths));
+    let (mut simulator, mut policy) = (Simulator::new(Arc::new(scenario)), Afs::new(AfsRule::Lengths));
     while simulator.run_until_decision().unwrap() == Status::Decision {
         let trigger = simulator.view().trigger;
         let plan = policy.decide(&simulator.view());

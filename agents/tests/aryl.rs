@@ -1,23 +1,25 @@
 //! Aryl's two phases and its placing, against worked tables and simpler rules.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
-use goodput_agents::heuristic::aryl::{Demand, Phases, Role, Server, Servers, fragmentation, workers};
+use goodput_agents::heuristic::aryl::{
+    ArylDemand, ArylPhases, ArylServer, ArylServers, WorkerRole, fragmentation, workers,
+};
 use goodput_env::job::JobId;
 use goodput_env::placement::Placement;
 use goodput_env::seed::{Stream, keyed};
 use rand::RngExt;
 
-fn demand(job: u32, base: u32, most: u32, secs: f64) -> Demand {
-    Demand { job: JobId(job), base, most, secs, running: false }
+fn demand(job: u32, base: u32, most: u32, secs: f64) -> ArylDemand {
+    ArylDemand { job: JobId(job), base, most, secs, running: false }
 }
 
 /// Linear scaling: seconds on `gpus` where it would be `secs` on the base.
-fn linear(demands: &[Demand]) -> impl Fn(usize, u32) -> Option<f64> + '_ {
+fn linear(demands: &[ArylDemand]) -> impl Fn(usize, u32) -> Option<f64> + '_ {
     |at, gpus| Some(demands[at].secs * f64::from(demands[at].base) / f64::from(gpus))
 }
 
-fn granted(demands: &[Demand], capacity: u32) -> Vec<u32> {
-    Phases::default().allocate(demands, capacity, linear(demands))
+fn granted(demands: &[ArylDemand], capacity: u32) -> Vec<u32> {
+    ArylPhases::default().allocate(demands, capacity, linear(demands))
 }
 
 #[test]
@@ -59,15 +61,15 @@ fn gains_that_grow_are_solved_exactly_too() {
     let jobs = [demand(0, 1, 3, 30.0), demand(1, 1, 3, 12.0)];
     let table = [[30.0, 29.0, 10.0], [12.0, 9.0, 8.0]];
     let secs = |at: usize, gpus: u32| Some(table[at][gpus as usize - 1]);
-    assert_eq!(Phases::default().allocate(&jobs, 4, secs), [3, 1]);
-    assert_eq!(Phases::default().allocate(&jobs, 3, secs), [1, 2]);
+    assert_eq!(ArylPhases::default().allocate(&jobs, 4, secs), [3, 1]);
+    assert_eq!(ArylPhases::default().allocate(&jobs, 3, secs), [1, 2]);
 }
 
-fn server(free: u32, lent: bool) -> Server {
-    Server { free, gpus: 8, kind: 0, lent, base: 8 - free, flexible: 0 }
+fn server(free: u32, lent: bool) -> ArylServer {
+    ArylServer { free, gpus: 8, kind: 0, lent, base: 8 - free, flexible: 0 }
 }
 
-fn placed(servers: &mut Servers, role: Role, sizes: &[u32]) -> Option<Vec<(u32, u32)>> {
+fn placed(servers: &mut ArylServers, role: WorkerRole, sizes: &[u32]) -> Option<Vec<(u32, u32)>> {
     let mut placement = Placement::none();
     let fits = servers.place(&mut placement, 0, role, sizes);
     fits.then(|| placement.slices().iter().map(|slice| (slice.node, slice.gpus)).collect())
@@ -75,12 +77,12 @@ fn placed(servers: &mut Servers, role: Role, sizes: &[u32]) -> Option<Vec<(u32, 
 
 #[test]
 fn best_fit_on_started_servers_first() {
-    let fresh = || Servers(vec![server(8, false), server(3, false), server(5, false), server(4, false)]);
-    assert_eq!(placed(&mut fresh(), Role::Inelastic, &[4]), Some(vec![(3, 4)]));
-    assert_eq!(placed(&mut fresh(), Role::Inelastic, &[2]), Some(vec![(1, 2)]));
-    assert_eq!(placed(&mut fresh(), Role::Inelastic, &[6]), Some(vec![(0, 6)]), "only the idle one has room");
+    let fresh = || ArylServers(vec![server(8, false), server(3, false), server(5, false), server(4, false)]);
+    assert_eq!(placed(&mut fresh(), WorkerRole::Inelastic, &[4]), Some(vec![(3, 4)]));
+    assert_eq!(placed(&mut fresh(), WorkerRole::Inelastic, &[2]), Some(vec![(1, 2)]));
+    assert_eq!(placed(&mut fresh(), WorkerRole::Inelastic, &[6]), Some(vec![(0, 6)]), "only the idle one has room");
     let mut servers = fresh();
-    assert_eq!(placed(&mut servers, Role::Inelastic, &[8, 8]), None);
+    assert_eq!(placed(&mut servers, WorkerRole::Inelastic, &[8, 8]), None);
     assert_eq!(servers, fresh(), "all workers or none");
     assert_eq!(workers(20, 8), [8, 8, 4]);
     assert_eq!(workers(3, 8), [3]);
@@ -88,23 +90,23 @@ fn best_fit_on_started_servers_first() {
 
 #[test]
 fn inelastic_on_training_servers_and_base_apart_from_flexible() {
-    let mut servers = Servers(vec![server(8, false), server(8, true), server(8, true)]);
-    assert_eq!(placed(&mut servers, Role::Inelastic, &[4]), Some(vec![(0, 4)]));
-    assert_eq!(placed(&mut servers, Role::Base, &[1, 1]), Some(vec![(1, 2)]));
-    assert_eq!(placed(&mut servers, Role::Flexible, &[1, 1]), Some(vec![(2, 2)]));
-    assert_eq!(placed(&mut servers, Role::Base, &[1]), Some(vec![(1, 1)]));
-    assert_eq!(placed(&mut servers, Role::Inelastic, &[8]), None);
+    let mut servers = ArylServers(vec![server(8, false), server(8, true), server(8, true)]);
+    assert_eq!(placed(&mut servers, WorkerRole::Inelastic, &[4]), Some(vec![(0, 4)]));
+    assert_eq!(placed(&mut servers, WorkerRole::Base, &[1, 1]), Some(vec![(1, 2)]));
+    assert_eq!(placed(&mut servers, WorkerRole::Flexible, &[1, 1]), Some(vec![(2, 2)]));
+    assert_eq!(placed(&mut servers, WorkerRole::Base, &[1]), Some(vec![(1, 1)]));
+    assert_eq!(placed(&mut servers, WorkerRole::Inelastic, &[8]), None);
     assert_eq!(
-        placed(&mut servers, Role::Inelastic, &[6]),
+        placed(&mut servers, WorkerRole::Inelastic, &[6]),
         Some(vec![(2, 6)]),
         "borrowed ones where training's are full"
     );
-    assert_eq!(placed(&mut servers, Role::Flexible, &[1; 9]), Some(vec![(1, 5), (0, 4)]));
+    assert_eq!(placed(&mut servers, WorkerRole::Flexible, &[1; 9]), Some(vec![(1, 5), (0, 4)]));
 }
 
 #[test]
 fn flexible_workers_leave_from_the_end() {
-    let mut servers = Servers(vec![server(4, true), server(6, true)]);
+    let mut servers = ArylServers(vec![server(4, true), server(6, true)]);
     servers.0.iter_mut().for_each(|server| server.base = 0);
     let held = Placement::from_iter([(0, 4), (1, 2)]);
     servers.occupy(&held, 3);
@@ -116,7 +118,7 @@ fn flexible_workers_leave_from_the_end() {
 /// Fills servers with random jobs, some of which leave; mean share of stranded accelerators.
 fn stranded(seed: u64, best_fit: bool) -> f64 {
     let mut rng = keyed(seed, Stream::Workload, 0);
-    let mut servers = Servers(vec![server(8, false); 20]);
+    let mut servers = ArylServers(vec![server(8, false); 20]);
     let mut running: Vec<(u32, u32)> = Vec::new();
     let mut sum = 0.0;
     for _ in 0..100 {
@@ -126,7 +128,7 @@ fn stranded(seed: u64, best_fit: bool) -> f64 {
         }
         for gpus in batch {
             let node = match best_fit {
-                true => placed(&mut servers, Role::Inelastic, &[gpus]).map(|slices| slices[0].0),
+                true => placed(&mut servers, WorkerRole::Inelastic, &[gpus]).map(|slices| slices[0].0),
                 false => servers.0.iter().position(|server| server.free >= gpus).map(|node| {
                     servers.0[node].free -= gpus;
                     node as u32

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::support::fixed;
-use goodput_agents::coordinator::{Claim, Coordinator, Federation, Transfer, allot};
-use goodput_agents::heuristic::by_name;
-use goodput_agents::loaning::{Sharing, Variant};
-use goodput_agents::serving::{Ahead, Foresight, Now, Outlook};
+use goodput_agents::compose::by_name;
+use goodput_agents::compose::coordinator::{Claim, Coordinator, Federation, Transfer, allot};
+use goodput_agents::compose::loaning::{Sharing, Variant};
+use goodput_agents::compose::serving::{Ahead, Foresight, Now, Outlook};
 use goodput_env::cluster::{Cluster, Pool};
 use goodput_env::job::Workload;
 use goodput_env::scenario::{Batching, Information, Rounds, Scenario, SimOptions};

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::support::oracle;
-use goodput_agents::heuristic;
-use goodput_agents::heuristic::deepboot::Choice;
+use goodput_agents::compose;
+use goodput_agents::heuristic::deepboot::SizeChoice;
 use goodput_agents::heuristic::deepboot::requests::RequestScheduler;
 use goodput_agents::placement::{Free, Packer};
 use goodput_env::application::{Application, EpochTable, GradientTable};
@@ -67,7 +67,7 @@ fn rows() -> Vec<Vec<(u32, f64)>> {
 #[test]
 fn the_knapsack_chooses_the_published_sizes() {
     let expected = oracle("mckp_deepboot");
-    let mut choice = Choice::default();
+    let mut choice = SizeChoice::default();
     for (gpus, entry) in expected.as_object().unwrap() {
         let ways: Vec<u32> = entry["ways"].as_array().unwrap().iter().map(|n| n.as_u64().unwrap() as u32).collect();
         assert_eq!(choice.sizes(gpus.parse().unwrap(), rows()), ways, "{gpus}");
@@ -88,7 +88,7 @@ fn the_knapsack_equals_brute_force() {
                 best = best.max(value(&sizes));
             }
         }
-        let mut choice = Choice::default();
+        let mut choice = SizeChoice::default();
         let sizes = choice.sizes(gpus as u32, rows());
         assert!((value(&sizes.iter().map(|&size| size as usize).collect::<Vec<_>>()) - best).abs() < 1e-9);
     }
@@ -147,7 +147,7 @@ fn busy_requests() -> Vec<InferenceRequest> {
 }
 
 fn run(scenario: &Scenario, policy: &str) -> Outcome {
-    Simulator::new(Arc::new(scenario.clone())).run(&mut *heuristic::by_name(policy, 1).unwrap()).unwrap()
+    Simulator::new(Arc::new(scenario.clone())).run(&mut *compose::by_name(policy, 1).unwrap()).unwrap()
 }
 
 /// Whoever a job's growth is for, it comes at most every 60 s; shrinking may come any second.
@@ -244,7 +244,7 @@ fn what_is_running_or_protected_is_never_taken_by_training() {
     let scenario = scenario(jobs, busy_requests(), 3);
     for name in ["deepboot", "deepboot@replica", "optimus+ats-i", "afs-l+ats-i", "tiresias+ats-i", "fifo+ats-i"] {
         let mut simulator = Simulator::new(Arc::new(scenario.clone()));
-        let mut policy = heuristic::by_name(name, 1).unwrap();
+        let mut policy = compose::by_name(name, 1).unwrap();
         while simulator.run_until_decision().unwrap() == Status::Decision {
             let busy = |simulator: &Simulator| -> Vec<_> {
                 let view = simulator.view();
@@ -279,7 +279,7 @@ fn the_timeline_of_the_paper() {
     let mut scenario = scenario(vec![elastic("late", 1000, 1)], requests, 1);
     scenario.cluster = Arc::new(Cluster::homogeneous(1, 1));
     let mut simulator = Simulator::new(Arc::new(scenario));
-    let mut policy = heuristic::by_name("deepboot", 1).unwrap();
+    let mut policy = compose::by_name("deepboot", 1).unwrap();
     let mut ends = Vec::new();
     while simulator.run_until_decision().unwrap() == Status::Decision && simulator.now() < secs(1000) {
         let plan = policy.decide(&simulator.view());
@@ -296,10 +296,10 @@ fn the_timeline_of_the_paper() {
 
 #[test]
 fn names_compose() {
-    assert!(heuristic::by_name("tiresias-l+ats-i", 1).is_some());
-    assert!(heuristic::by_name("nonsense+ats-i", 1).is_none());
-    assert!(heuristic::by_name("+ats-i", 1).is_none());
-    assert_eq!(heuristic::by_name("deepboot+ats-i", 1).unwrap().batching(), Batching::Agent);
+    assert!(compose::by_name("tiresias-l+ats-i", 1).is_some());
+    assert!(compose::by_name("nonsense+ats-i", 1).is_none());
+    assert!(compose::by_name("+ats-i", 1).is_none());
+    assert_eq!(compose::by_name("deepboot+ats-i", 1).unwrap().batching(), Batching::Agent);
 }
 
 /// The same run twice gives the same bits.
@@ -368,7 +368,7 @@ fn requests_avoid_servers_that_come_and_go() {
     for seed in 0..20 {
         let mut policy = Lender {
             random: rng(seed, Stream::Policy),
-            training: heuristic::by_name("fifo", 1).unwrap(),
+            training: compose::by_name("fifo", 1).unwrap(),
             requests: RequestScheduler::default(),
             after: Afterwards::default(),
             guard: Guard::default(),

@@ -5,14 +5,14 @@
 use std::sync::Arc;
 
 use crate::support::{on_slow_and_fast, random_workload};
+use goodput_agents::allocation::knapsack::Hull;
 use goodput_agents::bundle::{Card, Model, PolicyBundle};
-use goodput_agents::knapsack::Hull;
-use goodput_agents::learned::explain::{Decision, Explained, Explanation};
-use goodput_agents::learned::linear::Linear;
-use goodput_agents::learned::normaliser::Normaliser;
-use goodput_agents::learned::policy::Decoder;
-use goodput_agents::learned::utility::{Experience, Observer, PARAMETERS, Theta, Utility, UtilityPolicy};
-use goodput_agents::learned::weights::{NetConfig, Weights};
+use goodput_agents::nets::normaliser::Normaliser;
+use goodput_agents::nets::weights::{NetConfig, Weights};
+use goodput_agents::policies::explain::{Decision, Explained, Explanation};
+use goodput_agents::policies::linear::Linear;
+use goodput_agents::policies::rounds::Decoder;
+use goodput_agents::policies::utility::{Experience, Observer, PARAMETERS, Theta, Utility, UtilityPolicy};
 use goodput_env::cluster::Cluster;
 use goodput_env::gym::{ExpectedPeak, Layout, layout, schema_hash};
 use goodput_env::job::JobId;

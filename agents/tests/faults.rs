@@ -4,9 +4,9 @@
 use std::sync::Arc;
 
 use crate::support::random_workload;
+use goodput_agents::compose::{by_name, names};
 use goodput_agents::heuristic::pollux::Pollux;
 use goodput_agents::heuristic::pollux::genetic::GeneticConfig;
-use goodput_agents::heuristic::{by_name, names};
 use goodput_env::cluster::{AcceleratorType, Cluster, Node, Pool};
 use goodput_env::model::fault::{Bugs, Cause, Causes, LogNormal, Scripted};
 use goodput_env::model::{Checkpointing, FaultModel};

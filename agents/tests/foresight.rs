@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::support::fixed;
-use goodput_agents::forecaster::{Card, ForecasterBundle, Misfit, Saved};
-use goodput_agents::heuristic::by_name;
-use goodput_agents::loaning::{Sharing, Variant};
-use goodput_agents::serving::{Ahead, Foresight, Outlook};
+use goodput_agents::bundle::forecaster::{Card, ForecasterBundle, Misfit, Saved};
+use goodput_agents::compose::by_name;
+use goodput_agents::compose::loaning::{Sharing, Variant};
+use goodput_agents::compose::serving::{Ahead, Foresight, Outlook};
 use goodput_env::cluster::{Cluster, Pool};
 use goodput_env::gym::{ClusterEnv, EnvOptions, check};
 use goodput_env::job::Workload;

@@ -4,10 +4,10 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use goodput_agents::framework::plugins::{
+use goodput_agents::placement::framework::plugins::{
     Allocated, Gang, NodeAffinity, Preemption, PrioritySort, ResourcesFit, Shares,
 };
-use goodput_agents::framework::{
+use goodput_agents::placement::framework::{
     Affinity, Filtered, Framework, Permit, Plugin, Pod, PodId, Queue, QueueSort, Remedy, Resident, Scheduled, Snapshot,
 };
 use goodput_env::cluster::{Cluster, NodeId};

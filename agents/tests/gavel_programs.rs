@@ -2,10 +2,10 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use goodput_agents::heuristic::allox::assign;
-use goodput_agents::heuristic::gavel::instance::{Allocation, Instance, Job, Row};
+use goodput_agents::heuristic::gavel::artifact;
+use goodput_agents::heuristic::gavel::instance::{CombinationRow, GavelInstance, GavelJob, TimeShares};
 use goodput_agents::heuristic::gavel::isolated::{isolated, isolated_rate};
 use goodput_agents::heuristic::gavel::objectives::*;
-use goodput_agents::heuristic::gavel::replica;
 use goodput_agents::heuristic::gavel::water_filling::{Entity, Inside, water_filling};
 use proptest::prelude::*;
 use serde_json::Value;
@@ -21,36 +21,36 @@ fn number(value: &Value) -> f64 {
 }
 
 /// An instance of the golden set; the order of types is that of the file.
-fn instance(value: &Value, order: &[&str]) -> Instance {
+fn instance(value: &Value, order: &[&str]) -> GavelInstance {
     let counts = order.iter().map(|kind| value["cluster"][kind].as_u64().unwrap() as u32).collect();
     let rows = value["jobs"].as_array().unwrap();
-    let jobs = rows.iter().map(|row| Job {
+    let jobs = rows.iter().map(|row| GavelJob {
         weight: number(&row["priority_weight"]),
         age_secs: number(&row["time_since_start"]),
-        ..Job::new(row["scale_factor"].as_u64().unwrap() as u32, number(&row["steps_remaining"]))
+        ..GavelJob::new(row["scale_factor"].as_u64().unwrap() as u32, number(&row["steps_remaining"]))
     });
     let rate = |row: &Value, kind: &str| Some(number(&row["throughput"][kind])).filter(|&rate| rate > 0.0);
     let rates = rows.iter().map(|row| order.iter().map(|kind| rate(row, kind)).collect()).collect();
-    Instance::new(counts, jobs.collect(), rates)
+    GavelInstance::new(counts, jobs.collect(), rates)
 }
 
-fn smallest(instance: &Instance, value: impl Fn(usize) -> f64) -> f64 {
+fn smallest(instance: &GavelInstance, value: impl Fn(usize) -> f64) -> f64 {
     (0..instance.jobs.len()).map(value).fold(f64::INFINITY, f64::min)
 }
 
-fn fairness(instance: &Instance, allocation: &Allocation) -> f64 {
+fn fairness(instance: &GavelInstance, allocation: &TimeShares) -> f64 {
     smallest(instance, |job| allocation.rate(instance, job) * fair_scale(instance, job))
 }
 
-fn unfairness(instance: &Instance, allocation: &Allocation) -> f64 {
+fn unfairness(instance: &GavelInstance, allocation: &TimeShares) -> f64 {
     -smallest(instance, |job| -finish_time_ratio(instance, allocation, job))
 }
 
-fn throughput(instance: &Instance, allocation: &Allocation) -> f64 {
+fn throughput(instance: &GavelInstance, allocation: &TimeShares) -> f64 {
     (0..instance.jobs.len()).map(|job| allocation.rate(instance, job)).sum()
 }
 
-fn total_time(instance: &Instance, allocation: &Allocation) -> f64 {
+fn total_time(instance: &GavelInstance, allocation: &TimeShares) -> f64 {
     instance.jobs.iter().enumerate().map(|(job, spec)| spec.steps_left / allocation.rate(instance, job)).sum()
 }
 
@@ -69,7 +69,7 @@ fn golden_objectives() {
     for (at, case) in instances.iter().enumerate() {
         let instance = instance(case, &order);
         let blind = instance.blind(|_| 1.0);
-        let check = |policy: &str, allocation: Allocation, value: &dyn Fn(&Allocation) -> f64| {
+        let check = |policy: &str, allocation: TimeShares, value: &dyn Fn(&TimeShares) -> f64| {
             assert!(allocation.violation(&instance) < 1e-6, "{policy} {at}: {}", allocation.violation(&instance));
             let theirs = number(&case["policies"][policy]["CLARABEL"]["objective"]);
             close(value(&allocation), theirs, 1e-4, &format!("{policy} {at}"));
@@ -79,19 +79,19 @@ fn golden_objectives() {
         check("max_min_fairness_perf", max_min(&instance).unwrap(), &|x| fairness(&instance, x));
         check("finish_time_fairness_perf", finish_time_fairness(&instance).unwrap(), &|x| unfairness(&instance, x));
         check("max_sum_throughput_perf", max_throughput(&instance).unwrap(), &|x| throughput(&instance, x));
-        check("min_total_duration_perf", replica::makespan(&instance).unwrap(), &|x| makespan_secs(&instance, x));
+        check("min_total_duration_perf", artifact::makespan(&instance).unwrap(), &|x| makespan_secs(&instance, x));
         // One program gives the optimum, at most 5 % below what bisection stops at.
-        let (exact, bisected) = (makespan(&instance).unwrap(), replica::makespan(&instance).unwrap());
+        let (exact, bisected) = (makespan(&instance).unwrap(), artifact::makespan(&instance).unwrap());
         assert!(exact.violation(&instance) < 1e-6);
         let ratio = makespan_secs(&instance, &bisected) / makespan_secs(&instance, &exact);
         assert!((1.0 - 1e-6..1.05).contains(&ratio), "{at}: {ratio}");
     }
 }
 
-fn whole(counts: &[u32], rates: &[&[f64]]) -> Instance {
-    let jobs = vec![Job::new(1, 1000.0); rates.len()];
+fn whole(counts: &[u32], rates: &[&[f64]]) -> GavelInstance {
+    let jobs = vec![GavelJob::new(1, 1000.0); rates.len()];
     let rates = rates.iter().map(|row| row.iter().map(|&rate| Some(rate).filter(|&rate| rate > 0.0)).collect());
-    Instance::new(counts.to_vec(), jobs, rates.collect())
+    GavelInstance::new(counts.to_vec(), jobs, rates.collect())
 }
 
 #[test]
@@ -148,7 +148,7 @@ fn cost_prefers_the_cheaper_type_unless_a_deadline_forbids_it() {
 fn sharing_lifts_fairness_where_two_jobs_hardly_disturb_each_other() {
     let mut instance = whole(&[1], &[&[2.0], &[2.0]]);
     close(fairness(&instance, &max_min(&instance).unwrap()), 0.5, 1e-6, "by turns");
-    instance.rows.push(Row { first: 0, second: Some(1), rates: vec![Some([1.6, 1.8])] });
+    instance.rows.push(CombinationRow { first: 0, second: Some(1), rates: vec![Some([1.6, 1.8])] });
     let shared = max_min(&instance).unwrap();
     close(fairness(&instance, &shared), 0.85, 0.05, "together");
     assert!(shared.violation(&instance) < 1e-6);
@@ -187,32 +187,32 @@ fn entities_share_by_weight_and_jobs_inside_by_rule() {
 }
 
 /// Up to 5 jobs of 1 to 4 accelerators on 2 or 3 types, every job fitting somewhere.
-fn instances() -> impl Strategy<Value = Instance> {
+fn instances() -> impl Strategy<Value = GavelInstance> {
     (2..=3_usize, 1..=5_usize).prop_flat_map(|(kinds, jobs)| {
         let rate = prop_oneof![5 => (0.1..50.0_f64).prop_map(Some), 1 => Just(None)];
         let row = (prop::collection::vec(rate, kinds), 1..=4_u32, 1.0..1e5_f64, 0.0..1e4_f64, 0.5..4.0_f64);
         (prop::collection::vec(4..9_u32, kinds), prop::collection::vec(row, jobs)).prop_map(|(counts, rows)| {
-            let job = |row: &(Vec<Option<f64>>, u32, f64, f64, f64)| Job {
+            let job = |row: &(Vec<Option<f64>>, u32, f64, f64, f64)| GavelJob {
                 age_secs: row.3,
                 weight: row.4,
-                ..Job::new(row.1, row.2)
+                ..GavelJob::new(row.1, row.2)
             };
             let jobs = rows.iter().map(job).collect();
             let rates = rows.into_iter().map(|(mut rates, ..)| {
                 rates[0] = rates[0].or(Some(1.0));
                 rates
             });
-            Instance::new(counts, jobs, rates.collect())
+            GavelInstance::new(counts, jobs, rates.collect())
         })
     })
 }
 
 /// Steps towards random feasible allocations never improve an optimum.
-fn blends(instance: &Instance, best: &Allocation, draws: &[f64]) -> Vec<Allocation> {
+fn blends(instance: &GavelInstance, best: &TimeShares, draws: &[f64]) -> Vec<TimeShares> {
     let mut draws = draws.iter().cycle().copied();
     (0..40)
         .map(|turn| {
-            let mut other = Allocation::zero(instance);
+            let mut other = TimeShares::zero(instance);
             for (at, row) in instance.rows.iter().enumerate() {
                 for (share, rates) in other.row_mut(at).iter_mut().zip(&row.rates) {
                     *share = rates.map_or(0.0, |_| draws.next().unwrap());
@@ -237,8 +237,8 @@ proptest! {
 
     #[test]
     fn nothing_feasible_is_better(instance in instances(), draws in prop::collection::vec(0.0..1.0_f64, 37)) {
-        type Value = fn(&Instance, &Allocation) -> f64;
-        let cases: [(&str, Option<Allocation>, Value); 5] = [
+        type Value = fn(&GavelInstance, &TimeShares) -> f64;
+        let cases: [(&str, Option<TimeShares>, Value); 5] = [
             ("max-min", max_min(&instance), fairness),
             ("finish time", finish_time_fairness(&instance), |i, x| -unfairness(i, x)),
             ("makespan", makespan(&instance), |i, x| -makespan_secs(i, x)),
@@ -269,7 +269,7 @@ proptest! {
         prop_assert!(filled.violation(&instance) < 1e-5);
         let (low, same) = (fairness(&instance, &plain), fairness(&instance, &filled));
         prop_assert!((same / low - 1.0).abs() < 1e-3, "{same} instead of {low}");
-        let total = |x: &Allocation| (0..instance.jobs.len()).map(|job| x.rate(&instance, job) / isolated_rate(&instance, job)).sum::<f64>();
+        let total = |x: &TimeShares| (0..instance.jobs.len()).map(|job| x.rate(&instance, job) / isolated_rate(&instance, job)).sum::<f64>();
         prop_assert!(total(&filled) > 0.0);
     }
 

@@ -1,7 +1,7 @@
 //! Gavel's round mechanism: time received approaches the shares, and a round breaks no rule.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
-use goodput_agents::heuristic::gavel::rounds::{Combination, Ledger};
+use goodput_agents::heuristic::gavel::rounds::{Combination, RoundLedger};
 use goodput_env::cluster::Cluster;
 use goodput_env::job::JobId;
 use proptest::prelude::*;
@@ -9,15 +9,15 @@ use proptest::prelude::*;
 const ROUND: f64 = 360.0;
 
 /// A ledger with these shares, jobs of these sizes, everybody running everywhere.
-fn ledger(shares: &[Vec<f64>], gpus: &[u32]) -> Ledger {
+fn ledger(shares: &[Vec<f64>], gpus: &[u32]) -> RoundLedger {
     let kinds = shares[0].len();
-    let mut ledger = Ledger::new(kinds, ROUND);
+    let mut ledger = RoundLedger::new(kinds, ROUND);
     for (job, &gpus) in gpus.iter().enumerate() {
         ledger.open(Combination::single(JobId(job as u32)), gpus, vec![true; kinds], true);
     }
     ledger.reset(0.0);
     for (job, share) in shares.iter().enumerate() {
-        ledger.promise(job, share);
+        ledger.set_share(job, share);
     }
     ledger
 }
@@ -42,13 +42,13 @@ fn time_received_approaches_the_shares() {
     let parts = received(&shares, &[1, 1], 2000);
     for (parts, shares) in parts.iter().zip(&shares) {
         for (part, share) in parts.iter().zip(shares) {
-            assert!((part - share).abs() < 0.05, "{parts:?}, promised {shares:?}");
+            assert!((part - share).abs() < 0.05, "{parts:?}, allocated {shares:?}");
         }
     }
 }
 
 #[test]
-fn who_is_behind_its_promise_wins_ties() {
+fn the_account_behind_its_share_wins_ties() {
     let mut ledger = ledger(&[vec![0.5], vec![0.5]], &[1, 1]);
     // Both have the same share, but the first received all of the time: after a reset only its deficit tells.
     ledger.receive(Combination::single(JobId(0)), 0, ROUND);
@@ -64,7 +64,7 @@ fn a_pair_excludes_its_jobs() {
     let pair = Combination::pair(JobId(1), JobId(0));
     ledger.open(pair, 1, vec![true], true);
     let at = ledger.accounts().iter().position(|account| account.combination == pair).unwrap();
-    ledger.promise(at, &[0.5]);
+    ledger.set_share(at, &[0.5]);
     let chosen = ledger.choose(&[0], vec![2], false);
     assert_eq!(chosen.len(), 1);
     assert_eq!(pair.jobs().collect::<Vec<_>>(), [JobId(0), JobId(1)]);
@@ -77,13 +77,13 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn one_type_gives_exactly_what_was_promised(weights in prop::collection::vec(0.05..1.0_f64, 3..9), count in 1_u32..3) {
+    fn one_type_gives_exactly_its_shares(weights in prop::collection::vec(0.05..1.0_f64, 3..9), count in 1_u32..3) {
         // Shares that use the type up, none above 1.
         let sum: f64 = weights.iter().sum();
         let shares: Vec<Vec<f64>> = weights.iter().map(|weight| vec![weight / sum * f64::from(count)]).collect();
         prop_assume!(shares.iter().all(|share| share[0] < 1.0));
         for (parts, share) in received(&shares, &[count], 3000).iter().zip(&shares) {
-            prop_assert!((parts[0] - share[0]).abs() < 0.02, "{parts:?}, promised {share:?}");
+            prop_assert!((parts[0] - share[0]).abs() < 0.02, "{parts:?}, allocated {share:?}");
         }
     }
 

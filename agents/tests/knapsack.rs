@@ -1,8 +1,8 @@
 //! The multiple-choice knapsack against published schedules, brute force and its own fast path.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
+use goodput_agents::allocation::knapsack::{Hull, Item, Knapsack, Ladder, Offer, concave};
 use goodput_agents::heuristic::sia::program;
-use goodput_agents::knapsack::{Hull, Item, Knapsack, Ladder, Offer, concave};
 use goodput_env::seed::{Stream, rng};
 use proptest::prelude::*;
 use rand::RngExt;
@@ -159,12 +159,12 @@ fn typed_values(jobs: &[Vec<Offer>], capacity: &[u32]) -> (f64, f64) {
     taken.iter().for_each(|offer| left[usize::from(offer.kind)] -= offer.weight);
     // The program minimises costs below that of having nothing.
     let largest = jobs.iter().flatten().map(|offer| offer.value).fold(1e-9, f64::max);
-    let column = |offer: &Offer| program::Column {
+    let column = |offer: &Offer| program::SiaColumn {
         kind: offer.kind,
         gpus: offer.weight,
         cost: program::WITHOUT - offer.value / largest,
     };
-    let columns: Vec<Vec<program::Column>> = jobs.iter().map(|offers| offers.iter().map(column).collect()).collect();
+    let columns: Vec<Vec<program::SiaColumn>> = jobs.iter().map(|offers| offers.iter().map(column).collect()).collect();
     let chosen = program::choose(&columns, capacity, 0.0);
     let best = chosen.iter().zip(jobs).filter_map(|(at, of)| Some(of[(*at)?].value)).sum();
     (taken.iter().map(|offer| offer.value).sum(), best)

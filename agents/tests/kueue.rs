@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use crate::support::{fixed, frictionless};
 use goodput_agents::heuristic::kueue::Kueue;
-use goodput_agents::heuristic::kueue::preemption::{Claim, Evict, Reason, Rules, Strategy, fair_preemption};
+use goodput_agents::heuristic::kueue::preemption::{
+    Evict, EvictionReason, FairSharingStrategy, JobClaim, PreemptionRules, fair_preemption,
+};
 use goodput_agents::heuristic::kueue::tournament::winner;
 use goodput_env::cluster::Cluster;
 use goodput_env::job::{JobId, JobSpec, Workload};
@@ -84,7 +86,7 @@ fn all_expectations_of_upstream() {
         let mut names = Vec::new();
         let mut claim = |name: &str, of: &Value, amount: &Value, priority: Option<i64>, since| {
             names.push(name.to_string());
-            Claim {
+            JobClaim {
                 job: JobId(names.len() as u32 - 1),
                 tenant: groups.iter().position(|group| group.name == of.as_str().unwrap()).unwrap(),
                 resource: 0,
@@ -93,7 +95,7 @@ fn all_expectations_of_upstream() {
                 since: SimTime::from_secs(since),
             }
         };
-        let admitted: Vec<Claim> = case["admitted"]
+        let admitted: Vec<JobClaim> = case["admitted"]
             .as_array()
             .unwrap()
             .iter()
@@ -105,15 +107,15 @@ fn all_expectations_of_upstream() {
             tree.add(&mut usage, claim.tenant, claim.resource, claim.amount);
         }
         let strategy = |name: &Value| match name.as_str().unwrap() {
-            "FinalShare" => Strategy::FinalShare,
-            _ => Strategy::InitialShare,
+            "FinalShare" => FairSharingStrategy::FinalShare,
+            _ => FairSharingStrategy::InitialShare,
         };
         let strategies = case["strategies"].as_array().unwrap().iter().map(strategy).collect();
-        let rules = Rules { within_tenant, within_cohort: Evict::Any, strategies };
+        let rules = PreemptionRules { within_tenant, within_cohort: Evict::Any, strategies };
         let before = usage.clone();
         let found = fair_preemption(&tree, &mut usage, &admitted, &incoming, &rules);
         assert_eq!(usage, before, "usage is put back");
-        let reason = |reason: &Reason| format!("{reason:?}");
+        let reason = |reason: &EvictionReason| format!("{reason:?}");
         let mut found: Vec<(String, String)> =
             found.iter().map(|(job, why)| (names[job.index()].clone(), reason(why))).collect();
         found.sort();
@@ -143,8 +145,8 @@ fn the_tournament_of_story_3() {
     let tree = QuotaTree::new(&groups, 5, &["cpu"]).unwrap();
     let mut usage = Usage::default();
     usage.reset(&tree);
-    let nominees: Vec<Claim> = (0..4)
-        .map(|tenant| Claim {
+    let nominees: Vec<JobClaim> = (0..4)
+        .map(|tenant| JobClaim {
             job: JobId(tenant as u32),
             tenant,
             resource: 0,

@@ -7,10 +7,10 @@ use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use goodput_agents::bundle::{Card, Model, PolicyBundle};
-use goodput_agents::learned::fused::Fused;
-use goodput_agents::learned::linear::Linear;
-use goodput_agents::learned::normaliser::Normaliser;
-use goodput_agents::learned::weights::{MlpConfig, NetConfig, SetConfig, Weights};
+use goodput_agents::nets::fused::Fused;
+use goodput_agents::nets::normaliser::Normaliser;
+use goodput_agents::nets::weights::{MlpConfig, NetConfig, SetConfig, Weights};
+use goodput_agents::policies::linear::Linear;
 use goodput_env::gym::Layout;
 
 struct Counting;

@@ -8,11 +8,11 @@ use std::hint::black_box;
 use std::num::NonZeroUsize;
 use std::time::Instant;
 
-use goodput_agents::learned::adam::AdamConfig;
-use goodput_agents::learned::fused::Fused;
-use goodput_agents::learned::learner::Learner;
-use goodput_agents::learned::ppo::{PpoBatch, PpoConfig, PpoRates};
-use goodput_agents::learned::weights::{MlpConfig, NetConfig, SetConfig, Weights};
+use goodput_agents::learning::adam::AdamConfig;
+use goodput_agents::learning::learner::Learner;
+use goodput_agents::learning::ppo::{PpoBatch, PpoConfig, PpoRates};
+use goodput_agents::nets::fused::Fused;
+use goodput_agents::nets::weights::{MlpConfig, NetConfig, SetConfig, Weights};
 use goodput_env::gym::Layout;
 use goodput_env::seed::{Stream, rng};
 

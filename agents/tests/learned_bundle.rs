@@ -6,9 +6,9 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use goodput_agents::bundle::{Card, Model, PolicyBundle, Provenance};
-use goodput_agents::learned::linear::Linear;
-use goodput_agents::learned::normaliser::Normaliser;
-use goodput_agents::learned::weights::{MlpConfig, NetConfig, SetConfig, Weights};
+use goodput_agents::nets::normaliser::Normaliser;
+use goodput_agents::nets::weights::{MlpConfig, NetConfig, SetConfig, Weights};
+use goodput_agents::policies::linear::Linear;
 use goodput_env::cluster::Cluster;
 use goodput_env::gym::{Layout, layout, schema_hash, schema_hash_by_type};
 use proptest::prelude::*;

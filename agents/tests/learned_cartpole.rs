@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test")]
 
 use crate::learned_support::{Env, Loop, Recipe};
-use goodput_agents::learned::ppo::PpoConfig;
-use goodput_agents::learned::weights::{MlpConfig, NetConfig};
+use goodput_agents::learning::ppo::PpoConfig;
+use goodput_agents::nets::weights::{MlpConfig, NetConfig};
 use goodput_env::gym::Layout;
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;

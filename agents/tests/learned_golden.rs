@@ -7,14 +7,14 @@
 
 use std::num::NonZeroUsize;
 
-use goodput_agents::learned::adam::AdamConfig;
-use goodput_agents::learned::archive::Archive;
-use goodput_agents::learned::fused::Fused;
-use goodput_agents::learned::imitation::{ImitationBatch, ImitationConfig};
-use goodput_agents::learned::learner::Learner;
-use goodput_agents::learned::net::forward;
-use goodput_agents::learned::ppo::{PpoBatch, PpoConfig, PpoRates};
-use goodput_agents::learned::weights::{MlpConfig, NetConfig, SetConfig, Weights};
+use goodput_agents::learning::adam::AdamConfig;
+use goodput_agents::learning::imitation::{ImitationBatch, ImitationConfig};
+use goodput_agents::learning::learner::Learner;
+use goodput_agents::learning::ppo::{PpoBatch, PpoConfig, PpoRates};
+use goodput_agents::nets::archive::Archive;
+use goodput_agents::nets::fused::Fused;
+use goodput_agents::nets::layers::forward;
+use goodput_agents::nets::weights::{MlpConfig, NetConfig, SetConfig, Weights};
 use goodput_env::gym::Layout;
 use proptest::prelude::*;
 

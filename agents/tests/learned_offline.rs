@@ -5,14 +5,14 @@
 
 use std::num::NonZeroUsize;
 
-use goodput_agents::learned::adam::AdamConfig;
-use goodput_agents::learned::cql::{Cql, CqlConfig};
-use goodput_agents::learned::fused::Fused;
-use goodput_agents::learned::imitation::{ImitationBatch, ImitationConfig};
-use goodput_agents::learned::iql::{Iql, IqlConfig};
-use goodput_agents::learned::learner::Learner;
-use goodput_agents::learned::offline::OfflineBatch;
-use goodput_agents::learned::weights::{MlpConfig, NetConfig, Weights};
+use goodput_agents::learning::adam::AdamConfig;
+use goodput_agents::learning::cql::{Cql, CqlConfig};
+use goodput_agents::learning::imitation::{ImitationBatch, ImitationConfig};
+use goodput_agents::learning::iql::{Iql, IqlConfig};
+use goodput_agents::learning::learner::Learner;
+use goodput_agents::learning::offline::OfflineBatch;
+use goodput_agents::nets::fused::Fused;
+use goodput_agents::nets::weights::{MlpConfig, NetConfig, Weights};
 use goodput_env::gym::Layout;
 use goodput_env::seed::{Stream, rng};
 

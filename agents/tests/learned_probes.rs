@@ -5,8 +5,8 @@
 use std::num::NonZeroUsize;
 
 use crate::learned_support::{Env, Loop, Recipe};
-use goodput_agents::learned::ppo::PpoConfig;
-use goodput_agents::learned::weights::{MlpConfig, NetConfig, SetConfig};
+use goodput_agents::learning::ppo::PpoConfig;
+use goodput_agents::nets::weights::{MlpConfig, NetConfig, SetConfig};
 use goodput_env::gym::Layout;
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;

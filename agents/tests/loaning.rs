@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use crate::support::{fixed, random_workload};
 use goodput_agents::bundle::{Card, Model as Kind, PolicyBundle};
+use goodput_agents::compose::loaning::{Body, Composite, Orchestrator, Party, Sharing, Terms, Variant, lendable};
+use goodput_agents::compose::serving::{Ahead, Autoscaler, Foresight, Now, Outlook, Scaling, Told};
+use goodput_agents::compose::{by_name, names};
 use goodput_agents::heuristic::pollux::Pollux;
 use goodput_agents::heuristic::pollux::genetic::GeneticConfig;
-use goodput_agents::heuristic::{by_name, names};
-use goodput_agents::learned::policy::Decoder;
-use goodput_agents::learned::utility::{Experience, Group, Theta, Utility, UtilityPolicy};
-use goodput_agents::loaning::{Body, Composite, Orchestrator, Party, Sharing, Terms, Variant, lendable};
-use goodput_agents::serving::{Ahead, Autoscaler, Foresight, Now, Outlook, Scaling, Told};
+use goodput_agents::policies::rounds::Decoder;
+use goodput_agents::policies::utility::{Experience, Group, Theta, Utility, UtilityPolicy};
 use goodput_env::cluster::{Cluster, Pool};
 use goodput_env::gym::ExpectedPeak;
 use goodput_env::job::Workload;

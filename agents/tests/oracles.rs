@@ -9,7 +9,7 @@ use goodput_agents::heuristic::fifo::Fifo;
 use goodput_agents::heuristic::optimus;
 use goodput_agents::heuristic::pollux::objective::{fitness, restart_factor};
 use goodput_agents::heuristic::srtf::{Shortest, Srtf};
-use goodput_agents::heuristic::tiresias::{Service, Tiresias, TiresiasConfig};
+use goodput_agents::heuristic::tiresias::{ServiceMeasure, Tiresias, TiresiasConfig};
 use goodput_agents::placement::{Free, Packer};
 use goodput_env::cluster::Cluster;
 use goodput_env::job::JobSpec;
@@ -30,7 +30,7 @@ fn jobs(value: &Value) -> Vec<JobSpec> {
     .collect()
 }
 
-fn tiresias(limit: u32, service: Service, starvation_knob: f64) -> Tiresias {
+fn tiresias(limit: u32, service: ServiceMeasure, starvation_knob: f64) -> Tiresias {
     Tiresias::new(TiresiasConfig { starvation_knob, ..TiresiasConfig::queues(&[limit], service) })
 }
 
@@ -38,15 +38,15 @@ fn tiresias(limit: u32, service: Service, starvation_knob: f64) -> Tiresias {
 fn tiresias_in_one_and_two_dimensions() {
     let expected = oracle("tiresias_2dlas");
     let jobs = jobs(&expected["jobs"]);
-    assert_eq!(jcts(&mut tiresias(3200, Service::GpuTime, 0.0), 4, jobs.clone()), numbers(&expected["jct"]));
-    assert_eq!(jcts(&mut tiresias(3200, Service::Time, 0.0), 4, jobs), numbers(&oracle("tiresias_1d")));
+    assert_eq!(jcts(&mut tiresias(3200, ServiceMeasure::GpuTime, 0.0), 4, jobs.clone()), numbers(&expected["jct"]));
+    assert_eq!(jcts(&mut tiresias(3200, ServiceMeasure::Time, 0.0), 4, jobs), numbers(&oracle("tiresias_1d")));
 }
 
 #[test]
 fn tiresias_promotes_the_starving() {
     let expected = oracle("tiresias_starve");
     let jobs = jobs(&expected["jobs"]);
-    let with_knob = |knob: f64| jcts(&mut tiresias(2000, Service::GpuTime, knob), 2, jobs.clone());
+    let with_knob = |knob: f64| jcts(&mut tiresias(2000, ServiceMeasure::GpuTime, knob), 2, jobs.clone());
     assert_eq!(with_knob(0.0), numbers(&expected["nokn"]));
     assert_eq!(with_knob(2.0), numbers(&expected["knob2"]));
     assert_eq!(with_knob(8.0)["L"], 24_000.0);

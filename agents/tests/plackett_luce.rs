@@ -1,8 +1,8 @@
 //! Plackett-Luce sequences of upgrades under a budget against brute force: probabilities, entropies, divergences, gradients, draws.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
-use goodput_agents::knapsack::{Hull, Item};
-use goodput_agents::learned::decoder::plackett_luce::{Choice, Pair, Sequence, Steps};
+use goodput_agents::allocation::knapsack::{Hull, Item};
+use goodput_agents::policies::decoder::plackett_luce::{Choice, Pair, Sequence, Steps};
 use goodput_env::seed::{Stream, rng};
 use proptest::prelude::*;
 

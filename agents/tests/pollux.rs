@@ -2,8 +2,8 @@
 
 use crate::support::random_model;
 use goodput_agents::heuristic::pollux::fast::Fast;
-use goodput_agents::heuristic::pollux::genetic::{Genetic, GeneticConfig, WarmStart};
-use goodput_agents::heuristic::pollux::objective::{Contender, Lanes, Problem};
+use goodput_agents::heuristic::pollux::genetic::{FrontReuse, Genetic, GeneticConfig};
+use goodput_agents::heuristic::pollux::objective::{Lanes, PolluxJob, PolluxProblem};
 use goodput_env::job::JobId;
 use goodput_env::placement::Placement;
 use goodput_env::seed::{Stream, rng};
@@ -11,14 +11,14 @@ use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 
 /// Jobs where a scheduler left them: some wait, some run, nobody shares a node with another distributed job.
-fn instance(rng: &mut ChaCha8Rng, jobs: u32, nodes: u32, gpus: u32) -> Problem {
+fn instance(rng: &mut ChaCha8Rng, jobs: u32, nodes: u32, gpus: u32) -> PolluxProblem {
     let mut free = vec![gpus; nodes as usize];
     let contenders = (0..jobs).map(|job| {
         let node = rng.random_range(0..nodes);
         let here = rng.random_range(0..=free[node as usize]);
         free[node as usize] -= here;
         let known = here > 0 || rng.random_range(0..3) == 0;
-        Contender {
+        PolluxJob {
             job: JobId(job),
             held: Placement::on(node, here),
             age_secs: rng.random_range(0..20_000) as f64,
@@ -29,13 +29,13 @@ fn instance(rng: &mut ChaCha8Rng, jobs: u32, nodes: u32, gpus: u32) -> Problem {
         }
     });
     let contenders = contenders.collect();
-    let mut problem = Problem::default();
+    let mut problem = PolluxProblem::default();
     problem.reset(&vec![gpus; nodes as usize], contenders);
     problem
 }
 
 /// Best fitness of all states of `jobs` jobs on 2 nodes of 2.
-fn exhaustive(problem: &mut Problem, jobs: usize, most: &[u32]) -> f64 {
+fn exhaustive(problem: &mut PolluxProblem, jobs: usize, most: &[u32]) -> f64 {
     let mut best = 0.0;
     for code in 0..3_u32.pow(2 * jobs as u32) {
         let mut state = vec![[0; 16]; jobs];
@@ -113,7 +113,7 @@ fn on_a_real_cluster_the_fast_search_is_no_worse_than_the_genetic_one() {
 fn the_genetic_search_obeys_every_rule_on_awkward_clusters() {
     let mut rng = rng(3, Stream::Workload);
     for (nodes, gpus) in [(1, 1), (1, 8), (3, 5), (17, 2), (40, 3)] {
-        for warm_start in [WarmStart::ByPosition, WarmStart::ByJob] {
+        for warm_start in [FrontReuse::ByPosition, FrontReuse::ByJob] {
             let config = GeneticConfig { population: 20, generations: 15, warm_start, ..GeneticConfig::default() };
             let mut genetic = Genetic::new(config);
             for jobs in [1, 6, 13] {

@@ -5,9 +5,9 @@
 use std::sync::Arc;
 
 use crate::support::random_workload;
+use goodput_agents::compose::{by_name, names, policies};
 use goodput_agents::heuristic::pollux::Pollux;
 use goodput_agents::heuristic::pollux::genetic::GeneticConfig;
-use goodput_agents::heuristic::{by_name, names, policies};
 use goodput_env::cluster::{AcceleratorType, Cluster, Node};
 use goodput_env::model::SwitchCost;
 use goodput_env::policy::Policy;

@@ -7,13 +7,13 @@ use std::sync::Arc;
 
 use crate::support::{random_workload, run};
 use goodput_agents::bundle::{Card, Model, PolicyBundle};
-use goodput_agents::learned::policy::Decoder;
-use goodput_agents::learned::ranking::learner::{RankingConfig, RankingLearner, residuals};
-use goodput_agents::learned::ranking::{
+use goodput_agents::nets::weights::SetConfig;
+use goodput_agents::policies::ranking::learner::{RankingConfig, RankingLearner, residuals};
+use goodput_agents::policies::ranking::{
     Decoding, Ranked, Ranking, RankingNet, Sampled, Scorer, Transition, schema_hash,
 };
-use goodput_agents::learned::utility::{Experience, Theta, Utility, UtilityPolicy};
-use goodput_agents::learned::weights::SetConfig;
+use goodput_agents::policies::rounds::Decoder;
+use goodput_agents::policies::utility::{Experience, Theta, Utility, UtilityPolicy};
 use goodput_env::cluster::{Cluster, Pool};
 use goodput_env::job::Workload;
 use goodput_env::policy::Policy;

@@ -1,7 +1,7 @@
 //! Calling lent servers back, against the worked table, the naive rule and brute force.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
-use goodput_agents::loaning::{Occupant, Prices, Returned, cheapest};
+use goodput_agents::compose::loaning::{Occupant, Prices, Returned, cheapest};
 use goodput_env::job::JobId;
 use goodput_env::seed::{Stream, keyed};
 use proptest::prelude::*;

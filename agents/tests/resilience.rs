@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use crate::support::fixed;
-use goodput_agents::heuristic::by_name;
-use goodput_agents::resilience::{BackOff, Quarantine, Reserve};
+use goodput_agents::compose::by_name;
+use goodput_agents::compose::resilience::{BackOff, Quarantine, Reserve};
 use goodput_env::cluster::Cluster;
 use goodput_env::job::{JobSpec, Workload};
 use goodput_env::model::fault::{Bugs, Cause, Lemons, LogNormal, Scripted};

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::support::{fixed, frictionless};
-use goodput_agents::heuristic::by_name;
-use goodput_agents::heuristic::kai::fair_share::{Queue, fair_shares};
+use goodput_agents::compose::by_name;
+use goodput_agents::heuristic::kai::fair_share::{ShareQueue, fair_shares};
 use goodput_agents::heuristic::kai::usage::DecayedUsage;
 use goodput_agents::heuristic::kai::{Kai, KaiConfig};
 use goodput_env::cluster::Cluster;
@@ -76,7 +76,7 @@ fn priority_and_flood_monopolise_the_default_queue() {
 
 #[test]
 fn fair_shares_of_kai() {
-    let queue = |deserved, weight, request| Queue { deserved, weight, request, usage: 0.0 };
+    let queue = |deserved, weight, request| ShareQueue { deserved, weight, request, usage: 0.0 };
     let shares = fair_shares(100.0, &[queue(20.0, 1.0, 60.0), queue(20.0, 3.0, 100.0), queue(30.0, 1.0, 10.0)], 0.0);
     assert_eq!(shares, [32.5, 57.5, 10.0]);
     // What the first does not want goes to the other, whatever their order.
@@ -92,14 +92,14 @@ proptest! {
     /// Nobody gets more than he asks for, all is given or nobody wants more, and the order of queues does not matter.
     #[test]
     fn fair_shares_are_fair(queues in prop::collection::vec((0_u32..30, 1_u32..5, 0_u32..80), 1..6)) {
-        let queues: Vec<Queue> = queues.into_iter().map(|(deserved, weight, request)| Queue {
+        let queues: Vec<ShareQueue> = queues.into_iter().map(|(deserved, weight, request)| ShareQueue {
             deserved: f64::from(deserved), weight: f64::from(weight), request: f64::from(request), usage: 0.0,
         }).collect();
         let shares = fair_shares(150.0, &queues, 0.0);
         let asked: f64 = queues.iter().map(|queue| queue.request).sum();
         prop_assert!(shares.iter().zip(&queues).all(|(share, queue)| *share <= queue.request + 1e-9));
         prop_assert!((shares.iter().sum::<f64>() - asked.min(150.0)).abs() < 1e-6);
-        let reversed: Vec<Queue> = queues.iter().rev().copied().collect();
+        let reversed: Vec<ShareQueue> = queues.iter().rev().copied().collect();
         let mut back = fair_shares(150.0, &reversed, 0.0);
         back.reverse();
         prop_assert!(shares.iter().zip(back).all(|(one, other)| (one - other).abs() < 1e-9));

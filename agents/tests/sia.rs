@@ -4,10 +4,10 @@
 use std::sync::Arc;
 
 use crate::support::random_workload;
-use goodput_agents::heuristic::by_name;
-use goodput_agents::heuristic::sia::placing::{Nodes, Wanted};
-use goodput_agents::heuristic::sia::program::{Column, WITHOUT, choose, worth};
+use goodput_agents::compose::by_name;
+use goodput_agents::heuristic::sia::program::{SiaColumn, WITHOUT, choose, worth};
 use goodput_agents::heuristic::sia::restart_factor;
+use goodput_agents::placement::whole_nodes::{Nodes, Wanted};
 use goodput_env::cluster::{AcceleratorType, Cluster, Node};
 use goodput_env::placement::Placement;
 use goodput_env::scenario::{Scenario, SimOptions};
@@ -19,7 +19,7 @@ use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 
 /// The least cost of any feasible choice.
-fn exhaustive(jobs: &[Vec<Column>], capacity: &[u32]) -> f64 {
+fn exhaustive(jobs: &[Vec<SiaColumn>], capacity: &[u32]) -> f64 {
     let Some((first, rest)) = jobs.split_first() else { return 0.0 };
     let mut best = WITHOUT + exhaustive(rest, capacity);
     for column in first {
@@ -33,14 +33,14 @@ fn exhaustive(jobs: &[Vec<Column>], capacity: &[u32]) -> f64 {
     best
 }
 
-fn random_columns(rng: &mut ChaCha8Rng, kinds: u16, rounded: bool) -> Vec<Column> {
+fn random_columns(rng: &mut ChaCha8Rng, kinds: u16, rounded: bool) -> Vec<SiaColumn> {
     let count = rng.random_range(0..=6);
     let cost = |rng: &mut ChaCha8Rng| {
         let cost: f64 = rng.random_range(0.1..1.5);
         if rounded { (cost * 10.0).round() / 10.0 } else { cost }
     };
     (0..count)
-        .map(|_| Column { kind: rng.random_range(0..kinds), gpus: rng.random_range(1..=5), cost: cost(rng) })
+        .map(|_| SiaColumn { kind: rng.random_range(0..kinds), gpus: rng.random_range(1..=5), cost: cost(rng) })
         .collect()
 }
 

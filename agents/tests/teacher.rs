@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use crate::support::{on_slow_and_fast, random_workload};
-use goodput_agents::heuristic::by_name;
-use goodput_agents::learned::teacher::Teacher;
+use goodput_agents::compose::by_name;
+use goodput_agents::learning::teacher::Teacher;
 use goodput_env::cluster::Cluster;
 use goodput_env::gym::{Action, Round, layout};
 use goodput_env::scenario::{Batching, Information, Scenario, SimOptions};

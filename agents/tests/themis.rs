@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "helpers of tests; figures for the reader")]
 
 use crate::support::{fixed, frictionless, jcts, oracle, run};
-use goodput_agents::heuristic::themis::auction::{Win, exact, greedy, partial_allocation};
+use goodput_agents::heuristic::themis::auction::{AuctionWin, exact, greedy, partial_allocation};
 use goodput_agents::heuristic::themis::{Themis, ThemisConfig};
 use goodput_env::cluster::Cluster;
 use goodput_env::job::Workload;
@@ -37,8 +37,8 @@ fn the_oracle() {
 
 #[test]
 fn a_bidder_alone_pays_nothing() {
-    assert_eq!(exact(3, &[linear(0.0, 9.0, 4, 9.0, 3)]), [Win { gpus: 3, kept_fraction: 1.0 }]);
-    assert_eq!(greedy(3, &[linear(0.0, 9.0, 2, 9.0, 3)]), [Win { gpus: 2, kept_fraction: 1.0 }]);
+    assert_eq!(exact(3, &[linear(0.0, 9.0, 4, 9.0, 3)]), [AuctionWin { gpus: 3, kept_fraction: 1.0 }]);
+    assert_eq!(greedy(3, &[linear(0.0, 9.0, 2, 9.0, 3)]), [AuctionWin { gpus: 2, kept_fraction: 1.0 }]);
 }
 
 /// Largest sum of logarithms by trying everything, over the bidders but `without`.
@@ -113,7 +113,7 @@ fn greedy_loses_little_elsewhere() {
         let mut rng = rng(seed, Stream::Workload);
         let (count, gpus) = (rng.random_range(2..12), rng.random_range(12..64));
         let bids = bids(&mut rng, count, gpus, false);
-        let sum = |wins: Vec<Win>| -> f64 {
+        let sum = |wins: Vec<AuctionWin>| -> f64 {
             assert!(wins.iter().map(|win| win.gpus).sum::<u32>() <= gpus);
             wins.iter().zip(&bids).map(|(win, bid)| bid[win.gpus as usize].ln()).sum()
         };

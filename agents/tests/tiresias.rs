@@ -4,9 +4,9 @@
 use std::sync::Arc;
 
 use crate::support::{fixed, frictionless, jcts, oracle, run};
-use goodput_agents::heuristic::by_name;
-use goodput_agents::heuristic::gittins::{ArtifactTable, Experience, Horizon, Sample};
-use goodput_agents::heuristic::tiresias::{Order, Placing, Service, Tiresias, TiresiasConfig};
+use goodput_agents::compose::by_name;
+use goodput_agents::heuristic::gittins::{ArtifactTable, GittinsHorizon, GittinsSample, LengthSample};
+use goodput_agents::heuristic::tiresias::{QueueOrder, ServiceMeasure, Tiresias, TiresiasConfig, TiresiasPlacement};
 use goodput_agents::placement::{Packer, Skew, TENSORS};
 use goodput_env::cluster::Cluster;
 use goodput_env::job::{JobSpec, Workload};
@@ -24,8 +24,8 @@ fn fraction(text: &str) -> f64 {
 }
 
 /// One length in two is 1, one in four 4, one in four 16.
-fn example() -> Sample {
-    Sample::new([1.0, 1.0, 4.0, 16.0])
+fn example() -> GittinsSample {
+    GittinsSample::new([1.0, 1.0, 4.0, 16.0])
 }
 
 #[test]
@@ -35,14 +35,14 @@ fn the_gittins_table_of_the_example() {
         let attained: f64 = attained.parse().unwrap();
         for (horizon, expected) in row.as_object().unwrap().iter().filter(|(horizon, _)| *horizon != "sup_float") {
             let expected = fraction(expected.as_str().unwrap());
-            let horizon = horizon.parse().map_or(Horizon::Supremum, Horizon::Quantum);
+            let horizon = horizon.parse().map_or(GittinsHorizon::Supremum, GittinsHorizon::Quantum);
             let found = sample.index(attained, horizon);
             assert!((found - expected).abs() < 1e-12, "at {attained}, {horizon:?}: {found} is not {expected}");
         }
     }
-    assert_eq!(sample.index(16.0, Horizon::Supremum), 0.0);
-    assert_eq!(sample.index(99.0, Horizon::Quantum(4.0)), 0.0);
-    assert_eq!(Sample::default().index(0.0, Horizon::Supremum), 0.0);
+    assert_eq!(sample.index(16.0, GittinsHorizon::Supremum), 0.0);
+    assert_eq!(sample.index(99.0, GittinsHorizon::Quantum(4.0)), 0.0);
+    assert_eq!(GittinsSample::default().index(0.0, GittinsHorizon::Supremum), 0.0);
 }
 
 #[test]
@@ -52,7 +52,7 @@ fn what_is_left_on_average() {
     for (attained, remaining) in expected {
         assert_eq!(sample.mean_remaining(attained), remaining, "at {attained}");
     }
-    assert_eq!(Sample::default().mean_remaining(0.0), 0.0);
+    assert_eq!(GittinsSample::default().mean_remaining(0.0), 0.0);
 }
 
 /// By the definition of the artifact's table, worked out by hand for lengths 2, 4, 8, 100 and quantum 4.
@@ -101,14 +101,14 @@ proptest! {
     #[test]
     fn the_index_is_what_optimal_stopping_pays(counts in prop::collection::vec(0_u32..6, 1..25), quantum in 1_usize..30) {
         let lengths = counts.iter().enumerate().flat_map(|(at, &count)| vec![at as f64 + 1.0; count as usize]);
-        let sample = Sample::new(lengths);
+        let sample = GittinsSample::new(lengths);
         for attained in 0..counts.len() {
             let alive: u32 = counts[attained..].iter().sum();
             if alive == 0 {
-                prop_assert_eq!(sample.index(attained as f64, Horizon::Supremum), 0.0);
+                prop_assert_eq!(sample.index(attained as f64, GittinsHorizon::Supremum), 0.0);
                 continue;
             }
-            let (found, expected) = (sample.index(attained as f64, Horizon::Supremum), by_optimal_stopping(&counts, attained));
+            let (found, expected) = (sample.index(attained as f64, GittinsHorizon::Supremum), by_optimal_stopping(&counts, attained));
             prop_assert!((found - expected).abs() < 1e-9, "{:?} at {}: {} is not {}", counts, attained, found, expected);
             let (mut within, mut spent) = (0.0, 0.0);
             for (at, &count) in counts.iter().enumerate().skip(attained) {
@@ -116,7 +116,7 @@ proptest! {
                 within += if more <= quantum { f64::from(count) } else { 0.0 };
                 spent += f64::from(count) * more.min(quantum) as f64;
             }
-            let found = sample.index(attained as f64, Horizon::Quantum(quantum as f64));
+            let found = sample.index(attained as f64, GittinsHorizon::Quantum(quantum as f64));
             prop_assert!((found - within / spent).abs() < 1e-12);
         }
     }
@@ -128,23 +128,24 @@ fn the_supremum_is_over_all_quanta() {
     let mut rng = rng(3, Stream::Workload);
     for _ in 0..200 {
         let lengths: Vec<f64> = (0..rng.random_range(1..40)).map(|_| f64::from(rng.random_range(1..300))).collect();
-        let sample = Sample::new(lengths.iter().copied());
+        let sample = GittinsSample::new(lengths.iter().copied());
         let attained = f64::from(rng.random_range(0..600)) / 2.0;
-        let supremum = sample.index(attained, Horizon::Supremum);
+        let supremum = sample.index(attained, GittinsHorizon::Supremum);
         let best = lengths.iter().filter(|length| **length > attained);
-        let best = best.map(|length| sample.index(attained, Horizon::Quantum(length - attained))).fold(0.0, f64::max);
+        let best =
+            best.map(|length| sample.index(attained, GittinsHorizon::Quantum(length - attained))).fold(0.0, f64::max);
         assert!((supremum - best).abs() <= 1e-12 * supremum.max(1e-12), "{supremum} {best}");
     }
 }
 
 #[test]
 fn experience_is_looked_at_again_when_it_has_grown() {
-    let mut experience = Experience::default();
+    let mut experience = LengthSample::default();
     assert!(experience.learn(5.0));
     assert_eq!(experience.sample().mean_remaining(0.0), 5.0);
     let rebuilt = (0..1000).filter(|_| experience.learn(7.0)).count();
     assert!((30..150).contains(&rebuilt), "{rebuilt} times for 1000 jobs");
-    let mut closed = Experience::closed(vec![3.0]);
+    let mut closed = LengthSample::closed(vec![3.0]);
     assert!(!closed.learn(9.0));
     assert_eq!(closed.sample().count(), 1.0);
 }
@@ -154,7 +155,7 @@ fn experience_is_looked_at_again_when_it_has_grown() {
 fn the_job_with_the_better_index_goes_first() {
     let lengths = vec![1.0, 1.0, 4.0, 16.0];
     let jobs = vec![fixed("a", 1, 16, 0), fixed("b", 1, 1, 1), fixed("c", 1, 4, 3)];
-    let mut gittins = Tiresias::new(TiresiasConfig::gittins(Experience::closed(lengths), Horizon::Supremum));
+    let mut gittins = Tiresias::new(TiresiasConfig::gittins(LengthSample::closed(lengths), GittinsHorizon::Supremum));
     let found = jcts(&mut gittins, 1, jobs.clone());
     // c preempts a at 3, when a's index is 1/4 (2 s had) and c's 1/2.
     assert_eq!(found.into_values().collect::<Vec<_>>(), [21.0, 1.0, 4.0]);
@@ -172,8 +173,8 @@ fn least_attained_service_is_the_index_of_falling_hazard_rates() {
     let first = [("J1", 2, 2), ("J2", 1, 8), ("J3", 2, 6)];
     let second = [("J1", 4, 3), ("J2", 1, 4), ("J3", 1, 5), ("J4", 2, 4)];
     for (key, gpus, jobs) in [("tiresias_example", 2, &first[..]), ("tiresias_example2", 4, &second[..])] {
-        for (name, service) in [("LAS", Service::Time), ("LAS2D", Service::GpuTime)] {
-            let order = Order::Gittins(Experience::closed(lengths.clone()), Horizon::Supremum);
+        for (name, service) in [("LAS", ServiceMeasure::Time), ("LAS2D", ServiceMeasure::GpuTime)] {
+            let order = QueueOrder::Gittins(LengthSample::closed(lengths.clone()), GittinsHorizon::Supremum);
             let mut policy = Tiresias::new(TiresiasConfig { order, ..TiresiasConfig::queues(&[], service) });
             let specs: Vec<JobSpec> = jobs.iter().map(|&(name, gpus, secs)| fixed(name, gpus, secs, 0)).collect();
             let workload = Workload::new(Vec::new(), specs);
@@ -225,8 +226,8 @@ fn the_model_decides_where_a_job_may_run() {
         let workload = Workload { models: models.into(), ..Workload::new(Vec::new(), jobs) };
         // Nodes of 4 with 2 free each: best fit would put a and b together, so fill one node first by a blocker on each.
         let spread = TiresiasConfig {
-            placing: Placing::Packer(Packer::MostFreeFirst),
-            ..TiresiasConfig::simulator(Service::GpuTime)
+            placing: TiresiasPlacement::Packer(Packer::MostFreeFirst),
+            ..TiresiasConfig::simulator(ServiceMeasure::GpuTime)
         };
         let mut scattered = Tiresias::new(spread);
         let mut skew = by_name("tiresias-l", 0).unwrap();

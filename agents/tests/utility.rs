@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use crate::support::{fixed, random_workload, run};
 use goodput_agents::bundle::{Card, Model, PolicyBundle};
-use goodput_agents::learned::policy::Decoder;
-use goodput_agents::learned::utility::features::FEATURES;
-use goodput_agents::learned::utility::{Experience, Group, PARAMETERS, Theta, Utility, UtilityPolicy};
+use goodput_agents::policies::rounds::Decoder;
+use goodput_agents::policies::utility::features::FEATURES;
+use goodput_agents::policies::utility::{Experience, Group, PARAMETERS, Theta, Utility, UtilityPolicy};
 use goodput_env::application::{Application, EpochTable};
 use goodput_env::cluster::{Cluster, Pool};
 use goodput_env::job::{Elasticity, JobSpec, Work, Workload};

@@ -74,11 +74,22 @@ pub enum Command {
     Config(Config),
     /// What there is: policies, metrics, formats.
     List(List),
+    /// Write the reference pages of the book.
+    #[command(hide = true)]
+    Reference(Reference),
     /// Completions for a shell, on stdout.
     Completions {
         #[arg(value_enum)]
         shell: clap_complete::Shell,
     },
+}
+
+/// Options of `reference`.
+#[derive(Debug, clap::Args)]
+pub struct Reference {
+    /// Folder for the pages.
+    #[arg(long, value_name = "FOLDER")]
+    pub write: PathBuf,
 }
 
 /// Verbs of `forecast`.

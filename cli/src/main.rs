@@ -7,6 +7,7 @@ mod args;
 mod command;
 mod config;
 mod fault;
+mod markdown;
 mod output;
 mod progress;
 
@@ -43,6 +44,7 @@ fn run(args: Args) -> Result<ExitCode, Fault> {
         Command::Top(options) => command::top::run(&options),
         Command::Config(verb) => command::config::run(&verb),
         Command::List(options) => command::list::run(&options),
+        Command::Reference(options) => command::reference::run(&options),
         Command::Completions { shell } => {
             clap_complete::generate(
                 shell,

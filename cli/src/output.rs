@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use crate::args::Format;
 use crate::fault::Fault;
+use crate::markdown::{code, inline, table};
 
 /// A listing.
 #[derive(Clone, Debug, Default)]
@@ -89,6 +90,25 @@ impl Rows {
             Format::Csv => self.csv(&mut out),
         };
         done(written.and_then(|()| out.flush()))
+    }
+
+    /// Markdown table of these columns, or of all where none are named. A row that repeats the row
+    /// above it is left out.
+    pub fn markdown(&self, columns: &[&str]) -> String {
+        let shown: Vec<usize> = match columns {
+            [] => (0..self.columns.len()).collect(),
+            names => names.iter().filter_map(|name| self.columns.iter().position(|column| column == name)).collect(),
+        };
+        let cell = |at: usize, cell: &Cell| match cell {
+            // The first column is the name that is typed.
+            Cell::Text(text) if at == 0 => code(text),
+            cell => inline(&cell.text()),
+        };
+        let rows = self.rows.iter().map(|row| shown.iter().map(|&at| cell(at, &row[at])).collect::<Vec<_>>());
+        let mut rows: Vec<_> = rows.collect();
+        rows.dedup();
+        let names: Vec<&str> = shown.iter().map(|&at| self.columns[at]).collect();
+        table(&names, &rows)
     }
 
     fn table(&self, out: &mut impl Write) -> io::Result<()> {

@@ -177,7 +177,7 @@ fn truncated_bundle() {
 #[test]
 fn bundle_of_another_schema() {
     use goodput_agents::bundle::{Card, Model, PolicyBundle};
-    use goodput_agents::learned::weights::{NetConfig, Weights};
+    use goodput_agents::nets::weights::{NetConfig, Weights};
     let dir = with("w.csv", format!("{HEADER}a,5,cifar10,1,128\n"));
     let weights = Weights::new(&NetConfig::Set(Default::default()), goodput_env::gym::layout(8), 0);
     let card = Card { schema_hash: "0123".into(), ..Card::default() };

@@ -3,5 +3,6 @@ mod cli;
 mod env_serve;
 mod federate;
 mod forecast;
+mod reference;
 mod support;
 mod train_forecaster;

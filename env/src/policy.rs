@@ -18,6 +18,32 @@ pub enum Scope {
 }
 
 /// A scheduling policy, heuristic or learned.
+///
+/// # Example
+/// The oldest waiting job starts on the first node that has room for the whole job:
+///
+/// ```
+/// use goodput_env::cluster::NodeId;
+/// use goodput_env::placement::Placement;
+/// use goodput_env::plan::Plan;
+/// use goodput_env::policy::Policy;
+/// use goodput_env::view::ClusterView;
+///
+/// struct OldestOnOneNode;
+///
+/// impl Policy for OldestOnOneNode {
+///     fn decide(&mut self, view: &ClusterView<'_>) -> Plan {
+///         let mut plan = Plan::keep();
+///         if let Some(job) = view.jobs().find(|job| !job.state.is_allocated()) {
+///             let gpus = job.request().gpus;
+///             if let Some(node) = view.free().iter().position(|&free| free >= gpus) {
+///                 plan.set(job.id(), Placement::on(node as NodeId, gpus));
+///             }
+///         }
+///         plan
+///     }
+/// }
+/// ```
 pub trait Policy: Send {
     /// Decides what changes now. Called on every decision point of a run; may keep state between calls.
     fn decide(&mut self, view: &ClusterView<'_>) -> Plan;

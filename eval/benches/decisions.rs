@@ -5,6 +5,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use goodput_agents::compose;
 use goodput_agents::heuristic;
 use goodput_datasets::Catalog;
 use goodput_datasets::synth::{PolluxSynth, SynthConfig};
@@ -26,7 +27,7 @@ fn main() {
     println!("seconds a decision, 64 nodes of 4 accelerators, by number of active jobs");
     println!("{:<24}{}", "policy", columns.join(""));
     let mut series = Vec::new();
-    for policy in heuristic::policies() {
+    for policy in compose::policies() {
         let mut points = Vec::new();
         for jobs in JOBS {
             let Some(cost) = decision_secs(policy, jobs) else { break };
@@ -47,7 +48,7 @@ fn main() {
 }
 
 /// `None` where the policy cannot decide about such jobs.
-fn decision_secs(policy: &heuristic::Listed, jobs: u32) -> Option<f64> {
+fn decision_secs(policy: &heuristic::ListedPolicy, jobs: u32) -> Option<f64> {
     let catalog = Catalog::shipped();
     let synth = PolluxSynth { jobs, ..PolluxSynth::default() };
     let generator = SynthConfig::Pollux(synth).build(catalog).expect("settings in range");

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use goodput_agents::heuristic;
+use goodput_agents::compose;
 use goodput_datasets::{Catalog, import, read_workload};
 use goodput_env::cluster::Cluster;
 use goodput_env::scenario::{Scenario, SimOptions};
@@ -62,7 +62,7 @@ fn published() -> BTreeMap<(String, String), f64> {
 fn mean_jct(policy: &str, seed: u64, folder: &str, workload: u32, interference: f64, catalog: &Catalog) -> f64 {
     let path = shared(&format!("data/pollux/{folder}/workload-{workload}.csv"));
     let jobs = read_workload(&path, catalog).expect("the workload").workload;
-    let mut policy = heuristic::by_name(policy, seed).expect("a policy");
+    let mut policy = compose::by_name(policy, seed).expect("a policy");
     let options = SimOptions { interference, ..SimOptions::pollux_osdi21(policy.batching(), policy.information()) };
     let cluster = Arc::new(Cluster::parse("16x4").expect("a cluster"));
     let scenario = Arc::new(Scenario::new(cluster, Arc::new(jobs), options, seed));

@@ -8,10 +8,10 @@ use std::hint::black_box;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
-use goodput_agents::heuristic;
-use goodput_agents::learned::fused::Fused;
-use goodput_agents::learned::utility::{Experience, Theta, Utility, UtilityPolicy};
-use goodput_agents::learned::weights::{NetConfig, SetConfig, Weights};
+use goodput_agents::compose;
+use goodput_agents::nets::fused::Fused;
+use goodput_agents::nets::weights::{NetConfig, SetConfig, Weights};
+use goodput_agents::policies::utility::{Experience, Theta, Utility, UtilityPolicy};
 use goodput_datasets::Catalog;
 use goodput_datasets::synth::{PolluxSynth, SynthConfig};
 use goodput_env::cluster::Cluster;
@@ -92,7 +92,7 @@ fn round(nodes: u32, jobs: u32, slow: &mut Vec<&'static str>) {
 
 /// Seconds of the second decision about the same moment: the first also sets the policy up.
 fn ask(name: &str, view: &ClusterView<'_>) -> f64 {
-    let mut policy = heuristic::by_name(name, 1).expect("a policy of the list");
+    let mut policy = compose::by_name(name, 1).expect("a policy of the list");
     let mut view = *view;
     view.information = policy.information();
     let mut last = f64::INFINITY;

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-use goodput_agents::heuristic;
-use goodput_agents::loaning::{Sharing, complete};
+use goodput_agents::compose;
+use goodput_agents::compose::loaning::{Sharing, complete};
 use goodput_datasets::Catalog;
 use goodput_datasets::synth::{DiurnalSynth, Lengths, SynthConfig};
 use goodput_env::cluster::{Cluster, Pool};
@@ -27,7 +27,7 @@ fn main() {
     );
     for name in names {
         let scenario = scenario();
-        let policy = heuristic::by_name(&name, 1).expect("a policy of the list");
+        let policy = compose::by_name(&name, 1).expect("a policy of the list");
         let mut policy = complete(policy, &scenario, &Sharing::default());
         let start = Instant::now();
         let outcome = Simulator::new(scenario.clone()).run(&mut *policy).expect("it runs to its end");

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
-use goodput_agents::heuristic;
+use goodput_agents::compose;
 use goodput_datasets::{Catalog, import, read_workload};
 use goodput_env::cluster::Cluster;
 use goodput_env::job::{JobSpec, Workload};
@@ -46,7 +46,7 @@ fn main() {
 
 fn workload_6(policy: &str, catalog: &Catalog) -> f64 {
     let jobs = read_workload(&shared("data/pollux/workloads/workload-6.csv"), catalog).expect("the workload").workload;
-    let mut policy = heuristic::by_name(policy, 1).expect("a policy");
+    let mut policy = compose::by_name(policy, 1).expect("a policy");
     let options = SimOptions::pollux_osdi21(policy.batching(), policy.information());
     let cluster = Arc::new(Cluster::parse("16x4").expect("a cluster"));
     let start = Instant::now();
@@ -69,7 +69,7 @@ fn repeated(jobs: &[JobSpec], copies: f64) -> Vec<JobSpec> {
 }
 
 fn philly(policy: &str, jobs: Vec<JobSpec>) -> f64 {
-    let mut policy = heuristic::by_name(policy, 1).expect("a policy");
+    let mut policy = compose::by_name(policy, 1).expect("a policy");
     let options = SimOptions {
         rounds: Rounds { period: None, on_churn: true },
         switch_cost: SwitchCost::Zero,

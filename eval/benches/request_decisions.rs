@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use goodput_agents::heuristic;
+use goodput_agents::compose;
 use goodput_datasets::Catalog;
 use goodput_datasets::synth::{PolluxSynth, SynthConfig};
 use goodput_env::cluster::Cluster;
@@ -37,7 +37,7 @@ fn millis(name: &str, jobs: u32) -> Vec<f64> {
         job
     });
     let workload = Workload::new(drawn.applications, at_once.collect());
-    let mut policy = heuristic::by_name(name, 1).expect("it is in the list");
+    let mut policy = compose::by_name(name, 1).expect("it is in the list");
     let options = SimOptions {
         rounds: Rounds { period: Some(SimTime::from_secs(60)), on_churn: false },
         batching: policy.batching(),

@@ -11,9 +11,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use goodput_agents::heuristic::fifo::Fifo;
-use goodput_agents::heuristic::gittins::{ArtifactTable, Experience, Horizon, SerptArtifact};
+use goodput_agents::heuristic::gittins::{ArtifactTable, GittinsHorizon, LengthSample, SerptArtifact};
 use goodput_agents::heuristic::srtf::{Shortest, Srtf};
-use goodput_agents::heuristic::tiresias::{ReservedQueues, Service, Tiresias, TiresiasConfig};
+use goodput_agents::heuristic::tiresias::{ReservedQueues, ServiceMeasure, Tiresias, TiresiasConfig};
 use goodput_datasets::import::tiresias_samples;
 use goodput_datasets::{Catalog, read_workload};
 use goodput_env::cluster::Cluster;
@@ -63,7 +63,8 @@ fn report(schedule: &str, jobs: usize, original: f64, secs: f64) {
 
 fn simulate(workload: &Arc<Workload>, nodes: u32, schedule: &str, samples: &[f64]) {
     let queues = |config| -> Box<dyn Policy> { Box::new(Tiresias::new(config)) };
-    let promoting = |knob| TiresiasConfig { starvation_knob: knob, ..TiresiasConfig::artifact(Service::GpuTime) };
+    let promoting =
+        |knob| TiresiasConfig { starvation_knob: knob, ..TiresiasConfig::artifact(ServiceMeasure::GpuTime) };
     let table = || ArtifactTable::new(samples.iter().copied(), 3250);
     let mut policy: Box<dyn Policy> = match schedule {
         "fifo" => Box::new(Fifo::strict()),
@@ -72,14 +73,14 @@ fn simulate(workload: &Arc<Workload>, nodes: u32, schedule: &str, samples: &[f64
         "shortest" => Box::new(Srtf::artifact(Shortest::Time)),
         "shortest-gpu" => Box::new(Srtf::artifact(Shortest::Service)),
         "shortest-expected" => Box::new(SerptArtifact::new(table())),
-        "dlas" => queues(TiresiasConfig::artifact(Service::Time)),
-        "dlas-gpu" | "dlas-gpu-pack" => queues(TiresiasConfig::artifact(Service::GpuTime)),
+        "dlas" => queues(TiresiasConfig::artifact(ServiceMeasure::Time)),
+        "dlas-gpu" | "dlas-gpu-pack" => queues(TiresiasConfig::artifact(ServiceMeasure::GpuTime)),
         "dlas-gpu-1" => queues(promoting(1.0)),
         "dlas-gpu-8" => queues(promoting(8.0)),
         "dlas-gpu-gittins" => queues(TiresiasConfig::artifact_gittins(table())),
         "multi-dlas-gpu" => Box::new(ReservedQueues::new(workload.jobs.iter().map(|job| job.request.gpus))),
-        "tiresias-l" => queues(TiresiasConfig::simulator(Service::GpuTime)),
-        "tiresias-g" => queues(TiresiasConfig::gittins(Experience::default(), Horizon::Supremum)),
+        "tiresias-l" => queues(TiresiasConfig::simulator(ServiceMeasure::GpuTime)),
+        "tiresias-g" => queues(TiresiasConfig::gittins(LengthSample::default(), GittinsHorizon::Supremum)),
         other => panic!("{other} is none of the schedules"),
     };
     black_box(play(&Cluster::homogeneous(nodes, 4), workload, &mut *policy).expect("a run"));

@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use goodput_agents::loaning::Sharing;
+use goodput_agents::compose::loaning::Sharing;
 use goodput_datasets::synth::{Generator, SynthConfig, SynthError};
 use goodput_datasets::{Catalog, DataError, read_workload};
 use goodput_env::cluster::{Cluster, Pool};

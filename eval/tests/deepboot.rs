@@ -10,7 +10,7 @@ fn shared() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared"))
 }
 
-/// Under every reading of the artifact's conventions, and on the mean of them (docs/src/deepboot.md).
+/// Under every reading of the artifact's conventions, and on the mean of them (docs/src/results/deepboot.md).
 #[test]
 fn deepboot_and_tiresias_are_as_fast_as_in_the_artifact_and_in_its_order() {
     let figures = SMALL.run(shared()).unwrap();

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
-use goodput_agents::heuristic;
+use goodput_agents::compose;
 use goodput_datasets::{Catalog, import, read_workload};
 use goodput_env::cluster::Cluster;
 use goodput_env::scenario::{Scenario, SimOptions};
@@ -60,7 +60,7 @@ fn simulate(
 ) -> BTreeMap<String, f64> {
     let path = shared(&format!("data/pollux/{folder}/workload-{workload}.csv"));
     let jobs = read_workload(&path, catalog).unwrap().workload;
-    let mut policy = heuristic::by_name(policy, seed).unwrap();
+    let mut policy = compose::by_name(policy, seed).unwrap();
     let options = SimOptions { interference, ..SimOptions::pollux_osdi21(policy.batching(), policy.information()) };
     let scenario = Arc::new(Scenario::new(Arc::new(Cluster::parse("16x4").unwrap()), Arc::new(jobs), options, seed));
     let outcome = Simulator::new(scenario.clone()).run(&mut *policy).unwrap();

@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use goodput_agents::heuristic::by_name;
+use goodput_agents::compose::by_name;
 use goodput_datasets::synth::{DiurnalSynth, SynthConfig};
 use goodput_datasets::{Catalog, read_workload};
 use goodput_env::cluster::Cluster;

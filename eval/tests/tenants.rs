@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use goodput_agents::heuristic::by_name;
+use goodput_agents::compose::by_name;
 use goodput_env::cluster::Pool;
 use goodput_env::scenario::{Batching, Information, Scenario};
 use goodput_env::sim::{Simulator, Status};

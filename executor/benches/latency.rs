@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use goodput_agents::bundle::PolicyBundle;
-use goodput_agents::heuristic;
+use goodput_agents::compose;
 use goodput_env::cluster::Cluster;
 use goodput_env::job::{Elasticity, JobRequest, JobSpec, Work, Workload};
 use goodput_env::policy::Policy;
@@ -64,11 +64,11 @@ fn decisions(policy: &str) {
         services: Vec::new(),
     };
     let reliance = Reliance { timeout_ms: 20_000, ..Reliance::default() };
-    let deciding: Box<dyn Policy> = match heuristic::by_name(policy, 0) {
+    let deciding: Box<dyn Policy> = match compose::by_name(policy, 0) {
         Some(heuristic) => heuristic,
         None => Box::new(PolicyBundle::load(Path::new(policy)).unwrap().playing().unwrap()),
     };
-    let chooser = Chooser::new(reliance, (policy, deciding), heuristic::by_name("fifo", 0).unwrap(), None).unwrap();
+    let chooser = Chooser::new(reliance, (policy, deciding), compose::by_name("fifo", 0).unwrap(), None).unwrap();
     let mut daemon = Daemon::new(SimEngine::new(scenario), settings, Books::new(setting).since(0), chooser).unwrap();
     let runtime = site::runtime();
     let (mut times, mut cycles, mut active) = (Vec::new(), Vec::new(), 0);

@@ -21,7 +21,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use goodput_agents::bundle::PolicyBundle;
-use goodput_agents::heuristic;
+use goodput_agents::compose;
 use goodput_env::cluster::Cluster;
 use goodput_env::job::{Elasticity, JobRequest, JobSpec, Work, Workload};
 use goodput_env::model::SwitchCost;
@@ -62,7 +62,7 @@ fn trace(jobs: u32) -> Vec<JobSpec> {
 }
 
 fn policy(name: &str) -> Box<dyn Policy> {
-    match heuristic::by_name(name, 0) {
+    match compose::by_name(name, 0) {
         Some(policy) => policy,
         None => Box::new(PolicyBundle::load(&PathBuf::from(name)).unwrap().playing().unwrap()),
     }
@@ -104,7 +104,7 @@ const CYCLE: &str = "[cycle]\npoll_secs = 0.1\nround_secs = 60\nspeedup = 60\n[g
 
 /// Runs the trace with real processes.
 fn real<E: Engine, M>(site: &Site<M>, engine: E, name: &str, jobs: &[JobSpec]) -> Life {
-    let who = if heuristic::by_name(name, 0).is_some() { "name" } else { "bundle" };
+    let who = if compose::by_name(name, 0).is_some() { "name" } else { "bundle" };
     let mut daemon = site.daemon(engine, &format!("[policy]\n{who} = {name:?}\n{CYCLE}"));
     let (began, zero) = (Instant::now(), site::now_ms());
     let mut submitted: Vec<(String, i64)> = Vec::new();

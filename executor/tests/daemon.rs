@@ -10,11 +10,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use goodput_agents::bundle::{Card, Model, PolicyBundle};
-use goodput_agents::learned::linear::Linear;
-use goodput_agents::learned::policy::Decoder;
-use goodput_agents::learned::ranking::{self, Decoding, Ranking, RankingNet};
-use goodput_agents::learned::utility::{Experience, Theta, Utility};
-use goodput_agents::learned::weights::{NetConfig, SetConfig, Weights};
+use goodput_agents::nets::weights::{NetConfig, SetConfig, Weights};
+use goodput_agents::policies::linear::Linear;
+use goodput_agents::policies::ranking::{self, Decoding, Ranking, RankingNet};
+use goodput_agents::policies::rounds::Decoder;
+use goodput_agents::policies::utility::{Experience, Theta, Utility};
 use goodput_env::gym::layout;
 use goodput_env::job::{Elasticity, JobRequest, JobSpec, Work};
 use goodput_env::model::{BatchConfig, BatchLimits, GradientStats, Sample, ThroughputParams};

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use goodput_agents::heuristic;
+use goodput_agents::compose;
 use goodput_env::cluster::{Cluster, Pool};
 use goodput_env::gym::{Encoder, Round, layout};
 use goodput_env::job::{Work, Workload};
@@ -38,7 +38,7 @@ fn bits(encoder: &mut Encoder, round: &mut Round, view: &ClusterView<'_>) -> Vec
 /// Runs `policy` on a simulated cluster and compares what it sees and does with what it sees and
 /// does through recorded snapshots. Returns the number of decisions compared.
 fn compare(name: &str, cluster: Cluster, options: SimOptions, seed: u64) -> usize {
-    let policies = || heuristic::by_name(name, seed).unwrap();
+    let policies = || compose::by_name(name, seed).unwrap();
     let (mut direct, mut live) = (policies(), policies());
     let options = SimOptions { batching: direct.batching(), ..options };
     let workload = Arc::new(Workload::new(vec![application()], jobs(seed, 40, 60_000, either)));
@@ -117,20 +117,20 @@ fn a_simulation_goes_on_from_what_was_observed_of_it() {
         ("tiresias", Information::Profiled),
         ("pollux-fast", Information::Profiled),
     ] {
-        let batching = heuristic::by_name(name, 1).unwrap().batching();
+        let batching = compose::by_name(name, 1).unwrap().batching();
         let options = SimOptions { information, batching, ..SimOptions::standard() };
         let workload = Arc::new(Workload::new(vec![application()], jobs(3, 40, 60_000, either)));
         let last = workload.jobs.last().unwrap().request.submit;
         let cluster = Arc::new(Cluster::parse("gpu:4x4").unwrap());
         let scenario = Arc::new(Scenario::new(cluster, workload, options, 1));
-        let mut policy = heuristic::by_name(name, 1).unwrap();
+        let mut policy = compose::by_name(name, 1).unwrap();
         let mut original = Simulator::new(scenario.clone());
         let mut resumed = Vec::new();
         let mut decisions = 0;
         while original.run_until_decision().unwrap() == Status::Decision {
             decisions += 1;
             if original.now() > last && decisions % 7 == 0 && resumed.len() < 6 {
-                resumed.push((original.observed(), heuristic::by_name(name, 1).unwrap()));
+                resumed.push((original.observed(), compose::by_name(name, 1).unwrap()));
             }
             let plan = policy.decide(&original.view());
             original.apply(&plan).unwrap();

@@ -16,7 +16,7 @@
 //! ```
 //! use std::sync::Arc;
 //!
-//! use goodput::agents::heuristic;
+//! use goodput::agents::compose;
 //! use goodput::prelude::*;
 //!
 //! let request = JobRequest { name: "bert".into(), gpus: 4, ..JobRequest::default() };
@@ -25,7 +25,7 @@
 //! let cluster = Cluster::parse("2x4")?;
 //! let scenario = Scenario::new(Arc::new(cluster), Arc::new(workload), SimOptions::standard(), 0);
 //!
-//! let mut fifo = heuristic::by_name("fifo", 0).ok_or("no policy is called fifo")?;
+//! let mut fifo = compose::by_name("fifo", 0).ok_or("no policy is called fifo")?;
 //! let outcome = Simulator::new(Arc::new(scenario)).run(&mut *fifo)?;
 //! assert_eq!(outcome.jobs.len(), 1);
 //! # Ok::<(), Box<dyn std::error::Error>>(())

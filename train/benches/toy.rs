@@ -8,8 +8,8 @@ mod support;
 #[path = "../tests/toy_support/mod.rs"]
 mod toy_support;
 
-use goodput_agents::learned::fused::Fused;
-use goodput_agents::learned::weights::{MlpConfig, NetConfig};
+use goodput_agents::nets::fused::Fused;
+use goodput_agents::nets::weights::{MlpConfig, NetConfig};
 use support::on_one_thread;
 use toy_support::{Recipe, play, play_net, shortest};
 

@@ -8,12 +8,12 @@ mod support;
 
 use std::sync::Arc;
 
-use goodput_agents::learned::adam::AdamConfig;
-use goodput_agents::learned::fused::Fused;
-use goodput_agents::learned::gae::{GaeConfig, Trace};
-use goodput_agents::learned::learner::Learner;
-use goodput_agents::learned::ppo::{PpoConfig, PpoRates};
-use goodput_agents::learned::weights::{MlpConfig, NetConfig};
+use goodput_agents::learning::adam::AdamConfig;
+use goodput_agents::learning::gae::{GaeConfig, Trace};
+use goodput_agents::learning::learner::Learner;
+use goodput_agents::learning::ppo::{PpoConfig, PpoRates};
+use goodput_agents::nets::fused::Fused;
+use goodput_agents::nets::weights::{MlpConfig, NetConfig};
 use goodput_env::gym::{ClusterEnv, Environment, ResetOptions, VecBuffers, VecEnv};
 use goodput_env::seed::{Stream, rng};
 use goodput_train::config::{AgentConfig, Experiment, PpoAgent, training_seed};

@@ -4,8 +4,8 @@
 use std::sync::atomic::Ordering;
 
 use goodput_agents::bundle::{Model, PolicyBundle, Provenance};
-use goodput_agents::learned::cem::Cem;
-use goodput_agents::learned::linear::Linear;
+use goodput_agents::learning::cem::Cem;
+use goodput_agents::policies::linear::Linear;
 use goodput_env::gym::{EnvError, ExpectedPeak, Layout};
 use goodput_env::sim::Simulator;
 use goodput_eval::setup::Setup;

@@ -6,9 +6,10 @@ mod offline;
 mod ppo;
 mod ranking;
 
-use goodput_agents::heuristic::{self, Listed};
-use goodput_agents::learned::cem::CemConfig;
-use goodput_agents::learned::utility::{Group, Theta};
+use goodput_agents::compose;
+use goodput_agents::heuristic::ListedPolicy;
+use goodput_agents::learning::cem::CemConfig;
+use goodput_agents::policies::utility::{Group, Theta};
 use goodput_datasets::synth::SynthConfig;
 use goodput_env::cluster::Pool;
 use goodput_env::gym::{EnvOptions, ExpectedPeak};
@@ -378,7 +379,7 @@ impl Experiment {
     fn leaves_types_unknown(&self, name: &str) -> bool {
         let EnvironmentConfig { batching, information, .. } = self.environment;
         let measured = (batching, information) == (Batching::Agent, Information::Profiled);
-        let told = |known: &Listed| known.traits.heterogeneous && known.batching() != Batching::Agent;
-        measured && heuristic::policies().any(|known| known.name == name && told(known))
+        let told = |known: &ListedPolicy| known.traits.heterogeneous && known.batching() != Batching::Agent;
+        measured && compose::policies().any(|known| known.name == name && told(known))
     }
 }

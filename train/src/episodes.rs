@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use goodput_agents::loaning::complete;
+use goodput_agents::compose::loaning::complete;
 use goodput_env::application::Application;
 use goodput_env::gym::WarmUp;
 use goodput_env::job::Workload;

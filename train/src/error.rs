@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use goodput_agents::learned::learner::{CheckpointError, Diverged};
+use goodput_agents::learning::learner::{CheckpointError, Diverged};
 use goodput_datasets::DataError;
 use goodput_env::gym::EnvError;
 use goodput_eval::run::RunError;

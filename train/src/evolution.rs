@@ -9,9 +9,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use goodput_agents::bundle::{Model, PolicyBundle, Provenance};
-use goodput_agents::learned::cma::Cma;
-use goodput_agents::learned::utility::{Experience, Theta, Utility};
-use goodput_agents::loaning::{Sharing, complete};
+use goodput_agents::compose::loaning::{Sharing, complete};
+use goodput_agents::learning::cma::Cma;
+use goodput_agents::policies::utility::{Experience, Theta, Utility};
 use goodput_env::gym::{EnvError, ExpectedPeak};
 use goodput_env::job::{WHOLE, Work};
 use goodput_env::policy::Policy;

@@ -6,8 +6,8 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use goodput_agents::bundle::Provenance;
-use goodput_agents::forecaster::{Card, ForecasterBundle};
-use goodput_agents::learned::archive::{Archive, ArchiveError, write};
+use goodput_agents::bundle::forecaster::{Card, ForecasterBundle};
+use goodput_agents::nets::archive::{Archive, ArchiveError, write};
 use goodput_datasets::DataError;
 use goodput_eval::studies::forecasting::{SeriesConfig, read_series};
 use goodput_forecast::Series;

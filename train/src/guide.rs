@@ -1,6 +1,6 @@
 //! What says in every state of an episode what should be done there: a teacher to imitate, or the behaviour to be logged.
 
-use goodput_agents::learned::teacher::Teacher;
+use goodput_agents::learning::teacher::Teacher;
 use goodput_env::gym::{ClusterEnv, EnvError, Environment};
 use goodput_env::policy::Policy;
 

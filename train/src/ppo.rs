@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use goodput_agents::bundle::{Model, Provenance};
-use goodput_agents::learned::adam::AdamConfig;
-use goodput_agents::learned::fused::Fused;
-use goodput_agents::learned::gae::{GaeConfig, Trace};
-use goodput_agents::learned::learner::Learner;
-use goodput_agents::learned::ppo::{PpoConfig, PpoRates, PpoStats};
-use goodput_agents::learned::weights::Weights;
+use goodput_agents::learning::adam::AdamConfig;
+use goodput_agents::learning::gae::{GaeConfig, Trace};
+use goodput_agents::learning::learner::Learner;
+use goodput_agents::learning::ppo::{PpoConfig, PpoRates, PpoStats};
+use goodput_agents::nets::fused::Fused;
+use goodput_agents::nets::weights::Weights;
 use goodput_env::gym::{ClusterEnv, Environment};
 use goodput_env::seed::{Stream, keyed};
 use goodput_eval::setup::Setup;

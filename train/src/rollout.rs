@@ -3,10 +3,10 @@
 //! Environments are grouped into shards of fixed size, each with buffers, a copy of the net and random streams of its own,
 //! so the experience does not depend on the number of threads. Memory is allocated once.
 
-use goodput_agents::learned::fused::{Fused, Scratch};
-use goodput_agents::learned::gae::{GaeConfig, Transitions, gae};
-use goodput_agents::learned::ppo::PpoBatch;
-use goodput_agents::learned::weights::Weights;
+use goodput_agents::learning::gae::{GaeConfig, Transitions, gae};
+use goodput_agents::learning::ppo::PpoBatch;
+use goodput_agents::nets::fused::{Fused, Scratch};
+use goodput_agents::nets::weights::Weights;
 use goodput_env::gym::{Cursor, EnvError, Environment, Layout, ResetOptions, VecBuffers, VecEnv};
 use goodput_env::seed::{Stream, keyed};
 use rand::{Rng, RngExt};

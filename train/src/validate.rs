@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use goodput_agents::bundle::{Card, Model as Net, PolicyBundle, Provenance};
+use goodput_agents::compose;
+use goodput_agents::compose::loaning::{Sharing, Variant};
 use goodput_agents::heuristic;
-use goodput_agents::learned::policy::Decoder;
-use goodput_agents::learned::ranking;
-use goodput_agents::loaning::{Sharing, Variant};
+use goodput_agents::policies::ranking;
+use goodput_agents::policies::rounds::Decoder;
 use goodput_env::gym::ExpectedPeak;
 use goodput_env::sim::Outcome;
 use goodput_eval::run::{Comparison, NamedScenario, PolicyEntry};
@@ -129,12 +130,12 @@ pub fn scenarios(setup: &Setup, first: u64, count: u64) -> Vec<NamedScenario> {
 ///
 /// # Errors
 /// [`TrainError::UnknownPolicy`]; [`TrainError::Replica`] for the replica of an artifact, which nothing may learn from.
-pub fn published(name: &str) -> Result<&'static heuristic::Listed, TrainError> {
-    if let Some(plain) = name.strip_suffix(heuristic::REPLICA) {
+pub fn published(name: &str) -> Result<&'static heuristic::ListedPolicy, TrainError> {
+    if let Some(plain) = name.strip_suffix(compose::REPLICA) {
         return Err(TrainError::Replica { name: name.into(), plain: plain.into() });
     }
-    let known = || TrainError::UnknownPolicy { name: name.into(), known: heuristic::names().join(", ") };
-    heuristic::policies().find(|entry| entry.name == name).ok_or_else(known)
+    let known = || TrainError::UnknownPolicy { name: name.into(), known: compose::names().join(", ") };
+    compose::policies().find(|entry| entry.name == name).ok_or_else(known)
 }
 
 /// A heuristic under the scenario's own information level and batching; `NAME+VARIANT` shares the cluster with services in that way, `NAME+ats-i` is
@@ -143,13 +144,13 @@ pub fn published(name: &str) -> Result<&'static heuristic::Listed, TrainError> {
 /// # Errors
 /// [`TrainError::UnknownPolicy`], [`TrainError::UnknownVariant`].
 pub fn heuristic_entry(name: &str, sharing: &Arc<Sharing>) -> Result<PolicyEntry, TrainError> {
-    if let Some(training) = name.strip_suffix(heuristic::BESIDE_REQUESTS) {
+    if let Some(training) = name.strip_suffix(compose::BESIDE_REQUESTS) {
         published(training)?;
         let owned = name.to_owned();
-        let build = move |seed| heuristic::by_name(&owned, seed).expect("the training policy is in the list");
+        let build = move |seed| compose::by_name(&owned, seed).expect("the training policy is in the list");
         return Ok(PolicyEntry::new(name, build));
     }
-    let (plain, shares) = name.split_once(heuristic::VARIANT).unwrap_or((name, ""));
+    let (plain, shares) = name.split_once(compose::VARIANT).unwrap_or((name, ""));
     let entry = published(plain)?;
     if shares.is_empty() {
         return Ok(PolicyEntry::new(name, |seed| entry.build(seed)));

@@ -1,9 +1,9 @@
 //! Imitation before reinforcement: a heuristic labels the learner's own states, and the learner takes over step by step
 //! (DAgger). The critic learns the returns of the mixture meanwhile.
 
-use goodput_agents::learned::gae::GaeConfig;
-use goodput_agents::learned::imitation::{ImitationBatch, ImitationConfig};
-use goodput_agents::learned::learner::Learner;
+use goodput_agents::learning::gae::GaeConfig;
+use goodput_agents::learning::imitation::{ImitationBatch, ImitationConfig};
+use goodput_agents::learning::learner::Learner;
 use goodput_env::gym::ClusterEnv;
 use goodput_env::seed::{Stream, keyed};
 

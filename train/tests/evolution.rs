@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use goodput_agents::bundle::{Model, PolicyBundle};
-use goodput_agents::learned::utility::{Experience, Group, Theta, Utility};
+use goodput_agents::policies::utility::{Experience, Group, Theta, Utility};
 use goodput_eval::run::Comparison;
 use goodput_train::config::{AgentConfig, Experiment, HELD_OUT, VALIDATION, training_seed};
 use goodput_train::gate::judge;

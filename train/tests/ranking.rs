@@ -6,12 +6,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use goodput_agents::bundle::{Model, PolicyBundle};
-use goodput_agents::heuristic;
-use goodput_agents::learned::policy::Decoder;
-use goodput_agents::learned::ranking::learner::{RankingConfig, RankingLearner};
-use goodput_agents::learned::ranking::{Decoding, Ranked, Ranking, RankingNet};
-use goodput_agents::learned::utility::{Experience, Theta, Utility, UtilityPolicy};
-use goodput_agents::learned::weights::SetConfig;
+use goodput_agents::compose;
+use goodput_agents::nets::weights::SetConfig;
+use goodput_agents::policies::ranking::learner::{RankingConfig, RankingLearner};
+use goodput_agents::policies::ranking::{Decoding, Ranked, Ranking, RankingNet};
+use goodput_agents::policies::rounds::Decoder;
+use goodput_agents::policies::utility::{Experience, Theta, Utility, UtilityPolicy};
 use goodput_env::cluster::Cluster;
 use goodput_env::job::{Elasticity, JobRequest, JobSpec, Work, Workload};
 use goodput_env::model::SwitchCost;
@@ -93,7 +93,7 @@ fn the_order_of_two_kinds_of_jobs_is_found() {
     };
     let [walked, packed] = Decoding::ALL.map(|decoding| of(learner.net(), decoding));
     let start = of(&RankingNet::new(&SetConfig::default(), 5), Decoding::PlackettLuce);
-    let optimum = score(|| heuristic::by_name("srtf", 0).unwrap());
+    let optimum = score(|| compose::by_name("srtf", 0).unwrap());
     println!("mean JCT: start {start:.1} s, walked {walked:.1} s, packed {packed:.1} s, SRPT {optimum:.1} s");
     assert!(start > 1.2 * optimum, "there is something to learn: {start:.1} s, SRPT {optimum:.1} s");
     assert!(walked <= 1.02 * optimum && packed <= 1.02 * optimum, "{walked:.1} s, {packed:.1} s, SRPT {optimum:.1} s");

@@ -5,13 +5,13 @@
 use std::sync::Arc;
 
 use goodput_agents::bundle::{Card, Model, PolicyBundle};
-use goodput_agents::heuristic;
-use goodput_agents::learned::adam::AdamConfig;
-use goodput_agents::learned::gae::{GaeConfig, Trace};
-use goodput_agents::learned::learner::Learner;
-use goodput_agents::learned::policy::Decoder;
-use goodput_agents::learned::ppo::{PpoConfig, PpoRates};
-use goodput_agents::learned::weights::NetConfig;
+use goodput_agents::compose;
+use goodput_agents::learning::adam::AdamConfig;
+use goodput_agents::learning::gae::{GaeConfig, Trace};
+use goodput_agents::learning::learner::Learner;
+use goodput_agents::learning::ppo::{PpoConfig, PpoRates};
+use goodput_agents::nets::weights::NetConfig;
+use goodput_agents::policies::rounds::Decoder;
 use goodput_env::cluster::Cluster;
 use goodput_env::gym::{ClusterEnv, EnvOptions, Environment};
 use goodput_env::job::{Elasticity, JobRequest, JobSpec, Work, Workload};
@@ -86,8 +86,8 @@ fn a_learned_policy_comes_close_to_the_optimum() {
     let card = Card { decoder: serde_json::to_value(decoder).unwrap(), ..Card::default() };
     let bundle = PolicyBundle { model: Model::Net(learner.weights().clone()), normaliser: None, card };
     let learned = score(|| Box::new(bundle.playing().unwrap()));
-    let optimum = score(|| heuristic::by_name("srtf", 0).unwrap());
-    let fifo = score(|| heuristic::by_name("fifo", 0).unwrap());
+    let optimum = score(|| compose::by_name("srtf", 0).unwrap());
+    let fifo = score(|| compose::by_name("fifo", 0).unwrap());
     println!("mean JCT: learned {learned:.1} s, SRPT {optimum:.1} s, FIFO {fifo:.1} s");
     assert!(learned <= 1.02 * optimum, "learned {learned:.1} s, SRPT {optimum:.1} s");
     assert!(learned <= 0.8 * fifo, "learned {learned:.1} s, FIFO {fifo:.1} s");

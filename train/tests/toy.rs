@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "helpers of tests; figures for the reader of a failure")]
 
 use crate::toy_support::{Recipe, Toy, any, first_fit, play, play_net, shortest};
-use goodput_agents::learned::fused::Fused;
+use goodput_agents::nets::fused::Fused;
 use goodput_env::gym::check;
 use goodput_env::seed::{Stream, rng};
 

@@ -1,5 +1,6 @@
 //! The files of the repository: which rooms there are, and the comments and type names inside a Rust file.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
@@ -112,4 +113,56 @@ pub fn without_code(text: &str) -> String {
 /// The part of a Rust file that comes before its unit tests.
 pub fn product(source: &str) -> &str {
     source.split("#[cfg(test)]\nmod ").next().unwrap_or(source)
+}
+
+/// Rooms of a crate that each of its rooms uses, with the files that do so. A room is a module at the top level of the
+/// crate whose sources are in `src`; a use is a path `crate::ROOM` outside comments and unit tests.
+///
+/// # Errors
+/// [`io::Error`] where a file cannot be read.
+pub fn room_uses(src: &Path) -> io::Result<BTreeMap<String, BTreeMap<String, BTreeSet<PathBuf>>>> {
+    let mut uses: BTreeMap<String, BTreeMap<String, BTreeSet<PathBuf>>> = BTreeMap::new();
+    for file in files(src, "rs")? {
+        let path = file.strip_prefix(src).unwrap_or(&file).to_path_buf();
+        let first = path.components().next().map(|part| part.as_os_str().to_string_lossy().into_owned());
+        let Some(room) = first.map(|first| first.trim_end_matches(".rs").to_string()) else { continue };
+        if room == "lib" || room == "main" {
+            continue;
+        }
+        let used = uses.entry(room.clone()).or_default();
+        for other in used_rooms(&fs::read_to_string(&file)?).into_iter().filter(|other| *other != room) {
+            used.entry(other).or_default().insert(path.clone());
+        }
+    }
+    Ok(uses)
+}
+
+/// Names that follow `crate::` in the product part of a Rust file, also those in a group `crate::{...}`.
+pub fn used_rooms(source: &str) -> BTreeSet<String> {
+    let code: String =
+        product(source).lines().map(|line| line.split("//").next().unwrap_or(line).to_owned() + "\n").collect();
+    let name = |text: &str| text.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect::<String>();
+    let mut found = BTreeSet::new();
+    for rest in code.split("crate::").skip(1) {
+        let Some(group) = rest.strip_prefix('{') else {
+            found.insert(name(rest));
+            continue;
+        };
+        // Only names at the first level of the group are rooms.
+        let (mut depth, mut expected) = (0, true);
+        for (at, c) in group.char_indices() {
+            match c {
+                '{' => depth += 1,
+                '}' if depth == 0 => break,
+                '}' => depth -= 1,
+                ',' if depth == 0 => expected = true,
+                c if expected && !c.is_whitespace() => {
+                    found.insert(name(&group[at..]));
+                    expected = false;
+                }
+                _ => {}
+            }
+        }
+    }
+    found
 }

@@ -5,11 +5,11 @@ use goodput_env::policy::Policy;
 use serde::Deserialize;
 
 use super::model::{Model, PolicyBundle};
-use crate::learned::deployed::Deployed;
-use crate::learned::policy::{Decoder, LearnedPolicy};
-use crate::learned::ranking::Ranked;
-use crate::learned::utility::{Group, UtilityPolicy};
-use crate::loaning::{Judge, Sharing, Variant, Worths};
+use crate::compose::loaning::{Judge, Sharing, Variant, Worths};
+use crate::policies::deployed::Deployed;
+use crate::policies::ranking::Ranked;
+use crate::policies::rounds::{Decoder, LearnedPolicy};
+use crate::policies::utility::{Group, UtilityPolicy};
 
 impl PolicyBundle {
     /// The policy behind the interface that all schedulers have; it is told of the load of services what `expected` says.

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::model::FORMAT;
-use crate::learned::archive::ArchiveError;
+use crate::nets::archive::ArchiveError;
 
 /// A bundle that cannot be read, used or written.
 #[derive(Debug, thiserror::Error)]

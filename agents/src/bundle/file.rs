@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::error::BundleError;
 use super::model::PolicyBundle;
-use crate::learned::archive::ArchiveError;
+use crate::nets::archive::ArchiveError;
 
 impl PolicyBundle {
     /// Reads a bundle and checks that this program can run it.

@@ -12,6 +12,7 @@ mod at_work;
 mod card;
 mod error;
 mod file;
+pub mod forecaster;
 mod model;
 mod stored;
 mod types;

@@ -3,11 +3,11 @@
 use goodput_env::gym::Layout;
 
 use super::card::Card;
-use crate::learned::linear::Linear;
-use crate::learned::normaliser::Normaliser;
-use crate::learned::ranking::{self, Ranking};
-use crate::learned::utility::Utility;
-use crate::learned::weights::{NetConfig, Weights};
+use crate::nets::normaliser::Normaliser;
+use crate::nets::weights::{NetConfig, Weights};
+use crate::policies::linear::Linear;
+use crate::policies::ranking::{self, Ranking};
+use crate::policies::utility::Utility;
 
 /// Version of the format this build writes and reads.
 pub const FORMAT: u32 = 1;

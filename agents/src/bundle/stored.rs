@@ -10,12 +10,12 @@ use sha2::{Digest, Sha256};
 use super::card::Card;
 use super::error::BundleError;
 use super::model::{FORMAT, Model, PolicyBundle};
-use crate::learned::archive::{Archive, ArchiveError, Entry, write};
-use crate::learned::linear::Linear;
-use crate::learned::normaliser::Normaliser;
-use crate::learned::ranking::{Decoding, Ranking, RankingNet};
-use crate::learned::utility::{Experience, Group, Theta, Utility};
-use crate::learned::weights::{Layer, MlpConfig, NetConfig, SetConfig, Weights};
+use crate::nets::archive::{Archive, ArchiveError, Entry, write};
+use crate::nets::normaliser::Normaliser;
+use crate::nets::weights::{Layer, MlpConfig, NetConfig, SetConfig, Weights};
+use crate::policies::linear::Linear;
+use crate::policies::ranking::{Decoding, Ranking, RankingNet};
+use crate::policies::utility::{Experience, Group, Theta, Utility};
 
 /// Largest number of slots, features or verbs believed: buffers of their products are allocated.
 const LARGEST: usize = 4096;

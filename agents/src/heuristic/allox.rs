@@ -1,16 +1,19 @@
-//! AlloX (Le et al., EuroSys'20): jobs of one accelerator on types that differ, matched for the least average completion time.
+//! AlloX (Le et al., EuroSys'20): jobs of one accelerator on types that differ, matched for the
+//! least average completion time.
 //!
-//! Each waiting job is assigned to a free accelerator and a position in its queue, counted from the end: the last job of a queue
-//! delays itself only, the one before it two jobs, and so on. Position `k` on an accelerator costs `k` times the job's remaining time
-//! there, and the sum over jobs is the sum of completion times. So the best schedule is a minimum-cost matching, which the
-//! Hungarian method finds. The job at the head of each queue starts; the others are matched again when something changes. Running jobs
-//! are not moved.
+//! Each waiting job is assigned to a free accelerator and to a position in its queue, counted from
+//! the end. The last job of a queue delays itself only, the one before it two jobs, and so on.
+//! Position `k` on an accelerator costs `k` times the job's remaining time there, and the sum of
+//! these costs over jobs is the sum of completion times. So the best schedule is a minimum-cost
+//! matching, which the Hungarian method finds. The job at the head of each queue starts; the others
+//! are matched again when something changes. Running jobs are not moved.
 //!
-//! Accelerators of one type are alike, so none of them needs more positions than jobs over accelerators, rounded up. That keeps the
-//! matching at about types x jobs columns instead of accelerators x jobs.
+//! Accelerators of one type are alike, so a queue needs no more positions than jobs over
+//! accelerators of the type, rounded up. The matching then has about types x jobs columns instead
+//! of accelerators x jobs.
 //!
-//! The model knows no jobs of several accelerators. Here they start oldest first on what the matching leaves, on the fastest type with
-//! room.
+//! The paper's model has no jobs of several accelerators. Here such jobs start oldest first on what
+//! the matching leaves, on the fastest type with room.
 
 use goodput_env::placement::{Placement, pack};
 use goodput_env::plan::Plan;
@@ -20,10 +23,10 @@ use goodput_env::view::{ClusterView, JobView};
 use pathfinding::kuhn_munkres::kuhn_munkres_min;
 use pathfinding::matrix::Matrix;
 
-use crate::heuristic::{Listed, Traits};
+use crate::heuristic::{ListedPolicy, Traits};
 
-/// In the list of policies.
-pub const LISTED: &[Listed] = &[Listed {
+/// Entries of AlloX in the list of policies.
+pub const LISTED: &[ListedPolicy] = &[ListedPolicy {
     name: "allox",
     about: "jobs of one accelerator matched to types and positions in the queue for the least mean completion time",
     source: "Le et al., EuroSys 2020",
@@ -32,17 +35,20 @@ pub const LISTED: &[Listed] = &[Listed {
     replica: None,
 }];
 
-/// A job cannot run there: more than any schedule costs, and small enough to be added up.
+/// Cost of a type on which a job cannot run: more than any schedule costs, and small enough to be
+/// added up.
 const NEVER_MILLIS: i64 = 1 << 50;
 
-/// The policy. Ties are broken by the matching, which sees jobs in order of arrival and types in the order of the cluster.
+/// AlloX over a cluster. The matching breaks ties; its rows are jobs in order of arrival, its
+/// columns types in the order of the cluster.
 #[derive(Clone, Debug)]
 pub struct Allox {
-    /// Part of the waiting jobs, oldest first, that is looked at, in (0, 1]; never fewer than there are free accelerators. Below 1, long
-    /// jobs do not wait for ever (the paper's fairness knob).
+    /// Fraction of the waiting jobs, oldest first, that is matched, in (0, 1] (the paper's fairness
+    /// parameter). With less than 1 long jobs do not wait for ever. At least as many jobs are
+    /// matched as accelerators are free.
     pub fraction: f64,
-    /// At most so many waiting jobs are looked at, oldest first, unless more accelerators are free: the matching takes time with the
-    /// cube of their number and memory with its square.
+    /// Most waiting jobs that are matched, oldest first, unless more accelerators are free. The
+    /// matching takes time with the cube of their number and memory with its square.
     pub most: usize,
 }
 
@@ -86,7 +92,7 @@ impl Policy for Allox {
     }
 }
 
-/// The jobs that start now, by position in `jobs`, and on which type.
+/// Jobs that start now, by position in `jobs`, each with the accelerator type.
 fn heads(view: &ClusterView<'_>, free: &[u32], jobs: &[JobView<'_>]) -> Vec<(usize, u16)> {
     let mut of_kind = vec![0_usize; view.cluster().types.len()];
     for (node, &gpus) in view.cluster().nodes.iter().zip(free) {
@@ -101,10 +107,10 @@ fn heads(view: &ClusterView<'_>, free: &[u32], jobs: &[JobView<'_>]) -> Vec<(usi
     assign(&times, &of_kind).into_iter().map(|(job, kind)| (job, kind as u16)).collect()
 }
 
-/// The minimum-cost matching, and from it the job at the head of each queue: position in `times`, type. `times` are milliseconds by job and
-/// type, `free` accelerators by type.
+/// Head of each queue of the minimum-cost matching: position in `times`, and type. `times` are
+/// milliseconds by job and type, `free` accelerators by type.
 pub fn assign(times: &[Vec<Option<i64>>], free: &[usize]) -> Vec<(usize, usize)> {
-    // Columns: type, accelerator of it, position from the end, from 1.
+    // Columns: type, accelerator of the type, position from the end starting with 1.
     let mut columns = Vec::new();
     for (kind, &count) in free.iter().enumerate().filter(|(_, count)| **count > 0) {
         let deepest = times.len().div_ceil(count) as i64;
@@ -122,6 +128,7 @@ pub fn assign(times: &[Vec<Option<i64>>], free: &[usize]) -> Vec<(usize, usize)>
     for (job, column) in matched.into_iter().enumerate() {
         let (kind, at, position) = columns[column];
         if times[job][kind].is_some() {
+            // The head of a queue has the position farthest from the end.
             let head = heads.entry((kind, at)).or_insert((position, job));
             *head = (*head).max((position, job));
         }
@@ -131,7 +138,7 @@ pub fn assign(times: &[Vec<Option<i64>>], free: &[usize]) -> Vec<(usize, usize)>
     starts
 }
 
-/// Places `job` on the type with room where it is fastest, the first of those.
+/// Places `job` on the type with room where the job is fastest, the first of equally fast types.
 fn fastest(view: &ClusterView<'_>, free: &mut [u32], job: &JobView<'_>) -> Option<Placement> {
     let gpus = job.request().gpus;
     let kinds = (0..view.cluster().types.len() as u16).filter(|&kind| {

@@ -1,9 +1,11 @@
-//! Dominant resource fairness (Ghodsi et al., NSDI'11): whoever's largest share of any resource is smallest goes next.
+//! Dominant resource fairness (Ghodsi et al., NSDI'11): the next task goes to the user whose
+//! largest share of any resource is smallest.
 //!
-//! [`fill`] is the paper's progressive filling over any resources, a task at a time. The policy is its online form on a cluster, where the
-//! resources are the accelerator types: a tenant's dominant share is its largest part of any one type. As in the paper nothing is
-//! preempted: a task is a job at the size it asked for, and it runs to its end. A tenant whose oldest job does not fit is passed
-//! over, so that no accelerator idles for it.
+//! [`fill`] is the paper's progressive filling over any resources, a task at a time. The policy is
+//! its online form on a cluster, where the resources are the accelerator types: a tenant's dominant
+//! share is its largest fraction of any one type. As in the paper nothing is preempted: a task is a
+//! job at the size it asked for, and runs to its end. A tenant whose oldest job does not fit is
+//! passed over, so that no accelerator idles for that job.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -15,10 +17,10 @@ use goodput_env::plan::Plan;
 use goodput_env::policy::Policy;
 use goodput_env::view::{ClusterView, JobView};
 
-use crate::heuristic::{Listed, Traits};
+use crate::heuristic::{ListedPolicy, Traits};
 
-/// In the list of policies.
-pub const LISTED: &[Listed] = &[Listed {
+/// Entries of DRF in the list of policies.
+pub const LISTED: &[ListedPolicy] = &[ListedPolicy {
     name: "drf",
     about: "the next grant to the tenant with the smallest dominant share; not preemptive",
     source: "Ghodsi et al., NSDI 2011",
@@ -27,70 +29,74 @@ pub const LISTED: &[Listed] = &[Listed {
     replica: None,
 }];
 
-/// A part of a whole. Compared exactly, so that no order depends on rounding.
+/// Fraction of a resource. Compared exactly, so that no order depends on rounding.
 #[derive(Clone, Copy, Debug)]
-pub struct Share {
-    /// Held.
+pub struct ResourceFraction {
+    /// Units held.
     pub part: u64,
-    /// There are; not 0.
+    /// Units in all; not 0.
     pub whole: u64,
 }
 
-impl Share {
-    /// As a number.
+impl ResourceFraction {
+    /// Fraction as a number in [0, 1].
     pub fn value(self) -> f64 {
         self.part as f64 / self.whole as f64
     }
 }
 
-impl Ord for Share {
+impl Ord for ResourceFraction {
     fn cmp(&self, other: &Self) -> Ordering {
         let cross = |a: u64, b: u64| u128::from(a) * u128::from(b);
         cross(self.part, other.whole).cmp(&cross(other.part, self.whole))
     }
 }
 
-impl PartialOrd for Share {
+impl PartialOrd for ResourceFraction {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl PartialEq for Share {
+impl PartialEq for ResourceFraction {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other).is_eq()
     }
 }
 
-impl Eq for Share {}
+impl Eq for ResourceFraction {}
 
-/// The largest share that `held` is of `capacity`, resource by resource; resources that do not exist count for nothing.
-pub fn dominant_share(held: &[u64], capacity: &[u64]) -> Share {
+/// Largest share of any resource that `held` is of `capacity`; resources that do not exist count
+/// for nothing.
+pub fn dominant_share(held: &[u64], capacity: &[u64]) -> ResourceFraction {
     let shares = held.iter().zip(capacity).filter(|(_, whole)| **whole > 0);
-    shares.map(|(&part, &whole)| Share { part, whole }).max().unwrap_or(Share { part: 0, whole: 1 })
+    shares
+        .map(|(&part, &whole)| ResourceFraction { part, whole })
+        .max()
+        .unwrap_or(ResourceFraction { part: 0, whole: 1 })
 }
 
-/// Result of [`fill`].
+/// Allocation by progressive filling, as [`fill`] returns it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Filling {
-    /// Tasks by user.
+    /// Number of tasks by user.
     pub tasks: Vec<u64>,
     /// Users in the order they were granted a task.
     pub order: Vec<usize>,
     /// Dominant share by user.
-    pub shares: Vec<Share>,
+    pub shares: Vec<ResourceFraction>,
 }
 
-/// Progressive filling (the paper's algorithm 1): tasks are granted one at a time to the user with the smallest dominant share, the
-/// first on ties, until no user's next task fits. `demands[user][resource]` is for one task; a user who asks for
-/// nothing gets nothing.
+/// Progressive filling (the paper's algorithm 1): tasks are granted one at a time to the user with
+/// the smallest dominant share, the first on ties, until no user's next task fits.
+/// `demands[user][resource]` is for one task; a user that asks for nothing gets nothing.
 pub fn fill(capacity: &[u64], demands: &[Vec<u64>]) -> Filling {
     let mut used = vec![0; capacity.len()];
     let mut held: Vec<Vec<u64>> = demands.iter().map(|demand| vec![0; demand.len()]).collect();
     let (mut tasks, mut order) = (vec![0; demands.len()], Vec::new());
     let asks = |user: &usize| demands[*user].iter().any(|&amount| amount > 0);
     let share = |held: &[u64]| dominant_share(held, capacity);
-    let mut queue: BTreeSet<(Share, usize)> =
+    let mut queue: BTreeSet<(ResourceFraction, usize)> =
         (0..demands.len()).filter(asks).map(|user| (share(&held[user]), user)).collect();
     while let Some((_, user)) = queue.pop_first() {
         let demand = &demands[user];
@@ -108,15 +114,16 @@ pub fn fill(capacity: &[u64], demands: &[Vec<u64>]) -> Filling {
     Filling { tasks, order, shares: held.iter().map(|held| share(held)).collect() }
 }
 
-/// The policy. A job gets the type with most free accelerators of those it runs on, on as few nodes as possible; ties go to the
-/// lower tenant, and within a tenant by (submission, id).
+/// Online dominant resource fairness over accelerator types. A job gets the type with most free
+/// accelerators of those it runs on, on as few nodes as possible. Ties go to the lower tenant, and
+/// within a tenant by (submission, id).
 #[derive(Clone, Debug, Default)]
 pub struct Drf {
     free: Vec<u32>,
 }
 
-/// A tenant at one decision.
-struct Tenant {
+/// Tenant at one decision.
+struct DrfTenant {
     /// Accelerators held, by type.
     held: Vec<u64>,
     waiting: VecDeque<JobId>,
@@ -134,9 +141,9 @@ impl Policy for Drf {
             return plan;
         }
 
-        let mut tenants: BTreeMap<u32, Tenant> = BTreeMap::new();
+        let mut tenants: BTreeMap<u32, DrfTenant> = BTreeMap::new();
         for job in view.jobs() {
-            let fresh = || Tenant { held: vec![0; capacity.len()], waiting: VecDeque::new() };
+            let fresh = || DrfTenant { held: vec![0; capacity.len()], waiting: VecDeque::new() };
             let tenant = tenants.entry(job.request().tenant).or_insert_with(fresh);
             if job.state.is_allocated() {
                 for slice in job.state.placement.slices() {
@@ -148,8 +155,9 @@ impl Policy for Drf {
             }
         }
 
-        let share = |tenant: &Tenant| dominant_share(&tenant.held, &capacity);
-        let mut queue: BTreeSet<(Share, u32)> = tenants.iter().map(|(&id, tenant)| (share(tenant), id)).collect();
+        let share = |tenant: &DrfTenant| dominant_share(&tenant.held, &capacity);
+        let mut queue: BTreeSet<(ResourceFraction, u32)> =
+            tenants.iter().map(|(&id, tenant)| (share(tenant), id)).collect();
         while let Some((_, id)) = queue.pop_first() {
             let Some(tenant) = tenants.get_mut(&id) else { continue };
             let Some(job) = tenant.waiting.pop_front().and_then(|job| view.job(job)) else { continue };
@@ -165,7 +173,7 @@ impl Policy for Drf {
 }
 
 impl Drf {
-    /// Takes what the job asked for; `None` where no type it runs on has that many free.
+    /// Takes what the job asked for; `None` where no type that the job runs on has that many free.
     fn grant(&mut self, cluster: &Cluster, free: &[u64], job: &JobView<'_>) -> Option<(u16, Placement)> {
         let gpus = job.request().gpus;
         let kinds = (0..free.len() as u16).filter(|&kind| job.runs_on(kind));

@@ -1,19 +1,20 @@
-//! First in, first out: what a cluster does without a scheduler.
+//! First in, first out: scheduling by order of submission only.
 //!
-//! Strict order with head-of-line blocking, as in YARN's capacity queue and the `fifo` baseline of Tiresias (Gu et al., NSDI'19):
-//! the oldest waiting job runs as soon as it fits, and until then nobody behind it does. With backfill, jobs that fit go past
-//! those that do not (Tiresias simulator, `fjf`); there are no reservations, so a wide job can wait for long. Nothing is preempted.
+//! The strict order has head-of-line blocking, as YARN's capacity queue and the `fifo` baseline of
+//! Tiresias (Gu et al., NSDI'19): the oldest waiting job runs as soon as it fits, and until then no
+//! job behind it does. With backfill, jobs that fit pass those that do not (Tiresias simulator,
+//! `fjf`). There are no reservations, so a wide job can wait for long. Nothing is preempted.
 
 use goodput_env::plan::Plan;
 use goodput_env::policy::Policy;
 use goodput_env::view::ClusterView;
 
-use crate::heuristic::{Listed, Traits};
+use crate::heuristic::{ListedPolicy, Traits};
 use crate::placement::{Free, Packer, Yarn};
 
-/// In the list of policies.
-pub const LISTED: &[Listed] = &[
-    Listed {
+/// Entries of first in, first out in the list of policies.
+pub const LISTED: &[ListedPolicy] = &[
+    ListedPolicy {
         name: "fifo",
         about: "oldest first, at the requested size; nobody passes a job that does not fit",
         source: "common practice",
@@ -21,7 +22,7 @@ pub const LISTED: &[Listed] = &[
         build: |_| Box::new(Fifo::strict()),
         replica: None,
     },
-    Listed {
+    ListedPolicy {
         name: "fifo-backfill",
         about: "oldest first, at the requested size; whoever fits may pass",
         source: "common practice",
@@ -31,7 +32,8 @@ pub const LISTED: &[Listed] = &[
     },
 ];
 
-/// The policy; jobs run at the size they asked for, in ascending order of (submission, id).
+/// First in, first out over a cluster. Jobs run at the size they asked for, in ascending order of
+/// (submission, id).
 #[derive(Clone, Debug, Default)]
 pub struct Fifo {
     backfill: bool,
@@ -40,17 +42,18 @@ pub struct Fifo {
 }
 
 impl Fifo {
-    /// Strict order.
+    /// Strict order with head-of-line blocking.
     pub fn strict() -> Self {
         Self::default()
     }
 
-    /// Whoever fits.
+    /// Order with backfill: every job that fits starts.
     pub fn backfill() -> Self {
         Self { backfill: true, ..Self::default() }
     }
 
-    /// Placed by `scheme` of the Tiresias simulator, so that a job may not fit although enough accelerators are free.
+    /// This policy with the placement scheme of the Tiresias simulator, so that a job may not fit
+    /// although enough accelerators are free.
     pub fn placed_by(self, scheme: Yarn) -> Self {
         Self { scheme: Some(scheme), ..self }
     }

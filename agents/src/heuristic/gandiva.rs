@@ -1,13 +1,22 @@
-//! Time slicing in the manner of Gandiva (Xiao et al., OSDI'18): jobs take turns of a quantum on their nodes, at the size they asked for.
+//! Time slicing after Gandiva (Xiao et al., OSDI'18): jobs take turns of a quantum on their nodes,
+//! at the size they asked for.
 //!
-//! Every job is bound to a set of nodes and suspended and resumed there. While accelerators lie idle a waiting job starts on them, wherever it is bound, and is
-//! bound there from then on; that is Gandiva's migration. A quantum after the last rotation, if jobs wait, those that held accelerators for all of it go to the end
-//! of the queue in their old order, and the queue is walked from the front: who fits on its own nodes runs there, or who never ran, anywhere; then who fits anywhere else. Whoever is passed
-//! over stays where it is in the queue, so that the front one is served next time from all accelerators: nobody starves. Between rotations nobody is suspended.
+//! Every job is bound to a set of nodes and suspended and resumed there. While accelerators are
+//! idle a waiting job starts on them, wherever it is bound, and is bound there from then on; that
+//! is Gandiva's migration.
 //!
-//! This is the time slicing alone. Packing of several jobs on one accelerator, growing and shrinking, and introspection of what was profiled are not
-//! here. Suspending costs what the run says a restart costs, while Gandiva reports under a second; with 30 s of 60 s nothing is left, so choose the quantum by
-//! the cost. The `gandiva` of the public Tiresias simulator shares only the name: on its own trace it never ends, and is not copied.
+//! A quantum after the last rotation, if jobs wait, the queue rotates. Jobs that held accelerators
+//! for all of the quantum go to the end of the queue in their old order. Then the queue is walked
+//! from the front: a job that fits on its own nodes runs there, and a job that never ran runs
+//! anywhere; afterwards the jobs that fit anywhere else. A job that is passed over keeps its place
+//! in the queue, so that the front one is served next time from all accelerators, and no job
+//! starves. Between rotations no job is suspended.
+//!
+//! Only the time slicing is here: no packing of several jobs on one accelerator, no growing and
+//! shrinking, no introspection of profiles. Suspending costs as much as a restart costs in the run,
+//! while Gandiva reports under a second. With 30 s of 60 s nothing is left, so choose the quantum
+//! by the cost. The `gandiva` of the public Tiresias simulator shares only the name: on its own
+//! trace it never ends, and is not copied.
 
 use goodput_env::job::JobId;
 use goodput_env::placement::Placement;
@@ -16,11 +25,11 @@ use goodput_env::policy::Policy;
 use goodput_env::time::SimTime;
 use goodput_env::view::ClusterView;
 
-use crate::heuristic::{Listed, Traits};
+use crate::heuristic::{ListedPolicy, Traits};
 use crate::placement::{Free, Packer};
 
-/// In the list of policies.
-pub const LISTED: &[Listed] = &[Listed {
+/// Entries of Gandiva in the list of policies.
+pub const LISTED: &[ListedPolicy] = &[ListedPolicy {
     name: "gandiva",
     about: "turns of 60 s on the job's own nodes at the requested size; no packing of jobs, no growing",
     source: "Xiao et al., OSDI 2018; its time slicing alone",
@@ -29,30 +38,30 @@ pub const LISTED: &[Listed] = &[Listed {
     replica: None,
 }];
 
-/// The policy; jobs enter the queue in order of (submission, id).
+/// Gandiva's time slicing over a cluster. Jobs enter the queue in order of (submission, id).
 #[derive(Clone, Debug)]
 pub struct Gandiva {
     quantum: SimTime,
     rotated: SimTime,
-    queue: Vec<Entry>,
-    /// Jobs of this id and above have not been seen.
+    queue: Vec<GandivaEntry>,
+    /// Smallest id that has not been seen.
     unseen: JobId,
     wake: Option<SimTime>,
     free: Free,
 }
 
 #[derive(Clone, Debug)]
-struct Entry {
+struct GandivaEntry {
     job: JobId,
-    /// Where it ran last; empty before its first start.
+    /// Nodes of the last run; empty before the first start.
     bound: Placement,
     running: bool,
-    /// It has run since the last rotation.
+    /// Whether the job has run since the last rotation.
     whole: bool,
 }
 
 impl Gandiva {
-    /// With turns of `quantum`.
+    /// A policy with turns of `quantum`.
     pub fn new(quantum: SimTime) -> Self {
         Self { quantum, rotated: SimTime::ZERO, queue: Vec::new(), unseen: JobId(0), wake: None, free: Free::default() }
     }
@@ -61,7 +70,7 @@ impl Gandiva {
         self.queue.retain_mut(|entry| {
             let job = view.job(entry.job);
             entry.running = job.is_some_and(|job| job.state.is_allocated());
-            // A fault may have left it a part of what it was given.
+            // A fault may have left the job a part of its placement.
             if let Some(job) = job.filter(|job| entry.running && job.state.placement != entry.bound) {
                 entry.bound = job.state.placement.clone();
             }
@@ -71,13 +80,13 @@ impl Gandiva {
         let first = self.queue.len();
         for job in view.jobs().rev().take_while(|job| job.id() >= self.unseen) {
             let running = job.state.is_allocated();
-            self.queue.push(Entry { job: job.id(), bound: job.state.placement.clone(), running, whole: false });
+            self.queue.push(GandivaEntry { job: job.id(), bound: job.state.placement.clone(), running, whole: false });
         }
         self.queue[first..].reverse();
         self.unseen = self.queue.iter().map(|entry| JobId(entry.job.0 + 1)).fold(self.unseen, JobId::max);
     }
 
-    /// Ends everybody's turn and walks the queue anew.
+    /// Ends the turns of all jobs and walks the queue anew.
     fn rotate(&mut self, view: &ClusterView<'_>, plan: &mut Plan) {
         self.rotated = view.now;
         self.queue.sort_by_key(|entry| entry.whole);
@@ -88,7 +97,8 @@ impl Gandiva {
         let mut next: Vec<Option<Placement>> = Vec::with_capacity(self.queue.len());
         let mut gone = Vec::new();
         for (at, entry) in self.queue.iter().enumerate() {
-            // Who goes first sees everything free and has to be served, on its own nodes or not; who never ran has none.
+            // The first in the queue sees all accelerators free and has to be served, on its own
+            // nodes or not. A job that never ran has no nodes of its own.
             let gpus = view.job(entry.job).map_or(0, |job| job.request().gpus);
             let own = fits(&self.free, &entry.bound, gpus).then(|| entry.bound.clone());
             let anywhere = at == 0 || entry.bound.gpus() != gpus;
@@ -119,7 +129,7 @@ impl Gandiva {
         }
     }
 
-    /// Starts who fits on what is idle, its own nodes first.
+    /// Starts waiting jobs that fit on idle accelerators, on their own nodes first.
     fn fill(&mut self, view: &ClusterView<'_>, plan: &mut Plan) {
         self.free.reset(view.free());
         for own in [true, false] {
@@ -162,7 +172,7 @@ impl Policy for Gandiva {
     }
 }
 
-/// Whether `bound` is free and all that the job wants.
+/// Whether `bound` is free and has as many accelerators as the job wants.
 fn fits(free: &Free, bound: &Placement, gpus: u32) -> bool {
     bound.gpus() == gpus && bound.slices().iter().all(|slice| free.on(slice.node) >= slice.gpus)
 }

@@ -1,8 +1,11 @@
-//! Kubernetes without a batch scheduler: the default queue (priority, then creation time) over the scheduling framework, with gangs.
+//! Kubernetes without a batch scheduler: the default queue (priority, then creation time) over the
+//! scheduling framework, with gangs.
 //!
-//! A job that fits one node is one pod; a wider one is a gang of pods of one accelerator each. Pods that fit nowhere do not block those behind them, and
-//! higher priority evicts lower (DefaultPreemption). Nothing here knows tenants: who raises his priority, or sends more pods earlier, has all of a
-//! full cluster. Where a run has quotas they are kept, as by ElasticQuota.
+//! A job that fits one node is one pod; a wider one is a gang of pods of one accelerator each. Pods
+//! that fit nowhere do not block the pods behind them, and higher priority evicts lower
+//! (DefaultPreemption). There is no fairness among tenants: a tenant that raises its priority, or
+//! sends more pods earlier, gets all of a full cluster. Where a run has quotas they are kept, as by
+//! ElasticQuota.
 
 use std::collections::BTreeMap;
 
@@ -15,17 +18,20 @@ use goodput_env::scenario::JobShape;
 use goodput_env::time::SimTime;
 use goodput_env::view::{ClusterView, JobView};
 
-use crate::framework::plugins::{Allocated, Gang, NodeAffinity, Preemption, PrioritySort, QuotaFit, ResourcesFit};
-use crate::framework::{Affinity, Framework, Pod, PodId, Resident, Scheduled, Snapshot};
-use crate::heuristic::{Listed, Traits};
-use crate::waiting::{Line, Lines};
+use crate::allocation::queue::{Line, Lines};
+use crate::heuristic::{ListedPolicy, Traits};
+use crate::placement::framework::plugins::{
+    Allocated, Gang, NodeAffinity, Preemption, PrioritySort, QuotaFit, ResourcesFit,
+};
+use crate::placement::framework::{Affinity, Framework, Pod, PodId, Resident, Scheduled, Snapshot};
 
-/// How long a gang waits for pods that are not there (scheduler-plugins, `permitWaitingTimeSeconds`). All pods of a job are there at once here.
+/// Time that a gang waits for missing pods (scheduler-plugins, `permitWaitingTimeSeconds`). All
+/// pods of a job come at once here.
 const PERMIT_TIMEOUT: SimTime = SimTime::from_secs(60);
 
-/// In the list of policies.
-pub const LISTED: &[Listed] = &[
-    Listed {
+/// Entries in the list of policies.
+pub const LISTED: &[ListedPolicy] = &[
+    ListedPolicy {
         name: "kubernetes",
         about: "priority, then creation time; spread over nodes; lower priorities are evicted",
         source: "kube-scheduler (PrioritySort, NodeResourcesFit, DefaultPreemption) with coscheduling",
@@ -33,7 +39,7 @@ pub const LISTED: &[Listed] = &[
         build: |_| Box::new(Kubernetes::new(Allocated::Least)),
         replica: None,
     },
-    Listed {
+    ListedPolicy {
         name: "kubernetes-binpack",
         about: "the same, filling nodes one after the other",
         source: "kube-scheduler (NodeResourcesFit, MostAllocated) with coscheduling",
@@ -43,14 +49,14 @@ pub const LISTED: &[Listed] = &[
     },
 ];
 
-/// The policy.
+/// Default Kubernetes scheduler over a cluster.
 #[derive(Clone, Copy, Debug)]
 pub struct Kubernetes {
     nodes: Allocated,
 }
 
 impl Kubernetes {
-    /// Prefers nodes of which the least, or the most, is allocated.
+    /// A policy that prefers nodes of which the least, or the most, is allocated.
     pub fn new(nodes: Allocated) -> Self {
         Self { nodes }
     }
@@ -81,7 +87,8 @@ impl Policy for Kubernetes {
     }
 }
 
-/// Schedules everything in the queue. A job like one that fitted nowhere is not tried, until something was evicted.
+/// Schedules the queue. A job of a shape that fitted nowhere is not tried again until a pod was
+/// evicted.
 fn run(view: &ClusterView<'_>, framework: &mut Framework, snapshot: &mut Snapshot, line: &mut Line) -> Plan {
     let (mut plan, mut placed) = (Plan::keep(), BTreeMap::<JobId, BTreeMap<NodeId, u32>>::new());
     while let Some((id, shape)) = line.first() {
@@ -110,7 +117,7 @@ fn run(view: &ClusterView<'_>, framework: &mut Framework, snapshot: &mut Snapsho
     plan
 }
 
-/// The nodes with what runs on them.
+/// Nodes with the pods that run on them.
 fn snapshot(view: &ClusterView<'_>) -> Snapshot {
     let mut snapshot = Snapshot::new(view.cluster(), view.free(), view.now);
     for job in view.jobs() {
@@ -128,7 +135,7 @@ fn snapshot(view: &ClusterView<'_>) -> Snapshot {
     snapshot
 }
 
-/// A job as pods.
+/// Pods of a job.
 fn pods<'a>(view: &ClusterView<'a>, job: &JobView<'a>, shape: &JobShape) -> impl Iterator<Item = Pod> + use<'a> {
     let (cluster, request, id, kinds) = (view.cluster(), job.request(), job.id(), &shape.kinds);
     let widest = kinds.iter().map(|&kind| cluster.gpus_per_node_of(kind)).max().unwrap_or(1);

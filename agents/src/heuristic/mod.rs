@@ -1,4 +1,5 @@
-//! Published scheduling policies, one file a paper, named by the paper's name, and the list of them by the names users type.
+//! Published scheduling policies, one file or folder a paper, and the list of them by the names
+//! that users type.
 
 pub mod afs;
 pub mod allox;
@@ -12,19 +13,18 @@ pub mod gittins;
 pub mod kai;
 pub mod kubernetes;
 pub mod kueue;
+mod listed;
 pub mod optimus;
 pub mod pollux;
-mod registry;
 pub mod sia;
 pub mod srtf;
 pub mod themis;
 pub mod tiresias;
 
-pub use deepboot::SUFFIX as BESIDE_REQUESTS;
-pub use registry::{Listed, REPLICA, Traits, VARIANT, by_name, names, policies};
+pub use listed::{ListedPolicy, Traits};
 
 /// Entries of each paper's file.
-const PAPERS: &[&[Listed]] = &[
+pub(crate) const PAPERS: &[&[ListedPolicy]] = &[
     fifo::LISTED,
     srtf::LISTED,
     tiresias::LISTED,

@@ -1,7 +1,9 @@
-//! Optimus (Peng et al., EuroSys'18): accelerators go, one at a time, to the job whose remaining time they cut most.
+//! Optimus (Peng et al., EuroSys'18): accelerators go, one at a time, to the job whose remaining
+//! time falls most with one more.
 //!
-//! This is the form in which later work compares against it (Pollux artifact, `optimus.py`): all-reduce instead of parameter
-//! servers, and an oracle for both step times and remaining iterations, where the paper fits convergence curves online.
+//! This is the form in which later work compares against Optimus (Pollux artifact, `optimus.py`):
+//! all-reduce instead of parameter servers, and an oracle for both step times and remaining
+//! iterations, where the paper fits convergence curves online.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -12,11 +14,11 @@ use goodput_env::policy::Policy;
 use goodput_env::scenario::{Batching, Information};
 use goodput_env::view::{ClusterView, JobView};
 
-use crate::heuristic::{Listed, Traits};
+use crate::heuristic::{ListedPolicy, Traits};
 use crate::placement::{Free, Packer};
 
-/// In the list of policies.
-pub const LISTED: &[Listed] = &[Listed {
+/// Entries in the list of policies.
+pub const LISTED: &[ListedPolicy] = &[ListedPolicy {
     name: "optimus",
     about: "accelerators one by one to the job whose remaining time they cut most",
     source: "Peng et al., EuroSys 2018; oracle form of the Pollux artifact",
@@ -25,7 +27,8 @@ pub const LISTED: &[Listed] = &[Listed {
     replica: None,
 }];
 
-/// The policy; ties go to the job submitted first. Jobs whose remaining work or speed is unknown stay at their minimum.
+/// Optimus over a cluster. Ties go to the job submitted first. Jobs whose remaining work or speed
+/// is unknown stay at their minimum.
 #[derive(Clone, Debug, Default)]
 pub struct Optimus {
     free: Free,
@@ -33,10 +36,11 @@ pub struct Optimus {
     order: Vec<u32>,
 }
 
-/// How many accelerators each of several jobs gets out of `gpus`.
+/// Division of `gpus` accelerators among jobs (Optimus, section 4.1).
 ///
-/// In order each job gets its minimum `min(job)` if that is left. Then the largest `gain(job, n)`, the seconds saved by going from
-/// `n` to `n + 1`, wins an accelerator, the first job on ties, until none is left or nothing is gained. `counts` is overwritten.
+/// In order each job gets its minimum `min(job)` if that is left. Then the largest `gain(job, n)`,
+/// the seconds saved by going from `n` to `n + 1`, wins an accelerator, the first job on ties,
+/// until none is left or nothing is gained. `counts` is overwritten.
 pub fn allocate(
     jobs: usize,
     gpus: u32,
@@ -65,7 +69,8 @@ pub fn allocate(
     }
 }
 
-/// A job's offer for one more accelerator; the greatest has the largest gain, and among equals the lowest job.
+/// Bid of a job for one more accelerator; the greatest has the largest gain, and among equals the
+/// lowest job.
 #[derive(PartialEq)]
 struct Bid {
     gain: f64,
@@ -86,13 +91,14 @@ impl Ord for Bid {
     }
 }
 
-/// Seconds that the accelerator after the `count`-th saves a job.
+/// Seconds of remaining time that the accelerator after the `count`-th saves.
 fn gain(job: &JobView<'_>, count: u32) -> f64 {
     if count >= job.max_gpus() {
         return 0.0;
     }
     let saved = || {
-        // The artifact predicts that a lone replica accumulates at least once, whether or not it will.
+        // The artifact predicts that a lone replica accumulates at least once, whether or not it
+        // will.
         let now = if count == 1 { job.accumulating_iteration_secs()? } else { job.iteration_secs(count)? };
         Some((now - job.iteration_secs(count + 1)?) * job.remaining_iterations()?)
     };
@@ -106,7 +112,7 @@ impl Policy for Optimus {
         let gpus = view.total_free() + held;
         allocate(jobs.len(), gpus, |at| jobs[at].min_gpus(), |at, count| gain(&jobs[at], count), &mut self.counts);
 
-        // Whoever keeps its count keeps its nodes; the others are placed smallest first.
+        // A job that keeps its count keeps its nodes; the others are placed smallest first.
         let counts = &self.counts;
         self.free.reset(view.free());
         self.order.clear();

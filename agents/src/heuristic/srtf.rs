@@ -1,11 +1,15 @@
-//! Shortest remaining time first, preemptive: optimal for one server (Schrage 1968), and the bar for mean completion time here.
+//! Shortest remaining time first, preemptive: optimal for one server (Schrage 1968), and the bar
+//! for mean completion time here.
 //!
-//! The rigid form runs jobs at the size they asked for. A job that does not fit is passed over, so the narrow may go past the wide.
-//! The two-dimensional form orders by remaining accelerator time instead, so that a wide job must be short to go first, and smallest first
-//! by width alone (SRSF and SF in Gu et al., NSDI'19). The elastic form gives the shortest job all that makes it faster before the
-//! next one gets anything: the strawman of Hwang et al. (AFS, NSDI'21), which wastes accelerators on jobs that scale badly.
+//! The rigid form runs jobs at the size they asked for. A job that does not fit is passed over, so
+//! the narrow may go past the wide. The two-dimensional form orders by remaining accelerator time
+//! instead, so that a wide job must be short to go first, and smallest first by width alone (SRSF
+//! and SF in Gu et al., NSDI'19). The elastic form gives the shortest job all that makes it faster
+//! before the next one gets anything: the strawman of Hwang et al. (AFS, NSDI'21), which wastes
+//! accelerators on jobs that scale badly.
 //!
-//! Waiting costs a job nothing and running makes it shorter, so between churn the order changes only among running jobs.
+//! Waiting costs a job nothing and running makes it shorter, so between churn the order changes
+//! only among running jobs.
 
 use goodput_env::job::JobId;
 use goodput_env::placement::Placement;
@@ -14,12 +18,12 @@ use goodput_env::policy::Policy;
 use goodput_env::scenario::Information;
 use goodput_env::view::{ClusterView, JobView};
 
-use crate::heuristic::{Listed, Traits};
+use crate::heuristic::{ListedPolicy, Traits};
 use crate::placement::{Free, Packer, Yarn};
 
-/// In the list of policies.
-pub const LISTED: &[Listed] = &[
-    Listed {
+/// Entries in the list of policies.
+pub const LISTED: &[ListedPolicy] = &[
+    ListedPolicy {
         name: "smallest-first",
         about: "preemptive, fewest accelerators asked for first",
         source: "SF in Gu et al. (Tiresias), NSDI 2019; `sjf` of its simulator",
@@ -27,7 +31,7 @@ pub const LISTED: &[Listed] = &[
         build: |_| Box::new(Srtf::new(Shortest::Size)),
         replica: None,
     },
-    Listed {
+    ListedPolicy {
         name: "srtf",
         about: "preemptive, least remaining time first, at the requested size",
         source: "Schrage, Operations Research 1968; `shortest` of the Tiresias simulator",
@@ -35,7 +39,7 @@ pub const LISTED: &[Listed] = &[
         build: |_| Box::new(Srtf::new(Shortest::Time)),
         replica: Some(|_| Box::new(Srtf::artifact(Shortest::Time))),
     },
-    Listed {
+    ListedPolicy {
         name: "srsf",
         about: "preemptive, least remaining accelerator time first, at the requested size",
         source: "Gu et al. (Tiresias), NSDI 2019; `shortest-gpu` of its simulator",
@@ -43,7 +47,7 @@ pub const LISTED: &[Listed] = &[
         build: |_| Box::new(Srtf::new(Shortest::Service)),
         replica: Some(|_| Box::new(Srtf::artifact(Shortest::Service))),
     },
-    Listed {
+    ListedPolicy {
         name: "srtf-elastic",
         about: "preemptive, least remaining time first, each job as large as it can be",
         source: "Hwang et al. (AFS), NSDI 2021",
@@ -88,13 +92,14 @@ impl Srtf {
         Self { shortest, ..Self::default() }
     }
 
-    /// As the Tiresias simulator does: it sorts one list in place at every event, so that equal jobs keep the order that they got when
-    /// they last differed, instead of going by submission.
+    /// As the Tiresias simulator does: it sorts one list in place at every event, so that equal
+    /// jobs keep the order that they got when they last differed, instead of going by submission.
     pub fn artifact(shortest: Shortest) -> Self {
         Self { keeps_order: true, ..Self::new(shortest) }
     }
 
-    /// As the Tiresias simulator places jobs under `scheme`: the cluster is emptied and filled again at every event.
+    /// As the Tiresias simulator places jobs under `scheme`: the cluster is emptied and filled
+    /// again at every event.
     pub fn placed_anew_by(self, scheme: Yarn) -> Self {
         Self { scheme: Some(scheme), ..self }
     }
@@ -179,7 +184,8 @@ pub(crate) struct Ask {
     pub held: u32,
 }
 
-/// Grants asks in order of priority, passing over what does not fit; jobs whose size stays keep their nodes.
+/// Grants asks in order of priority, passing over what does not fit; jobs whose size stays keep
+/// their nodes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Admission {
     free: Free,

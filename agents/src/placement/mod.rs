@@ -5,8 +5,10 @@
 
 mod elastic;
 pub mod fractional;
+pub mod framework;
 mod free;
 mod skew;
+pub mod whole_nodes;
 mod yarn;
 
 pub use elastic::resize;

@@ -1,12 +1,12 @@
 //! A small rollout loop for tests: environments side by side, one batch per update.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
-use goodput_agents::learned::adam::AdamConfig;
-use goodput_agents::learned::fused::Fused;
-use goodput_agents::learned::gae::{GaeConfig, Trace, Transitions, gae};
-use goodput_agents::learned::learner::Learner;
-use goodput_agents::learned::ppo::{PpoBatch, PpoConfig, PpoRates, PpoStats};
-use goodput_agents::learned::weights::NetConfig;
+use goodput_agents::learning::adam::AdamConfig;
+use goodput_agents::learning::gae::{GaeConfig, Trace, Transitions, gae};
+use goodput_agents::learning::learner::Learner;
+use goodput_agents::learning::ppo::{PpoBatch, PpoConfig, PpoRates, PpoStats};
+use goodput_agents::nets::fused::Fused;
+use goodput_agents::nets::weights::NetConfig;
 use goodput_env::gym::Layout;
 use goodput_env::seed::{Stream, keyed};
 use rand::RngExt;

@@ -46,15 +46,30 @@ pub fn run(verb: &Config) -> Result<ExitCode, Fault> {
         Config::Schema { write } => {
             match write {
                 None => print(&text(&schema_for!(Experiment))?)?,
-                Some(dir) => {
-                    save(dir, "experiment.schema.json", &schema_for!(Experiment))?;
-                    save(dir, "federation.schema.json", &schema_for!(FederationConfig))?;
-                    save(dir, "forecast.schema.json", &schema_for!(ForecastConfig))?;
-                }
+                Some(dir) => schemas().iter().try_for_each(|schema| save(dir, schema.file, &schema.schema))?,
             }
             Ok(ExitCode::SUCCESS)
         }
     }
+}
+
+/// JSON schema of one kind of configuration file.
+pub struct ConfigSchema {
+    /// Kind of file, in the plural.
+    pub kind: &'static str,
+    /// File name of the schema.
+    pub file: &'static str,
+    /// Every key with its type, default and meaning.
+    pub schema: Schema,
+}
+
+/// Schemas of all kinds of configuration files.
+pub fn schemas() -> Vec<ConfigSchema> {
+    vec![
+        ConfigSchema { kind: "Experiments", file: "experiment.schema.json", schema: schema_for!(Experiment) },
+        ConfigSchema { kind: "Federations", file: "federation.schema.json", schema: schema_for!(FederationConfig) },
+        ConfigSchema { kind: "Forecast studies", file: "forecast.schema.json", schema: schema_for!(ForecastConfig) },
+    ]
 }
 
 fn text(schema: &Schema) -> Result<String, Fault> {

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use goodput_agents::{heuristic, zoo};
+use goodput_agents::{compose, heuristic, zoo};
 use goodput_eval::run::{Comparison, Evaluation, NamedScenario, PolicyEntry, RunError};
 use goodput_eval::setup::{FileWorkload, Setup, WorkloadConfig};
 use goodput_train::config::Experiment;
@@ -75,7 +75,7 @@ pub fn compare(comparison: &Comparison, meter: &Meter) -> Result<Evaluation, Fau
 fn entry(name: &str, experiment: &Experiment, setup: &Setup) -> Result<PolicyEntry, Fault> {
     let shipped = name.starts_with(zoo::PREFIX);
     if !shipped && !Path::new(name).is_file() {
-        return match name.strip_suffix(heuristic::REPLICA) {
+        return match name.strip_suffix(compose::REPLICA) {
             Some(_) => replica_entry(name),
             None => experiment.heuristic(name, setup).map_err(Fault::input),
         };
@@ -95,12 +95,12 @@ fn entry(name: &str, experiment: &Experiment, setup: &Setup) -> Result<PolicyEnt
 
 /// A policy as its public artifact behaves.
 fn replica_entry(name: &str) -> Result<PolicyEntry, Fault> {
-    if heuristic::by_name(name, 0).is_none() {
-        let has = |entry: &&heuristic::Listed| entry.replica.is_some();
-        let known: Vec<_> = heuristic::policies().filter(has).map(|entry| entry.name).collect();
+    if compose::by_name(name, 0).is_none() {
+        let has = |entry: &&heuristic::ListedPolicy| entry.replica.is_some();
+        let known: Vec<_> = compose::policies().filter(has).map(|entry| entry.name).collect();
         return Err(Fault::input(format!("there is no replica {name:?}"))
             .with_help(format!("policies with one: {}", known.join(", "))));
     }
     let owned = name.to_owned();
-    Ok(PolicyEntry::new(name, move |seed| heuristic::by_name(&owned, seed).expect("it was found above")))
+    Ok(PolicyEntry::new(name, move |seed| compose::by_name(&owned, seed).expect("it was found above")))
 }

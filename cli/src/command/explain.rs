@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use goodput_agents::bundle::PolicyBundle;
-use goodput_agents::learned::explain::{Contribution, Decision, Explained, Explanation};
+use goodput_agents::policies::explain::{Contribution, Decision, Explained, Explanation};
 use goodput_datasets::{Catalog, read_workload};
 use goodput_env::job::JobId;
 use goodput_env::scenario::{Scenario, SimOptions};

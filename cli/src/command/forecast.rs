@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use goodput_agents::forecaster::Saved;
+use goodput_agents::bundle::forecaster::Saved;
 use goodput_eval::studies::forecasting::{ForecastConfig, ScoreRow, Study, StudyError, page};
 use goodput_forecast::{Fit, Horizon, Predict, Snapshot, check_levels};
 

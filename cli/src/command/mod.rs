@@ -10,6 +10,7 @@ pub mod federate;
 pub mod forecast;
 pub mod list;
 pub mod live;
+pub mod reference;
 pub mod reproduce;
 mod results;
 pub mod sim;

@@ -17,8 +17,8 @@ use crate::args::{InformationLevel, Preset, Sim};
 use crate::fault::Fault;
 use crate::output::{Cell, Rows};
 use goodput_agents::bundle::PolicyBundle;
-use goodput_agents::loaning::Sharing;
-use goodput_agents::{heuristic, zoo};
+use goodput_agents::compose::loaning::Sharing;
+use goodput_agents::{compose, zoo};
 
 /// Runs it.
 pub fn run(args: &Sim) -> Result<ExitCode, Fault> {
@@ -115,7 +115,7 @@ fn gavel_trace(trace: &Path, throughputs: &Path) -> Result<Workload, Fault> {
 
 /// A policy by name, or from a bundle, for `cluster`.
 pub fn policy(name: &str, seed: u64, cluster: &Cluster) -> Result<Box<dyn Policy>, Fault> {
-    if let Some(policy) = heuristic::by_name(name, seed) {
+    if let Some(policy) = compose::by_name(name, seed) {
         return Ok(policy);
     }
     if name.starts_with(zoo::PREFIX) || Path::new(name).exists() {
@@ -126,7 +126,7 @@ pub fn policy(name: &str, seed: u64, cluster: &Cluster) -> Result<Box<dyn Policy
             .map_err(|error| Fault::input(format!("{name}: decoder options: {error}")));
     }
     Err(Fault::input(format!("there is no policy and no bundle file {name:?}"))
-        .with_help(format!("policies: {}", heuristic::names().join(", "))))
+        .with_help(format!("policies: {}", compose::names().join(", "))))
 }
 
 /// Reads a bundle for this program's observations; `zoo:NAME` is one that comes with it.

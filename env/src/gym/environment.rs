@@ -147,6 +147,39 @@ impl Default for EnvOptions {
 
 /// The cluster as an environment. An action changes one job's allocation or ends the round; decisions at which nothing but
 /// waiting is possible are taken by the environment itself. Cloning it is a snapshot.
+///
+/// # Example
+/// An episode in which every action is the first one that the mask allows:
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use goodput_env::cluster::Cluster;
+/// use goodput_env::gym::{ClusterEnv, EnvOptions, Environment, Observation, ResetOptions};
+/// use goodput_env::job::{JobRequest, JobSpec, Work, Workload};
+/// use goodput_env::sim::{Scenario, SimOptions};
+/// use goodput_env::time::SimTime;
+///
+/// let request = JobRequest { name: "bert".into(), gpus: 4, ..JobRequest::default() };
+/// let work = Work::Fixed { duration: SimTime::from_secs(600) };
+/// let workload = Arc::new(Workload::new(Vec::new(), vec![JobSpec { request, work }]));
+/// let cluster = Arc::new(Cluster::parse("2x4")?);
+/// let source = move |seed| Arc::new(Scenario::new(cluster.clone(), workload.clone(), SimOptions::standard(), seed));
+///
+/// let mut env = ClusterEnv::new(Arc::new(source), EnvOptions::default());
+/// let mut observation = Observation::zeros(&env.layout());
+/// env.reset(Some(0), &ResetOptions::default(), observation.as_mut())?;
+/// loop {
+///     let action = observation.mask.iter().position(|&allowed| allowed == 1).ok_or("no action is allowed")?;
+///     let step = env.step(action, observation.as_mut())?;
+///     if step.terminated || step.truncated {
+///         break;
+///     }
+/// }
+/// // At the requested size and without a restart, the job takes 600 s.
+/// assert!(env.mean_jct_secs() >= Some(600.0));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone)]
 pub struct ClusterEnv {
     source: ScenarioSource,

@@ -13,7 +13,6 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::cluster::NodeId;
-use crate::job::JobId;
 use crate::placement::Placement;
 use crate::seed::{Stream, keyed, standard_normal};
 use crate::time::SimTime;
@@ -75,7 +74,7 @@ pub struct LogNormal {
 }
 
 impl LogNormal {
-    fn draw(self, first: f64, second: f64) -> SimTime {
+    pub(crate) fn draw(self, first: f64, second: f64) -> SimTime {
         SimTime::from_secs_f64(self.median_secs * (self.sigma * standard_normal(first, second)).exp())
     }
 }
@@ -226,19 +225,6 @@ impl FaultModel {
         if draw < lemons.share { lemons.factor } else { 1.0 }
     }
 
-    /// Whether `job` of `tenant` will never succeed.
-    pub fn is_buggy(&self, seed: u64, job: JobId, tenant: u32) -> bool {
-        let Some(bugs) = self.bugs.filter(|bugs| bugs.tenant.is_none_or(|only| only == tenant)) else { return false };
-        keyed(seed, Stream::Faults, BUG | u64::from(job.0)).random::<f64>() < bugs.share
-    }
-
-    /// Running time after which attempt number `attempt` of a buggy job fails.
-    pub fn fails_after(&self, seed: u64, job: JobId, attempt: u32) -> SimTime {
-        let Some(bugs) = self.bugs else { return SimTime::NEVER };
-        let mut rng = keyed(seed, Stream::Faults, ATTEMPT | u64::from(attempt) << 32 | u64::from(job.0));
-        bugs.after.draw(rng.random(), rng.random())
-    }
-
     /// Seconds between faults that stop a job on `placement`, by the rates of nodes that are no lemons; infinite where nothing breaks by
     /// chance. `gpus_of` tells how many accelerators a node has.
     pub fn job_mtbf_secs(&self, placement: &Placement, gpus_of: impl Fn(NodeId) -> u32) -> f64 {
@@ -251,10 +237,9 @@ impl FaultModel {
     }
 }
 
-/// Keys of draws: nodes use the lower 63 bits as (node, number).
-const BUG: u64 = 1 << 63;
+/// Key bit of draws that belong to a job. Draws of a node use the lower 63 bits as (node, number).
+pub(crate) const JOB_KEY: u64 = 1 << 63;
 const LEMON: u64 = 0b11 << 62;
-const ATTEMPT: u64 = BUG | 1 << 61;
 
 /// What the adaptive interval has seen of a run's faults.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -8,7 +8,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use goodput_agents::heuristic;
+use goodput_agents::compose;
 use goodput_agents::heuristic::themis::{Themis, ThemisConfig};
 use goodput_datasets::{Catalog, read_workload};
 use goodput_env::cluster::Cluster;
@@ -123,7 +123,7 @@ fn policy(name: &str) -> Box<dyn Policy> {
         Some(secs) => {
             Box::new(Themis::new(ThemisConfig { lease: SimTime::from_secs(secs), ..ThemisConfig::default() }))
         }
-        None => heuristic::by_name(name, 1).expect("policies of the table are in the list"),
+        None => compose::by_name(name, 1).expect("policies of the table are in the list"),
     }
 }
 

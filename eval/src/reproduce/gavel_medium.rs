@@ -6,7 +6,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use goodput_agents::heuristic;
+use goodput_agents::compose;
 use goodput_datasets::DataError;
 use goodput_datasets::import::{gavel, gavel_throughputs};
 use goodput_env::cluster::{AcceleratorType, Cluster, Node};
@@ -85,7 +85,7 @@ pub fn options() -> SimOptions {
 /// # Errors
 /// Where the run fails.
 pub fn simulate(policy: &str, workload: &Arc<Workload>, seed: u64) -> Result<Outcome, ReproduceError> {
-    let mut made = heuristic::by_name(policy, seed).expect("policies of the table are in the list");
+    let mut made = compose::by_name(policy, seed).expect("policies of the table are in the list");
     let scenario = Scenario::new(Arc::new(cluster()), workload.clone(), options(), seed);
     Simulator::new(Arc::new(scenario))
         .run(&mut *made)

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use goodput_agents::heuristic;
+use goodput_agents::compose;
 use goodput_datasets::{Catalog, import, read_workload};
 use goodput_env::cluster::Cluster;
 use goodput_env::scenario::{Scenario, SimOptions};
@@ -68,7 +68,7 @@ fn mean_jct_secs(
 ) -> Result<f64, ReproduceError> {
     let seed = 1;
     let jobs = read_workload(workload, catalog)?.workload;
-    let mut policy = heuristic::by_name(policy, seed).expect("policies of the table are in the list");
+    let mut policy = compose::by_name(policy, seed).expect("policies of the table are in the list");
     let options = SimOptions { interference, ..SimOptions::pollux_osdi21(policy.batching(), policy.information()) };
     let scenario = Scenario::new(Arc::new(Cluster::homogeneous(16, 4)), Arc::new(jobs), options, seed);
     let outcome = Simulator::new(Arc::new(scenario))

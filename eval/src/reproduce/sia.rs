@@ -7,7 +7,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use goodput_agents::heuristic;
+use goodput_agents::compose;
 use goodput_agents::heuristic::sia::Sia;
 use goodput_agents::heuristic::sia::deviations::Deviations;
 use goodput_datasets::Catalog;
@@ -74,7 +74,7 @@ struct Reference {
 /// Where there is no such policy, the workload cannot be read or the run fails.
 pub fn run(policy: &str, workload: &Path, catalog: &Catalog) -> Result<Outcome, ReproduceError> {
     let unknown = || ReproduceError::Reference { path: workload.to_owned(), problem: format!("no policy {policy}") };
-    let built = heuristic::by_name(policy, SEED).ok_or_else(unknown)?;
+    let built = compose::by_name(policy, SEED).ok_or_else(unknown)?;
     let options = SimOptions::sia_sosp23(built.batching(), built.information());
     let rounds = match policy.starts_with("gavel") {
         true => Rounds { period: Some(SimTime::from_secs(GAVEL_ROUND_SECS)), ..options.rounds },
@@ -114,7 +114,7 @@ fn run_small(data: &Path) -> Result<Vec<Figure>, ReproduceError> {
     let mut figures = Vec::new();
     let of_run = |run: &&Reference| run.workload == "philly1-19noimg";
     for (policy, published) in [("sia@replica", "sia"), ("sia", "sia"), (GAVEL_OF_ARTIFACT, "gavel")] {
-        if heuristic::by_name(policy, SEED).is_none() {
+        if compose::by_name(policy, SEED).is_none() {
             continue;
         }
         let outcome = run(policy, &workload, &catalog)?;
@@ -130,7 +130,7 @@ fn run_small(data: &Path) -> Result<Vec<Figure>, ReproduceError> {
 
 fn run_philly(data: &Path) -> Result<Vec<Figure>, ReproduceError> {
     let catalog = sia_profiles::catalog(&data.join("data/sia"))?;
-    let known = RIVALS.into_iter().filter(|name| heuristic::by_name(name, 1).is_some());
+    let known = RIVALS.into_iter().filter(|name| compose::by_name(name, 1).is_some());
     let cases: Vec<_> = known.flat_map(|name| (1..=4).map(move |number| (name, number))).collect();
     let figures: Result<Vec<_>, ReproduceError> = cases
         .into_par_iter()

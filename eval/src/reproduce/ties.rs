@@ -6,7 +6,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use goodput_agents::heuristic;
+use goodput_agents::compose;
 use goodput_datasets::{Catalog, read_workload};
 use goodput_env::cluster::Cluster;
 use goodput_env::job::{Work, Workload};
@@ -102,7 +102,7 @@ fn busiest(mut workload: Workload) -> Workload {
 fn on_philly(policy: &str, workload: &Arc<Workload>) -> Result<Outcome, ReproduceError> {
     let options =
         SimOptions { switch_cost: SwitchCost::Zero, information: Information::Oracle, ..SimOptions::standard() };
-    let mut made = heuristic::by_name(policy, 0).expect("policies of the table are in the list");
+    let mut made = compose::by_name(policy, 0).expect("policies of the table are in the list");
     let cluster = Arc::new(Cluster::homogeneous(nodes(workload), 8));
     let scenario = Scenario::new(cluster, workload.clone(), options, 0);
     Simulator::new(Arc::new(scenario))

@@ -10,9 +10,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use goodput_agents::heuristic::fifo::Fifo;
-use goodput_agents::heuristic::gittins::{ArtifactTable, Experience, Horizon, Serpt, SerptArtifact};
+use goodput_agents::heuristic::gittins::{ArtifactTable, GittinsHorizon, LengthSample, Serpt, SerptArtifact};
 use goodput_agents::heuristic::srtf::{Shortest, Srtf};
-use goodput_agents::heuristic::tiresias::{ReservedQueues, SIMULATOR_LIMITS, Service, Tiresias, TiresiasConfig};
+use goodput_agents::heuristic::tiresias::{ReservedQueues, SIMULATOR_LIMITS, ServiceMeasure, Tiresias, TiresiasConfig};
 use goodput_agents::placement::Yarn;
 use goodput_datasets::import::tiresias_samples;
 use goodput_datasets::{Catalog, read_workload};
@@ -129,41 +129,45 @@ const SCHEDULES: &[Schedule] = &[
     Schedule {
         name: "dlas",
         schemes: BOTH,
-        artifact: |_| queues(TiresiasConfig::artifact(Service::Time)),
-        others: &[("placed by skew", |_| queues(TiresiasConfig::simulator(Service::Time)))],
+        artifact: |_| queues(TiresiasConfig::artifact(ServiceMeasure::Time)),
+        others: &[("placed by skew", |_| queues(TiresiasConfig::simulator(ServiceMeasure::Time)))],
     },
     Schedule {
         name: "dlas-gpu",
         schemes: BOTH,
-        artifact: |_| queues(TiresiasConfig::artifact(Service::GpuTime)),
+        artifact: |_| queues(TiresiasConfig::artifact(ServiceMeasure::GpuTime)),
         others: &[
-            ("by the rule", |_| queues(TiresiasConfig::queues(&SIMULATOR_LIMITS, Service::GpuTime))),
-            ("placed by skew", |_| queues(TiresiasConfig::simulator(Service::GpuTime))),
+            ("by the rule", |_| queues(TiresiasConfig::queues(&SIMULATOR_LIMITS, ServiceMeasure::GpuTime))),
+            ("placed by skew", |_| queues(TiresiasConfig::simulator(ServiceMeasure::GpuTime))),
         ],
     },
     Schedule {
         name: "dlas-gpu-1",
         schemes: BOTH,
-        artifact: |_| queues(promoting(1.0, TiresiasConfig::artifact(Service::GpuTime))),
+        artifact: |_| queues(promoting(1.0, TiresiasConfig::artifact(ServiceMeasure::GpuTime))),
         others: &[
-            ("by the rule", |_| queues(promoting(1.0, TiresiasConfig::queues(&SIMULATOR_LIMITS, Service::GpuTime)))),
-            ("placed by skew", |_| queues(promoting(1.0, TiresiasConfig::simulator(Service::GpuTime)))),
+            ("by the rule", |_| {
+                queues(promoting(1.0, TiresiasConfig::queues(&SIMULATOR_LIMITS, ServiceMeasure::GpuTime)))
+            }),
+            ("placed by skew", |_| queues(promoting(1.0, TiresiasConfig::simulator(ServiceMeasure::GpuTime)))),
         ],
     },
     Schedule {
         name: "dlas-gpu-8",
         schemes: BOTH,
-        artifact: |_| queues(promoting(8.0, TiresiasConfig::artifact(Service::GpuTime))),
+        artifact: |_| queues(promoting(8.0, TiresiasConfig::artifact(ServiceMeasure::GpuTime))),
         others: &[
-            ("by the rule", |_| queues(promoting(8.0, TiresiasConfig::queues(&SIMULATOR_LIMITS, Service::GpuTime)))),
-            ("placed by skew", |_| queues(promoting(8.0, TiresiasConfig::simulator(Service::GpuTime)))),
+            ("by the rule", |_| {
+                queues(promoting(8.0, TiresiasConfig::queues(&SIMULATOR_LIMITS, ServiceMeasure::GpuTime)))
+            }),
+            ("placed by skew", |_| queues(promoting(8.0, TiresiasConfig::simulator(ServiceMeasure::GpuTime)))),
         ],
     },
     // Every model is set to fill an accelerator, so nothing is ever packed.
     Schedule {
         name: "dlas-gpu-pack",
         schemes: BOTH,
-        artifact: |_| queues(TiresiasConfig::artifact(Service::GpuTime)),
+        artifact: |_| queues(TiresiasConfig::artifact(ServiceMeasure::GpuTime)),
         ..AS_PUBLISHED
     },
     Schedule {
@@ -179,26 +183,26 @@ const SAMPLED_SCHEDULES: &[Schedule] = &[
         schemes: BOTH,
         artifact: |inputs| queues(TiresiasConfig::artifact_gittins(table(inputs))),
         others: &[
-            ("by the rule", |inputs| queues(packed(gittins(inputs, Horizon::Quantum(QUANTUM as f64))))),
-            ("supremum", |inputs| queues(packed(gittins(inputs, Horizon::Supremum)))),
-            ("supremum placed by skew", |inputs| queues(gittins(inputs, Horizon::Supremum))),
+            ("by the rule", |inputs| queues(packed(gittins(inputs, GittinsHorizon::Quantum(QUANTUM as f64))))),
+            ("supremum", |inputs| queues(packed(gittins(inputs, GittinsHorizon::Supremum)))),
+            ("supremum placed by skew", |inputs| queues(gittins(inputs, GittinsHorizon::Supremum))),
         ],
     },
     Schedule {
         name: "shortest-expected",
         artifact: |inputs| Box::new(SerptArtifact::new(table(inputs))),
-        others: &[("by the rule", |inputs| Box::new(Serpt::new(Experience::closed(inputs.samples.to_vec()))))],
+        others: &[("by the rule", |inputs| Box::new(Serpt::new(LengthSample::closed(inputs.samples.to_vec()))))],
         ..AS_PUBLISHED
     },
 ];
 
-fn gittins(inputs: &Inputs<'_>, horizon: Horizon) -> TiresiasConfig {
-    TiresiasConfig::gittins(Experience::closed(inputs.samples.to_vec()), horizon)
+fn gittins(inputs: &Inputs<'_>, horizon: GittinsHorizon) -> TiresiasConfig {
+    TiresiasConfig::gittins(LengthSample::closed(inputs.samples.to_vec()), horizon)
 }
 
 /// Placed as the artifact does, which only counts.
 fn packed(config: TiresiasConfig) -> TiresiasConfig {
-    TiresiasConfig { placing: TiresiasConfig::artifact(Service::GpuTime).placing, ..config }
+    TiresiasConfig { placing: TiresiasConfig::artifact(ServiceMeasure::GpuTime).placing, ..config }
 }
 
 fn promoting(starvation_knob: f64, config: TiresiasConfig) -> TiresiasConfig {

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use goodput_agents::loaning::{Sharing, complete};
+use goodput_agents::compose::loaning::{Sharing, complete};
 use goodput_env::scenario::Information;
 use goodput_env::sim::{SimError, Simulator};
 use rayon::prelude::*;

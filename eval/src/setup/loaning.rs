@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use goodput_agents::forecaster::Saved;
-use goodput_agents::loaning::{Sharing, Terms};
-use goodput_agents::serving::{Foresight, Scaling};
+use goodput_agents::bundle::forecaster::Saved;
+use goodput_agents::compose::loaning::{Sharing, Terms};
+use goodput_agents::compose::serving::{Foresight, Scaling};
 use goodput_env::service::Service;
 use goodput_env::time::SimTime;
 use goodput_forecast::Model;

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use goodput_agents::heuristic::by_name;
+use goodput_agents::compose::by_name;
 use goodput_env::cluster::Cluster;
 use goodput_env::job::{Elasticity, JobRequest, JobSpec, Work, Workload};
 use goodput_env::model::checkpoint::young;

@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::sync::Arc;
 
-use goodput::agents::heuristic;
+use goodput::agents::compose;
 use goodput::agents::placement::{Free, Packer};
 use goodput::datasets::Catalog;
 use goodput::datasets::synth::{DiurnalSynth, SynthConfig};
@@ -54,5 +54,5 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 fn published(name: &'static str) -> PolicyEntry {
-    PolicyEntry::new(name, move |seed| heuristic::by_name(name, seed).expect("the policy is published"))
+    PolicyEntry::new(name, move |seed| compose::by_name(name, seed).expect("the policy is published"))
 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use goodput_agents::{heuristic, zoo};
+use goodput_agents::{compose, zoo};
 use goodput_env::application::Application;
 use goodput_env::gym::ExpectedPeak;
 use goodput_env::policy::Policy;
@@ -39,8 +39,8 @@ pub fn open<E: Engine>(
             "policy {name} needs {needs}; on real machines there is at most an estimate: use another policy"
         )));
     }
-    let fallback = heuristic::by_name(&settings.reliance.fallback, settings.policy.seed).ok_or_else(|| {
-        let known = heuristic::names().join(", ");
+    let fallback = compose::by_name(&settings.reliance.fallback, settings.policy.seed).ok_or_else(|| {
+        let known = compose::names().join(", ");
         refused(format!(
             "[reliance] fallback = {:?}: there is no such heuristic; one of: {known}",
             settings.reliance.fallback
@@ -105,10 +105,10 @@ type Chosen = (String, Box<dyn Policy>, Option<Screen>);
 fn policy(settings: &PolicySettings) -> Result<Chosen, DaemonError> {
     let refused = |text: String| DaemonError::Refused(text);
     if let Some(name) = &settings.name {
-        let policy = heuristic::by_name(name, settings.seed).ok_or_else(|| {
+        let policy = compose::by_name(name, settings.seed).ok_or_else(|| {
             refused(format!(
                 "[policy] name = {name:?}: there is no such heuristic; one of: {}",
-                heuristic::names().join(", ")
+                compose::names().join(", ")
             ))
         })?;
         return Ok((name.clone(), policy, None));

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use goodput_agents::heuristic;
+use goodput_agents::compose;
 use goodput_env::cluster::Cluster;
 use goodput_env::job::{JobRequest, JobSpec, Work, Workload};
 use goodput_env::model::FaultModel;
@@ -93,7 +93,7 @@ fn when_half_of_the_nodes_vanish_a_tenth_of_their_jobs_is_placed_again_at_first(
     let directory = tempfile::tempdir().unwrap();
     const HOLD: Duration = Duration::from_millis(2500);
     let settings = settings(directory.path(), &format!("mass_failure_hold_secs = {}\n", HOLD.as_secs_f64()));
-    let policy = heuristic::by_name("srtf", 0).unwrap();
+    let policy = compose::by_name("srtf", 0).unwrap();
     let engine = SimEngine::new(scenario.clone());
     let mut daemon = Daemon::new(engine, settings, books(&scenario), chooser(policy, patient())).unwrap();
     let at = |daemon: &mut Daemon<SimEngine>, secs: i64| {

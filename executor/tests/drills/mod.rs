@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use goodput_agents::heuristic;
+use goodput_agents::compose;
 use goodput_env::cluster::Cluster;
 use goodput_env::guard::Guard;
 use goodput_env::job::{JobId, Work, Workload};
@@ -58,7 +58,7 @@ fn books(scenario: &Scenario) -> Books {
 }
 
 fn chooser(policy: Box<dyn Policy>, reliance: Reliance) -> Chooser {
-    let fallback = heuristic::by_name(&reliance.fallback, 0).unwrap();
+    let fallback = compose::by_name(&reliance.fallback, 0).unwrap();
     Chooser::new(reliance, ("tested", policy), fallback, None).unwrap()
 }
 
@@ -68,7 +68,7 @@ fn patient() -> Reliance {
 }
 
 fn daemon(engine: SimEngine, scenario: &Scenario, directory: &Path, policy: &str) -> Daemon<SimEngine> {
-    let policy = heuristic::by_name(policy, 0).unwrap();
+    let policy = compose::by_name(policy, 0).unwrap();
     Daemon::new(engine, settings(directory, ""), books(scenario), chooser(policy, patient())).unwrap()
 }
 
@@ -96,7 +96,7 @@ async fn run_to_end(daemon: &mut Daemon<SimEngine>) -> Result<(), DaemonError> {
 fn the_daemon_over_the_simulator_is_the_simulation() {
     for policy in ["fifo", "srtf", "tiresias"] {
         let scenario = scenario(7, 60);
-        let mut direct = heuristic::by_name(policy, 0).unwrap();
+        let mut direct = compose::by_name(policy, 0).unwrap();
         let expected = Simulator::new(Arc::new(scenario.clone())).run(&mut *direct).unwrap();
         let directory = tempfile::tempdir().unwrap();
         let mut daemon = daemon(SimEngine::new(scenario.clone()), &scenario, directory.path(), policy);
@@ -207,7 +207,7 @@ fn no_plan_however_wild_does_harm() {
         let scenario = Arc::new(scenario(seed, 40));
         let mut simulator = Simulator::new(scenario.clone());
         let mut fuzz = Fuzz { seed: seed * 1_000_000, asked: 0 };
-        let mut srtf = heuristic::by_name("srtf", 0).unwrap();
+        let mut srtf = compose::by_name("srtf", 0).unwrap();
         let mut guard = Guard::default();
         let rules = Rules::default();
         let mut random = rng(seed, Stream::Faults);
@@ -340,7 +340,7 @@ fn a_deposed_leader_does_nothing() {
         let mut settings = settings(directory.path(), "");
         settings.state.name = Some(name.into());
         settings.state.lease_secs = 1;
-        let policy = heuristic::by_name("srtf", 0).unwrap();
+        let policy = compose::by_name("srtf", 0).unwrap();
         Daemon::new(engine, settings, books(&scenario), chooser(policy, patient())).unwrap()
     };
     let mut engine = SimEngine::new(scenario.clone());

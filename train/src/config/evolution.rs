@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use goodput_agents::learned::utility::Theta;
+use goodput_agents::policies::utility::Theta;
 use goodput_eval::setup::SetupError;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// CMA-ES over utilities (`goodput_agents::learned::utility`), from Sia's objective on. A candidate's cost is its logarithm of mean completion
+/// CMA-ES over utilities (`goodput_agents::policies::utility`), from Sia's objective on. A candidate's cost is its logarithm of mean completion
 /// time, less that of the teacher on the same episode: what an episode costs under any policy cancels out.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]

@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
-use goodput_agents::learned::cql::CqlConfig;
-use goodput_agents::learned::iql::IqlConfig;
-use goodput_agents::learned::policy::Choice;
-use goodput_agents::learned::weights::NetConfig;
+use goodput_agents::learning::cql::CqlConfig;
+use goodput_agents::learning::iql::IqlConfig;
+use goodput_agents::nets::weights::NetConfig;
+use goodput_agents::policies::rounds::Choice;
 use goodput_eval::setup::SetupError;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

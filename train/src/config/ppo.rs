@@ -1,6 +1,6 @@
 //! `[agent.ppo]`.
 
-use goodput_agents::learned::weights::NetConfig;
+use goodput_agents::nets::weights::NetConfig;
 use goodput_eval::setup::SetupError;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

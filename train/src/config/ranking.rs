@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use goodput_agents::learned::utility::Theta;
-use goodput_agents::learned::weights::SetConfig;
+use goodput_agents::nets::weights::SetConfig;
+use goodput_agents::policies::utility::Theta;
 use goodput_eval::setup::SetupError;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::Experiment;
 use super::evolution::check_start;
 
-/// Proximal policy optimisation of a ranking of (job, size) pairs (`goodput_agents::learned::ranking`), from a utility on. One transition is one
+/// Proximal policy optimisation of a ranking of (job, size) pairs (`goodput_agents::policies::ranking`), from a utility on. One transition is one
 /// round. Rollouts of an update meet the same arrivals, and what the others cost from a moment on is the baseline there.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]

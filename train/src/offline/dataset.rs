@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use goodput_agents::learned::offline::OfflineBatch;
+use goodput_agents::learning::offline::OfflineBatch;
 use goodput_datasets::store::DecisionLog;
 use goodput_datasets::store::decisions::Episode;
 use goodput_env::gym::Layout;

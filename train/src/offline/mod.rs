@@ -5,10 +5,10 @@ mod dataset;
 mod pupil;
 
 use goodput_agents::bundle::{Model, PolicyBundle, Provenance};
-use goodput_agents::learned::learner::Learner;
-use goodput_agents::learned::offline::draw;
-use goodput_agents::learned::policy::{Choice, Decoder};
-use goodput_agents::learned::weights::Weights;
+use goodput_agents::learning::learner::Learner;
+use goodput_agents::learning::offline::draw;
+use goodput_agents::nets::weights::Weights;
+use goodput_agents::policies::rounds::{Choice, Decoder};
 use goodput_env::seed::{Stream, keyed};
 use goodput_eval::setup::Setup;
 

@@ -1,12 +1,12 @@
 //! What learns from a log: one interface over the algorithms.
 
-use goodput_agents::learned::adam::AdamConfig;
-use goodput_agents::learned::cql::Cql;
-use goodput_agents::learned::imitation::{ImitationBatch, ImitationConfig};
-use goodput_agents::learned::iql::Iql;
-use goodput_agents::learned::learner::{Diverged, Learner};
-use goodput_agents::learned::offline::OfflineBatch;
-use goodput_agents::learned::weights::Weights;
+use goodput_agents::learning::adam::AdamConfig;
+use goodput_agents::learning::cql::Cql;
+use goodput_agents::learning::imitation::{ImitationBatch, ImitationConfig};
+use goodput_agents::learning::iql::Iql;
+use goodput_agents::learning::learner::{Diverged, Learner};
+use goodput_agents::learning::offline::OfflineBatch;
+use goodput_agents::nets::weights::Weights;
 use goodput_env::gym::Layout;
 use goodput_env::seed::{Stream, rng};
 

@@ -7,10 +7,10 @@
 pub mod rollouts;
 
 use goodput_agents::bundle::{Model, PolicyBundle, Provenance};
-use goodput_agents::learned::policy::Decoder;
-use goodput_agents::learned::ranking::learner::{RankingConfig, RankingLearner, RankingStats};
-use goodput_agents::learned::ranking::{Decoding, Ranking, RankingNet};
-use goodput_agents::learned::utility::{Experience, Theta, Utility};
+use goodput_agents::policies::ranking::learner::{RankingConfig, RankingLearner, RankingStats};
+use goodput_agents::policies::ranking::{Decoding, Ranking, RankingNet};
+use goodput_agents::policies::rounds::Decoder;
+use goodput_agents::policies::utility::{Experience, Theta, Utility};
 use goodput_env::seed::{Stream, keyed};
 
 use self::rollouts::{Rollouts, Rounds};

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use goodput_agents::learned::policy::Decoder;
-use goodput_agents::learned::ranking::{RankingNet, Sampled, Transition};
-use goodput_agents::learned::utility::{Utility, UtilityPolicy};
+use goodput_agents::policies::ranking::{RankingNet, Sampled, Transition};
+use goodput_agents::policies::rounds::Decoder;
+use goodput_agents::policies::utility::{Utility, UtilityPolicy};
 use goodput_env::gym::EnvError;
 use goodput_env::scenario::Scenario;
 use goodput_env::seed::{Stream, keyed};

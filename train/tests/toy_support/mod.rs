@@ -6,13 +6,13 @@
 
 use std::num::NonZeroUsize;
 
-use goodput_agents::learned::adam::AdamConfig;
-use goodput_agents::learned::fused::Fused;
-use goodput_agents::learned::gae::{GaeConfig, Trace};
-use goodput_agents::learned::imitation::{ImitationBatch, ImitationConfig};
-use goodput_agents::learned::learner::Learner;
-use goodput_agents::learned::ppo::{PpoConfig, PpoRates};
-use goodput_agents::learned::weights::{NetConfig, SetConfig, Weights};
+use goodput_agents::learning::adam::AdamConfig;
+use goodput_agents::learning::gae::{GaeConfig, Trace};
+use goodput_agents::learning::imitation::{ImitationBatch, ImitationConfig};
+use goodput_agents::learning::learner::Learner;
+use goodput_agents::learning::ppo::{PpoConfig, PpoRates};
+use goodput_agents::nets::fused::Fused;
+use goodput_agents::nets::weights::{NetConfig, SetConfig, Weights};
 use goodput_env::gym::{EnvError, Environment, Layout, Observation, ObservationMut, ResetOptions, Step};
 use goodput_env::seed::{Stream, keyed};
 use goodput_train::guide::Guide;

@@ -1,15 +1,21 @@
-//! AFS (Hwang et al., NSDI'21): elastic sharing that looks at two jobs at a time and asks which of them shortens the mean completion
-//! time more with the next accelerator.
+//! AFS (Hwang et al., NSDI'21): elastic sharing that compares jobs in pairs, and gives the next
+//! accelerator to the job of a pair with which the mean completion time falls more.
 //!
-//! AFS-L knows how long jobs are, AFS-P does not and presumes that who has run least finishes first. Both run again at churn: arrivals,
-//! completions and changes of capacity, not in between. The rule itself is in [`rule`]; here is what surrounds it in a cluster.
+//! AFS-L knows the lengths of jobs. AFS-P does not know them and presumes that the job that has run
+//! least finishes first. Both divide anew at churn only: arrivals, completions and changes of
+//! capacity. The rule itself is in [`rule`]; this file applies the rule to a cluster.
 //!
-//! Throughput is that of the user's batch size, which the paper keeps fixed, in iterations per second on packed accelerators. Sizes at which
-//! a profile says that more accelerators are slower count as the best smaller size; accelerators that bring nothing are given back.
+//! Throughput is in iterations per second on packed accelerators, at the user's batch size, which
+//! the paper keeps fixed. Where a profile says that more accelerators are slower, a size counts as
+//! the best smaller size, and accelerators that bring nothing are given back.
 //!
-//! `afs-l@replica` is `afs.py` of DeepBoot's simulator: both sides of the comparison divide by the later throughput, the job with fewer
-//! accelerators takes the place of the one that finishes first, ties go to the job submitted later, a lone replica is thought to accumulate,
-//! nothing bounds a job's accelerators but its request, and it decides anew every time it is asked.
+//! `afs-l@replica` is `afs.py` of DeepBoot's simulator, with these departures from the paper:
+//! - both sides of the comparison divide by the later throughput;
+//! - the job with fewer accelerators takes the place of the job that finishes first, and ties go to
+//!   the job submitted later;
+//! - a lone replica is modelled as accumulating gradients;
+//! - only the request bounds the accelerators of a job;
+//! - every call divides anew.
 
 pub mod rule;
 
@@ -20,57 +26,57 @@ use goodput_env::scenario::Information;
 use goodput_env::state::Trigger;
 use goodput_env::view::{ClusterView, JobView};
 
-use crate::heuristic::{Listed, Traits};
+use crate::heuristic::{ListedPolicy, Traits};
 use crate::placement::{Free, Packer, resize};
-use rule::{Contender, Rule, Shares};
+use rule::{AfsContender, AfsRule, AfsShares};
 
-/// In the list of policies.
-pub const LISTED: &[Listed] = &[
-    Listed {
+/// Entries of AFS in the list of policies.
+pub const LISTED: &[ListedPolicy] = &[
+    ListedPolicy {
         name: "afs-l",
         about: "elastic; each accelerator to the one of two jobs that shortens the mean more, lengths known",
         source: "Hwang et al. (AFS), NSDI 2021",
         traits: Traits { preemptive: true, elastic: true, heterogeneous: false },
-        build: |_| Box::new(Afs::new(Rule::Lengths)),
-        replica: Some(|_| Box::new(Afs::new(Rule::DeepBoot))),
+        build: |_| Box::new(Afs::new(AfsRule::Lengths)),
+        replica: Some(|_| Box::new(Afs::new(AfsRule::DeepBoot))),
     },
-    Listed {
+    ListedPolicy {
         name: "afs-p",
         about: "the same with lengths unknown: who has run least is presumed to finish first",
         source: "Hwang et al. (AFS), NSDI 2021; our reading of its unknown-length form",
         traits: Traits { preemptive: true, elastic: true, heterogeneous: false },
-        build: |_| Box::new(Afs::new(Rule::Attained)),
+        build: |_| Box::new(Afs::new(AfsRule::Attained)),
         replica: None,
     },
 ];
 
-/// The policy; jobs are scanned in order of (submission, id).
+/// AFS over a cluster. Jobs are scanned in order of (submission, id).
 #[derive(Clone, Debug)]
 pub struct Afs {
-    rule: Rule,
+    rule: AfsRule,
     /// Accelerators that could be given at the last decision.
     capacity: u32,
-    shares: Shares,
+    shares: AfsShares,
     free: Free,
 }
 
 impl Afs {
-    /// With the given rule.
-    pub fn new(rule: Rule) -> Self {
-        Self { rule, capacity: 0, shares: Shares::default(), free: Free::default() }
+    /// A policy that follows `rule`.
+    pub fn new(rule: AfsRule) -> Self {
+        Self { rule, capacity: 0, shares: AfsShares::default(), free: Free::default() }
     }
 
-    fn contender(&self, job: &JobView<'_>, capacity: u32) -> Contender {
+    fn contender(&self, job: &JobView<'_>, capacity: u32) -> AfsContender {
         let length = match self.rule {
-            Rule::Attained => job.executed().as_secs_f64(),
-            Rule::Lengths | Rule::DeepBoot => job.remaining_iterations().unwrap_or(f64::INFINITY),
+            AfsRule::Attained => job.executed().as_secs_f64(),
+            AfsRule::Lengths | AfsRule::DeepBoot => job.remaining_iterations().unwrap_or(f64::INFINITY),
         };
-        let max = if self.rule == Rule::DeepBoot { job.request().max_gpus() } else { job.max_gpus() };
-        Contender { length, min: job.min_gpus(), max: max.min(capacity) }
+        let max = if self.rule == AfsRule::DeepBoot { job.request().max_gpus() } else { job.max_gpus() };
+        AfsContender { length, min: job.min_gpus(), max: max.min(capacity) }
     }
 
     fn throughput(&self, job: &JobView<'_>, gpus: u32) -> Option<f64> {
-        let lone = gpus == 1 && self.rule == Rule::DeepBoot;
+        let lone = gpus == 1 && self.rule == AfsRule::DeepBoot;
         let secs = if lone { job.accumulating_iteration_secs() } else { job.iteration_secs(gpus) };
         secs.map(f64::recip)
     }
@@ -84,25 +90,25 @@ impl Policy for Afs {
         let churned = arrival || completion || fault || capacity != self.capacity;
         self.capacity = capacity;
         let mut plan = Plan::keep();
-        if !churned && self.rule != Rule::DeepBoot {
+        if !churned && self.rule != AfsRule::DeepBoot {
             return plan;
         }
-        let contenders: Vec<Contender> = jobs.iter().map(|job| self.contender(job, capacity)).collect();
+        let contenders: Vec<AfsContender> = jobs.iter().map(|job| self.contender(job, capacity)).collect();
         let mut shares = std::mem::take(&mut self.shares);
         shares.allocate(self.rule, capacity, &contenders, |at, gpus| self.throughput(&jobs[at], gpus));
         let sizes: Vec<(JobView<'_>, u32)> = jobs.into_iter().zip(shares.counts()).collect();
         self.shares = shares;
         match self.rule {
-            Rule::Lengths | Rule::Attained => resize(view, &mut self.free, &sizes, &mut plan),
-            Rule::DeepBoot => place_anew(view, &mut self.free, &sizes, &mut plan),
+            AfsRule::Lengths | AfsRule::Attained => resize(view, &mut self.free, &sizes, &mut plan),
+            AfsRule::DeepBoot => place_anew(view, &mut self.free, &sizes, &mut plan),
         }
         plan
     }
 
     fn information(&self) -> Information {
         match self.rule {
-            Rule::Attained => Information::Profiled,
-            Rule::Lengths | Rule::DeepBoot => Information::Estimate { sigma: 0.0 },
+            AfsRule::Attained => Information::Profiled,
+            AfsRule::Lengths | AfsRule::DeepBoot => Information::Estimate { sigma: 0.0 },
         }
     }
 
@@ -111,7 +117,8 @@ impl Policy for Afs {
     }
 }
 
-/// Whoever keeps its size keeps its nodes; the others are placed anew in ascending order of size, best fit.
+/// Placement of the artifact: a job that keeps its size keeps its nodes, and all other jobs are
+/// placed anew, the smallest first, best fit.
 fn place_anew(view: &ClusterView<'_>, free: &mut Free, sizes: &[(JobView<'_>, u32)], plan: &mut Plan) {
     free.reset(view.free());
     let mut changed: Vec<&(JobView<'_>, u32)> = sizes.iter().filter(|(job, gpus)| job.gpus() != *gpus).collect();

@@ -1,75 +1,82 @@
 //! The rule of AFS: one accelerator at a time, to the winner of a scan over pairs of jobs.
 //!
-//! Of two jobs let `a` finish first at the present shares. With throughput `p` now and `p'` with one more accelerator, `b` gets it if
-//! `(p'_b - p_b) / p'_b > (p'_a - p_a) / p_a`, else `a` does: the gain of `b` is counted at its later speed, since it enjoys the accelerator of `a` after
-//! `a` has gone, and that of `a` at its present one. The relation is not transitive, so the order of the scan is part of the rule: a champion is
+//! Of two jobs let `a` finish first at the present shares. With throughput `p` now and `p'` with
+//! one more accelerator, `b` gets the accelerator if `(p'_b - p_b) / p'_b > (p'_a - p_a) / p_a`,
+//! else `a` does. The gain of `b` is relative to its later throughput, since `b` still holds the
+//! accelerator after `a` has finished; the gain of `a` is relative to its present throughput. The
+//! relation is not transitive, so the order of the scan is part of the rule: the winner so far is
 //! carried through the jobs in the order given, and keeps its place on ties.
 //!
-//! Two jobs without a share are compared by their time on the least they run on. A job without a share never finishes first.
+//! Two jobs without a share are compared by their time on their smallest sizes. A job without a
+//! share never finishes first.
 //!
-//! **Cost.** While no job more than doubles its speed with its next step, jobs without a share beat all others and are served in order of length
-//! without a scan. After that each accelerator costs a scan over jobs with a share: `O(J log J + M min(J, M))` for `J` jobs on `M` accelerators; where
-//! jobs do double, `O(J M)`.
+//! **Cost.** While no job more than doubles its throughput with its next step, jobs without a share
+//! beat all others and are served in order of length without a scan. After that each accelerator
+//! costs a scan over jobs with a share: `O(J log J + M min(J, M))` for `J` jobs on `M`
+//! accelerators. Where throughputs do double, the cost is `O(J M)`.
 
-/// Which of the published forms.
+/// Published form of the rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rule {
-    /// AFS-L: who has less remaining time at its share finishes first.
+pub enum AfsRule {
+    /// AFS-L: the job with less remaining time at its share finishes first.
     Lengths,
-    /// AFS-P: who has run for less time is presumed to finish first; no length is known.
+    /// AFS-P: the job that has run for less time is presumed to finish first; lengths are unknown.
     Attained,
-    /// `afs.py` of DeepBoot's simulator: both gains are counted at the later speed, so that the order of finishing no longer matters but
-    /// on ties, where the job with fewer accelerators, of equal ones the later, wins.
+    /// `afs.py` of DeepBoot's simulator: both gains are relative to the later throughput, so that
+    /// the order of finishing matters on ties only. On ties the job with fewer accelerators wins,
+    /// and of equal ones the later job.
     DeepBoot,
 }
 
-/// A job in the race.
+/// Job that competes for accelerators.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Contender {
-    /// Remaining work in the unit of its throughput; with [`Rule::Attained`] the seconds it has run. Infinite where unknown.
+pub struct AfsContender {
+    /// Remaining work in the unit of its throughput; with [`AfsRule::Attained`] the seconds that
+    /// the job has run. Infinite where unknown.
     pub length: f64,
-    /// Fewest accelerators it runs on: its first step.
+    /// Fewest accelerators that the job runs on: the first step of its share.
     pub min: u32,
-    /// Most accelerators it can use; each step after the first is one.
+    /// Most accelerators that the job can use. Each step after the first is one accelerator.
     pub max: u32,
 }
 
-/// The shares, and what the race needs besides; kept across decisions for its memory.
+/// Division of accelerators among contenders. Kept across decisions for its buffers.
 #[derive(Clone, Debug, Default)]
-pub struct Shares {
-    runners: Vec<Runner>,
-    /// Runners without a share, the next in turn last.
+pub struct AfsShares {
+    runners: Vec<AfsRunner>,
+    /// Runners without a share, by the bits of `first` and index; the next in turn last.
     waiting: Vec<(u64, u32)>,
     /// Runners with a share that could use more, in scan order.
     running: Vec<u32>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Runner {
+struct AfsRunner {
     share: u32,
-    /// Smallest share of the speed of `share`.
+    /// Smallest share with the throughput of `share`.
     enough: u32,
     speed: f64,
     /// Throughput after the next step.
     next_speed: f64,
-    /// Presumed time of its end, infinite without a share.
+    /// Presumed end, infinite without a share.
     finish: f64,
-    /// Time on the least it runs on, the order of those without a share.
+    /// Time on the smallest size, which orders jobs without a share.
     first: f64,
-    /// Gain of the next step in units of the present and of the later speed.
+    /// Gain of the next step, relative to the present and to the later throughput.
     now_gain: f64,
     then_gain: f64,
     open: bool,
 }
 
-impl Shares {
-    /// Divides `gpus` accelerators among `contenders`, in scan order. `throughput(job, n)` is its speed on `n` accelerators, `None` where
-    /// it is unknown or the job cannot run so; it is asked for each size at most once.
+impl AfsShares {
+    /// Divides `gpus` accelerators among `contenders`, in scan order. `throughput(job, n)` is the
+    /// throughput on `n` accelerators, `None` where it is unknown or the job cannot run on `n`.
+    /// Each size is asked for at most once.
     pub fn allocate(
         &mut self,
-        rule: Rule,
+        rule: AfsRule,
         gpus: u32,
-        contenders: &[Contender],
+        contenders: &[AfsContender],
         mut throughput: impl FnMut(usize, u32) -> Option<f64>,
     ) {
         self.enter(rule, gpus, contenders, &mut throughput);
@@ -78,6 +85,8 @@ impl Shares {
         while left > 0 {
             self.waiting.retain_last(|&(_, at)| contenders[at as usize].min <= left);
             let turn = self.waiting.last().map(|&(_, at)| at);
+            // Without a job that doubles, a waiting job wins every comparison, and no scan is
+            // needed.
             let winner = match turn {
                 Some(first) if doubling == 0 => Some(first),
                 Some(_) => self.champion(rule, 0..self.runners.len() as u32, contenders, left),
@@ -106,16 +115,17 @@ impl Shares {
         }
     }
 
-    /// The shares of the last division, in the order of its contenders. Where some accelerators make a job no faster it is not given them.
+    /// Shares of the last division, in the order of its contenders, without accelerators that make
+    /// a job no faster.
     pub fn counts(&self) -> impl Iterator<Item = u32> + '_ {
         self.runners.iter().map(|runner| runner.enough)
     }
 
     fn enter(
         &mut self,
-        rule: Rule,
+        rule: AfsRule,
         gpus: u32,
-        contenders: &[Contender],
+        contenders: &[AfsContender],
         throughput: &mut impl FnMut(usize, u32) -> Option<f64>,
     ) {
         self.runners.clear();
@@ -125,41 +135,46 @@ impl Shares {
             let possible = (1..=gpus).contains(&contender.min) && contender.min <= contender.max;
             let speed = if possible { throughput(at, contender.min).unwrap_or(0.0) } else { 0.0 };
             let first = match rule {
-                Rule::Attained => contender.length,
-                Rule::Lengths | Rule::DeepBoot if speed > 0.0 => contender.length / speed,
-                Rule::Lengths | Rule::DeepBoot => f64::INFINITY,
+                AfsRule::Attained => contender.length,
+                AfsRule::Lengths | AfsRule::DeepBoot if speed > 0.0 => contender.length / speed,
+                AfsRule::Lengths | AfsRule::DeepBoot => f64::INFINITY,
             };
-            self.runners.push(Runner {
+            self.runners.push(AfsRunner {
                 next_speed: speed,
                 finish: f64::INFINITY,
                 first,
                 now_gain: f64::INFINITY,
                 then_gain: 1.0,
                 open: possible,
-                ..Runner::default()
+                ..AfsRunner::default()
             });
             if possible {
+                // Bits of non-negative floats order as the floats do, and integers have a total
+                // order.
                 self.waiting.push((first.max(0.0).to_bits(), at as u32));
             }
         }
-        // In turn from the end: the shortest, and of equal ones the first, or for DeepBoot the last.
+        // The next in turn is at the end: the shortest job, and of equal ones the first, or for
+        // DeepBoot the last.
         match rule {
-            Rule::DeepBoot => {
+            AfsRule::DeepBoot => {
                 self.waiting.sort_unstable_by_key(|&(first, at)| std::cmp::Reverse((first, u32::MAX - at)))
             }
-            Rule::Lengths | Rule::Attained => self.waiting.sort_unstable_by_key(|&entry| std::cmp::Reverse(entry)),
+            AfsRule::Lengths | AfsRule::Attained => {
+                self.waiting.sort_unstable_by_key(|&entry| std::cmp::Reverse(entry))
+            }
         }
     }
 
-    /// Carries the champion through `order`.
+    /// Winner of a scan over `order`; jobs whose smallest size exceeds `left` take no part.
     fn champion(
         &self,
-        rule: Rule,
+        rule: AfsRule,
         order: impl Iterator<Item = u32>,
-        contenders: &[Contender],
+        contenders: &[AfsContender],
         left: u32,
     ) -> Option<u32> {
-        let mut champion: Option<(u32, &Runner)> = None;
+        let mut champion: Option<(u32, &AfsRunner)> = None;
         for at in order {
             let runner = &self.runners[at as usize];
             if !runner.open || (runner.share == 0 && contenders[at as usize].min > left) {
@@ -173,9 +188,9 @@ impl Shares {
     }
 }
 
-impl Rule {
-    /// Whether the `challenger`, who comes later in the scan, takes the `champion`'s place.
-    fn prefers(self, champion: &Runner, challenger: &Runner) -> bool {
+impl AfsRule {
+    /// Whether the `challenger`, which comes later in the scan, takes the place of the `champion`.
+    fn prefers(self, champion: &AfsRunner, challenger: &AfsRunner) -> bool {
         let idle = champion.share == 0 && challenger.share == 0;
         match self {
             Self::Lengths | Self::Attained if idle => challenger.first < champion.first,
@@ -190,29 +205,29 @@ impl Rule {
     }
 }
 
-impl Runner {
-    /// Whether its next step would be given to it rather than to a job without a share.
+impl AfsRunner {
+    /// Whether the next step of this job would beat every job without a share.
     fn doubles(&self) -> bool {
         self.share > 0 && self.now_gain >= 1.0
     }
 
-    /// Takes the next step and looks at the one after it.
-    fn step(&mut self, rule: Rule, contender: &Contender, mut throughput: impl FnMut(u32) -> Option<f64>) {
+    /// Takes the next step and prepares the one after it.
+    fn step(&mut self, rule: AfsRule, contender: &AfsContender, mut throughput: impl FnMut(u32) -> Option<f64>) {
         self.share = if self.share == 0 { contender.min } else { self.share + 1 };
-        if rule == Rule::DeepBoot || self.enough == 0 || self.next_speed > self.speed {
+        if rule == AfsRule::DeepBoot || self.enough == 0 || self.next_speed > self.speed {
             self.enough = self.share;
         }
         self.speed = self.next_speed;
         self.finish = match rule {
-            Rule::Attained => contender.length,
-            Rule::Lengths | Rule::DeepBoot => contender.length / self.speed,
+            AfsRule::Attained => contender.length,
+            AfsRule::Lengths | AfsRule::DeepBoot => contender.length / self.speed,
         };
         let next = if self.share < contender.max { throughput(self.share + 1) } else { None };
         self.open = next.is_some();
-        // What more accelerators slow down can leave them alone.
+        // The paper lets a job leave accelerators idle that would slow it down.
         self.next_speed = match rule {
-            Rule::DeepBoot => next.unwrap_or(0.0),
-            Rule::Lengths | Rule::Attained => next.unwrap_or(0.0).max(self.speed),
+            AfsRule::DeepBoot => next.unwrap_or(0.0),
+            AfsRule::Lengths | AfsRule::Attained => next.unwrap_or(0.0).max(self.speed),
         };
         let gain = self.next_speed - self.speed;
         self.now_gain = if self.speed > 0.0 { gain / self.speed } else { f64::INFINITY };
@@ -220,7 +235,7 @@ impl Runner {
     }
 }
 
-/// Drops entries from the end while they do not pass.
+/// Removal of entries from the end as long as they do not pass.
 trait RetainLast<T> {
     fn retain_last(&mut self, passes: impl Fn(&T) -> bool);
 }

@@ -1,16 +1,19 @@
-//! Aryl (Li et al., arXiv:2202.07896; as Lyra, EuroSys'23): elastic training on servers that inference lends.
+//! Aryl (Li et al., arXiv:2202.07896; as Lyra, EuroSys'23): elastic training on servers that
+//! inference lends.
 //!
-//! This is its training scheduler: as many jobs as possible at their base demand, the shortest first; then flexible workers where they cut most
-//! remaining time; workers placed by groups of servers. How many servers are lent, and which return, is decided in [`crate::loaning`], so that
-//! every other scheduler here can have the same. Nobody is preempted but by a return.
+//! Training scheduler of Aryl. As many jobs as possible get their base demand, the shortest first;
+//! then flexible workers go where they cut most remaining time; workers are placed by groups of
+//! servers. [`crate::compose::loaning`] decides how many servers are lent and which return, so that
+//! every other scheduler can borrow servers as well. Jobs are preempted by returns only.
 //!
-//! DeepBoot's `aryl.py` is no baseline for it: it has no first phase, so the longest jobs win, and its saving is off by one.
+//! DeepBoot's `aryl.py` is no baseline for Aryl: it has no first phase, so the longest jobs win,
+//! and its saving is off by one.
 
 mod phases;
 mod placing;
 
-pub use phases::{Demand, Phases};
-pub use placing::{Role, Server, Servers, fragmentation, workers};
+pub use phases::{ArylDemand, ArylPhases};
+pub use placing::{ArylServer, ArylServers, WorkerRole, fragmentation, workers};
 
 use goodput_env::placement::Placement;
 use goodput_env::plan::Plan;
@@ -18,10 +21,10 @@ use goodput_env::policy::{Policy, Scope};
 use goodput_env::scenario::Information;
 use goodput_env::view::{ClusterView, JobView};
 
-use crate::heuristic::{Listed, Traits};
+use crate::heuristic::{ListedPolicy, Traits};
 
-/// In the list of policies.
-pub const LISTED: &[Listed] = &[Listed {
+/// Entries of Aryl in the list of policies.
+pub const LISTED: &[ListedPolicy] = &[ListedPolicy {
     name: "aryl",
     about: "shortest first at base demand, then flexible workers where they save most time",
     source: "Li et al. (Aryl), arXiv:2202.07896; Lyra, EuroSys 2023",
@@ -30,12 +33,12 @@ pub const LISTED: &[Listed] = &[Listed {
     replica: None,
 }];
 
-/// The policy.
+/// Aryl's training scheduler over a cluster with lent servers.
 #[derive(Clone, Debug, Default)]
 pub struct Aryl {
-    phases: Phases,
-    servers: Servers,
-    demands: Vec<Demand>,
+    phases: ArylPhases,
+    servers: ArylServers,
+    demands: Vec<ArylDemand>,
 }
 
 impl Policy for Aryl {
@@ -62,12 +65,12 @@ impl Policy for Aryl {
     }
 }
 
-fn demand(job: &JobView<'_>) -> Demand {
+fn demand(job: &JobView<'_>) -> ArylDemand {
     let (base, running) = (job.min_gpus(), job.gpus() > 0);
     let most = job.max_gpus().max(base);
-    // Nobody asks how long a job still takes that runs on all it can use.
+    // A running job that cannot grow keeps its size, so its remaining time does not matter.
     let secs = if running && most == base { Some(0.0) } else { job.remaining_secs(base) };
-    Demand { job: job.id(), base, most, secs: secs.unwrap_or(f64::INFINITY), running }
+    ArylDemand { job: job.id(), base, most, secs: secs.unwrap_or(f64::INFINITY), running }
 }
 
 impl Aryl {
@@ -82,7 +85,7 @@ impl Aryl {
         for (job, &gpus) in jobs.iter().zip(granted) {
             let held = job.gpus();
             if held > gpus {
-                // Who runs keeps its base, so this is flexible workers only.
+                // A running job keeps its base demand, so only flexible workers go.
                 plan.set(job.id(), servers.scale_in(&job.state.placement, gpus.max(job.min_gpus())));
             } else if held == 0 && gpus > 0 {
                 starting.push((job, gpus));
@@ -114,7 +117,7 @@ impl Aryl {
     }
 }
 
-/// Accelerators that have to be on one server: all of an inelastic job's up to a server, one of an elastic job's.
+/// Accelerators of one worker: up to a server's for an inelastic job, one for an elastic job.
 fn worker_of(job: &JobView<'_>, per_server: u32) -> u32 {
     if is_elastic(job) { 1 } else { job.min_gpus().min(per_server) }
 }
@@ -126,11 +129,11 @@ fn is_elastic(job: &JobView<'_>) -> bool {
 /// Places a job's base demand on the first type of accelerator on which it fits.
 fn start(
     view: &ClusterView<'_>,
-    servers: &mut Servers,
+    servers: &mut ArylServers,
     job: &JobView<'_>,
     per_server: u32,
 ) -> Option<(Placement, u16)> {
-    let role = if is_elastic(job) { Role::Base } else { Role::Inelastic };
+    let role = if is_elastic(job) { WorkerRole::Base } else { WorkerRole::Inelastic };
     let sizes = workers(job.min_gpus(), worker_of(job, per_server));
     let kinds = (0..view.cluster().types.len() as u16).filter(|&kind| job.runs_on(kind));
     kinds.into_iter().find_map(|kind| {
@@ -140,6 +143,6 @@ fn start(
 }
 
 /// Adds flexible workers up to `gpus`, as many as find a place.
-fn grow(servers: &mut Servers, placement: &mut Placement, kind: u16, gpus: u32) {
-    while placement.gpus() < gpus && servers.place(placement, kind, Role::Flexible, &[1]) {}
+fn grow(servers: &mut ArylServers, placement: &mut Placement, kind: u16, gpus: u32) {
+    while placement.gpus() < gpus && servers.place(placement, kind, WorkerRole::Flexible, &[1]) {}
 }

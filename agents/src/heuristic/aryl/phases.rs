@@ -1,45 +1,47 @@
-//! How many accelerators each job gets, in two phases (Aryl, arXiv:2202.07896, section 5): first as many jobs as possible at what they need at
-//! least, then what is left to the elastic ones whose remaining time it cuts most.
+//! Allocation in two phases (Aryl, arXiv:2202.07896, section 5): first as many jobs as possible get
+//! their base demand, then elastic jobs get what is left where it cuts most remaining time.
 
 use goodput_env::job::JobId;
 
-use crate::knapsack::{Item, Knapsack, Ladder, concave};
+use crate::allocation::knapsack::{Item, Knapsack, Ladder, concave};
 
-/// What a job could use.
+/// Demand of a job.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Demand {
-    /// The job.
+pub struct ArylDemand {
+    /// Identifier of the job.
     pub job: JobId,
-    /// What it runs on at least: its base demand, or all of an inelastic job's.
+    /// Base demand: fewest accelerators of an elastic job, all accelerators of an inelastic one.
     pub base: u32,
-    /// Most it could use.
+    /// Most accelerators that the job could use.
     pub most: u32,
-    /// Seconds left on its base demand, as estimated; infinite where nobody knows.
+    /// Estimated seconds left on the base demand; infinite where unknown.
     pub secs: f64,
-    /// Whether it runs. Who runs keeps its base demand: only a return of lent servers preempts.
+    /// Whether the job runs. A running job keeps its base demand: only a return of lent servers
+    /// preempts.
     pub running: bool,
 }
 
-/// The two phases, with their buffers.
+/// Both phases, with their buffers.
 #[derive(Clone, Debug, Default)]
-pub struct Phases {
+pub struct ArylPhases {
     order: Vec<usize>,
     gains: Vec<f64>,
     knapsack: Knapsack,
 }
 
-impl Phases {
-    /// Accelerators for each of `demands`, which are in order of submission, out of `capacity`. `secs(index, gpus)` are the seconds that are
-    /// left on more than the base demand; `None` where nobody knows, and the job then stays at its base.
+impl ArylPhases {
+    /// Accelerators for each of `demands`, which are in order of submission, out of `capacity`.
+    /// `secs(index, gpus)` are the seconds left on `gpus` accelerators, more than the base demand.
+    /// Where they are `None` the job stays at its base demand.
     pub fn allocate(
         &mut self,
-        demands: &[Demand],
+        demands: &[ArylDemand],
         capacity: u32,
         secs: impl Fn(usize, u32) -> Option<f64>,
     ) -> Vec<u32> {
         let mut granted = vec![0; demands.len()];
         let mut left = capacity;
-        let keeps = |demand: &Demand| demand.running;
+        let keeps = |demand: &ArylDemand| demand.running;
         for (granted, demand) in granted.iter_mut().zip(demands).filter(|(_, demand)| keeps(demand)) {
             *granted = demand.base;
             left = left.saturating_sub(demand.base);
@@ -60,14 +62,21 @@ impl Phases {
         granted
     }
 
-    /// The second phase: a knapsack of seconds saved by each number of further accelerators.
-    fn grow(&mut self, demands: &[Demand], left: u32, secs: impl Fn(usize, u32) -> Option<f64>, granted: &mut [u32]) {
+    /// Second phase: a multiple-choice knapsack over the seconds that each number of further
+    /// accelerators saves.
+    fn grow(
+        &mut self,
+        demands: &[ArylDemand],
+        left: u32,
+        secs: impl Fn(usize, u32) -> Option<f64>,
+        granted: &mut [u32],
+    ) {
         self.gains.clear();
         let mut ends = Vec::new();
         let elastic: Vec<usize> =
             (0..demands.len()).filter(|&at| granted[at] > 0 && demands[at].most > demands[at].base).collect();
         for &at in &elastic {
-            let Demand { base, most, secs: mut now, .. } = demands[at];
+            let ArylDemand { base, most, secs: mut now, .. } = demands[at];
             for gpus in base + 1..=most.min(base.saturating_add(left)) {
                 let Some(then) = secs(at, gpus).filter(|then| then.is_finite() && now.is_finite()) else { break };
                 self.gains.push(now - then);
@@ -78,6 +87,7 @@ impl Phases {
         let starts = std::iter::once(0).chain(ends.iter().copied());
         let ladders: Vec<Ladder<'_>> =
             starts.zip(&ends).map(|(start, &end)| Ladder { unit: 1, gains: &self.gains[start..end] }).collect();
+        // Where every gain is at most the one before it, the greedy choice is optimal.
         if let Some(steps) = concave(&ladders, left) {
             elastic.iter().zip(steps).for_each(|(&at, steps)| granted[at] += steps);
             return;

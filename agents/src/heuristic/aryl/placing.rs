@@ -1,56 +1,60 @@
-//! Which servers the workers of a job go to: best-fit decreasing within groups of servers (Aryl, arXiv:2202.07896, section 5).
+//! Placement of workers on servers: best-fit decreasing within groups of servers (Aryl,
+//! arXiv:2202.07896, section 5).
 //!
-//! A worker is what has to be on one server: up to a whole server for an inelastic job, one accelerator of an elastic one. Workers that need
-//! most are placed first, each on the fullest server that still has room, so that large holes stay whole. Inelastic jobs prefer training's own
-//! servers, because a return would preempt them; elastic ones prefer lent servers, their flexible workers on others than any base workers, so
-//! that those can return without preempting anybody.
+//! A worker is a set of accelerators that must be on one server: up to a whole server for an
+//! inelastic job, one accelerator of an elastic job. The largest workers are placed first, each on
+//! the fullest server with room, so that large holes stay whole. Inelastic jobs prefer training's
+//! own servers, because a return would preempt them. Elastic jobs prefer lent servers, with
+//! flexible workers on other servers than base workers, so that the former can return without a
+//! preemption.
 
 use goodput_env::cluster::{Cluster, NodeId};
 use goodput_env::placement::Placement;
 
-/// What a worker is to its job.
+/// Role of a worker in its job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Role {
-    /// Of a job that runs on all it asked for or not at all.
+pub enum WorkerRole {
+    /// Worker of a job that runs on all accelerators that it asked for or not at all.
     Inelastic,
-    /// Of an elastic job's least.
+    /// Worker of an elastic job's base demand.
     Base,
-    /// Of an elastic job, which goes on without it.
+    /// Worker of an elastic job that goes on without it.
     Flexible,
 }
 
-/// One server as placing sees it.
+/// Server during placement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Server {
-    /// Accelerators free.
+pub struct ArylServer {
+    /// Accelerators that no worker holds.
     pub free: u32,
-    /// Accelerators it has.
+    /// Accelerators in all.
     pub gpus: u32,
     /// Type of accelerator.
     pub kind: u16,
-    /// Whether it is borrowed.
+    /// Whether the inference cluster lends the server.
     pub lent: bool,
-    /// Accelerators of workers that cannot go without a preemption.
+    /// Accelerators of workers whose loss is a preemption.
     pub base: u32,
     /// Accelerators of flexible workers.
     pub flexible: u32,
 }
 
-/// The servers, filled while a plan is made.
+/// Servers by node, filled while a plan is made.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Servers(pub Vec<Server>);
+pub struct ArylServers(pub Vec<ArylServer>);
 
-impl Servers {
-    /// Starts from `free` accelerators by node, and who is borrowed.
+impl ArylServers {
+    /// Starts from `free` accelerators by node; `lent` says which servers are lent.
     pub fn reset(&mut self, cluster: &Cluster, free: &[u32], lent: impl Fn(NodeId) -> bool) {
         self.0.clear();
         self.0.extend(cluster.nodes.iter().zip(free).zip(0..).map(|((node, &free), id)| {
             let (gpus, kind) = (node.gpus, node.accelerator);
-            Server { free, gpus, kind, lent: lent(id), base: 0, flexible: 0 }
+            ArylServer { free, gpus, kind, lent: lent(id), base: 0, flexible: 0 }
         }));
     }
 
-    /// Counts what a job holds: the first `base` accelerators of its placement are its base, what follows is flexible.
+    /// Counts what a job holds: the first `base` accelerators of its placement are its base demand,
+    /// the others are flexible.
     pub fn occupy(&mut self, placement: &Placement, base: u32) {
         let mut left = base;
         for slice in placement.slices() {
@@ -62,7 +66,8 @@ impl Servers {
         }
     }
 
-    /// Frees the flexible accelerators of a job from the `keep`-th on; gives what is left of its placement.
+    /// Frees the flexible accelerators of a job from the `keep`-th on, and returns what is left of
+    /// its placement.
     pub fn scale_in(&mut self, placement: &Placement, keep: u32) -> Placement {
         let mut left = keep;
         let kept = placement.slices().iter().map(|slice| {
@@ -76,9 +81,9 @@ impl Servers {
         kept.collect()
     }
 
-    /// Places workers of the given sizes on servers of type `kind` behind what the job has in `placement`; `false`, and nothing changed, where one
-    /// of them finds no place.
-    pub fn place(&mut self, placement: &mut Placement, kind: u16, role: Role, workers: &[u32]) -> bool {
+    /// Places workers of the given sizes on servers of type `kind`, and adds them to `placement`.
+    /// Returns `false` and changes nothing where one of them finds no place.
+    pub fn place(&mut self, placement: &mut Placement, kind: u16, role: WorkerRole, workers: &[u32]) -> bool {
         let mut added: Vec<(NodeId, u32)> = Vec::with_capacity(workers.len());
         for &gpus in workers {
             match self.best_fit(kind, role, gpus) {
@@ -96,39 +101,40 @@ impl Servers {
         true
     }
 
-    /// The server for one worker: by group, then started before idle, then the fullest, then the lowest id.
-    fn best_fit(&self, kind: u16, role: Role, gpus: u32) -> Option<NodeId> {
+    /// Server for one worker: by group, then used before empty, then the fullest, then the lowest
+    /// id.
+    fn best_fit(&self, kind: u16, role: WorkerRole, gpus: u32) -> Option<NodeId> {
         let fits = self.0.iter().enumerate().filter(|(_, server)| server.kind == kind && server.free >= gpus);
-        let rank = |server: &Server| (server.group_for(role), server.free == server.gpus, server.free);
+        let rank = |server: &ArylServer| (server.group_for(role), server.free == server.gpus, server.free);
         fits.min_by_key(|(_, server)| rank(server)).map(|(node, _)| node as NodeId)
     }
 
-    fn put(&mut self, node: NodeId, role: Role, gpus: u32) {
+    fn put(&mut self, node: NodeId, role: WorkerRole, gpus: u32) {
         let server = &mut self.0[node as usize];
         server.free -= gpus;
-        *if role == Role::Flexible { &mut server.flexible } else { &mut server.base } += gpus;
+        *if role == WorkerRole::Flexible { &mut server.flexible } else { &mut server.base } += gpus;
     }
 
-    fn take_off(&mut self, node: NodeId, role: Role, gpus: u32) {
+    fn take_off(&mut self, node: NodeId, role: WorkerRole, gpus: u32) {
         let server = &mut self.0[node as usize];
         server.free += gpus;
-        *if role == Role::Flexible { &mut server.flexible } else { &mut server.base } -= gpus;
+        *if role == WorkerRole::Flexible { &mut server.flexible } else { &mut server.base } -= gpus;
     }
 }
 
-impl Server {
-    /// Lower is better.
-    fn group_for(&self, role: Role) -> u8 {
+impl ArylServer {
+    /// Rank of the server for workers of `role`; lower is better.
+    fn group_for(&self, role: WorkerRole) -> u8 {
         match (role, self.lent) {
-            (Role::Inelastic, false) => 0,
-            (Role::Inelastic, true) | (Role::Base, true) => u8::from(self.flexible > 0) + 1,
-            (Role::Flexible, true) => u8::from(self.base > 0) + 1,
-            (Role::Base | Role::Flexible, false) => 3,
+            (WorkerRole::Inelastic, false) => 0,
+            (WorkerRole::Inelastic, true) | (WorkerRole::Base, true) => u8::from(self.flexible > 0) + 1,
+            (WorkerRole::Flexible, true) => u8::from(self.base > 0) + 1,
+            (WorkerRole::Base | WorkerRole::Flexible, false) => 3,
         }
     }
 }
 
-/// The workers of `gpus` accelerators that have to be on one server each, largest first.
+/// Sizes of the workers that make up `gpus` accelerators, largest first.
 pub fn workers(gpus: u32, per_server: u32) -> Vec<u32> {
     let per_server = per_server.max(1);
     let mut sizes = vec![per_server; (gpus / per_server) as usize];
@@ -136,15 +142,15 @@ pub fn workers(gpus: u32, per_server: u32) -> Vec<u32> {
     sizes
 }
 
-/// Share of the free accelerators that lie on servers with fewer free than the largest worker that waits needs: free, but of no use to it.
-/// 0 where nothing is free.
+/// Fraction of the free accelerators on servers with fewer free than `largest_worker` needs, in [0,
+/// 1]: free, but of no use to the largest waiting worker. 0 where nothing is free.
 pub fn fragmentation(free: &[u32], largest_worker: u32) -> f64 {
     let total: u32 = free.iter().sum();
     let stranded: u32 = free.iter().filter(|&&free| free < largest_worker).sum();
     if total == 0 { 0.0 } else { f64::from(stranded) / f64::from(total) }
 }
 
-/// `placement` with `added` behind it, each server once.
+/// `placement` followed by `added`, each server once.
 fn merged(placement: &Placement, added: &[(NodeId, u32)]) -> Placement {
     let mut slices: Vec<(NodeId, u32)> = placement.slices().iter().map(|slice| (slice.node, slice.gpus)).collect();
     for &(node, gpus) in added {

@@ -1,4 +1,4 @@
-//! Any training policy beside ATS-I.
+//! Training policies with DeepBoot's inference scheduler beside them.
 
 use goodput_env::plan::Plan;
 use goodput_env::policy::Policy;
@@ -8,33 +8,35 @@ use goodput_env::view::ClusterView;
 
 use super::requests::RequestScheduler;
 
-/// Ends the name of a training policy that runs beside ATS-I.
+/// Suffix of a policy's name that puts the policy beside ATS-I.
 pub const SUFFIX: &str = "+ats-i";
 
-/// A training policy that knows nothing of inference, and ATS-I, which answers requests on what it leaves, and on what it can take from it. The
-/// training policy is asked when it would be asked without requests.
-pub struct Beside {
+/// Training policy without notion of inference, and ATS-I, which answers requests on accelerators
+/// that the policy leaves idle or on accelerators taken from its jobs. The training policy is
+/// called when it would be called without requests.
+pub struct BesideAtsI {
     training: Box<dyn Policy>,
     requests: RequestScheduler,
 }
 
-impl std::fmt::Debug for Beside {
+impl std::fmt::Debug for BesideAtsI {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Beside").field("requests", &self.requests).finish_non_exhaustive()
     }
 }
 
-impl Beside {
-    /// Of the two.
+impl BesideAtsI {
+    /// A policy of `training`, with requests answered by `requests`.
     pub fn new(training: Box<dyn Policy>, requests: RequestScheduler) -> Self {
         Self { training, requests }
     }
 }
 
-impl Policy for Beside {
+impl Policy for BesideAtsI {
     fn decide(&mut self, view: &ClusterView<'_>) -> Plan {
         let trigger = view.trigger;
-        // Woken about requests while none waits: an instance gave up what a job may want.
+        // Called about requests while none waits: an instance gave up an accelerator that a job may
+        // want.
         let given_up = trigger.request && view.waiting_requests().is_empty();
         let asked = trigger.is_churn() || trigger.round || trigger.wake || given_up;
         let mut plan = if asked { self.training.decide(view) } else { Plan::keep() };

@@ -1,17 +1,19 @@
-//! The knapsack of ATS-T by itself: speedups in, sizes out.
+//! Multiple-choice knapsack of ATS-T: speedups in, sizes out.
 
-use crate::knapsack::{Item, Knapsack};
+use crate::allocation::knapsack::{Item, Knapsack};
 
-/// Chooses a size for each job.
+/// Solver that chooses a size for each job.
 #[derive(Clone, Debug, Default)]
-pub struct Choice {
+pub struct SizeChoice {
     knapsack: Knapsack,
     sizes: Vec<Vec<u32>>,
 }
 
-impl Choice {
-    /// Sizes within `gpus` accelerators for the largest sum of values; `values` has a row for each job of (size, value), in ascending order of size. Of several
-    /// optima the one that the artifact's back-tracking finds: from the last job to the first, the smallest size that an optimum can contain.
+impl SizeChoice {
+    /// Sizes within `gpus` accelerators with the largest sum of values. `values` has a row for each
+    /// job of (size, value), in ascending order of size. Of several optima the one that the
+    /// artifact's back-tracking finds: from the last job to the first, the smallest size that an
+    /// optimum can contain.
     pub fn sizes(&mut self, gpus: u32, values: impl IntoIterator<Item = Vec<(u32, f64)>>) -> Vec<u32> {
         self.knapsack.clear();
         self.sizes.clear();
@@ -23,7 +25,7 @@ impl Choice {
         chosen.iter().zip(&self.sizes).map(|(at, sizes)| at.map_or(0, |at| sizes[at])).collect()
     }
 
-    /// The sum of values of the last choice.
+    /// Sum of values of the last choice.
     pub fn value(&self) -> f64 {
         self.knapsack.value()
     }

@@ -1,15 +1,20 @@
-//! DeepBoot (Chen et al., TPDS'23): training on the idle accelerators of an inference cluster, request by request.
+//! DeepBoot (Chen et al., TPDS'23): training on the idle accelerators of an inference cluster,
+//! request by request.
 //!
-//! - [`sizes`], ATS-T: every 60 s a multiple-choice knapsack gives accelerators to training jobs for the largest sum of speedups.
-//! - [`requests`], ATS-I: whenever a request comes it goes to a warm instance of its model, to an idle accelerator, or to one taken from training.
-//! - [`Beside`]: any training policy beside ATS-I, so that every policy can be compared with the same access to inference accelerators. Users
-//!   type `NAME+ats-i`.
+//! - [`sizes`], ATS-T: every 60 s a multiple-choice knapsack gives accelerators to training jobs
+//!   for the largest sum of speedups.
+//! - [`requests`], ATS-I: a request goes to a warm instance of its model as soon as it comes, else
+//!   to an idle accelerator, else to one taken from training.
+//! - [`BesideAtsI`]: any training policy beside ATS-I, so that every policy can be compared with
+//!   the same access to inference accelerators. Users type `NAME+ats-i`.
 //!
-//! AFE, the third part, is what a change of size costs: `goodput_env::model::SwitchCost::DeepbootAfe`. Protection of instances is the environment's
+//! AFE, the third part, is the cost of a change of size:
+//! `goodput_env::model::SwitchCost::DeepbootAfe`. Protection of instances is the environment's
 //! (`goodput_env::scenario::InstanceOptions`).
 //!
-//! `deepboot@replica` is the artifact (czq693497091/DeepBoot, `simulator/dp.py`): a job without age is worth nothing, one that has restarted more often than
-//! once every 10 s of its age is not even started again, and one that is spread out of the order of nodes restarts where it is.
+//! `deepboot@replica` is the artifact (czq693497091/DeepBoot, `simulator/dp.py`): a job without age
+//! has no value, a job that has restarted more often than once every 10 s of its age is not even
+//! started again, and a job whose nodes are not in ascending order restarts where it is.
 
 mod beside;
 mod choice;
@@ -17,8 +22,8 @@ pub mod requests;
 pub mod sizes;
 mod speedup;
 
-pub use beside::{Beside, SUFFIX};
-pub use choice::Choice;
+pub use beside::{BesideAtsI, SUFFIX};
+pub use choice::SizeChoice;
 
 use goodput_env::plan::Plan;
 use goodput_env::policy::Policy;
@@ -26,12 +31,12 @@ use goodput_env::scenario::Batching;
 use goodput_env::time::SimTime;
 use goodput_env::view::ClusterView;
 
-use crate::heuristic::{Listed, Traits};
+use crate::heuristic::{ListedPolicy, Traits};
 use requests::RequestScheduler;
-use sizes::{Sizes, StartValue};
+use sizes::{SizeScheduler, StartValue};
 
-/// In the list of policies.
-pub const LISTED: &[Listed] = &[Listed {
+/// Entries of DeepBoot in the list of policies.
+pub const LISTED: &[ListedPolicy] = &[ListedPolicy {
     name: "deepboot",
     about: "largest sum of speedups every 60 s by a knapsack, on what inference requests leave; answers them",
     source: "Chen et al. (DeepBoot), TPDS 2023",
@@ -40,24 +45,25 @@ pub const LISTED: &[Listed] = &[Listed {
     replica: Some(|_| Box::new(DeepBoot::new(StartValue::Discounted))),
 }];
 
-/// Training is planned at multiples of this time.
+/// Interval between plans for training.
 const PERIOD: SimTime = SimTime::from_secs(60);
 
-/// The policy: ATS-T for training and ATS-I for requests.
+/// DeepBoot: ATS-T for training and ATS-I for requests.
 #[derive(Clone, Debug)]
 pub struct DeepBoot {
-    sizes: Sizes,
+    sizes: SizeScheduler,
     requests: RequestScheduler,
     now: SimTime,
 }
 
 impl DeepBoot {
-    /// With the given value of starting a job.
+    /// A policy with the given value of starting a job.
     pub fn new(start: StartValue) -> Self {
-        Self { sizes: Sizes::new(start), requests: RequestScheduler::default(), now: SimTime::ZERO }
+        Self { sizes: SizeScheduler::new(start), requests: RequestScheduler::default(), now: SimTime::ZERO }
     }
 
-    /// The same with requests answered by `requests`, for example on an inference cluster's own nodes only.
+    /// This policy with requests answered by `requests`, for example on an inference cluster's own
+    /// nodes only.
     #[must_use]
     pub fn answering(self, requests: RequestScheduler) -> Self {
         Self { requests, ..self }
@@ -86,8 +92,10 @@ impl Policy for DeepBoot {
     }
 }
 
-/// The artifact's inference scheduler lists every job's nodes in ascending order and takes a list in another order for another placement: a job that ATS-T spread in
-/// the order of free accelerators restarts, in full, at the next event of a request.
+/// Restarts jobs whose nodes are not in ascending order. The artifact's inference scheduler lists
+/// every job's nodes in ascending order and takes a list in another order for another placement. So
+/// a job that ATS-T spread in the order of free accelerators restarts, in full, at the next event
+/// of a request.
 fn relist(view: &ClusterView<'_>, plan: &mut Plan) {
     for job in view.jobs() {
         let held = &job.state.placement;

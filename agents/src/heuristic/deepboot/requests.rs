@@ -1,7 +1,10 @@
-//! ATS-I: where inference requests are answered (DeepBoot, section on the inference scheduler; artifact `InferScheduler`).
+//! ATS-I: placement of inference requests (DeepBoot, section on the inference scheduler; artifact
+//! `InferScheduler`).
 //!
-//! In this order: an idle instance of the model, the one with most hits first; an empty accelerator, on the node with fewest training accelerators; that of a
-//! free instance of another model; one accelerator of a training job, the one whose loss leaves the largest sum of speedups.
+//! A request goes to the first of these that exists: an idle instance of its model, the one with
+//! most hits; an empty accelerator, on the node with fewest training accelerators; the accelerator
+//! of a free instance of another model; one accelerator of a training job, the one whose loss
+//! leaves the largest sum of speedups.
 
 use goodput_env::cluster::NodeId;
 use goodput_env::job::JobId;
@@ -10,47 +13,48 @@ use goodput_env::plan::{Change, Plan};
 use goodput_env::request::{Assign, InstanceId, Target};
 use goodput_env::view::ClusterView;
 
-use super::speedup::Goodputs;
+use super::speedup::SpeedupTables;
 
-/// How an accelerator is taken from a training job.
+/// Loss of a training job when one of its accelerators is taken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Taking {
-    /// The job shrinks by one; below its smallest size it stops.
+    /// The job shrinks by one accelerator; below its smallest size it stops.
     #[default]
     One,
-    /// The job stops: what a training policy needs that does not change sizes.
+    /// The job stops, since its training policy does not change sizes.
     All,
 }
 
-/// The inference scheduler. It adds to a plan, which it reads as done.
+/// DeepBoot's inference scheduler. It adds to a plan, and reads the cluster as after that plan.
 #[derive(Clone, Debug, Default)]
 pub struct RequestScheduler {
     taking: Taking,
-    goodputs: Goodputs,
-    /// By node, after the plan so far: accelerators that nobody holds but free instances, and free instances.
+    goodputs: SpeedupTables,
+    /// By node, after the plan so far: accelerators without a job and without an instance in use,
+    /// and free instances.
     free: Vec<u32>,
     sleeping: Vec<u32>,
     training: Vec<u32>,
-    /// Jobs and where they are after the plan so far.
+    /// Jobs and their placements after the plan so far.
     jobs: Vec<(JobId, Placement)>,
-    /// Which nodes may answer requests, where not all of them.
+    /// Nodes that may answer requests; `None`: all of them.
     nodes: Option<Vec<bool>>,
 }
 
 impl RequestScheduler {
-    /// The same with another way of taking accelerators.
+    /// This scheduler with another loss of training jobs.
     #[must_use]
     pub fn taking(self, taking: Taking) -> Self {
         Self { taking, ..self }
     }
 
-    /// The same with instances on these nodes only.
+    /// This scheduler with instances on the given nodes only.
     #[must_use]
     pub fn on(self, nodes: Vec<bool>) -> Self {
         Self { nodes: Some(nodes), ..self }
     }
 
-    /// Answers as many waiting requests as it can, first come first served.
+    /// Answers as many waiting requests as possible, first come first served.
     pub fn place(&mut self, view: &ClusterView<'_>, plan: &mut Plan) {
         if view.waiting_requests().is_empty() {
             return;
@@ -108,13 +112,14 @@ impl RequestScheduler {
                 self.jobs.push((job.id(), after.clone()));
             }
         }
-        // Whoever holds an accelerator of a free instance ends it.
+        // A free instance ends where its accelerator is taken.
         for (sleeping, free) in self.sleeping.iter_mut().zip(&self.free) {
             *sleeping = (*sleeping).min(*free);
         }
     }
 
-    /// An idle instance of the model: the one with most hits, protected before free, the lowest id of those.
+    /// Idle instance of the model: the one with most hits, protected before free, the lowest id of
+    /// those.
     fn warm(&mut self, view: &ClusterView<'_>, model: u16, plan: &Plan) -> Option<Target> {
         let named = |id: InstanceId| plan.assign.iter().any(|assign| assign.target == Target::Instance(id));
         let idle = view.instances().of_model(model).filter(|(id, instance)| {
@@ -133,7 +138,7 @@ impl RequestScheduler {
         Some(Target::Instance(id))
     }
 
-    /// A node for a new instance.
+    /// Node for a new instance.
     fn somewhere(&mut self, view: &ClusterView<'_>, plan: &mut Plan) -> Option<Target> {
         let nodes = || (0..self.free.len()).filter(|&node| self.serves(view, plan, node as NodeId));
         let fewest = |node: &usize| (self.training[*node], *node);
@@ -147,7 +152,7 @@ impl RequestScheduler {
         Some(Target::Node(node as NodeId))
     }
 
-    /// Takes an accelerator from training and says where.
+    /// Takes an accelerator from training, and returns its node.
     fn take(&mut self, view: &ClusterView<'_>, plan: &mut Plan) -> Option<NodeId> {
         let gpus: u32 = self.training.iter().sum();
         let fair = gpus.div_ceil(view.active().max(1) as u32).max(1);
@@ -190,7 +195,7 @@ impl RequestScheduler {
         chosen && stays_open(view, plan, node)
     }
 
-    /// What a job keeps that loses an accelerator of `node`.
+    /// Placement of a job that loses an accelerator of `node`.
     fn left(&self, min: u32, held: &Placement, node: NodeId) -> Placement {
         if self.taking == Taking::All || held.gpus() <= min {
             return Placement::none();
@@ -199,7 +204,8 @@ impl RequestScheduler {
     }
 }
 
-/// Whether requests may be answered on `node` now and after the plan: the guard lets nothing start on a server that is lent or called back by it.
+/// Whether requests may be answered on `node` now and after the plan. The guard lets nothing start
+/// on a server that the plan lends or calls back.
 fn stays_open(view: &ClusterView<'_>, plan: &Plan, node: NodeId) -> bool {
     view.may_answer(node) && !plan.lend.contains(&node) && plan.reclaim.iter().all(|reclaim| reclaim.node != node)
 }

@@ -1,50 +1,53 @@
-//! ATS-T: how many accelerators each training job gets, and where (DeepBoot, section on the training scheduler; artifact `dp.py`).
+//! ATS-T: size and placement of each training job (DeepBoot, section on the training scheduler;
+//! artifact `dp.py`).
 //!
-//! The value of a size is the speedup over a fair share, discounted by what restarts have cost the job if the size is another than it has. A
-//! knapsack maximises the plain sum of values: nothing keeps a slow job from starving.
+//! The value of a size is the speedup over a fair share, discounted for restarts if the job would
+//! change its size. A knapsack maximises the plain sum of values, which does not keep a slow job
+//! from starving.
 
 use goodput_env::placement::Placement;
 use goodput_env::plan::Plan;
 use goodput_env::view::{ClusterView, JobView};
 
-use super::choice::Choice;
-use super::speedup::Goodputs;
+use super::choice::SizeChoice;
+use super::speedup::SpeedupTables;
 use crate::placement::{Free, Packer};
 
-/// Seconds that a restart costs in the objective, whatever it costs in truth (artifact).
+/// Seconds that a restart costs in the objective, whatever the true cost (artifact).
 const RESTART_SECS: f64 = 10.0;
 
-/// What the first start of a job is worth.
+/// Value of a job's first start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StartValue {
-    /// Its speedup: there is nothing to lose.
+    /// Full speedup: there is nothing to lose.
     Full,
-    /// As if it restarted, so that a job that has just come is worth nothing (artifact).
+    /// Speedup as after a restart, so that a job that has just come has no value (artifact).
     Discounted,
 }
 
-/// The training scheduler.
+/// DeepBoot's training scheduler.
 #[derive(Clone, Debug)]
-pub struct Sizes {
+pub struct SizeScheduler {
     start: StartValue,
-    goodputs: Goodputs,
-    choice: Choice,
+    goodputs: SpeedupTables,
+    choice: SizeChoice,
     free: Free,
 }
 
-impl Sizes {
-    /// With the given value of starting a job.
+impl SizeScheduler {
+    /// A scheduler with the given value of starting a job.
     pub fn new(start: StartValue) -> Self {
-        Self { start, goodputs: Goodputs::default(), choice: Choice::default(), free: Free::default() }
+        Self { start, goodputs: SpeedupTables::default(), choice: SizeChoice::default(), free: Free::default() }
     }
 
-    /// What a first start is worth.
+    /// Value of a first start.
     pub fn start(&self) -> StartValue {
         self.start
     }
 
-    /// Writes into `plan` what takes every job to its size: whoever keeps its size keeps its nodes, the others are placed in ascending order of (size,
-    /// id), each where the fewest sufficient accelerators are free (figure 7).
+    /// Adds to `plan` the changes that take every job to its size. A job that keeps its size keeps
+    /// its nodes. The others are placed in ascending order of (size, id), each where the fewest
+    /// sufficient accelerators are free (figure 7).
     pub fn plan(&mut self, view: &ClusterView<'_>, plan: &mut Plan) {
         let jobs: Vec<JobView<'_>> = view.jobs().collect();
         self.goodputs.retain(|job| view.job(job).is_some());

@@ -1,4 +1,4 @@
-//! How much faster a job is on more accelerators, by what is known of it.
+//! Speedup of a job on more accelerators, by what is known of the job.
 
 use std::collections::BTreeMap;
 
@@ -6,30 +6,31 @@ use goodput_env::job::JobId;
 use goodput_env::model::GoodputModel;
 use goodput_env::view::JobView;
 
-/// Goodput of jobs on one node and on several, kept for as long as a job's model stays the same.
+/// Goodputs of jobs on one node and on several, kept as long as a job's model stays the same.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Goodputs {
-    jobs: BTreeMap<JobId, Table>,
+pub(super) struct SpeedupTables {
+    jobs: BTreeMap<JobId, SpeedupTable>,
 }
 
 #[derive(Clone, Debug)]
-struct Table {
+struct SpeedupTable {
     model: GoodputModel,
-    /// By replicas, on one node and on several; not a number where nobody has asked.
+    /// Goodput by replicas, on one node and on several; NaN where not yet computed.
     known: [Vec<f64>; 2],
 }
 
-impl Goodputs {
-    /// Goodput of `gpus` replicas on `nodes` nodes, in a unit of the job's own; `None` where nothing is known, which counts as perfect scaling.
+impl SpeedupTables {
+    /// Goodput of `gpus` replicas on `nodes` nodes, in a unit of the job's own. `None` where
+    /// nothing is known, which counts as perfect scaling.
     pub(super) fn at(&mut self, job: &JobView<'_>, nodes: u32, gpus: u32) -> Option<f64> {
         let Some(model) = job.goodput_model() else {
             return if gpus == 0 { None } else { job.rate(gpus) };
         };
-        let table = self.jobs.entry(job.id()).or_insert_with(|| Table { model, known: Default::default() });
+        let table = self.jobs.entry(job.id()).or_insert_with(|| SpeedupTable { model, known: Default::default() });
         if table.model != model {
-            *table = Table { model, known: Default::default() };
+            *table = SpeedupTable { model, known: Default::default() };
         }
-        // The model knows one node from several, not two from three.
+        // The model distinguishes one node from several, but not two from three.
         let row = &mut table.known[usize::from(nodes > 1)];
         if row.len() <= gpus as usize {
             row.resize(gpus as usize + 1, f64::NAN);
@@ -42,12 +43,12 @@ impl Goodputs {
         Some(*entry)
     }
 
-    /// Forgets jobs that are gone.
+    /// Forgets jobs that are not active any more.
     pub(super) fn retain(&mut self, active: impl Fn(JobId) -> bool) {
         self.jobs.retain(|&job, _| active(job));
     }
 
-    /// Goodput relative to that of `fair` replicas on one node, which is how the artifact has a fair share.
+    /// Goodput relative to that of `fair` replicas on one node, the artifact's fair share.
     pub(super) fn speedup(&mut self, job: &JobView<'_>, nodes: u32, gpus: u32, fair: u32) -> f64 {
         if gpus == 0 {
             return 0.0;

@@ -1,8 +1,8 @@
-//! First in, first out over several accelerator types, as Gavel's evaluation uses it for a baseline.
+//! First in, first out over several accelerator types, a baseline of Gavel's evaluation.
 //!
-//! The oldest waiting job gets a type that has room for it, and nobody passes a job that finds none. Unaware of speeds, the type is
-//! drawn at random and kept until the job is done; aware, each allocation starts over and each job in turn gets the fastest type
-//! left.
+//! The oldest waiting job gets a type that has room for it, and no job passes one that finds no
+//! room. Unaware of speeds, the type is drawn at random and kept until the job is done. Aware of
+//! speeds, each allocation starts over, and each job in turn gets the fastest type left.
 
 use std::collections::BTreeMap;
 
@@ -10,38 +10,39 @@ use goodput_env::job::JobId;
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 
-use super::instance::{Allocation, Instance};
+use super::instance::{GavelInstance, TimeShares};
 use super::python_random::PythonRandom;
 
-/// How a type is chosen among those with room.
+/// Choice of a type among those with room.
 #[derive(Clone, Debug)]
-pub enum Pick {
+pub enum TypeChoice {
     /// The fastest for the job, the first by name on ties; starts over at each allocation.
     Fastest,
-    /// At random.
+    /// A type drawn at random.
     Random(Box<ChaCha8Rng>),
-    /// The artifact's defect: a type is drawn at random and never used. Every job is put on the last type, whatever room there is, and the
-    /// drawn type is struck off when the last one has none left.
+    /// Defect of the artifact: a type is drawn at random and never used. Every job is put on the
+    /// last type, whatever room there is, and the drawn type is struck off when the last one has
+    /// none left.
     LastOfAll(Box<PythonRandom>),
 }
 
-/// The assignment of jobs to types.
+/// Assignment of jobs to types, kept between allocations.
 #[derive(Clone, Debug)]
-pub struct Fifo {
-    pick: Pick,
+pub struct TypeFifo {
+    pick: TypeChoice,
     assigned: BTreeMap<JobId, usize>,
 }
 
-impl Fifo {
-    /// Nobody is assigned yet.
-    pub fn new(pick: Pick) -> Self {
+impl TypeFifo {
+    /// An empty assignment.
+    pub fn new(pick: TypeChoice) -> Self {
         Self { pick, assigned: BTreeMap::new() }
     }
 
-    /// Whole shares: each assigned job has all of its time on its type. `ids` are the jobs of the instance in order of arrival;
-    /// `by_name` are the types in the order of their names.
-    pub fn allocate(&mut self, instance: &Instance, ids: &[JobId], by_name: &[usize]) -> Allocation {
-        if matches!(self.pick, Pick::Fastest) {
+    /// Whole shares: each assigned job has all of its time on its type. `ids` are the jobs of the
+    /// instance in order of arrival; `by_name` are the types in the order of their names.
+    pub fn allocate(&mut self, instance: &GavelInstance, ids: &[JobId], by_name: &[usize]) -> TimeShares {
+        if matches!(self.pick, TypeChoice::Fastest) {
             self.assigned.clear();
         }
         let mut room: Vec<i64> = instance.counts.iter().map(|&count| i64::from(count)).collect();
@@ -49,7 +50,7 @@ impl Fifo {
         waiting.reverse();
         let gpus = |job: usize| i64::from(instance.jobs[job].gpus);
         let runs = |job: usize, kind: usize| instance.rows[job].rates[kind].is_some();
-        // A completed job's type goes to the first in the queue.
+        // The type of a completed job goes to the first in the queue.
         for (id, kind) in self.assigned.clone() {
             if let Ok(job) = ids.binary_search(&id) {
                 room[kind] -= gpus(job);
@@ -66,19 +67,19 @@ impl Fifo {
         while let Some(job) = waiting.pop() {
             let fits = |kind: usize| gpus(job) <= room[kind];
             let (kind, retired) = match &mut self.pick {
-                Pick::Fastest => {
+                TypeChoice::Fastest => {
                     let rate = |kind: usize| instance.rows[job].rates[kind].map_or(0.0, |[rate, _]| rate);
                     let kinds = open.iter().copied().filter(|&kind| fits(kind) && runs(job, kind));
                     let fastest = kinds.reduce(|best, kind| if rate(kind) > rate(best) { kind } else { best });
                     (fastest, fastest)
                 }
-                Pick::Random(random) => {
+                TypeChoice::Random(random) => {
                     let kinds: Vec<usize> =
                         open.iter().copied().filter(|&kind| fits(kind) && runs(job, kind)).collect();
                     let drawn = (!kinds.is_empty()).then(|| kinds[random.random_range(0..kinds.len())]);
                     (drawn, drawn)
                 }
-                Pick::LastOfAll(random) => {
+                TypeChoice::LastOfAll(random) => {
                     let kinds: Vec<usize> = open.iter().copied().filter(|&kind| fits(kind)).collect();
                     let drawn = (!kinds.is_empty()).then(|| kinds[random.below(kinds.len())]);
                     (drawn.and(by_name.last().copied()), drawn)
@@ -93,7 +94,7 @@ impl Fifo {
                 }
             }
         }
-        let mut allocation = Allocation::zero(instance);
+        let mut allocation = TimeShares::zero(instance);
         for (job, id) in ids.iter().enumerate() {
             if let Some(&kind) = self.assigned.get(id) {
                 allocation.row_mut(job)[kind] = 1.0;

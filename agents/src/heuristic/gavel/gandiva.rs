@@ -1,25 +1,27 @@
-//! Gandiva's packing (Xiao et al., OSDI'18) as Gavel's evaluation models it: when there are more jobs than accelerators, random pairs
-//! share, and a pair is given up when it is slower together than one after the other.
+//! Gandiva's packing (Xiao et al., OSDI'18) as Gavel's evaluation models it: when there are more
+//! jobs than accelerators, random pairs share accelerators, and a pair is given up when it is
+//! slower together than one job after the other.
 //!
 //! Time is shared equally among pairs and single jobs; speeds of types play no part.
 
 use goodput_env::job::JobId;
+use goodput_env::seed::{Stream, rng};
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 
-use super::instance::{Allocation, Instance};
+use super::instance::{GavelInstance, TimeShares};
 use super::python_random::PythonRandom;
 
-/// Who draws.
+/// Generator that draws pairs.
 #[derive(Clone, Debug)]
-pub enum Draws {
-    /// Our own stream.
+enum PairDraws {
+    /// The project's own stream.
     Own(Box<ChaCha8Rng>),
-    /// Python's, for replicas.
+    /// Python's generator, for replicas.
     Python(Box<PythonRandom>),
 }
 
-impl Draws {
+impl PairDraws {
     fn two_of(&mut self, len: usize) -> [usize; 2] {
         match self {
             Self::Own(random) => {
@@ -32,22 +34,28 @@ impl Draws {
     }
 }
 
-/// Pairs that have been tried and kept.
+/// Pairs that have been drawn and kept.
 #[derive(Clone, Debug)]
-pub struct Gandiva {
-    draws: Draws,
-    /// Jobs with their partner, ascending; a job without one is alone for good, as long as there is a queue.
+pub struct GandivaPairs {
+    draws: PairDraws,
+    /// Jobs with their partner, ascending. A job without a partner stays alone as long as there is
+    /// a queue.
     assigned: Vec<(JobId, Option<JobId>)>,
 }
 
-impl Gandiva {
-    /// No pairs yet.
-    pub fn new(draws: Draws) -> Self {
+impl GandivaPairs {
+    /// No pairs yet. `artifact`: draws pairs as Python does, and keeps them as the artifact does.
+    pub fn new(seed: u64, artifact: bool) -> Self {
+        let draws = match artifact {
+            true => PairDraws::Python(Box::new(PythonRandom::new(seed))),
+            false => PairDraws::Own(Box::new(rng(seed, Stream::Policy))),
+        };
         Self { draws, assigned: Vec::new() }
     }
 
-    /// Equal shares for all pairs and single jobs. Pairs are rows of the instance; those without one cannot be formed.
-    pub fn allocate(&mut self, instance: &Instance, ids: &[JobId]) -> Allocation {
+    /// Equal shares for all pairs and single jobs. Pairs are rows of the instance; a pair without a
+    /// row cannot be formed.
+    pub fn allocate(&mut self, instance: &GavelInstance, ids: &[JobId]) -> TimeShares {
         let row_of = |one: JobId, other: JobId| {
             let find = |id| ids.binary_search(&id).ok();
             let (one, other) = (find(one.min(other))?, find(one.max(other))?);
@@ -55,12 +63,13 @@ impl Gandiva {
             let at = pairs.into_iter().position(|row| row.first == one && row.second == Some(other))?;
             Some(ids.len() + at)
         };
-        // The artifact adds the gain up over all types before it compares it with 1.
+        // The artifact compares the sum of gains over all types with 1; the mean is meant.
         let enough = match self.draws {
-            Draws::Own(_) => instance.kinds() as f64,
-            Draws::Python(_) => 1.0,
+            PairDraws::Own(_) => instance.kinds() as f64,
+            PairDraws::Python(_) => 1.0,
         };
-        // Single jobs are drawn again each time; so are pairs that lost a job or are not worth it.
+        // Single jobs are drawn again each time; so are pairs that lost a job or are slower
+        // together.
         let kept = |&(job, partner): &(JobId, Option<JobId>)| {
             partner.and_then(|partner| row_of(job, partner)).is_some_and(|row| together(instance, row) >= enough)
         };
@@ -77,7 +86,7 @@ impl Gandiva {
             };
             self.assigned.iter().filter_map(row).collect()
         };
-        let mut allocation = Allocation::zero(instance);
+        let mut allocation = TimeShares::zero(instance);
         for &row in &rows {
             let gpus = f64::from(instance.jobs[instance.rows[row].first].gpus);
             let share = |count: u32| f64::from(count) / rows.len() as f64 / gpus;
@@ -89,7 +98,7 @@ impl Gandiva {
         allocation
     }
 
-    fn pair_up(&mut self, instance: &Instance, ids: &[JobId], row_of: impl Fn(JobId, JobId) -> Option<usize>) {
+    fn pair_up(&mut self, instance: &GavelInstance, ids: &[JobId], row_of: impl Fn(JobId, JobId) -> Option<usize>) {
         let known = |job: &JobId| self.assigned.binary_search_by_key(job, |(job, _)| *job).is_ok();
         let mut left: Vec<JobId> = ids.iter().copied().filter(|job| !known(job)).collect();
         for _ in 0..left.len() {
@@ -108,8 +117,9 @@ impl Gandiva {
     }
 }
 
-/// Speeds of both jobs of a pair relative to being alone, summed over types; zero where one of them cannot run beside the other.
-fn together(instance: &Instance, row: usize) -> f64 {
+/// Speeds of both jobs of a pair relative to being alone, summed over types; zero where one job
+/// cannot run beside the other.
+fn together(instance: &GavelInstance, row: usize) -> f64 {
     let pair = &instance.rows[row];
     let Some(second) = pair.second else { return 0.0 };
     let of_kind = |kind: usize| {

@@ -1,57 +1,62 @@
-//! What an allocation is computed from, and what it is: shares of time by job and accelerator type.
+//! Instance and result of an allocation: throughputs, and shares of time by job and accelerator
+//! type.
 
-/// Jobs, accelerator types, and how fast each job is on each type.
+/// Jobs, accelerator types, and the throughput of each job on each type.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Instance {
+pub struct GavelInstance {
     /// Accelerators of each type.
     pub counts: Vec<u32>,
-    /// The jobs.
-    pub jobs: Vec<Job>,
-    /// What can run: row `i` is job `i` alone for every job; pairs that share accelerators come after those.
-    pub rows: Vec<Row>,
+    /// Active jobs that take part.
+    pub jobs: Vec<GavelJob>,
+    /// Job combinations: row `i` is job `i` alone for every job; pairs that share accelerators come
+    /// after those.
+    pub rows: Vec<CombinationRow>,
 }
 
-/// A job as an allocation sees it.
+/// Job of an instance.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Job {
-    /// Accelerators it runs on: all or none.
+pub struct GavelJob {
+    /// Number of accelerators that the job runs on: all or none.
     pub gpus: u32,
-    /// Its weight where jobs share fairly; 1 is usual.
+    /// Weight in fair sharing; 1 is usual.
     pub weight: f64,
     /// Work left, steps.
     pub steps_left: f64,
     /// Time since submission, seconds.
     pub age_secs: f64,
-    /// How long what it has done so far would have taken under [`isolated`](super::isolated::isolated) shares, seconds.
+    /// Time that the steps done so far would have taken under
+    /// [`isolated`](super::isolated::isolated) shares, seconds.
     pub isolated_secs: f64,
 }
 
-impl Job {
+impl GavelJob {
     /// A job on `gpus` accelerators, just submitted, of weight 1.
     pub fn new(gpus: u32, steps_left: f64) -> Self {
         Self { gpus, weight: 1.0, steps_left, age_secs: 0.0, isolated_secs: 0.0 }
     }
 }
 
-/// One job alone, or two of the same size that share their accelerators.
+/// Job combination: one job alone, or two of equal size that share accelerators.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Row {
-    /// The job, or the first of two.
+pub struct CombinationRow {
+    /// Index of the job, or of the first of two.
     pub first: usize,
-    /// The second of two.
+    /// Index of the second of two.
     pub second: Option<usize>,
-    /// Steps per second of the first and the second job by accelerator type; `None` where it was not measured or does not fit.
+    /// Steps per second of the first and the second job by accelerator type; `None` where the
+    /// combination was not measured or does not fit.
     pub rates: Vec<Option<[f64; 2]>>,
 }
 
-impl Row {
-    /// A job alone.
+impl CombinationRow {
+    /// One job alone.
     pub fn single(job: usize, rates: impl IntoIterator<Item = Option<f64>>) -> Self {
         let rates = rates.into_iter().map(|rate| rate.map(|rate| [rate, 0.0])).collect();
         Self { first: job, second: None, rates }
     }
 
-    /// Steps per second of `job` on accelerator type `kind`; `None` where it has no part in this row or cannot run.
+    /// Steps per second of `job` on accelerator type `kind`; `None` where the job is not in this
+    /// row or cannot run.
     pub fn rate_of(&self, job: usize, kind: usize) -> Option<f64> {
         let rates = self.rates[kind]?;
         match job {
@@ -62,10 +67,10 @@ impl Row {
     }
 }
 
-impl Instance {
-    /// Jobs that do not share accelerators, with their steps per second by type.
-    pub fn new(counts: Vec<u32>, jobs: Vec<Job>, rates: Vec<Vec<Option<f64>>>) -> Self {
-        let rows = rates.into_iter().enumerate().map(|(job, rates)| Row::single(job, rates)).collect();
+impl GavelInstance {
+    /// An instance of jobs that do not share accelerators, with their steps per second by type.
+    pub fn new(counts: Vec<u32>, jobs: Vec<GavelJob>, rates: Vec<Vec<Option<f64>>>) -> Self {
+        let rows = rates.into_iter().enumerate().map(|(job, rates)| CombinationRow::single(job, rates)).collect();
         Self { counts, jobs, rows }
     }
 
@@ -74,7 +79,7 @@ impl Instance {
         self.counts.len()
     }
 
-    /// Accelerators of all types.
+    /// Number of accelerators of all types.
     pub fn total(&self) -> u32 {
         self.counts.iter().sum()
     }
@@ -84,16 +89,17 @@ impl Instance {
         self.rows[job].rates.iter().map(|rates| rates.map(|[rate, _]| rate))
     }
 
-    /// Steps per second of `job` if it has the same share of every accelerator: the mean of its speeds, weighted by the number of
-    /// accelerators of each type; zero where it does not fit. What others normalise speeds by.
+    /// Steps per second of `job` with an equal share of every accelerator: the mean of its speeds,
+    /// weighted by the number of accelerators of each type; zero where the job does not fit. Fair
+    /// objectives normalise speeds by it.
     pub fn proportional_rate(&self, job: usize) -> f64 {
         let sum: f64 =
             self.rates(job).zip(&self.counts).map(|(rate, &count)| f64::from(count) * rate.unwrap_or(0.0)).sum();
         sum / f64::from(self.total())
     }
 
-    /// The same instance as a scheduler sees it that does not know how types differ: each job is everywhere as fast as
-    /// `rate(job)` says.
+    /// Instance as seen by a scheduler that does not know speeds of types: each job has `rate(job)`
+    /// on every type.
     pub fn blind(&self, rate: impl Fn(usize) -> f64) -> Self {
         let mut blind = self.clone();
         for row in &mut blind.rows {
@@ -108,14 +114,14 @@ impl Instance {
 
 /// Shares of time, in [0, 1], by row and accelerator type.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Allocation {
+pub struct TimeShares {
     kinds: usize,
     shares: Vec<f64>,
 }
 
-impl Allocation {
-    /// Nothing for anybody.
-    pub fn zero(instance: &Instance) -> Self {
+impl TimeShares {
+    /// No time for any row.
+    pub fn zero(instance: &GavelInstance) -> Self {
         Self { kinds: instance.kinds(), shares: vec![0.0; instance.rows.len() * instance.kinds()] }
     }
 
@@ -124,13 +130,13 @@ impl Allocation {
         &self.shares[row * self.kinds..(row + 1) * self.kinds]
     }
 
-    /// The same, to be changed.
+    /// Share of time of row `row` on each type, to be changed.
     pub fn row_mut(&mut self, row: usize) -> &mut [f64] {
         &mut self.shares[row * self.kinds..(row + 1) * self.kinds]
     }
 
     /// Steps per second that `job` gets in the long run.
-    pub fn rate(&self, instance: &Instance, job: usize) -> f64 {
+    pub fn rate(&self, instance: &GavelInstance, job: usize) -> f64 {
         let parts = instance.rows.iter().enumerate().filter(|(_, row)| row.first == job || row.second == Some(job));
         parts
             .map(|(at, row)| {
@@ -140,9 +146,9 @@ impl Allocation {
             .sum()
     }
 
-    /// By how much the allocation breaks the rules at worst: a share below 0, a job with more than all of its time, more
-    /// accelerators of a type than there are. Zero or tiny for a feasible one.
-    pub fn violation(&self, instance: &Instance) -> f64 {
+    /// Largest violation of a constraint: a share below 0, a job with more than all of its time,
+    /// more accelerators of a type than there are. Zero or tiny for a feasible allocation.
+    pub fn violation(&self, instance: &GavelInstance) -> f64 {
         let mut worst = self.shares.iter().map(|share| -share).fold(0.0, f64::max);
         for job in 0..instance.jobs.len() {
             let rows = instance.rows.iter().enumerate().filter(|(_, row)| row.first == job || row.second == Some(job));

@@ -1,11 +1,13 @@
-//! Each job has its own equal part of the cluster: what sharing must not fall behind (Gavel, section 4.2).
+//! Isolated allocation: an equal part of the cluster for each job, below which sharing must not
+//! fall (Gavel, section 4.2).
 
-use super::instance::{Allocation, Instance};
+use super::instance::{GavelInstance, TimeShares};
 
-/// `count / jobs` accelerators of each type to each job, divided by what it needs at once; a job that would then run more than
-/// all of the time is cut back on all types alike.
-pub fn isolated(instance: &Instance) -> Allocation {
-    let mut allocation = Allocation::zero(instance);
+/// Gives each job `count / jobs` accelerators of each type, divided by the accelerators that it
+/// needs at once. A job that would then run more than all of the time is cut back on all types
+/// alike.
+pub fn isolated(instance: &GavelInstance) -> TimeShares {
+    let mut allocation = TimeShares::zero(instance);
     for job in 0..instance.jobs.len() {
         let shares: Vec<f64> = isolated_shares(instance, job).collect();
         allocation.row_mut(job).copy_from_slice(&shares);
@@ -13,12 +15,13 @@ pub fn isolated(instance: &Instance) -> Allocation {
     allocation
 }
 
-/// Steps per second of `job` under its isolated shares; types it cannot run on are lost to it.
-pub fn isolated_rate(instance: &Instance, job: usize) -> f64 {
+/// Steps per second of `job` under its isolated shares; types that the job cannot run on count as
+/// zero.
+pub fn isolated_rate(instance: &GavelInstance, job: usize) -> f64 {
     isolated_shares(instance, job).zip(instance.rates(job)).map(|(share, rate)| share * rate.unwrap_or(0.0)).sum()
 }
 
-fn isolated_shares(instance: &Instance, job: usize) -> impl Iterator<Item = f64> + '_ {
+fn isolated_shares(instance: &GavelInstance, job: usize) -> impl Iterator<Item = f64> + '_ {
     let parts = instance.jobs.len() as f64;
     let gpus = f64::from(instance.jobs[job].gpus);
     let equal = move |count: u32| f64::from(count) / parts / gpus;

@@ -1,13 +1,20 @@
-//! Gavel (Narayanan et al., OSDI'20): scheduling policies as optimisation over accelerators that differ.
+//! Gavel (Narayanan et al., OSDI'20): scheduling policies as optimisation over accelerators that
+//! differ.
 //!
-//! A policy is an objective over shares of time: which part of its time each job spends on each type of accelerator. Most published
-//! objectives (fairness, makespan, cost, ...) become convex programs in the shares, with the speeds of jobs on types as coefficients
-//! ([`objectives`], [`water_filling`]). A round-based mechanism that knows nothing of the objective turns shares into placements
-//! ([`rounds`]).
+//! A policy is an objective over shares of time: the fraction of its time that each job spends on
+//! each type of accelerator. Most published objectives (fairness, makespan, cost, ...) become
+//! convex programs in the shares, with the speeds of jobs on types as coefficients ([`objectives`],
+//! [`water_filling`]). A round-based mechanism that does not depend on the objective turns shares
+//! into placements ([`rounds`]). The public simulator behaves differently in places; these are in
+//! [`artifact`].
 //!
-//! Each objective is listed twice where that is meaningful: with the speeds of types, and blind to them. Baselines of the paper's
-//! evaluation, first in, first out over types and random packing, run under the same mechanism.
+//! Each objective is listed twice where that is meaningful: aware of the speeds of types, and
+//! unaware of them. Baselines of the paper's evaluation, first in, first out over types and random
+//! packing, run under the same mechanism.
 
+pub mod artifact;
+mod config;
+mod departures;
 pub mod fifo;
 pub mod gandiva;
 pub mod instance;
@@ -17,9 +24,9 @@ pub mod objectives;
 mod policy;
 pub mod program;
 mod python_random;
-pub mod replica;
 pub mod rounds;
 pub mod water_filling;
 
+pub use config::{GavelConfig, GavelObjective};
 pub use listed::LISTED;
-pub use policy::{Gavel, GavelConfig, Objective};
+pub use policy::Gavel;

@@ -1,16 +1,17 @@
 //! Gavel's objectives, each one convex program (Gavel, section 4 and its appendix).
 //!
-//! Speeds are put on a common scale before they meet the solver: steps per second of one job may be a thousand times those of
-//! another, and a solver's tolerances know nothing of that.
+//! Speeds are put on a common scale before they meet the solver: the steps per second of one job
+//! may be a thousand times those of another, which a solver's tolerances do not allow for.
 
-use super::instance::{Allocation, Instance, Job};
+use super::instance::{GavelInstance, GavelJob, TimeShares};
 use super::isolated::isolated_rate;
-use super::program::{Program, Terms};
+use super::program::{ColumnTerms, ShareProgram};
 
-/// Max-min fairness, or least attained service for accelerators that differ: the smallest speed, relative to the job's speed with
-/// an equal share of everything and to its weight and times its accelerators, is as large as possible.
-pub fn max_min(instance: &Instance) -> Option<Allocation> {
-    let mut program = Program::new(instance);
+/// Max-min fairness, or least attained service for accelerators that differ. Maximises the smallest
+/// speed, relative to the job's speed with an equal share of all accelerators and to its weight,
+/// times its accelerators.
+pub fn max_min(instance: &GavelInstance) -> Option<TimeShares> {
+    let mut program = ShareProgram::new(instance);
     let smallest = program.column(-1.0);
     for job in 0..instance.jobs.len() {
         let mut terms = program.rate(job, -fair_scale(instance, job));
@@ -20,16 +21,16 @@ pub fn max_min(instance: &Instance) -> Option<Allocation> {
     solve(&program)
 }
 
-/// What a job's speed is multiplied by before it is compared with others': accelerators over weight and proportional speed.
-pub fn fair_scale(instance: &Instance, job: usize) -> f64 {
-    let Job { gpus, weight, .. } = instance.jobs[job];
+/// Factor that makes speeds of jobs comparable: accelerators over weight and proportional speed.
+pub fn fair_scale(instance: &GavelInstance, job: usize) -> f64 {
+    let GavelJob { gpus, weight, .. } = instance.jobs[job];
     f64::from(gpus) / (weight * instance.proportional_rate(job))
 }
 
-/// Finish-time fairness (Themis): the largest ratio of a job's finish time to what it would be under isolated shares is as small
-/// as possible. Finish time is age plus the time for what is left.
-pub fn finish_time_fairness(instance: &Instance) -> Option<Allocation> {
-    let mut program = Program::new(instance);
+/// Finish-time fairness (Themis): minimises the largest ratio of a job's finish time to its finish
+/// time under isolated shares. Finish time is age plus the time for the steps left.
+pub fn finish_time_fairness(instance: &GavelInstance) -> Option<TimeShares> {
+    let mut program = ShareProgram::new(instance);
     let largest = program.column(1.0);
     for (job, spec) in instance.jobs.iter().enumerate() {
         let isolated = isolated_rate(instance, job);
@@ -41,17 +42,17 @@ pub fn finish_time_fairness(instance: &Instance) -> Option<Allocation> {
     solve(&program)
 }
 
-/// The ratio whose largest value [`finish_time_fairness`] makes small.
-pub fn finish_time_ratio(instance: &Instance, allocation: &Allocation, job: usize) -> f64 {
+/// Finish-time ratio of `job`, the largest of which [`finish_time_fairness`] minimises.
+pub fn finish_time_ratio(instance: &GavelInstance, allocation: &TimeShares, job: usize) -> f64 {
     let spec = &instance.jobs[job];
     let alone = spec.isolated_secs + spec.steps_left / isolated_rate(instance, job);
     (spec.age_secs + spec.steps_left / allocation.rate(instance, job)) / alone
 }
 
-/// Makespan: the time in which everything left can be done is as small as possible. With its reciprocal as the unknown this is
-/// one linear program.
-pub fn makespan(instance: &Instance) -> Option<Allocation> {
-    let mut program = Program::new(instance);
+/// Makespan: minimises the time in which all steps left can be done. With its reciprocal as the
+/// unknown this is one linear program.
+pub fn makespan(instance: &GavelInstance) -> Option<TimeShares> {
+    let mut program = ShareProgram::new(instance);
     let pace = program.column(-1.0);
     let unit = time_unit(instance);
     for (job, spec) in instance.jobs.iter().enumerate() {
@@ -62,24 +63,24 @@ pub fn makespan(instance: &Instance) -> Option<Allocation> {
     solve(&program)
 }
 
-/// Shares under which everything left is done within `secs`; `None` where there are none.
-pub fn within(instance: &Instance, secs: f64) -> Option<Allocation> {
-    let mut program = Program::new(instance);
+/// Shares under which all steps left are done within `secs`; `None` where there are none.
+pub fn within(instance: &GavelInstance, secs: f64) -> Option<TimeShares> {
+    let mut program = ShareProgram::new(instance);
     for (job, spec) in instance.jobs.iter().enumerate() {
         program.at_most(program.rate(job, -1.0), -spec.steps_left / secs);
     }
     solve(&program)
 }
 
-/// The time in which `allocation` does everything that is left, seconds.
-pub fn makespan_secs(instance: &Instance, allocation: &Allocation) -> f64 {
+/// Time in which `allocation` does all steps left, seconds.
+pub fn makespan_secs(instance: &GavelInstance, allocation: &TimeShares) -> f64 {
     let times = instance.jobs.iter().enumerate().map(|(job, spec)| spec.steps_left / allocation.rate(instance, job));
     times.fold(0.0, f64::max)
 }
 
-/// Total completion time: the sum over jobs of the time for what is left is as small as possible.
-pub fn min_jct(instance: &Instance) -> Option<Allocation> {
-    let mut program = Program::new(instance);
+/// Total completion time: minimises the sum over jobs of the time for the steps left.
+pub fn min_jct(instance: &GavelInstance) -> Option<TimeShares> {
+    let mut program = ShareProgram::new(instance);
     let unit = time_unit(instance);
     for (job, spec) in instance.jobs.iter().enumerate() {
         let scale = isolated_rate(instance, job);
@@ -89,15 +90,21 @@ pub fn min_jct(instance: &Instance) -> Option<Allocation> {
     solve(&program)
 }
 
-/// Throughput: the sum of all jobs' steps per second is as large as possible. Jobs with short steps win.
-pub fn max_throughput(instance: &Instance) -> Option<Allocation> {
+/// Throughput: maximises the sum of all jobs' steps per second, which favours jobs with short
+/// steps.
+pub fn max_throughput(instance: &GavelInstance) -> Option<TimeShares> {
     max_throughput_per_cost(instance, &vec![1.0; instance.kinds()], &[])
 }
 
-/// Steps per unit of money: as [`max_throughput`], each type's speeds divided by its price. Jobs with a deadline (job, seconds from
-/// now) finish by it; where not all of them can, deadlines are ignored altogether.
-pub fn max_throughput_per_cost(instance: &Instance, prices: &[f64], deadlines: &[(usize, f64)]) -> Option<Allocation> {
-    let mut program = Program::new(instance);
+/// Throughput per cost: as [`max_throughput`], each type's speeds divided by its price. Jobs with a
+/// deadline (job, seconds from now) finish by it; where not all of them can, deadlines are ignored
+/// altogether.
+pub fn max_throughput_per_cost(
+    instance: &GavelInstance,
+    prices: &[f64],
+    deadlines: &[(usize, f64)],
+) -> Option<TimeShares> {
+    let mut program = ShareProgram::new(instance);
     let largest = (0..instance.jobs.len()).flat_map(|job| instance.rates(job).flatten()).fold(0.0, f64::max);
     for (at, row) in instance.rows.iter().enumerate() {
         for (kind, rates) in row.rates.iter().enumerate() {
@@ -113,20 +120,20 @@ pub fn max_throughput_per_cost(instance: &Instance, prices: &[f64], deadlines: &
     solve(&program).or_else(|| if deadlines.is_empty() { None } else { solve(&free) })
 }
 
-/// A column that is at least `scale` over the speed of `job`.
-fn relative_time(program: &mut Program<'_>, job: usize, scale: f64) -> usize {
+/// Column that is at least `scale` over the speed of `job`.
+fn relative_time(program: &mut ShareProgram<'_>, job: usize, scale: f64) -> usize {
     let time = program.column(0.0);
-    let rate: Terms = program.rate(job, 1.0 / scale);
+    let rate: ColumnTerms = program.rate(job, 1.0 / scale);
     program.reciprocal(time, rate);
     time
 }
 
-/// A time of the order of the result, seconds.
-fn time_unit(instance: &Instance) -> f64 {
+/// Time of the order of the result, seconds, as the unit of the program.
+fn time_unit(instance: &GavelInstance) -> f64 {
     let times = instance.jobs.iter().enumerate().map(|(job, spec)| spec.steps_left / isolated_rate(instance, job));
     times.fold(f64::MIN_POSITIVE, f64::max)
 }
 
-fn solve(program: &Program<'_>) -> Option<Allocation> {
+fn solve(program: &ShareProgram<'_>) -> Option<TimeShares> {
     Some(program.allocation(&program.minimise()?))
 }

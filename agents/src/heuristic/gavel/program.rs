@@ -1,37 +1,41 @@
-//! Shares of time as a convex program: the constraints that all of Gavel's objectives have in common, and the solver.
+//! Convex program over shares of time: the constraints that all of Gavel's objectives have in
+//! common, and the solver.
 //!
-//! An interior-point method is not only fast here. Where many allocations are optimal it ends in the middle of them, not at a
-//! corner: jobs that are alike get alike shares, which a simplex method would not give.
+//! The solver is an interior-point method, and not only for speed. Where many allocations are
+//! optimal it ends in the middle of them, not at a corner: equal jobs get equal shares, which a
+//! simplex method would not give.
 
 use clarabel::algebra::CscMatrix;
 use clarabel::solver::{
     DefaultSettings, DefaultSolver, IPSolver, NonnegativeConeT, SecondOrderConeT, SolverStatus, SupportedConeT,
 };
 
-use super::instance::{Allocation, Instance};
+use super::instance::{GavelInstance, TimeShares};
 
-/// A sum of columns with coefficients.
-pub type Terms = Vec<(usize, f64)>;
+/// Weighted sum of columns: column and coefficient.
+pub type ColumnTerms = Vec<(usize, f64)>;
 
-/// Minimise a sum of columns under linear and hyperbolic constraints, over the shares of an instance and further columns.
+/// Program that minimises a sum of columns under linear and hyperbolic constraints, over the shares
+/// of an instance and further columns.
 #[derive(Clone, Debug)]
-pub struct Program<'a> {
-    instance: &'a Instance,
+pub struct ShareProgram<'a> {
+    instance: &'a GavelInstance,
     /// Column of each share, by row and type; `None` where the row cannot run.
     shares: Vec<Option<usize>>,
     cost: Vec<f64>,
-    at_most: Vec<(Terms, f64)>,
-    hyperbolas: Vec<(usize, Terms)>,
+    at_most: Vec<(ColumnTerms, f64)>,
+    hyperbolas: Vec<(usize, ColumnTerms)>,
 }
 
-impl<'a> Program<'a> {
-    /// The shares of `instance`: none below 0, no job above 1 over all types, no type used beyond its accelerators.
-    pub fn new(instance: &'a Instance) -> Self {
+impl<'a> ShareProgram<'a> {
+    /// The shares of `instance`: none below 0, no job above 1 over all types, no type used beyond
+    /// its accelerators.
+    pub fn new(instance: &'a GavelInstance) -> Self {
         let mut program =
             Self { instance, shares: Vec::new(), cost: Vec::new(), at_most: Vec::new(), hyperbolas: Vec::new() };
         let kinds = instance.kinds();
-        let mut capacity = vec![Terms::new(); kinds];
-        let mut time = vec![Terms::new(); instance.jobs.len()];
+        let mut capacity = vec![ColumnTerms::new(); kinds];
+        let mut time = vec![ColumnTerms::new(); instance.jobs.len()];
         for row in &instance.rows {
             let gpus = instance.jobs[row.first].gpus;
             for (kind, held) in capacity.iter_mut().enumerate() {
@@ -58,33 +62,34 @@ impl<'a> Program<'a> {
         program
     }
 
-    /// A further column, of any sign.
+    /// Adds a column of any sign and returns its index.
     pub fn column(&mut self, cost: f64) -> usize {
         self.cost.push(cost);
         self.cost.len() - 1
     }
 
-    /// Adds to the cost of a sum.
+    /// Adds `terms` to the cost.
     pub fn add_cost(&mut self, terms: &[(usize, f64)]) {
         for &(column, factor) in terms {
             self.cost[column] += factor;
         }
     }
 
-    /// The sum is at most `bound`.
-    pub fn at_most(&mut self, terms: Terms, bound: f64) {
+    /// Requires that the sum of `terms` is at most `bound`.
+    pub fn at_most(&mut self, terms: ColumnTerms, bound: f64) {
         if !terms.is_empty() {
             self.at_most.push((terms, bound));
         }
     }
 
-    /// The column times the sum is at least 1, and both are positive: the column is at least the reciprocal of the sum.
-    pub fn reciprocal(&mut self, column: usize, terms: Terms) {
+    /// Requires that `column` is at least the reciprocal of the sum of `terms`: their product is at
+    /// least 1, and both are positive.
+    pub fn reciprocal(&mut self, column: usize, terms: ColumnTerms) {
         self.hyperbolas.push((column, terms));
     }
 
     /// Steps per second of `job`, times `factor`, as a sum of shares.
-    pub fn rate(&self, job: usize, factor: f64) -> Terms {
+    pub fn rate(&self, job: usize, factor: f64) -> ColumnTerms {
         let kinds = self.instance.kinds();
         let of_row = |at: usize| {
             (0..kinds).filter_map(move |kind| {
@@ -96,13 +101,14 @@ impl<'a> Program<'a> {
         of_row(job).chain(pairs).collect()
     }
 
-    /// The share of row `row` on accelerator type `kind`.
+    /// Column of the share of row `row` on accelerator type `kind`.
     pub fn share(&self, row: usize, kind: usize) -> Option<usize> {
         self.shares[row * self.instance.kinds() + kind]
     }
 
-    /// Solves it; `None` where the constraints contradict each other or the solver gives up.
-    pub fn minimise(&self) -> Option<Solution> {
+    /// Minimum of the program; `None` where the constraints contradict each other or the solver
+    /// gives up.
+    pub fn minimise(&self) -> Option<ShareSolution> {
         let (rows, columns) = (self.at_most.len(), self.cost.len());
         let height = rows + 3 * self.hyperbolas.len();
         let mut triplets = (Vec::new(), Vec::new(), Vec::new());
@@ -116,7 +122,7 @@ impl<'a> Program<'a> {
             right[row] = *bound;
             terms.iter().for_each(|&(column, factor)| put(row, column, factor));
         }
-        // u v >= 1 with u, v >= 0 is |(u - v, 2)| <= u + v.
+        // u v >= 1 with u, v >= 0 is the second-order cone |(u - v, 2)| <= u + v.
         for (at, (column, terms)) in self.hyperbolas.iter().enumerate() {
             let row = rows + 3 * at;
             put(row, *column, -1.0);
@@ -136,12 +142,12 @@ impl<'a> Program<'a> {
         let mut solver = DefaultSolver::new(&quadratic, &self.cost, &matrix, &right, &cones, settings).ok()?;
         solver.solve();
         let solved = matches!(solver.solution.status, SolverStatus::Solved | SolverStatus::AlmostSolved);
-        solved.then(|| Solution { values: std::mem::take(&mut solver.solution.x) })
+        solved.then(|| ShareSolution { values: std::mem::take(&mut solver.solution.x) })
     }
 
-    /// The shares of a solution, clipped into [0, 1].
-    pub fn allocation(&self, solution: &Solution) -> Allocation {
-        let mut allocation = Allocation::zero(self.instance);
+    /// Shares of a solution, clipped into [0, 1].
+    pub fn allocation(&self, solution: &ShareSolution) -> TimeShares {
+        let mut allocation = TimeShares::zero(self.instance);
         let kinds = self.instance.kinds();
         for row in 0..self.instance.rows.len() {
             for (kind, share) in allocation.row_mut(row).iter_mut().enumerate() {
@@ -152,19 +158,19 @@ impl<'a> Program<'a> {
     }
 }
 
-/// Values of the columns.
+/// Values of the columns at the minimum.
 #[derive(Clone, Debug)]
-pub struct Solution {
+pub struct ShareSolution {
     values: Vec<f64>,
 }
 
-impl Solution {
+impl ShareSolution {
     /// Value of one column.
     pub fn value(&self, column: usize) -> f64 {
         self.values[column]
     }
 
-    /// Value of a sum.
+    /// Value of a sum of columns.
     pub fn sum(&self, terms: &[(usize, f64)]) -> f64 {
         terms.iter().map(|&(column, factor)| self.values[column] * factor).sum()
     }

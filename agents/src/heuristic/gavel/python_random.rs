@@ -1,12 +1,14 @@
-//! The random numbers of Python's `random.Random`: MT19937 (Matsumoto and Nishimura, 1998) and what Python draws from it.
+//! Random numbers of Python's `random.Random`: MT19937 (Matsumoto and Nishimura, 1998) and the
+//! draws that Python makes from it.
 //!
-//! Gavel's simulator shuffles accelerator types and pairs jobs with them. With the same draws a run can be compared with the
-//! artifact's job by job instead of in distribution. For replicas only.
+//! Gavel's simulator shuffles accelerator types and pairs jobs with these draws. With equal draws a
+//! run can be compared with the artifact's job by job instead of in distribution. For replicas
+//! only.
 
 const STATE: usize = 624;
 const SHIFT: usize = 397;
 
-/// A generator seeded as `random.Random(seed)` is.
+/// Generator seeded as `random.Random(seed)`.
 #[derive(Clone, Debug)]
 pub struct PythonRandom {
     state: [u32; STATE],
@@ -81,7 +83,8 @@ impl PythonRandom {
     /// Two different positions below `len`, which is at least 2, as `sample(items, 2)` draws them.
     pub fn two_of(&mut self, len: usize) -> [usize; 2] {
         let first = self.below(len);
-        // Python copies short lists and draws without the first; of long ones it draws again until it differs.
+        // Python copies short lists and draws without the first; of long lists it draws again until
+        // the two differ.
         const SHORT: usize = 21;
         if len <= SHORT {
             let second = self.below(len - 1);

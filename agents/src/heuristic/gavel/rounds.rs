@@ -1,103 +1,108 @@
-//! From shares of time to who runs where in the next round (Gavel, section 5).
+//! Rounds: from shares of time to placements in the next round (Gavel, section 5).
 //!
-//! A job's priority on an accelerator type is its share there over the part of that type's time it has received. Each round, type by
-//! type, the highest priorities run, ties going to whoever is further behind what its share promised. So over many rounds the time
-//! received approaches the shares, whatever they are; the objective that made them is not this file's business.
+//! The priority of a job combination on an accelerator type is its share of that type's time over
+//! the fraction of that type's time that it has received. Each round, type by type, the highest
+//! priorities run; ties go to the combination that is further behind its share. So over many rounds
+//! the time received approaches the shares, whatever objective they come from.
 
 use goodput_env::cluster::Cluster;
 use goodput_env::job::JobId;
 use goodput_env::placement::{Placement, pack};
 
-/// One job, or two that share accelerators. Ordered by the younger one, a job alone first: the order in which the artifact knows them.
+/// Job combination: one job, or two that share accelerators. Ordered by the younger job, a job
+/// alone first, as the artifact orders combinations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Combination {
-    /// The job, or the younger of two.
+    /// Identifier of the job, or of the younger of two.
     pub younger: JobId,
-    /// The older of two.
+    /// Identifier of the older of two.
     pub older: Option<JobId>,
 }
 
 impl Combination {
-    /// A job alone.
+    /// One job alone.
     pub fn single(job: JobId) -> Self {
         Self { younger: job, older: None }
     }
 
-    /// Two jobs.
+    /// A pair of jobs.
     pub fn pair(one: JobId, other: JobId) -> Self {
         Self { younger: one.max(other), older: Some(one.min(other)) }
     }
 
-    /// The jobs in it, the older one first.
+    /// Jobs of the combination, the older one first.
     pub fn jobs(self) -> impl Iterator<Item = JobId> {
         self.older.into_iter().chain([self.younger])
     }
 }
 
-/// What a combination was promised and what it has received, by accelerator type.
+/// Account of a job combination: the share it was allocated and the time it has received, by
+/// accelerator type.
 #[derive(Clone, Debug)]
-pub struct Account {
-    /// Whose.
+pub struct CombinationAccount {
+    /// Owner of the account.
     pub combination: Combination,
-    /// Accelerators it needs.
+    /// Number of accelerators that the combination needs.
     pub gpus: u32,
-    /// Whether it can run, by type.
+    /// Whether the combination can run, by type.
     pub runs: Vec<bool>,
-    /// Share of time; `None` until the first allocation that knows it.
+    /// Share of time; `None` until the first allocation with this combination.
     pub share: Option<Vec<f64>>,
     /// Time received since the last reset, seconds, half a round of credit included.
     pub received: Vec<f64>,
-    /// Time promised less time received, up to the last reset, seconds.
+    /// Allocated less received time, up to the last reset, seconds.
     pub deficit: Vec<f64>,
 }
 
 /// Accounts of all combinations.
 #[derive(Clone, Debug)]
-pub struct Ledger {
-    /// Half of a round, seconds: what a new job counts as having received, so that nobody's part is zero.
+pub struct RoundLedger {
+    /// Half of a round, seconds: time that a new job counts as having received, so that no fraction
+    /// is zero.
     credit: f64,
-    /// In the order of combinations.
-    accounts: Vec<Account>,
+    /// All accounts, in the order of combinations.
+    accounts: Vec<CombinationAccount>,
     /// Time that all combinations have received on each type since the last reset, seconds.
     total: Vec<f64>,
     last_reset: f64,
 }
 
-/// A choice for one round: which account on which type.
+/// Account chosen for one round, and on which type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Chosen {
+pub struct ChosenAccount {
     /// Index of the account.
     pub account: usize,
-    /// The type.
+    /// Index of the accelerator type.
     pub kind: usize,
 }
 
-impl Ledger {
-    /// Empty accounts for `kinds` types and rounds of `round_secs`.
+impl RoundLedger {
+    /// A ledger without accounts for `kinds` types and rounds of `round_secs`.
     pub fn new(kinds: usize, round_secs: f64) -> Self {
         Self { credit: round_secs / 2.0, accounts: Vec::new(), total: vec![0.0; kinds], last_reset: 0.0 }
     }
 
-    /// All accounts, in order.
-    pub fn accounts(&self) -> &[Account] {
+    /// All accounts, in the order of combinations.
+    pub fn accounts(&self) -> &[CombinationAccount] {
         &self.accounts
     }
 
     /// Sets the shares of account `at`.
-    pub fn promise(&mut self, at: usize, share: &[f64]) {
+    pub fn set_share(&mut self, at: usize, share: &[f64]) {
         self.accounts[at].share = Some(share.to_vec());
     }
 
-    /// Seconds of the run at the last reset; zero before the first.
+    /// Time of the last reset, seconds; zero before the first.
     pub fn last_reset(&self) -> f64 {
         self.last_reset
     }
 
-    /// Opens an account. `credited`: with half a round received, as everybody has after a reset.
+    /// Opens an account. `credited`: with half a round received, as every account has after a
+    /// reset.
     pub fn open(&mut self, combination: Combination, gpus: u32, runs: Vec<bool>, credited: bool) {
         let kinds = self.total.len();
         let received = vec![if credited { self.credit } else { 0.0 }; kinds];
-        let account = Account { combination, gpus, runs, share: None, received, deficit: vec![0.0; kinds] };
+        let account = CombinationAccount { combination, gpus, runs, share: None, received, deficit: vec![0.0; kinds] };
         let at = self.accounts.partition_point(|other| other.combination < combination);
         self.accounts.insert(at, account);
     }
@@ -107,7 +112,7 @@ impl Ledger {
         self.accounts.retain(|account| account.combination.jobs().all(&active));
     }
 
-    /// Enters time received on type `kind`, seconds.
+    /// Adds time received on type `kind`, seconds.
     pub fn receive(&mut self, combination: Combination, kind: usize, secs: f64) {
         if let Ok(at) = self.accounts.binary_search_by_key(&combination, |account| account.combination) {
             self.accounts[at].received[kind] += secs;
@@ -115,14 +120,14 @@ impl Ledger {
         }
     }
 
-    /// Carries what was promised and not received over into deficits and starts to count anew.
+    /// Moves allocated but not received time into the deficits and starts to count anew.
     pub fn reset(&mut self, now: f64) {
         let elapsed = now - self.last_reset;
         for (kind, total) in self.total.iter_mut().enumerate() {
             *total = 0.0;
             for account in &mut self.accounts {
-                let promised = account.share.as_ref().map_or(0.0, |share| share[kind] * elapsed);
-                account.deficit[kind] += promised - (account.received[kind] - self.credit);
+                let allocated = account.share.as_ref().map_or(0.0, |share| share[kind] * elapsed);
+                account.deficit[kind] += allocated - (account.received[kind] - self.credit);
                 account.received[kind] = self.credit;
                 *total += self.credit;
             }
@@ -130,7 +135,7 @@ impl Ledger {
         self.last_reset = now;
     }
 
-    fn priority(&self, account: &Account, kind: usize) -> f64 {
+    fn priority(&self, account: &CombinationAccount, kind: usize) -> f64 {
         let Some(share) = &account.share else { return 0.0 };
         let part = if self.total[kind] > 0.0 { account.received[kind] / self.total[kind] } else { 0.0 };
         match share[kind] {
@@ -141,9 +146,10 @@ impl Ledger {
         }
     }
 
-    /// Who runs in the next round, types in the order of `kinds`, given the accelerators of each type. A job runs once; a combination
-    /// that does not fit is passed over. `only_promised`: nobody runs without a share.
-    pub fn choose(&self, kinds: &[usize], mut left: Vec<u32>, only_promised: bool) -> Vec<Chosen> {
+    /// Combinations that run in the next round, types in the order of `kinds`, given the
+    /// accelerators of each type. A job runs once, and a combination that does not fit is passed
+    /// over. `only_allocated`: no combination runs without a share.
+    pub fn choose(&self, kinds: &[usize], mut left: Vec<u32>, only_allocated: bool) -> Vec<ChosenAccount> {
         let mut taken: Vec<JobId> = Vec::new();
         let mut chosen = Vec::new();
         let mut ranked: Vec<(f64, f64, f64, usize)> = Vec::with_capacity(self.accounts.len());
@@ -161,31 +167,32 @@ impl Ledger {
                     break;
                 }
                 let account = &self.accounts[at];
-                let fits = account.gpus <= left[kind] && !(only_promised && priority <= 0.0);
+                let fits = account.gpus <= left[kind] && !(only_allocated && priority <= 0.0);
                 if fits && account.combination.jobs().all(|job| taken.binary_search(&job).is_err()) {
                     left[kind] -= account.gpus;
                     for job in account.combination.jobs() {
                         let position = taken.partition_point(|&other| other < job);
                         taken.insert(position, job);
                     }
-                    chosen.push(Chosen { account: at, kind });
+                    chosen.push(ChosenAccount { account: at, kind });
                 }
             }
         }
         chosen
     }
 
-    /// Places what was chosen into `free` accelerators by node: largest first, on what it held in the last round where that is still
-    /// whole, else on as few nodes as possible. `held` says what a combination held and on which type.
+    /// Places the chosen combinations into `free` accelerators by node: largest first, on the nodes
+    /// of the last round where those are still free, else on as few nodes as possible. `held` gives
+    /// a combination's type and placement in the last round.
     pub fn place(
         &self,
-        chosen: &[Chosen],
+        chosen: &[ChosenAccount],
         held: impl Fn(Combination) -> Option<(usize, Placement)>,
         cluster: &Cluster,
         mut free: Vec<u32>,
-    ) -> Vec<(Chosen, Placement)> {
-        let gpus = |chosen: &Chosen| self.accounts[chosen.account].gpus;
-        let mut order: Vec<Chosen> = chosen.to_vec();
+    ) -> Vec<(ChosenAccount, Placement)> {
+        let gpus = |chosen: &ChosenAccount| self.accounts[chosen.account].gpus;
+        let mut order: Vec<ChosenAccount> = chosen.to_vec();
         order.sort_by_key(|chosen| std::cmp::Reverse(gpus(chosen)));
         let mut placed = Vec::with_capacity(order.len());
         for same in order.chunk_by(|a, b| gpus(a) == gpus(b)) {
@@ -211,7 +218,7 @@ impl Ledger {
     }
 }
 
-/// Descending by priority, deficit and share; equal ones keep their order.
+/// Descending by priority, deficit and share; equal entries keep their order.
 fn descending(one: &(f64, f64, f64, usize), other: &(f64, f64, f64, usize)) -> std::cmp::Ordering {
     let key = |entry: &(f64, f64, f64, usize)| (entry.0, entry.1, entry.2);
     key(other).partial_cmp(&key(one)).unwrap_or(std::cmp::Ordering::Equal)

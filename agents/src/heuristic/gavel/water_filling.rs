@@ -1,13 +1,15 @@
-//! Max-min fairness carried on: once the worst-off jobs cannot gain any more, the others go on rising (Gavel, section 4.3).
+//! Max-min fairness by water-filling: once the worst-off jobs cannot gain any more, the others go
+//! on rising (Gavel, section 4.3).
 //!
-//! Plain max-min fairness says nothing about jobs above the minimum, and may leave accelerators idle. Here all levels rise together,
-//! each at the rate of its job's weight; a job that cannot rise any further is frozen at its level and the rest go on. Jobs belong
-//! to entities (tenants), which share by their weights; inside an entity jobs share alike, or the oldest goes first.
+//! Plain max-min fairness says nothing about jobs above the minimum, and may leave accelerators
+//! idle. Here all levels rise together, each at the rate of its job's weight. A job that cannot
+//! rise any further is frozen at its level, and the rest go on. Jobs belong to entities (tenants),
+//! which share by their weights; inside an entity jobs share alike, or the oldest goes first.
 
-use super::instance::{Allocation, Instance};
-use super::program::{Program, Terms};
+use super::instance::{GavelInstance, TimeShares};
+use super::program::{ColumnTerms, ShareProgram};
 
-/// What jobs of one entity do with their part.
+/// Division of an entity's share among its jobs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Inside {
     /// Shared in proportion to the jobs' weights; a frozen job's part goes to the others.
@@ -17,22 +19,23 @@ pub enum Inside {
     Fifo,
 }
 
-/// A group of jobs that shares with other groups by weight.
+/// Entity: a group of jobs that shares with other groups by weight.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entity {
-    /// Its weight.
+    /// Weight among entities.
     pub weight: f64,
-    /// How it is divided.
+    /// Division among the jobs.
     pub inside: Inside,
-    /// Its jobs, ascending.
+    /// Indices of the jobs, ascending.
     pub jobs: Vec<usize>,
 }
 
-/// A level must rise by this part of itself for its job to count as able to rise (as in the artifact's bottleneck search).
+/// Relative rise of a level for its job to count as able to rise (as in the artifact's bottleneck
+/// search).
 const SLACK: f64 = 1e-4;
 
-/// Levels by water-filling. Without entities each job is its own, with its own weight.
-pub fn water_filling(instance: &Instance, entities: &[Entity]) -> Option<Allocation> {
+/// Allocation by water-filling. Without entities each job is its own, with its own weight.
+pub fn water_filling(instance: &GavelInstance, entities: &[Entity]) -> Option<TimeShares> {
     let jobs = instance.jobs.len();
     let mut frozen = vec![false; jobs];
     let mut level = vec![0.0; jobs];
@@ -57,8 +60,8 @@ pub fn water_filling(instance: &Instance, entities: &[Entity]) -> Option<Allocat
     allocation
 }
 
-/// How fast each job's level rises; zero for those that are frozen or wait for their turn.
-fn rates_of_rise(instance: &Instance, entities: &[Entity], frozen: &[bool]) -> Vec<f64> {
+/// Rate at which each job's level rises; zero for jobs that are frozen or wait for their turn.
+fn rates_of_rise(instance: &GavelInstance, entities: &[Entity], frozen: &[bool]) -> Vec<f64> {
     let mut rise = vec![0.0; frozen.len()];
     let per_gpu = |job: usize| 1.0 / f64::from(instance.jobs[job].gpus);
     if entities.is_empty() {
@@ -85,14 +88,15 @@ fn rates_of_rise(instance: &Instance, entities: &[Entity], frozen: &[bool]) -> V
     rise
 }
 
-/// Speed of `job` relative to its proportional speed, times `factor`.
-fn level_terms(program: &Program<'_>, instance: &Instance, job: usize, factor: f64) -> Terms {
+/// Speed of `job` relative to its proportional speed, times `factor`, as terms.
+fn level_terms(program: &ShareProgram<'_>, instance: &GavelInstance, job: usize, factor: f64) -> ColumnTerms {
     program.rate(job, factor / instance.proportional_rate(job))
 }
 
-/// The largest `c` such that every job can be at its level plus `c` times its rate of rise.
-fn raise(instance: &Instance, level: &[f64], rise: &[f64]) -> Option<(Allocation, f64)> {
-    let mut program = Program::new(instance);
+/// Largest `c` such that every job can be at its level plus `c` times its rate of rise, with an
+/// allocation that attains it.
+fn raise(instance: &GavelInstance, level: &[f64], rise: &[f64]) -> Option<(TimeShares, f64)> {
+    let mut program = ShareProgram::new(instance);
     let risen = program.column(-1.0);
     for job in 0..level.len() {
         let mut terms = level_terms(&program, instance, job, -1.0);
@@ -105,10 +109,10 @@ fn raise(instance: &Instance, level: &[f64], rise: &[f64]) -> Option<(Allocation
     Some((program.allocation(&solution), solution.value(risen).max(0.0)))
 }
 
-/// Which jobs can be above their levels by [`SLACK`] while none falls below. Feasible allocations are convex, so jobs that can rise
-/// one by one can rise together, and one program finds them all.
-fn able_to_rise(instance: &Instance, level: &[f64], rise: &[f64]) -> Option<Vec<bool>> {
-    let mut program = Program::new(instance);
+/// Jobs that can be above their levels by [`SLACK`] while none falls below. Feasible allocations
+/// are convex, so jobs that can rise one by one can rise together, and one program finds them all.
+fn able_to_rise(instance: &GavelInstance, level: &[f64], rise: &[f64]) -> Option<Vec<bool>> {
+    let mut program = ShareProgram::new(instance);
     let mut gains = vec![None; level.len()];
     for job in 0..level.len() {
         let mut terms = level_terms(&program, instance, job, -1.0);
@@ -125,7 +129,7 @@ fn able_to_rise(instance: &Instance, level: &[f64], rise: &[f64]) -> Option<Vec<
     Some(gains.into_iter().map(|gain| gain.is_some_and(|gain| solution.value(gain) > 0.5)).collect())
 }
 
-/// A level as a lower bound, with room for the solver's tolerance.
+/// Lower bound of a level, with room for the solver's tolerance.
 fn floor(level: f64) -> f64 {
     level * (1.0 - 1e-7)
 }

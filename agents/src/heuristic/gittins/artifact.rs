@@ -1,11 +1,14 @@
-//! The Gittins table of the public Tiresias simulator, defects included; for reproduction only.
+//! Gittins table of the public Tiresias simulator, defects included; for reproduction only.
 //!
-//! It differs from the textbook ([`super::Sample`]) in four ways. Expected service adds up whole lengths `d_k` instead of what is left of them,
-//! `d_k - a`, so the index of an old job is too small. The mean is cut to whole GPU-seconds (integer division). A horizon beyond the
-//! longest sample leaves that sample out of the numerator. And the table holds one value a sample, computed one GPU-second short of it
-//! and used for everything since the sample before: an index lags behind the job's service by up to a gap.
+//! It differs from the textbook ([`super::GittinsSample`]) in four ways:
+//! - Expected service adds up whole lengths `d_k` instead of what is left of them, `d_k - a`, so
+//!   the index of an old job is too small.
+//! - The mean is cut to whole GPU-seconds (integer division).
+//! - A horizon beyond the longest sample leaves that sample out of the numerator.
+//! - The table holds one value a sample, computed one GPU-second short of it and used for
+//!   everything since the sample before: an index lags behind the job's service by up to a gap.
 
-/// A table over ascending whole lengths.
+/// Table of indices over ascending whole lengths.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ArtifactTable {
     lengths: Vec<i64>,
@@ -13,7 +16,7 @@ pub struct ArtifactTable {
 }
 
 impl ArtifactTable {
-    /// From lengths in GPU-seconds, cut to whole ones, and a quantum in GPU-seconds.
+    /// A table from lengths in GPU-seconds, cut to whole ones, and a quantum in GPU-seconds.
     pub fn new(lengths: impl IntoIterator<Item = f64>, quantum: i64) -> Self {
         let mut lengths: Vec<i64> = lengths.into_iter().map(|length| length as i64).collect();
         lengths.sort_unstable();
@@ -44,8 +47,9 @@ impl ArtifactTable {
         self.index.get(next).copied().unwrap_or(0.0)
     }
 
-    /// What the simulator's `shortest-expected` takes for the expected remainder: the mean of the lengths above `attained`, the longest
-    /// left out, to two places. It is the mean of whole lengths, not of what is left of them.
+    /// Expected remainder of the simulator's `shortest-expected`: the mean of the lengths above
+    /// `attained`, the longest left out, to two places. It is the mean of whole lengths, not of
+    /// what is left of them.
     pub fn mean_length_above(&self, attained: i64) -> f64 {
         let next = self.lengths.partition_point(|&length| length <= attained);
         match self.lengths.get(next..) {
@@ -56,7 +60,7 @@ impl ArtifactTable {
     }
 }
 
-/// To so many decimal places, from the exact decimal expansion, as Python rounds.
+/// `value` rounded to so many decimal places, from the exact decimal expansion, as Python rounds.
 pub(crate) fn rounded(value: f64, places: i32) -> f64 {
     let scale = 10_f64.powi(places);
     let scaled = value * scale;

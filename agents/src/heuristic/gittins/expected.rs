@@ -1,6 +1,8 @@
-//! Shortest expected remaining processing time (SERPT), over accelerator time: the mean of what is left of longer jobs decides.
+//! Shortest expected remaining processing time (SERPT), over accelerator time: the mean of what is
+//! left of longer jobs decides.
 //!
-//! It looks only at means: with heavy tails an old job looks long for ever, and the order is close to least attained service.
+//! SERPT looks only at means: with heavy tails an old job looks long for ever, and the order is
+//! close to least attained service.
 
 use goodput_env::job::JobId;
 use goodput_env::plan::Plan;
@@ -8,33 +10,34 @@ use goodput_env::policy::Policy;
 use goodput_env::time::SimTime;
 use goodput_env::view::{ClusterView, JobView};
 
-use super::{ArtifactTable, Experience};
+use super::{ArtifactTable, LengthSample};
 use crate::heuristic::srtf::{Admission, Ask, keep_line};
 
-/// The policy; ties are broken by (submission, id), and jobs older than all samples go last.
+/// SERPT over a cluster. Ties are broken by (submission, id), and jobs older than all samples go
+/// last.
 #[derive(Clone, Debug, Default)]
 pub struct Serpt {
-    experience: Experience,
+    experience: LengthSample,
     admission: Admission,
     /// Jobs as of the last decision.
-    known: Vec<Known>,
+    known: Vec<JobExpectation>,
     decided: SimTime,
     keyed: Vec<(u64, Ask)>,
     asks: Vec<Ask>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Known {
+struct JobExpectation {
     job: JobId,
-    /// GPU-milliseconds had at the last decision.
+    /// GPU-milliseconds received until the last decision.
     attained: i64,
-    /// Accelerators held since.
+    /// Accelerators held since then.
     held: u32,
 }
 
 impl Serpt {
-    /// Begins with `experience`, GPU-seconds.
-    pub fn new(experience: Experience) -> Self {
+    /// A policy that begins with `experience`, GPU-seconds.
+    pub fn new(experience: LengthSample) -> Self {
         Self { experience, ..Self::default() }
     }
 }
@@ -60,7 +63,7 @@ impl Policy for Serpt {
         known.clear();
         self.admission.admit(view, &self.asks, |job, held| {
             let attained = view.job(job).map_or(0, |job| job.attained_gpu_millis());
-            known.push(Known { job, attained, held });
+            known.push(JobExpectation { job, attained, held });
         })
     }
 }
@@ -69,11 +72,12 @@ fn ask(job: &JobView<'_>) -> Ask {
     Ask { job: job.id(), min: job.request().gpus, max: job.request().gpus, held: job.gpus() }
 }
 
-/// `shortest-expected` of the Tiresias simulator; for reproduction only.
+/// `shortest-expected` of the Tiresias simulator, for reproduction only.
 ///
-/// It writes the expectation of every running job to the job that was submitted last, so that job alone changes its place, and the others
-/// keep the one they had on arrival. It also takes the mean of whole lengths, not of what is left of them, and compares GPU-seconds
-/// with seconds.
+/// The simulator writes the expectation of every running job to the job that was submitted last. So
+/// that job alone changes its place, and the others keep the place that they had on arrival. It
+/// also takes the mean of whole lengths, not of what is left of them, and compares GPU-seconds with
+/// seconds.
 #[derive(Clone, Debug)]
 pub struct SerptArtifact {
     table: ArtifactTable,
@@ -81,13 +85,13 @@ pub struct SerptArtifact {
     line: Vec<JobId>,
     keyed: Vec<(f64, Ask)>,
     asks: Vec<Ask>,
-    /// What each job of the workload is believed to take, seconds, by id.
+    /// Expected length of each job of the workload, seconds, by id.
     expected: Vec<f64>,
     last: Option<JobId>,
 }
 
 impl SerptArtifact {
-    /// With the simulator's table.
+    /// A policy with the simulator's table.
     pub fn new(table: ArtifactTable) -> Self {
         Self {
             table,

@@ -1,8 +1,9 @@
-//! Ranking jobs of unknown length by what the lengths of other jobs say about them.
+//! Ranking of jobs of unknown length by the lengths of other jobs.
 //!
-//! Among jobs of which only the distribution of lengths is known, the Gittins index gives the order with the least mean completion time
-//! on one server; Tiresias (Gu et al., NSDI'19) takes it over accelerator time, for jobs of any width. The distribution is a sample:
-//! given in advance, or the jobs that completed so far, or both.
+//! Among jobs of which only the distribution of lengths is known, the Gittins index gives the order
+//! with the least mean completion time on one server. Tiresias (Gu et al., NSDI'19) takes the index
+//! over accelerator time, for jobs of any width. The distribution is a sample: given in advance, or
+//! the jobs that completed so far, or both.
 
 mod artifact;
 mod expected;
@@ -11,44 +12,45 @@ mod sample;
 pub use artifact::ArtifactTable;
 pub(crate) use artifact::rounded;
 pub use expected::{Serpt, SerptArtifact};
-pub use sample::{Horizon, Sample};
+pub use sample::{GittinsHorizon, GittinsSample};
 
-use crate::heuristic::{Listed, Traits};
+use crate::heuristic::{ListedPolicy, Traits};
 
-/// In the list of policies.
-pub const LISTED: &[Listed] = &[Listed {
+/// Entries in the list of policies.
+pub const LISTED: &[ListedPolicy] = &[ListedPolicy {
     name: "serpt",
     about: "preemptive, least expected remaining accelerator time first, given the completed jobs",
     source: "`shortest-expected` of the Tiresias simulator; Gu et al., NSDI 2019",
     traits: Traits { preemptive: true, elastic: false, heterogeneous: false },
-    build: |_| Box::new(Serpt::new(Experience::default())),
+    build: |_| Box::new(Serpt::new(LengthSample::default())),
     replica: None,
 }];
 
-/// A sample that grows with each completed job.
+/// Sample of lengths that grows with each completed job.
 ///
-/// The tables over it are made again each time it has grown by a sixteenth, so that learning from n jobs costs O(n) and not O(n^2).
+/// The tables over the sample are made again each time it has grown by a sixteenth, so that
+/// learning from n jobs costs O(n) and not O(n^2).
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Experience {
+pub struct LengthSample {
     lengths: Vec<f64>,
-    sample: Sample,
+    sample: GittinsSample,
     next: usize,
     closed: bool,
 }
 
-impl Experience {
-    /// Begins with `lengths` and learns from completed jobs.
+impl LengthSample {
+    /// A sample that begins with `lengths` and learns from completed jobs.
     pub fn new(lengths: Vec<f64>) -> Self {
         let next = lengths.len() + 1;
-        Self { sample: Sample::new(lengths.iter().copied()), lengths, next, closed: false }
+        Self { sample: GittinsSample::new(lengths.iter().copied()), lengths, next, closed: false }
     }
 
-    /// Knows `lengths` and learns nothing.
+    /// A sample that stays as it is.
     pub fn closed(lengths: Vec<f64>) -> Self {
         Self { closed: true, ..Self::new(lengths) }
     }
 
-    /// A job was complete after `length`; true where the sample has changed.
+    /// Adds the length of a completed job; returns true where the tables have changed.
     pub fn learn(&mut self, length: f64) -> bool {
         if self.closed {
             return false;
@@ -58,12 +60,12 @@ impl Experience {
             return false;
         }
         self.next = self.lengths.len() + self.lengths.len().div_ceil(16);
-        self.sample = Sample::new(self.lengths.iter().copied());
+        self.sample = GittinsSample::new(self.lengths.iter().copied());
         true
     }
 
-    /// The sample.
-    pub fn sample(&self) -> &Sample {
+    /// Sample with its tables.
+    pub fn sample(&self) -> &GittinsSample {
         &self.sample
     }
 }

@@ -1,4 +1,5 @@
-//! The Gittins index of an empirical distribution (Gittins 1979; Aalto, Ayesta and Righter 2009 for its use in scheduling).
+//! Gittins index of an empirical distribution (Gittins 1979; Aalto, Ayesta and Righter 2009 for its
+//! use in scheduling).
 //!
 //! For a job that has had service `a`, of length `X` drawn from the sample,
 //!
@@ -6,35 +7,38 @@
 //! G(a, quantum) = P(X - a <= quantum | X > a) / E[min(X - a, quantum) | X > a]
 //! ```
 //!
-//! completions bought per unit of service invested, and `G(a)` is its supremum over the quantum. With `F` the number of samples up to a point and
-//! `H` the integral of the number above it, both conditional expectations become differences: `G = (F(b) - F(a)) / (H(b) - H(a))`, the
-//! slope of a chord. So the supremum is the tangent from one point to the upper hull of those to its right: the hulls of all suffixes
-//! share one array of links, and a query walks along it.
+//! is the number of completions per unit of service invested, and `G(a)` is its supremum over the
+//! quantum. With `F` the number of samples up to a point and `H` the integral of the number above
+//! it, both conditional expectations become differences: `G = (F(b) - F(a)) / (H(b) - H(a))`, the
+//! slope of a chord. So the supremum is the tangent from one point to the upper hull of the points
+//! to its right: the hulls of all suffixes share one array of links, and a query walks along it.
 
-/// How far ahead an index looks.
+/// Quantum of service over which an index looks ahead.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Horizon {
-    /// As far as pays: the supremum, which is the index proper.
+pub enum GittinsHorizon {
+    /// All quanta: the supremum, which is the Gittins index proper.
     Supremum,
     /// A fixed quantum of service, in the unit of the sample.
     Quantum(f64),
 }
 
-/// Lengths of jobs, in any unit of service.
+/// Empirical distribution of lengths of jobs, in any unit of service.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Sample {
+pub struct GittinsSample {
     /// Distinct lengths, ascending.
     lengths: Vec<f64>,
-    /// Samples up to each length.
+    /// Number of samples up to each length.
     up_to: Vec<f64>,
     /// Integral of the number of samples above, from 0 to each length.
     above: Vec<f64>,
-    /// Next vertex of the upper hull of the points (`above`, `up_to`) from each one on; the last points at itself.
+    /// Next vertex of the upper hull of the points (`above`, `up_to`) from each point on; the last
+    /// points to itself.
     hull: Vec<u32>,
 }
 
-impl Sample {
-    /// From lengths in any order; those that are not positive finite numbers are ignored.
+impl GittinsSample {
+    /// A distribution from lengths in any order; lengths that are not positive finite numbers are
+    /// ignored.
     pub fn new(lengths: impl IntoIterator<Item = f64>) -> Self {
         let mut sorted: Vec<f64> = lengths.into_iter().filter(|length| *length > 0.0 && length.is_finite()).collect();
         sorted.sort_unstable_by(f64::total_cmp);
@@ -58,18 +62,19 @@ impl Sample {
         self.up_to.last().copied().unwrap_or(0.0)
     }
 
-    /// Index of a job that has had service `attained`, completions per unit of service; zero where no sample is longer.
-    pub fn index(&self, attained: f64, horizon: Horizon) -> f64 {
+    /// Index of a job that has had service `attained`, completions per unit of service; zero where
+    /// no sample is longer.
+    pub fn index(&self, attained: f64, horizon: GittinsHorizon) -> f64 {
         let (next, from) = self.from(attained);
         if next == self.lengths.len() {
             return 0.0;
         }
         match horizon {
-            Horizon::Quantum(quantum) => {
+            GittinsHorizon::Quantum(quantum) => {
                 let (_, to) = self.from(attained + quantum);
                 slope(from, to)
             }
-            Horizon::Supremum => {
+            GittinsHorizon::Supremum => {
                 let mut at = next;
                 let mut best = slope(from, self.point(at));
                 loop {
@@ -93,7 +98,7 @@ impl Sample {
         }
     }
 
-    /// The first length above `service`, and the point (`above`, `up_to`) at `service`.
+    /// First length above `service`, and the point (`above`, `up_to`) at `service`.
     fn from(&self, service: f64) -> (usize, (f64, f64)) {
         let next = self.lengths.partition_point(|&length| length <= service);
         let (length, (above, up_to)) = match next.checked_sub(1) {

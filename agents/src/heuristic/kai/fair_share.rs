@@ -1,26 +1,29 @@
-//! The fair share of KAI's queues (github.com/NVIDIA/KAI-Scheduler, `docs/fairness`).
+//! Fair share of KAI's queues (github.com/NVIDIA/KAI-Scheduler, `docs/fairness`).
 //!
-//! Everybody gets what he deserves, as far as he asks for it. What is left is divided among those who want more, by weight, in rounds: all parts of a
-//! round are computed from what is left at its start, so no order of queues matters. With time-aware fairness (`docs/developer/designs/
-//! time-aware-fairness`) a weight counts as `max(0, w + k (w - u))`, where w is normalised over the round and u is past usage over capacity.
+//! Every queue gets the deserved quota, as far as it requests that. What is left is divided among
+//! the queues that request more, by weight, in rounds. All shares of a round are computed from what
+//! is left at its start, so the order of queues does not matter. With time-aware fairness
+//! (`docs/developer/designs/time-aware-fairness`) a weight counts as `max(0, w + k (w - u))`, where
+//! w is normalised over the round and u is past usage over capacity.
 
-/// A queue.
+/// Queue of a tenant, as the fair share sees it.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Queue {
-    /// Accelerators it has a right to.
+pub struct ShareQueue {
+    /// Deserved quota: accelerators that the queue has a right to.
     pub deserved: f64,
-    /// Its part of what is left.
+    /// Over-quota weight: relative share of what is left.
     pub weight: f64,
-    /// Accelerators it holds or asks for.
+    /// Accelerators that the queue holds or asks for.
     pub request: f64,
-    /// Its past usage, as a part of the capacity.
+    /// Past usage as a fraction of the capacity, in [0, 1].
     pub usage: f64,
 }
 
-/// Accelerators that each queue should have of `total`; `k` is how much past usage counts, 0: not at all.
-pub fn fair_shares(total: f64, queues: &[Queue], k: f64) -> Vec<f64> {
+/// Accelerators that each queue should have of `total`. `k` is the weight of past usage; 0 ignores
+/// it.
+pub fn fair_shares(total: f64, queues: &[ShareQueue], k: f64) -> Vec<f64> {
     let mut shares: Vec<f64> = queues.iter().map(|queue| queue.deserved.min(queue.request)).collect();
-    // Each round satisfies somebody or gives all there is.
+    // Each round satisfies a queue or gives all that is left.
     for _ in 0..=queues.len() {
         let left = total - shares.iter().sum::<f64>();
         let hungry: Vec<usize> = (0..queues.len()).filter(|&at| queues[at].request - shares[at] > 1e-9).collect();

@@ -1,10 +1,12 @@
-//! KAI, NVIDIA's scheduler for shared GPU clusters (github.com/NVIDIA/KAI-Scheduler): queues ordered by how far they are below their fair share, and
-//! reclaim from those above theirs.
+//! KAI, NVIDIA's scheduler for shared GPU clusters (github.com/NVIDIA/KAI-Scheduler): queues
+//! ordered by how far they are below their fair share, and reclaim from queues above theirs.
 //!
-//! The next job is that of the tenant with the smallest saturation (held over fair share). Where it does not fit, jobs are reclaimed if it leaves its tenant
-//! within its fair share and at most as saturated as each victim's tenant, or within its quota from tenants above theirs. A victim is protected
-//! until it has run for a minimum time. Accelerators of all types count alike; what a tenant deserves is its nominal quota, and nothing where
-//! the run has none.
+//! The next job is that of the tenant with the smallest saturation (held over fair share). Where
+//! the job does not fit, running jobs are reclaimed in two cases: the job leaves its tenant within
+//! its fair share and at most as saturated as each victim's tenant, or within its quota while the
+//! victims' tenants are above theirs. A victim is protected until it has run for a minimum time.
+//! Accelerators of all types count alike. A tenant's deserved quota is its nominal quota, and
+//! nothing where the run has no quotas.
 
 pub mod fair_share;
 pub mod usage;
@@ -20,15 +22,15 @@ use goodput_env::tenant::{QuotaTree, Usage};
 use goodput_env::time::SimTime;
 use goodput_env::view::{ClusterView, JobView};
 
-use crate::heuristic::{Listed, Traits};
+use crate::allocation::queue::{Line, Lines};
+use crate::heuristic::{ListedPolicy, Traits};
 use crate::placement::Free;
-use crate::waiting::{Line, Lines};
-use fair_share::{Queue, fair_shares};
+use fair_share::{ShareQueue, fair_shares};
 use usage::DecayedUsage;
 
-/// In the list of policies.
-pub const LISTED: &[Listed] = &[
-    Listed {
+/// Entries in the list of policies.
+pub const LISTED: &[ListedPolicy] = &[
+    ListedPolicy {
         name: "kai",
         about: "tenants by how far they are below their fair share; reclaims from those above theirs",
         source: "NVIDIA KAI Scheduler",
@@ -36,7 +38,7 @@ pub const LISTED: &[Listed] = &[
         build: |_| Box::new(Kai::new(KaiConfig::default())),
         replica: None,
     },
-    Listed {
+    ListedPolicy {
         name: "kai-time-aware",
         about: "the same with past usage counted against a tenant, and jobs protected in their first minutes",
         source: "NVIDIA KAI Scheduler, time-aware fairness",
@@ -46,32 +48,32 @@ pub const LISTED: &[Listed] = &[
     },
 ];
 
-/// Settings.
+/// Settings of KAI.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct KaiConfig {
-    /// A job is not reclaimed before it has run this long.
+    /// Least time that a job runs before it may be reclaimed.
     pub min_runtime: SimTime,
-    /// How much past usage counts; 0: not at all.
+    /// Weight of past usage in the fair share; 0 ignores it.
     pub k: f64,
-    /// Past usage is halved in this time.
+    /// Half-life of past usage.
     pub half_life: SimTime,
 }
 
 impl Default for KaiConfig {
-    /// As shipped: no protection, no memory.
+    /// Settings as shipped: no protection, no past usage.
     fn default() -> Self {
         Self { min_runtime: SimTime::ZERO, k: 0.0, half_life: SimTime::from_secs(86_400) }
     }
 }
 
 impl KaiConfig {
-    /// Ten minutes of protection, and a day's half-life at weight 1.
+    /// Ten minutes of protection, and a half-life of a day at weight 1.
     pub fn time_aware() -> Self {
         Self { min_runtime: SimTime::from_secs(600), k: 1.0, ..Self::default() }
     }
 }
 
-/// The policy.
+/// KAI over a cluster.
 #[derive(Clone, Debug)]
 pub struct Kai {
     config: KaiConfig,
@@ -81,7 +83,7 @@ pub struct Kai {
 }
 
 impl Kai {
-    /// With these settings.
+    /// A policy with the given settings.
     pub fn new(config: KaiConfig) -> Self {
         Self { config, usage: DecayedUsage::new(config.half_life), free: Free::default(), wake: None }
     }
@@ -91,10 +93,10 @@ impl Policy for Kai {
     fn decide(&mut self, view: &ClusterView<'_>) -> Plan {
         self.usage.advance(view.now);
         self.free.reset(view.free());
-        let mut cycle = Cycle::new(view, self);
+        let mut cycle = KaiCycle::new(view, self);
         cycle.run();
         let protected = cycle.protected_until();
-        let Cycle { plan, tenants, .. } = cycle;
+        let KaiCycle { plan, tenants, .. } = cycle;
         for (&tenant, state) in &tenants {
             self.usage.hold(tenant, state.held);
         }
@@ -107,23 +109,23 @@ impl Policy for Kai {
     }
 }
 
-/// A tenant at one decision.
-struct Tenant {
+/// Tenant at one decision.
+struct KaiTenant {
     held: u32,
     deserved: f64,
     share: f64,
     waiting: Line,
 }
 
-impl Tenant {
-    /// Held over fair share with `more` accelerators.
+impl KaiTenant {
+    /// Saturation with `more` accelerators: held over fair share.
     fn saturation(&self, more: u32) -> f64 {
         let held = f64::from(self.held + more);
         if held == 0.0 { 0.0 } else { held / self.share.max(1e-9) }
     }
 }
 
-/// A job that may be reclaimed.
+/// Running job that may be reclaimed.
 #[derive(Clone, Copy)]
 struct Victim {
     job: JobId,
@@ -134,24 +136,24 @@ struct Victim {
     since: SimTime,
 }
 
-/// One decision.
-struct Cycle<'a, 'v> {
+/// State of one decision.
+struct KaiCycle<'a, 'v> {
     view: &'a ClusterView<'v>,
     config: KaiConfig,
     free: &'a mut Free,
     quotas: Option<(&'v QuotaTree, Usage)>,
-    tenants: BTreeMap<u32, Tenant>,
+    tenants: BTreeMap<u32, KaiTenant>,
     running: Vec<Victim>,
-    /// (Tenant, accelerators, type) for which nothing can be done.
-    hopeless: BTreeSet<(u32, u32, u16)>,
-    /// A job still waits.
+    /// (Tenant, accelerators, type) that cannot be reclaimed for.
+    unreclaimable: BTreeSet<(u32, u32, u16)>,
+    /// Whether a job still waits.
     unserved: bool,
     plan: Plan,
 }
 
-impl<'a, 'v> Cycle<'a, 'v> {
+impl<'a, 'v> KaiCycle<'a, 'v> {
     fn new(view: &'a ClusterView<'v>, policy: &'a mut Kai) -> Self {
-        let mut tenants: BTreeMap<u32, Tenant> = BTreeMap::new();
+        let mut tenants: BTreeMap<u32, KaiTenant> = BTreeMap::new();
         let mut running = Vec::new();
         let mut quotas = view.quotas().map(|tree| (tree, Usage::default()));
         if let Some((tree, usage)) = &mut quotas {
@@ -159,7 +161,7 @@ impl<'a, 'v> Cycle<'a, 'v> {
         }
         let mut asked: BTreeMap<u32, u32> = BTreeMap::new();
         let mut lines = Lines::new(view.shapes());
-        let fresh = || Tenant { held: 0, deserved: 0.0, share: 0.0, waiting: Line::default() };
+        let fresh = || KaiTenant { held: 0, deserved: 0.0, share: 0.0, waiting: Line::default() };
         for job in view.jobs() {
             let Some(first) = job.state.placement.slices().first() else {
                 lines.push(job.id());
@@ -190,15 +192,15 @@ impl<'a, 'v> Cycle<'a, 'v> {
             tenants.entry(tenant).or_insert_with(fresh).waiting = line;
         }
         running.sort_by_key(|of| (of.priority, Reverse(of.since), of.job));
-        let capacity = crate::quotas::capacity(view).iter().sum::<u64>() as u32;
-        let queues: Vec<Queue> = tenants
+        let capacity = crate::allocation::quotas::capacity(view).iter().sum::<u64>() as u32;
+        let queues: Vec<ShareQueue> = tenants
             .keys()
             .map(|&tenant| {
                 let own = |tree: &QuotaTree| {
                     (0..tree.resources()).map(|kind| tree.subtree(tenant as usize, kind)).sum::<u64>()
                 };
                 let tree = view.quotas().filter(|tree| (tenant as usize) < tree.tenants());
-                Queue {
+                ShareQueue {
                     deserved: tree.map_or(0, own) as f64,
                     weight: f64::from(view.tenants().weight_milli(tenant)),
                     request: f64::from(asked[&tenant]),
@@ -218,7 +220,7 @@ impl<'a, 'v> Cycle<'a, 'v> {
             quotas,
             tenants,
             running,
-            hopeless: BTreeSet::new(),
+            unreclaimable: BTreeSet::new(),
             unserved: false,
             plan: Plan::keep(),
         }
@@ -227,7 +229,8 @@ impl<'a, 'v> Cycle<'a, 'v> {
     fn run(&mut self) {
         loop {
             let waiting = self.tenants.iter().filter(|(_, state)| !state.waiting.is_empty());
-            // The smallest saturation, then the largest share: whoever is furthest below it.
+            // The smallest saturation first, then the largest share: the tenant furthest below its
+            // share.
             let next =
                 waiting.map(|(&tenant, state)| (state.saturation(0), -state.share, tenant)).min_by(|one, other| {
                     one.0.total_cmp(&other.0).then(one.1.total_cmp(&other.1)).then(one.2.cmp(&other.2))
@@ -242,9 +245,10 @@ impl<'a, 'v> Cycle<'a, 'v> {
                 self.unserved |= !started;
             }
             let key = |&kind: &u16| (tenant, job.request().gpus, kind);
-            // Until somebody is evicted less and less is free, so what did not start will not start.
-            let hopeless = !started && kinds.iter().all(|kind| self.hopeless.contains(&key(kind)));
-            self.line(tenant, if hopeless { Line::bar } else { Line::pop });
+            // Until a job is evicted the free accelerators only become fewer, so an equal job would
+            // fail too.
+            let blocked = !started && kinds.iter().all(|kind| self.unreclaimable.contains(&key(kind)));
+            self.line(tenant, if blocked { Line::bar } else { Line::pop });
         }
     }
 
@@ -252,7 +256,7 @@ impl<'a, 'v> Cycle<'a, 'v> {
         self.tenants.get_mut(&tenant).map(|state| of(&mut state.waiting))
     }
 
-    /// Starts the job on what is free.
+    /// Starts the job on free accelerators of type `kind`.
     fn start(&mut self, job: &JobView<'_>, kind: u16) -> bool {
         let (tenant, gpus) = (job.request().tenant, job.request().gpus);
         if let Some((tree, usage)) = &self.quotas {
@@ -272,10 +276,11 @@ impl<'a, 'v> Cycle<'a, 'v> {
         true
     }
 
-    /// Evicts as few as make room for the job on `kind`, least important and newest first; nobody where that is not allowed or not enough.
+    /// Evicts the fewest jobs that make room for `job` on `kind`, least important and newest first.
+    /// Evicts none where that is not allowed or not enough.
     fn reclaim(&mut self, job: &JobView<'_>, kind: u16) -> bool {
         let (tenant, gpus) = (job.request().tenant, job.request().gpus);
-        if self.hopeless.contains(&(tenant, gpus, kind)) {
+        if self.unreclaimable.contains(&(tenant, gpus, kind)) {
             return false;
         }
         let Some(own) = self.tenants.get(&tenant) else { return false };
@@ -292,7 +297,7 @@ impl<'a, 'v> Cycle<'a, 'v> {
             .copied()
             .collect();
         while left < gpus && !candidates.is_empty() {
-            // Of the most saturated tenant, in the order of candidates.
+            // A victim of the most saturated tenant, in the order of candidates.
             let still = |of: &Victim| {
                 let state = &self.tenants[&of.tenant];
                 (state, state.held - lost.get(&of.tenant).copied().unwrap_or(0))
@@ -315,7 +320,7 @@ impl<'a, 'v> Cycle<'a, 'v> {
             }
         }
         if left < gpus || !self.within_quota(tenant, kind, gpus, &victims) {
-            self.hopeless.insert((tenant, gpus, kind));
+            self.unreclaimable.insert((tenant, gpus, kind));
             return false;
         }
         for at in (0..victims.len()).rev() {
@@ -327,7 +332,8 @@ impl<'a, 'v> Cycle<'a, 'v> {
         true
     }
 
-    /// Whether the tenant's quota covers the job once the victims are gone; always, where there are no quotas.
+    /// Whether the tenant's quota covers the job once the victims are gone; true where there are no
+    /// quotas.
     fn within_quota(&self, tenant: u32, kind: u16, gpus: u32, victims: &[Victim]) -> bool {
         let Some((tree, usage)) = &self.quotas else { return true };
         let mut usage = usage.clone();
@@ -351,7 +357,7 @@ impl<'a, 'v> Cycle<'a, 'v> {
             tree.remove(usage, victim.tenant as usize, usize::from(victim.kind), u64::from(victim.gpus));
         }
         self.running.retain(|of| of.job != victim.job);
-        self.hopeless.clear();
+        self.unreclaimable.clear();
         self.tenants.values_mut().for_each(|state| state.waiting.reopen());
         self.plan.set(victim.job, Placement::none());
     }
@@ -360,7 +366,7 @@ impl<'a, 'v> Cycle<'a, 'v> {
         self.view.now - of.since < self.config.min_runtime
     }
 
-    /// When the next running job loses its protection, while somebody waits.
+    /// End of the next running job's protection, while a job waits.
     fn protected_until(&self) -> Option<SimTime> {
         if !self.unserved {
             return None;

@@ -1,4 +1,4 @@
-//! What tenants have used, forgotten by half in every half-life: `U = 0.5^(dt / half-life) U + A dt`.
+//! Past usage of tenants, halved in every half-life: `U = 0.5^(dt / half-life) U + A dt`.
 
 use std::collections::BTreeMap;
 
@@ -14,29 +14,30 @@ pub struct DecayedUsage {
 }
 
 impl DecayedUsage {
-    /// Nothing has been used.
+    /// No usage yet.
     pub fn new(half_life: SimTime) -> Self {
         Self { half_life_secs: half_life.as_secs_f64(), since: SimTime::ZERO, tenants: BTreeMap::new() }
     }
 
-    /// What was held since the last call was held until `now`.
+    /// Adds the usage of the accelerators held from the last call until `now`.
     pub fn advance(&mut self, now: SimTime) {
         let secs = (now - self.since).as_secs_f64();
         self.since = now;
         let kept = 0.5_f64.powf(secs / self.half_life_secs);
-        // What is used at a constant rate decays while it is used: the integral of the decay over the time.
+        // Usage at a constant rate decays while it accrues: the integral of the decay over the
+        // time.
         let weight = self.half_life_secs / std::f64::consts::LN_2 * (1.0 - kept);
         for (usage, held) in self.tenants.values_mut() {
             *usage = *usage * kept + f64::from(*held) * weight;
         }
     }
 
-    /// From now on the tenant holds so many.
+    /// Sets the number of accelerators that the tenant holds from now on.
     pub fn hold(&mut self, tenant: u32, gpus: u32) {
         self.tenants.entry(tenant).or_default().1 = gpus;
     }
 
-    /// The tenant's usage as a part of what `capacity` accelerators, always in use, would come to.
+    /// Usage of the tenant as a fraction of that of `capacity` accelerators, always in use.
     pub fn part(&self, tenant: u32, capacity: u32) -> f64 {
         let most = f64::from(capacity.max(1)) * self.half_life_secs / std::f64::consts::LN_2;
         self.tenants.get(&tenant).map_or(0.0, |(usage, _)| usage / most)

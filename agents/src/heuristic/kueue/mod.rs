@@ -1,13 +1,19 @@
-//! Kueue (github.com/kubernetes-sigs/kueue): quotas in cohorts, fair sharing of what is idle, and preemption that keeps shares in order.
+//! Kueue (github.com/kubernetes-sigs/kueue): quotas in cohorts, fair sharing of what is idle, and
+//! preemption that keeps shares in order.
 //!
-//! A job is admitted whole, at the size it asked for, once its tenant's quota, or what the tenant may borrow, covers it. Who is admitted next is
-//! decided by a [`tournament`]; whose jobs go when nothing is left, by [`preemption`]. A job that cannot be admitted does not block
-//! those behind it (`BestEffortFIFO`). A job that was evicted may run again where there is room, but evicts nobody until a job has come or gone:
-//! with mixed sizes and priorities the published rules alone can go in circles, and a cluster has Kueue's requeuing backoff against it.
-//! Where a run has no quotas, all tenants borrow from one cohort that owns the cluster, by their weights.
+//! A job is admitted whole, at the size it asked for, once its tenant's quota, or what the tenant
+//! may borrow, covers it. A [`tournament`] decides which job is admitted next; [`preemption`]
+//! decides which jobs are evicted when nothing is left. A job that cannot be admitted does not
+//! block those behind it (`BestEffortFIFO`).
 //!
-//! Flavours are accelerator types, tried in the cluster's order: the first that fits, else the first on which preemption would help
-//! (`whenCanBorrow: Borrow`, `whenCanPreempt: TryNextFlavor`). Types count as different resources in shares.
+//! A job that was evicted may run again where there is room, but evicts no other job until a job
+//! has come or gone. With mixed sizes and priorities the published rules alone can go in circles,
+//! which a cluster prevents by Kueue's requeuing backoff. Where a run has no quotas, all tenants
+//! borrow from one cohort that owns the cluster, by their weights.
+//!
+//! Flavours are accelerator types, tried in the cluster's order: the first that fits, else the
+//! first on which preemption would help (`whenCanBorrow: Borrow`, `whenCanPreempt: TryNextFlavor`).
+//! Types count as different resources in shares.
 
 pub mod preemption;
 pub mod tournament;
@@ -23,17 +29,17 @@ use goodput_env::tenant::{QuotaTree, Usage};
 use goodput_env::time::SimTime;
 use goodput_env::view::{ClusterView, JobView};
 
-use crate::heuristic::{Listed, Traits};
+use crate::allocation::queue::{Line, Lines};
+use crate::allocation::quotas::Quotas;
+use crate::heuristic::{ListedPolicy, Traits};
 use crate::placement::Free;
-use crate::quotas::Quotas;
-use crate::waiting::{Line, Lines};
-use preemption::{Claim, Evict, Rules, Strategy, fair_preemption};
+use preemption::{Evict, FairSharingStrategy, JobClaim, PreemptionRules, fair_preemption};
 
 const SOURCE: &str = "Kueue, KEP-79 and KEP-1714";
 
-/// In the list of policies.
-pub const LISTED: &[Listed] = &[
-    Listed {
+/// Entries in the list of policies.
+pub const LISTED: &[ListedPolicy] = &[
+    ListedPolicy {
         name: "kueue",
         about: "fair sharing between tenants: idle quota is lent, and taken back by preemption",
         source: SOURCE,
@@ -41,7 +47,7 @@ pub const LISTED: &[Listed] = &[
         build: |_| Box::new(Kueue::default()),
         replica: None,
     },
-    Listed {
+    ListedPolicy {
         name: "kueue-lend",
         about: "fair sharing between tenants: idle quota is lent, and given back only as jobs end",
         source: SOURCE,
@@ -49,7 +55,7 @@ pub const LISTED: &[Listed] = &[
         build: |_| Box::new(Kueue::lending()),
         replica: None,
     },
-    Listed {
+    ListedPolicy {
         name: "kueue-static",
         about: "every tenant keeps to what it owns, or to its weighted part of the cluster; nothing is lent",
         source: SOURCE,
@@ -59,34 +65,35 @@ pub const LISTED: &[Listed] = &[
     },
 ];
 
-/// The policy.
+/// Kueue over a cluster.
 #[derive(Clone, Debug)]
 pub struct Kueue {
-    rules: Rules,
+    rules: PreemptionRules,
     lends: bool,
     quotas: Quotas,
     usage: Usage,
     free: Free,
     wake: Option<SimTime>,
-    /// Jobs evicted since a job last came or went, and when that was looked at.
+    /// Jobs evicted since a job last came or went, and the time of the last look.
     evicted: BTreeSet<JobId>,
     decided: SimTime,
 }
 
 impl Default for Kueue {
-    /// Lends, and preempts: lower priorities within a tenant, anybody who borrows within a cohort.
+    /// Borrowing and preemption: of lower priorities within a tenant, of any borrower within a
+    /// cohort.
     fn default() -> Self {
-        Self::new(Rules {
+        Self::new(PreemptionRules {
             within_tenant: Evict::LowerPriority,
             within_cohort: Evict::Any,
-            strategies: vec![Strategy::FinalShare, Strategy::InitialShare],
+            strategies: vec![FairSharingStrategy::FinalShare, FairSharingStrategy::InitialShare],
         })
     }
 }
 
 impl Kueue {
-    /// Lends, and preempts by `rules`.
-    pub fn new(rules: Rules) -> Self {
+    /// A policy that lets tenants borrow, and preempts by `rules`.
+    pub fn new(rules: PreemptionRules) -> Self {
         Self {
             rules,
             lends: true,
@@ -99,13 +106,14 @@ impl Kueue {
         }
     }
 
-    /// Lends and never preempts.
+    /// A policy that lets tenants borrow and never preempts.
     pub fn lending() -> Self {
-        let never = Rules { within_tenant: Evict::Never, within_cohort: Evict::Never, strategies: Vec::new() };
+        let never =
+            PreemptionRules { within_tenant: Evict::Never, within_cohort: Evict::Never, strategies: Vec::new() };
         Self::new(never)
     }
 
-    /// Neither lends nor preempts.
+    /// A policy without borrowing and without preemption: quotas partition the cluster.
     pub fn partitioned() -> Self {
         Self { lends: false, quotas: Quotas::partitioned(), ..Self::lending() }
     }
@@ -121,7 +129,7 @@ impl Policy for Kueue {
         self.wake = view.tenants().next_change(view.now);
         self.free.reset(view.free());
         let mut quotas = std::mem::take(&mut self.quotas);
-        let mut cycle = Cycle::new(view, quotas.tree(view), self);
+        let mut cycle = KueueCycle::new(view, quotas.tree(view), self);
         cycle.run();
         let plan = cycle.plan;
         self.quotas = quotas;
@@ -133,25 +141,25 @@ impl Policy for Kueue {
     }
 }
 
-/// One decision.
-struct Cycle<'a, 'v> {
+/// State of one admission cycle.
+struct KueueCycle<'a, 'v> {
     view: &'a ClusterView<'v>,
     tree: &'a QuotaTree,
-    rules: &'a Rules,
+    rules: &'a PreemptionRules,
     lends: bool,
     usage: &'a mut Usage,
     free: &'a mut Free,
     evicted: &'a mut BTreeSet<JobId>,
-    /// Jobs that ran before and were not evicted.
-    running: Vec<Claim>,
-    /// By tenant.
+    /// Claims of the jobs that ran before and were not evicted.
+    running: Vec<JobClaim>,
+    /// Waiting jobs by tenant.
     waiting: BTreeMap<u32, Line>,
-    /// (Tenant, resource, amount, priority) of claims that fit in no way.
-    hopeless: BTreeSet<(usize, usize, u64, i32)>,
+    /// (Tenant, resource, amount, priority) of claims that cannot be admitted.
+    inadmissible: BTreeSet<(usize, usize, u64, i32)>,
     plan: Plan,
 }
 
-impl<'a, 'v> Cycle<'a, 'v> {
+impl<'a, 'v> KueueCycle<'a, 'v> {
     fn new(view: &'a ClusterView<'v>, tree: &'a QuotaTree, policy: &'a mut Kueue) -> Self {
         let Kueue { rules, lends, usage, free, evicted, .. } = policy;
         usage.reset(tree);
@@ -170,11 +178,11 @@ impl<'a, 'v> Cycle<'a, 'v> {
             }
         }
         let waiting = lines.by_tenant();
-        // Where nobody owns anything, keeping to what is owned would keep everybody out.
+        // Where no tenant owns anything, a limit to what is owned would admit no job.
         let owns = |tenant: usize| (0..tree.resources()).any(|kind| tree.subtree(tenant, kind) > 0);
         let lends = *lends || !(0..tree.tenants()).any(owns);
-        let (plan, hopeless) = (Plan::keep(), BTreeSet::new());
-        Self { view, tree, rules, lends, usage, free, evicted, running, waiting, hopeless, plan }
+        let (plan, inadmissible) = (Plan::keep(), BTreeSet::new());
+        Self { view, tree, rules, lends, usage, free, evicted, running, waiting, inadmissible, plan }
     }
 
     fn run(&mut self) {
@@ -187,31 +195,36 @@ impl<'a, 'v> Cycle<'a, 'v> {
             }
             let Some(next) = tournament::winner(self.tree, self.usage, &nominees) else { return };
             if !self.admit(&next) {
-                self.hopeless.insert(shape_of(&next));
+                self.inadmissible.insert(shape_of(&next));
             }
         }
     }
 
-    /// The tenant's most important job that may still be admitted; those before it that may not are passed over.
-    fn nominee(&mut self, tenant: usize) -> Option<Claim> {
+    /// The tenant's most important job that may still be admitted; jobs before it that may not are
+    /// passed over.
+    fn nominee(&mut self, tenant: usize) -> Option<JobClaim> {
         loop {
             let (id, shape) = self.waiting.get_mut(&(tenant as u32))?.first()?;
             let job = self.view.job(id)?;
             let kinds = &self.view.shapes().get(shape).kinds;
             let claims = kinds.iter().map(|&kind| claim(&job, kind, job.request().gpus, job.request().submit));
-            let hopeful: Vec<Claim> = claims.filter(|claim| !self.hopeless.contains(&shape_of(claim))).collect();
-            let calm = self.evicted.contains(&id);
-            // Fit before preemption, then the cluster's order of types.
-            let best = hopeful.iter().filter(|claim| !calm || self.fits(claim)).min_by_key(|claim| !self.fits(claim));
+            let admissible: Vec<JobClaim> =
+                claims.filter(|claim| !self.inadmissible.contains(&shape_of(claim))).collect();
+            let was_evicted = self.evicted.contains(&id);
+            // A type that fits before one that needs preemption, then the cluster's order of types.
+            let best = admissible
+                .iter()
+                .filter(|claim| !was_evicted || self.fits(claim))
+                .min_by_key(|claim| !self.fits(claim));
             if let Some(claim) = best {
                 return Some(*claim);
             }
             let line = self.waiting.get_mut(&(tenant as u32))?;
-            if hopeful.is_empty() { line.bar() } else { line.pop() }
+            if admissible.is_empty() { line.bar() } else { line.pop() }
         }
     }
 
-    fn fits(&self, claim: &Claim) -> bool {
+    fn fits(&self, claim: &JobClaim) -> bool {
         let amount = claim.amount;
         let own = self.tree.subtree(claim.tenant, claim.resource);
         let within = self.lends || self.tree.used(self.usage, claim.tenant, claim.resource) + amount <= own;
@@ -221,7 +234,7 @@ impl<'a, 'v> Cycle<'a, 'v> {
     }
 
     /// Starts the job, evicting others where that is needed and allowed.
-    fn admit(&mut self, claim: &Claim) -> bool {
+    fn admit(&mut self, claim: &JobClaim) -> bool {
         if !self.fits(claim) {
             let evicted = fair_preemption(self.tree, self.usage, &self.running, claim, self.rules);
             let gone: BTreeSet<JobId> = evicted.iter().map(|(job, _)| *job).collect();
@@ -253,13 +266,13 @@ impl<'a, 'v> Cycle<'a, 'v> {
         }
         self.evicted.extend(gone);
         self.running.retain(|claim| !gone.contains(&claim.job));
-        self.hopeless.clear();
+        self.inadmissible.clear();
         self.waiting.values_mut().for_each(Line::reopen);
     }
 }
 
-fn claim(job: &JobView<'_>, kind: u16, gpus: u32, since: SimTime) -> Claim {
-    Claim {
+fn claim(job: &JobView<'_>, kind: u16, gpus: u32, since: SimTime) -> JobClaim {
+    JobClaim {
         job: job.id(),
         tenant: job.request().tenant as usize,
         resource: usize::from(kind),
@@ -269,6 +282,6 @@ fn claim(job: &JobView<'_>, kind: u16, gpus: u32, since: SimTime) -> Claim {
     }
 }
 
-fn shape_of(claim: &Claim) -> (usize, usize, u64, i32) {
+fn shape_of(claim: &JobClaim) -> (usize, usize, u64, i32) {
     (claim.tenant, claim.resource, claim.amount, claim.priority)
 }

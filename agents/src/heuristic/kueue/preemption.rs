@@ -1,9 +1,12 @@
-//! Fair preemption (Kueue, KEP-1714, section "Preemption"; `pkg/scheduler/preemption`): which admitted jobs have to go for another to fit.
+//! Fair preemption (Kueue, KEP-1714, section "Preemption"; `pkg/scheduler/preemption`): the
+//! admitted jobs that are evicted for another to fit.
 //!
-//! Victims are taken from the tenant that borrows the largest part, tree level by tree level, and a tenant with less may take from one with more only
-//! if the order of their shares stays right: by rule S2-a the taker's new share is at most the other's share afterwards; failing all of
-//! those, by S2-b, it is below the other's share before. A tenant that stays within what it owns takes back what was lent. In the end victims
-//! that turn out not to be needed are spared, and if the job does not fit after all, nobody goes.
+//! Victims are taken from the tenant that borrows the largest fraction, tree level by tree level. A
+//! tenant with a smaller share may take from one with a larger share only if their order stays
+//! right: by rule S2-a the preempting tenant's new share is at most the other's share afterwards;
+//! failing all such victims, by S2-b, it is below the other's share before. A tenant that stays
+//! within its nominal quota reclaims what was lent. In the end victims that turn out not to be
+//! needed are put back, and if the job does not fit after all, none is evicted.
 
 use std::cmp::Reverse;
 
@@ -13,36 +16,36 @@ use goodput_env::time::SimTime;
 
 use super::victims::Victims;
 
-/// An admitted or incoming job as quotas see it.
+/// Quota that an admitted or incoming job claims.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Claim {
-    /// The job.
+pub struct JobClaim {
+    /// Identifier of the job.
     pub job: JobId,
-    /// Whose it is.
+    /// Tenant of the job.
     pub tenant: GroupId,
-    /// What it uses.
+    /// Index of the resource that the job uses: its accelerator type.
     pub resource: usize,
-    /// How much of it.
+    /// Accelerators of the resource.
     pub amount: u64,
-    /// The higher the more important.
+    /// Priority; higher is more important.
     pub priority: i32,
-    /// When it was submitted, for one that waits, or admitted, for one that runs.
+    /// Time of submission of a waiting job, time of admission of a running one.
     pub since: SimTime,
 }
 
-/// Whom an incoming job may evict.
+/// Jobs that an incoming job may evict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Evict {
-    /// Nobody.
+    /// No job.
     Never,
     /// Jobs of lower priority.
     LowerPriority,
-    /// Any job.
+    /// Jobs of every priority.
     Any,
 }
 
 impl Evict {
-    fn allows(self, incoming: &Claim, victim: &Claim) -> bool {
+    fn allows(self, incoming: &JobClaim, victim: &JobClaim) -> bool {
         match self {
             Self::Never => false,
             Self::LowerPriority => victim.priority < incoming.priority,
@@ -51,49 +54,51 @@ impl Evict {
     }
 }
 
-/// A rule by which a tenant may take from another one that it shares a cohort with.
+/// Rule by which a tenant may preempt another one in its cohort.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Strategy {
-    /// S2-a, `LessThanOrEqualToFinalShare`: its new share is at most the other's after the eviction.
+pub enum FairSharingStrategy {
+    /// S2-a, `LessThanOrEqualToFinalShare`: the preempting tenant's new share is at most the
+    /// other's after the eviction.
     FinalShare,
-    /// S2-b, `LessThanInitialShare`: its new share is below the other's before the eviction.
+    /// S2-b, `LessThanInitialShare`: the preempting tenant's new share is below the other's before
+    /// the eviction.
     InitialShare,
 }
 
-/// Why a job was evicted.
+/// Reason of an eviction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Reason {
-    /// For a more important one of the same tenant.
+pub enum EvictionReason {
+    /// Preempted by a more important job of the same tenant.
     InClusterQueue,
-    /// It ran on what another tenant owns.
+    /// Ran on quota that another tenant owns.
     InCohortReclamation,
-    /// Its tenant borrowed more than the other one.
+    /// Borrowed more than the preempting tenant.
     InCohortFairSharing,
 }
 
-/// Who may evict whom.
+/// Rules of preemption.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Rules {
-    /// Within a tenant.
+pub struct PreemptionRules {
+    /// Jobs of the same tenant that may be evicted.
     pub within_tenant: Evict,
-    /// Of other tenants in the cohort that borrow.
+    /// Jobs of borrowing tenants in the cohort that may be evicted.
     pub within_cohort: Evict,
     /// Rules of fair sharing in the order they are tried.
-    pub strategies: Vec<Strategy>,
+    pub strategies: Vec<FairSharingStrategy>,
 }
 
-/// Jobs to evict so that `incoming` fits, with why; empty where it fits in no allowed way. `admitted` are all jobs that `usage` counts; it is the same
-/// afterwards.
+/// Jobs to evict so that `incoming` fits, with the reasons; empty where it fits in no allowed way.
+/// `admitted` are all jobs that `usage` counts. `usage` is unchanged afterwards.
 pub fn fair_preemption(
     tree: &QuotaTree,
     usage: &mut Usage,
-    admitted: &[Claim],
-    incoming: &Claim,
-    rules: &Rules,
-) -> Vec<(JobId, Reason)> {
+    admitted: &[JobClaim],
+    incoming: &JobClaim,
+    rules: &PreemptionRules,
+) -> Vec<(JobId, EvictionReason)> {
     let (own, resource) = (incoming.tenant, incoming.resource);
     let root = tree.root(own);
-    let candidate = |claim: &&Claim| match claim.tenant == own {
+    let candidate = |claim: &&JobClaim| match claim.tenant == own {
         true => claim.resource == resource && rules.within_tenant.allows(incoming, claim),
         false => {
             claim.resource == resource
@@ -102,13 +107,13 @@ pub fn fair_preemption(
                 && rules.within_cohort.allows(incoming, claim)
         }
     };
-    let mut candidates: Vec<Claim> = admitted.iter().filter(candidate).copied().collect();
+    let mut candidates: Vec<JobClaim> = admitted.iter().filter(candidate).copied().collect();
     if candidates.is_empty() {
         return Vec::new();
     }
     candidates.sort_by_key(|claim| (claim.tenant == own, claim.priority, Reverse(claim.since), claim.job));
 
-    let mut search = Search { tree, usage, incoming, victims: Vec::new() };
+    let mut search = VictimSearch { tree, usage, incoming, victims: Vec::new() };
     search.add(incoming);
     let fits = search.run(candidates, rules);
     search.remove(incoming);
@@ -123,19 +128,19 @@ pub fn fair_preemption(
     victims
 }
 
-struct Search<'a> {
+struct VictimSearch<'a> {
     tree: &'a QuotaTree,
     usage: &'a mut Usage,
-    incoming: &'a Claim,
-    victims: Vec<(Claim, Reason)>,
+    incoming: &'a JobClaim,
+    victims: Vec<(JobClaim, EvictionReason)>,
 }
 
-impl Search<'_> {
-    fn add(&mut self, claim: &Claim) {
+impl VictimSearch<'_> {
+    fn add(&mut self, claim: &JobClaim) {
         self.tree.add(self.usage, claim.tenant, claim.resource, claim.amount);
     }
 
-    fn remove(&mut self, claim: &Claim) {
+    fn remove(&mut self, claim: &JobClaim) {
         self.tree.remove(self.usage, claim.tenant, claim.resource, claim.amount);
     }
 
@@ -143,17 +148,17 @@ impl Search<'_> {
         self.tree.share(self.usage, group, None)
     }
 
-    /// Whether the incoming job, which counts as used, is within what was available to it.
+    /// Whether the incoming job, which counts as used, is within the quota available to it.
     fn fits(&self) -> bool {
         self.tree.available(self.usage, self.incoming.tenant, self.incoming.resource) >= 0
     }
 
-    fn evict(&mut self, victim: Claim, reason: Reason) -> bool {
+    fn evict(&mut self, victim: JobClaim, reason: EvictionReason) -> bool {
         self.victims.push((victim, reason));
         self.fits()
     }
 
-    fn run(&mut self, candidates: Vec<Claim>, rules: &Rules) -> bool {
+    fn run(&mut self, candidates: Vec<JobClaim>, rules: &PreemptionRules) -> bool {
         let own = self.incoming.tenant;
         let reclaims = !self.tree.borrows(self.usage, own, self.incoming.resource);
         let mut retry = Vec::new();
@@ -161,7 +166,8 @@ impl Search<'_> {
         let mut order = Victims::new(self.tree, own, candidates);
         while let Some(tenant) = order.next(self.usage) {
             if tenant == own || reclaims {
-                let reason = if tenant == own { Reason::InClusterQueue } else { Reason::InCohortReclamation };
+                let reason =
+                    if tenant == own { EvictionReason::InClusterQueue } else { EvictionReason::InCohortReclamation };
                 let Some(victim) = order.pop(tenant) else { continue };
                 self.remove(&victim);
                 if self.evict(victim, reason) {
@@ -174,12 +180,12 @@ impl Search<'_> {
             while let Some(victim) = order.pop(tenant) {
                 self.remove(&victim);
                 let allowed = match first {
-                    Some(Strategy::FinalShare) => new <= self.share(giver),
-                    Some(Strategy::InitialShare) => new < before,
+                    Some(FairSharingStrategy::FinalShare) => new <= self.share(giver),
+                    Some(FairSharingStrategy::InitialShare) => new < before,
                     None => false,
                 };
                 if allowed {
-                    if self.evict(victim, Reason::InCohortFairSharing) {
+                    if self.evict(victim, EvictionReason::InCohortFairSharing) {
                         return true;
                     }
                     break;
@@ -191,8 +197,8 @@ impl Search<'_> {
         rules.strategies.len() > 1 && self.retry(retry)
     }
 
-    /// Rule S2-b for those who failed the first: one victim a tenant.
-    fn retry(&mut self, candidates: Vec<Claim>) -> bool {
+    /// Rule S2-b for the candidates that failed the first rule: one victim a tenant.
+    fn retry(&mut self, candidates: Vec<JobClaim>) -> bool {
         let own = self.incoming.tenant;
         let mut order = Victims::new(self.tree, own, candidates);
         while let Some(tenant) = order.next(self.usage) {
@@ -200,7 +206,7 @@ impl Search<'_> {
             let allowed = self.share(taker) < self.share(giver);
             if let Some(victim) = order.pop(tenant).filter(|_| allowed) {
                 self.remove(&victim);
-                if self.evict(victim, Reason::InCohortFairSharing) {
+                if self.evict(victim, EvictionReason::InCohortFairSharing) {
                     return true;
                 }
             }
@@ -209,7 +215,8 @@ impl Search<'_> {
         false
     }
 
-    /// Puts back whoever need not go, the last but one first: the last one made it fit.
+    /// Puts back the victims that are not needed, the last but one first: the last one made the job
+    /// fit.
     fn spare(&mut self) {
         let incoming = *self.incoming;
         for at in (0..self.victims.len().saturating_sub(1)).rev() {
@@ -231,7 +238,7 @@ impl Search<'_> {
     }
 }
 
-/// The ancestors of two tenants, or they themselves, just below the innermost cohort that both are in.
+/// Ancestors of two tenants, or the tenants themselves, just below their innermost common cohort.
 fn below_common_ancestor(tree: &QuotaTree, one: GroupId, other: GroupId) -> (GroupId, GroupId) {
     let common = tree.ancestors(other).find(|above| tree.ancestors(one).any(|of_one| of_one == *above));
     let below = |group: GroupId| {

@@ -1,8 +1,10 @@
-//! The admission tournament of fair sharing (KEP-1714): which tenant's next job is admitted first.
+//! Admission tournament of fair sharing (Kueue, KEP-1714), which picks the tenant whose next job is
+//! admitted first.
 //!
-//! Each tenant nominates its next job; in every cohort the nominees of its members play against each other, and the winner goes
-//! one level up. Whoever borrows nothing wins; among borrowers the member whose dominant share *including* the nominee would be smaller;
-//! then the higher priority, then who came first.
+//! Each tenant nominates its next job. In every cohort the nominees of its members compete, and the
+//! winner goes one level up. A member that borrows nothing wins; among borrowers the member whose
+//! dominant share *including* the nominee would be smaller; then the higher priority, then the
+//! earlier submission.
 
 use std::cmp::Reverse;
 
@@ -10,15 +12,16 @@ use goodput_env::job::JobId;
 use goodput_env::tenant::{DominantShare, GroupId, QuotaTree, Usage};
 use goodput_env::time::SimTime;
 
-use super::preemption::Claim;
+use super::preemption::JobClaim;
 
-/// What decides between two members of a cohort; the smaller wins.
-type Key = (bool, DominantShare, Reverse<i32>, SimTime, JobId);
+/// Order of two members of a cohort; the smaller wins.
+type TournamentKey = (bool, DominantShare, Reverse<i32>, SimTime, JobId);
 
-/// The winner among `nominees`, at most one a tenant. Groups without cohort share nothing, so between them priority and age decide.
-pub fn winner(tree: &QuotaTree, usage: &mut Usage, nominees: &[Claim]) -> Option<Claim> {
-    let order = |claim: &Claim| (Reverse(claim.priority), claim.since, claim.job);
-    let mut best: Option<Claim> = None;
+/// Winner among `nominees`, at most one a tenant. Groups without a cohort share nothing, so between
+/// them priority and age decide.
+pub fn winner(tree: &QuotaTree, usage: &mut Usage, nominees: &[JobClaim]) -> Option<JobClaim> {
+    let order = |claim: &JobClaim| (Reverse(claim.priority), claim.since, claim.job);
+    let mut best: Option<JobClaim> = None;
     for nominee in nominees.iter().filter(|nominee| tree.parent(nominee.tenant).is_none()) {
         best = best.into_iter().chain([*nominee]).min_by_key(order);
     }
@@ -31,9 +34,9 @@ pub fn winner(tree: &QuotaTree, usage: &mut Usage, nominees: &[Claim]) -> Option
     best
 }
 
-/// The winner among the members of `cohort`.
-fn play(tree: &QuotaTree, usage: &mut Usage, nominees: &[Claim], cohort: GroupId) -> Option<Claim> {
-    let mut best: Option<(Key, Claim)> = None;
+/// Winner among the members of `cohort`.
+fn play(tree: &QuotaTree, usage: &mut Usage, nominees: &[JobClaim], cohort: GroupId) -> Option<JobClaim> {
+    let mut best: Option<(TournamentKey, JobClaim)> = None;
     for &child in tree.children(cohort) {
         let entrant = match tree.is_tenant(child) {
             true => nominees.iter().find(|nominee| nominee.tenant == child).copied(),

@@ -1,34 +1,34 @@
-//! Whose turn it is to lose a job: at each level of the quota tree the member with the largest dominant share (Kueue,
-//! `pkg/scheduler/preemption/fairsharing/ordering.go`).
+//! Order of victims' tenants: at each level of the quota tree the member with the largest dominant
+//! share (Kueue, `pkg/scheduler/preemption/fairsharing/ordering.go`).
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use goodput_env::tenant::{DominantShare, GroupId, QuotaTree, Usage};
 
-use super::preemption::Claim;
+use super::preemption::JobClaim;
 
-/// Tenants with candidates, asked for one at a time while shares change in between.
+/// Tenants with candidates, returned one at a time while shares change in between.
 pub(super) struct Victims<'a> {
     tree: &'a QuotaTree,
-    /// Who wants room.
+    /// Tenant that preempts.
     own: GroupId,
-    waiting: BTreeMap<GroupId, VecDeque<Claim>>,
-    /// Groups that have nothing more to give: without candidates, or not borrowing.
+    waiting: BTreeMap<GroupId, VecDeque<JobClaim>>,
+    /// Groups without further victims: without candidates, or not borrowing.
     pruned: BTreeSet<GroupId>,
 }
 
 impl<'a> Victims<'a> {
-    /// `candidates` in the order they go within each tenant.
-    pub(super) fn new(tree: &'a QuotaTree, own: GroupId, candidates: Vec<Claim>) -> Self {
-        let mut waiting: BTreeMap<GroupId, VecDeque<Claim>> = BTreeMap::new();
+    /// All tenants of `candidates`, which are in the order they go within each tenant.
+    pub(super) fn new(tree: &'a QuotaTree, own: GroupId, candidates: Vec<JobClaim>) -> Self {
+        let mut waiting: BTreeMap<GroupId, VecDeque<JobClaim>> = BTreeMap::new();
         for claim in candidates {
             waiting.entry(claim.tenant).or_default().push_back(claim);
         }
         Self { tree, own, waiting, pruned: BTreeSet::new() }
     }
 
-    /// The tenant whose turn it is; `None` when nobody has anything left to give.
+    /// Tenant that loses the next job; `None` when no tenant has a victim left.
     pub(super) fn next(&mut self, usage: &Usage) -> Option<GroupId> {
         if self.tree.parent(self.own).is_none() {
             return self.has(self.own).then_some(self.own);
@@ -42,12 +42,12 @@ impl<'a> Victims<'a> {
         None
     }
 
-    /// Takes the tenant's next candidate.
-    pub(super) fn pop(&mut self, tenant: GroupId) -> Option<Claim> {
+    /// Removes and returns the tenant's next candidate.
+    pub(super) fn pop(&mut self, tenant: GroupId) -> Option<JobClaim> {
         self.waiting.get_mut(&tenant)?.pop_front()
     }
 
-    /// The tenant is not asked again.
+    /// Excludes the tenant from now on.
     pub(super) fn drop_tenant(&mut self, tenant: GroupId) {
         self.pruned.insert(tenant);
     }
@@ -93,7 +93,7 @@ impl<'a> Victims<'a> {
         }
     }
 
-    /// Between equal shares, the one whose first candidate would go first.
+    /// Between equal shares, the group whose first candidate would go first.
     fn goes_before(&self, one: GroupId, other: GroupId) -> bool {
         let key = |tenant: GroupId| {
             let first = self.waiting.get(&tenant).and_then(|claims| claims.front());

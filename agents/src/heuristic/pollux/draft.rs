@@ -1,11 +1,11 @@
 //! A state under construction, with what is free in it.
 
 use super::lanes::{self, Lanes};
-use super::objective::Problem;
+use super::objective::PolluxProblem;
 
 /// Rows of all jobs and what follows from them.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Draft {
+pub(super) struct StateDraft {
     pub rows: Vec<Lanes>,
     /// Term of each job.
     pub term: Vec<f64>,
@@ -16,9 +16,10 @@ pub(super) struct Draft {
     row: Vec<Lanes>,
 }
 
-impl Draft {
-    /// The state as it is. Whoever breaks a rule there, such as the second distributed job on a node, loses its place.
-    pub fn start(&mut self, problem: &mut Problem) {
+impl StateDraft {
+    /// The state as it is. Whoever breaks a rule there, such as the second distributed job on a
+    /// node, loses its place.
+    pub fn start(&mut self, problem: &mut PolluxProblem) {
         self.rows.clear();
         self.rows.resize(problem.current.len(), [0; 16]);
         self.free.clear();
@@ -39,12 +40,12 @@ impl Draft {
         self.term.iter().sum()
     }
 
-    pub fn row(&self, problem: &Problem, job: usize) -> &[Lanes] {
+    pub fn row(&self, problem: &PolluxProblem, job: usize) -> &[Lanes] {
         &self.rows[job * problem.width..(job + 1) * problem.width]
     }
 
     /// Takes away what a job has.
-    pub fn remove(&mut self, problem: &mut Problem, job: usize) {
+    pub fn remove(&mut self, problem: &mut PolluxProblem, job: usize) {
         let row = &mut self.rows[job * problem.width..(job + 1) * problem.width];
         let distributed = lanes::is_distributed(row);
         for (node, replicas) in used(row) {
@@ -56,7 +57,7 @@ impl Draft {
     }
 
     /// Gives a job without accelerators a row, which must fit.
-    pub fn put(&mut self, problem: &mut Problem, job: usize, row: &[Lanes]) {
+    pub fn put(&mut self, problem: &mut PolluxProblem, job: usize, row: &[Lanes]) {
         let distributed = lanes::is_distributed(row);
         for (node, replicas) in used(row) {
             self.free[node] -= replicas;
@@ -69,14 +70,14 @@ impl Draft {
         };
     }
 
-    fn can_stay(&self, problem: &Problem, job: usize) -> bool {
+    fn can_stay(&self, problem: &PolluxProblem, job: usize) -> bool {
         let row = problem.row(job);
         let distributed = lanes::is_distributed(row);
         used(row).all(|(node, replicas)| replicas <= self.free[node] && !(distributed && self.shared[node]))
             && lanes::sum(row) <= problem.jobs[job].max
     }
 
-    fn stay(&mut self, problem: &mut Problem, job: usize) {
+    fn stay(&mut self, problem: &mut PolluxProblem, job: usize) {
         let mut row = std::mem::take(&mut self.row);
         row.clear();
         row.extend_from_slice(problem.row(job));
@@ -92,21 +93,22 @@ impl Draft {
     }
 
     /// Whether there is room for `count`, on one node if it is no larger than a node.
-    pub fn fits(&self, problem: &Problem, count: u32) -> bool {
+    pub fn fits(&self, problem: &PolluxProblem, count: u32) -> bool {
         let (single, distributed) = self.room();
         if count <= problem.largest_node() { count <= single } else { count <= distributed }
     }
 
-    /// The node with the fewest replicas, but some; nodes with a distributed job last, lower ids first.
-    pub fn easiest_to_clear(&self, problem: &Problem) -> Option<usize> {
+    /// The node with the fewest replicas, but some; nodes with a distributed job last, lower ids
+    /// first.
+    pub fn easiest_to_clear(&self, problem: &PolluxProblem) -> Option<usize> {
         let replicas = |node: usize| problem.capacity[node / 16][node % 16] - self.free[node];
         let occupied = (0..problem.nodes).filter(|&node| replicas(node) > 0);
         occupied.min_by_key(|&node| (self.shared[node], replicas(node)))
     }
 
-    /// Gives a job without accelerators the best it can have of at most `most`: what it has now, a node, or several. The fewest
-    /// replicas among equals.
-    pub fn place(&mut self, problem: &mut Problem, job: usize, most: u32) {
+    /// Gives a job without accelerators the best it can have of at most `most`: what it has now, a
+    /// node, or several. The fewest replicas among equals.
+    pub fn place(&mut self, problem: &mut PolluxProblem, job: usize, most: u32) {
         let (single, distributed) = self.room();
         let mut best = (self.term[job], 0);
         for replicas in problem.sizes(job).take_while(|&replicas| replicas <= most.min(single.max(distributed))) {
@@ -124,8 +126,9 @@ impl Draft {
         }
     }
 
-    /// Best fit on one node, or the emptiest nodes without a distributed job; lower ids first among equals.
-    fn find_nodes(&self, problem: &Problem, replicas: u32, distributed: bool, row: &mut Vec<Lanes>) {
+    /// Best fit on one node, or the emptiest nodes without a distributed job; lower ids first among
+    /// equals.
+    fn find_nodes(&self, problem: &PolluxProblem, replicas: u32, distributed: bool, row: &mut Vec<Lanes>) {
         row.clear();
         row.resize(problem.width, [0; 16]);
         if !distributed {

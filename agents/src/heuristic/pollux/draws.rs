@@ -22,13 +22,15 @@ impl Skips {
     /// Failures before the next success.
     #[inline]
     pub fn next(&self, rng: &mut impl Rng) -> usize {
-        // In (0, 1], so that the logarithm is finite; a certain success has `per_log` of -0 and never fails.
+        // In (0, 1], so that the logarithm is finite; a certain success has `per_log` of -0 and
+        // never fails.
         let uniform = (f64::from(rng.next_u32()) + 1.0) / (f64::from(u32::MAX) + 1.0);
         (uniform.ln() * self.per_log) as usize
     }
 }
 
-/// Deals numbers in random order, again and again, so that each takes part in the same number of tournaments.
+/// Deals numbers in random order, again and again, so that each takes part in the same number of
+/// tournaments.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Deck {
     cards: Vec<u16>,
@@ -57,9 +59,9 @@ impl Deck {
 
 /// Slots of states by hash: open addressing, cleared every generation.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Seen(Vec<u16>);
+pub(super) struct SeenStates(Vec<u16>);
 
-impl Seen {
+impl SeenStates {
     const EMPTY: u16 = u16::MAX;
 
     /// Makes room for `slots`.

@@ -1,9 +1,10 @@
 //! Our own search for Pollux's objective: exact in counts, greedy in nodes.
 //!
-//! Without nodes the objective is a sum of terms, each of one job's replicas, so the best counts are a multiple-choice knapsack that
-//! dynamic programming solves. Nodes make it hard, but they rarely bind: a job of several nodes gets whole ones, and a job that
-//! finds no good place may clear one. A descent that re-places one job at a time then uses up what is left. The state in which
-//! nobody has moved is improved likewise, and the better of the two wins.
+//! Without nodes the objective is a sum of terms, each of one job's replicas, so the best counts
+//! are a multiple-choice knapsack that dynamic programming solves. Nodes make it hard, but they
+//! rarely bind: a job of several nodes gets whole ones, and a job that finds no good place may
+//! clear one. A descent that re-places one job at a time then uses up what is left. The state in
+//! which nobody has moved is improved likewise, and the better of the two wins.
 //!
 //! Deterministic. O(jobs x accelerators x sizes); most of it goes into asking models for goodputs.
 
@@ -12,9 +13,9 @@ use goodput_env::policy::Policy;
 use goodput_env::scenario::Batching;
 use goodput_env::view::ClusterView;
 
-use super::draft::Draft;
+use super::draft::StateDraft;
 use super::lanes::{self, Lanes};
-use super::objective::{Problem, Worth};
+use super::objective::{PolluxProblem, StateValue};
 
 /// Rounds of descent; it has usually settled after two.
 const SWEEPS: u32 = 6;
@@ -26,7 +27,7 @@ const PROGRESS: f64 = 1e-9;
 /// Pollux with this search; a job that gains nothing from an accelerator does not get it.
 #[derive(Clone, Debug, Default)]
 pub struct PolluxFast {
-    problem: Problem,
+    problem: PolluxProblem,
     search: Fast,
 }
 
@@ -45,9 +46,9 @@ impl Policy for PolluxFast {
 /// The search, which is no more than its buffers.
 #[derive(Clone, Debug, Default)]
 pub struct Fast {
-    draft: Draft,
-    rival: Draft,
-    backup: Draft,
+    draft: StateDraft,
+    rival: StateDraft,
+    backup: StateDraft,
     options: Vec<(u32, f64)>,
     /// Least sum of terms by accelerators, over the jobs so far.
     least: Vec<f64>,
@@ -61,7 +62,7 @@ pub struct Fast {
 
 impl Fast {
     /// The best state found and its worth.
-    pub fn search(&mut self, problem: &mut Problem) -> (&[Lanes], Worth) {
+    pub fn search(&mut self, problem: &mut PolluxProblem) -> (&[Lanes], StateValue) {
         self.draft.start(problem);
         self.rival.clone_from(&self.draft);
         self.choose_counts(problem);
@@ -78,7 +79,7 @@ impl Fast {
     }
 
     /// The counts of least sum of terms if nodes were no matter.
-    fn choose_counts(&mut self, problem: &mut Problem) {
+    fn choose_counts(&mut self, problem: &mut PolluxProblem) {
         let (jobs, total, node) = (problem.jobs.len(), problem.total_gpus(), problem.largest_node());
         let columns = total as usize + 1;
         self.least.clear();
@@ -114,7 +115,7 @@ impl Fast {
     }
 
     /// Whoever keeps its count keeps its nodes; the others are placed, largest first.
-    fn place_counts(&mut self, problem: &mut Problem) {
+    fn place_counts(&mut self, problem: &mut PolluxProblem) {
         let (counts, node) = (&self.counts, problem.largest_node());
         self.order.clear();
         self.order.extend((0..counts.len()).filter(|&job| counts[job] != lanes::sum(problem.row(job))));
@@ -132,8 +133,9 @@ impl Fast {
         }
     }
 
-    /// Gives a job the nodes it needs, and other places to those who are there, if that is better on the whole.
-    fn clear_for(&mut self, problem: &mut Problem, job: usize, count: u32) {
+    /// Gives a job the nodes it needs, and other places to those who are there, if that is better
+    /// on the whole.
+    fn clear_for(&mut self, problem: &mut PolluxProblem, job: usize, count: u32) {
         self.backup.clone_from(&self.draft);
         self.draft.remove(problem, job);
         self.evicted.clear();
@@ -156,8 +158,9 @@ impl Fast {
         }
     }
 
-    /// Places each job anew, the worst off first, and lets jobs exchange accelerators, for as long as that helps.
-    fn descend(&mut self, problem: &mut Problem) {
+    /// Places each job anew, the worst off first, and lets jobs exchange accelerators, for as long
+    /// as that helps.
+    fn descend(&mut self, problem: &mut PolluxProblem) {
         for _ in 0..SWEEPS {
             let mut improved = false;
             self.order.clear();
@@ -173,8 +176,9 @@ impl Fast {
         }
     }
 
-    /// Lets each of the worst off grow by a size at the expense of any other job. Returns whether anything changed.
-    fn exchange(&mut self, problem: &mut Problem) -> bool {
+    /// Lets each of the worst off grow by a size at the expense of any other job. Returns whether
+    /// anything changed.
+    fn exchange(&mut self, problem: &mut PolluxProblem) -> bool {
         let mut improved = false;
         for at in 0..self.order.len().min(WORST_OFF) {
             let taker = self.order[at];
@@ -191,10 +195,11 @@ impl Fast {
         improved
     }
 
-    /// Places jobs anew, in this order and with at most so many replicas each, if that is better for them together.
-    fn replace(&mut self, problem: &mut Problem, jobs: &[(usize, u32)]) -> bool {
+    /// Places jobs anew, in this order and with at most so many replicas each, if that is better
+    /// for them together.
+    fn replace(&mut self, problem: &mut PolluxProblem, jobs: &[(usize, u32)]) -> bool {
         let draft = &mut self.draft;
-        let terms = |draft: &Draft| jobs.iter().map(|&(job, _)| draft.term[job]).sum::<f64>();
+        let terms = |draft: &StateDraft| jobs.iter().map(|&(job, _)| draft.term[job]).sum::<f64>();
         let before = terms(draft);
         self.rows.clear();
         for &(job, _) in jobs {

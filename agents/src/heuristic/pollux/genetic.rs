@@ -1,31 +1,34 @@
-//! The published search: NSGA-II with operators of its own (Pollux artifact, `pollux.py`; pymoo 0.4.2).
+//! The published search: NSGA-II with operators of its own (Pollux artifact, `pollux.py`; pymoo
+//! 0.4.2).
 //!
-//! Population, crossover, mutation, repair and their probabilities are the artifact's. What differs is how random numbers are
-//! consumed (only where an outcome depends on them), that no child allocates anything, and where a generation gives up on finding
-//! something new.
+//! Population, crossover, mutation, repair and their probabilities are the artifact's. What differs
+//! is how random numbers are consumed (only where an outcome depends on them), that no child
+//! allocates anything, and where a generation gives up on finding something new.
 
 use goodput_env::job::JobId;
 use rand::Rng;
 
-use super::draws::{Deck, Seen, below};
+use super::draws::{Deck, SeenStates, below};
 use super::lanes::Lanes;
-use super::nsga2::Survival;
-use super::objective::{Problem, Worth};
+use super::nsga2::FrontSelection;
+use super::objective::{PolluxProblem, StateValue};
 use super::operators::Operators;
 
 /// Probability of crossover, in 2^-32.
 const CROSSOVER: u32 = (u32::MAX as f64 * 0.9) as u32;
 /// Attempts to replace duplicates by new children in one generation.
 const REFILLS: u32 = 100;
-/// Attempts in a row without a new child after which a generation is complete as it is. The artifact goes on to the last refill,
-/// which for a job or two, with all states known, takes a second and finds nothing.
+/// Attempts in a row without a new child after which a generation is complete as it is. The
+/// artifact goes on to the last refill, which for a job or two, with all states known, takes a
+/// second and finds nothing.
 const VAIN_REFILLS: u32 = 3;
 
 /// How the last front becomes the next first population.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum WarmStart {
-    /// The k-th surviving job of the old order hands its row to the k-th surviving job of the new order. That is what the artifact
-    /// does, by mistake: orders follow attained service, so rows change hands between jobs.
+pub enum FrontReuse {
+    /// The k-th surviving job of the old order hands its row to the k-th surviving job of the new
+    /// order. That is what the artifact does, by mistake: orders follow attained service, so rows
+    /// change hands between jobs.
     #[default]
     ByPosition,
     /// Each job keeps its row.
@@ -42,13 +45,13 @@ pub struct GeneticConfig {
     /// At most one distributed job on a node.
     pub avoid_interference: bool,
     /// How the last result is used.
-    pub warm_start: WarmStart,
+    pub warm_start: FrontReuse,
 }
 
 impl Default for GeneticConfig {
     /// The artifact's settings.
     fn default() -> Self {
-        Self { population: 100, generations: 100, avoid_interference: true, warm_start: WarmStart::ByPosition }
+        Self { population: 100, generations: 100, avoid_interference: true, warm_start: FrontReuse::ByPosition }
     }
 }
 
@@ -58,12 +61,12 @@ pub struct Genetic {
     config: GeneticConfig,
     /// States of all slots, two populations of them.
     cells: Vec<Lanes>,
-    worths: Vec<Worth>,
+    worths: Vec<StateValue>,
     hashes: Vec<u64>,
     alive: Vec<u16>,
     spare: Vec<u16>,
-    survival: Survival,
-    seen: Seen,
+    survival: FrontSelection,
+    seen: SeenStates,
     deck: Deck,
     operators: Operators,
     /// First front of the last search, and whose rows they are.
@@ -82,8 +85,8 @@ impl Genetic {
             hashes: Vec::new(),
             alive: Vec::new(),
             spare: Vec::new(),
-            survival: Survival::default(),
-            seen: Seen::default(),
+            survival: FrontSelection::default(),
+            seen: SeenStates::default(),
             deck: Deck::default(),
             operators: Operators::default(),
             front: Vec::new(),
@@ -93,7 +96,7 @@ impl Genetic {
     }
 
     /// The state of best fitness found, the first of those on ties, and its worth.
-    pub fn search(&mut self, problem: &mut Problem, rng: &mut impl Rng) -> (&[Lanes], Worth) {
+    pub fn search(&mut self, problem: &mut PolluxProblem, rng: &mut impl Rng) -> (&[Lanes], StateValue) {
         let mut first = self.begin(problem, rng);
         for _ in 1..self.config.generations {
             if !self.breed(problem, rng) {
@@ -116,12 +119,13 @@ impl Genetic {
         (&self.cells[range(best, problem)], self.worths[best as usize])
     }
 
-    /// First population: the last front, or the state as it is. Returns the size of the first front.
-    fn begin(&mut self, problem: &mut Problem, rng: &mut impl Rng) -> usize {
+    /// First population: the last front, or the state as it is. Returns the size of the first
+    /// front.
+    fn begin(&mut self, problem: &mut PolluxProblem, rng: &mut impl Rng) -> usize {
         let (slots, len) = (2 * self.config.population, problem.current.len());
         self.cells.clear();
         self.cells.resize(usize::from(slots) * len, [0; 16]);
-        self.worths.resize(slots.into(), Worth::default());
+        self.worths.resize(slots.into(), StateValue::default());
         self.hashes.resize(slots.into(), 0);
         self.alive.clear();
         self.spare.clear();
@@ -154,13 +158,13 @@ impl Genetic {
     }
 
     /// Which row of the old front each job starts from; `None` without a front that fits.
-    fn source_rows(&self, problem: &Problem) -> Option<Vec<Option<usize>>> {
+    fn source_rows(&self, problem: &PolluxProblem) -> Option<Vec<Option<usize>>> {
         if self.front_jobs.is_empty() || self.front_width != problem.width {
             return None;
         }
         let old_row = |job: JobId| self.front_jobs.iter().position(|&old| old == job);
         let mut rows: Vec<Option<usize>> = problem.jobs.iter().map(|job| old_row(job.job)).collect();
-        if self.config.warm_start == WarmStart::ByPosition {
+        if self.config.warm_start == FrontReuse::ByPosition {
             let mut old: Vec<usize> = rows.iter().flatten().copied().collect();
             old.sort_unstable();
             for (row, from) in rows.iter_mut().flatten().zip(old) {
@@ -170,7 +174,7 @@ impl Genetic {
         Some(rows)
     }
 
-    fn remember(&mut self, problem: &Problem, first: usize) {
+    fn remember(&mut self, problem: &PolluxProblem, first: usize) {
         self.front.clear();
         for &slot in &self.alive[..first] {
             self.front.extend_from_slice(&self.cells[range(slot, problem)]);
@@ -181,7 +185,7 @@ impl Genetic {
     }
 
     /// Adds a population's worth of new children. Returns whether there is any.
-    fn breed(&mut self, problem: &mut Problem, rng: &mut impl Rng) -> bool {
+    fn breed(&mut self, problem: &mut PolluxProblem, rng: &mut impl Rng) -> bool {
         let parents = self.alive.len();
         let wanted = parents + usize::from(self.config.population);
         self.seen.clear(2 * self.config.population);
@@ -230,8 +234,9 @@ impl Genetic {
         self.cells.copy_within(at(tail) + cut..at(tail) + len, at(child) + cut);
     }
 
-    /// Repairs the state in `slot` and, unless it is there already, adds it to the living with its worth.
-    fn settle(&mut self, problem: &mut Problem, slot: u16, rng: &mut impl Rng) {
+    /// Repairs the state in `slot` and, unless it is there already, adds it to the living with its
+    /// worth.
+    fn settle(&mut self, problem: &mut PolluxProblem, slot: u16, rng: &mut impl Rng) {
         let cells = &mut self.cells[range(slot, problem)];
         let (worth, hash) = self.operators.repair(problem, cells, self.config.avoid_interference, rng);
         let (cells, hashes) = (&self.cells, &self.hashes);
@@ -249,7 +254,7 @@ impl Genetic {
 }
 
 /// Where the state of a slot is.
-fn range(slot: u16, problem: &Problem) -> std::ops::Range<usize> {
+fn range(slot: u16, problem: &PolluxProblem) -> std::ops::Range<usize> {
     let len = problem.current.len();
     usize::from(slot) * len..(usize::from(slot) + 1) * len
 }

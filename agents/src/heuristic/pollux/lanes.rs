@@ -1,7 +1,8 @@
-//! Rows of replicas by node, 16 nodes at a time: one byte a node, so that a row of a usual cluster is one vector register.
+//! Rows of replicas by node, 16 nodes at a time: one byte a node, so that a row of a usual cluster
+//! is one vector register.
 //!
-//! Bytes are compared and summed as one 128-bit integer. That is as fast as vector instructions, and unlike those it does not depend
-//! on what the compiler makes of a loop.
+//! Bytes are compared and summed as one 128-bit integer. That is as fast as vector instructions,
+//! and unlike those it does not depend on what the compiler makes of a loop.
 
 /// Replicas on 16 nodes.
 pub type Lanes = [u8; 16];
@@ -125,7 +126,8 @@ pub(super) fn same(a: &[Lanes], b: &[Lanes]) -> bool {
     a.iter().zip(b).all(|(a, b)| u128::from_le_bytes(*a) == u128::from_le_bytes(*b))
 }
 
-/// A number that tells rows and where they are apart, most of the time; hashes of a state's parts are added up.
+/// A number that tells rows and where they are apart, most of the time; hashes of a state's parts
+/// are added up.
 #[inline]
 pub(super) fn hash(lanes: Lanes, at: usize) -> u64 {
     const ODD: u64 = 0x9E37_79B9_7F4A_7C15;

@@ -1,8 +1,10 @@
-//! Pollux (Qiao et al., OSDI'21): accelerators and batch sizes chosen together, to maximise goodput over all jobs.
+//! Pollux (Qiao et al., OSDI'21): accelerators and batch sizes chosen together, to maximise goodput
+//! over all jobs.
 //!
-//! Every job reports a model of its goodput, fitted to what it has measured. The scheduler moves accelerators between jobs to raise
-//! a power mean of their speedups over a fair share of the cluster, less what restarts cost ([`objective`]). Two searches for the
-//! same objective: the published genetic algorithm ([`genetic`]) and our own ([`fast`]).
+//! Every job reports a model of its goodput, fitted to what it has measured. The scheduler moves
+//! accelerators between jobs to raise a power mean of their speedups over a fair share of the
+//! cluster, less what restarts cost ([`objective`]). Two searches for the same objective: the
+//! published genetic algorithm ([`genetic`]) and our own ([`fast`]).
 
 mod draft;
 mod draws;
@@ -21,14 +23,14 @@ use goodput_env::seed::{Stream, rng};
 use goodput_env::view::ClusterView;
 use rand_chacha::ChaCha8Rng;
 
-use crate::heuristic::{Listed, Traits};
+use crate::heuristic::{ListedPolicy, Traits};
 use fast::PolluxFast;
 use genetic::{Genetic, GeneticConfig};
-use objective::{Lanes, Problem};
+use objective::{Lanes, PolluxProblem};
 
-/// In the list of policies.
-pub const LISTED: &[Listed] = &[
-    Listed {
+/// Entries in the list of policies.
+pub const LISTED: &[ListedPolicy] = &[
+    ListedPolicy {
         name: "pollux",
         about: "goodput relative to a fair share, batch sizes adapted; the published genetic search",
         source: "Qiao et al., OSDI 2021",
@@ -36,7 +38,7 @@ pub const LISTED: &[Listed] = &[
         build: |seed| Box::new(Pollux::new(GeneticConfig::default(), seed)),
         replica: None,
     },
-    Listed {
+    ListedPolicy {
         name: "pollux-noavoid",
         about: "pollux without keeping distributed jobs on different nodes",
         source: "Qiao et al., OSDI 2021, section 5.3.2",
@@ -46,7 +48,7 @@ pub const LISTED: &[Listed] = &[
         },
         replica: None,
     },
-    Listed {
+    ListedPolicy {
         name: "pollux-fast",
         about: "the objective of pollux, searched by dynamic programming over counts",
         source: "this project; objective of Qiao et al., OSDI 2021",
@@ -59,7 +61,7 @@ pub const LISTED: &[Listed] = &[
 /// The published policy; all its randomness comes from the seed.
 #[derive(Clone, Debug)]
 pub struct Pollux {
-    problem: Problem,
+    problem: PolluxProblem,
     search: Genetic,
     rng: ChaCha8Rng,
 }
@@ -67,7 +69,7 @@ pub struct Pollux {
 impl Pollux {
     /// With the given settings of the search.
     pub fn new(config: GeneticConfig, seed: u64) -> Self {
-        Self { problem: Problem::default(), search: Genetic::new(config), rng: rng(seed, Stream::Policy) }
+        Self { problem: PolluxProblem::default(), search: Genetic::new(config), rng: rng(seed, Stream::Policy) }
     }
 }
 
@@ -87,7 +89,7 @@ impl Policy for Pollux {
 }
 
 /// What has to change for `state` to come about.
-fn plan(problem: &Problem, state: &[Lanes]) -> Plan {
+fn plan(problem: &PolluxProblem, state: &[Lanes]) -> Plan {
     let rows = state.chunks_exact(problem.width).zip(problem.current.chunks_exact(problem.width));
     let mut plan = Plan::keep();
     for (job, (row, _)) in problem.jobs.iter().zip(rows).filter(|(_, (row, current))| row != current) {

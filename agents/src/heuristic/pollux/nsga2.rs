@@ -1,14 +1,15 @@
-//! Survival in NSGA-II (Deb et al., 2002) for two objectives, both maximised: non-dominated fronts, then crowding.
+//! Survival in NSGA-II (Deb et al., 2002) for two objectives, both maximised: non-dominated fronts,
+//! then crowding.
 //!
 //! With two objectives a front is a staircase, so sorting once is enough to find all fronts.
 
 use rand::Rng;
 
-use super::objective::Worth;
+use super::objective::StateValue;
 
 /// Buffers, and the crowding distance of each slot as of the last selection.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Survival {
+pub(super) struct FrontSelection {
     pub crowding: Vec<f64>,
     /// Bits of (fitness, utility), and slot. Non-negative floats sort as their bits.
     sorted: Vec<(u64, u64, u16)>,
@@ -22,12 +23,12 @@ pub(super) struct Survival {
     ties: Vec<(u64, u32, u16)>,
 }
 
-impl Survival {
-    /// Reduces `pool`, slots into `worths`, to the best `keep` in order of fronts and hands the others to `dropped`. Returns how many
-    /// of them are in the first front.
+impl FrontSelection {
+    /// Reduces `pool`, slots into `worths`, to the best `keep` in order of fronts and hands the
+    /// others to `dropped`. Returns how many of them are in the first front.
     pub fn select(
         &mut self,
-        worths: &[Worth],
+        worths: &[StateValue],
         pool: &mut Vec<u16>,
         keep: usize,
         dropped: &mut Vec<u16>,
@@ -62,7 +63,7 @@ impl Survival {
     }
 
     /// Fills `by_front`, each front in descending order of fitness.
-    fn sort(&mut self, worths: &[Worth], pool: &[u16]) {
+    fn sort(&mut self, worths: &[StateValue], pool: &[u16]) {
         let key =
             |slot: u16| (!worths[slot as usize].fitness.to_bits(), !worths[slot as usize].utility.to_bits(), slot);
         self.sorted.clear();
@@ -102,7 +103,7 @@ impl Survival {
     }
 
     /// Whether slot `a` wins a tournament against `b`; `None` for a draw.
-    pub fn better(&self, worths: &[Worth], a: u16, b: u16) -> Option<bool> {
+    pub fn better(&self, worths: &[StateValue], a: u16, b: u16) -> Option<bool> {
         let (a_worth, b_worth) = (worths[a as usize], worths[b as usize]);
         let crowding = || {
             let (a, b) = (self.crowding[a as usize], self.crowding[b as usize]);
@@ -116,13 +117,14 @@ impl Survival {
     }
 }
 
-fn dominates(a: Worth, b: Worth) -> bool {
+fn dominates(a: StateValue, b: StateValue) -> bool {
     a.fitness >= b.fitness && a.utility >= b.utility && a != b
 }
 
-/// Crowding of one front, given in descending order of fitness and so in ascending order of utility. Of equal points the first
-/// counts and the others get 0; a front of one or two points is not crowded at all (pymoo 0.4.2).
-fn crowd(front: &[u16], worths: &[Worth], crowding: &mut [f64]) {
+/// Crowding of one front, given in descending order of fitness and so in ascending order of
+/// utility. Of equal points the first counts and the others get 0; a front of one or two points is
+/// not crowded at all (pymoo 0.4.2).
+fn crowd(front: &[u16], worths: &[StateValue], crowding: &mut [f64]) {
     if front.len() <= 2 {
         front.iter().for_each(|&slot| crowding[slot as usize] = f64::INFINITY);
         return;
@@ -134,7 +136,7 @@ fn crowd(front: &[u16], worths: &[Worth], crowding: &mut [f64]) {
         front.iter().for_each(|&slot| crowding[slot as usize] = 0.0);
         return;
     }
-    let mut before: Option<Worth> = None;
+    let mut before: Option<StateValue> = None;
     let mut at = 0;
     while at < front.len() {
         let here = worth(at);
@@ -158,17 +160,17 @@ mod tests {
     use goodput_env::seed::{Stream, rng};
     use rand::RngExt;
 
-    fn random_worths(count: usize, levels: u32, seed: u64) -> Vec<Worth> {
+    fn random_worths(count: usize, levels: u32, seed: u64) -> Vec<StateValue> {
         let mut rng = rng(seed, Stream::Policy);
         let mut draw = || f64::from(rng.random_range(0..levels));
-        (0..count).map(|_| Worth { fitness: draw(), utility: draw() }).collect()
+        (0..count).map(|_| StateValue { fitness: draw(), utility: draw() }).collect()
     }
 
     #[test]
     fn fronts_equal_the_quadratic_definition() {
         for (seed, levels) in (0..40).zip([3, 10, 1000].into_iter().cycle()) {
             let worths = random_worths(60, levels, seed);
-            let mut survival = Survival::default();
+            let mut survival = FrontSelection::default();
             let mut pool: Vec<u16> = (0..60).collect();
             let first = survival.select(&worths, &mut pool, 60, &mut Vec::new(), &mut rng(seed, Stream::Policy));
             let undominated = |among: &[u16]| -> Vec<u16> {
@@ -194,8 +196,8 @@ mod tests {
     #[test]
     fn crowding_is_the_published_one() {
         let points = [(5.0, 0.0), (4.0, 1.0), (4.0, 1.0), (2.0, 3.0), (1.0, 4.0)];
-        let worths: Vec<Worth> = points.map(|(fitness, utility)| Worth { fitness, utility }).into();
-        let mut survival = Survival::default();
+        let worths: Vec<StateValue> = points.map(|(fitness, utility)| StateValue { fitness, utility }).into();
+        let mut survival = FrontSelection::default();
         let mut pool: Vec<u16> = (0..5).collect();
         survival.select(&worths, &mut pool, 5, &mut Vec::new(), &mut rng(0, Stream::Policy));
         // (5 - 2) / 4 and (3 - 0) / 4, halved; (4 - 1) / 4 and (4 - 1) / 4, halved.

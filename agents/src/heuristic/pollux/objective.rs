@@ -1,8 +1,10 @@
-//! What Pollux maximises, for one decision: how well every job does relative to its fair share of the cluster.
+//! What Pollux maximises, for one decision: how well every job does relative to its fair share of
+//! the cluster.
 //!
-//! A state gives each job a row of replicas by node. Since the model tells one node from several but not two from three (Pollux,
-//! equation 10), a row counts through its replicas, through whether it is distributed, and through whether the job would have to
-//! restart for it. So the objective is a sum over jobs of terms from small tables, filled as the search asks for them.
+//! A state gives each job a row of replicas by node. Since the model tells one node from several
+//! but not two from three (Pollux, equation 10), a row counts through its replicas, through whether
+//! it is distributed, and through whether the job would have to restart for it. So the objective is
+//! a sum over jobs of terms from small tables, filled as the search asks for them.
 
 use std::collections::BTreeMap;
 
@@ -21,12 +23,14 @@ const FLOOR: f64 = 1e-3;
 /// A table entry that has not been asked for.
 const UNKNOWN: [f64; 2] = [f64::NAN; 2];
 
-/// Mean of `scaled` speedups to the power -1: one starving job weighs more than many fast ones (Pollux, equation 14).
+/// Mean of `scaled` speedups to the power -1: one starving job weighs more than many fast ones
+/// (Pollux, equation 14).
 pub fn fitness(scaled: &[f64]) -> f64 {
     scaled.len() as f64 / scaled.iter().map(|&speedup| term(speedup)).sum::<f64>()
 }
 
-/// Share of its speedup that a job is credited with if it has to restart: `max(age - 30 restarts, 0) / (age + 30)`.
+/// Share of its speedup that a job is credited with if it has to restart: `max(age - 30 restarts,
+/// 0) / (age + 30)`.
 pub fn restart_factor(age_secs: f64, restarts: u32) -> f64 {
     (age_secs - f64::from(restarts) * RESTART_SECS).max(0.0) / (age_secs + RESTART_SECS)
 }
@@ -37,7 +41,7 @@ fn term(scaled: f64) -> f64 {
 
 /// A job as the search sees it.
 #[derive(Clone, Debug)]
-pub struct Contender {
+pub struct PolluxJob {
     /// The job.
     pub job: JobId,
     /// Where it is.
@@ -56,8 +60,9 @@ pub struct Contender {
 
 /// What a state is worth; both are maximised.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Worth {
-    /// [`fitness`] of the speedups relative to the fair share, scaled so that a node's worth of accelerators counts 1.
+pub struct StateValue {
+    /// [`fitness`] of the speedups relative to the fair share, scaled so that a node's worth of
+    /// accelerators counts 1.
     pub fitness: f64,
     /// Speedups per accelerator of the nodes in use.
     pub utility: f64,
@@ -65,9 +70,9 @@ pub struct Worth {
 
 /// One decision's jobs, nodes and tables.
 #[derive(Clone, Debug, Default)]
-pub struct Problem {
+pub struct PolluxProblem {
     /// In order of attained service: the order in which they keep contested accelerators.
-    pub(super) jobs: Vec<Contender>,
+    pub(super) jobs: Vec<PolluxJob>,
     pub(super) nodes: usize,
     /// Groups of 16 nodes.
     pub(super) width: usize,
@@ -83,37 +88,38 @@ pub struct Problem {
     /// Term and speedup if the job stays as it is.
     kept: Vec<[f64; 2]>,
     /// What is read for every row of every state, close together.
-    tables: Vec<Table>,
+    tables: Vec<SpeedupOffsets>,
     /// Term and speedup if the job has to restart.
     moved: Vec<[f64; 2]>,
     /// Best goodputs by job, kept for as long as its model stays the same.
-    goodputs: BTreeMap<JobId, Goodputs>,
+    goodputs: BTreeMap<JobId, GoodputTables>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Table {
+struct SpeedupOffsets {
     min: u32,
     max: u32,
-    /// Where the job's table starts in `moved`: by replicas on one node, then by replicas on several.
+    /// Where the job's table starts in `moved`: by replicas on one node, then by replicas on
+    /// several.
     single: u32,
     distributed: u32,
 }
 
 #[derive(Clone, Debug)]
-struct Goodputs {
+struct GoodputTables {
     model: GoodputModel,
     single: Vec<f64>,
     distributed: Vec<f64>,
 }
 
-impl Problem {
+impl PolluxProblem {
     /// The jobs, in the order of a state's rows.
-    pub fn jobs(&self) -> &[Contender] {
+    pub fn jobs(&self) -> &[PolluxJob] {
         &self.jobs
     }
 
-    /// Takes over a view: jobs in order of (attained service, submission, id); nodes of the most frequent type of accelerator,
-    /// because the model knows only one.
+    /// Takes over a view: jobs in order of (attained service, submission, id); nodes of the most
+    /// frequent type of accelerator, because the model knows only one.
     pub fn load(&mut self, view: &ClusterView<'_>) {
         let cluster = view.cluster();
         let gpus_of =
@@ -130,7 +136,7 @@ impl Problem {
             for slice in held.slices() {
                 capacity[slice.node as usize] += slice.gpus;
             }
-            Contender {
+            PolluxJob {
                 job: job.id(),
                 held,
                 age_secs: job.age().as_secs_f64(),
@@ -147,9 +153,10 @@ impl Problem {
         self.reset(&capacity, contenders);
     }
 
-    /// Takes over jobs, in the order in which they keep contested accelerators, and the accelerators of each node that are free or
-    /// held by them; beyond 255 a node they are left unused.
-    pub fn reset(&mut self, capacity: &[u32], jobs: Vec<Contender>) {
+    /// Takes over jobs, in the order in which they keep contested accelerators, and the
+    /// accelerators of each node that are free or held by them; beyond 255 a node they are left
+    /// unused.
+    pub fn reset(&mut self, capacity: &[u32], jobs: Vec<PolluxJob>) {
         self.nodes = capacity.len();
         self.width = capacity.len().div_ceil(16).max(1);
         self.capacity.clear();
@@ -184,7 +191,7 @@ impl Problem {
         let mut end = 0;
         for job in jobs {
             let most = job.max.max(job.held.gpus()).min(total);
-            self.tables.push(Table { min: job.min, max: job.max, single: end, distributed: end + most + 1 });
+            self.tables.push(SpeedupOffsets { min: job.min, max: job.max, single: end, distributed: end + most + 1 });
             end += 2 * (most + 1);
         }
         self.moved.clear();
@@ -210,7 +217,7 @@ impl Problem {
     fn goodput(&mut self, job: usize, distributed: bool, replicas: u32) -> f64 {
         let contender = &self.jobs[job];
         let Some(model) = contender.model else { return f64::from(replicas) };
-        let table = self.goodputs.entry(contender.job).or_insert_with(|| Goodputs {
+        let table = self.goodputs.entry(contender.job).or_insert_with(|| GoodputTables {
             model,
             single: Vec::new(),
             distributed: Vec::new(),
@@ -247,7 +254,7 @@ impl Problem {
     }
 
     /// What `state` is worth.
-    pub fn worth(&mut self, state: &[Lanes]) -> Worth {
+    pub fn worth(&mut self, state: &[Lanes]) -> StateValue {
         let mut sums = [0.0; 2];
         let mut used = vec![[0u8; 16]; self.width];
         for job in 0..self.jobs.len() {
@@ -287,9 +294,9 @@ impl Problem {
     }
 
     /// Worth from summed terms and speedups, and the accelerators of nodes in use.
-    pub(super) fn total(&self, [terms, speedups]: [f64; 2], active: u32) -> Worth {
+    pub(super) fn total(&self, [terms, speedups]: [f64; 2], active: u32) -> StateValue {
         let utility = if active > 0 { speedups / f64::from(active) } else { 0.0 };
-        Worth { fitness: self.jobs.len() as f64 / terms, utility }
+        StateValue { fitness: self.jobs.len() as f64 / terms, utility }
     }
 
     /// Accelerators to share out.
@@ -302,8 +309,8 @@ impl Problem {
         self.capacity.iter().flatten().copied().max().map_or(1, |gpus| u32::from(gpus).max(1))
     }
 
-    /// Numbers of replicas worth considering for a job, ascending: up to two nodes' worth each, then whole nodes; its maximum
-    /// and what it has.
+    /// Numbers of replicas worth considering for a job, ascending: up to two nodes' worth each,
+    /// then whole nodes; its maximum and what it has.
     pub(super) fn sizes(&self, job: usize) -> impl Iterator<Item = u32> + use<> {
         let (node, min, max) =
             (self.largest_node(), self.jobs[job].min.max(1), self.jobs[job].max.min(self.total_gpus()));

@@ -1,15 +1,16 @@
 //! Mutation and repair of the genetic search: nine tenths of its time.
 //!
-//! A row of a usual cluster is one register. The functions are therefore compiled twice: for a width of one, where loops over the
-//! chunks of a row vanish, and for any.
+//! A row of a usual cluster is one register. The functions are therefore compiled twice: for a
+//! width of one, where loops over the chunks of a row vanish, and for any.
 
 use rand::Rng;
 
 use super::draws::{Skips, below};
 use super::lanes::{self, Lanes, add, and, is_distributed, nonzero, ones, set_lanes, smaller, sub, sum};
-use super::objective::{Problem, Worth};
+use super::objective::{PolluxProblem, StateValue};
 
-/// Probability, in 2^-16, of resetting a row, of thinning a row, and of zeroing an element of a thinned row.
+/// Probability, in 2^-16, of resetting a row, of thinning a row, and of zeroing an element of a
+/// thinned row.
 const TENTH: u32 = 6554;
 /// Nodes of one job at most.
 const MOST_NODES: usize = 16;
@@ -36,8 +37,9 @@ impl Operators {
         self.skips = Skips::new(jobs);
     }
 
-    /// Resets rows to the present ones, zeroes elements of rows, then gives out free accelerators at random.
-    pub fn mutate(&mut self, problem: &Problem, cells: &mut [Lanes], rng: &mut impl Rng) {
+    /// Resets rows to the present ones, zeroes elements of rows, then gives out free accelerators
+    /// at random.
+    pub fn mutate(&mut self, problem: &PolluxProblem, cells: &mut [Lanes], rng: &mut impl Rng) {
         match problem.width {
             1 => self.mutate_rows(problem, 1, cells, rng),
             width => self.mutate_rows(problem, width, cells, rng),
@@ -45,7 +47,7 @@ impl Operators {
     }
 
     #[inline(always)]
-    fn mutate_rows(&mut self, problem: &Problem, width: usize, cells: &mut [Lanes], rng: &mut impl Rng) {
+    fn mutate_rows(&mut self, problem: &PolluxProblem, width: usize, cells: &mut [Lanes], rng: &mut impl Rng) {
         fill(&mut self.used, width, [0; 16]);
         fill(&mut self.sharers, width, [0; 16]);
         for (row, current) in cells.chunks_exact_mut(width).zip(problem.current.chunks_exact(width)) {
@@ -74,10 +76,11 @@ impl Operators {
         }
     }
 
-    /// Picks elements on open nodes: that of a job which is on the node already with 1 - (1 - 1/jobs)(1 - 1/sharers), any other
-    /// with 1/jobs. A picked element becomes anything from what it is to the whole node.
+    /// Picks elements on open nodes: that of a job which is on the node already with 1 - (1 -
+    /// 1/jobs)(1 - 1/sharers), any other with 1/jobs. A picked element becomes anything from what
+    /// it is to the whole node.
     #[inline(always)]
-    fn grow(&mut self, problem: &Problem, width: usize, cells: &mut [Lanes], rng: &mut impl Rng) {
+    fn grow(&mut self, problem: &PolluxProblem, width: usize, cells: &mut [Lanes], rng: &mut impl Rng) {
         let jobs = problem.jobs.len();
         for row in cells.chunks_exact_mut(width) {
             for (chunk, row) in row.iter_mut().enumerate() {
@@ -103,15 +106,16 @@ impl Operators {
         }
     }
 
-    /// Makes a state obey every rule, job by job in order: nodes that an earlier distributed job has (where these are to `avoid` each
-    /// other), the job's maximum, 16 nodes, what earlier jobs leave of each node, the job's minimum. Returns its worth and a hash.
+    /// Makes a state obey every rule, job by job in order: nodes that an earlier distributed job
+    /// has (where these are to `avoid` each other), the job's maximum, 16 nodes, what earlier jobs
+    /// leave of each node, the job's minimum. Returns its worth and a hash.
     pub fn repair(
         &mut self,
-        problem: &mut Problem,
+        problem: &mut PolluxProblem,
         cells: &mut [Lanes],
         avoid: bool,
         rng: &mut impl Rng,
-    ) -> (Worth, u64) {
+    ) -> (StateValue, u64) {
         match problem.width {
             1 => self.repair_rows(problem, 1, cells, avoid, rng),
             width => self.repair_rows(problem, width, cells, avoid, rng),
@@ -121,12 +125,12 @@ impl Operators {
     #[inline(always)]
     fn repair_rows(
         &mut self,
-        problem: &mut Problem,
+        problem: &mut PolluxProblem,
         width: usize,
         cells: &mut [Lanes],
         avoid: bool,
         rng: &mut impl Rng,
-    ) -> (Worth, u64) {
+    ) -> (StateValue, u64) {
         fill(&mut self.taken, width, 0);
         fill(&mut self.active, width, 0);
         self.left.clone_from(&problem.capacity);
@@ -156,7 +160,7 @@ impl Operators {
     #[inline(always)]
     fn repair_row(
         &mut self,
-        problem: &Problem,
+        problem: &PolluxProblem,
         job: usize,
         row: &mut [Lanes],
         avoid: bool,

@@ -1,5 +1,6 @@
-//! Sizes that a job may get: powers of two within a node, then whole nodes (Sia, section 3.3). Few enough for one variable each, and
-//! such that jobs of these sizes always fit their nodes without being split.
+//! Sizes that a job may get: powers of two within a node, then whole nodes (Sia, section 3.3). Few
+//! enough for one variable each, and such that jobs of these sizes always fit their nodes without
+//! being split.
 
 use goodput_env::cluster::Cluster;
 

@@ -1,17 +1,20 @@
-//! What each size on each accelerator type is worth to a job, from what its agent has measured (Sia, section 3.3).
+//! What each size on each accelerator type is worth to a job, from what its agent has measured
+//! (Sia, section 3.3).
 //!
-//! A type that the job has run on has a fitted model. Another type is taken to be as much faster or slower at every size as it is on
-//! one accelerator. Before the first run only single accelerators can be compared.
+//! A type that the job has run on has a fitted model. Another type is taken to be as much faster or
+//! slower at every size as it is on one accelerator. Before the first run only single accelerators
+//! can be compared.
 
 use goodput_env::model::GoodputModel;
 use goodput_env::view::JobView;
 
 use super::configurations::TypeSizes;
 use super::deviations::Deviations;
-use super::program::Column;
+use super::program::SiaColumn;
 
-/// Goodputs of a job by accelerator type and size, in one unit, the least of them 1 for an accelerator; `cost` holds them.
-pub fn utilities(job: &JobView<'_>, types: &[TypeSizes], deviations: Deviations) -> Vec<Column> {
+/// Goodputs of a job by accelerator type and size, in one unit, the least of them 1 for an
+/// accelerator; `cost` holds them.
+pub fn utilities(job: &JobView<'_>, types: &[TypeSizes], deviations: Deviations) -> Vec<SiaColumn> {
     let mut columns = if is_rigid(job) { rigid(job, types) } else { elastic(job, types, deviations) };
     columns.retain(|column| column.cost > 0.0);
     let least = columns.iter().map(|column| column.cost).fold(f64::INFINITY, f64::min);
@@ -27,7 +30,7 @@ fn is_rigid(job: &JobView<'_>) -> bool {
 }
 
 /// One size on each type: how fast, is known before it starts.
-fn rigid(job: &JobView<'_>, types: &[TypeSizes]) -> Vec<Column> {
+fn rigid(job: &JobView<'_>, types: &[TypeSizes]) -> Vec<SiaColumn> {
     let gpus = job.request().gpus;
     let rate = |kind: u16| match job.application() {
         Some(app) => {
@@ -37,10 +40,10 @@ fn rigid(job: &JobView<'_>, types: &[TypeSizes]) -> Vec<Column> {
         None => job.rate_on(kind, gpus),
     };
     let on = |kind: usize| (types[kind].total >= gpus).then(|| rate(kind as u16)).flatten();
-    (0..types.len()).filter_map(|kind| Some(Column { kind: kind as u16, gpus, cost: on(kind)? })).collect()
+    (0..types.len()).filter_map(|kind| Some(SiaColumn { kind: kind as u16, gpus, cost: on(kind)? })).collect()
 }
 
-fn elastic(job: &JobView<'_>, types: &[TypeSizes], deviations: Deviations) -> Vec<Column> {
+fn elastic(job: &JobView<'_>, types: &[TypeSizes], deviations: Deviations) -> Vec<SiaColumn> {
     let models: Vec<Option<GoodputModel>> = (0..types.len()).map(|kind| model(job, kind as u16, deviations)).collect();
     let Some(source) = source(job, &models, deviations) else { return unexplored(job, types, deviations) };
     let fixed = job.application().and_then(|app| app.fixed_batch);
@@ -56,28 +59,29 @@ fn elastic(job: &JobView<'_>, types: &[TypeSizes], deviations: Deviations) -> Ve
         let Some(model) = &models[from] else { continue };
         for &gpus in sizes.sizes.iter().filter(|gpus| (job.min_gpus()..=most).contains(gpus)) {
             let cost = ratio * goodput(model, types[from].nodes(gpus), gpus, fixed).unwrap_or(0.0);
-            columns.push(Column { kind, gpus, cost });
+            columns.push(SiaColumn { kind, gpus, cost });
         }
     }
     columns
 }
 
-/// The fewest accelerators on each type, for a job that has not run yet. The paper profiles one accelerator of each type beforehand;
-/// the artifact's agents start blind, and every type is worth the same.
-fn unexplored(job: &JobView<'_>, types: &[TypeSizes], deviations: Deviations) -> Vec<Column> {
+/// The fewest accelerators on each type, for a job that has not run yet. The paper profiles one
+/// accelerator of each type beforehand; the artifact's agents start blind, and every type is worth
+/// the same.
+fn unexplored(job: &JobView<'_>, types: &[TypeSizes], deviations: Deviations) -> Vec<SiaColumn> {
     let worth = |kind: u16| {
         let throughput = job.single_throughput(kind)?;
         Some(if deviations.blind_start { 1.0 } else { throughput })
     };
     let fewest = |sizes: &TypeSizes| sizes.sizes.iter().copied().find(|&gpus| gpus >= job.min_gpus());
     let column = |(at, sizes): (usize, &TypeSizes)| {
-        Some(Column { kind: at as u16, gpus: fewest(sizes)?, cost: worth(at as u16)? })
+        Some(SiaColumn { kind: at as u16, gpus: fewest(sizes)?, cost: worth(at as u16)? })
     };
     types.iter().enumerate().filter_map(column).collect()
 }
 
-/// The job's model on a type. The artifact's optimiser takes the batch size asked for as the largest allowed one, which the running
-/// job does not.
+/// The job's model on a type. The artifact's optimiser takes the batch size asked for as the
+/// largest allowed one, which the running job does not.
 fn model(job: &JobView<'_>, kind: u16, deviations: Deviations) -> Option<GoodputModel> {
     let mut model = job.goodput_model_on(kind)?;
     if let Some(batch) = job.request().batch_size.filter(|_| deviations.capped_batch) {
@@ -86,7 +90,8 @@ fn model(job: &JobView<'_>, kind: u16, deviations: Deviations) -> Option<Goodput
     Some(model)
 }
 
-/// The type whose model speaks for types without one: that with most replicas measured, or in the artifact the first.
+/// The type whose model speaks for types without one: that with most replicas measured, or in the
+/// artifact the first.
 fn source(job: &JobView<'_>, models: &[Option<GoodputModel>], deviations: Deviations) -> Option<usize> {
     let fitted = (0..models.len()).filter(|&kind| models[kind].is_some());
     let measured = |kind: usize| job.state.profile.on(kind as u16).map_or(0, |seen| seen.max_replicas());

@@ -1,15 +1,16 @@
 //! Sia (Jayaram Subramanya et al., SOSP'23): goodput-optimised, heterogeneity-aware scheduling.
 //!
-//! Every minute each job gets one of few configurations, a size on a type of accelerator, so that the sum of utilities to the power
-//! of -0.5 is least ([`program`]). A utility is the job's goodput there relative to its worst ([`estimate`]), less what a restart
-//! costs it. Jobs that are restarting keep what they have. Placement comes last ([`placing`]).
+//! Every minute each job gets one of few configurations, a size on a type of accelerator. The
+//! choice minimises the sum of utilities to the power of -0.5 ([`program`]). A utility is the job's
+//! goodput in a configuration relative to its worst ([`estimate`]), less the cost of a restart.
+//! Jobs that are restarting keep what they have. Placement comes last
+//! ([`crate::placement::whole_nodes`]). What the public artifact does differently is in
+//! [`deviations`].
 
 pub mod configurations;
 pub mod deviations;
 pub mod estimate;
-pub mod placing;
 pub mod program;
-mod room;
 
 use goodput_env::job::JobId;
 use goodput_env::model::SwitchCost;
@@ -20,14 +21,14 @@ use goodput_env::scenario::Batching;
 use goodput_env::state::Phase;
 use goodput_env::view::{ClusterView, JobView};
 
-use crate::heuristic::{Listed, Traits};
+use crate::heuristic::{ListedPolicy, Traits};
+use crate::placement::whole_nodes::{Nodes, Wanted};
 use configurations::TypeSizes;
 use deviations::Deviations;
-use placing::{Nodes, Wanted};
-use program::Column;
+use program::SiaColumn;
 
-/// In the list of policies.
-pub const LISTED: &[Listed] = &[Listed {
+/// Entries in the list of policies.
+pub const LISTED: &[ListedPolicy] = &[ListedPolicy {
     name: "sia",
     about: "goodput on every accelerator type, one 0-1 program a round, batch sizes adapted",
     source: "Jayaram Subramanya et al., SOSP 2023",
@@ -42,10 +43,11 @@ const POWER: f64 = -0.5;
 const GAP: f64 = 1e-4;
 /// The largest cost that the artifact's program knows.
 const CLIP: f64 = 3000.0;
-/// Relative weight of being first in line, so that equal jobs are served in order of submission; too small to outweigh utility.
+/// Relative weight of being first in line, so that equal jobs are served in order of submission;
+/// too small to outweigh utility.
 const ORDER: f64 = 1e-6;
 
-/// The policy.
+/// Sia over a cluster.
 #[derive(Clone, Debug, Default)]
 pub struct Sia {
     deviations: Deviations,
@@ -53,13 +55,13 @@ pub struct Sia {
 }
 
 impl Sia {
-    /// By the paper, but for `deviations`.
+    /// A policy by the paper, but for `deviations`.
     pub fn new(deviations: Deviations) -> Self {
         Self { deviations, types: Vec::new() }
     }
 
     /// Every configuration of a job with its cost: utility, less restarts, to the power of -0.5.
-    fn columns(&self, job: &JobView<'_>, rank: f64) -> Vec<Column> {
+    fn columns(&self, job: &JobView<'_>, rank: f64) -> Vec<SiaColumn> {
         let mut columns = estimate::utilities(job, &self.types, self.deviations);
         let (held, kind, factor) = (job.gpus(), job.kind(), self.restart_factor(job));
         for column in &mut columns {
@@ -73,7 +75,7 @@ impl Sia {
         columns
     }
 
-    /// What a restart leaves of the job's utility.
+    /// Fraction of the job's utility that a restart leaves.
     fn restart_factor(&self, job: &JobView<'_>) -> f64 {
         let age = job.age().as_secs_f64();
         if !self.deviations.own_restart_costs {
@@ -84,8 +86,8 @@ impl Sia {
         if age < secs { 1.0 } else { restart_factor(age, job.state.restarts, secs) }
     }
 
-    /// The size and type of each job.
-    fn choose(&self, view: &ClusterView<'_>, available: &[u32]) -> Vec<Choice> {
+    /// Size and type of each job.
+    fn choose(&self, view: &ClusterView<'_>, available: &[u32]) -> Vec<SizeOption> {
         let mut capacity = vec![0; self.types.len()];
         for (node, available) in view.cluster().nodes.iter().zip(available) {
             capacity[usize::from(node.accelerator)] += available;
@@ -96,7 +98,7 @@ impl Sia {
         for (rank, job) in view.jobs().enumerate() {
             let pinned = matches!(job.state.phase, Phase::Starting { .. });
             let (kind, gpus) = (job.kind(), job.gpus());
-            choices.push(Choice { job: job.id(), kind, gpus, pinned });
+            choices.push(SizeOption { job: job.id(), kind, gpus, pinned });
             if pinned {
                 let left = &mut capacity[usize::from(kind)];
                 *left = left.saturating_sub(gpus);
@@ -116,15 +118,16 @@ impl Sia {
     }
 }
 
-/// Share of its utility that a job of this age, seconds, is credited with where it would have to restart once more, at `secs` each:
-/// `max(age - restarts secs, 0) / (age + secs)` (Sia, section 3.4).
+/// Share of its utility that a job of this age, seconds, is credited with where it would have to
+/// restart once more, at `secs` each: `max(age - restarts secs, 0) / (age + secs)` (Sia, section
+/// 3.4).
 pub fn restart_factor(age: f64, restarts: u32, secs: f64) -> f64 {
     if age + secs <= 0.0 { 1.0 } else { (age - f64::from(restarts) * secs).max(0.0) / (age + secs) }
 }
 
 /// A job's size and type from now on.
 #[derive(Clone, Copy, Debug)]
-struct Choice {
+struct SizeOption {
     job: JobId,
     kind: u16,
     gpus: u32,
@@ -138,7 +141,8 @@ impl Policy for Sia {
         let choices = self.choose(view, &available);
         let mut plan = Plan::keep();
         for kind in 0..self.types.len() as u16 {
-            let here: Vec<&Choice> = choices.iter().filter(|choice| choice.kind == kind && choice.gpus > 0).collect();
+            let here: Vec<&SizeOption> =
+                choices.iter().filter(|choice| choice.kind == kind && choice.gpus > 0).collect();
             let wanted: Vec<Wanted> = here.iter().map(|choice| wanted(view, choice)).collect();
             let cluster = view.cluster();
             let of_type = (0..cluster.nodes.len()).filter(|&id| cluster.nodes[id].accelerator == kind);
@@ -161,7 +165,8 @@ impl Policy for Sia {
     }
 }
 
-/// Accelerators by node that are free or held by active jobs; what completed jobs have yet to give back is neither.
+/// Accelerators by node that are free or held by active jobs; what completed jobs have yet to give
+/// back is neither.
 fn available(view: &ClusterView<'_>) -> Vec<u32> {
     let mut available = view.free().to_vec();
     for job in view.jobs() {
@@ -172,7 +177,7 @@ fn available(view: &ClusterView<'_>) -> Vec<u32> {
     available
 }
 
-fn wanted(view: &ClusterView<'_>, choice: &Choice) -> Wanted {
+fn wanted(view: &ClusterView<'_>, choice: &SizeOption) -> Wanted {
     let held = view.job(choice.job).filter(|job| job.kind() == choice.kind && job.gpus() == choice.gpus);
     let held = held.map_or_else(Placement::none, |job| job.state.placement.clone());
     Wanted { gpus: choice.gpus, held, pinned: choice.pinned }
@@ -184,7 +189,8 @@ fn set(plan: &mut Plan, view: &ClusterView<'_>, job: JobId, place: Placement) {
     }
 }
 
-/// The artifact computes in single precision and rounds to two decimals, so that many configurations cost the same.
+/// The artifact computes in single precision and rounds to two decimals, so that many
+/// configurations cost the same.
 fn rounded(utility: f64) -> f64 {
     let cost = f64::from((utility as f32).powf(POWER as f32));
     ((cost * 100.0).round_ties_even() / 100.0).min(CLIP)

@@ -1,19 +1,22 @@
-//! The choice of a configuration for each job: a 0-1 program with one row a job and one a type of accelerator.
+//! The choice of a configuration for each job: a 0-1 program with one row a job and one a type of
+//! accelerator.
 //!
-//! Minimise `sum cost x + lambda (jobs - sum x)` subject to at most one configuration a job and the accelerators of each type
-//! (Sia, equation 3). A configuration that costs `lambda` or more is never better than none and is left out; so is one that costs
-//! as much as another of its job and type with fewer accelerators. Neither changes the optimum.
+//! Minimise `sum cost x + lambda (jobs - sum x)` subject to at most one configuration a job and the
+//! accelerators of each type (Sia, equation 3). A configuration that costs `lambda` or more is
+//! never better than none and is left out; so is one that costs as much as another of its job and
+//! type with fewer accelerators. Neither changes the optimum.
 
 use microlp::{ComparisonOp, OptimizationDirection, Problem, SolveOptions};
 
 /// What leaving a job without accelerators costs (`lambda_n` of the artifact).
 pub const WITHOUT: f64 = 1.1;
-/// Branches after which the best choice found so far stands: a bound on time that does not depend on the machine.
+/// Branches after which the best choice found so far stands: a bound on time that does not depend
+/// on the machine.
 const MOST_NODES: u64 = 5_000;
 
 /// One way to run one job.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Column {
+pub struct SiaColumn {
     /// Accelerator type.
     pub kind: u16,
     /// Accelerators of it.
@@ -22,23 +25,23 @@ pub struct Column {
     pub cost: f64,
 }
 
-/// The column chosen for each of `jobs`, by index; `None`: no accelerators. `capacity` is by accelerator type, `gap` the relative
-/// distance from the optimum at which the search may stop.
-pub fn choose(jobs: &[Vec<Column>], capacity: &[u32], gap: f64) -> Vec<Option<usize>> {
+/// The column chosen for each of `jobs`, by index; `None`: no accelerators. `capacity` is by
+/// accelerator type, `gap` the relative distance from the optimum at which the search may stop.
+pub fn choose(jobs: &[Vec<SiaColumn>], capacity: &[u32], gap: f64) -> Vec<Option<usize>> {
     let useful: Vec<Vec<usize>> = jobs.iter().map(|columns| useful(columns, capacity)).collect();
     let greedy = greedy(jobs, &useful, capacity);
     solve(jobs, &useful, capacity, gap).filter(|found| worth(jobs, found) <= worth(jobs, &greedy)).unwrap_or(greedy)
 }
 
 /// What a choice costs, jobs without accelerators included.
-pub fn worth(jobs: &[Vec<Column>], choice: &[Option<usize>]) -> f64 {
+pub fn worth(jobs: &[Vec<SiaColumn>], choice: &[Option<usize>]) -> f64 {
     jobs.iter().zip(choice).map(|(columns, chosen)| chosen.map_or(WITHOUT, |at| columns[at].cost)).sum()
 }
 
 /// Columns of a job that can be part of an optimum.
-fn useful(columns: &[Column], capacity: &[u32]) -> Vec<usize> {
-    let fits = |column: &Column| column.cost < WITHOUT && column.gpus <= capacity[usize::from(column.kind)];
-    let beaten = |at: usize, column: &Column| {
+fn useful(columns: &[SiaColumn], capacity: &[u32]) -> Vec<usize> {
+    let fits = |column: &SiaColumn| column.cost < WITHOUT && column.gpus <= capacity[usize::from(column.kind)];
+    let beaten = |at: usize, column: &SiaColumn| {
         columns.iter().enumerate().any(|(other_at, other)| {
             let no_worse = other.kind == column.kind && other.gpus <= column.gpus && other.cost <= column.cost;
             let same = other.gpus == column.gpus && other.cost == column.cost;
@@ -49,7 +52,7 @@ fn useful(columns: &[Column], capacity: &[u32]) -> Vec<usize> {
     candidates.map(|(at, _)| at).collect()
 }
 
-fn solve(jobs: &[Vec<Column>], useful: &[Vec<usize>], capacity: &[u32], gap: f64) -> Option<Vec<Option<usize>>> {
+fn solve(jobs: &[Vec<SiaColumn>], useful: &[Vec<usize>], capacity: &[u32], gap: f64) -> Option<Vec<Option<usize>>> {
     let mut problem = Problem::new(OptimizationDirection::Minimize);
     let mut used: Vec<Vec<(microlp::Variable, f64)>> = vec![Vec::new(); capacity.len()];
     let mut variables = Vec::with_capacity(jobs.len());
@@ -80,8 +83,9 @@ fn solve(jobs: &[Vec<Column>], useful: &[Vec<usize>], capacity: &[u32], gap: f64
     is_feasible(jobs, &choice, capacity).then_some(choice)
 }
 
-/// Repeatedly the cheapest configuration per accelerator saved, in order of jobs on ties: what stands if the solver fails.
-fn greedy(jobs: &[Vec<Column>], useful: &[Vec<usize>], capacity: &[u32]) -> Vec<Option<usize>> {
+/// Repeatedly the cheapest configuration per accelerator saved, in order of jobs on ties: what
+/// stands if the solver fails.
+fn greedy(jobs: &[Vec<SiaColumn>], useful: &[Vec<usize>], capacity: &[u32]) -> Vec<Option<usize>> {
     let mut left = capacity.to_vec();
     let mut order: Vec<(f64, usize, usize)> = Vec::new();
     for (job, (columns, useful)) in jobs.iter().zip(useful).enumerate() {
@@ -100,7 +104,7 @@ fn greedy(jobs: &[Vec<Column>], useful: &[Vec<usize>], capacity: &[u32]) -> Vec<
     choice
 }
 
-fn is_feasible(jobs: &[Vec<Column>], choice: &[Option<usize>], capacity: &[u32]) -> bool {
+fn is_feasible(jobs: &[Vec<SiaColumn>], choice: &[Option<usize>], capacity: &[u32]) -> bool {
     let mut left = capacity.to_vec();
     jobs.iter().zip(choice).all(|(columns, chosen)| {
         let Some(column) = chosen.map(|at| columns[at]) else { return true };

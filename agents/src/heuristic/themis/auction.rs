@@ -1,10 +1,13 @@
-//! The partial allocation auction of Themis (after Cole, Gkatzelis and Goel, 2013): accelerators are divided so that the product of the bidders' values is
-//! largest, and each bidder then keeps only the fraction of its win that its presence cost the others nothing.
+//! The partial allocation auction of Themis (after Cole, Gkatzelis and Goel, 2013): accelerators
+//! are divided so that the product of the bidders' values is largest, and each bidder then keeps
+//! only the fraction of its win that its presence cost the others nothing.
 //!
-//! With logarithms the product is a sum, and dividing accelerators a multiple-choice knapsack: a dynamic program over accelerators solves it exactly in
-//! bidders x accelerators x largest bid, and its tables from the left and from the right give every "without bidder i" in one more pass. Above
-//! [`EXACT_STEPS`] such steps the division is greedy instead, by the largest gain of the logarithm per accelerator, looking ahead over plateaus; the same
-//! search, continued with what bidder i had, gives the others' values without it. Both are compared in the tests.
+//! With logarithms the product is a sum, and dividing accelerators a multiple-choice knapsack: a
+//! dynamic program over accelerators solves it exactly in bidders x accelerators x largest bid, and
+//! its tables from the left and from the right give every "without bidder i" in one more pass.
+//! Above [`EXACT_STEPS`] such steps the division is greedy instead, by the largest gain of the
+//! logarithm per accelerator, looking ahead over plateaus; the same search, continued with what
+//! bidder i had, gives the others' values without it. Both are compared in the tests.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -14,14 +17,15 @@ pub const EXACT_STEPS: usize = 4_000_000;
 
 /// What a bidder wins.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Win {
+pub struct AuctionWin {
     /// Accelerators in the division of largest product.
     pub gpus: u32,
-    /// Part of them that it keeps, in (0, 1]: what the others' values are with it, over what they would be without it.
+    /// Part of them that it keeps, in (0, 1]: what the others' values are with it, over what they
+    /// would be without it.
     pub kept_fraction: f64,
 }
 
-impl Win {
+impl AuctionWin {
     /// Whole accelerators that it keeps.
     pub fn kept(&self) -> u32 {
         // A fraction that is a whole number but for rounding counts as that.
@@ -29,19 +33,21 @@ impl Win {
     }
 }
 
-/// Divides up to `gpus` accelerators. `values[i][n]` is what bidder `i` says `n` more are worth to it, at least 0 and not decreasing in `n`; the product
-/// is above 0 for some division.
-pub fn partial_allocation(gpus: u32, values: &[Vec<f64>]) -> Vec<Win> {
+/// Divides up to `gpus` accelerators. `values[i][n]` is what bidder `i` says `n` more are worth to
+/// it, at least 0 and not decreasing in `n`; the product is above 0 for some division.
+pub fn partial_allocation(gpus: u32, values: &[Vec<f64>]) -> Vec<AuctionWin> {
     let largest = values.iter().map(Vec::len).max().unwrap_or(0);
     let steps = values.len().saturating_mul(gpus as usize).saturating_mul(largest);
     if steps <= EXACT_STEPS { exact(gpus, values) } else { greedy(gpus, values) }
 }
 
-/// The division of largest product; of equal ones the one that gives fewer accelerators to later bidders.
-pub fn exact(gpus: u32, values: &[Vec<f64>]) -> Vec<Win> {
+/// The division of largest product; of equal ones the one that gives fewer accelerators to later
+/// bidders.
+pub fn exact(gpus: u32, values: &[Vec<f64>]) -> Vec<AuctionWin> {
     let logs: Vec<Vec<f64>> = values.iter().map(|bid| bid.iter().map(|value| value.ln()).collect()).collect();
     let room = gpus as usize + 1;
-    // before[i][g]: best sum of the first i bidders on at most g accelerators; after[i][g]: of those from i on.
+    // before[i][g]: best sum of the first i bidders on at most g accelerators; after[i][g]: of
+    // those from i on.
     let mut before = vec![vec![0.0; room]];
     for bid in &logs {
         let next = extend(&before[before.len() - 1], bid);
@@ -68,7 +74,7 @@ pub fn exact(gpus: u32, values: &[Vec<f64>]) -> Vec<Win> {
         (0..room).map(|g| before[at][g] + after[at + 1][room - 1 - g]).fold(f64::NEG_INFINITY, f64::max)
     };
     (0..logs.len())
-        .map(|at| Win { gpus: wins[at] as u32, kept_fraction: (of_others(at) - without(at)).exp().min(1.0) })
+        .map(|at| AuctionWin { gpus: wins[at] as u32, kept_fraction: (of_others(at) - without(at)).exp().min(1.0) })
         .collect()
 }
 
@@ -81,17 +87,17 @@ fn extend(best: &[f64], bid: &[f64]) -> Vec<f64> {
 }
 
 /// The division by largest gain per accelerator; ties go to the earlier bidder.
-pub fn greedy(gpus: u32, values: &[Vec<f64>]) -> Vec<Win> {
+pub fn greedy(gpus: u32, values: &[Vec<f64>]) -> Vec<AuctionWin> {
     let logs: Vec<Vec<f64>> = values.iter().map(|bid| bid.iter().map(|value| value.ln()).collect()).collect();
     // Whoever is worth nothing without accelerators gets the fewest that are worth something first.
     let least = |bid: &Vec<f64>| bid.iter().position(|log| log.is_finite()).unwrap_or(0);
     let mut wins: Vec<usize> = logs.iter().map(least).collect();
     let mut left = (gpus as usize).saturating_sub(wins.iter().sum());
-    let mut steps: BinaryHeap<Step> =
-        (0..logs.len()).filter_map(|at| Step::next(at, wins[at], &logs[at], left)).collect();
+    let mut steps: BinaryHeap<AuctionStep> =
+        (0..logs.len()).filter_map(|at| AuctionStep::next(at, wins[at], &logs[at], left)).collect();
     climb(&logs, &mut wins, &mut left, &mut steps, None);
 
-    let fraction = |at: usize, wins: &mut Vec<usize>, steps: &mut BinaryHeap<Step>| {
+    let fraction = |at: usize, wins: &mut Vec<usize>, steps: &mut BinaryHeap<AuctionStep>| {
         // The others go on with what is left and what this bidder has; then everything is put back.
         let mut room = left + wins[at];
         let heap = steps.clone();
@@ -105,12 +111,12 @@ pub fn greedy(gpus: u32, values: &[Vec<f64>]) -> Vec<Win> {
     };
     // Steps that no longer fitted are looked at again, with the room a bidder's win would leave.
     let widest = left + wins.iter().copied().max().unwrap_or(0);
-    let mut steps: BinaryHeap<Step> =
-        (0..logs.len()).filter_map(|at| Step::next(at, wins[at], &logs[at], widest)).collect();
+    let mut steps: BinaryHeap<AuctionStep> =
+        (0..logs.len()).filter_map(|at| AuctionStep::next(at, wins[at], &logs[at], widest)).collect();
     (0..logs.len())
         .map(|at| {
             let kept_fraction = fraction(at, &mut wins, &mut steps);
-            Win { gpus: wins[at] as u32, kept_fraction }
+            AuctionWin { gpus: wins[at] as u32, kept_fraction }
         })
         .collect()
 }
@@ -120,9 +126,9 @@ fn climb(
     logs: &[Vec<f64>],
     wins: &mut [usize],
     left: &mut usize,
-    steps: &mut BinaryHeap<Step>,
+    steps: &mut BinaryHeap<AuctionStep>,
     except: Option<usize>,
-) -> Vec<Step> {
+) -> Vec<AuctionStep> {
     let mut taken = Vec::new();
     while *left > 0
         && let Some(step) = steps.pop()
@@ -136,22 +142,23 @@ fn climb(
             *left -= step.size;
             taken.push(step);
         }
-        steps.extend(Step::next(step.at, wins[step.at], &logs[step.at], *left));
+        steps.extend(AuctionStep::next(step.at, wins[step.at], &logs[step.at], *left));
     }
     taken
 }
 
 /// A bidder's next step.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Step {
+struct AuctionStep {
     /// Gain of the logarithm per accelerator.
     gain: f64,
     at: usize,
     size: usize,
 }
 
-impl Step {
-    /// The step of largest gain per accelerator from `now` that takes at most `most`; the smallest of equal ones.
+impl AuctionStep {
+    /// The step of largest gain per accelerator from `now` that takes at most `most`; the smallest
+    /// of equal ones.
     fn next(at: usize, now: usize, logs: &[f64], most: usize) -> Option<Self> {
         let sizes = 1..=most.min((logs.len() - 1).saturating_sub(now));
         let steps = sizes.map(|size| Self { gain: (logs[now + size] - logs[now]) / size as f64, at, size });
@@ -159,15 +166,15 @@ impl Step {
     }
 }
 
-impl Eq for Step {}
+impl Eq for AuctionStep {}
 
-impl PartialOrd for Step {
+impl PartialOrd for AuctionStep {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for Step {
+impl Ord for AuctionStep {
     fn cmp(&self, other: &Self) -> Ordering {
         self.gain.total_cmp(&other.gain).then(other.at.cmp(&self.at)).then(other.size.cmp(&self.size))
     }

@@ -1,15 +1,22 @@
-//! Themis (Mahajan et al., NSDI'20): accelerators are leased in auctions to the jobs that sharing has treated worst.
+//! Themis (Mahajan et al., NSDI'20): accelerators are leased in auctions to the jobs that sharing
+//! has treated worst.
 //!
-//! A job's finish-time fairness `rho` is its completion time in the shared cluster over the one it would have on its own `1/n` of it; here `n` is the mean
-//! number of jobs in the system since the job came. When accelerators are to be had, at the end of leases and at churn, the `1 - f` of jobs with the
-//! worst `rho` see them, bid `1 / rho` for each number of them, and a partial allocation auction ([`auction`]) decides; what it leaves goes to the others.
+//! A job's finish-time fairness `rho` is its completion time in the shared cluster over the one it
+//! would have on its own `1/n` of it; here `n` is the mean number of jobs in the system since the
+//! job came. When accelerators are to be had, at the end of leases and at churn, the `1 - f` of
+//! jobs with the worst `rho` see them, bid `1 / rho` for each number of them, and a partial
+//! allocation auction ([`auction`]) decides; what it leaves goes to the others.
 //!
-//! Settled here, because the published text leaves it open or was not at hand: a job without accelerators has an infinite `rho`, and such jobs are ordered by
-//! the `rho` they would reach on their fair share from now on. Of the worst jobs only as many take part as can each have the least they run on, or the product
-//! would be 0 whatever they got. A winner keeps at least that least: with whole accelerators a payment could take all that it
-//! won, and a gang runs on no less. All accelerators of a job are one lease. Where one of the worst jobs needs more than is to be had, leases given now end with
-//! the last of those that run, so that it finds everything free at once and no gang starves. Leftovers go one by one, in turns of
-//! (submission, id), to jobs that did not take part, then to those that did, as long as they make them faster; the paper draws at random.
+//! Settled here, because the published text leaves it open or was not at hand: a job without
+//! accelerators has an infinite `rho`, and such jobs are ordered by the `rho` they would reach on
+//! their fair share from now on. Of the worst jobs only as many take part as can each have the
+//! least they run on, or the product would be 0 whatever they got. A winner keeps at least that
+//! least: with whole accelerators a payment could take all that it won, and a gang runs on no less.
+//! All accelerators of a job are one lease. Where one of the worst jobs needs more than is to be
+//! had, leases given now end with the last of those that run, so that it finds everything free at
+//! once and no gang starves. Leftovers go one by one, in turns of (submission, id), to jobs that
+//! did not take part, then to those that did, as long as they make them faster; the paper draws at
+//! random.
 
 pub mod auction;
 
@@ -21,11 +28,11 @@ use goodput_env::state::Trigger;
 use goodput_env::time::SimTime;
 use goodput_env::view::{ClusterView, JobView};
 
-use crate::heuristic::{Listed, Traits};
+use crate::heuristic::{ListedPolicy, Traits};
 use crate::placement::{Free, resize};
 
-/// In the list of policies.
-pub const LISTED: &[Listed] = &[Listed {
+/// Entries in the list of policies.
+pub const LISTED: &[ListedPolicy] = &[ListedPolicy {
     name: "themis",
     about: "leases by auction to the fifth of jobs that sharing has treated worst",
     source: "Mahajan et al., NSDI 2020",
@@ -96,7 +103,7 @@ impl Contention {
 }
 
 /// What a job says of itself.
-struct Standing<'a> {
+struct AgentStanding<'a> {
     job: JobView<'a>,
     /// Accelerators it has for sure until its lease ends.
     leased: u32,
@@ -108,7 +115,7 @@ struct Standing<'a> {
     worse: (f64, f64),
 }
 
-impl<'a> Standing<'a> {
+impl<'a> AgentStanding<'a> {
     fn new(job: JobView<'a>, leased: u32, fair_share: f64, capacity: u32) -> Self {
         let max = job.max_gpus().min(capacity);
         let age_secs = job.age().as_secs_f64();
@@ -145,7 +152,8 @@ impl<'a> Standing<'a> {
     }
 }
 
-/// Work per second on a fractional share: linear between sizes, in proportion below the smallest, constant above `max`.
+/// Work per second on a fractional share: linear between sizes, in proportion below the smallest,
+/// constant above `max`.
 fn speed_on(job: &JobView<'_>, share: f64, max: u32) -> f64 {
     let min = job.min_gpus();
     let share = share.min(f64::from(max));
@@ -165,7 +173,7 @@ impl Themis {
     }
 
     /// Starts the leases of jobs that have none.
-    fn grant(&mut self, now: SimTime, jobs: &[Standing<'_>], counts: &[u32], gang_waits: bool) {
+    fn grant(&mut self, now: SimTime, jobs: &[AgentStanding<'_>], counts: &[u32], gang_waits: bool) {
         let last = self.leases.iter().map(|(_, end)| *end).max().filter(|_| gang_waits);
         let end = last.unwrap_or(now + self.config.lease);
         let starts = jobs.iter().zip(counts).filter(|(job, count)| job.leased == 0 && **count > 0);
@@ -173,9 +181,10 @@ impl Themis {
         self.leases.sort_unstable();
     }
 
-    /// Adds what the auction gives to `counts`, which are in the order of `jobs`; gives who took part, and whether somebody among the worst could not because
-    /// it needs more than is available.
-    fn auction(&self, jobs: &[Standing<'_>], counts: &mut [u32], available: u32) -> (Vec<bool>, bool) {
+    /// Adds what the auction gives to `counts`, which are in the order of `jobs`; gives who took
+    /// part, and whether somebody among the worst could not because it needs more than is
+    /// available.
+    fn auction(&self, jobs: &[AgentStanding<'_>], counts: &mut [u32], available: u32) -> (Vec<bool>, bool) {
         let mut takes_part = vec![false; jobs.len()];
         let mut order: Vec<usize> = (0..jobs.len()).filter(|&at| jobs[at].leased < jobs[at].max).collect();
         order.sort_by(|&a, &b| {
@@ -211,8 +220,9 @@ impl Themis {
     }
 }
 
-/// Gives `left` accelerators in turns to those of `jobs` for which `may`, as long as they make them faster.
-fn hand_out(jobs: &[Standing<'_>], counts: &mut [u32], left: &mut u32, may: impl Fn(usize) -> bool) {
+/// Gives `left` accelerators in turns to those of `jobs` for which `may`, as long as they make them
+/// faster.
+fn hand_out(jobs: &[AgentStanding<'_>], counts: &mut [u32], left: &mut u32, may: impl Fn(usize) -> bool) {
     let mut turn: Vec<usize> = (0..jobs.len()).filter(|&at| may(at)).collect();
     while *left > 0 && !turn.is_empty() {
         turn.retain(|&at| {
@@ -243,11 +253,11 @@ impl Policy for Themis {
             return plan;
         }
         let capacity = view.total_free() + view.jobs().map(|job| job.gpus()).sum::<u32>();
-        let jobs: Vec<Standing<'_>> = view
+        let jobs: Vec<AgentStanding<'_>> = view
             .jobs()
             .map(|job| {
                 let fair_share = f64::from(capacity) / self.contention.mean(&job);
-                Standing::new(job, if leased(&job) { job.gpus() } else { 0 }, fair_share, capacity)
+                AgentStanding::new(job, if leased(&job) { job.gpus() } else { 0 }, fair_share, capacity)
             })
             .collect();
         let mut counts: Vec<u32> = jobs.iter().map(|job| job.leased).collect();

@@ -1,9 +1,11 @@
-//! Tiresias (Gu et al., NSDI'19): jobs whose length nobody knows, ranked by the accelerator time that they have had so far.
+//! Tiresias (Gu et al., NSDI'19): jobs whose length nobody knows, ranked by the accelerator time
+//! that they have had so far.
 //!
-//! Tiresias-L is discretised two-dimensional least attained service: a job falls from queue to queue as its accelerator time reaches their limits.
-//! Tiresias-G orders each queue by the Gittins index of accelerator time, which needs a distribution of it. Placement goes by the model's
-//! tensor sizes. `las` is the one-dimensional ancestor, which counts seconds only; `tiresias` has the settings under which
-//! Pollux (OSDI'21) and its successors compare with it.
+//! Tiresias-L is discretised two-dimensional least attained service: a job falls from queue to
+//! queue as its accelerator time reaches their limits. Tiresias-G orders each queue by the Gittins
+//! index of accelerator time, which needs a distribution of it. Placement goes by the model's
+//! tensor sizes. `las` is the one-dimensional ancestor, which counts seconds only; `tiresias` has
+//! the settings under which Pollux (OSDI'21) and its successors compare with it.
 
 mod queues;
 mod reserved;
@@ -11,15 +13,15 @@ mod reserved;
 pub use queues::Tiresias;
 pub use reserved::ReservedQueues;
 
-use crate::heuristic::gittins::{ArtifactTable, Experience, Horizon};
-use crate::heuristic::{Listed, Traits};
+use crate::heuristic::gittins::{ArtifactTable, GittinsHorizon, LengthSample};
+use crate::heuristic::{ListedPolicy, Traits};
 use crate::placement::{Packer, Skew};
 
 const PREEMPTIVE: Traits = Traits { preemptive: true, elastic: false, heterogeneous: false };
 
-/// In the list of policies.
-pub const LISTED: &[Listed] = &[
-    Listed {
+/// Entries in the list of policies.
+pub const LISTED: &[ListedPolicy] = &[
+    ListedPolicy {
         name: "tiresias",
         about: "least attained accelerator time first, in two queues of 16 GPU-hours",
         source: "Gu et al., NSDI 2019; settings of the Pollux artifact",
@@ -27,38 +29,39 @@ pub const LISTED: &[Listed] = &[
         build: |_| Box::new(Tiresias::pollux_artifact()),
         replica: None,
     },
-    Listed {
+    ListedPolicy {
         name: "tiresias-l",
         about: "least attained accelerator time first, in three queues; models with one large tensor kept on few nodes",
         source: "Gu et al., NSDI 2019; queue limits of its simulator",
         traits: PREEMPTIVE,
-        build: |_| Box::new(Tiresias::new(TiresiasConfig::simulator(Service::GpuTime))),
-        replica: Some(|_| Box::new(Tiresias::new(TiresiasConfig::artifact(Service::GpuTime)))),
+        build: |_| Box::new(Tiresias::new(TiresiasConfig::simulator(ServiceMeasure::GpuTime))),
+        replica: Some(|_| Box::new(Tiresias::new(TiresiasConfig::artifact(ServiceMeasure::GpuTime)))),
     },
-    Listed {
+    ListedPolicy {
         name: "tiresias-g",
         about: "as tiresias-l, each queue by the Gittins index of the accelerator time of completed jobs",
         source: "Gu et al., NSDI 2019; queue limits of its simulator",
         traits: PREEMPTIVE,
-        build: |_| Box::new(Tiresias::new(TiresiasConfig::gittins(Experience::default(), Horizon::Supremum))),
+        build: |_| Box::new(Tiresias::new(TiresiasConfig::gittins(LengthSample::default(), GittinsHorizon::Supremum))),
         replica: None,
     },
-    Listed {
+    ListedPolicy {
         name: "las",
         about: "least attained time first, whatever the number of accelerators, in three queues",
         source: "`dlas` of the Tiresias simulator; Gu et al., NSDI 2019",
         traits: PREEMPTIVE,
-        build: |_| Box::new(Tiresias::new(TiresiasConfig::simulator(Service::Time))),
+        build: |_| Box::new(Tiresias::new(TiresiasConfig::simulator(ServiceMeasure::Time))),
         replica: None,
     },
 ];
 
-/// Queue limits of the public simulator, GPU-seconds (or seconds); it lists a third one, 18,000, and uses two.
+/// Queue limits of the public simulator, GPU-seconds (or seconds); it lists a third one, 18,000,
+/// and uses two.
 pub const SIMULATOR_LIMITS: [u32; 2] = [3250, 7200];
 
 /// What a job's attained service counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Service {
+pub enum ServiceMeasure {
     /// Accelerators times seconds: two-dimensional (2D-LAS).
     GpuTime,
     /// Seconds alone (LAS).
@@ -67,28 +70,28 @@ pub enum Service {
 
 /// Order inside a queue.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Order {
+pub enum QueueOrder {
     /// That of entry.
     Entry,
     /// By descending Gittins index of the job's service, then (submission, id).
-    Gittins(Experience, Horizon),
+    Gittins(LengthSample, GittinsHorizon),
     /// By the public simulator's table, then submission; for reproduction only.
     Artifact(ArtifactTable),
 }
 
 /// When a demotion is decided where the run lets the policy choose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Jump {
+pub enum Promotion {
     /// When the job's service reaches the limit.
     Due,
-    /// When the public simulator looks: it divides (limit - seconds run) by the accelerators, as if the seconds were GPU-seconds, so that after an
-    /// interruption it looks too late.
+    /// When the public simulator looks: it divides (limit - seconds run) by the accelerators, as if
+    /// the seconds were GPU-seconds, so that after an interruption it looks too late.
     Artifact,
 }
 
 /// How nodes are chosen.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Placing {
+pub enum TiresiasPlacement {
     /// The same way for every job.
     Packer(Packer),
     /// By the tensor sizes of the model.
@@ -98,55 +101,57 @@ pub enum Placing {
 /// Settings of [`Tiresias`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct TiresiasConfig {
-    /// Attained service at which a job leaves each queue but the last, GPU-seconds (or seconds, by `service`); ascending.
+    /// Attained service at which a job leaves each queue but the last, GPU-seconds (or seconds, by
+    /// `service`); ascending.
     pub limits: Vec<u32>,
     /// What counts as service.
-    pub service: Service,
+    pub service: ServiceMeasure,
     /// Order inside a queue.
-    pub order: Order,
-    /// A waiting job returns to the first queue, its service forgiven, once it has waited this many times the seconds it ran;
-    /// 0 never.
+    pub order: QueueOrder,
+    /// A waiting job returns to the first queue, its service forgiven, once it has waited this many
+    /// times the seconds it ran; 0 never.
     pub starvation_knob: f64,
-    /// After each decision running jobs move ahead of waiting ones inside their queue (Tiresias simulator; the Pollux artifact does
-    /// not).
+    /// After each decision running jobs move ahead of waiting ones inside their queue (Tiresias
+    /// simulator; the Pollux artifact does not).
     pub running_first: bool,
     /// When demotions are decided.
-    pub jump: Jump,
+    pub jump: Promotion,
     /// How nodes are chosen.
-    pub placing: Placing,
+    pub placing: TiresiasPlacement,
 }
 
 impl TiresiasConfig {
-    /// One queue a limit and one more, in the order of entry, running jobs first, on the emptiest nodes; nobody is promoted.
-    pub fn queues(limits: &[u32], service: Service) -> Self {
+    /// One queue a limit and one more, in the order of entry, running jobs first, on the emptiest
+    /// nodes; nobody is promoted.
+    pub fn queues(limits: &[u32], service: ServiceMeasure) -> Self {
         Self {
             limits: limits.to_vec(),
             service,
-            order: Order::Entry,
+            order: QueueOrder::Entry,
             starvation_knob: 0.0,
             running_first: true,
-            jump: Jump::Due,
-            placing: Placing::Packer(Packer::MostFreeFirst),
+            jump: Promotion::Due,
+            placing: TiresiasPlacement::Packer(Packer::MostFreeFirst),
         }
     }
 
     /// The settings of the public simulator under the paper's rule, placed by tensor sizes.
-    pub fn simulator(service: Service) -> Self {
-        Self { placing: Placing::Skew(Skew::default()), ..Self::queues(&SIMULATOR_LIMITS, service) }
+    pub fn simulator(service: ServiceMeasure) -> Self {
+        Self { placing: TiresiasPlacement::Skew(Skew::default()), ..Self::queues(&SIMULATOR_LIMITS, service) }
     }
 
     /// Tiresias-G: the same, each queue by the Gittins index of GPU-seconds.
-    pub fn gittins(experience: Experience, horizon: Horizon) -> Self {
-        Self { order: Order::Gittins(experience, horizon), ..Self::simulator(Service::GpuTime) }
+    pub fn gittins(experience: LengthSample, horizon: GittinsHorizon) -> Self {
+        Self { order: QueueOrder::Gittins(experience, horizon), ..Self::simulator(ServiceMeasure::GpuTime) }
     }
 
     /// As the public simulator behaves (`dlas`, `dlas-gpu`).
-    pub fn artifact(service: Service) -> Self {
-        Self { jump: Jump::Artifact, ..Self::queues(&SIMULATOR_LIMITS, service) }
+    pub fn artifact(service: ServiceMeasure) -> Self {
+        Self { jump: Promotion::Artifact, ..Self::queues(&SIMULATOR_LIMITS, service) }
     }
 
     /// As the public simulator's `dlas-gpu-gittins` behaves.
     pub fn artifact_gittins(table: ArtifactTable) -> Self {
-        Self { order: Order::Artifact(table), ..Self::artifact(Service::GpuTime) }
+        Self { order: QueueOrder::Artifact(table), ..Self::artifact(ServiceMeasure::GpuTime) }
     }
 }

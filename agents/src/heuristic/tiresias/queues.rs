@@ -1,15 +1,19 @@
 //! The queues: who enters, who falls, who is promoted, who runs.
 //!
-//! Few queues instead of a continuous priority keep two long jobs from preempting each other for ever. Queues are walked from first to last
-//! and every job that fits into what is left runs; the rest is preempted or waits. There is no head-of-line blocking, so a wide job may
-//! wait behind narrower ones of a lower queue: that is the published behaviour. Jobs that keep running keep their nodes.
+//! Few queues instead of a continuous priority keep two long jobs from preempting each other for
+//! ever. Queues are walked from first to last and every job that fits into what is left runs; the
+//! rest is preempted or waits. There is no head-of-line blocking, so a wide job may wait behind
+//! narrower ones of a lower queue: that is the published behaviour. Jobs that keep running keep
+//! their nodes.
 //!
-//! Attained service is wall time with accelerators, restarts included, as of the decision. A decision that comes late therefore
-//! demotes late. Where the run lets a policy choose its moments ([`Policy::wake_at`]), demotions and promotions are decided
-//! exactly when they fall due; where decisions fall at rounds only, they wait for the next round, as in the Pollux artifact.
+//! Attained service is wall time with accelerators, restarts included, as of the decision. A
+//! decision that comes late therefore demotes late. Where the run lets a policy choose its moments
+//! ([`Policy::wake_at`]), demotions and promotions are decided exactly when they fall due; where
+//! decisions fall at rounds only, they wait for the next round, as in the Pollux artifact.
 //!
-//! A job that finds no nodes although enough accelerators are free (too scattered for its model, or of several types) is passed over, and the
-//! walk starts again without it: nobody is preempted for a job that cannot start.
+//! A job that finds no nodes although enough accelerators are free (too scattered for its model, or
+//! of several types) is passed over, and the walk starts again without it: nobody is preempted for
+//! a job that cannot start.
 
 use goodput_env::job::JobId;
 use goodput_env::placement::Placement;
@@ -18,25 +22,26 @@ use goodput_env::policy::Policy;
 use goodput_env::time::SimTime;
 use goodput_env::view::ClusterView;
 
-use super::{Jump, Order, Placing, Service, TiresiasConfig};
+use super::{Promotion, QueueOrder, ServiceMeasure, TiresiasConfig, TiresiasPlacement};
 use crate::placement::Free;
 
-/// The policy; ties are broken by order of entry into the queue, and among jobs that enter at once by job id.
+/// The policy; ties are broken by order of entry into the queue, and among jobs that enter at once
+/// by job id.
 #[derive(Clone, Debug)]
 pub struct Tiresias {
     config: TiresiasConfig,
-    queues: Vec<Vec<Entry>>,
+    queues: Vec<Vec<QueuedJob>>,
     /// Jobs of this id and above have not been seen.
     unseen: JobId,
     free: Free,
-    moved: Vec<(Entry, usize)>,
+    moved: Vec<(QueuedJob, usize)>,
     /// Accelerators of those who run.
     held: u32,
     wake: Option<SimTime>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Entry {
+struct QueuedJob {
     job: JobId,
     gpus: u32,
     submit: SimTime,
@@ -58,7 +63,7 @@ struct Entry {
     rank: f64,
 }
 
-impl Entry {
+impl QueuedJob {
     fn counted(&self) -> SimTime {
         self.executed - self.forgiven
     }
@@ -71,21 +76,22 @@ impl Tiresias {
         Self { config, queues, unseen: JobId(0), free: Free::default(), moved: Vec::new(), held: 0, wake: None }
     }
 
-    /// The settings of the Pollux OSDI'21 artifact: two queues, demotion after 16 GPU-hours, no promotion.
+    /// The settings of the Pollux OSDI'21 artifact: two queues, demotion after 16 GPU-hours, no
+    /// promotion.
     pub fn pollux_artifact() -> Self {
-        Self::new(TiresiasConfig { running_first: false, ..TiresiasConfig::queues(&[57_600], Service::GpuTime) })
+        Self::new(TiresiasConfig { running_first: false, ..TiresiasConfig::queues(&[57_600], ServiceMeasure::GpuTime) })
     }
 
     fn admit(&mut self, view: &ClusterView<'_>) {
         let first = self.queues[0].len();
         for job in view.jobs().rev().take_while(|job| job.id() >= self.unseen) {
-            self.queues[0].push(Entry {
+            self.queues[0].push(QueuedJob {
                 job: job.id(),
                 gpus: job.request().gpus,
                 submit: job.request().submit,
                 sensitive: match &self.config.placing {
-                    Placing::Packer(_) => false,
-                    Placing::Skew(skew) => skew.is_sensitive(job.model_name()),
+                    TiresiasPlacement::Packer(_) => false,
+                    TiresiasPlacement::Skew(skew) => skew.is_sensitive(job.model_name()),
                 },
                 running: job.state.is_allocated(),
                 chosen: false,
@@ -113,7 +119,7 @@ impl Tiresias {
             let moved = &mut self.moved;
             queue.retain_mut(|entry| {
                 let Some(job) = view.job(entry.job) else {
-                    if let Order::Gittins(experience, _) = order {
+                    if let QueueOrder::Gittins(experience, _) = order {
                         let run = if entry.running { view.now - entry.checked } else { SimTime::ZERO };
                         learnt |= experience.learn(weighted(*service, entry, entry.executed + run) as f64 / 1000.0);
                     }
@@ -146,21 +152,24 @@ impl Tiresias {
         self.reorder(learnt);
     }
 
-    /// Sorts each queue by index, where it goes by one; `all` indices are out of date, or those marked.
+    /// Sorts each queue by index, where it goes by one; `all` indices are out of date, or those
+    /// marked.
     fn reorder(&mut self, all: bool) {
         let service = self.config.service;
-        let index = |entry: &Entry| match &self.config.order {
-            Order::Entry => 0.0,
-            Order::Gittins(experience, horizon) => {
+        let index = |entry: &QueuedJob| match &self.config.order {
+            QueueOrder::Entry => 0.0,
+            QueueOrder::Gittins(experience, horizon) => {
                 let secs = weighted(service, entry, entry.executed) as f64 / 1000.0;
                 experience.sample().index(secs, *horizon)
             }
-            Order::Artifact(table) => table.index(attained(service, entry) / 1000),
+            QueueOrder::Artifact(table) => table.index(attained(service, entry) / 1000),
         };
         let in_order = match &self.config.order {
-            Order::Entry => return,
-            Order::Gittins(..) => |a: &Entry, b: &Entry| b.rank.total_cmp(&a.rank).then(a.job.cmp(&b.job)),
-            Order::Artifact(_) => |a: &Entry, b: &Entry| b.rank.total_cmp(&a.rank).then(a.submit.cmp(&b.submit)),
+            QueueOrder::Entry => return,
+            QueueOrder::Gittins(..) => |a: &QueuedJob, b: &QueuedJob| b.rank.total_cmp(&a.rank).then(a.job.cmp(&b.job)),
+            QueueOrder::Artifact(_) => {
+                |a: &QueuedJob, b: &QueuedJob| b.rank.total_cmp(&a.rank).then(a.submit.cmp(&b.submit))
+            }
         };
         for queue in &mut self.queues {
             for entry in queue.iter_mut().filter(|entry| all || entry.rank.is_nan()) {
@@ -181,7 +190,8 @@ impl Tiresias {
         plan
     }
 
-    /// Lets every job run that fits into what those before it leave, and takes from the others what they hold; true where some job starts.
+    /// Lets every job run that fits into what those before it leave, and takes from the others what
+    /// they hold; true where some job starts.
     fn choose(&mut self, view: &ClusterView<'_>, plan: &mut Plan, again: bool) -> bool {
         let mut left = view.total_free() + self.held;
         let mut starts = false;
@@ -201,7 +211,8 @@ impl Tiresias {
         starts
     }
 
-    /// Places those who start where preempted and idle jobs leave room; false where some found no nodes and are barred.
+    /// Places those who start where preempted and idle jobs leave room; false where some found no
+    /// nodes and are barred.
     fn start(&mut self, view: &ClusterView<'_>, plan: &mut Plan) -> bool {
         self.free.reset(view.free());
         for change in &plan.changes {
@@ -212,8 +223,10 @@ impl Tiresias {
         let mut all = true;
         for entry in self.queues.iter_mut().flatten().filter(|entry| entry.chosen && !entry.running) {
             let placement = match &self.config.placing {
-                Placing::Packer(packer) => packer.place(view.cluster(), &mut self.free, entry.gpus),
-                Placing::Skew(skew) => skew.place(view.cluster(), &mut self.free, entry.gpus, entry.sensitive),
+                TiresiasPlacement::Packer(packer) => packer.place(view.cluster(), &mut self.free, entry.gpus),
+                TiresiasPlacement::Skew(skew) => {
+                    skew.place(view.cluster(), &mut self.free, entry.gpus, entry.sensitive)
+                }
             };
             match placement {
                 Some(placement) => plan.set(entry.job, placement),
@@ -268,29 +281,29 @@ impl Policy for Tiresias {
 }
 
 /// Service of a time on the accelerators of a job, GPU-milliseconds (or milliseconds).
-fn weighted(service: Service, entry: &Entry, time: SimTime) -> i64 {
+fn weighted(service: ServiceMeasure, entry: &QueuedJob, time: SimTime) -> i64 {
     match service {
-        Service::GpuTime => time.as_millis() * i64::from(entry.gpus),
-        Service::Time => time.as_millis(),
+        ServiceMeasure::GpuTime => time.as_millis() * i64::from(entry.gpus),
+        ServiceMeasure::Time => time.as_millis(),
     }
 }
 
-fn attained(service: Service, entry: &Entry) -> i64 {
+fn attained(service: ServiceMeasure, entry: &QueuedJob) -> i64 {
     weighted(service, entry, entry.counted())
 }
 
 /// Time until a running job is looked at for its demotion.
-fn until(limit: i64, service: Service, jump: Jump, entry: &Entry) -> SimTime {
+fn until(limit: i64, service: ServiceMeasure, jump: Promotion, entry: &QueuedJob) -> SimTime {
     let width = match service {
-        Service::GpuTime => i64::from(entry.gpus),
-        Service::Time => 1,
+        ServiceMeasure::GpuTime => i64::from(entry.gpus),
+        ServiceMeasure::Time => 1,
     };
     SimTime::from_millis(match jump {
-        Jump::Due => (limit - attained(service, entry) + width - 1) / width,
-        Jump::Artifact => (limit - entry.counted().as_millis()) / 1000 / width * 1000,
+        Promotion::Due => (limit - attained(service, entry) + width - 1) / width,
+        Promotion::Artifact => (limit - entry.counted().as_millis()) / 1000 / width * 1000,
     })
 }
 
-fn patience(knob: f64, entry: &Entry) -> SimTime {
+fn patience(knob: f64, entry: &QueuedJob) -> SimTime {
     SimTime::from_secs_f64(knob * entry.counted().as_secs_f64())
 }

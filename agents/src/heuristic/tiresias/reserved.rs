@@ -1,7 +1,9 @@
-//! `multi-dlas-gpu` of the public Tiresias simulator: jobs are served by class, a class being all jobs of one width. For reproduction only.
+//! `multi-dlas-gpu` of the public Tiresias simulator: jobs are served by class, a class being all
+//! jobs of one width. For reproduction only.
 //!
-//! Each class has two queues of its own and accelerators reserved for it. Every 600 s the reservations follow the demand; between, what a class
-//! does not use stays idle, and before the first one nothing runs at all. Neither the paper nor the simulator's notes describe it further:
+//! Each class has two queues of its own and accelerators reserved for it. Every 600 s the
+//! reservations follow the demand; between, what a class does not use stays idle, and before the
+//! first one nothing runs at all. Neither the paper nor the simulator's notes describe it further:
 //! the rules below are what its code does.
 
 use goodput_env::job::JobId;
@@ -23,7 +25,7 @@ const INTERVAL: SimTime = SimTime::from_secs(600);
 /// The policy.
 #[derive(Clone, Debug)]
 pub struct ReservedQueues {
-    classes: Vec<Class>,
+    classes: Vec<WidthClass>,
     unseen: JobId,
     next_reserve: SimTime,
     next_jump: SimTime,
@@ -31,15 +33,15 @@ pub struct ReservedQueues {
 }
 
 #[derive(Clone, Debug)]
-struct Class {
+struct WidthClass {
     gpus: i64,
     total: i64,
     free: i64,
-    queues: [Vec<Entry>; 2],
+    queues: [Vec<ReservedJob>; 2],
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Entry {
+struct ReservedJob {
     job: JobId,
     running: bool,
     /// Whole seconds run, as of the last decision.
@@ -47,10 +49,10 @@ struct Entry {
 }
 
 impl ReservedQueues {
-    /// For jobs of these widths, in the order in which the trace first has them: equal demands are served in the order of a hash table that
-    /// was filled in this order.
+    /// For jobs of these widths, in the order in which the trace first has them: equal demands are
+    /// served in the order of a hash table that was filled in this order.
     pub fn new(widths: impl IntoIterator<Item = u32>) -> Self {
-        let class = |gpus: u32| Class { gpus: gpus.into(), total: 0, free: 0, queues: [Vec::new(), Vec::new()] };
+        let class = |gpus: u32| WidthClass { gpus: gpus.into(), total: 0, free: 0, queues: [Vec::new(), Vec::new()] };
         Self {
             classes: hashed(widths).into_iter().map(class).collect(),
             unseen: JobId(0),
@@ -64,7 +66,7 @@ impl ReservedQueues {
         let first = view.jobs().rev().take_while(|job| job.id() >= self.unseen).last().map(|job| job.id());
         for job in view.jobs().filter(|job| first.is_some_and(|first| job.id() >= first)) {
             let gpus = i64::from(job.request().gpus);
-            let entry = Entry { job: job.id(), running: false, executed: 0 };
+            let entry = ReservedJob { job: job.id(), running: false, executed: 0 };
             if let Some(class) = self.classes.iter_mut().find(|class| class.gpus == gpus) {
                 class.queues[0].push(entry);
             }
@@ -74,12 +76,12 @@ impl ReservedQueues {
 
     /// Divides the accelerators among the classes by demand, without taking any from running jobs.
     fn reserve(&mut self, capacity: i64) {
-        let demand = |class: &Class| class.jobs() * class.gpus;
+        let demand = |class: &WidthClass| class.jobs() * class.gpus;
         let demands: i64 = self.classes.iter().map(demand).sum();
         if demands == 0 {
             return;
         }
-        let mut left = capacity - self.classes.iter().map(Class::used).sum::<i64>();
+        let mut left = capacity - self.classes.iter().map(WidthClass::used).sum::<i64>();
         let mut reserved = vec![0; self.classes.len()];
         let mut order: Vec<usize> = (0..self.classes.len()).collect();
         order.sort_by_key(|&at| demand(&self.classes[at]));
@@ -140,7 +142,7 @@ impl ReservedQueues {
         self.free.reset(view.free());
         let entries =
             || self.classes.iter().flat_map(|class| class.queues.iter().flatten().map(|entry| (class.gpus, entry)));
-        let changed = |entry: &Entry| view.job(entry.job).filter(|job| job.state.is_allocated() != entry.running);
+        let changed = |entry: &ReservedJob| view.job(entry.job).filter(|job| job.state.is_allocated() != entry.running);
         for (_, entry) in entries().filter(|(_, entry)| !entry.running) {
             if let Some(job) = changed(entry) {
                 self.free.release(&job.state.placement);
@@ -157,7 +159,7 @@ impl ReservedQueues {
     }
 }
 
-impl Class {
+impl WidthClass {
     fn jobs(&self) -> i64 {
         self.queues.iter().map(|queue| queue.len() as i64).sum()
     }
@@ -224,8 +226,9 @@ impl Policy for ReservedQueues {
     }
 }
 
-/// The order in which Python 2 iterates a dictionary with these small integers as keys, inserted in this order (open addressing, hash of a number
-/// is the number, table of 8 slots grown fourfold the number of keys at two thirds).
+/// The order in which Python 2 iterates a dictionary with these small integers as keys, inserted in
+/// this order (open addressing, hash of a number is the number, table of 8 slots grown fourfold the
+/// number of keys at two thirds).
 fn hashed(keys: impl IntoIterator<Item = u32>) -> Vec<u32> {
     let mut slots = vec![None; 8];
     let mut count = 0;

@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use goodput_agents::heuristic;
+use goodput_agents::compose;
 use goodput_env::scenario::Batching;
 use goodput_env::sim::Outcome;
 use rayon::prelude::*;
@@ -29,7 +29,7 @@ const TRAINING: [&str; 7] =
 
 fn run(data: &Path) -> Result<Vec<Figure>, ReproduceError> {
     let loads = loads(data)?;
-    let known = TRAINING.into_iter().filter(|name| heuristic::by_name(name, 1).is_some());
+    let known = TRAINING.into_iter().filter(|name| compose::by_name(name, 1).is_some());
     let cases: Vec<_> = known
         .flat_map(|name| COSTS.into_iter().flat_map(move |cost| [true, false].map(|own| (name, cost, own))))
         // Who adapts batch sizes anyway has one row.
@@ -38,7 +38,7 @@ fn run(data: &Path) -> Result<Vec<Figure>, ReproduceError> {
     let figures: Result<Vec<Vec<Figure>>, ReproduceError> = cases
         .into_par_iter()
         .map(|(name, costs, own)| {
-            let built = heuristic::by_name(name, 1).expect("it was found above");
+            let built = compose::by_name(name, 1).expect("it was found above");
             let batching = if own { built.batching() } else { Batching::Catalog };
             let options = fair_options(batching, built.information(), cost(costs));
             let batches = if own { "" } else { ", batches adapted" };
@@ -51,7 +51,7 @@ fn run(data: &Path) -> Result<Vec<Figure>, ReproduceError> {
 }
 
 fn built_batching(name: &str) -> Batching {
-    heuristic::by_name(name, 1).map_or(Batching::Requested, |policy| policy.batching())
+    compose::by_name(name, 1).map_or(Batching::Requested, |policy| policy.batching())
 }
 
 fn facts(outcome: &Outcome) -> [(&'static str, f64); 5] {

@@ -9,7 +9,7 @@ mod small;
 use std::path::Path;
 use std::sync::Arc;
 
-use goodput_agents::heuristic;
+use goodput_agents::compose;
 use goodput_agents::heuristic::deepboot::DeepBoot;
 use goodput_agents::heuristic::deepboot::requests::RequestScheduler;
 use goodput_agents::heuristic::deepboot::sizes::StartValue;
@@ -93,7 +93,7 @@ fn simulate(
     options: SimOptions,
     case: &str,
 ) -> Result<Outcome, ReproduceError> {
-    let policy = heuristic::by_name(name, SEED).expect("policies of the table are in the list");
+    let policy = compose::by_name(name, SEED).expect("policies of the table are in the list");
     simulate_policy(policy, nodes, workload, options, case)
 }
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use goodput_agents::heuristic;
+use goodput_agents::compose;
 use goodput_datasets::import::pollux_profiles;
 use goodput_datasets::read_workload;
 use goodput_env::sim::{Outcome, Served};
@@ -61,7 +61,7 @@ fn run(data: &Path) -> Result<Vec<Figure>, ReproduceError> {
             .map(|(name, added, longer)| {
                 let catalog = &catalogs[usize::from(added)];
                 let workload = Arc::new(read_workload(&data.join("data/deepboot/small.csv"), catalog)?.workload);
-                let built = heuristic::by_name(policy, 1).expect("policies of the table are in the list");
+                let built = compose::by_name(policy, 1).expect("policies of the table are in the list");
                 let mut options = artifact_options(built.batching(), built.information());
                 options.instances.protect_more = SimTime::from_secs(i64::from(longer));
                 let case = format!("{policy}{name}");

@@ -2,7 +2,7 @@
 
 mod page;
 
-use goodput_agents::heuristic;
+use goodput_agents::compose;
 use goodput_env::job::JobId;
 use goodput_env::placement::Placement;
 use goodput_env::plan::Plan;
@@ -131,7 +131,7 @@ fn ask(
     own: &[Option<f64>],
     mine: &[Standing],
 ) -> Option<Beside> {
-    let mut policy = heuristic::by_name(name, 0)?;
+    let mut policy = compose::by_name(name, 0)?;
     let mut told = *view;
     if !told.information.allows(policy.needs()) {
         told.information = Information::Oracle;

@@ -1,9 +1,9 @@
 //! The file of a federation: what moves, who decides, and the clusters.
 
-use goodput_agents::coordinator::Coordinator;
-use goodput_agents::heuristic::{VARIANT, policies};
-use goodput_agents::loaning::{Composite, Sharing, Variant};
-use goodput_agents::serving::{Ahead, Foresight, Now, Outlook};
+use goodput_agents::compose::coordinator::Coordinator;
+use goodput_agents::compose::loaning::{Composite, Sharing, Variant};
+use goodput_agents::compose::serving::{Ahead, Foresight, Now, Outlook};
+use goodput_agents::compose::{VARIANT, policies};
 use goodput_env::cluster::Pool;
 use goodput_env::policy::{Policy, Scope};
 use goodput_env::time::SimTime;

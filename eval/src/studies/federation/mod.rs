@@ -4,7 +4,7 @@ mod config;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use goodput_agents::coordinator;
+use goodput_agents::compose::coordinator;
 use goodput_env::sim::{Outcome, SimError};
 use ndarray::Array2;
 use rayon::prelude::*;

@@ -2,7 +2,7 @@
 
 use std::num::NonZeroUsize;
 
-use goodput_agents::forecaster::{ForecasterBundle, ForecasterError};
+use goodput_agents::bundle::forecaster::{ForecasterBundle, ForecasterError};
 use goodput_datasets::DataError;
 use goodput_datasets::import::{ImportReport, series};
 use goodput_forecast::lending::{Fleet, LendingScore};

@@ -1,0 +1,9 @@
+//! How many accelerators each job gets, and in which order jobs are served.
+//!
+//! - [`knapsack`]: of each job one of several sizes, for the largest sum of values.
+//! - [`queue`]: queues by priority and age, in which jobs of one shape are passed over together.
+//! - [`quotas`]: what tenants may hold, for policies that go by it.
+
+pub mod knapsack;
+pub mod queue;
+pub mod quotas;

@@ -1,0 +1,182 @@
+//! A trained forecaster as a file: what `train` writes and `forecast`, `eval` and the executor read.
+//!
+//! The same form as a policy's bundle ([`crate::bundle`]): a safetensors file with one named tensor a matrix, whose metadata carries the rest as JSON. The
+//! schema of a forecaster is its step, its day and its window; a study of another step is refused, because a net would answer anyway, and wrongly.
+
+mod saved;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use goodput_forecast::neural::{Net, NetError, Spec};
+use serde::{Deserialize, Serialize};
+
+use crate::bundle::Provenance;
+use crate::nets::archive::{Archive, ArchiveError, Entry, write};
+
+pub use saved::{Misfit, Saved};
+
+/// Version of the format this build writes and reads.
+pub const FORMAT: u32 = 2;
+/// Key of the manifest in the file's metadata.
+const MANIFEST: &str = "goodput.forecaster";
+
+/// A trained forecaster with what it was trained on.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ForecasterBundle {
+    /// Its name in tables.
+    pub name: String,
+    /// The net.
+    pub net: Net,
+    /// What it was trained on.
+    pub card: Card,
+}
+
+/// What a forecaster was trained on.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Card {
+    /// Milliseconds of a step.
+    pub step_millis: i64,
+    /// Column of the series.
+    pub series: String,
+    /// First step that the net has not seen, validation included, milliseconds since 1970: only later forecasts tell anything about it.
+    pub unseen_from_epoch_millis: i64,
+    /// Least loss in validation, in units of the spread of the series.
+    pub validation_loss: Option<f64>,
+    /// Where it comes from.
+    pub provenance: Provenance,
+}
+
+/// The manifest as stored.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Manifest {
+    format: u32,
+    name: String,
+    spec: Spec,
+    mean: f64,
+    spread: f64,
+    card: Card,
+}
+
+/// The part of the manifest that every version has.
+#[derive(Deserialize)]
+struct Version {
+    format: u32,
+}
+
+/// A forecaster that cannot be read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum ForecasterError {
+    /// The file system refused.
+    #[error("{path}: cannot {action}: {source}")]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What was tried.
+        action: &'static str,
+        /// Why not.
+        source: std::io::Error,
+    },
+    /// Another kind of file, or a damaged one.
+    #[error("{path}: not a sound forecaster bundle: {source}; `goodput train` with a [forecaster] writes one")]
+    Archive {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: ArchiveError,
+    },
+    /// Numbers that do not fit their own net.
+    #[error("{path}: damaged forecaster bundle: {source}")]
+    Net {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: NetError,
+    },
+    /// A file that begins like a fitted forecaster and is none.
+    #[error("{path}: not a fitted forecaster: {source}; `goodput forecast fit` writes one")]
+    Snapshot {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: serde_json::Error,
+    },
+    /// A bundle of another version of this program.
+    #[error("{path}: forecaster format {found}, this program reads format {FORMAT}; train it again with this version")]
+    Format {
+        /// The file.
+        path: PathBuf,
+        /// The format it has.
+        found: u32,
+    },
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, ForecasterError> {
+    fs::read(path).map_err(|source| ForecasterError::Io { path: path.into(), action: "read", source })
+}
+
+impl ForecasterBundle {
+    /// Reads a bundle.
+    ///
+    /// # Errors
+    /// When the file is not a sound forecaster of this format.
+    pub fn load(path: &Path) -> Result<Self, ForecasterError> {
+        Self::from_bytes(&read(path)?, path)
+    }
+
+    /// Parses the bytes of a bundle; `path` is only for messages.
+    ///
+    /// # Errors
+    /// When they are not those of a sound forecaster of this format.
+    pub fn from_bytes(bytes: &[u8], path: &Path) -> Result<Self, ForecasterError> {
+        let explain = |source| ForecasterError::Archive { path: path.into(), source };
+        let broken = |source| ForecasterError::Net { path: path.into(), source };
+        let archive = Archive::read(bytes).map_err(explain)?;
+        let Version { format } = archive.header(MANIFEST).map_err(explain)?;
+        if format != FORMAT {
+            return Err(ForecasterError::Format { path: path.into(), found: format });
+        }
+        let manifest: Manifest = archive.header(MANIFEST).map_err(explain)?;
+        let mut weights = Vec::new();
+        for (name, shape) in Net::shapes(&manifest.spec).map_err(|error| broken(error.into()))? {
+            weights.extend(archive.tensor(&name, &shape).map_err(explain)?);
+        }
+        let net = Net::from_parts(manifest.spec, manifest.mean, manifest.spread, weights).map_err(broken)?;
+        Ok(Self { name: manifest.name, net, card: manifest.card })
+    }
+
+    /// The bytes of the bundle; the same bundle gives the same bytes.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let (mean, spread) = self.net.scale();
+        let (name, spec, card) = (self.name.clone(), self.net.spec().clone(), self.card.clone());
+        let tensors: Vec<Entry<'_>> =
+            self.net.tensors().map(|(name, shape, values)| (name.to_owned(), shape.to_vec(), values)).collect();
+        write(MANIFEST, &Manifest { format: FORMAT, name, spec, mean, spread, card }, &tensors)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use goodput_forecast::neural::{Architecture, Lstm};
+
+    use super::*;
+
+    #[test]
+    fn a_bundle_reads_back_and_broken_ones_are_named() {
+        let spec = Spec::daily(Architecture::Lstm(Lstm { hidden: 3, chunk: 2 }), 4);
+        let length = Net::shapes(&spec).unwrap().iter().map(|(_, [rows, columns])| rows * columns).sum();
+        let weights = (0..length).map(|i| i as f32 / 7.0).collect();
+        let net = Net::from_parts(spec, 3.0, 2.0, weights).unwrap();
+        let card = Card { step_millis: 600_000, series: "rate".into(), ..Card::default() };
+        let bundle = ForecasterBundle { name: "lstm".into(), net, card };
+        let bytes = bundle.to_bytes();
+        let path = Path::new("a.bundle");
+        assert_eq!(ForecasterBundle::from_bytes(&bytes, path).unwrap(), bundle);
+        assert_eq!(bundle.to_bytes(), bytes);
+        let said = |bytes: &[u8]| ForecasterBundle::from_bytes(bytes, path).unwrap_err().to_string();
+        assert!(said(b"{}").contains("not a sound forecaster"));
+        assert!(said(&bytes[..bytes.len() - 4]).contains("truncated"));
+    }
+}

@@ -1,0 +1,159 @@
+//! One policy of three schedulers: inference, orchestrator, training.
+//!
+//! They know each other only by messages, as in Aryl, so any training scheduler of the list can be put in, and each goes on when another is gone:
+//! without an orchestrator services scale on the servers they have, and training runs on those it was left with.
+
+use goodput_env::cluster::NodeId;
+use goodput_env::plan::Plan;
+use goodput_env::policy::{Policy, Scope};
+use goodput_env::scenario::{Batching, Information};
+use goodput_env::time::SimTime;
+use goodput_env::view::{Afterwards, ClusterView};
+
+use super::orchestrator::{Loans, Orchestrator};
+use super::{Body, Message, Party};
+use crate::compose::serving::{Autoscaler, Claim, Replicas, allot};
+
+/// The policy.
+pub struct Composite {
+    autoscaler: Autoscaler,
+    orchestrator: Option<Orchestrator>,
+    training: Box<dyn Policy>,
+    replicas: Replicas,
+    after: Afterwards,
+    log: Vec<Message>,
+    wanted: Vec<Claim>,
+    last_need: Option<u32>,
+}
+
+impl Composite {
+    /// Puts the three together; without an orchestrator nothing is ever lent.
+    pub fn new(autoscaler: Autoscaler, orchestrator: Option<Orchestrator>, training: Box<dyn Policy>) -> Self {
+        Self {
+            autoscaler,
+            orchestrator,
+            training,
+            replicas: Replicas::default(),
+            after: Afterwards::default(),
+            log: Vec::new(),
+            wanted: Vec::new(),
+            last_need: None,
+        }
+    }
+
+    /// What was said so far.
+    pub fn messages(&self) -> &[Message] {
+        &self.log
+    }
+
+    /// The orchestrator, while there is one.
+    pub fn orchestrator(&mut self) -> Option<&mut Orchestrator> {
+        self.orchestrator.as_mut()
+    }
+
+    /// Ends the orchestrator, as a crash would.
+    pub fn kill_orchestrator(&mut self) {
+        self.orchestrator = None;
+    }
+
+    /// Services and loans; what training loses by them.
+    fn share(&mut self, view: &ClusterView<'_>) -> Plan {
+        let mut plan = Plan::keep();
+        self.wanted.clear();
+        let services = view.services();
+        self.wanted.extend(services.map(|service| self.autoscaler.desired(view, &service)));
+        let utilisation = self.autoscaler.utilisation();
+        let loans = match &mut self.orchestrator {
+            Some(orchestrator) => orchestrator.decide(view, &self.wanted, utilisation, &mut plan),
+            None => Loans::default(),
+        };
+        self.report(view.now, &loans, &plan);
+        self.replicas.reset(view, &plan, &loans.home);
+        let free = self.replicas.free();
+        let served: u32 = (0..view.cluster().nodes.len() as NodeId).map(|node| view.served_on(node)).sum();
+        for (service, target) in view.services().zip(allot(&self.wanted, free + served, free)) {
+            self.replicas.scale(view, &service, target, &mut plan);
+        }
+        plan
+    }
+
+    fn report(&mut self, at: SimTime, loans: &Loans, plan: &Plan) {
+        use Party::{Inference, Orchestrator, Training};
+        let mut say = |from, to, body| self.log.push(Message { at, from, to, body });
+        if self.orchestrator.is_some() && self.last_need != Some(loans.need) {
+            self.last_need = Some(loans.need);
+            say(Inference, Orchestrator, Body::Need { gpus: loans.need, pool: loans.pool });
+        }
+        if !plan.lend.is_empty() {
+            say(Orchestrator, Training, Body::Lent { servers: plan.lend.clone() });
+        }
+        if !plan.reclaim.is_empty() {
+            let servers = plan.reclaim.iter().map(|reclaim| reclaim.node).collect();
+            let (preempted, deadline) = (loans.preempted, loans.deadline);
+            say(Orchestrator, Training, Body::CallBack { servers, preempted, deadline });
+        }
+        if !loans.home.is_empty() {
+            say(Orchestrator, Inference, Body::Returned { servers: loans.home.clone() });
+        }
+    }
+
+    /// Whether anything happened that training has to answer.
+    fn concerns_training(&self, view: &ClusterView<'_>, plan: &Plan) -> bool {
+        let trigger = view.trigger;
+        let woken = trigger.wake && self.training.wake_at().is_some_and(|at| at <= view.now);
+        let loans = !(plan.lend.is_empty() && plan.reclaim.is_empty() && plan.changes.is_empty());
+        let jobs = trigger.arrival || trigger.completion || trigger.request || trigger.fault;
+        jobs || trigger.round || woken || loans || !plan.scale.is_empty()
+    }
+}
+
+impl Policy for Composite {
+    fn decide(&mut self, view: &ClusterView<'_>) -> Plan {
+        if view.services().len() == 0 && !view.cluster().has_pools() {
+            return self.training.decide(view);
+        }
+        // Nothing that services or loans go by changes when a job comes or goes.
+        let trigger = view.trigger;
+        let due = trigger.load || trigger.round || trigger.wake || trigger.fault || self.wanted.is_empty();
+        let mut plan = if due { self.share(view) } else { Plan::keep() };
+        if self.concerns_training(view, &plan) {
+            let seen = view.for_training(&plan, &mut self.after);
+            let mut answer = self.training.decide(&seen);
+            plan.changes.retain(|lost| answer.changes.iter().all(|change| change.job != lost.job));
+            plan.changes.append(&mut answer.changes);
+            let Plan { changes, lend, reclaim, scale, .. } = plan;
+            plan = Plan { changes, lend, reclaim, scale, ..answer };
+        }
+        plan
+    }
+
+    fn wake_at(&self) -> Option<SimTime> {
+        let loans = self.orchestrator.as_ref().map(Orchestrator::next);
+        let soonest = [self.training.wake_at(), loans].into_iter().flatten().min();
+        soonest.filter(|at| *at > SimTime::ZERO)
+    }
+
+    fn batching(&self) -> Batching {
+        self.training.batching()
+    }
+
+    fn scope(&self) -> Scope {
+        Scope::Everything
+    }
+
+    fn information(&self) -> Information {
+        self.at_least(self.training.information())
+    }
+
+    fn needs(&self) -> Information {
+        self.at_least(self.training.needs())
+    }
+}
+
+impl Composite {
+    fn at_least(&self, training: Information) -> Information {
+        let orchestrator = self.orchestrator.as_ref().map_or(Information::Profiled, Orchestrator::needs);
+        let needs = [self.autoscaler.needs(), orchestrator];
+        needs.into_iter().fold(training, |most, need| if most.allows(need) { most } else { need })
+    }
+}

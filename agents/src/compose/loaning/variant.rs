@@ -1,0 +1,87 @@
+//! The published ways to share a cluster, by the names users type behind a training policy's: `srtf+forecast`.
+
+use goodput_env::policy::{Policy, Scope};
+use goodput_env::scenario::Scenario;
+use goodput_forecast::Model;
+
+use super::{Composite, Judge, Orchestrator, Terms};
+use crate::compose::serving::{Ahead, Autoscaler, Foresight, Now, Outlook, Scaling, Told};
+
+/// What all ways to share a cluster have in common: settings of the three schedulers.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Sharing {
+    /// How services are scaled.
+    pub scaling: Scaling,
+    /// What loans are subject to.
+    pub terms: Terms,
+    /// The forecaster of those that look ahead.
+    pub foresight: Foresight,
+}
+
+/// How services are scaled and servers lent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Variant {
+    /// Reactive scaling, nothing is lent.
+    None,
+    /// By the load as it is.
+    Reactive,
+    /// By the load as forecast from its past.
+    Forecast,
+    /// The same by one model alone.
+    ForecastBy(Model),
+    /// By the load as it will be.
+    Oracle,
+}
+
+impl Variant {
+    /// All, with their names.
+    pub const ALL: [(&'static str, Self); 4] =
+        [("none", Self::None), ("reactive", Self::Reactive), ("forecast", Self::Forecast), ("oracle", Self::Oracle)];
+
+    /// The variant called `name`; `forecast:MODEL` for a model alone, as in `forecast:day`.
+    pub fn by_name(name: &str) -> Option<Self> {
+        if let Some(model) = name.strip_prefix("forecast:") {
+            return Model::ALL.into_iter().find(|known| known.name() == model).map(Self::ForecastBy);
+        }
+        Self::ALL.into_iter().find(|(known, _)| *known == name).map(|(_, variant)| variant)
+    }
+
+    /// How `training` shares where nobody says: as forecast if it was published with loaning, without loans otherwise.
+    pub fn usual(training: &dyn Policy) -> Self {
+        match training.scope() {
+            Scope::Borrowing => Self::Forecast,
+            Scope::Training | Scope::Everything => Self::None,
+        }
+    }
+
+    /// `training` with services and loans.
+    pub fn around(self, training: Box<dyn Policy>, sharing: &Sharing) -> Composite {
+        self.judged(training, sharing, Judge::default())
+    }
+
+    /// The same with loans as `judge` says.
+    pub fn judged(self, training: Box<dyn Policy>, sharing: &Sharing, judge: Judge) -> Composite {
+        let foresight = &sharing.foresight;
+        let [of_services, of_loans]: [Box<dyn Outlook>; 2] = match self {
+            Self::None | Self::Reactive => [Box::new(Now), Box::new(Now)],
+            Self::Forecast => Ahead::new(foresight.clone()).pair(),
+            Self::ForecastBy(model) => Ahead::new(Foresight::by(model).at(foresight.level)).pair(),
+            Self::Oracle => [Box::new(Told), Box::new(Told)],
+        };
+        let orchestrator = (self != Self::None).then(|| Orchestrator::new(of_loans, sharing.terms).judging(judge));
+        Composite::new(Autoscaler::new(of_services, sharing.scaling), orchestrator, training)
+    }
+}
+
+/// `policy` as it has to be to run `scenario`: where there are services or pools, somebody has to scale and lend. A training policy that was
+/// published with loaning gets that, any other one reactive scaling and no loans. Where single requests are served, that is up to the policy.
+pub fn complete(policy: Box<dyn Policy>, scenario: &Scenario, sharing: &Sharing) -> Box<dyn Policy> {
+    let shared = !scenario.workload.services.is_empty() || scenario.cluster.has_pools();
+    if !shared || !scenario.workload.requests.is_empty() {
+        return policy;
+    }
+    match policy.scope() {
+        Scope::Everything => policy,
+        Scope::Borrowing | Scope::Training => Box::new(Variant::usual(&*policy).around(policy, sharing)),
+    }
+}

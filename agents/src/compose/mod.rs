@@ -1,0 +1,15 @@
+//! Policies made of policies, and the registry of all policies by the name that users type.
+//!
+//! - [`serving`]: replicas of inference services: how many, and where.
+//! - [`loaning`]: servers of the inference pool that training borrows.
+//! - [`resilience`]: wrappers for faults: reserved capacity, quarantine of bad nodes, back-off of crash loops.
+//! - [`coordinator`]: servers that move between clusters.
+//! - [`by_name`]: the policy that users call by a name, variants included.
+
+pub mod coordinator;
+pub mod loaning;
+mod registry;
+pub mod resilience;
+pub mod serving;
+
+pub use registry::{BESIDE_REQUESTS, REPLICA, VARIANT, by_name, names, policies};

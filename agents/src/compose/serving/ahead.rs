@@ -1,0 +1,214 @@
+//! The load ahead by a forecaster that is told every new value and nothing else.
+//!
+//! Of each service one forecaster is kept. It knows the steps of the series up to now, and what it answers depends on them alone, not on when it was
+//! asked. Steps shorter than five minutes are taken together, the highest rate standing for all: a day of minutes would cost the regressions a hundred times more
+//! and tell them little. It sees logarithms, because what a load does is relative: a burst at noon is ten times that at night, and an error kept in requests per second would
+//! be too large for one and too small for the other. Quantiles and maxima survive the way back. A forecaster made before sees the steps and the load that it was made for. It is estimated anew when its series has doubled, up to four days, and refreshed once a day from then on.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use goodput_env::time::SimTime;
+use goodput_env::view::ServiceView;
+use goodput_forecast::{Adaptive, Fit, FittedAdaptive, Predict, Series};
+
+use super::{Expected, Foresight, Outlook};
+use crate::bundle::forecaster::Saved;
+
+/// Shortest step of a forecaster.
+const SHORTEST: SimTime = SimTime::from_secs(300);
+const DAY: SimTime = SimTime::from_secs(86_400);
+/// Days of series until which it is estimated anew at every doubling.
+const YOUNG_DAYS: usize = 4;
+/// Nothing beyond so many times the highest rate so far is expected: while few errors are known, one of a model that knew nothing yet would be taken for a quantile.
+const RECORDS: f64 = 2.0;
+
+/// The highest rate to expect, as forecast.
+#[derive(Clone, Debug)]
+pub struct Ahead {
+    foresight: Foresight,
+    watched: Vec<Option<Watched>>,
+}
+
+impl Ahead {
+    /// By the forecasters of `foresight`.
+    pub fn new(foresight: Foresight) -> Self {
+        Self { foresight, watched: Vec::new() }
+    }
+
+    /// Two that share their forecasters, for an autoscaler and an orchestrator.
+    pub fn pair(self) -> [Box<dyn Outlook>; 2] {
+        let shared = Shared(Arc::new(Mutex::new(self)));
+        [Box::new(shared.clone()), Box::new(shared)]
+    }
+
+    fn watched(&mut self, service: &ServiceView<'_>) -> &mut Watched {
+        let index = service.id().index();
+        if self.watched.len() <= index {
+            self.watched.resize_with(index + 1, || None);
+        }
+        let foresight = &self.foresight;
+        self.watched[index].get_or_insert_with(|| Watched::new(foresight, service))
+    }
+}
+
+impl Outlook for Ahead {
+    fn expect(&mut self, service: &ServiceView<'_>, until: SimTime) -> Expected {
+        let rate = service.rate();
+        // Past the end of its series a service has no new values, and yesterday's would be expected for ever.
+        if service.is_over() {
+            return Expected::sure(rate);
+        }
+        let level = self.foresight.level.clamp(0.001, 0.999);
+        let watched = self.watched(service);
+        watched.reach(until - service.now());
+        watched.take(service.history());
+        watched.expect(until, level).map_or(Expected::sure(rate), |expected| expected.at_least(rate))
+    }
+}
+
+/// The forecaster of one service.
+#[derive(Clone, Debug)]
+struct Watched {
+    /// What it is estimated with; `None` for one that was fitted before.
+    settings: Option<Adaptive>,
+    /// Whether it sees logarithms; one made before sees what it was made for, the load.
+    logarithms: bool,
+    fitted: Option<FittedAdaptive>,
+    /// Length of its steps, and steps of the service's series in each.
+    step: SimTime,
+    taken_together: usize,
+    /// Its steps that it knows, and the highest rate in them.
+    known: usize,
+    highest: f64,
+    /// Numbers of steps whose maximum it learns.
+    windows: Vec<usize>,
+    /// What it has said since the last step, by number of steps.
+    answers: Vec<(usize, Expected)>,
+}
+
+impl Watched {
+    fn new(foresight: &Foresight, service: &ServiceView<'_>) -> Self {
+        let own = service.history_step();
+        let saved = foresight.saved.get(service.name()).filter(|saved| saved.step_millis() == own.as_millis());
+        let taken_together = match saved {
+            Some(_) => 1,
+            None => (SHORTEST.as_millis() as u64).div_ceil(own.as_millis().max(1) as u64) as usize,
+        };
+        let step = SimTime::from_millis(own.as_millis().max(1) * taken_together as i64);
+        let day_steps = (DAY.as_millis() / step.as_millis()).max(1) as usize;
+        let (models, nets) = match saved {
+            Some(Saved::Trained(bundle)) => (Vec::new(), vec![bundle.net.clone()]),
+            _ => (foresight.models.clone(), Vec::new()),
+        };
+        let settings = Adaptive { models, nets, horizon_steps: 1, ..Adaptive::daily(day_steps) };
+        let (settings, fitted) = match saved {
+            Some(Saved::Fitted(snapshot)) => (None, Some(snapshot.forecaster.clone())),
+            _ => (Some(settings), None),
+        };
+        Self {
+            settings,
+            fitted,
+            logarithms: saved.is_none(),
+            step,
+            taken_together,
+            known: 0,
+            highest: 0.0,
+            windows: Vec::new(),
+            answers: Vec::new(),
+        }
+    }
+
+    /// Makes sure that it learns the maximum over so long a time. Whatever the moment, that is one of two numbers of steps.
+    fn reach(&mut self, time: SimTime) {
+        let steps = (time.as_millis() / self.step.as_millis()) as usize;
+        for steps in [steps.max(1), steps + 1] {
+            if self.windows.contains(&steps) {
+                continue;
+            }
+            self.windows.push(steps);
+            match (&mut self.settings, &mut self.fitted) {
+                (Some(settings), fitted) => {
+                    let steps = steps.min(settings.day_steps);
+                    settings.windows.push((0, steps));
+                    if settings.horizon_steps < steps {
+                        settings.horizon_steps = steps;
+                        // All that was learnt of shorter ones is learnt again.
+                        (*fitted, self.known) = (None, 0);
+                    } else if let Some(fitted) = fitted {
+                        fitted.watch(0, steps);
+                    }
+                }
+                (None, Some(fitted)) => {
+                    fitted.watch(0, steps);
+                }
+                (None, None) => {}
+            }
+        }
+    }
+
+    /// Takes in what is new of the service's history, in requests per second and thousandths.
+    fn take(&mut self, history: &[u32]) {
+        let together = self.taken_together;
+        let logarithms = self.logarithms;
+        let rate = |step: usize| {
+            let of_step = &history[step * together..(step + 1) * together];
+            f64::from(of_step.iter().copied().max().unwrap_or(0)) / 1e3
+        };
+        let value = |step: usize| if logarithms { rate(step).ln_1p() } else { rate(step) };
+        while (self.known + 1) * together <= history.len() {
+            let (at, count) = (self.known, self.known + 1);
+            (self.known, self.highest) = (count, self.highest.max(rate(at)));
+            self.answers.clear();
+            let Some(settings) = &self.settings else {
+                if let Some(fitted) = &mut self.fitted {
+                    fitted.update(&[value(at)]);
+                    if count.is_multiple_of((DAY.as_millis() / self.step.as_millis()).max(1) as usize) {
+                        fitted.refresh();
+                    }
+                }
+                continue;
+            };
+            if count.is_power_of_two() && count <= YOUNG_DAYS * settings.day_steps {
+                let values: Vec<f64> = (0..count).map(value).collect();
+                let series = Series::new(0, self.step.as_millis(), values.into());
+                self.fitted = series.ok().and_then(|series| settings.fit(&series).ok());
+            } else if let Some(fitted) = &mut self.fitted {
+                fitted.update(&[value(at)]);
+                if count.is_multiple_of(settings.day_steps) {
+                    fitted.refresh();
+                }
+            }
+        }
+    }
+
+    fn expect(&mut self, until: SimTime, level: f64) -> Option<Expected> {
+        let fitted = self.fitted.as_mut()?;
+        let steps = super::steps_until(self.step, self.known, until).min(fitted.horizon().get());
+        if steps == 0 {
+            return None;
+        }
+        if let Some((_, expected)) = self.answers.iter().find(|(answered, _)| *answered == steps) {
+            return Some(*expected);
+        }
+        let window = fitted.watch(0, steps);
+        // The usual rate is the highest of the expected path, the high one a quantile of the highest rate: how far maxima rise above the path belongs to
+        // what is not foreseen.
+        let usual = fitted.uncorrected(steps).into_iter().fold(0.0, f64::max);
+        let high = fitted.peak(window, &[level])?.first()?.max(usual);
+        let most = if self.settings.is_some() { RECORDS * self.highest } else { f64::MAX };
+        let rate = |value: f64| if self.logarithms { value.exp_m1() } else { value }.min(most);
+        let expected = Expected { usual: rate(usual), high: rate(high) };
+        self.answers.push((steps, expected));
+        Some(expected)
+    }
+}
+
+/// One for two.
+#[derive(Clone)]
+struct Shared(Arc<Mutex<Ahead>>);
+
+impl Outlook for Shared {
+    fn expect(&mut self, service: &ServiceView<'_>, until: SimTime) -> Expected {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).expect(service, until)
+    }
+}

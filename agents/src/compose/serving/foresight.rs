@@ -1,0 +1,52 @@
+//! Which forecaster looks ahead, and how sure it is to be.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use goodput_env::gym::ExpectedPeak;
+use goodput_forecast::Model;
+
+use super::{Ahead, Outlook};
+use crate::bundle::forecaster::Saved;
+
+/// Settings of everything that looks ahead by a forecast.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Foresight {
+    /// The models weighed online for every service without a forecaster of its own.
+    pub models: Vec<Model>,
+    /// Forecasters made before, by name of service, with the step of its series. A net is alone, with quantiles from its own errors.
+    pub saved: Arc<BTreeMap<String, Saved>>,
+    /// Probability, in (0, 1), that the highest rate of a window stays below what is called high.
+    pub level: f64,
+}
+
+impl Default for Foresight {
+    fn default() -> Self {
+        Self { models: Model::DEFAULT.to_vec(), saved: Arc::default(), level: LEVEL }
+    }
+}
+
+/// That of [`goodput_forecast::Lender::DEFAULT`], which was chosen on series of its own.
+const LEVEL: f64 = 0.98;
+
+impl Foresight {
+    /// One model for all, with quantiles from its own errors.
+    pub fn by(model: Model) -> Self {
+        Self { models: vec![model], ..Self::default() }
+    }
+
+    /// At another level.
+    #[must_use]
+    pub fn at(self, level: f64) -> Self {
+        Self { level, ..self }
+    }
+
+    /// What learned policies are told of a service's load: the high rate.
+    pub fn expected_peak(&self) -> ExpectedPeak {
+        let foresight = self.clone();
+        ExpectedPeak::remembering(move || {
+            let mut ahead = Ahead::new(foresight.clone());
+            Box::new(move |service, window| ahead.expect(service, service.now() + window).high)
+        })
+    }
+}

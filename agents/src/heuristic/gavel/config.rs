@@ -1,0 +1,62 @@
+//! Settings of Gavel: the objective, and the mechanism of rounds.
+
+use super::fifo::TypeFifo;
+use super::gandiva::GandivaPairs;
+use super::water_filling::Inside;
+
+/// Objective that the shares of time optimise.
+#[derive(Clone, Debug)]
+pub enum GavelObjective {
+    /// Equal shares of all types for all jobs.
+    Isolated,
+    /// Max-min fairness over normalised throughput.
+    MaxMin,
+    /// Max-min fairness by water-filling, each job on its own.
+    WaterFilling,
+    /// Water-filling over tenants by their weights.
+    Hierarchical(Inside),
+    /// Finish-time fairness (Themis).
+    FinishTime,
+    /// Makespan of the active jobs.
+    Makespan,
+    /// Sum of completion times.
+    MinJct,
+    /// Sum of throughputs.
+    MaxThroughput,
+    /// Sum of throughputs over the price of their types. Prices are dollars an hour by name; where
+    /// a type of the cluster has none, all prices count as 1.
+    Cost(Vec<(&'static str, f64)>),
+    /// As [`Cost`](Self::Cost), with jobs' deadlines kept where all of them can be.
+    CostWithDeadlines(Vec<(&'static str, f64)>),
+    /// Baseline: first in, first out over types.
+    Fifo(TypeFifo),
+    /// Baseline: random pairs of jobs share accelerators.
+    Gandiva(GandivaPairs),
+}
+
+/// Settings of [`Gavel`].
+#[derive(Clone, Debug)]
+pub struct GavelConfig {
+    /// Objective that the shares of time optimise.
+    pub objective: GavelObjective,
+    /// Whether speeds of types are known to the objective.
+    pub aware: bool,
+    /// Whether two jobs may share accelerators.
+    pub sharing: bool,
+    /// Length of a round, seconds.
+    pub round_secs: f64,
+    /// Least time between resets of the counts of received time, seconds.
+    pub reset_secs: f64,
+    /// Behaves as the artifact's simulator, defects included.
+    pub artifact: bool,
+    /// Seed of all draws.
+    pub seed: u64,
+}
+
+impl GavelConfig {
+    /// The paper's settings: rounds of 6 minutes, counts kept for 32 minutes.
+    pub fn published(objective: GavelObjective, aware: bool, seed: u64) -> Self {
+        let sharing = matches!(objective, GavelObjective::Gandiva(_));
+        Self { objective, aware, sharing, round_secs: 360.0, reset_secs: 1920.0, artifact: false, seed }
+    }
+}

@@ -1,0 +1,130 @@
+//! Points at which Gavel's public simulator departs from the paper.
+//!
+//! The policy asks [`Departures`] wherever paper and simulator differ. The defaults of the trait
+//! are the paper's behaviour; [`Artifact`](super::artifact::Artifact) overrides them with the
+//! simulator's.
+
+use goodput_env::plan::Plan;
+use goodput_env::scenario::Information;
+use goodput_env::seed::{Stream, rng};
+use goodput_env::time::SimTime;
+use goodput_env::view::{ClusterView, JobView};
+use rand::RngExt;
+use rand_chacha::ChaCha8Rng;
+
+use super::instance::{GavelInstance, TimeShares};
+use super::objectives;
+use super::policy::RoundTask;
+
+/// Behaviour that differs between the paper and its simulator. Tasks are those of the present
+/// round, and always in the order in which [`start_round`](Self::start_round) got them.
+pub(super) trait Departures: Send {
+    /// Shuffles accelerator types for objectives that are unaware of their speeds.
+    fn shuffle(&mut self, types: &mut [usize]);
+
+    /// Whether two jobs of equal size may be paired, given the accelerator types on which the pair
+    /// runs.
+    fn opens_pair(&self, runs: &[bool]) -> bool {
+        runs.contains(&true)
+    }
+
+    /// Whether a new pair starts with half a round of time received, as a new single job does.
+    fn credits_pairs(&self) -> bool {
+        true
+    }
+
+    /// Takes note of a job that arrives.
+    fn enter(&mut self, _job: &JobView<'_>) {}
+
+    /// Steps that `job` has left; `None` where they are unknown.
+    fn steps_left(&self, job: &JobView<'_>) -> Option<f64> {
+        job.remaining_work()
+    }
+
+    /// Steps per second by which an unaware objective that reckons with time judges `job` on every
+    /// type.
+    fn unaware_rate(&self, instance: &GavelInstance, job: usize) -> f64 {
+        instance.proportional_rate(job)
+    }
+
+    /// Shares of time for the least makespan.
+    fn makespan(&self, instance: &GavelInstance) -> Option<TimeShares> {
+        objectives::makespan(instance)
+    }
+
+    /// Whether shares may be computed now. `reset_due`: the counts of received time are due to be
+    /// reset as well.
+    fn allocates(&self, _reset_due: bool) -> bool {
+        true
+    }
+
+    /// Start of the next round, seconds. `previous_end` is the end of the round before, if anything
+    /// ran in it.
+    fn round_start(&self, _previous_end: Option<f64>, now: f64) -> f64 {
+        now
+    }
+
+    /// Takes note of the tasks of a round and returns the end of the round, seconds.
+    fn start_round(&mut self, _view: &ClusterView<'_>, _tasks: &[RoundTask], start_secs: f64, round_secs: f64) -> f64 {
+        start_secs + round_secs
+    }
+
+    /// Whether the round goes on although its time is up.
+    fn extends_round(&self, _view: &ClusterView<'_>, _tasks: &[RoundTask]) -> bool {
+        false
+    }
+
+    /// Changes between two rounds.
+    fn within_round(&mut self, _view: &ClusterView<'_>, _tasks: &[RoundTask]) -> Plan {
+        Plan::keep()
+    }
+
+    /// Time when task `at` ended, for the count of time that it has received, seconds.
+    fn task_end(&self, _at: usize, now: f64) -> f64 {
+        now
+    }
+
+    /// Accounts for the steps of a round that is over.
+    fn settle(&mut self, _view: &ClusterView<'_>, _tasks: &[RoundTask]) {}
+
+    /// Next time within the round at which [`within_round`](Self::within_round) has something to
+    /// change.
+    fn wake_at(&self) -> Option<SimTime> {
+        None
+    }
+
+    /// Knowledge of jobs that the objective is evaluated with, given what the objective itself
+    /// uses.
+    fn information(&self, of_objective: Information) -> Information {
+        of_objective
+    }
+
+    /// Knowledge without which the policy cannot run: any estimate of lengths will do where lengths
+    /// count.
+    fn needs(&self, information: Information) -> Information {
+        match information {
+            Information::Oracle => Information::Estimate { sigma: 0.0 },
+            known => known,
+        }
+    }
+}
+
+/// Gavel as the paper has it.
+pub(super) struct Published {
+    random: ChaCha8Rng,
+}
+
+impl Published {
+    /// Draws from the policy's stream of `seed`.
+    pub(super) fn new(seed: u64) -> Self {
+        Self { random: rng(seed, Stream::Policy) }
+    }
+}
+
+impl Departures for Published {
+    fn shuffle(&mut self, types: &mut [usize]) {
+        for i in (1..types.len()).rev() {
+            types.swap(i, self.random.random_range(0..=i));
+        }
+    }
+}

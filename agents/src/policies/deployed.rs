@@ -1,0 +1,83 @@
+//! Nets and linear policies ready to score what they see, with all buffers they need.
+
+use crate::nets::fused::{Fused, Scratch};
+use crate::nets::normaliser::Normaliser;
+use crate::nets::weights::Weights;
+use crate::policies::linear::Linear;
+
+/// A policy and its buffers; deciding allocates nothing.
+#[derive(Clone, Debug)]
+pub struct Deployed {
+    decider: Decider,
+    normaliser: Option<Normaliser>,
+    observation: Vec<f32>,
+}
+
+#[derive(Clone, Debug)]
+enum Decider {
+    Net(Box<(Fused, Scratch)>),
+    Linear(Linear, Vec<f32>),
+    Waits,
+}
+
+impl Deployed {
+    /// A net, which sees what `normaliser` makes of an observation.
+    pub fn net(weights: &Weights, normaliser: Option<Normaliser>) -> Self {
+        let net = Fused::new(weights);
+        let scratch = net.scratch();
+        let observation = Vec::with_capacity(weights.layout().obs_dim());
+        Self { decider: Decider::Net(Box::new((net, scratch))), normaliser, observation }
+    }
+
+    /// A linear policy, likewise.
+    pub fn linear(linear: Linear, normaliser: Option<Normaliser>) -> Self {
+        let (logits, observation) =
+            (vec![0.0; linear.layout().actions()], Vec::with_capacity(linear.layout().obs_dim()));
+        Self { decider: Decider::Linear(linear, logits), normaliser, observation }
+    }
+
+    /// What never changes anything.
+    pub const fn waits() -> Self {
+        Self { decider: Decider::Waits, normaliser: None, observation: Vec::new() }
+    }
+
+    /// The allowed action of the greatest score for one flat observation `[obs_dim]` and its mask `[actions]`.
+    pub fn decide(&mut self, observation: &[f32], mask: &[u8]) -> usize {
+        let Self { decider, normaliser, observation: buffer } = self;
+        let observation = normalised(normaliser.as_ref(), observation, buffer);
+        match decider {
+            Decider::Net(net) => net.0.greedy(observation, mask, &mut net.1),
+            Decider::Linear(linear, logits) => linear.greedy(observation, mask, logits),
+            Decider::Waits => mask.len().saturating_sub(1),
+        }
+    }
+
+    /// An allowed action of a net drawn at `uniform` in [0, 1), as [`Fused::draw`] does; of what is no net what [`Self::decide`] says.
+    pub fn draw(&mut self, observation: &[f32], mask: &[u8], temperature: f32, uniform: f32) -> usize {
+        let Decider::Net(net) = &mut self.decider else { return self.decide(observation, mask) };
+        let observation = normalised(self.normaliser.as_ref(), observation, &mut self.observation);
+        net.0.draw(observation, mask, temperature, uniform, &mut net.1)
+    }
+
+    /// The scores of all actions for one flat observation `[obs_dim]`, allowed or not; none from a utility, which scores sizes of jobs instead.
+    pub fn scores(&mut self, observation: &[f32]) -> &[f32] {
+        let Self { decider, normaliser, observation: buffer } = self;
+        let observation = normalised(normaliser.as_ref(), observation, buffer);
+        match decider {
+            Decider::Net(net) => net.0.logits(observation, &mut net.1),
+            Decider::Linear(linear, logits) => {
+                linear.logits(observation, logits);
+                logits
+            }
+            Decider::Waits => &[],
+        }
+    }
+}
+
+fn normalised<'a>(normaliser: Option<&Normaliser>, observation: &'a [f32], buffer: &'a mut Vec<f32>) -> &'a [f32] {
+    let Some(normaliser) = normaliser else { return observation };
+    buffer.clear();
+    buffer.extend_from_slice(observation);
+    normaliser.apply(buffer);
+    buffer
+}

@@ -1,0 +1,152 @@
+//! A learned policy at work: the same rounds, observations and masks as in training, behind the one interface that heuristics have.
+
+use goodput_env::gym::{Action, Encoder, ExpectedPeak, Layout, Observation, Round, Slot};
+use goodput_env::plan::Plan;
+use goodput_env::policy::{Policy, Scope};
+use goodput_env::scenario::{Batching, Information};
+use goodput_env::seed::{Stream, rng};
+use goodput_env::view::ClusterView;
+use rand::RngExt;
+use rand_chacha::ChaCha8Rng;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::policies::deployed::Deployed;
+
+/// How a policy is to be run: what it was trained under.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Decoder {
+    /// How jobs choose their batch size.
+    pub batching: Batching,
+    /// What it knows of jobs.
+    pub information: Information,
+    /// How a net chooses among what it scores.
+    #[serde(default, skip_serializing_if = "Choice::is_best")]
+    pub choice: Choice,
+}
+
+/// How one action is chosen among those that a net scores.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Choice {
+    /// The greatest score.
+    #[default]
+    Best,
+    /// By chance. There are many changes to choose from and one end, so that the end may be the most probable single action of a round in which nearly everybody
+    /// would go on.
+    Drawn {
+        /// Which change is made is drawn from probabilities to the power of the inverse of this; 0: the most probable one. Whether the round ends is drawn from
+        /// the probabilities as they are.
+        temperature: f32,
+    },
+}
+
+impl Choice {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
+    const fn is_best(&self) -> bool {
+        matches!(self, Self::Best)
+    }
+}
+
+impl Decoder {
+    /// The best action decides.
+    pub const fn new(batching: Batching, information: Information) -> Self {
+        Self { batching, information, choice: Choice::Best }
+    }
+}
+
+/// A net or linear policy that decides rounds.
+#[derive(Clone, Debug)]
+pub struct LearnedPolicy {
+    deployed: Deployed,
+    decoder: Decoder,
+    /// Where its draws come from.
+    random: ChaCha8Rng,
+    round: Round,
+    encoder: Encoder,
+    observation: Observation,
+}
+
+impl LearnedPolicy {
+    /// What was trained on observations of this layout, run as it was trained; draws follow from `seed`.
+    pub fn new(deployed: Deployed, layout: &Layout, decoder: Decoder, seed: u64) -> Self {
+        Self {
+            deployed,
+            decoder,
+            random: rng(seed, Stream::Policy),
+            round: Round::default(),
+            encoder: Encoder::new(*layout),
+            observation: Observation::zeros(layout),
+        }
+    }
+
+    /// With another expectation of the load of services than yesterday's load.
+    #[must_use]
+    pub fn with_expected_peak(mut self, expected: ExpectedPeak) -> Self {
+        self.encoder = self.encoder.with_expected_peak(expected);
+        self
+    }
+
+    /// The slots of the round that begins now, and its first observation.
+    pub fn look(&mut self, view: &ClusterView<'_>) -> (Vec<Slot>, Vec<f32>) {
+        self.round.begin(view, self.encoder.layout());
+        self.encoder.begin(view, &self.round);
+        (self.round.slots().to_vec(), self.encoder.observation().to_vec())
+    }
+
+    /// Decides as [`Policy::decide`] does, and shows `watch` what the policy saw before each action and which it chose.
+    pub fn decide_watched(&mut self, view: &ClusterView<'_>, mut watch: impl FnMut(&[f32], usize)) -> Plan {
+        let layout = *self.encoder.layout();
+        self.round.begin(view, &layout);
+        if self.round.has_choice() {
+            self.encoder.begin(view, &self.round);
+            loop {
+                self.round.mask(&layout, &mut self.observation.mask);
+                let (observation, mask) = (self.encoder.observation(), &self.observation.mask);
+                let action = match self.decoder.choice {
+                    Choice::Best => self.deployed.decide(observation, mask),
+                    Choice::Drawn { temperature } => {
+                        self.deployed.draw(observation, mask, temperature, self.random.random())
+                    }
+                };
+                watch(self.encoder.observation(), action);
+                // A round is finite: no job, service or pool is moved both ways.
+                match Action::decode(action, &layout) {
+                    Some(Action::Change { slot, verb }) if self.round.change(slot, verb) => {
+                        self.encoder.update(view, &self.round, slot);
+                    }
+                    Some(Action::Scale { service, verb }) if self.round.scale(view, service, verb) => {
+                        self.encoder.update_shared(view, &self.round);
+                    }
+                    Some(Action::Loan(verb)) if self.round.loan(view, verb) => {
+                        self.encoder.update_shared(view, &self.round);
+                    }
+                    _ => break,
+                }
+            }
+        }
+        let mut plan = Plan::keep();
+        self.round.plan(view, &mut plan);
+        plan
+    }
+}
+
+impl Policy for LearnedPolicy {
+    fn decide(&mut self, view: &ClusterView<'_>) -> Plan {
+        self.decide_watched(view, |_, _| {})
+    }
+
+    fn scope(&self) -> Scope {
+        let layout = self.encoder.layout();
+        if layout.services > 0 || layout.pools { Scope::Everything } else { Scope::Training }
+    }
+
+    fn batching(&self) -> Batching {
+        self.decoder.batching
+    }
+
+    fn information(&self) -> Information {
+        self.decoder.information
+    }
+}

@@ -1,0 +1,328 @@
+//! The policy: features, weights, one division, and as little moving as possible.
+
+use goodput_env::cluster::NodeId;
+use goodput_env::job::JobId;
+use goodput_env::placement::Placement;
+use goodput_env::plan::Plan;
+use goodput_env::policy::{Policy, Scope};
+use goodput_env::scenario::{Batching, Information};
+use goodput_env::state::Phase;
+use goodput_env::time::SimTime;
+use goodput_env::view::{ClusterView, JobView};
+
+use super::division::{Division, Valued};
+use super::experience::Experience;
+use super::features::{Facts, weight};
+use super::history::{History, Left};
+use super::speeds::Speeds;
+use super::tenants::Tenants;
+use super::theta::Theta;
+use crate::allocation::knapsack::{Hull, Offer};
+use crate::compose::loaning::Worths;
+use crate::placement::whole_nodes::{Nodes, Wanted};
+
+/// What was learned.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Utility {
+    /// The numbers.
+    pub theta: Theta,
+    /// What was seen of jobs meanwhile.
+    pub experience: Experience,
+    /// Whether a job is believed to be as fast as others of its model.
+    pub siblings: bool,
+    /// Whether sizes are judged by goodput. If not, by throughput alone, as though every sample of a larger batch taught as much: for ablations.
+    pub efficiency: bool,
+}
+
+/// Learned utilities at work. A knapsack divides by them, or whoever else knows how ([`crate::policies::ranking`]).
+#[derive(Clone, Debug)]
+pub struct UtilityPolicy<D = Hull> {
+    theta: Theta,
+    batching: Batching,
+    information: Information,
+    speeds: Speeds,
+    history: History,
+    division: D,
+    goals: Vec<Goal>,
+    /// When the next restart is over.
+    wake: Option<SimTime>,
+    /// Choices of the job at hand.
+    offers: Vec<Offer>,
+    /// Type and size of all choices, job by job, and where each job's begin.
+    choices: Vec<(u16, u32)>,
+    starts: Vec<usize>,
+    /// By type.
+    capacity: Vec<u32>,
+    /// Where it says what jobs are worth to it.
+    worths: Option<Worths>,
+}
+
+impl UtilityPolicy {
+    /// As trained under this batching and information level.
+    pub fn new(utility: &Utility, batching: Batching, information: Information) -> Self {
+        Self::dividing(utility, batching, information, Hull::default())
+    }
+}
+
+impl<D: Division> UtilityPolicy<D> {
+    /// The same with another division.
+    pub fn dividing(utility: &Utility, batching: Batching, information: Information, division: D) -> Self {
+        Self {
+            theta: utility.theta.clone(),
+            batching,
+            information,
+            speeds: Speeds::new(utility),
+            history: History::after(&utility.experience),
+            division,
+            goals: Vec::new(),
+            wake: None,
+            offers: Vec::new(),
+            choices: Vec::new(),
+            starts: Vec::new(),
+            capacity: Vec::new(),
+            worths: None,
+        }
+    }
+
+    /// Says at each decision what jobs are worth to it.
+    #[must_use]
+    pub fn telling(self, worths: Worths) -> Self {
+        Self { worths: Some(worths), ..self }
+    }
+
+    /// Who divides.
+    pub fn into_division(self) -> D {
+        self.division
+    }
+
+    /// What the job at `at` is worth on each of its sizes on each type, and on what it has if that is another.
+    fn value(&mut self, view: &ClusterView<'_>, at: usize, job: &JobView<'_>, round: &Round) {
+        let (theta, speeds) = (&self.theta, &self.speeds);
+        let least = speeds.smallest(at).max(1);
+        let left = self.history.left(view, theta, job, speeds.least(at), least);
+        let (held, held_on) = (job.gpus(), job.kind());
+        let facts = facts(view, speeds, at, job, &left, round);
+        let features = facts.features();
+        let weight = weight(theta.weights(), &features);
+        if let Some(worths) = &self.worths {
+            worths.tell(job.id(), weight.ln());
+        }
+        let now = speeds.speedup(at, held_on, held).max(1.0);
+        let remaining = left.gpu_secs / (f64::from(least) * now);
+        let moved = match held {
+            0 => 1.0,
+            _ => theta.after_restart(job.restart_secs().max(1.0), facts.age_secs, facts.restarts, remaining),
+        };
+        let (q, floor) = (round.exponent, theta.floor());
+        let nothing = floor.powf(q);
+        let offer = |kind: u16, gpus: u32| {
+            let speedup = speeds.speedup(at, kind, gpus);
+            let speed = if (kind, gpus) == (held_on, held) { speedup } else { speedup * moved };
+            Offer { kind, weight: gpus, value: weight * ((speed + floor).powf(q) - nothing) / q }
+        };
+        self.offers.clear();
+        for kind in 0..view.cluster().types.len().max(1) as u16 {
+            let mut keep = (held > 0 && kind == held_on).then_some(held);
+            for &(gpus, _) in speeds.on(at, kind) {
+                if let Some(held) = keep.take_if(|held| *held <= gpus) {
+                    self.offers.push(offer(kind, held));
+                    if held == gpus {
+                        continue;
+                    }
+                }
+                self.offers.push(offer(kind, gpus));
+            }
+            self.offers.extend(keep.map(|held| offer(kind, held)));
+        }
+        self.division.job(Some(&Valued {
+            features,
+            held: (held_on, held),
+            after_restart: moved,
+            offers: &self.offers,
+            speedup: &|kind, gpus| speeds.speedup(at, kind, gpus),
+        }));
+    }
+
+    /// What each job is to have, of which type: one division for all of them.
+    fn divide(&mut self, view: &ClusterView<'_>, available: &[u32]) {
+        self.capacity = capacity(view, available);
+        let round = Round::new(view, &self.theta, &self.capacity);
+        self.division.begin(view.now, round.pressure);
+        self.choices.clear();
+        self.starts.clear();
+        for (at, job) in view.jobs().enumerate() {
+            self.offers.clear();
+            if let Phase::Starting { until } = job.state.phase {
+                // A millisecond after, when it has been measured.
+                let ready = until + SimTime::from_millis(1);
+                self.wake = Some(self.wake.map_or(ready, |wake| wake.min(ready)));
+            }
+            if is_left_alone(view, &job) {
+                let left = &mut self.capacity[usize::from(job.kind())];
+                *left = left.saturating_sub(job.gpus());
+                self.division.job(None);
+            } else {
+                self.value(view, at, &job, &round);
+                self.goals[at].gpus = 0;
+            }
+            self.starts.push(self.choices.len());
+            self.choices.extend(self.offers.iter().map(|offer| (offer.kind, offer.weight)));
+        }
+        let chosen = self.division.divide(&self.capacity).iter().zip(&self.starts);
+        for (goal, (item, start)) in self.goals.iter_mut().zip(chosen) {
+            if let Some(item) = item {
+                (goal.kind, goal.gpus) = self.choices[start + *item as usize];
+            }
+        }
+    }
+
+    /// Puts the jobs of one type on its nodes.
+    fn place(&self, view: &ClusterView<'_>, kind: u16, available: &[u32], plan: &mut Plan) {
+        let cluster = view.cluster();
+        let of_kind = (0..cluster.nodes.len()).filter(|&node| cluster.nodes[node].accelerator == kind);
+        let nodes = of_kind.map(|node| (node as NodeId, available[node]));
+        let here: Vec<&Goal> = self.goals.iter().filter(|goal| goal.kind == kind).collect();
+        let wanted = |goal: &&Goal| {
+            let job = view.job(goal.job);
+            let stays = job.filter(|job| job.kind() == kind && job.gpus() == goal.gpus);
+            let pinned = job.is_some_and(|job| is_left_alone(view, &job));
+            let held = stays.map_or_else(Placement::none, |job| job.state.placement.clone());
+            Wanted { gpus: goal.gpus, held, pinned }
+        };
+        let wanted: Vec<Wanted> = here.iter().map(wanted).collect();
+        for (goal, place) in here.iter().zip(Nodes::new(nodes, cluster.gpus_per_node_of(kind).max(1)).stay(&wanted)) {
+            if view.job(goal.job).is_some_and(|job| job.state.placement != place) {
+                plan.set(goal.job, place);
+            }
+        }
+    }
+}
+
+/// Restarts after which a job runs undisturbed for as long as a restart takes before it may be stopped again; after twice as many for twice as long.
+const PATIENCE: u32 = 8;
+
+/// Whether a job keeps what it holds, as it is: while it starts, for it has paid for what it is about to get, and for the longer afterwards the more often it was
+/// stopped. However wrong the utility is on jobs unlike those of its training, so of the time that a job holds accelerators an ever greater part is
+/// work; without this a policy can go on for ever stopping every job on a crowded cluster in favour of the next.
+pub(super) fn is_left_alone(view: &ClusterView<'_>, job: &JobView<'_>) -> bool {
+    match job.state.phase {
+        Phase::Pending => false,
+        Phase::Starting { .. } => true,
+        Phase::Running => {
+            let restart = job.restart_secs();
+            let times = job.state.restarts / PATIENCE;
+            times > 0 && (view.now - job.state.changed).as_secs_f64() < restart * f64::from(1 + times)
+        }
+    }
+}
+
+/// Accelerators by node that are free or held by jobs.
+pub(super) fn available(view: &ClusterView<'_>) -> Vec<u32> {
+    let mut available = view.free().to_vec();
+    // What two jobs share is held once.
+    for job in view.jobs().filter(|job| job.state.counts()) {
+        job.state.placement.slices().iter().for_each(|slice| available[slice.node as usize] += slice.gpus);
+    }
+    available
+}
+
+/// The same by type.
+pub(super) fn capacity(view: &ClusterView<'_>, available: &[u32]) -> Vec<u32> {
+    let mut capacity = vec![0; view.cluster().types.len().max(1)];
+    for (node, available) in view.cluster().nodes.iter().zip(available) {
+        capacity[usize::from(node.accelerator)] += available;
+    }
+    capacity
+}
+
+/// What a job is to have.
+#[derive(Clone, Copy, Debug)]
+struct Goal {
+    job: JobId,
+    gpus: u32,
+    kind: u16,
+}
+
+/// What is the same for all jobs of a round.
+pub(super) struct Round {
+    pub fair: u32,
+    pub pressure: f64,
+    pub exponent: f64,
+    pub tenants: Tenants,
+}
+
+/// What is known of the job at `at`.
+pub(super) fn facts(
+    view: &ClusterView<'_>,
+    speeds: &Speeds,
+    at: usize,
+    job: &JobView<'_>,
+    left: &Left,
+    round: &Round,
+) -> Facts {
+    let (least, telling) = (speeds.smallest(at).max(1), speeds.telling(at));
+    let most = speeds.on(at, telling).last().map_or(1, |rate| rate.0);
+    let node = view.cluster().gpus_per_node_of(telling).max(least);
+    Facts {
+        attained_gpu_secs: job.attained_gpu_millis() as f64 / 1e3,
+        remaining_gpu_secs: left.gpu_secs,
+        done_gpu_secs: left.done_gpu_secs,
+        age_secs: job.age().as_secs_f64(),
+        speedups: [round.fair.max(least), node, most].map(|gpus| speeds.scaling(at, telling, gpus)),
+        waiting: job.gpus() == 0,
+        never_ran: speeds.least(at).is_none(),
+        restarts: job.state.restarts,
+        pressure: round.pressure,
+        spread: speeds.spread(at),
+        share_of_tenant: round.tenants.share(job.request().tenant),
+        failures: job.failures(),
+    }
+}
+
+impl Round {
+    /// Of the jobs in view on what is there of each type.
+    pub fn new(view: &ClusterView<'_>, theta: &Theta, capacity: &[u32]) -> Self {
+        let per_node = |kind: usize| f64::from(view.cluster().gpus_per_node_of(kind as u16).max(1));
+        let total: u32 = capacity.iter().sum();
+        let jobs = (view.active() as u32).max(1);
+        // Nodes of types differ; the mean goes by accelerators.
+        let of_nodes: f64 = (0..capacity.len()).map(|kind| f64::from(capacity[kind]) * per_node(kind)).sum();
+        let mean = if total > 0 { of_nodes / f64::from(total) } else { per_node(0) };
+        let pressure = (f64::from(jobs) * mean / f64::from(total.max(1))).ln();
+        let tenants = Tenants::of(view, total);
+        Self { fair: total.div_ceil(jobs).max(1), pressure, exponent: theta.exponent(pressure), tenants }
+    }
+}
+
+impl<D: Division> Policy for UtilityPolicy<D> {
+    fn decide(&mut self, view: &ClusterView<'_>) -> Plan {
+        self.speeds.load(view, &self.theta);
+        let speeds = &self.speeds;
+        self.history.observe(view, &self.theta, |at, _| speeds.least(at));
+        self.wake = None;
+        self.goals.clear();
+        self.goals.extend(view.jobs().map(|job| Goal { job: job.id(), gpus: job.gpus(), kind: job.kind() }));
+        let available = available(view);
+        self.divide(view, &available);
+        let mut plan = Plan::keep();
+        (0..self.capacity.len() as u16).for_each(|kind| self.place(view, kind, &available, &mut plan));
+        plan
+    }
+
+    fn wake_at(&self) -> Option<SimTime> {
+        self.wake
+    }
+
+    fn batching(&self) -> Batching {
+        self.batching
+    }
+
+    /// Where there are services it shares the cluster with them as published policies with loaning do.
+    fn scope(&self) -> Scope {
+        Scope::Borrowing
+    }
+
+    fn information(&self) -> Information {
+        self.information
+    }
+}

@@ -1,0 +1,192 @@
+//! The numbers of a utility, by name.
+
+use std::collections::BTreeSet;
+
+use sha2::{Digest, Sha256};
+
+use super::features::{COMMON, FEATURES, group_of};
+use super::group::Group;
+use crate::compose::loaning::Lending;
+
+/// Parameters that are no weight of a feature: name, Sia's value, and the first step of a search.
+const SHAPE: [(&str, f64, f64); 12] = [
+    // Exponent of the speed, and how it moves with the load.
+    ("exponent", -0.5, 0.3),
+    ("exponent_by_pressure", 0.0, 0.3),
+    // Logarithm of what is added to the speed, so that a job without accelerators is worth something.
+    ("log_floor", -3.0, 1.0),
+    // Logarithm of the horizon over which a restart pays, seconds; by age and by the time the job may have left.
+    ("log_horizon", 0.0, 0.7),
+    ("horizon_by_age", 1.0, 0.3),
+    ("horizon_by_remaining", 0.0, 0.3),
+    // How much of the past restarts count against another one.
+    ("restart_memory", 1.0, 0.3),
+    // What is left of a job by its own progress alone: so many times what it did, and so many accelerator seconds at first.
+    ("log_more", 0.0, 0.5),
+    ("log_first_secs", 6.0, 1.0),
+    // Completed jobs of the same model that count as much as the job's own progress.
+    ("log_doubt", 0.0, 1.0),
+    // Power of the ratio of two types' speeds, for a job that never ran and for a type that one has not run on: 1 believes what one accelerator
+    // measured, as in Sia; 0 takes all types for equal.
+    ("trust_before_run", 1.0, 0.3),
+    ("trust_of_other_type", 1.0, 0.3),
+];
+
+/// Parameters that every utility has.
+pub const PARAMETERS: usize = COMMON + SHAPE.len();
+
+const ALL: usize = FEATURES.len() + SHAPE.len() + Lending::NAMES.len();
+
+/// The parameters: weights of the features, the shape, and those of the groups it has.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Theta {
+    groups: BTreeSet<Group>,
+    /// Weights of [`FEATURES`], [`SHAPE`], [`Lending::NAMES`]; those of absent groups have no effect.
+    values: Vec<f64>,
+}
+
+impl Theta {
+    /// From numbers in the order of [`Self::names`]; `None` where there are not [`PARAMETERS`] finite ones.
+    pub fn new(values: &[f64]) -> Option<Self> {
+        Self::sia().of_values(values)
+    }
+
+    /// The same groups with other numbers, in the order of [`Self::names`]; `None` where there are not as many, or one is not finite.
+    pub fn of_values(mut self, values: &[f64]) -> Option<Self> {
+        let places: Vec<usize> = self.places().collect();
+        if places.len() != values.len() || values.iter().any(|value| !value.is_finite()) {
+            return None;
+        }
+        places.into_iter().zip(values).for_each(|(at, value)| self.values[at] = *value);
+        Some(self)
+    }
+
+    /// The objective of Sia (SOSP'23, section 3.4): where searches start.
+    pub fn sia() -> Self {
+        Self { groups: BTreeSet::new(), values: (0..ALL).map(|at| parameter(at).1).collect() }
+    }
+
+    /// The objective of Pollux (OSDI'21, equation 14).
+    pub fn pollux() -> Self {
+        let mut pollux = Self::sia();
+        for (at, value) in pollux.values.iter_mut().enumerate() {
+            match parameter(at).0 {
+                "exponent" => *value = -1.0,
+                "log_speedup_at_fair_share" => *value = 1.0,
+                _ => {}
+            }
+        }
+        pollux
+    }
+
+    /// With these groups, whose numbers change nothing as yet.
+    #[must_use]
+    pub fn with(mut self, groups: impl IntoIterator<Item = Group>) -> Self {
+        self.groups.extend(groups);
+        self
+    }
+
+    /// The groups it has.
+    pub fn groups(&self) -> &BTreeSet<Group> {
+        &self.groups
+    }
+
+    /// Names, in order: those that all utilities have, then group by group.
+    pub fn names(&self) -> impl Iterator<Item = &'static str> {
+        self.places().map(|at| parameter(at).0)
+    }
+
+    /// How far a search first looks in each direction.
+    pub fn scales(&self) -> Vec<f64> {
+        self.places().map(|at| parameter(at).2).collect()
+    }
+
+    /// The numbers.
+    pub fn values(&self) -> Vec<f64> {
+        self.places().map(|at| self.values[at]).collect()
+    }
+
+    /// Where the numbers are.
+    fn places(&self) -> impl Iterator<Item = usize> {
+        let of = |group: Option<Group>| (0..ALL).filter(move |&at| group_at(at) == group);
+        of(None).chain(self.groups.iter().flat_map(move |group| of(Some(*group))))
+    }
+
+    /// SHA-256, in hexadecimal, of all that gives meaning to the numbers.
+    pub fn schema_hash(&self) -> String {
+        let text = format!("utility 2;{}", self.names().collect::<Vec<_>>().join(","));
+        Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    /// What it has learned of loans: nothing without [`Group::Loans`].
+    pub fn lending(&self) -> Lending {
+        let first = FEATURES.len() + SHAPE.len();
+        Lending::new(std::array::from_fn(|at| self.values[first + at]))
+    }
+
+    /// Weights of the features.
+    pub(super) fn weights(&self) -> &[f64] {
+        &self.values[..FEATURES.len()]
+    }
+
+    fn shape(&self, at: usize) -> f64 {
+        self.values[FEATURES.len() + at]
+    }
+
+    /// Exponent of the speed under `pressure`; never quite 0, where the power has no inverse.
+    pub(super) fn exponent(&self, pressure: f64) -> f64 {
+        let exponent = (self.shape(0) + self.shape(1) * pressure).clamp(-3.0, 1.0);
+        if exponent.abs() < 1e-3 { 1e-3 } else { exponent }
+    }
+
+    pub(super) fn floor(&self) -> f64 {
+        self.shape(2).clamp(-9.0, 3.0).exp()
+    }
+
+    /// What a job is left of its speed if it restarts, at `secs` each: less the more it did so already, as in Pollux and Sia, and the shorter the
+    /// horizon over which the new size pays. `remaining` are the seconds it may have left at its present speed.
+    pub(super) fn after_restart(&self, secs: f64, age: f64, restarts: u32, remaining: f64) -> f64 {
+        let log = self.shape(3) + self.shape(4) * (age + 1.0).ln() + self.shape(5) * (remaining + 1.0).ln();
+        let horizon = log.clamp(-20.0, 20.0).exp();
+        let spent = self.shape(6).max(0.0) * f64::from(restarts) * secs;
+        (1.0 - spent / age.max(1.0)).max(0.0) * horizon / (horizon + secs)
+    }
+
+    pub(super) fn more(&self) -> f64 {
+        self.shape(7).clamp(-5.0, 5.0).exp()
+    }
+
+    pub(super) fn first_secs(&self) -> f64 {
+        self.shape(8).clamp(0.0, 15.0).exp()
+    }
+
+    pub(super) fn doubt(&self) -> f64 {
+        self.shape(9).clamp(-5.0, 5.0).exp()
+    }
+
+    /// What a ratio of two types' speeds on one accelerator is taken for, by whether the job has run at all.
+    pub(super) fn trusted(&self, ratio: f64, ran: bool) -> f64 {
+        ratio.powf(self.shape(10 + usize::from(ran)).clamp(0.0, 2.0))
+    }
+}
+
+/// Name, start and first step of the parameter at a place.
+fn parameter(at: usize) -> (&'static str, f64, f64) {
+    let (shape, lending) = (FEATURES.len(), FEATURES.len() + SHAPE.len());
+    if at < shape {
+        (FEATURES[at], 0.0, 0.3)
+    } else if at < lending {
+        SHAPE[at - shape]
+    } else {
+        let (name, scale) = Lending::NAMES[at - lending];
+        (name, 0.0, scale)
+    }
+}
+
+fn group_at(at: usize) -> Option<Group> {
+    match at {
+        at if at < FEATURES.len() => group_of(at),
+        at if at < FEATURES.len() + SHAPE.len() => None,
+        _ => Some(Group::Loans),
+    }
+}

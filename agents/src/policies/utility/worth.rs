@@ -1,0 +1,103 @@
+//! What a learned utility goes by at a decision, job by job, for people who want to know why.
+//!
+//! A job is served when the first step of its sizes is worth more for an accelerator than what others have to offer, and the logarithm of that
+//! is a sum: weights times features, and one term for how much speed an accelerator buys, of the type where it buys most. So the score of a job comes apart exactly.
+
+use goodput_env::job::JobId;
+use goodput_env::view::{ClusterView, JobView};
+
+use super::features::{FEATURES, weight};
+use super::history::History;
+use super::policy::{Round, Utility, available, capacity, facts, is_left_alone};
+use super::speeds::Speeds;
+use super::theta::Theta;
+use crate::allocation::knapsack::Offer;
+
+/// Sees what the policy sees. It is shown every decision of a run, in order, as the policy is.
+#[derive(Clone, Debug)]
+pub struct Observer {
+    theta: Theta,
+    speeds: Speeds,
+    history: History,
+}
+
+/// What a job is worth at a decision.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Worth {
+    /// The job.
+    pub job: JobId,
+    /// Its features, by [`FEATURES`].
+    pub features: [f64; FEATURES.len()],
+    /// Its sizes, type by type and ascending, with their values; none while it is left alone and keeps what it has.
+    pub offers: Vec<Offer>,
+    /// Logarithm of what an accelerator buys it on its best size and type apart from its weight; `None` where that is nothing.
+    pub log_speed_per_gpu: Option<f64>,
+    /// Logarithm of the same with its weight: the higher, the earlier it is served.
+    pub score: Option<f64>,
+}
+
+impl Observer {
+    /// Of a policy with these numbers.
+    pub fn new(utility: &Utility) -> Self {
+        let history = History::after(&utility.experience);
+        Self { theta: utility.theta.clone(), speeds: Speeds::new(utility), history }
+    }
+
+    /// Weights of [`FEATURES`].
+    pub fn weights(&self) -> &[f64] {
+        self.theta.weights()
+    }
+
+    /// Takes note of a decision point.
+    pub fn observe(&mut self, view: &ClusterView<'_>) {
+        self.speeds.load(view, &self.theta);
+        let speeds = &self.speeds;
+        self.history.observe(view, &self.theta, |at, _| speeds.least(at));
+    }
+
+    /// Worths of the active jobs at the decision point observed last, and by type the accelerators there are for those who are not left alone.
+    pub fn worths(&self, view: &ClusterView<'_>) -> (Vec<Worth>, Vec<u32>) {
+        let mut capacity = capacity(view, &available(view));
+        let round = Round::new(view, &self.theta, &capacity);
+        let worths: Vec<Worth> = view.jobs().enumerate().map(|(at, job)| self.worth(view, at, &job, &round)).collect();
+        for job in view.jobs().filter(|job| is_left_alone(view, job)) {
+            let left = &mut capacity[usize::from(job.kind())];
+            *left = left.saturating_sub(job.gpus());
+        }
+        (worths, capacity)
+    }
+
+    fn worth(&self, view: &ClusterView<'_>, at: usize, job: &JobView<'_>, round: &Round) -> Worth {
+        let (theta, speeds) = (&self.theta, &self.speeds);
+        let (held_on, held) = (job.kind(), job.gpus());
+        let least = speeds.smallest(at).max(1);
+        let left = self.history.left(view, theta, job, speeds.least(at), least);
+        let facts = facts(view, speeds, at, job, &left, round);
+        let features = facts.features();
+        let remaining = left.gpu_secs / (f64::from(least) * speeds.speedup(at, held_on, held).max(1.0));
+        let moved = match held {
+            0 => 1.0,
+            _ => theta.after_restart(job.restart_secs().max(1.0), facts.age_secs, facts.restarts, remaining),
+        };
+        let (q, floor) = (round.exponent, theta.floor());
+        let stays = |kind: u16, gpus: u32| (kind, gpus) == (held_on, held);
+        let speed = |kind, gpus| speeds.speedup(at, kind, gpus) * if stays(kind, gpus) { 1.0 } else { moved };
+        let bought = |kind, gpus| ((speed(kind, gpus) + floor).powf(q) - floor.powf(q)) / q;
+        let kinds = if is_left_alone(view, job) { 0 } else { view.cluster().types.len().max(1) as u16 };
+        let mut sizes: Vec<(u16, u32)> =
+            (0..kinds).flat_map(|kind| speeds.on(at, kind).iter().map(move |rate| (kind, rate.0))).collect();
+        sizes.extend((held > 0 && kinds > 0).then_some((held_on, held)));
+        sizes.sort_unstable();
+        sizes.dedup();
+        let best = sizes.iter().map(|&(kind, gpus)| bought(kind, gpus) / f64::from(gpus)).fold(0.0, f64::max);
+        let weight = weight(theta.weights(), &features);
+        let offer = |(kind, gpus)| Offer { kind, weight: gpus, value: weight * bought(kind, gpus) };
+        Worth {
+            job: job.id(),
+            features,
+            offers: sizes.into_iter().map(offer).collect(),
+            log_speed_per_gpu: (best > 0.0).then(|| best.ln()),
+            score: (best > 0.0).then(|| weight.ln() + best.ln()),
+        }
+    }
+}

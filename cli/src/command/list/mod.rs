@@ -1,0 +1,31 @@
+//! `goodput list`: policies, metrics, formats and other lists of the program.
+
+mod evaluation;
+mod formats;
+mod models;
+mod policies;
+
+use std::process::ExitCode;
+
+pub use self::evaluation::{metrics, reproductions};
+pub use self::formats::formats;
+pub use self::models::{accelerators, switch_costs};
+pub use self::policies::{placements, policies, zoo};
+use crate::args::{List, What};
+use crate::fault::Fault;
+
+/// Runs `goodput list`.
+pub fn run(args: &List) -> Result<ExitCode, Fault> {
+    let rows = match args.what {
+        What::Policies => policies(),
+        What::Zoo => zoo()?,
+        What::Metrics => metrics(),
+        What::Reproductions => reproductions(),
+        What::Accelerators => accelerators(),
+        What::Placements => placements(),
+        What::SwitchCosts => switch_costs(),
+        What::Formats => formats(),
+    };
+    rows.print(args.output)?;
+    Ok(ExitCode::SUCCESS)
+}

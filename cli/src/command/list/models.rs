@@ -1,0 +1,48 @@
+//! Accelerator types and models of switching costs.
+
+use goodput_datasets::accelerators::Accelerators;
+use goodput_env::model::switching::{NAMED, Switch};
+
+use crate::output::{Cell, Rows};
+
+/// Rows of `goodput list accelerators`.
+pub fn accelerators() -> Rows {
+    let mut rows = Rows::new(&["accelerator", "kind", "memory_mib", "benchmarks", "models", "sources"]);
+    for row in Accelerators::shipped().rows() {
+        rows.push(vec![
+            row.accelerator.name.as_str().into(),
+            format!("{:?}", row.accelerator.kind).to_lowercase().into(),
+            Cell::option(row.accelerator.memory.as_ref(), |memory| Cell::Whole(i64::from(memory.mib))),
+            row.benchmarks.join(" ").into(),
+            Cell::Whole(row.models as i64),
+            row.sources.join("; ").into(),
+        ]);
+    }
+    rows
+}
+
+/// Rows of `goodput list switch-costs`: seconds that BERT and ResNet-50 stand still, by event. The
+/// jobs go from 4 accelerators to 2 or 8, or to 4 other ones.
+pub fn switch_costs() -> Rows {
+    let mut rows = Rows::new(&["model", "application", "cold", "grow", "shrink", "move", "resume", "about", "source"]);
+    for named in NAMED {
+        for application in ["bert", "imagenet"] {
+            let secs = |from, to, started| {
+                let switch = Switch { application, from, to, moved: true, started };
+                Cell::Number(named.cost.components(&switch).total() as f64 / 1e3, 3)
+            };
+            rows.push(vec![
+                named.name.into(),
+                application.into(),
+                secs(0, 4, false),
+                secs(4, 8, true),
+                secs(4, 2, true),
+                secs(4, 4, true),
+                secs(0, 4, true),
+                named.about.into(),
+                named.source.into(),
+            ]);
+        }
+    }
+    rows
+}

@@ -1,0 +1,61 @@
+//! Scheduling policies, trained policies that ship with the program, and placement strategies.
+
+use goodput_agents::compose;
+use goodput_agents::placement::fractional::strategy;
+use goodput_agents::zoo::{self, ZOO};
+
+use crate::fault::Fault;
+use crate::output::{Cell, Rows};
+
+/// Rows of `goodput list policies`.
+pub fn policies() -> Rows {
+    let mut rows = Rows::new(&[
+        "policy",
+        "needs",
+        "as_published",
+        "preemptive",
+        "elastic",
+        "heterogeneous",
+        "replica",
+        "about",
+        "source",
+    ]);
+    for policy in compose::policies() {
+        let yes = |holds: bool| Cell::from(if holds { "yes" } else { "no" });
+        rows.push(vec![
+            policy.name.into(),
+            policy.needs().to_string().into(),
+            policy.information().to_string().into(),
+            yes(policy.traits.preemptive),
+            yes(policy.traits.elastic),
+            yes(policy.traits.heterogeneous),
+            yes(policy.replica.is_some()),
+            policy.about.into(),
+            policy.source.into(),
+        ]);
+    }
+    rows
+}
+
+/// Rows of `goodput list zoo`.
+///
+/// # Errors
+/// A shipped bundle that cannot be read.
+pub fn zoo() -> Result<Rows, Fault> {
+    let mut rows = Rows::new(&["policy", "kind", "information", "about"]);
+    for entry in ZOO {
+        let bundle = zoo::load(entry.name).map_err(Fault::input)?;
+        let name = format!("{}{}", zoo::PREFIX, entry.name);
+        rows.push(vec![name.into(), bundle.kind().into(), bundle.card.information.into(), entry.about.into()]);
+    }
+    Ok(rows)
+}
+
+/// Rows of `goodput list placements`.
+pub fn placements() -> Rows {
+    let mut rows = Rows::new(&["placement", "about", "source"]);
+    for placement in strategy::STRATEGIES {
+        rows.push(vec![placement.name.into(), placement.about.into(), placement.source.into()]);
+    }
+    rows
+}

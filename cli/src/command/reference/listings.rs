@@ -1,0 +1,78 @@
+//! Pages of the lists that `goodput list` prints.
+
+use crate::command::list;
+use crate::fault::Fault;
+use crate::markdown::head;
+
+/// Page of the policies, published and trained.
+pub fn policies() -> Result<String, Fault> {
+    let mut page = head(
+        "Policies",
+        "A policy is named in configuration files and after `--policies`. `goodput list policies`, `goodput\n\
+         list zoo` and `goodput list placements` print these tables.",
+    );
+    let published = list::policies();
+    page.push_str("\n## Published policies\n\n");
+    page.push_str(&published.markdown(&["policy", "about", "source"]));
+    page.push_str(
+        "\n## Needs and traits of published policies\n\n\
+         `needs` is the least [information level](../explanation/information-levels.md) that the policy runs\n\
+         with, and `as_published` the level of its publication. `replica` tells whether the program also has\n\
+         the policy as the public artifact implements it.\n\n",
+    );
+    let traits = ["policy", "needs", "as_published", "preemptive", "elastic", "heterogeneous", "replica"];
+    page.push_str(&published.markdown(&traits));
+    page.push_str("\n## Trained policies that ship with the program\n\n");
+    page.push_str(&list::zoo()?.markdown(&[]));
+    page.push_str("\n## Placement strategies\n\n");
+    page.push_str(&list::placements().markdown(&[]));
+    Ok(page)
+}
+
+/// Page of the metrics of evaluations.
+pub fn metrics() -> String {
+    let mut page = head(
+        "Metrics",
+        "`goodput eval` writes these figures for each policy and seed. `better` names the direction in which\n\
+         a figure improves. `goodput list metrics` prints this table.",
+    );
+    page.push_str(&format!("\n{}", list::metrics().markdown(&[])));
+    page
+}
+
+/// Page of the formats of traces, profiles and load series.
+pub fn formats() -> String {
+    let mut page = head(
+        "File formats",
+        "The program recognises a format by its header, or by the option that names the file. `goodput list\n\
+         formats` prints this table.",
+    );
+    page.push_str(&format!("\n{}", list::formats().markdown(&[])));
+    page
+}
+
+/// Page of accelerator types, switching costs and reproductions.
+pub fn models() -> String {
+    let mut page = head(
+        "Accelerators, switching costs and reproductions",
+        "`goodput list accelerators`, `goodput list switch-costs` and `goodput list reproductions` print these\n\
+         tables.",
+    );
+    page.push_str("\n## Accelerator types\n\n");
+    page.push_str(&list::accelerators().markdown(&[]));
+    page.push_str(
+        "\n## Switching costs\n\n\
+         A name is a value of `environment.switch_cost`. The figures are seconds that a job stands still: when\n\
+         it starts on 4 accelerators (`cold`), grows to 8, shrinks to 2, moves to 4 others, or resumes on 4.\n\n",
+    );
+    let costs = list::switch_costs();
+    page.push_str(&costs.markdown(&["model", "application", "cold", "grow", "shrink", "move", "resume"]));
+    page.push_str("\n## Sources of switching costs\n\n");
+    page.push_str(&costs.markdown(&["model", "about", "source"]));
+    page.push_str(
+        "\n## Published tables that can be computed again\n\n\
+         `goodput reproduce NAME --data DIR` reads the public files below `DIR`.\n\n",
+    );
+    page.push_str(&list::reproductions().markdown(&[]));
+    page
+}

@@ -1,0 +1,63 @@
+//! Output of the programs `goodput` and `goodputd`: listings on standard output, messages and errors
+//! on standard error.
+//!
+//! **Invariant.** A reader that goes away, as `head` does, ends no program: every line is written by
+//! [`print`] or [`say`], which ignore a closed pipe.
+
+mod error;
+mod listing;
+pub mod markdown;
+
+use std::io::{self, Write};
+
+use clap::ValueEnum;
+
+pub use error::{CommandError, install};
+pub use listing::{Cell, Listing};
+
+/// Choice of colours on standard error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Color {
+    /// Colours on a terminal, unless the variable `NO_COLOR` is set.
+    Auto,
+    /// Colours even in a pipe.
+    Always,
+    /// No colours.
+    Never,
+}
+
+/// Form of a listing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum OutputFormat {
+    /// Aligned columns, for reading.
+    #[default]
+    Table,
+    /// Array of objects.
+    Json,
+    /// Comma-separated values with a header.
+    Csv,
+}
+
+/// Writes text to standard output.
+///
+/// # Errors
+/// A write that fails, other than by a closed pipe.
+pub fn print(text: &str) -> Result<(), CommandError> {
+    let mut out = io::stdout().lock();
+    written(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
+}
+
+/// Writes a line for the person at the terminal to standard error. A closed pipe is ignored.
+pub fn say(text: &str) {
+    let _ = writeln!(io::stderr().lock(), "{text}");
+}
+
+/// Result of writing to standard output. A reader that went away is no error.
+fn written(result: io::Result<()>) -> Result<(), CommandError> {
+    match result {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(CommandError::failed(format!("cannot write to stdout: {error}")))
+        }
+        _ => Ok(()),
+    }
+}

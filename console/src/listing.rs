@@ -1,0 +1,154 @@
+//! Listings on standard output: a table for people, csv and JSON for programs.
+
+use std::io::{self, Write};
+
+use crate::markdown::{code, inline, table};
+use crate::{CommandError, OutputFormat, written};
+
+/// Named columns and their rows.
+#[derive(Clone, Debug, Default)]
+pub struct Listing {
+    columns: Vec<&'static str>,
+    rows: Vec<Vec<Cell>>,
+}
+
+/// Value in one column of a row.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Cell {
+    /// Text as it is shown.
+    Text(String),
+    /// Number, shown with at most this many decimals.
+    Number(f64, usize),
+    /// Whole number.
+    Whole(i64),
+    /// Unknown value: an empty cell, or null in JSON.
+    Missing,
+}
+
+impl From<&str> for Cell {
+    fn from(text: &str) -> Self {
+        Self::Text(text.into())
+    }
+}
+
+impl From<String> for Cell {
+    fn from(text: String) -> Self {
+        Self::Text(text)
+    }
+}
+
+impl Cell {
+    /// Cell of a value, or a missing one.
+    pub fn option<T>(value: Option<T>, cell: impl Fn(T) -> Self) -> Self {
+        value.map_or(Self::Missing, cell)
+    }
+
+    fn text(&self) -> String {
+        match self {
+            Self::Text(text) => text.clone(),
+            Self::Whole(value) => value.to_string(),
+            Self::Missing => String::new(),
+            Self::Number(value, decimals) => {
+                let text = format!("{value:.decimals$}");
+                let text = match text.contains('.') {
+                    true => text.trim_end_matches('0').trim_end_matches('.').to_string(),
+                    false => text,
+                };
+                if text == "-0" { "0".into() } else { text }
+            }
+        }
+    }
+
+    fn json(&self) -> serde_json::Value {
+        match self {
+            Self::Text(text) => text.clone().into(),
+            Self::Whole(value) => (*value).into(),
+            Self::Number(..) => self.text().parse::<f64>().map_or(serde_json::Value::Null, Into::into),
+            Self::Missing => serde_json::Value::Null,
+        }
+    }
+}
+
+impl Listing {
+    /// Listing with these columns and no rows.
+    pub fn new(columns: &[&'static str]) -> Self {
+        Self { columns: columns.to_vec(), rows: Vec::new() }
+    }
+
+    /// Adds a row, which has one cell for each column.
+    pub fn push(&mut self, row: Vec<Cell>) {
+        self.rows.push(row);
+    }
+
+    /// Prints the listing to standard output.
+    ///
+    /// # Errors
+    /// A write that fails, other than by a closed pipe.
+    pub fn print(&self, format: OutputFormat) -> Result<(), CommandError> {
+        let mut out = io::BufWriter::new(io::stdout().lock());
+        let done = match format {
+            OutputFormat::Table => self.table(&mut out),
+            OutputFormat::Json => self.json(&mut out),
+            OutputFormat::Csv => self.csv(&mut out),
+        };
+        written(done.and_then(|()| out.flush()))
+    }
+
+    /// Markdown table of these columns, or of all where none are named. A row that repeats the row
+    /// above it is left out.
+    pub fn markdown(&self, columns: &[&str]) -> String {
+        let shown: Vec<usize> = match columns {
+            [] => (0..self.columns.len()).collect(),
+            names => names.iter().filter_map(|name| self.columns.iter().position(|column| column == name)).collect(),
+        };
+        let cell = |at: usize, cell: &Cell| match cell {
+            // The first column is the name that is typed.
+            Cell::Text(text) if at == 0 => code(text),
+            cell => inline(&cell.text()),
+        };
+        let rows = self.rows.iter().map(|row| shown.iter().map(|&at| cell(at, &row[at])).collect::<Vec<_>>());
+        let mut rows: Vec<_> = rows.collect();
+        rows.dedup();
+        let names: Vec<&str> = shown.iter().map(|&at| self.columns[at]).collect();
+        table(&names, &rows)
+    }
+
+    fn table(&self, out: &mut impl Write) -> io::Result<()> {
+        let mut table = comfy_table::Table::new();
+        table.load_style(comfy_table::presets::NOTHING);
+        table.set_header(self.columns.iter().map(|column| column.to_uppercase()));
+        let numeric = |at: usize| self.rows.iter().any(|row| matches!(row[at], Cell::Number(..) | Cell::Whole(_)));
+        for row in &self.rows {
+            table.add_row(row.iter().map(Cell::text));
+        }
+        for (at, column) in table.column_iter_mut().enumerate() {
+            column.set_padding((0, 2));
+            if numeric(at) {
+                column.set_cell_alignment(comfy_table::CellAlignment::Right);
+            }
+        }
+        for line in table.lines() {
+            writeln!(out, "{}", line.trim_end())?;
+        }
+        Ok(())
+    }
+
+    fn json(&self, out: &mut impl Write) -> io::Result<()> {
+        let object = |row: &Vec<Cell>| -> serde_json::Value {
+            let pairs = self.columns.iter().zip(row);
+            pairs.map(|(column, cell)| ((*column).to_string(), cell.json())).collect::<serde_json::Map<_, _>>().into()
+        };
+        let rows: Vec<_> = self.rows.iter().map(object).collect();
+        serde_json::to_writer_pretty(&mut *out, &rows)?;
+        writeln!(out)
+    }
+
+    fn csv(&self, out: &mut impl Write) -> io::Result<()> {
+        let mut writer = csv::Writer::from_writer(out);
+        writer.write_record(&self.columns)?;
+        for row in &self.rows {
+            writer.write_record(row.iter().map(Cell::text))?;
+        }
+        writer.flush()
+    }
+}

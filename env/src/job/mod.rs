@@ -1,0 +1,257 @@
+//! Jobs: what is asked for, what is true, and what can be observed while they run.
+
+mod faults;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::application::Application;
+use crate::request::{InferenceRequest, ServedModel};
+use crate::service::Service;
+use crate::tenant::{Tenants, UNIT_WEIGHT};
+use crate::time::SimTime;
+
+/// Index of a job in its workload, which is sorted by submission: ids ascend with time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct JobId(pub u32);
+
+impl JobId {
+    /// As an index.
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// Which numbers of accelerators a job can use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Elasticity {
+    /// Exactly what it asked for.
+    Rigid,
+    /// Any number in the range.
+    Elastic {
+        /// Fewest accelerators it runs on, at least 1.
+        min: u32,
+        /// Most accelerators it can use.
+        max: u32,
+    },
+}
+
+/// What a user submits; all of it may be known to a policy.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct JobRequest {
+    /// The trace's own name for the job.
+    pub name: String,
+    /// Who submits; index into the workload's tenants.
+    pub tenant: u32,
+    /// Time of submission.
+    pub submit: SimTime,
+    /// Accelerators asked for.
+    pub gpus: u32,
+    /// Total batch size asked for, samples; `None`: the application's initial one.
+    pub batch_size: Option<u32>,
+    /// Sizes the job can run at.
+    pub elasticity: Elasticity,
+    /// The higher the earlier, where a policy goes by it.
+    #[serde(default)]
+    pub priority: i32,
+    /// Its part of what is shared fairly among jobs, in thousandths.
+    #[serde(default = "unit_weight")]
+    pub weight_milli: u32,
+    /// When it is to be done.
+    #[serde(default)]
+    pub deadline: Option<SimTime>,
+}
+
+fn unit_weight() -> u32 {
+    UNIT_WEIGHT
+}
+
+impl Default for JobRequest {
+    /// One accelerator at time zero.
+    fn default() -> Self {
+        Self {
+            name: String::new(),
+            tenant: 0,
+            submit: SimTime::ZERO,
+            gpus: 1,
+            batch_size: None,
+            elasticity: Elasticity::Rigid,
+            priority: 0,
+            weight_milli: UNIT_WEIGHT,
+            deadline: None,
+        }
+    }
+}
+
+impl JobRequest {
+    /// Fewest accelerators the job runs on.
+    pub fn min_gpus(&self) -> u32 {
+        match self.elasticity {
+            Elasticity::Rigid => self.gpus,
+            Elasticity::Elastic { min, .. } => min,
+        }
+    }
+
+    /// Most accelerators the job can use.
+    pub fn max_gpus(&self) -> u32 {
+        match self.elasticity {
+            Elasticity::Rigid => self.gpus,
+            Elasticity::Elastic { max, .. } => max,
+        }
+    }
+
+    /// Speed on `gpus` accelerators relative to that on the requested number, of a job of which only its duration is known: in proportion, as
+    /// published simulations of elastic jobs assume (Lyra, EuroSys'23). `None` where it does not run on that many.
+    pub fn linear_rate(&self, gpus: u32) -> Option<f64> {
+        self.accepts(gpus).then(|| f64::from(gpus) / f64::from(self.gpus))
+    }
+
+    /// Whether the job can run on `gpus` accelerators.
+    pub fn accepts(&self, gpus: u32) -> bool {
+        (self.min_gpus()..=self.max_gpus()).contains(&gpus)
+    }
+}
+
+/// What a job has to do; hidden from policies except through an information level.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Work {
+    /// Runs for this long on the accelerators it asked for, as in traces without a model; where it is elastic, it scales linearly.
+    Fixed {
+        /// Run time on the requested number.
+        duration: SimTime,
+    },
+    /// Trains an application of the catalog.
+    Application {
+        /// Index into [`Workload::applications`].
+        index: u16,
+        /// How much of the application's whole training it does, in thousandths: 500 stops half way, 2000 goes on as the last epoch went for as
+        /// long again. Users train the same model for different lengths, and no policy can tell beforehand.
+        #[serde(default = "whole")]
+        work_milli: u32,
+    },
+    /// So many steps, on exactly the accelerators it asked for, at the speed its class has on their type.
+    Steps {
+        /// Index into [`Workload::classes`].
+        class: u16,
+        /// Number of steps.
+        steps: f64,
+    },
+}
+
+/// The whole training of an application, in thousandths of it.
+pub const WHOLE: u32 = 1000;
+
+fn whole() -> u32 {
+    WHOLE
+}
+
+impl Work {
+    /// The whole training of application `index`.
+    pub const fn application(index: u16) -> Self {
+        Self::Application { index, work_milli: WHOLE }
+    }
+}
+
+/// A kind of job whose speed on each accelerator type was measured as a whole: a row of a throughput matrix (Gavel, OSDI'20).
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct JobClass {
+    /// Name, for example `ResNet-50 (batch size 64)`.
+    pub name: String,
+    /// Accelerators it runs on.
+    pub gpus: u32,
+    /// Steps per second by name of accelerator type. A type that is absent was not measured or cannot run it.
+    pub steps_per_sec: BTreeMap<String, f64>,
+    /// The same beside another job on the same accelerators: by name of accelerator type, then by name of the other's class, which
+    /// runs on as many. A pair that is absent was not measured or does not fit.
+    pub steps_per_sec_beside: BTreeMap<String, BTreeMap<String, f64>>,
+}
+
+/// A job of a workload.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct JobSpec {
+    /// What was asked for.
+    pub request: JobRequest,
+    /// What there is to do.
+    pub work: Work,
+}
+
+/// The jobs of one run, the applications they train, and the services beside them.
+///
+/// # Example
+/// Two jobs of known duration, in ascending order of submission whatever order they were given in:
+///
+/// ```
+/// use goodput_env::job::{JobRequest, JobSpec, Work, Workload};
+/// use goodput_env::time::SimTime;
+///
+/// let job = |name: &str, submit, gpus, secs| {
+///     let submit = SimTime::from_secs(submit);
+///     let request = JobRequest { name: name.into(), submit, gpus, ..JobRequest::default() };
+///     JobSpec { request, work: Work::Fixed { duration: SimTime::from_secs(secs) } }
+/// };
+/// let workload = Workload::new(Vec::new(), vec![job("late", 60, 1, 300), job("early", 0, 4, 600)]);
+/// assert_eq!(workload.jobs[0].request.name, "early");
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Workload {
+    /// Applications that jobs refer to.
+    pub applications: Vec<Arc<Application>>,
+    /// Classes of jobs counted in steps.
+    pub classes: Vec<Arc<JobClass>>,
+    /// Jobs in ascending order of submission.
+    pub jobs: Vec<JobSpec>,
+    /// What a job trains by the trace, by the job's name, where that is neither an application nor a class: its duration alone says
+    /// how long it runs, but a policy may still go by the model (placement by tensor sizes does).
+    pub models: BTreeMap<String, Arc<str>>,
+    /// Who submits the jobs, where anything is known of them.
+    pub tenants: Arc<Tenants>,
+    /// Inference services that run beside the jobs.
+    pub services: Vec<Arc<Service>>,
+    /// Inference requests in ascending order of submission.
+    pub requests: Vec<InferenceRequest>,
+    /// Models that requests ask for.
+    pub served: Vec<ServedModel>,
+}
+
+impl Workload {
+    /// Builds a workload, sorting jobs by submission (stable: equal times keep the trace's order).
+    pub fn new(applications: Vec<Arc<Application>>, jobs: Vec<JobSpec>) -> Self {
+        Self { applications, ..Self::of_classes(Vec::new(), jobs) }
+    }
+
+    /// The same for jobs counted in steps.
+    pub fn of_classes(classes: Vec<Arc<JobClass>>, mut jobs: Vec<JobSpec>) -> Self {
+        jobs.sort_by_key(|job| job.request.submit);
+        Self { classes, jobs, ..Self::default() }
+    }
+
+    /// The application a job trains, if any.
+    pub fn application(&self, job: JobId) -> Option<&Arc<Application>> {
+        match self.jobs[job.index()].work {
+            Work::Application { index, .. } => self.applications.get(index as usize),
+            Work::Fixed { .. } | Work::Steps { .. } => None,
+        }
+    }
+
+    /// The name of the model a job trains: of its application or class, else what the trace calls it; `""` where nothing is known.
+    pub fn model_name(&self, job: JobId) -> &str {
+        match self.application_name(job) {
+            "" => self.models.get(&self.jobs[job.index()].request.name).map_or("", |model| model),
+            name => name,
+        }
+    }
+
+    /// The name of what a job runs, application or class; `""` where nothing is known but its duration.
+    pub fn application_name(&self, job: JobId) -> &str {
+        match self.jobs[job.index()].work {
+            Work::Application { index, .. } => self.applications.get(index as usize).map_or("", |app| &app.name),
+            Work::Steps { class, .. } => self.classes.get(class as usize).map_or("", |class| &class.name),
+            Work::Fixed { .. } => "",
+        }
+    }
+}
