@@ -28,7 +28,7 @@ use goodput_executor::daemon::interface::audit;
 use goodput_executor::daemon::open;
 use goodput_executor::daemon::settings::{EngineSettings, Settings};
 use goodput_executor::engine::slurm::SlurmEngine;
-use goodput_executor::engine::slurm::private::PrivateCluster;
+use goodput_testkit::slurm::PrivateCluster;
 use rand::RngExt;
 use site::Site;
 

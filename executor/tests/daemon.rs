@@ -26,12 +26,12 @@ use goodput_executor::daemon::interface::api;
 use goodput_executor::daemon::settings::{EngineSettings, Settings};
 use goodput_executor::daemon::{self, Daemon};
 use goodput_executor::engine::slurm::SlurmEngine;
-use goodput_executor::engine::slurm::private::{PrivateCluster, missing};
 use goodput_executor::engine::{
     Action, Attempt, Capabilities, Engine, EngineError, JobPhase, JobSeen, NodeHealth, NodeSeen, Order, Outcome,
     Receipt, Said, Snapshot, Submission,
 };
 use goodput_executor::job::{Fence, Measured, Report, RetryBudget};
+use goodput_testkit::slurm::{PrivateCluster, missing};
 
 /// Compute is shared, synchronisation hardly counts: sixteen accelerators are 13 times as fast as
 /// one.

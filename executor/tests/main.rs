@@ -5,7 +5,6 @@ mod agent_security;
 mod daemon;
 mod drills;
 mod engine_agents;
-mod fixture;
 mod interface;
 mod nodes;
 mod nvml_library;

@@ -18,7 +18,7 @@ use goodput_executor::engine::Engine;
 use goodput_executor::engine::sim::SimEngine;
 use rand::RngExt;
 
-use crate::fixture::{Random, application, jobs};
+use goodput_testkit::jobs::{Random, application, jobs};
 
 /// Half of them of known duration, half of the application.
 fn either(random: &mut Random) -> Work {

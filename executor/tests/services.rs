@@ -21,7 +21,7 @@ use goodput_executor::daemon::observe::{Books, Setting};
 use goodput_executor::engine::sim::SimEngine;
 use goodput_executor::engine::{Action, Engine, Outcome, Snapshot, verify};
 
-use crate::fixture::{application, jobs};
+use goodput_testkit::jobs::{application, jobs};
 
 /// Service with replicas that answer 100 requests per second each, one at a time, and with between
 /// 50 and `most` of them in waves of two hours.

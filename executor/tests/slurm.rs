@@ -21,8 +21,8 @@ use goodput_executor::daemon::interface::audit;
 use goodput_executor::daemon::settings::Settings;
 use goodput_executor::daemon::{self, Daemon};
 use goodput_executor::engine::slurm::SlurmEngine;
-use goodput_executor::engine::slurm::private::{PrivateCluster, missing};
 use goodput_executor::engine::{Action, Engine, JobPhase, NodeHealth, OnNode, Order, Snapshot, Submission, Verdict};
+use goodput_testkit::slurm::{PrivateCluster, missing};
 use rand::RngExt;
 
 /// Does work in ticks of a tenth of a second, faster on more accelerators; checkpoints when told to

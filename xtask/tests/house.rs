@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// What each room may use of ours.
-const MAY_USE: [(&str, &[&str]); 12] = [
+const MAY_USE: [(&str, &[&str]); 13] = [
     ("goodput-env", &[]),
     ("goodput-forecast", &[]),
     ("goodput-datasets", &["goodput-env", "goodput-forecast"]),
@@ -15,6 +15,8 @@ const MAY_USE: [(&str, &[&str]); 12] = [
     ("goodput-train", &["goodput-env", "goodput-forecast", "goodput-datasets", "goodput-agents", "goodput-eval"]),
     ("goodput-executor", &["goodput-env", "goodput-forecast", "goodput-agents", "goodput-nvml-double"]),
     ("goodput-nvml-double", &[]),
+    // Only tests and benchmarks may use it.
+    ("goodput-testkit", &["goodput-env", "goodput-executor"]),
     ("goodput-console", &[]),
     (
         "goodput-cli",

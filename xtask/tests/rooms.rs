@@ -1,4 +1,4 @@
-//! The rooms of `goodput-env` stand in an order, and the live cluster does not lean on the simulator.
+//! The rooms of `goodput-env` and of the executor's daemon stand in an order, and the live cluster does not lean on the simulator.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::collections::BTreeSet;
@@ -34,6 +34,26 @@ const MAY_SIMULATE: [&str; 1] = ["gym"];
 
 /// Files of the executor that may use the simulator: the engine that is one, and the rollouts of shadow policies.
 const SIMULATING_EXECUTOR: [&str; 2] = ["engine/sim", "daemon/shadow/rollout.rs"];
+
+/// Rooms of the executor's daemon from the ground up. What is beside them (the daemon itself, its settings) may use all of them.
+const ORDER_OF_DAEMON: [&str; 6] = ["shadow", "observe", "guard", "durability", "interface", "decide"];
+
+#[test]
+fn rooms_of_the_daemon_use_earlier_rooms_only() {
+    let folder = root().join("executor/src/daemon");
+    let mut offences = Vec::new();
+    for (at, room) in ORDER_OF_DAEMON.iter().enumerate() {
+        for file in files(&folder.join(room), "rs").unwrap() {
+            let text = fs::read_to_string(&file).unwrap();
+            let uses = |other: &&&str| product(&text).contains(&format!("daemon::{other}::"));
+            let later: Vec<_> = ORDER_OF_DAEMON[at + 1..].iter().filter(uses).collect();
+            if !later.is_empty() {
+                offences.push(format!("{} uses {later:?}", file.display()));
+            }
+        }
+    }
+    assert!(offences.is_empty(), "{}", offences.join("\n"));
+}
 
 #[test]
 fn rooms_of_env_use_earlier_rooms_only() {

@@ -9,8 +9,8 @@ use goodput_env::tenant::Tenants;
 use goodput_executor::daemon::settings::Settings;
 use goodput_executor::daemon::{self, Daemon};
 use goodput_executor::engine::slurm::SlurmEngine;
-use goodput_executor::engine::slurm::private::PrivateCluster;
 use goodput_executor::engine::{Engine, Submission};
+use goodput_testkit::slurm::PrivateCluster;
 
 /// Does accelerator-milliseconds of work in one nap, so that many of them do not keep the machine
 /// busy; checkpoints when told to stop.

@@ -22,7 +22,7 @@ use goodput_executor::engine::{
 };
 
 use super::{block, books, chooser, patient, run_to_end, settings};
-use crate::fixture;
+use goodput_testkit::jobs;
 
 /// A cluster of which some nodes are not heard of, though all that runs there goes on.
 struct Partition {
@@ -67,7 +67,7 @@ fn large(faults: Option<FaultModel>) -> Scenario {
         let request = JobRequest { name: format!("job-{index}"), submit, gpus: 1, ..JobRequest::default() };
         JobSpec { request, work: Work::Fixed { duration: SimTime::from_secs(18_000) } }
     };
-    let workload = Arc::new(Workload::new(vec![fixture::application()], (0..80).map(job).collect()));
+    let workload = Arc::new(Workload::new(vec![jobs::application()], (0..80).map(job).collect()));
     Scenario::new(Arc::new(Cluster::parse("gpu:20x8").unwrap()), workload, options, 1)
 }
 

@@ -30,7 +30,7 @@ use goodput_executor::engine::Engine;
 use goodput_executor::engine::sim::SimEngine;
 use rand::RngExt;
 
-use crate::fixture::{Random, application, jobs};
+use goodput_testkit::jobs::{Random, application, jobs};
 
 fn scenario(seed: u64, count: u32) -> Scenario {
     let options = SimOptions { information: Information::Oracle, ..SimOptions::standard() };

@@ -65,7 +65,7 @@ pub struct QueueRow {
     pub attained_gpu_secs: f64,
     /// Share of its work that is done, where known.
     pub progress: Option<f64>,
-    /// Reason of the job's state: a code of [`crate::daemon::decide::explain::Reason`].
+    /// Reason of the job's state: a code of `Reason` in `decide::explain`.
     pub reason: String,
     /// Reason as a sentence.
     pub detail: String,

@@ -26,7 +26,6 @@
 //!     them: such a node is set aside until it does no longer.
 
 mod commands;
-pub mod private;
 pub mod read;
 mod reports;
 mod retry;

@@ -12,10 +12,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use goodput_executor::daemon::settings::SlurmSettings;
+use goodput_executor::machine::host_name;
 use rustix::process::{Pid, Signal, kill_process};
 use thiserror::Error;
-
-use crate::daemon::settings::SlurmSettings;
 
 /// Programs that a cluster needs, and the Debian packages that have them.
 pub const PROGRAMS: [&str; 6] = ["slurmctld", "slurmd", "munged", "sbatch", "setpriv", "scontrol"];
@@ -309,7 +309,7 @@ fn user() -> String {
 
 fn configuration(directory: &Path, nodes: u32, gpus: u32, accelerator: &str, kill_wait: u32, ports: &[u16]) -> String {
     let user = user();
-    let host = crate::machine::host_name().split('.').next().unwrap_or_default().to_string();
+    let host = host_name().split('.').next().unwrap_or_default().to_string();
     let place = directory.display();
     let mut text = format!(
         "ClusterName=private
