@@ -1,5 +1,6 @@
-//! Policies that keep a queue, on a cluster that cannot keep up: seconds of a run by the number of jobs, and a digest of everything that happened, which a faster
-//! form must not change. Run with `cargo xtask bench queues`.
+//! Policies that keep a queue, on a cluster that cannot keep up: seconds of a run by the number of
+//! jobs, and a digest of everything that happened, which a faster form must not change. Run with
+//! `cargo xtask bench queues`.
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
 
 use std::sync::Arc;
@@ -52,7 +53,8 @@ fn run(policy: &str, jobs: u32) -> Outcome {
     Simulator::new(Arc::new(scenario)).run(&mut *policy).expect("a run")
 }
 
-/// A job a minute, in the mean of 3.5 accelerators for 2.5 hours: 525 accelerators' worth of work for 256.
+/// A job a minute, in the mean of 3.5 accelerators for 2.5 hours: 525 accelerators' worth of work
+/// for 256.
 fn overload(count: u32) -> Vec<JobSpec> {
     let mut random = rng(1, Stream::Workload);
     let mut now = 0;

@@ -1,4 +1,5 @@
-//! AFS: its rule against exact arithmetic, its oracles alone and through the simulator, and what it must not know.
+//! AFS: its rule against exact arithmetic, its oracles alone and through the simulator, and what it
+//! must not know.
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "helpers of tests; figures for the reader")]
 
 use std::collections::BTreeMap;
@@ -84,7 +85,7 @@ fn shares_by_the_rule_and_with_the_wrong_denominator() {
     }
 }
 
-/// An application whose iterations per second on 1, 2, 3 and 4 accelerators of a node are given.
+/// Application with given iterations per second on 1, 2, 3 and 4 accelerators of a node.
 fn application(name: &str, iterations: f64, speeds: &[f64]) -> Arc<Application> {
     let samples: Vec<PlacementSample> = (1_u32..)
         .zip(speeds)
@@ -119,7 +120,7 @@ fn elastic(name: &str, index: u16, max: u32, submit: i64) -> JobSpec {
     job
 }
 
-/// Everybody the same, the earlier job first.
+/// Equal jobs, the earlier job first.
 struct MaxMin;
 
 impl Policy for MaxMin {
@@ -168,7 +169,8 @@ fn two_jobs_through_the_simulator() {
     }
 }
 
-/// The rule decides as the exact completion times of two jobs do, wherever `a` finishes first either way.
+/// The rule decides as the exact completion times of two jobs do, wherever `a` finishes first
+/// either way.
 #[test]
 fn no_pair_in_a_hundred_thousand_is_decided_wrongly() {
     let mut rng = rng(11, Stream::Workload);
@@ -205,7 +207,8 @@ fn power_law(rng: &mut rand_chacha::ChaCha8Rng, jobs: usize, gpus: u32) -> Vec<(
         .collect()
 }
 
-/// The pairwise relation has cycles, so the scan order shows. It is part of the rule: (submission, id).
+/// The pairwise relation has cycles, so the scan order shows. It is part of the rule: (submission,
+/// id).
 #[test]
 fn a_third_of_power_law_instances_depend_on_the_scan_order() {
     let mut rng = rng(3, Stream::Workload);

@@ -57,7 +57,8 @@ fn unknown_lengths_come_last_and_stay_at_their_base() {
 
 #[test]
 fn gains_that_grow_are_solved_exactly_too() {
-    // The third accelerator of job 0 is worth more than its second; taking steps greedily would stop before it.
+    // The third accelerator of job 0 is worth more than its second; taking steps greedily would
+    // stop before it.
     let jobs = [demand(0, 1, 3, 30.0), demand(1, 1, 3, 12.0)];
     let table = [[30.0, 29.0, 10.0], [12.0, 9.0, 8.0]];
     let secs = |at: usize, gpus: u32| Some(table[at][gpus as usize - 1]);

@@ -1,4 +1,5 @@
-//! DeepBoot: the knapsack's table, placement, the order in which requests are answered, the rule of 60 s, and composition with other policies.
+//! DeepBoot: the knapsack's table, placement, the order in which requests are answered, the rule of
+//! 60 s, and composition with other policies.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::collections::BTreeMap;
@@ -150,7 +151,7 @@ fn run(scenario: &Scenario, policy: &str) -> Outcome {
     Simulator::new(Arc::new(scenario.clone())).run(&mut *compose::by_name(policy, 1).unwrap()).unwrap()
 }
 
-/// Whoever a job's growth is for, it comes at most every 60 s; shrinking may come any second.
+/// A job grows at most every 60 s, whatever the reason; shrinking may come any second.
 #[test]
 fn training_grows_at_most_once_a_minute() {
     let jobs = (0..6).map(|at| elastic(&format!("job-{at}"), 40 * at, 2)).collect();
@@ -177,7 +178,7 @@ fn training_grows_at_most_once_a_minute() {
     assert!(outcome.requests.iter().all(|request| request.finish.is_some()));
 }
 
-/// What ATS-I did with the first request that came at `at`.
+/// Plan of ATS-I for the first request that came at `at`.
 fn assigned(
     jobs: Vec<JobSpec>,
     requests: Vec<InferenceRequest>,
@@ -209,7 +210,8 @@ fn assigned(
 
 #[test]
 fn a_warm_instance_comes_first_and_the_one_with_most_hits_before_others() {
-    // Two instances of model 0 by 20 s; the first one answers again at 40 s and has a hit, and is taken again at 60.5 s.
+    // Two instances of model 0 by 20 s; the first one answers again at 40 s and has a hit, and is
+    // taken again at 60.5 s.
     let requests = vec![request(0, 1, 10), request(0, 2, 10), request(0, 40, 5), request(0, 55, 5)];
     let plan = assigned(Vec::new(), requests, 2, 55, &[]);
     assert_eq!(plan.assign[0].target, Target::Instance(goodput_env::request::InstanceId(0)));
@@ -227,7 +229,8 @@ fn then_an_empty_accelerator_where_training_has_fewest() {
 
 #[test]
 fn last_it_takes_what_training_loses_least_by() {
-    // Both nodes are full. The second job has three times the accelerators for the same application, so its last one is worth less.
+    // Both nodes are full. The second job has three times the accelerators for the same
+    // application, so its last one is worth less.
     let lay = [(0, Placement::on(0, 1)), (1, [(0, 3), (1, 4)].into_iter().collect())];
     let jobs = vec![elastic("a", 0, 1), elastic("b", 0, 7)];
     let plan = assigned(jobs, vec![request(0, 61, 5)], 2, 61, &lay);
@@ -272,7 +275,7 @@ fn what_is_running_or_protected_is_never_taken_by_training() {
     }
 }
 
-/// The life of an instance by ATS-I, on one accelerator that nobody else wants.
+/// Life of an instance under ATS-I, on one accelerator without competitors.
 #[test]
 fn the_timeline_of_the_paper() {
     let requests: Vec<_> = [0, 20, 60, 130, 400].map(|at| request(0, at, 10)).to_vec();
@@ -302,7 +305,7 @@ fn names_compose() {
     assert_eq!(compose::by_name("deepboot+ats-i", 1).unwrap().batching(), Batching::Agent);
 }
 
-/// The same run twice gives the same bits.
+/// Two equal runs give equal bits.
 #[test]
 fn runs_are_deterministic() {
     let jobs: Vec<JobSpec> = (0..5).map(|at| elastic(&format!("job-{at}"), 25 * at, 4)).collect();
@@ -312,7 +315,8 @@ fn runs_are_deterministic() {
     }
 }
 
-/// On a cluster with pools requests are answered on the inference servers at home, which training may not take.
+/// On a cluster with pools requests are answered on the inference servers at home, which training
+/// may not take.
 #[test]
 fn requests_are_answered_at_home() {
     let mut cluster = Cluster { types: Vec::new(), nodes: Vec::new() };
@@ -325,7 +329,8 @@ fn requests_are_answered_at_home() {
     assert!(outcome.jobs.iter().all(|job| job.finish.is_some() && job.restarts == 0), "nothing is taken from it");
 }
 
-/// Lends and calls back at random, gives training what that leaves to FIFO, and answers requests after both.
+/// Lends and calls back at random, gives training what that leaves to FIFO, and answers requests
+/// after both.
 struct Lender {
     random: ChaCha8Rng,
     training: Box<dyn Policy>,
@@ -354,7 +359,8 @@ impl Policy for Lender {
     }
 }
 
-/// The guard refuses requests on servers that are called back, and loans of servers at work: ATS-I proposes neither, warm instances included.
+/// The guard refuses requests on servers that are called back, and loans of servers at work: ATS-I
+/// proposes neither, warm instances included.
 #[test]
 fn requests_avoid_servers_that_come_and_go() {
     let mut cluster = Cluster { types: Vec::new(), nodes: Vec::new() };

@@ -39,7 +39,8 @@ fn of_tenant(name: &str, tenant: u32, gpus: u32, secs: i64, submit: i64) -> JobS
     job
 }
 
-/// Two tenants, eight accelerators: the one who asked first with much does not keep the other out for longer than a job lasts.
+/// Two tenants, eight accelerators: the tenant that asked first with much does not keep the other
+/// out for longer than a job lasts.
 #[test]
 fn a_flood_does_not_starve_the_other_tenant() {
     let mut jobs: Vec<JobSpec> = (0..8).map(|at| of_tenant(&format!("flood-{at}"), 0, 2, 100, 0)).collect();
@@ -52,7 +53,8 @@ fn a_flood_does_not_starve_the_other_tenant() {
     assert_eq!(floods, [100.0, 100.0, 100.0, 100.0, 200.0, 200.0, 300.0, 300.0]);
 }
 
-/// Shares of two types: whoever holds half of the scarce one waits for whoever holds a quarter of the plentiful one.
+/// Shares of two types: a tenant with half of the scarce type waits for a tenant with a quarter of
+/// the plentiful one.
 #[test]
 fn the_dominant_type_counts() {
     let types =
@@ -78,7 +80,8 @@ fn the_dominant_type_counts() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
-    /// Nobody is given more than there is, nobody's next task would fit, and no user would rather have another's bundle.
+    /// No user gets more than there is, no user's next task would fit, and no user would rather
+    /// have another's bundle.
     #[test]
     fn filling_is_feasible_complete_and_envy_free(
         capacity in prop::collection::vec(1_u64..60, 1..4),

@@ -33,7 +33,7 @@ fn simulator(seed: u64, nodes: u32, jobs: usize, batching: Batching, information
     Simulator::new(Arc::new(Scenario::new(cluster, Arc::new(workload), options, seed)))
 }
 
-/// The same on two types of accelerator, of which one is three times as fast at computing.
+/// Workload on two types of accelerator, of which one is three times as fast at computing.
 fn on_two_types(seed: u64, nodes: u32, jobs: usize, batching: Batching, information: Information) -> Simulator {
     let workload = on_slow_and_fast(random_workload(&mut rng(seed, Stream::Workload), jobs, nodes * 4));
     let options = SimOptions { batching, information, ..SimOptions::standard() };
@@ -47,7 +47,7 @@ fn bundle(model: Model, batching: Batching, information: Information) -> PolicyB
     PolicyBundle { model, normaliser: None, card: Card { schema_hash, decoder, ..Card::default() } }
 }
 
-/// A net whose scores are of order one: new ones are all but indifferent.
+/// Net with scores of order one; the scores of a new net are almost equal.
 fn net(config: &NetConfig, seed: u64) -> Weights {
     net_of(config, layout(8), seed)
 }
@@ -135,7 +135,8 @@ proptest! {
         });
         prop_assert!(failed.is_empty(), "{failed:?}");
 
-        // What each size is said to be worth, divided by the same knapsack, is what the policy does.
+        // What each size is said to be worth, divided by the same knapsack, is what the policy
+        // does.
         let mut policy = UtilityPolicy::new(&utility, Batching::Agent, Information::Profiled);
         let (mut observer, mut simulator) = (Observer::new(&utility), run());
         while simulator.run_until_decision().unwrap() == Status::Decision {

@@ -1,4 +1,5 @@
-//! Every policy while things break: no plan is refused, no work is left undone; and what a policy knows survives a crash.
+//! Every policy while things break: no plan is refused, no work is left undone; and what a policy
+//! knows survives a crash.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::sync::Arc;

@@ -1,4 +1,5 @@
-//! Forecasters inside the cluster: they know the past and nothing else, and what they say follows from it alone.
+//! Forecasters inside the cluster: they know the past and nothing else, and what they say follows
+//! from it alone.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::collections::BTreeMap;
@@ -230,7 +231,8 @@ fn a_bundle_that_does_not_fit_a_load_is_refused() {
     };
     let half_days = other(|spec| spec.day_steps = 24);
     assert_eq!(misfit(&half_days, &rates(STEP, &days(4))), Misfit::Days { own: 24, load: 48 });
-    // Relative to the series, a load has to be near the one trained on; in units of its own it may be larger.
+    // Relative to the series, a load has to be near the one trained on; in units of its own it may
+    // be larger.
     let large: Vec<f64> = days(4).iter().map(|rate| rate * 50.0).collect();
     assert_eq!(saved.check(&rates(STEP, &large)), Ok(()));
     let as_it_is = other(|spec| spec.centre = Centre::Series);

@@ -1,4 +1,5 @@
-//! Placement of whole and fractional accelerators: worked examples, and the incremental placer against one that forgets everything.
+//! Placement of whole and fractional accelerators: worked examples, and the incremental placer
+//! against one that forgets everything.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use goodput_agents::placement::fractional::strategy::{Fgd, Gradient, STRATEGIES, by_name};
@@ -144,7 +145,7 @@ fn forgetful(nodes: &mut [Node], strategy: &dyn Strategy, request: &Request) -> 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
 
-    /// What is kept between requests changes nothing, whoever comes and goes.
+    /// State kept between requests does not change a decision, whatever jobs come and go.
     #[test]
     fn the_placer_forgets_nothing_it_needs(seed in any::<u64>()) {
         let mut draw = rng(seed, Stream::Workload);

@@ -1,4 +1,5 @@
-//! The scheduling framework: extension points in order, the default queue, gangs, affinity, spreading, preemption and shares.
+//! The scheduling framework: extension points in order, the default queue, gangs, affinity,
+//! spreading, preemption and shares.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::collections::BTreeMap;
@@ -170,7 +171,8 @@ fn bound_jobs(framework: &mut Framework) -> BTreeMap<u32, u32> {
     jobs
 }
 
-/// Two gangs of four on six accelerators, pod by pod in turn: without gangs both hold half and neither can run; with them, exactly one runs.
+/// Two gangs of four on six accelerators, pod by pod in turn: without gangs both hold half and
+/// neither can run; with them, exactly one runs.
 #[test]
 fn gangs_do_not_deadlock() {
     let turns = || (0..4).flat_map(|index| [pod(0, index, 4, 1), pod(1, index, 4, 1)]);
@@ -194,7 +196,8 @@ fn gangs_do_not_deadlock() {
     assert_eq!((eager.waiting().len(), snapshot.free_of(0)), (0, 2), "nothing is held for the other");
 }
 
-/// Pods that hold their places wait; when their time is up all places are free again, and the next to come gets them.
+/// Pods that hold their places wait; when their time is up all places are free again, and the next
+/// to come gets them.
 #[test]
 fn permit_gives_back_when_the_time_is_up() {
     let mut framework = basic(Allocated::Least).with(Gang::patient(SimTime::from_secs(60)), 0);
@@ -284,7 +287,8 @@ fn preemption_hurts_as_little_as_it_can() {
     assert_eq!(gang.take_evicted(), [JobId(13), JobId(15)], "those in between turned out not to be needed");
 }
 
-/// K9 to K11: a card split between pods, a pod over two cards, and nothing left when they are let go.
+/// K9 to K11: a card split between pods, a pod over two cards, and nothing left when they are let
+/// go.
 #[test]
 fn shares_are_reserved_and_given_back() {
     let mut snapshot = nodes(2, 0);

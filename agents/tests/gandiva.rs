@@ -25,7 +25,8 @@ fn a_wide_job_gets_its_turn_among_narrow_ones() {
     let mut jobs: Vec<_> = (0..8).map(|at| fixed(&format!("n{at}"), 1, 600, 0)).collect();
     jobs.push(fixed("wide", 4, 600, 1));
     let found = jcts(&mut sliced(), 4, jobs);
-    // Three groups of four accelerators share the time: 7,200 GPU-seconds end with second 1,800, and nobody is far ahead.
+    // Three groups of four accelerators share the time: 7,200 GPU-seconds end with second 1,800,
+    // and no group is far ahead.
     assert!(found.values().all(|&jct| (1200.0..=1860.0).contains(&jct)), "{found:?}");
 }
 

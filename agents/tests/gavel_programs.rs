@@ -1,4 +1,5 @@
-//! Gavel's programs: the objectives of its own implementation on five instances, hand-worked cases, brute force on small ones.
+//! Gavel's programs: the objectives of its own implementation on five instances, hand-worked cases,
+//! brute force on small ones.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use goodput_agents::heuristic::allox::assign;
@@ -157,7 +158,8 @@ fn sharing_lifts_fairness_where_two_jobs_hardly_disturb_each_other() {
 
 #[test]
 fn water_filling_goes_on_above_the_minimum() {
-    // The first job is stuck at the slow accelerator; max-min fairness asks no more of the others than its level.
+    // The first job is stuck at the slow accelerator; max-min fairness asks no more of the others
+    // than its level.
     let instance = whole(&[1, 2], &[&[0.0, 1.0], &[8.0, 1.0], &[8.0, 1.0]]);
     let (plain, filled) = (max_min(&instance).unwrap(), water_filling(&instance, &[]).unwrap());
     close(fairness(&instance, &filled), fairness(&instance, &plain), 1e-3, "the minimum");
@@ -277,7 +279,8 @@ proptest! {
     fn matching_is_the_best_schedule(times in prop::collection::vec(prop::collection::vec(1..1000_i64, 2), 1..6), free in prop::collection::vec(1..3_usize, 2)) {
         let known: Vec<Vec<Option<i64>>> = times.iter().map(|row| row.iter().map(|&time| Some(time)).collect()).collect();
         let heads = assign(&known, &free);
-        // All ways to put the jobs on accelerators, each queue shortest first: the least sum, and which heads have it.
+        // All ways to put the jobs on accelerators, each queue shortest first: the least sum, and
+        // which heads have it.
         let machines: Vec<usize> = free.iter().enumerate().flat_map(|(kind, &count)| vec![kind; count]).collect();
         let mut best = (i64::MAX, Vec::new());
         for code in 0..machines.len().pow(times.len() as u32) {

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 const ROUND: f64 = 360.0;
 
-/// A ledger with these shares, jobs of these sizes, everybody running everywhere.
+/// Ledger with the given shares and sizes, where every job runs on every type.
 fn ledger(shares: &[Vec<f64>], gpus: &[u32]) -> RoundLedger {
     let kinds = shares[0].len();
     let mut ledger = RoundLedger::new(kinds, ROUND);
@@ -50,7 +50,8 @@ fn time_received_approaches_the_shares() {
 #[test]
 fn the_account_behind_its_share_wins_ties() {
     let mut ledger = ledger(&[vec![0.5], vec![0.5]], &[1, 1]);
-    // Both have the same share, but the first received all of the time: after a reset only its deficit tells.
+    // Both have the same share, but the first received all of the time: after a reset only its
+    // deficit tells.
     ledger.receive(Combination::single(JobId(0)), 0, ROUND);
     ledger.reset(ROUND);
     assert_eq!(ledger.accounts()[0].deficit, [-180.0]);
@@ -108,11 +109,11 @@ proptest! {
             placement.slices().iter().for_each(|slice| held[slice.node as usize] += slice.gpus);
         }
         prop_assert!(held.iter().all(|&held| held <= 4));
-        // Work conservation: whoever is left out does not fit.
+        // Work conservation: a job that is left out does not fit.
         let left = 4 * nodes - held.iter().sum::<u32>();
         let out = (0..jobs.len()).filter(|job| chosen.iter().all(|chosen| chosen.account != *job));
         prop_assert!(out.into_iter().all(|job| gpus[job] > left));
-        // On the next round everybody stays where it was.
+        // On the next round every job stays where it was.
         let again = ledger.place(&chosen, |combination| {
             let at = placed.iter().find(|(chosen, _)| ledger.accounts()[chosen.account].combination == combination);
             at.map(|(chosen, placement)| (chosen.kind, placement.clone()))

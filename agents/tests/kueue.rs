@@ -1,4 +1,5 @@
-//! Kueue: fair preemption against upstream's expectations, the admission tournament of KEP-1714, and the policy on a cluster.
+//! Kueue: fair preemption against upstream's expectations, the admission tournament of KEP-1714,
+//! and the policy on a cluster.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::collections::BTreeMap;
@@ -37,7 +38,7 @@ fn milli(value: &Value) -> u64 {
     (number * 1000.0).round() as u64
 }
 
-/// Tenants first, then cohorts, and who may evict whom.
+/// Tenants first, then cohorts, and the rules of preemption.
 fn upstream_groups(case: &Value) -> (Vec<Group>, usize, Evict) {
     let weight = |name: &str| case["weights"][name].as_f64().map_or(1000, |weight| (weight * 1000.0) as u32);
     match case["case"].as_str().unwrap() {
@@ -207,7 +208,7 @@ fn cohort_of(nominal: [u64; 2], changes: Vec<QuotaChange>) -> Tenants {
     Tenants::new(tenants, vec![Group::named("all")], changes, &["gpu"]).unwrap()
 }
 
-/// Idle quota is lent at once, taken back at once, and those who lent it do not lose it again.
+/// Idle quota is lent at once and taken back at once, and its owner does not lose it again.
 #[test]
 fn what_is_lent_comes_back_and_stays() {
     let jobs = || {
@@ -237,7 +238,8 @@ fn what_is_lent_comes_back_and_stays() {
     assert!(fixed.jobs.iter().all(|job| job.restarts == 0));
 }
 
-/// A quota that moves from one tenant to the other is taken back at the moment it moves, without any job coming or going.
+/// A quota that moves from one tenant to the other is taken back at the moment it moves, without
+/// any job coming or going.
 #[test]
 fn a_changed_quota_is_reclaimed_in_the_next_cycle() {
     let to = |group: &str, nominal| QuotaChange {
@@ -256,7 +258,8 @@ fn a_changed_quota_is_reclaimed_in_the_next_cycle() {
     assert_eq!(states[..2], [(0.0, 6, 2), (200.0, 2, 6)]);
 }
 
-/// Without quotas and whatever the order and priority of arrivals, two tenants with enough to do hold half each.
+/// Without quotas and whatever the order and priority of arrivals, two tenants with enough to do
+/// hold half each.
 #[test]
 fn both_attacks_end_in_halves() {
     let flood = |priority: i32, flood_at: i64, calm_at: i64| {
@@ -277,7 +280,8 @@ fn both_attacks_end_in_halves() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Quotas are kept (the guard sees to it), everything ends, and nobody flaps: asked again and again at one moment, it comes to rest.
+    /// Quotas are kept (the guard sees to it), all jobs end, and no job flaps: with repeated
+    /// decisions at one moment the plan comes to rest.
     #[test]
     fn decisions_come_to_rest(
         sizes in prop::collection::vec((0_u32..3, 1_u32..4, -1_i32..2, 0_i64..3), 1..40),

@@ -1,4 +1,5 @@
-//! Cost of a forward pass and of an update; not a test. The twin in PyTorch is `fixtures/bench_update.py`.
+//! Cost of a forward pass and of an update; not a test. The twin in PyTorch is
+//! `fixtures/bench_update.py`.
 //!
 //!     cargo nextest run --release --workspace --run-ignored only -E 'test(/^learned_bench::/)' --no-capture
 #![cfg(feature = "learn")]

@@ -97,7 +97,7 @@ fn refused(bytes: &[u8]) -> String {
     PolicyBundle::from_bytes(bytes, Path::new("policy.bundle")).unwrap_err().to_string()
 }
 
-/// A bundle whose header has `from` replaced by `to`.
+/// Bundle with `from` in its header replaced by `to`.
 fn altered(bytes: &[u8], from: &str, to: &str) -> Vec<u8> {
     let length = u64::from_le_bytes(bytes[..8].try_into().unwrap()) as usize;
     let header = std::str::from_utf8(&bytes[8..8 + length]).unwrap();

@@ -1,4 +1,5 @@
-//! Bits: resuming is exact, threads change nothing, a batch can be learned by heart, and broken checkpoints are refused.
+//! Bits: resuming is exact, threads change nothing, a batch can be learned by heart, and broken
+//! checkpoints are refused.
 #![cfg(feature = "learn")]
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test")]
 
@@ -18,7 +19,8 @@ use goodput_env::seed::{Stream, rng};
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 
-/// Serve the shortest of a few jobs; the queue shrinks, so rows of a batch differ in how many slots they use.
+/// Serve the shortest of a few jobs; the queue shrinks, so rows of a batch differ in how many slots
+/// they use.
 struct Queue {
     sizes: Vec<f32>,
 }
@@ -226,8 +228,9 @@ fn a_gradient_that_is_not_finite_is_an_error_and_leaves_the_weights() {
     );
 }
 
-/// One epoch on one minibatch is A2C (Huang et al. 2022, arXiv:2205.09123): the ratio is 1 everywhere, so nothing is clipped, and the gradient is
-/// that of `-mean(A ln p) + c mean((V - R)^2)`, worked out here row by row.
+/// One epoch on one minibatch is A2C (Huang et al. 2022, arXiv:2205.09123): the ratio is 1
+/// everywhere, so nothing is clipped, and the gradient is that of `-mean(A ln p) + c mean((V -
+/// R)^2)`, worked out here row by row.
 #[test]
 fn one_epoch_of_one_minibatch_is_a2c() {
     let data = decisions(16);
@@ -244,7 +247,8 @@ fn one_epoch_of_one_minibatch_is_a2c() {
     };
     let log_probs: Vec<f32> = (0..16).map(log_prob).collect();
     let returns: Vec<f32> = (0..16).map(|row| (row % 7) as f32 - 2.0).collect();
-    // Mean 0 and deviation 1 already: the normalisation over the minibatch, which A2C may leave out, then changes nothing.
+    // Mean 0 and deviation 1 already: the normalisation over the minibatch, which A2C may leave
+    // out, then changes nothing.
     let advantages: Vec<f32> =
         (0..16).map(|row| (15.0f32 / 16.0).sqrt() * if row % 2 == 0 { 1.0 } else { -1.0 }).collect();
     let batch = PpoBatch {

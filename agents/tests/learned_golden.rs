@@ -1,7 +1,7 @@
 //! Losses and gradients against PyTorch's on a saved batch; the fused forward pass against burn's.
 //!
-//! The batch comes from `fixtures/make_golden.py`. It has empty slots between occupied ones, a row where waiting is all there
-//! is, ratios on both sides of the clip and a reference policy.
+//! The batch comes from `fixtures/make_golden.py`. It has empty slots between occupied ones, a row
+//! where waiting is all there is, ratios on both sides of the clip and a reference policy.
 #![cfg(feature = "learn")]
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test")]
 
@@ -237,7 +237,7 @@ proptest! {
     }
 }
 
-/// Weights whose biases and heads are large enough to be seen.
+/// Weights with biases and heads large enough to show in scores.
 fn noisy(mut weights: Weights, seed: u64) -> Weights {
     let mut state = seed | 1;
     weights.data_mut().iter_mut().for_each(|w| *w += 0.2 * noise(&mut state));

@@ -1,4 +1,5 @@
-//! Offline learners against what is known: two states whose values can be worked out, cloning as a special case, and what was never tried.
+//! Offline learners against known results: two states with values that can be worked out, cloning
+//! as a special case, and actions that were never tried.
 #![cfg(feature = "learn")]
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 #![allow(clippy::needless_range_loop, reason = "states and actions of a table")]
@@ -24,7 +25,8 @@ const GAMMA: f32 = 0.5;
 /// State, action, reward, seconds, and the state after; `None`: the episode is over.
 type Transition = (usize, u32, f32, f32, Option<usize>);
 
-/// Resting in the second state is worth most; ending at once and going back are not. Times differ, so a discount per decision would be wrong.
+/// Resting in the second state is worth most; ending at once and going back are not. Times differ,
+/// so a discount per decision would be wrong.
 const ALL: [Transition; 4] =
     [(0, 0, 1.0, 2.0, None), (0, 1, 0.0, 1.0, Some(1)), (1, 0, 0.0, 2.0, Some(0)), (1, 1, 3.0, 1.0, Some(1))];
 
@@ -86,8 +88,9 @@ fn greedy(weights: &Weights) -> [usize; 2] {
     [0, 1].map(|state| net.greedy(&[seen(state)], &[1, 1], &mut net.scratch()))
 }
 
-/// `Q` by state and action where the value of a state is the expectile `tau` of its two actions, both done equally often: the weighted mean of
-/// the better and the worse. `tau` = 1 gives the optimal `Q`.
+/// `Q` by state and action where the value of a state is the expectile `tau` of its two actions,
+/// both done equally often: the weighted mean of the better and the worse. `tau` = 1 gives the
+/// optimal `Q`.
 fn fixed_point(tau: f32) -> [[f32; 2]; 2] {
     let mut q = [[0.0f32; 2]; 2];
     for _ in 0..100 {
@@ -193,8 +196,8 @@ fn without_temperature_the_policy_clones() {
 const SLOTS: Layout = Layout { slots: 2, slot_features: 1, globals: 2, verbs: 2, services: 0, pools: false, types: 0 };
 const ROWS: usize = 4;
 
-/// The gradient that a loss with these derivatives by score and by value has at the biases of the last layers of actor and critic; the
-/// layers before are burn's, held against PyTorch elsewhere.
+/// The gradient that a loss with these derivatives by score and by value has at the biases of the
+/// last layers of actor and critic; the layers before are burn's, held against PyTorch elsewhere.
 fn at_the_outputs(learner: &Learner, gradient: &[f32], by_score: &[f64], by_value: f64) {
     let layers = learner.weights().layers();
     let biases = |layer: usize| layers[layer].split(gradient).1;

@@ -71,7 +71,8 @@ fn value_depends_on_what_is_seen() {
     near("bad", agent.ask(&Seen(-1.0)).1, -1.0);
 }
 
-/// Reward 1 at the second step: is the future discounted once? `CUT` ends by truncation, so that the future goes on.
+/// Reward 1 at the second step: is the future discounted once? `CUT` ends by truncation, so that
+/// the future goes on.
 struct Delayed<const CUT: bool>(u8);
 impl<const CUT: bool> Env for Delayed<CUT> {
     const LAYOUT: Layout = TINY;
@@ -127,7 +128,8 @@ fn actions_follow_what_is_seen() {
     near("value", agent.ask(&Match(1.0)).1, 1.0);
 }
 
-/// A bandit with a known best arm under every mask: arms are slots worth their second feature, waiting is worth 1/2.
+/// A bandit with a known best arm under every mask: arms are slots worth their second feature,
+/// waiting is worth 1/2.
 #[derive(Clone)]
 struct Bandit {
     worth: [f32; 4],

@@ -1,4 +1,5 @@
-//! Plackett-Luce sequences of upgrades under a budget against brute force: probabilities, entropies, divergences, gradients, draws.
+//! Plackett-Luce sequences of upgrades under a budget against brute force: probabilities,
+//! entropies, divergences, gradients, draws.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use goodput_agents::allocation::knapsack::{Hull, Item};
@@ -6,7 +7,8 @@ use goodput_agents::policies::decoder::plackett_luce::{Choice, Pair, Sequence, S
 use goodput_env::seed::{Stream, rng};
 use proptest::prelude::*;
 
-/// A sequence from the definition: its probability, and at each step the pairs allowed with the one taken.
+/// A sequence from the definition: its probability, and at each step the pairs allowed with the one
+/// taken.
 struct Drawn {
     sequence: Sequence,
     probability: f64,
@@ -150,7 +152,8 @@ proptest! {
         prop_assert_eq!(choice.margin().is_some(), (0..3).map(largest).sum::<u32>() > capacity);
     }
 
-    /// Where scores are the logarithms of slopes that fall, walking is what the knapsack does.
+    /// Scores that are the logarithms of falling slopes make the walk choose what the knapsack
+    /// chooses.
     #[test]
     fn the_greedy_walk_is_the_climb_of_the_hull(
         gains in prop::collection::vec(prop::collection::vec((1u32..5, 0.1f64..9.0), 1..5), 1..6),

@@ -10,7 +10,7 @@ use goodput_env::seed::{Stream, rng};
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 
-/// Jobs where a scheduler left them: some wait, some run, nobody shares a node with another distributed job.
+/// Jobs where a scheduler left them: some wait, some run, and no node has two distributed jobs.
 fn instance(rng: &mut ChaCha8Rng, jobs: u32, nodes: u32, gpus: u32) -> PolluxProblem {
     let mut free = vec![gpus; nodes as usize];
     let contenders = (0..jobs).map(|job| {

@@ -1,4 +1,5 @@
-//! What every policy must do, whatever the jobs: break no rule, finish all work, decide the same twice.
+//! Properties of every policy, whatever the jobs: it breaks no rule, finishes all work, and decides
+//! alike twice.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -18,7 +19,8 @@ use goodput_env::time::SimTime;
 use goodput_env::view::ClusterView;
 use proptest::prelude::*;
 
-/// The named policy; the genetic searches with less of everything, so that many workloads can be tried.
+/// The named policy; the genetic searches with less of everything, so that many workloads can be
+/// tried.
 fn policy(name: &str, seed: u64) -> Box<dyn Policy> {
     let small = GeneticConfig { population: 10, generations: 6, ..GeneticConfig::default() };
     match name {

@@ -1,4 +1,5 @@
-//! Rankings: the utility itself where the net says nothing; gradients of the whole loss; the net in plain Rust and in burn; what is stored.
+//! Rankings: the utility itself where the net says nothing; gradients of the whole loss; the net in
+//! plain Rust and in burn; what is stored.
 #![cfg(feature = "learn")]
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 

@@ -64,7 +64,8 @@ fn prices_say_whom_to_preempt() {
     let jobs = [priced(0, 4.0), priced(1, 1.0), priced(2, 2.0)];
     assert_eq!(cheapest(&[0, 1, 2], &jobs, 2).servers, [1, 2]);
     assert_eq!(cheapest(&[0, 1, 2], &[rigid(0, &[0]), rigid(1, &[1]), rigid(2, &[2])], 2).servers, [0, 1]);
-    // Scaling three jobs in is nothing as published, and more than preempting one at half its price.
+    // Scaling three jobs in is nothing as published, and more than preempting one at half its
+    // price.
     let flexible = |job: u32, part: f64| Occupant {
         job: JobId(job),
         servers: vec![(0, 1), (9, 1)],

@@ -1,4 +1,5 @@
-//! Key jobs keep their promise when nodes are lost, bad nodes are left alone, and one tenant's crashes do not reach another.
+//! Key jobs keep their promise when nodes are lost, bad nodes are left alone, and one tenant's
+//! crashes do not reach another.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::sync::Arc;
@@ -48,7 +49,8 @@ fn reserve(gpus: u32) -> Reserve {
     Reserve::new(fifo(), by_name("srtf", 0).unwrap(), gpus, |request| request.priority > 0)
 }
 
-/// A key job of eight accelerators for ten minutes every half hour, among more other work than the cluster can take.
+/// A key job of eight accelerators for ten minutes every half hour, among more other work than the
+/// cluster can take.
 fn crowded() -> Vec<JobSpec> {
     let key = (0..40).map(|at| of_tenant(KEY, fixed(&format!("key-{at}"), 8, 600, 1800 * at)));
     let rest = (0..400).map(|at| fixed(&format!("rest-{at}"), 1 + (at % 12) as u32, 7200, 150 * at));

@@ -1,4 +1,5 @@
-//! How policies treat tenants: the attacks on Kubernetes' default queue, KAI's fair share, and presets that trade throughput for determinism.
+//! How policies treat tenants: the attacks on Kubernetes' default queue, KAI's fair share, and
+//! presets that trade throughput for determinism.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::collections::BTreeMap;
@@ -43,7 +44,8 @@ fn follow(policy: &mut dyn Policy, mut simulator: Simulator, mut seen: impl FnMu
     simulator.outcome()
 }
 
-/// Alice asks for all eight accelerators with the higher priority, after Bob did; or floods the cluster before him.
+/// Alice asks for all eight accelerators with the higher priority, after Bob did; or floods the
+/// cluster before him.
 fn attacks() -> [Vec<JobSpec>; 2] {
     let bob = |submit| (0..8).map(move |at| of(1, at, 1, 1000, submit));
     let mut urgent: Vec<JobSpec> = (0..8).map(|at| of(0, at, 1, 1000, 10)).collect();
@@ -89,7 +91,8 @@ fn fair_shares_of_kai() {
 }
 
 proptest! {
-    /// Nobody gets more than he asks for, all is given or nobody wants more, and the order of queues does not matter.
+    /// No queue gets more than it asks for, all is given or no queue wants more, and the order of
+    /// queues does not matter.
     #[test]
     fn fair_shares_are_fair(queues in prop::collection::vec((0_u32..30, 1_u32..5, 0_u32..80), 1..6)) {
         let queues: Vec<ShareQueue> = queues.into_iter().map(|(deserved, weight, request)| ShareQueue {
@@ -128,7 +131,8 @@ fn a_job_is_protected_until_it_has_run_for_its_minimum() {
     assert_eq!(states[..3], [(0.0, [8, 0]), (100.0, [8, 0]), (300.0, [4, 4])]);
 }
 
-/// Two tenants whose every job needs the whole cluster: without memory one of them never runs; with it, they take turns.
+/// Two tenants with jobs that need the whole cluster: without memory one of them never runs; with
+/// it, they take turns.
 #[test]
 fn time_aware_fairness_takes_turns() {
     let jobs = || (0..12).flat_map(|at| [of(0, at, 8, 3600, 0), of(1, at, 8, 3600, 0)]).collect::<Vec<_>>();
@@ -147,8 +151,9 @@ fn time_aware_fairness_takes_turns() {
     assert_eq!(order("kai-time-aware"), 4);
 }
 
-/// K13 to K15: a steady tenant beside a bursty one, with half the cluster each. Static allocation keeps the steady one's times as if it were alone and never
-/// moves a job; lending with preemption finishes all work sooner, and pays with restarts.
+/// K13 to K15: a steady tenant beside a bursty one, with half the cluster each. Static allocation
+/// keeps the steady one's times as if it were alone and never moves a job; lending with preemption
+/// finishes all work sooner, and pays with restarts.
 #[test]
 fn static_allocation_buys_determinism_with_throughput() {
     let quota = || BTreeMap::from([("gpu".to_string(), Quota { nominal: 4, ..Quota::default() })]);

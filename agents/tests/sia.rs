@@ -1,4 +1,5 @@
-//! Sia: its program against exhaustive search, its placement rules, figures of the public artifact, and whole runs.
+//! Sia: its program against exhaustive search, its placement rules, figures of the public artifact,
+//! and whole runs.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What a teacher shows of its policy's plans where accelerator types are told apart.
+//! Demonstrations of a teacher's plans where accelerator types are told apart.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::sync::Arc;
@@ -12,8 +12,9 @@ use goodput_env::scenario::{Batching, Information, Scenario, SimOptions};
 use goodput_env::seed::{Stream, rng};
 use goodput_env::sim::{Simulator, Status};
 
-/// Rounds of Sia, which moves jobs between types: what the actions shown end in is compared with the plan, job by job. Ladders have sizes that Sia's
-/// configurations lack and the other way round, and two jobs cannot change places within a round, so not all can be equal.
+/// Rounds of Sia, which moves jobs between types: what the actions shown end in is compared with
+/// the plan, job by job. Ladders have sizes that Sia's configurations lack and the other way round,
+/// and two jobs cannot change places within a round, so not all can be equal.
 #[test]
 fn the_actions_shown_end_in_the_plan() {
     let layout = layout(64).by_type(2);

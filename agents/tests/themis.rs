@@ -1,4 +1,5 @@
-//! Themis: its auction against the oracle and exhaustive search, and what its leases do in the simulator.
+//! Themis: its auction against the oracle and exhaustive search, and what its leases do in the
+//! simulator.
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "helpers of tests; figures for the reader")]
 
 use crate::support::{fixed, frictionless, jcts, oracle, run};
@@ -103,7 +104,8 @@ proptest! {
     }
 }
 
-/// Where speeds have dips, the greedy division loses little: the worst geometric mean of values, relative to the best.
+/// With dips in the speeds the greedy division loses little: the worst geometric mean of values,
+/// relative to the best.
 #[test]
 fn greedy_loses_little_elsewhere() {
     let mut worst = 1.0_f64;
@@ -136,7 +138,7 @@ fn leases_alternate_between_two_that_do_not_fit_together() {
     assert!((5000.0..=5800.0).contains(&first) && second == 6000.0, "{found:?}");
 }
 
-/// A lease is kept: nothing is taken from a job before it ends, whoever arrives.
+/// A lease is kept: no accelerator is taken from a job before the lease ends, whatever arrives.
 #[test]
 fn an_arrival_waits_for_the_end_of_leases() {
     let jobs = vec![fixed("a", 4, 3000, 0), fixed("b", 2, 100, 100)];

@@ -1,4 +1,5 @@
-//! Tiresias, its Gittins index and its placement: hand-worked values, optimal stopping, work conservation.
+//! Tiresias, its Gittins index and its placement: hand-worked values, optimal stopping, work
+//! conservation.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::sync::Arc;
@@ -55,7 +56,8 @@ fn what_is_left_on_average() {
     assert_eq!(GittinsSample::default().mean_remaining(0.0), 0.0);
 }
 
-/// By the definition of the artifact's table, worked out by hand for lengths 2, 4, 8, 100 and quantum 4.
+/// By the definition of the artifact's table, worked out by hand for lengths 2, 4, 8, 100 and
+/// quantum 4.
 #[test]
 fn the_table_of_the_artifact() {
     let table = ArtifactTable::new([8.0, 2.0, 100.0, 4.0], 4);
@@ -73,7 +75,8 @@ fn the_table_of_the_artifact() {
     assert_eq!(table.mean_length_above(8), 100.0);
 }
 
-/// The largest charge per unit of service at which it still pays to go on, by dynamic programming over when to stop.
+/// The largest charge per unit of service at which it still pays to go on, by dynamic programming
+/// over when to stop.
 fn by_optimal_stopping(counts: &[u32], attained: usize) -> f64 {
     let left = |from: usize| f64::from(counts[from..].iter().sum::<u32>());
     let going_on = |charge: f64| {
@@ -122,7 +125,8 @@ proptest! {
     }
 }
 
-/// Between the samples too, and with ties: no quantum beats the supremum and one reaches it. Halves, so that sums are exact.
+/// Between the samples too, and with ties: no quantum beats the supremum and one reaches it.
+/// Halves, so that sums are exact.
 #[test]
 fn the_supremum_is_over_all_quanta() {
     let mut rng = rng(3, Stream::Workload);
@@ -150,7 +154,8 @@ fn experience_is_looked_at_again_when_it_has_grown() {
     assert_eq!(closed.sample().count(), 1.0);
 }
 
-/// With that sample a job that has run 1 s will probably run long, and gives way to a new one; without a sample nobody gives way.
+/// With that sample a job that has run 1 s will probably run long, and gives way to a new one;
+/// without a sample no job gives way.
 #[test]
 fn the_job_with_the_better_index_goes_first() {
     let lengths = vec![1.0, 1.0, 4.0, 16.0];
@@ -163,7 +168,8 @@ fn the_job_with_the_better_index_goes_first() {
     assert_eq!(jcts(&mut *unknowing, 1, jobs).into_values().collect::<Vec<_>>(), [16.0, 16.0, 18.0]);
 }
 
-/// Where hazard rates fall, the Gittins order is least attained service, and where they do so at every second, the examples of LAS follow.
+/// With falling hazard rates the Gittins order is least attained service; where they fall at every
+/// second, the examples of LAS follow.
 #[test]
 fn least_attained_service_is_the_index_of_falling_hazard_rates() {
     let lengths = (1..60).flat_map(|length| vec![f64::from(length); 200_000 / (length * (length + 1)) as usize]);
@@ -217,14 +223,16 @@ fn nothing_that_fits_waits() {
     }
 }
 
-/// Free accelerators on nodes 0 and 1 are two each; a model with one large tensor waits for a whole node, another one does not.
+/// Free accelerators on nodes 0 and 1 are two each; a model with one large tensor waits for a whole
+/// node, another one does not.
 #[test]
 fn the_model_decides_where_a_job_may_run() {
     let start = |model: &str| {
         let jobs = vec![fixed("a", 2, 100, 0), fixed("b", 2, 100, 0), fixed("c", 4, 10, 1), fixed("d", 2, 10, 2)];
         let models = [("a", "vgg16"), ("b", "vgg16"), ("c", model)].map(|(job, model)| (job.to_string(), model.into()));
         let workload = Workload { models: models.into(), ..Workload::new(Vec::new(), jobs) };
-        // Nodes of 4 with 2 free each: best fit would put a and b together, so fill one node first by a blocker on each.
+        // Nodes of 4 with 2 free each: best fit would put a and b together, so fill one node first
+        // by a blocker on each.
         let spread = TiresiasConfig {
             placing: TiresiasPlacement::Packer(Packer::MostFreeFirst),
             ..TiresiasConfig::simulator(ServiceMeasure::GpuTime)

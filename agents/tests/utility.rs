@@ -1,4 +1,5 @@
-//! Learned utilities: legal on every cluster, whatever the numbers; the same numbers on 16 and on 10,000 accelerators.
+//! Learned utilities: legal on every cluster, whatever the numbers; the same numbers on 16 and on
+//! 10,000 accelerators.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::collections::BTreeSet;
@@ -61,7 +62,8 @@ fn two_types(nodes: u32) -> Cluster {
     cluster
 }
 
-/// What was known of sizes while the only node that a job runs on was away is not believed when it is back.
+/// Knowledge of sizes from before an absence of the job's only node is not believed when the node
+/// is back.
 #[test]
 fn a_job_goes_on_when_the_only_node_of_its_type_is_back() {
     let mut workload = on_two_types(random_workload(&mut rng(3, Stream::Workload), 1, 1), 1.0);
@@ -82,7 +84,8 @@ fn a_job_goes_on_when_the_only_node_of_its_type_is_back() {
     assert!(outcome.jobs[0].finish.is_some(), "{:?}", outcome.jobs[0]);
 }
 
-/// A utility to which whoever waits is worth the most stops every job in favour of the next; all jobs are done nevertheless.
+/// A utility that values waiting jobs most stops every job in favour of the next; all jobs are done
+/// nevertheless.
 #[test]
 fn jobs_that_are_always_worth_most_while_they_wait_do_not_stop_each_other_for_ever() {
     let makespan = |changes: &[(&str, f64)]| {
@@ -124,7 +127,8 @@ proptest! {
 
 #[test]
 fn jobs_go_to_the_type_that_is_faster_for_them_and_back_when_it_is_free() {
-    // Two equal jobs, one accelerator of either type. Whoever has the slow one moves when the fast one is free.
+    // Two equal jobs, one accelerator of either type. The job on the slow one moves when the fast
+    // one is free.
     let mut workload = random_workload(&mut rng(3, Stream::Workload), 2, 1);
     for (at, job) in workload.jobs.iter_mut().enumerate() {
         *job = JobSpec { work: Work::application(0), ..fixed(&format!("job-{at}"), 1, 1, at as i64) };
@@ -164,7 +168,8 @@ fn mean_secs(theta: Theta, jobs: Vec<JobSpec>) -> f64 {
 
 #[test]
 fn weights_on_attained_service_let_short_jobs_by() {
-    // One long rigid job that takes the cluster, and short ones that come later; nobody knows which is which.
+    // One long rigid job that takes the cluster, and short ones that come later, of unknown
+    // lengths.
     let mut jobs = vec![fixed("long", 4, 40_000, 0)];
     jobs.extend((0..20).map(|at| fixed(&format!("short-{at}"), 4, 100, 600 + 300 * at)));
     let shared =
@@ -223,7 +228,7 @@ fn what_a_job_of_the_same_model_has_measured_need_not_be_found_out_again() {
 fn a_job_that_only_shares_a_name_goes_by_its_own_measurements() {
     let second = |siblings: bool, named_alike: bool| {
         let mut workload = random_workload(&mut rng(1, Stream::Workload), 2, 8);
-        // The application whose steps differ most from the first one's.
+        // Application with steps that differ most from the first one's.
         let step =
             |at: u16| workload.applications[usize::from(at)].params.values().next().unwrap().optim_time(1, 1, 32);
         let apart = |at: &u16| (step(*at) / step(0)).ln().abs();
@@ -251,7 +256,8 @@ fn a_job_that_only_shares_a_name_goes_by_its_own_measurements() {
     assert!(misled < 1.1 * alone, "{misled} s instead of {alone} s");
 }
 
-/// Two jobs on eight accelerators, of which one learns nothing from batches larger than its own: who is not told gives it more, and stops it for that.
+/// Two jobs on eight accelerators, of which one learns nothing from batches larger than its own. A
+/// policy without that knowledge gives it more, and stops it for that.
 #[test]
 fn throughput_alone_mistakes_large_batches_for_progress() {
     let finish = |efficiency: bool| {

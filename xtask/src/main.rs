@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::env;
+use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
 use xtask::book::Book;
@@ -119,11 +120,17 @@ fn book_links() -> bool {
 /// Version of mdBook that builds the book.
 const MDBOOK: &str = "0.5.4";
 
+/// Folder of the programs that tasks install for themselves.
+const TOOLS: &str = "target/tools";
+
+fn mdbook() -> PathBuf {
+    root().join(TOOLS).join("bin/mdbook")
+}
+
 /// Builds the book into `target/book`. mdBook is installed once, below `target/tools`.
 fn build_book() -> bool {
-    let tools = root().join("target/tools");
-    let mdbook = tools.join("bin/mdbook");
-    let (tools, program) = (tools.display().to_string(), mdbook.display().to_string());
+    let (tools, mdbook) = (root().join(TOOLS).display().to_string(), mdbook());
+    let program = mdbook.display().to_string();
     let install = ["install", "mdbook", "--version", MDBOOK, "--locked", "--no-default-features", "--root", &tools];
     let book = root().join("target/book").display().to_string();
     let docs = root().join("docs").display().to_string();
@@ -138,6 +145,7 @@ fn test() -> bool {
         && suite()
         && run("cargo", &["test", "--release", "--workspace", "--doc", "--quiet"])
         && example()
+        && book()
         && deny()
 }
 
@@ -207,6 +215,15 @@ fn example() -> bool {
     let target = root().join("target").display().to_string();
     let manifest = root().join("examples/own-policy/Cargo.toml").display().to_string();
     run("cargo", &["run", "--release", "--quiet", "--manifest-path", &manifest, "--target-dir", &target])
+}
+
+/// Builds the book, where mdBook is installed or can be.
+fn book() -> bool {
+    build_book() || {
+        let installed = mdbook().exists();
+        println!("the book is not built{}", if installed { "" } else { ": mdBook cannot be installed" });
+        !installed
+    }
 }
 
 /// Licences and advisories, where cargo-deny is installed.

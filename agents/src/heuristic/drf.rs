@@ -1,11 +1,11 @@
-//! Dominant resource fairness (Ghodsi et al., NSDI'11): the next task goes to the user whose
-//! largest share of any resource is smallest.
+//! Dominant resource fairness (Ghodsi et al., NSDI'11): the next task goes to the user with the
+//! smallest dominant share, the largest share of any resource.
 //!
 //! [`fill`] is the paper's progressive filling over any resources, a task at a time. The policy is
 //! its online form on a cluster, where the resources are the accelerator types: a tenant's dominant
 //! share is its largest fraction of any one type. As in the paper nothing is preempted: a task is a
-//! job at the size it asked for, and runs to its end. A tenant whose oldest job does not fit is
-//! passed over, so that no accelerator idles for that job.
+//! job at the size it asked for, and runs to its end. A tenant is passed over if its oldest job
+//! does not fit, so that no accelerator idles for that job.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -32,7 +32,7 @@ pub const LISTED: &[ListedPolicy] = &[ListedPolicy {
 /// Fraction of a resource. Compared exactly, so that no order depends on rounding.
 #[derive(Clone, Copy, Debug)]
 pub struct ResourceFraction {
-    /// Units held.
+    /// Units that are held.
     pub part: u64,
     /// Units in all; not 0.
     pub whole: u64,

@@ -21,7 +21,7 @@ pub struct ListedPolicy {
     pub name: &'static str,
     /// Description in one line.
     pub about: &'static str,
-    /// Publication.
+    /// Publication of the rule and its public artifact.
     pub source: &'static str,
     /// Kind of scheduler.
     pub traits: Traits,

@@ -1,5 +1,5 @@
-//! Optimus (Peng et al., EuroSys'18): accelerators go, one at a time, to the job whose remaining
-//! time falls most with one more.
+//! Optimus (Peng et al., EuroSys'18): accelerators go, one at a time, to the job that saves most
+//! remaining time with one more.
 //!
 //! This is the form in which later work compares against Optimus (Pollux artifact, `optimus.py`):
 //! all-reduce instead of parameter servers, and an oracle for both step times and remaining
@@ -27,8 +27,8 @@ pub const LISTED: &[ListedPolicy] = &[ListedPolicy {
     replica: None,
 }];
 
-/// Optimus over a cluster. Ties go to the job submitted first. Jobs whose remaining work or speed
-/// is unknown stay at their minimum.
+/// Optimus over a cluster. Ties go to the job submitted first. Jobs of unknown remaining work or
+/// speed stay at their minimum.
 #[derive(Clone, Debug, Default)]
 pub struct Optimus {
     free: Free,

@@ -1,12 +1,12 @@
-//! Shortest remaining time first, preemptive: optimal for one server (Schrage 1968), and the bar
-//! for mean completion time here.
+//! Shortest remaining time first, preemptive: optimal for one server (Schrage 1968), and the
+//! reference for mean completion time here.
 //!
 //! The rigid form runs jobs at the size they asked for. A job that does not fit is passed over, so
-//! the narrow may go past the wide. The two-dimensional form orders by remaining accelerator time
-//! instead, so that a wide job must be short to go first, and smallest first by width alone (SRSF
-//! and SF in Gu et al., NSDI'19). The elastic form gives the shortest job all that makes it faster
-//! before the next one gets anything: the strawman of Hwang et al. (AFS, NSDI'21), which wastes
-//! accelerators on jobs that scale badly.
+//! narrow jobs may go past wide ones. The two-dimensional form orders by remaining accelerator time
+//! instead, so that a wide job must be short to go first; the last form goes by width alone (SRSF
+//! and SF in Gu et al., NSDI'19). The elastic form gives the shortest job all accelerators that
+//! make it faster before the next job gets any: the strawman of Hwang et al. (AFS, NSDI'21), which
+//! wastes accelerators on jobs that scale badly.
 //!
 //! Waiting costs a job nothing and running makes it shorter, so between churn the order changes
 //! only among running jobs.
@@ -57,7 +57,7 @@ pub const LISTED: &[ListedPolicy] = &[
     },
 ];
 
-/// What is shortest.
+/// Measure by which the shortest job goes first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Shortest {
     /// Accelerators asked for, whatever the length.
@@ -67,17 +67,18 @@ pub enum Shortest {
     Time,
     /// Accelerator seconds left at the requested size.
     Service,
-    /// Seconds left on the fewest accelerators; the job then gets all that makes it faster.
+    /// Seconds left on the fewest accelerators; the job then gets all that make it faster.
     ElasticTime,
 }
 
-/// The policy; ties and jobs of unknown length go by (submission, id), the latter last.
+/// Shortest remaining time first over a cluster. Ties and jobs of unknown length go by (submission,
+/// id), the latter last.
 #[derive(Clone, Debug, Default)]
 pub struct Srtf {
     shortest: Shortest,
     /// Ties keep the order of the decision before (Tiresias simulator).
     keeps_order: bool,
-    /// Everything is placed anew at each decision by this scheme (Tiresias simulator).
+    /// Scheme by which every decision places all jobs anew (Tiresias simulator).
     scheme: Option<Yarn>,
     admission: Admission,
     /// Active jobs in the order of the decision before.
@@ -87,19 +88,20 @@ pub struct Srtf {
 }
 
 impl Srtf {
-    /// With the given order.
+    /// A policy with the given measure.
     pub fn new(shortest: Shortest) -> Self {
         Self { shortest, ..Self::default() }
     }
 
-    /// As the Tiresias simulator does: it sorts one list in place at every event, so that equal
-    /// jobs keep the order that they got when they last differed, instead of going by submission.
+    /// A policy that behaves as the Tiresias simulator: it sorts one list in place at every event,
+    /// so that equal jobs keep the order that they got when they last differed, instead of going by
+    /// submission.
     pub fn artifact(shortest: Shortest) -> Self {
         Self { keeps_order: true, ..Self::new(shortest) }
     }
 
-    /// As the Tiresias simulator places jobs under `scheme`: the cluster is emptied and filled
-    /// again at every event.
+    /// This policy with the simulator's placement: the cluster is emptied and filled again under
+    /// `scheme` at every event.
     pub fn placed_anew_by(self, scheme: Yarn) -> Self {
         Self { scheme: Some(scheme), ..self }
     }
@@ -120,7 +122,7 @@ impl Srtf {
     }
 }
 
-/// The smallest size at which the job is as fast as it gets; past that more replicas slow it down.
+/// Smallest size at which the job is as fast as it gets; more replicas slow it down.
 fn fastest_size(job: &JobView<'_>, capacity: u32) -> u32 {
     let sizes = job.min_gpus()..=job.max_gpus().min(capacity).max(job.min_gpus());
     let rates = sizes.map(|gpus| (job.rate(gpus).unwrap_or(0.0), gpus));
@@ -172,29 +174,29 @@ pub(crate) fn keep_line(line: &mut Vec<JobId>, view: &ClusterView<'_>) {
     line[old..].reverse();
 }
 
-/// What a job asks for.
+/// Accelerators that a job asks for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ask {
     pub job: JobId,
-    /// Fewest accelerators it runs on.
+    /// Fewest accelerators that the job runs on.
     pub min: u32,
-    /// Most that it is to get.
+    /// Most accelerators that the job is to get.
     pub max: u32,
-    /// Accelerators it holds.
+    /// Accelerators that the job holds.
     pub held: u32,
 }
 
-/// Grants asks in order of priority, passing over what does not fit; jobs whose size stays keep
-/// their nodes.
+/// Admission of jobs in order of priority, which passes over jobs that do not fit. Jobs that keep
+/// their size keep their nodes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Admission {
     free: Free,
-    /// Job, accelerators it is to get, and fewest it runs on.
+    /// Job, accelerators that the job is to get, and fewest that it runs on.
     placed: Vec<(JobId, u32, u32)>,
 }
 
 impl Admission {
-    /// Tells `granted` what each job gets.
+    /// Plan that admits `asks`; calls `granted` with each job and its number of accelerators.
     pub fn admit(&mut self, view: &ClusterView<'_>, asks: &[Ask], mut granted: impl FnMut(JobId, u32)) -> Plan {
         let mut left = view.total_free() + asks.iter().map(|ask| ask.held).sum::<u32>();
         let mut plan = Plan::keep();

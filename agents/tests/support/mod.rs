@@ -1,4 +1,4 @@
-//! What the tests of heuristics share.
+//! Workloads and runs that the tests of heuristics share.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::collections::BTreeMap;
@@ -133,7 +133,8 @@ pub fn random_workload(rng: &mut ChaCha8Rng, count: usize, most_gpus: u32) -> Wo
     Workload::new(applications, jobs)
 }
 
-/// The same on accelerators called `slow` and `fast`; the latter compute three times as fast and talk no faster.
+/// The workload on accelerators called `slow` and `fast`; the latter compute three times as fast
+/// and communicate no faster.
 pub fn on_slow_and_fast(mut workload: Workload) -> Workload {
     for application in &mut workload.applications {
         let application = Arc::make_mut(application);

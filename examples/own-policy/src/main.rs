@@ -37,7 +37,7 @@ impl Policy for SmallestFirst {
 
 fn main() -> Result<(), Box<dyn Error>> {
     let policies = vec![
-        PolicyEntry::new("smallest-first", |_| Box::new(SmallestFirst::default())),
+        PolicyEntry::new("own-policy", |_| Box::new(SmallestFirst::default())),
         published("fifo"),
         published("srtf"),
     ];

@@ -166,7 +166,7 @@ impl AfsShares {
         }
     }
 
-    /// Winner of a scan over `order`; jobs whose smallest size exceeds `left` take no part.
+    /// Winner of a scan over `order`; jobs with a smallest size above `left` take no part.
     fn champion(
         &self,
         rule: AfsRule,

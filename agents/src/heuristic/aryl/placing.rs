@@ -33,7 +33,7 @@ pub struct ArylServer {
     pub kind: u16,
     /// Whether the inference cluster lends the server.
     pub lent: bool,
-    /// Accelerators of workers whose loss is a preemption.
+    /// Accelerators of workers that only a preemption removes.
     pub base: u32,
     /// Accelerators of flexible workers.
     pub flexible: u32,

@@ -14,7 +14,7 @@
 //!
 //! `deepboot@replica` is the artifact (czq693497091/DeepBoot, `simulator/dp.py`): a job without age
 //! has no value, a job that has restarted more often than once every 10 s of its age is not even
-//! started again, and a job whose nodes are not in ascending order restarts where it is.
+//! started again, and a job with nodes out of ascending order restarts where it is.
 
 mod beside;
 mod choice;
@@ -92,7 +92,7 @@ impl Policy for DeepBoot {
     }
 }
 
-/// Restarts jobs whose nodes are not in ascending order. The artifact's inference scheduler lists
+/// Restarts jobs with nodes out of ascending order. The artifact's inference scheduler lists
 /// every job's nodes in ascending order and takes a list in another order for another placement. So
 /// a job that ATS-T spread in the order of free accelerators restarts, in full, at the next event
 /// of a request.

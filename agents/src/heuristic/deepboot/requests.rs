@@ -3,7 +3,7 @@
 //!
 //! A request goes to the first of these that exists: an idle instance of its model, the one with
 //! most hits; an empty accelerator, on the node with fewest training accelerators; the accelerator
-//! of a free instance of another model; one accelerator of a training job, the one whose loss
+//! of a free instance of another model; one accelerator of a training job, such that the loss
 //! leaves the largest sum of speedups.
 
 use goodput_env::cluster::NodeId;

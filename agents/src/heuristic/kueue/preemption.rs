@@ -36,7 +36,7 @@ pub struct JobClaim {
 /// Jobs that an incoming job may evict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Evict {
-    /// No job.
+    /// No other job.
     Never,
     /// Jobs of lower priority.
     LowerPriority,

@@ -1,10 +1,10 @@
-//! Admission tournament of fair sharing (Kueue, KEP-1714), which picks the tenant whose next job is
-//! admitted first.
+//! Admission tournament of fair sharing (Kueue, KEP-1714), which picks the job that is admitted
+//! first among the tenants' next jobs.
 //!
 //! Each tenant nominates its next job. In every cohort the nominees of its members compete, and the
-//! winner goes one level up. A member that borrows nothing wins; among borrowers the member whose
-//! dominant share *including* the nominee would be smaller; then the higher priority, then the
-//! earlier submission.
+//! winner goes one level up. A member that borrows nothing wins; among borrowers the member with
+//! the smaller dominant share *including* the nominee; then the higher priority, then the earlier
+//! submission.
 
 use std::cmp::Reverse;
 

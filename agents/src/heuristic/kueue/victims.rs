@@ -93,7 +93,7 @@ impl<'a> Victims<'a> {
         }
     }
 
-    /// Between equal shares, the group whose first candidate would go first.
+    /// Whether `one` goes before `other` at equal shares: by the order of their first candidates.
     fn goes_before(&self, one: GroupId, other: GroupId) -> bool {
         let key = |tenant: GroupId| {
             let first = self.waiting.get(&tenant).and_then(|claims| claims.front());

@@ -1,9 +1,9 @@
-//! A state under construction, with what is free in it.
+//! State under construction, with the accelerators that are free in it.
 
 use super::lanes::{self, Lanes};
 use super::objective::PolluxProblem;
 
-/// Rows of all jobs and what follows from them.
+/// Rows of all jobs and the quantities derived from them.
 #[derive(Clone, Debug, Default)]
 pub(super) struct StateDraft {
     pub rows: Vec<Lanes>,
@@ -17,8 +17,8 @@ pub(super) struct StateDraft {
 }
 
 impl StateDraft {
-    /// The state as it is. Whoever breaks a rule there, such as the second distributed job on a
-    /// node, loses its place.
+    /// Starts from the present state. A job that breaks a rule there, such as the second
+    /// distributed job on a node, loses its place.
     pub fn start(&mut self, problem: &mut PolluxProblem) {
         self.rows.clear();
         self.rows.resize(problem.current.len(), [0; 16]);
@@ -44,7 +44,7 @@ impl StateDraft {
         &self.rows[job * problem.width..(job + 1) * problem.width]
     }
 
-    /// Takes away what a job has.
+    /// Takes all accelerators from a job.
     pub fn remove(&mut self, problem: &mut PolluxProblem, job: usize) {
         let row = &mut self.rows[job * problem.width..(job + 1) * problem.width];
         let distributed = lanes::is_distributed(row);
@@ -92,13 +92,13 @@ impl StateDraft {
         (single.into(), open.map(|(&free, _)| u32::from(free)).sum())
     }
 
-    /// Whether there is room for `count`, on one node if it is no larger than a node.
+    /// Whether there is room for `count` replicas, on one node if they are no more than a node has.
     pub fn fits(&self, problem: &PolluxProblem, count: u32) -> bool {
         let (single, distributed) = self.room();
         if count <= problem.largest_node() { count <= single } else { count <= distributed }
     }
 
-    /// The node with the fewest replicas, but some; nodes with a distributed job last, lower ids
+    /// Node with the fewest replicas, at least one; nodes with a distributed job last, lower ids
     /// first.
     pub fn easiest_to_clear(&self, problem: &PolluxProblem) -> Option<usize> {
         let replicas = |node: usize| problem.capacity[node / 16][node % 16] - self.free[node];
@@ -106,8 +106,8 @@ impl StateDraft {
         occupied.min_by_key(|&node| (self.shared[node], replicas(node)))
     }
 
-    /// Gives a job without accelerators the best it can have of at most `most`: what it has now, a
-    /// node, or several. The fewest replicas among equals.
+    /// Gives a job without accelerators the best row of at most `most` replicas: its present one,
+    /// one on a node, or one on several. The fewest replicas among equals.
     pub fn place(&mut self, problem: &mut PolluxProblem, job: usize, most: u32) {
         let (single, distributed) = self.room();
         let mut best = (self.term[job], 0);

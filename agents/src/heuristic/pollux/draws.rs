@@ -1,4 +1,4 @@
-//! Random choices of the genetic search, and its memory of what it has seen.
+//! Random choices of the genetic search, and the states that it has seen.
 
 use rand::Rng;
 
@@ -8,7 +8,8 @@ pub(super) fn below(rng: &mut impl Rng, bound: u32) -> u32 {
     ((u64::from(rng.next_u32()) * u64::from(bound)) >> 32) as u32
 }
 
-/// Gaps between successes of independent trials with probability 1/`jobs`.
+/// Gaps between successes of independent trials with probability 1/`jobs`, so that failures cost no
+/// draws.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Skips {
     per_log: f64,
@@ -29,8 +30,8 @@ impl Skips {
     }
 }
 
-/// Deals numbers in random order, again and again, so that each takes part in the same number of
-/// tournaments.
+/// Numbers drawn in random order without replacement, again and again, so that each takes part in
+/// equally many tournaments.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Deck {
     cards: Vec<u16>,

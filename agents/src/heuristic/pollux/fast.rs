@@ -1,12 +1,12 @@
-//! Our own search for Pollux's objective: exact in counts, greedy in nodes.
+//! The project's own search for Pollux's objective: exact in counts, greedy in nodes.
 //!
 //! Without nodes the objective is a sum of terms, each of one job's replicas, so the best counts
-//! are a multiple-choice knapsack that dynamic programming solves. Nodes make it hard, but they
-//! rarely bind: a job of several nodes gets whole ones, and a job that finds no good place may
+//! are a multiple-choice knapsack that dynamic programming solves. Nodes make the problem hard, but
+//! they rarely bind: a job of several nodes gets whole ones, and a job that finds no good place may
 //! clear one. A descent that re-places one job at a time then uses up what is left. The state in
-//! which nobody has moved is improved likewise, and the better of the two wins.
+//! which no job has moved is improved likewise, and the better of the two wins.
 //!
-//! Deterministic. O(jobs x accelerators x sizes); most of it goes into asking models for goodputs.
+//! Deterministic. O(jobs x accelerators x sizes); most of the time goes into goodputs of models.
 
 use goodput_env::plan::Plan;
 use goodput_env::policy::Policy;
@@ -17,14 +17,14 @@ use super::draft::StateDraft;
 use super::lanes::{self, Lanes};
 use super::objective::{PolluxProblem, StateValue};
 
-/// Rounds of descent; it has usually settled after two.
+/// Rounds of descent; the descent has usually settled after two.
 const SWEEPS: u32 = 6;
-/// Jobs that may grow at the expense of others.
+/// Number of worst-off jobs that may grow at the expense of others.
 const WORST_OFF: usize = 16;
-/// Relative decrease of two terms that counts as one.
+/// Least relative decrease of a sum of terms that counts as progress.
 const PROGRESS: f64 = 1e-9;
 
-/// Pollux with this search; a job that gains nothing from an accelerator does not get it.
+/// Pollux with this search. A job that gains nothing from an accelerator does not get it.
 #[derive(Clone, Debug, Default)]
 pub struct PolluxFast {
     problem: PolluxProblem,
@@ -43,7 +43,7 @@ impl Policy for PolluxFast {
     }
 }
 
-/// The search, which is no more than its buffers.
+/// Search of the best state, with its buffers.
 #[derive(Clone, Debug, Default)]
 pub struct Fast {
     draft: StateDraft,
@@ -61,7 +61,7 @@ pub struct Fast {
 }
 
 impl Fast {
-    /// The best state found and its worth.
+    /// Best state found and its value.
     pub fn search(&mut self, problem: &mut PolluxProblem) -> (&[Lanes], StateValue) {
         self.draft.start(problem);
         self.rival.clone_from(&self.draft);
@@ -70,7 +70,7 @@ impl Fast {
         self.descend(problem);
         std::mem::swap(&mut self.draft, &mut self.rival);
         self.descend(problem);
-        // On a tie nobody moves.
+        // On a tie no job moves.
         if self.rival.terms() < self.draft.terms() {
             std::mem::swap(&mut self.draft, &mut self.rival);
         }
@@ -78,7 +78,7 @@ impl Fast {
         (&self.draft.rows, worth)
     }
 
-    /// The counts of least sum of terms if nodes were no matter.
+    /// Counts of the least sum of terms if nodes did not matter.
     fn choose_counts(&mut self, problem: &mut PolluxProblem) {
         let (jobs, total, node) = (problem.jobs.len(), problem.total_gpus(), problem.largest_node());
         let columns = total as usize + 1;
@@ -114,7 +114,8 @@ impl Fast {
         }
     }
 
-    /// Whoever keeps its count keeps its nodes; the others are placed, largest first.
+    /// Places the chosen counts: a job that keeps its count keeps its nodes; the others are placed,
+    /// largest first.
     fn place_counts(&mut self, problem: &mut PolluxProblem) {
         let (counts, node) = (&self.counts, problem.largest_node());
         self.order.clear();
@@ -133,8 +134,8 @@ impl Fast {
         }
     }
 
-    /// Gives a job the nodes it needs, and other places to those who are there, if that is better
-    /// on the whole.
+    /// Gives a job the nodes it needs, and moves the jobs that hold them, if the sum of terms
+    /// falls.
     fn clear_for(&mut self, problem: &mut PolluxProblem, job: usize, count: u32) {
         self.backup.clone_from(&self.draft);
         self.draft.remove(problem, job);
@@ -158,8 +159,8 @@ impl Fast {
         }
     }
 
-    /// Places each job anew, the worst off first, and lets jobs exchange accelerators, for as long
-    /// as that helps.
+    /// Places each job anew, the worst off first, and lets jobs exchange accelerators, as long as
+    /// the sum of terms falls.
     fn descend(&mut self, problem: &mut PolluxProblem) {
         for _ in 0..SWEEPS {
             let mut improved = false;
@@ -176,8 +177,8 @@ impl Fast {
         }
     }
 
-    /// Lets each of the worst off grow by a size at the expense of any other job. Returns whether
-    /// anything changed.
+    /// Lets each of the worst-off jobs grow by a size at the expense of another job. Returns
+    /// whether anything changed.
     fn exchange(&mut self, problem: &mut PolluxProblem) -> bool {
         let mut improved = false;
         for at in 0..self.order.len().min(WORST_OFF) {
@@ -195,8 +196,8 @@ impl Fast {
         improved
     }
 
-    /// Places jobs anew, in this order and with at most so many replicas each, if that is better
-    /// for them together.
+    /// Places jobs anew, in this order and with at most so many replicas each, if the sum of their
+    /// terms falls.
     fn replace(&mut self, problem: &mut PolluxProblem, jobs: &[(usize, u32)]) -> bool {
         let draft = &mut self.draft;
         let terms = |draft: &StateDraft| jobs.iter().map(|&(job, _)| draft.term[job]).sum::<f64>();

@@ -1,9 +1,8 @@
-//! The published search: NSGA-II with operators of its own (Pollux artifact, `pollux.py`; pymoo
-//! 0.4.2).
+//! Published search: NSGA-II with operators of its own (Pollux artifact, `pollux.py`; pymoo 0.4.2).
 //!
-//! Population, crossover, mutation, repair and their probabilities are the artifact's. What differs
-//! is how random numbers are consumed (only where an outcome depends on them), that no child
-//! allocates anything, and where a generation gives up on finding something new.
+//! Population, crossover, mutation, repair and their probabilities are the artifact's. Three things
+//! differ: random numbers are consumed only where an outcome depends on them, no child allocates
+//! memory, and a generation gives up earlier on finding new children.
 
 use goodput_env::job::JobId;
 use rand::Rng;
@@ -18,24 +17,24 @@ use super::operators::Operators;
 const CROSSOVER: u32 = (u32::MAX as f64 * 0.9) as u32;
 /// Attempts to replace duplicates by new children in one generation.
 const REFILLS: u32 = 100;
-/// Attempts in a row without a new child after which a generation is complete as it is. The
-/// artifact goes on to the last refill, which for a job or two, with all states known, takes a
-/// second and finds nothing.
+/// Attempts in a row without a new child after which a generation is complete. The artifact goes on
+/// to the last refill, which takes a second and finds nothing where one or two jobs leave no
+/// unknown state.
 const VAIN_REFILLS: u32 = 3;
 
-/// How the last front becomes the next first population.
+/// Reuse of the last front in the next first population.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FrontReuse {
     /// The k-th surviving job of the old order hands its row to the k-th surviving job of the new
-    /// order. That is what the artifact does, by mistake: orders follow attained service, so rows
-    /// change hands between jobs.
+    /// order. The artifact does this by mistake: orders follow attained service, so rows change
+    /// hands between jobs.
     #[default]
     ByPosition,
     /// Each job keeps its row.
     ByJob,
 }
 
-/// Settings of the search.
+/// Settings of the genetic search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GeneticConfig {
     /// Survivors, and children, of each generation.
@@ -44,7 +43,7 @@ pub struct GeneticConfig {
     pub generations: u32,
     /// At most one distributed job on a node.
     pub avoid_interference: bool,
-    /// How the last result is used.
+    /// Reuse of the last front.
     pub warm_start: FrontReuse,
 }
 
@@ -55,7 +54,7 @@ impl Default for GeneticConfig {
     }
 }
 
-/// The search, with its memory of the last front.
+/// Genetic search, with the front of the last search.
 #[derive(Clone, Debug)]
 pub struct Genetic {
     config: GeneticConfig,
@@ -69,7 +68,7 @@ pub struct Genetic {
     seen: SeenStates,
     deck: Deck,
     operators: Operators,
-    /// First front of the last search, and whose rows they are.
+    /// First front of the last search.
     front: Vec<Lanes>,
     front_jobs: Vec<JobId>,
     front_width: usize,
@@ -95,7 +94,7 @@ impl Genetic {
         }
     }
 
-    /// The state of best fitness found, the first of those on ties, and its worth.
+    /// State of the best fitness found, the first of those on ties, and its value.
     pub fn search(&mut self, problem: &mut PolluxProblem, rng: &mut impl Rng) -> (&[Lanes], StateValue) {
         let mut first = self.begin(problem, rng);
         for _ in 1..self.config.generations {
@@ -119,8 +118,8 @@ impl Genetic {
         (&self.cells[range(best, problem)], self.worths[best as usize])
     }
 
-    /// First population: the last front, or the state as it is. Returns the size of the first
-    /// front.
+    /// Builds the first population from the last front, or from the present state. Returns the size
+    /// of the first front.
     fn begin(&mut self, problem: &mut PolluxProblem, rng: &mut impl Rng) -> usize {
         let (slots, len) = (2 * self.config.population, problem.current.len());
         self.cells.clear();
@@ -157,7 +156,7 @@ impl Genetic {
         self.survival.select(&self.worths, &mut self.alive, slots.into(), &mut self.spare, rng)
     }
 
-    /// Which row of the old front each job starts from; `None` without a front that fits.
+    /// Row of the old front that each job starts from; `None` without a front that fits.
     fn source_rows(&self, problem: &PolluxProblem) -> Option<Vec<Option<usize>>> {
         if self.front_jobs.is_empty() || self.front_width != problem.width {
             return None;
@@ -219,7 +218,7 @@ impl Genetic {
         self.alive.len() > parents
     }
 
-    /// The winner of a tournament between the next two of the deck.
+    /// Winner of a tournament between the next two numbers drawn.
     fn parent(&mut self, parents: usize, rng: &mut impl Rng) -> u16 {
         let mut draw = || self.alive[usize::from(self.deck.draw(parents as u16, rng))];
         let (a, b) = (draw(), draw());
@@ -234,8 +233,8 @@ impl Genetic {
         self.cells.copy_within(at(tail) + cut..at(tail) + len, at(child) + cut);
     }
 
-    /// Repairs the state in `slot` and, unless it is there already, adds it to the living with its
-    /// worth.
+    /// Repairs the state in `slot` and adds it to the population with its value, unless it is there
+    /// already.
     fn settle(&mut self, problem: &mut PolluxProblem, slot: u16, rng: &mut impl Rng) {
         let cells = &mut self.cells[range(slot, problem)];
         let (worth, hash) = self.operators.repair(problem, cells, self.config.avoid_interference, rng);
@@ -253,7 +252,7 @@ impl Genetic {
     }
 }
 
-/// Where the state of a slot is.
+/// Range of the cells of a slot.
 fn range(slot: u16, problem: &PolluxProblem) -> std::ops::Range<usize> {
     let len = problem.current.len();
     usize::from(slot) * len..(usize::from(slot) + 1) * len

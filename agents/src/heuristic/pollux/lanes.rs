@@ -20,19 +20,19 @@ fn zip(a: Lanes, b: Lanes, f: impl Fn(u8, u8) -> u8) -> Lanes {
     result
 }
 
-/// The smaller of each pair.
+/// Minimum by byte.
 #[inline]
 pub(super) fn min(a: Lanes, b: Lanes) -> Lanes {
     zip(a, b, u8::min)
 }
 
-/// The difference of each pair; `b` must not be larger.
+/// Difference by byte; `b` must not be larger.
 #[inline]
 pub(super) fn sub(a: Lanes, b: Lanes) -> Lanes {
     u128::from_le_bytes(a).wrapping_sub(u128::from_le_bytes(b)).to_le_bytes()
 }
 
-/// The sum of each pair, at most 255.
+/// Sum by byte, at most 255.
 #[inline]
 pub(super) fn add(a: Lanes, b: Lanes) -> Lanes {
     zip(a, b, u8::saturating_add)
@@ -64,13 +64,13 @@ fn flags(a: Lanes) -> u128 {
     ((((bits & LOW_SEVEN) + LOW_SEVEN) | bits) & HIGH) >> 7
 }
 
-/// The bytes of which the mask is set.
+/// Bytes at which the mask is set, zero elsewhere.
 #[inline]
 pub(super) fn and(a: Lanes, mask: u128) -> Lanes {
     (u128::from_le_bytes(a) & mask).to_le_bytes()
 }
 
-/// Ascending lanes of which the mask is set.
+/// Positions at which the mask is set, ascending.
 #[inline]
 pub(super) fn set_lanes(mask: u128) -> impl Iterator<Item = usize> {
     let mut left = mask & (HIGH >> 7);
@@ -81,7 +81,7 @@ pub(super) fn set_lanes(mask: u128) -> impl Iterator<Item = usize> {
     })
 }
 
-/// Replicas of a row.
+/// Number of replicas of a row.
 #[inline]
 pub(super) fn sum(row: &[Lanes]) -> u32 {
     row.iter().map(|lanes| sum_one(*lanes)).sum()
@@ -95,7 +95,7 @@ fn sum_one(lanes: Lanes) -> u32 {
     (quads.wrapping_mul(0x0001_0001_0001_0001) >> 48) as u32
 }
 
-/// Nodes that a row uses.
+/// Number of nodes that a row uses.
 pub(super) fn nodes(row: &[Lanes]) -> u32 {
     row.iter().map(|lanes| sum_one(ones(*lanes))).sum()
 }
@@ -126,8 +126,7 @@ pub(super) fn same(a: &[Lanes], b: &[Lanes]) -> bool {
     a.iter().zip(b).all(|(a, b)| u128::from_le_bytes(*a) == u128::from_le_bytes(*b))
 }
 
-/// A number that tells rows and where they are apart, most of the time; hashes of a state's parts
-/// are added up.
+/// Hash of a row and its position. The hashes of a state's rows are added up.
 #[inline]
 pub(super) fn hash(lanes: Lanes, at: usize) -> u64 {
     const ODD: u64 = 0x9E37_79B9_7F4A_7C15;

@@ -1,10 +1,10 @@
 //! Pollux (Qiao et al., OSDI'21): accelerators and batch sizes chosen together, to maximise goodput
 //! over all jobs.
 //!
-//! Every job reports a model of its goodput, fitted to what it has measured. The scheduler moves
+//! Every job reports a model of its goodput, fitted to its measurements. The scheduler moves
 //! accelerators between jobs to raise a power mean of their speedups over a fair share of the
-//! cluster, less what restarts cost ([`objective`]). Two searches for the same objective: the
-//! published genetic algorithm ([`genetic`]) and our own ([`fast`]).
+//! cluster, less the cost of restarts ([`objective`]). There are two searches for this objective:
+//! the published genetic algorithm ([`genetic`]) and the project's own ([`fast`]).
 
 mod draft;
 mod draws;
@@ -58,7 +58,7 @@ pub const LISTED: &[ListedPolicy] = &[
     },
 ];
 
-/// The published policy; all its randomness comes from the seed.
+/// Pollux with the published search. All its randomness comes from the seed.
 #[derive(Clone, Debug)]
 pub struct Pollux {
     problem: PolluxProblem,
@@ -67,7 +67,7 @@ pub struct Pollux {
 }
 
 impl Pollux {
-    /// With the given settings of the search.
+    /// A policy with the given settings of the search.
     pub fn new(config: GeneticConfig, seed: u64) -> Self {
         Self { problem: PolluxProblem::default(), search: Genetic::new(config), rng: rng(seed, Stream::Policy) }
     }
@@ -88,7 +88,7 @@ impl Policy for Pollux {
     }
 }
 
-/// What has to change for `state` to come about.
+/// Changes that lead from the present state to `state`.
 fn plan(problem: &PolluxProblem, state: &[Lanes]) -> Plan {
     let rows = state.chunks_exact(problem.width).zip(problem.current.chunks_exact(problem.width));
     let mut plan = Plan::keep();

@@ -1,5 +1,5 @@
 //! Survival in NSGA-II (Deb et al., 2002) for two objectives, both maximised: non-dominated fronts,
-//! then crowding.
+//! then crowding distance.
 //!
 //! With two objectives a front is a staircase, so sorting once is enough to find all fronts.
 
@@ -7,7 +7,8 @@ use rand::Rng;
 
 use super::objective::StateValue;
 
-/// Buffers, and the crowding distance of each slot as of the last selection.
+/// Selection by fronts and crowding, with the crowding distance of each slot as of the last
+/// selection.
 #[derive(Clone, Debug, Default)]
 pub(super) struct FrontSelection {
     pub crowding: Vec<f64>,
@@ -17,7 +18,7 @@ pub(super) struct FrontSelection {
     tops: Vec<(u64, u64)>,
     /// Front of each sorted point.
     front_of: Vec<u16>,
-    /// Where each front ends in `by_front`.
+    /// End of each front in `by_front`.
     ends: Vec<u16>,
     by_front: Vec<u16>,
     ties: Vec<(u64, u32, u16)>,
@@ -25,7 +26,7 @@ pub(super) struct FrontSelection {
 
 impl FrontSelection {
     /// Reduces `pool`, slots into `worths`, to the best `keep` in order of fronts and hands the
-    /// others to `dropped`. Returns how many of them are in the first front.
+    /// others to `dropped`. Returns the number of survivors in the first front.
     pub fn select(
         &mut self,
         worths: &[StateValue],
@@ -121,9 +122,9 @@ fn dominates(a: StateValue, b: StateValue) -> bool {
     a.fitness >= b.fitness && a.utility >= b.utility && a != b
 }
 
-/// Crowding of one front, given in descending order of fitness and so in ascending order of
-/// utility. Of equal points the first counts and the others get 0; a front of one or two points is
-/// not crowded at all (pymoo 0.4.2).
+/// Crowding distance within one front, given in descending order of fitness and so in ascending
+/// order of utility. Of equal points the first counts and the others get 0; a front of one or two
+/// points is not crowded at all (pymoo 0.4.2).
 fn crowd(front: &[u16], worths: &[StateValue], crowding: &mut [f64]) {
     if front.len() <= 2 {
         front.iter().for_each(|&slot| crowding[slot as usize] = f64::INFINITY);

@@ -1,10 +1,11 @@
-//! What Pollux maximises, for one decision: how well every job does relative to its fair share of
-//! the cluster.
+//! Pollux's objective for one decision: speedups of all jobs relative to a fair share of the
+//! cluster.
 //!
-//! A state gives each job a row of replicas by node. Since the model tells one node from several
-//! but not two from three (Pollux, equation 10), a row counts through its replicas, through whether
-//! it is distributed, and through whether the job would have to restart for it. So the objective is
-//! a sum over jobs of terms from small tables, filled as the search asks for them.
+//! A state gives each job a row of replicas by node. The model distinguishes one node from several
+//! but not two from three (Pollux, equation 10). So a row counts through its number of replicas,
+//! through whether it is distributed, and through whether the job would have to restart for it. The
+//! objective is then a sum over jobs of terms from small tables, filled as the search asks for
+//! them.
 
 use std::collections::BTreeMap;
 
@@ -16,11 +17,11 @@ use goodput_env::view::ClusterView;
 pub use super::lanes::Lanes;
 use super::lanes::{add, and, is_distributed, nonzero, same, sum};
 
-/// Seconds a restart costs in the objective, whatever it costs in truth (artifact, `pollux.py`).
+/// Seconds that a restart costs in the objective, whatever the true cost (artifact, `pollux.py`).
 const RESTART_SECS: f64 = 30.0;
-/// Keeps the mean finite while a job has nothing.
+/// Floor that keeps the mean finite while a job has no accelerators.
 const FLOOR: f64 = 1e-3;
-/// A table entry that has not been asked for.
+/// Table entry that has not been computed.
 const UNKNOWN: [f64; 2] = [f64::NAN; 2];
 
 /// Mean of `scaled` speedups to the power -1: one starving job weighs more than many fast ones
@@ -29,8 +30,7 @@ pub fn fitness(scaled: &[f64]) -> f64 {
     scaled.len() as f64 / scaled.iter().map(|&speedup| term(speedup)).sum::<f64>()
 }
 
-/// Share of its speedup that a job is credited with if it has to restart: `max(age - 30 restarts,
-/// 0) / (age + 30)`.
+/// Factor on the speedup of a job that has to restart: `max(age - 30 restarts, 0) / (age + 30)`.
 pub fn restart_factor(age_secs: f64, restarts: u32) -> f64 {
     (age_secs - f64::from(restarts) * RESTART_SECS).max(0.0) / (age_secs + RESTART_SECS)
 }
@@ -39,26 +39,26 @@ fn term(scaled: f64) -> f64 {
     1.0 / (scaled + FLOOR)
 }
 
-/// A job as the search sees it.
+/// Job as the search sees it.
 #[derive(Clone, Debug)]
 pub struct PolluxJob {
-    /// The job.
+    /// Identifier of the job.
     pub job: JobId,
-    /// Where it is.
+    /// Present placement of the job.
     pub held: Placement,
     /// Time since submission, seconds.
     pub age_secs: f64,
     /// Restarts so far.
     pub restarts: u32,
-    /// Fewest replicas it runs on.
+    /// Fewest replicas that the job runs on.
     pub min: u32,
-    /// Most replicas it may get.
+    /// Most replicas that the job may get.
     pub max: u32,
-    /// Its model; without one it is believed to scale perfectly.
+    /// Goodput model; without one the job is taken to scale perfectly.
     pub model: Option<GoodputModel>,
 }
 
-/// What a state is worth; both are maximised.
+/// Value of a state; both objectives are maximised.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct StateValue {
     /// [`fitness`] of the speedups relative to the fair share, scaled so that a node's worth of
@@ -68,17 +68,17 @@ pub struct StateValue {
     pub utility: f64,
 }
 
-/// One decision's jobs, nodes and tables.
+/// Jobs, nodes and tables of one decision.
 #[derive(Clone, Debug, Default)]
 pub struct PolluxProblem {
-    /// In order of attained service: the order in which they keep contested accelerators.
+    /// In order of attained service: the order in which jobs keep contested accelerators.
     pub(super) jobs: Vec<PolluxJob>,
     pub(super) nodes: usize,
     /// Groups of 16 nodes.
     pub(super) width: usize,
     /// Accelerators to share out, by node.
     pub(super) capacity: Vec<Lanes>,
-    /// The state as it is: `width` lanes a job.
+    /// Present state: `width` lanes a job.
     pub(super) current: Vec<Lanes>,
     /// Scale of speedups: nodes over accelerators.
     scale: f64,
@@ -87,7 +87,7 @@ pub struct PolluxProblem {
     factor: Vec<f64>,
     /// Term and speedup if the job stays as it is.
     kept: Vec<[f64; 2]>,
-    /// What is read for every row of every state, close together.
+    /// Offsets and rows that are read for every row of every state, close together.
     tables: Vec<SpeedupOffsets>,
     /// Term and speedup if the job has to restart.
     moved: Vec<[f64; 2]>,
@@ -99,8 +99,7 @@ pub struct PolluxProblem {
 struct SpeedupOffsets {
     min: u32,
     max: u32,
-    /// Where the job's table starts in `moved`: by replicas on one node, then by replicas on
-    /// several.
+    /// Start of the job's table in `moved`: by replicas on one node, then by replicas on several.
     single: u32,
     distributed: u32,
 }
@@ -113,7 +112,7 @@ struct GoodputTables {
 }
 
 impl PolluxProblem {
-    /// The jobs, in the order of a state's rows.
+    /// Jobs in the order of a state's rows.
     pub fn jobs(&self) -> &[PolluxJob] {
         &self.jobs
     }
@@ -154,8 +153,8 @@ impl PolluxProblem {
     }
 
     /// Takes over jobs, in the order in which they keep contested accelerators, and the
-    /// accelerators of each node that are free or held by them; beyond 255 a node they are left
-    /// unused.
+    /// accelerators of each node that are free or held by them. Accelerators beyond 255 a node are
+    /// left unused.
     pub fn reset(&mut self, capacity: &[u32], jobs: Vec<PolluxJob>) {
         self.nodes = capacity.len();
         self.width = capacity.len().div_ceil(16).max(1);
@@ -213,7 +212,7 @@ impl PolluxProblem {
         }
     }
 
-    /// The job's best goodput; without a model its replicas.
+    /// Best goodput of the job; without a model its number of replicas.
     fn goodput(&mut self, job: usize, distributed: bool, replicas: u32) -> f64 {
         let contender = &self.jobs[job];
         let Some(model) = contender.model else { return f64::from(replicas) };
@@ -253,7 +252,7 @@ impl PolluxProblem {
         self.moved[at]
     }
 
-    /// What `state` is worth.
+    /// Value of `state`.
     pub fn worth(&mut self, state: &[Lanes]) -> StateValue {
         let mut sums = [0.0; 2];
         let mut used = vec![[0u8; 16]; self.width];
@@ -270,7 +269,7 @@ impl PolluxProblem {
         self.total(sums, active)
     }
 
-    /// The job's row as it is.
+    /// Present row of the job.
     #[inline]
     pub(super) fn row(&self, job: usize) -> &[Lanes] {
         &self.current[job * self.width..(job + 1) * self.width]
@@ -288,18 +287,18 @@ impl PolluxProblem {
         self.kept[job]
     }
 
-    /// Accelerators of the nodes whose byte in `masks` is set.
+    /// Number of accelerators of the nodes with their byte in `masks` set.
     pub(super) fn active(&self, masks: impl Iterator<Item = u128>) -> u32 {
         masks.zip(&self.capacity).map(|(mask, capacity)| sum(&[and(*capacity, mask)])).sum()
     }
 
-    /// Worth from summed terms and speedups, and the accelerators of nodes in use.
+    /// Value from summed terms and speedups, and the accelerators of nodes in use.
     pub(super) fn total(&self, [terms, speedups]: [f64; 2], active: u32) -> StateValue {
         let utility = if active > 0 { speedups / f64::from(active) } else { 0.0 };
         StateValue { fitness: self.jobs.len() as f64 / terms, utility }
     }
 
-    /// Accelerators to share out.
+    /// Number of accelerators to share out.
     pub(super) fn total_gpus(&self) -> u32 {
         sum(&self.capacity)
     }
@@ -310,7 +309,7 @@ impl PolluxProblem {
     }
 
     /// Numbers of replicas worth considering for a job, ascending: up to two nodes' worth each,
-    /// then whole nodes; its maximum and what it has.
+    /// then whole nodes; the job's maximum and its present number.
     pub(super) fn sizes(&self, job: usize) -> impl Iterator<Item = u32> + use<> {
         let (node, min, max) =
             (self.largest_node(), self.jobs[job].min.max(1), self.jobs[job].max.min(self.total_gpus()));

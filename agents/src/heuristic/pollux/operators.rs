@@ -1,7 +1,7 @@
-//! Mutation and repair of the genetic search: nine tenths of its time.
+//! Mutation and repair of the genetic search, which take nine tenths of its time.
 //!
 //! A row of a usual cluster is one register. The functions are therefore compiled twice: for a
-//! width of one, where loops over the chunks of a row vanish, and for any.
+//! width of one, where loops over the chunks of a row vanish, and for any width.
 
 use rand::Rng;
 
@@ -12,16 +12,16 @@ use super::objective::{PolluxProblem, StateValue};
 /// Probability, in 2^-16, of resetting a row, of thinning a row, and of zeroing an element of a
 /// thinned row.
 const TENTH: u32 = 6554;
-/// Nodes of one job at most.
+/// Most nodes of one job.
 const MOST_NODES: usize = 16;
 
-/// The operators' buffers.
+/// Operators of the search, with their buffers.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Operators {
     skips: Skips,
     used: Vec<Lanes>,
     sharers: Vec<Lanes>,
-    /// 0xff for nodes with something free, and which these are.
+    /// 0xff for nodes with free accelerators, and the numbers of these nodes.
     open: Vec<u128>,
     open_nodes: Vec<u16>,
     /// 0xff for nodes that a distributed job has.
@@ -32,7 +32,7 @@ pub(super) struct Operators {
 }
 
 impl Operators {
-    /// For a number of jobs.
+    /// Prepares for a number of jobs.
     pub fn prepare(&mut self, jobs: u32) {
         self.skips = Skips::new(jobs);
     }
@@ -76,9 +76,9 @@ impl Operators {
         }
     }
 
-    /// Picks elements on open nodes: that of a job which is on the node already with 1 - (1 -
-    /// 1/jobs)(1 - 1/sharers), any other with 1/jobs. A picked element becomes anything from what
-    /// it is to the whole node.
+    /// Picks elements on open nodes. A job which is on the node already is picked with 1 - (1 -
+    /// 1/jobs)(1 - 1/sharers), any other with 1/jobs. A picked element becomes anything from its
+    /// present value to the whole node.
     #[inline(always)]
     fn grow(&mut self, problem: &PolluxProblem, width: usize, cells: &mut [Lanes], rng: &mut impl Rng) {
         let jobs = problem.jobs.len();
@@ -107,8 +107,8 @@ impl Operators {
     }
 
     /// Makes a state obey every rule, job by job in order: nodes that an earlier distributed job
-    /// has (where these are to `avoid` each other), the job's maximum, 16 nodes, what earlier jobs
-    /// leave of each node, the job's minimum. Returns its worth and a hash.
+    /// has (where these are to `avoid` each other), the job's maximum, 16 nodes, the accelerators
+    /// that earlier jobs leave of each node, the job's minimum. Returns its value and a hash.
     pub fn repair(
         &mut self,
         problem: &mut PolluxProblem,
@@ -138,7 +138,7 @@ impl Operators {
         let mut hash = 0u64;
         for (job, row) in cells.chunks_exact_mut(width).enumerate() {
             let [term, speedup] = if lanes::is_empty(row) {
-                // Worth the same whether or not the job had something.
+                // A stopped job counts alike whether or not it held accelerators.
                 problem.moved(job, false, 0)
             } else {
                 let (distributed, replicas) = self.repair_row(problem, job, row, avoid, rng);
@@ -156,7 +156,7 @@ impl Operators {
         (problem.total(sums, active), hash)
     }
 
-    /// Repairs one row; returns whether it is distributed, and its replicas.
+    /// Repairs one row. Returns whether the row is distributed, and its number of replicas.
     #[inline(always)]
     fn repair_row(
         &mut self,

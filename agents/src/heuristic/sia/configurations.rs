@@ -1,22 +1,22 @@
-//! Sizes that a job may get: powers of two within a node, then whole nodes (Sia, section 3.3). Few
-//! enough for one variable each, and such that jobs of these sizes always fit their nodes without
-//! being split.
+//! Configurations: sizes that a job may get, powers of two within a node, then whole nodes (Sia,
+//! section 3.3). They are few enough for one variable each, and jobs of these sizes always fit
+//! their nodes without being split.
 
 use goodput_env::cluster::Cluster;
 
 /// Sizes on one type of accelerator.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TypeSizes {
-    /// Accelerators of a node.
+    /// Number of accelerators of a node.
     pub per_node: u32,
-    /// Accelerators of all nodes.
+    /// Number of accelerators of all nodes.
     pub total: u32,
-    /// Sizes, ascending.
+    /// Sizes that a job may get, ascending.
     pub sizes: Vec<u32>,
 }
 
 impl TypeSizes {
-    /// Nodes that `gpus` accelerators take.
+    /// Number of nodes that `gpus` accelerators take.
     pub fn nodes(&self, gpus: u32) -> u32 {
         gpus.div_ceil(self.per_node)
     }

@@ -1,9 +1,9 @@
-//! What each size on each accelerator type is worth to a job, from what its agent has measured
-//! (Sia, section 3.3).
+//! Goodput of a job in each configuration, estimated from what its agent has measured (Sia, section
+//! 3.3).
 //!
-//! A type that the job has run on has a fitted model. Another type is taken to be as much faster or
-//! slower at every size as it is on one accelerator. Before the first run only single accelerators
-//! can be compared.
+//! A type that the job has run on has a fitted model. The speed of another type is scaled by the
+//! ratio of the two types' speeds on one accelerator, at every size. Before the first run only
+//! single accelerators can be compared.
 
 use goodput_env::model::GoodputModel;
 use goodput_env::view::JobView;
@@ -24,12 +24,12 @@ pub fn utilities(job: &JobView<'_>, types: &[TypeSizes], deviations: Deviations)
     columns
 }
 
-/// Whether its size is not up to the scheduler.
+/// Whether the scheduler cannot change the job's size.
 fn is_rigid(job: &JobView<'_>) -> bool {
     job.application().is_none() || job.request().min_gpus() == job.request().max_gpus()
 }
 
-/// One size on each type: how fast, is known before it starts.
+/// One size on each type, with the throughput known before the job starts.
 fn rigid(job: &JobView<'_>, types: &[TypeSizes]) -> Vec<SiaColumn> {
     let gpus = job.request().gpus;
     let rate = |kind: u16| match job.application() {
@@ -65,9 +65,9 @@ fn elastic(job: &JobView<'_>, types: &[TypeSizes], deviations: Deviations) -> Ve
     columns
 }
 
-/// The fewest accelerators on each type, for a job that has not run yet. The paper profiles one
-/// accelerator of each type beforehand; the artifact's agents start blind, and every type is worth
-/// the same.
+/// Smallest size on each type, for a job that has not run yet. The paper profiles one accelerator
+/// of each type beforehand; the artifact's agents start without a profile, and every type counts
+/// alike.
 fn unexplored(job: &JobView<'_>, types: &[TypeSizes], deviations: Deviations) -> Vec<SiaColumn> {
     let worth = |kind: u16| {
         let throughput = job.single_throughput(kind)?;
@@ -80,7 +80,7 @@ fn unexplored(job: &JobView<'_>, types: &[TypeSizes], deviations: Deviations) ->
     types.iter().enumerate().filter_map(column).collect()
 }
 
-/// The job's model on a type. The artifact's optimiser takes the batch size asked for as the
+/// Model of the job on a type. The artifact's optimiser takes the batch size asked for as the
 /// largest allowed one, which the running job does not.
 fn model(job: &JobView<'_>, kind: u16, deviations: Deviations) -> Option<GoodputModel> {
     let mut model = job.goodput_model_on(kind)?;
@@ -90,15 +90,15 @@ fn model(job: &JobView<'_>, kind: u16, deviations: Deviations) -> Option<Goodput
     Some(model)
 }
 
-/// The type whose model speaks for types without one: that with most replicas measured, or in the
-/// artifact the first.
+/// Type with the model that stands in for types without one: the type with most replicas measured,
+/// or in the artifact the first.
 fn source(job: &JobView<'_>, models: &[Option<GoodputModel>], deviations: Deviations) -> Option<usize> {
     let fitted = (0..models.len()).filter(|&kind| models[kind].is_some());
     let measured = |kind: usize| job.state.profile.on(kind as u16).map_or(0, |seen| seen.max_replicas());
     fitted.reduce(|best, next| if !deviations.first_model && measured(next) > measured(best) { next } else { best })
 }
 
-/// How much faster one accelerator of `kind` is than one of `source`.
+/// Speed of one accelerator of `kind` relative to one of `source`.
 fn ratio(job: &JobView<'_>, kind: u16, source: u16, deviations: Deviations) -> Option<f64> {
     let speed = |kind: u16| match deviations.first_model {
         false => job.single_throughput(kind),

@@ -1,4 +1,4 @@
-//! The choice of a configuration for each job: a 0-1 program with one row a job and one a type of
+//! Choice of a configuration for each job: a 0-1 program with one row a job and one row a type of
 //! accelerator.
 //!
 //! Minimise `sum cost x + lambda (jobs - sum x)` subject to at most one configuration a job and the
@@ -8,24 +8,24 @@
 
 use microlp::{ComparisonOp, OptimizationDirection, Problem, SolveOptions};
 
-/// What leaving a job without accelerators costs (`lambda_n` of the artifact).
+/// Cost of leaving a job without accelerators (`lambda_n` of the artifact).
 pub const WITHOUT: f64 = 1.1;
 /// Branches after which the best choice found so far stands: a bound on time that does not depend
 /// on the machine.
 const MOST_NODES: u64 = 5_000;
 
-/// One way to run one job.
+/// Configuration of one job, a column of the program.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SiaColumn {
-    /// Accelerator type.
+    /// Index of the accelerator type.
     pub kind: u16,
-    /// Accelerators of it.
+    /// Number of accelerators of the type.
     pub gpus: u32,
-    /// What it costs: a utility to the power of -0.5.
+    /// Cost in the objective: a utility to the power of -0.5.
     pub cost: f64,
 }
 
-/// The column chosen for each of `jobs`, by index; `None`: no accelerators. `capacity` is by
+/// Column chosen for each of `jobs`, by index; `None`: no accelerators. `capacity` is by
 /// accelerator type, `gap` the relative distance from the optimum at which the search may stop.
 pub fn choose(jobs: &[Vec<SiaColumn>], capacity: &[u32], gap: f64) -> Vec<Option<usize>> {
     let useful: Vec<Vec<usize>> = jobs.iter().map(|columns| useful(columns, capacity)).collect();
@@ -33,7 +33,7 @@ pub fn choose(jobs: &[Vec<SiaColumn>], capacity: &[u32], gap: f64) -> Vec<Option
     solve(jobs, &useful, capacity, gap).filter(|found| worth(jobs, found) <= worth(jobs, &greedy)).unwrap_or(greedy)
 }
 
-/// What a choice costs, jobs without accelerators included.
+/// Cost of a choice, jobs without accelerators included.
 pub fn worth(jobs: &[Vec<SiaColumn>], choice: &[Option<usize>]) -> f64 {
     jobs.iter().zip(choice).map(|(columns, chosen)| chosen.map_or(WITHOUT, |at| columns[at].cost)).sum()
 }
@@ -83,8 +83,8 @@ fn solve(jobs: &[Vec<SiaColumn>], useful: &[Vec<usize>], capacity: &[u32], gap: 
     is_feasible(jobs, &choice, capacity).then_some(choice)
 }
 
-/// Repeatedly the cheapest configuration per accelerator saved, in order of jobs on ties: what
-/// stands if the solver fails.
+/// Greedy choice, the result if the solver fails: repeatedly the cheapest configuration per
+/// accelerator saved, in order of jobs on ties.
 fn greedy(jobs: &[Vec<SiaColumn>], useful: &[Vec<usize>], capacity: &[u32]) -> Vec<Option<usize>> {
     let mut left = capacity.to_vec();
     let mut order: Vec<(f64, usize, usize)> = Vec::new();

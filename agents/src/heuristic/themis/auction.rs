@@ -1,53 +1,54 @@
-//! The partial allocation auction of Themis (after Cole, Gkatzelis and Goel, 2013): accelerators
-//! are divided so that the product of the bidders' values is largest, and each bidder then keeps
-//! only the fraction of its win that its presence cost the others nothing.
+//! Partial allocation auction of Themis (section 5.1, after Cole, Gkatzelis and Goel, 2013).
+//! Accelerators are divided so that the product of the agents' valuations is largest; each agent
+//! then keeps only a fraction of its won accelerators, and loses the rest as hidden payment.
 //!
-//! With logarithms the product is a sum, and dividing accelerators a multiple-choice knapsack: a
-//! dynamic program over accelerators solves it exactly in bidders x accelerators x largest bid, and
-//! its tables from the left and from the right give every "without bidder i" in one more pass.
-//! Above [`EXACT_STEPS`] such steps the division is greedy instead, by the largest gain of the
-//! logarithm per accelerator, looking ahead over plateaus; the same search, continued with what
-//! bidder i had, gives the others' values without it. Both are compared in the tests.
+//! With logarithms the product is a sum, and the division a multiple-choice knapsack. A dynamic
+//! program over accelerators solves it exactly in agents x accelerators x largest bid, and its
+//! tables from the left and from the right give every "without agent i" in one more pass. Above
+//! [`EXACT_STEPS`] such steps the division is greedy instead, by the largest gain of the logarithm
+//! per accelerator, looking ahead over plateaus. The greedy search, continued with what agent i
+//! had, gives the others' valuations without it. The tests compare both.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
-/// Steps of the exact division that a decision may take, a few milliseconds.
+/// Most steps of the exact division in one decision, a few milliseconds.
 pub const EXACT_STEPS: usize = 4_000_000;
 
-/// What a bidder wins.
+/// Accelerators that an agent wins in the auction.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AuctionWin {
-    /// Accelerators in the division of largest product.
+    /// Accelerators in the division of the largest product.
     pub gpus: u32,
-    /// Part of them that it keeps, in (0, 1]: what the others' values are with it, over what they
-    /// would be without it.
+    /// Fraction of its won accelerators that the agent keeps, in (0, 1]; the rest is the hidden
+    /// payment. The product of the other agents' valuations with this agent present, divided by the
+    /// product without it (Themis, section 5.1).
     pub kept_fraction: f64,
 }
 
 impl AuctionWin {
-    /// Whole accelerators that it keeps.
+    /// Whole accelerators that the agent keeps.
     pub fn kept(&self) -> u32 {
-        // A fraction that is a whole number but for rounding counts as that.
+        // A product that is a whole number but for rounding counts as that number.
         (f64::from(self.gpus) * self.kept_fraction + 1e-9).floor() as u32
     }
 }
 
-/// Divides up to `gpus` accelerators. `values[i][n]` is what bidder `i` says `n` more are worth to
-/// it, at least 0 and not decreasing in `n`; the product is above 0 for some division.
+/// Divides up to `gpus` accelerators. `values[i][n]` is the valuation of agent `i` for `n` more
+/// accelerators, at least 0 and not decreasing in `n`; the product is above 0 for some division.
 pub fn partial_allocation(gpus: u32, values: &[Vec<f64>]) -> Vec<AuctionWin> {
     let largest = values.iter().map(Vec::len).max().unwrap_or(0);
     let steps = values.len().saturating_mul(gpus as usize).saturating_mul(largest);
     if steps <= EXACT_STEPS { exact(gpus, values) } else { greedy(gpus, values) }
 }
 
-/// The division of largest product; of equal ones the one that gives fewer accelerators to later
-/// bidders.
+/// Division of the largest product; of equal ones the one that gives fewer accelerators to later
+/// agents.
 pub fn exact(gpus: u32, values: &[Vec<f64>]) -> Vec<AuctionWin> {
     let logs: Vec<Vec<f64>> = values.iter().map(|bid| bid.iter().map(|value| value.ln()).collect()).collect();
     let room = gpus as usize + 1;
-    // before[i][g]: best sum of the first i bidders on at most g accelerators; after[i][g]: of
-    // those from i on.
+    // before[i][g]: best sum of the first i agents on at most g accelerators; after[i][g]: of the
+    // agents from i on.
     let mut before = vec![vec![0.0; room]];
     for bid in &logs {
         let next = extend(&before[before.len() - 1], bid);
@@ -86,10 +87,11 @@ fn extend(best: &[f64], bid: &[f64]) -> Vec<f64> {
     (0..best.len()).map(on).collect()
 }
 
-/// The division by largest gain per accelerator; ties go to the earlier bidder.
+/// Division by the largest gain per accelerator; ties go to the earlier agent.
 pub fn greedy(gpus: u32, values: &[Vec<f64>]) -> Vec<AuctionWin> {
     let logs: Vec<Vec<f64>> = values.iter().map(|bid| bid.iter().map(|value| value.ln()).collect()).collect();
-    // Whoever is worth nothing without accelerators gets the fewest that are worth something first.
+    // An agent with valuation 0 without accelerators first gets the fewest with a valuation above
+    // 0.
     let least = |bid: &Vec<f64>| bid.iter().position(|log| log.is_finite()).unwrap_or(0);
     let mut wins: Vec<usize> = logs.iter().map(least).collect();
     let mut left = (gpus as usize).saturating_sub(wins.iter().sum());
@@ -98,7 +100,7 @@ pub fn greedy(gpus: u32, values: &[Vec<f64>]) -> Vec<AuctionWin> {
     climb(&logs, &mut wins, &mut left, &mut steps, None);
 
     let fraction = |at: usize, wins: &mut Vec<usize>, steps: &mut BinaryHeap<AuctionStep>| {
-        // The others go on with what is left and what this bidder has; then everything is put back.
+        // The others go on with what is left and what this agent has; then everything is put back.
         let mut room = left + wins[at];
         let heap = steps.clone();
         let taken = climb(&logs, wins, &mut room, steps, Some(at));
@@ -109,7 +111,8 @@ pub fn greedy(gpus: u32, values: &[Vec<f64>]) -> Vec<AuctionWin> {
         *steps = heap;
         (-gain).exp().min(1.0)
     };
-    // Steps that no longer fitted are looked at again, with the room a bidder's win would leave.
+    // Steps that no longer fitted are looked at again, with the room that an agent's win would
+    // leave.
     let widest = left + wins.iter().copied().max().unwrap_or(0);
     let mut steps: BinaryHeap<AuctionStep> =
         (0..logs.len()).filter_map(|at| AuctionStep::next(at, wins[at], &logs[at], widest)).collect();
@@ -121,7 +124,7 @@ pub fn greedy(gpus: u32, values: &[Vec<f64>]) -> Vec<AuctionWin> {
         .collect()
 }
 
-/// Takes steps while they fit, all but those of `except`; gives what was taken.
+/// Takes steps while they fit, all but those of agent `except`; returns the steps taken.
 fn climb(
     logs: &[Vec<f64>],
     wins: &mut [usize],
@@ -147,7 +150,7 @@ fn climb(
     taken
 }
 
-/// A bidder's next step.
+/// Next step of an agent.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct AuctionStep {
     /// Gain of the logarithm per accelerator.
@@ -157,7 +160,7 @@ struct AuctionStep {
 }
 
 impl AuctionStep {
-    /// The step of largest gain per accelerator from `now` that takes at most `most`; the smallest
+    /// Step of the largest gain per accelerator from `now` that takes at most `most`; the smallest
     /// of equal ones.
     fn next(at: usize, now: usize, logs: &[f64], most: usize) -> Option<Self> {
         let sizes = 1..=most.min((logs.len() - 1).saturating_sub(now));

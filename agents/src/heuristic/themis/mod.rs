@@ -1,22 +1,26 @@
 //! Themis (Mahajan et al., NSDI'20): accelerators are leased in auctions to the jobs that sharing
 //! has treated worst.
 //!
-//! A job's finish-time fairness `rho` is its completion time in the shared cluster over the one it
-//! would have on its own `1/n` of it; here `n` is the mean number of jobs in the system since the
-//! job came. When accelerators are to be had, at the end of leases and at churn, the `1 - f` of
-//! jobs with the worst `rho` see them, bid `1 / rho` for each number of them, and a partial
-//! allocation auction ([`auction`]) decides; what it leaves goes to the others.
+//! A job's finish-time fairness `rho` is its completion time in the shared cluster over the
+//! completion time on its own `1/n` of the cluster; here `n` is the mean number of jobs in the
+//! system since the job came. When accelerators become available, at the end of leases and at
+//! churn, they are offered to the fraction `1 - f` of jobs with the worst `rho`. These bid `1 /
+//! rho` for each number of accelerators, a partial allocation auction ([`auction`]) decides, and
+//! what it leaves goes to the others.
 //!
-//! Settled here, because the published text leaves it open or was not at hand: a job without
-//! accelerators has an infinite `rho`, and such jobs are ordered by the `rho` they would reach on
-//! their fair share from now on. Of the worst jobs only as many take part as can each have the
-//! least they run on, or the product would be 0 whatever they got. A winner keeps at least that
-//! least: with whole accelerators a payment could take all that it won, and a gang runs on no less.
-//! All accelerators of a job are one lease. Where one of the worst jobs needs more than is to be
-//! had, leases given now end with the last of those that run, so that it finds everything free at
-//! once and no gang starves. Leftovers go one by one, in turns of (submission, id), to jobs that
-//! did not take part, then to those that did, as long as they make them faster; the paper draws at
-//! random.
+//! The published text leaves some points open, or was not at hand. They are settled here as
+//! follows:
+//! - A job without accelerators has an infinite `rho`; such jobs are ordered by the `rho` they
+//!   would reach on their fair share from now on.
+//! - Of the worst jobs only as many take part as can each have the fewest accelerators they run on,
+//!   or the product would be 0 in every division.
+//! - A winner keeps at least the fewest accelerators it runs on: with whole accelerators a payment
+//!   could take all that it won, and a gang runs on no less.
+//! - All accelerators of a job are one lease. Where one of the worst jobs needs more than is
+//!   available, leases given now end with the last of those that run, so that the job finds
+//!   everything free at once and no gang starves.
+//! - Leftovers go one by one, in turns of (submission, id), to jobs that did not take part, then to
+//!   those that did, as long as they make a job faster; the paper draws at random.
 
 pub mod auction;
 
@@ -44,26 +48,26 @@ pub const LISTED: &[ListedPolicy] = &[ListedPolicy {
 /// Settings of [`Themis`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ThemisConfig {
-    /// Part of the jobs, those best treated, that does not see an offer: `f`, in [0, 1].
+    /// Fairness knob `f`, in [0, 1]: fraction of the jobs, those best treated, that see no offer.
     pub fairness_knob: f64,
     /// Length of a lease.
     pub lease: SimTime,
 }
 
 impl Default for ThemisConfig {
-    /// `f` = 0.8, leases of 20 minutes.
+    /// The paper's settings: `f` = 0.8, leases of 20 minutes.
     fn default() -> Self {
         Self { fairness_knob: 0.8, lease: SimTime::from_secs(20 * 60) }
     }
 }
 
-/// The policy; ties by (submission, id).
+/// Themis over a cluster. Ties are broken by (submission, id).
 #[derive(Clone, Debug)]
 pub struct Themis {
     config: ThemisConfig,
     /// Ends of the leases of jobs that hold accelerators, by job.
     leases: Vec<(JobId, SimTime)>,
-    /// Free accelerators that nobody wanted at the last decision.
+    /// Free accelerators without a taker at the last decision.
     unwanted: u32,
     contention: Contention,
     free: Free,
@@ -76,7 +80,7 @@ struct Contention {
     area: i64,
     at: SimTime,
     active: i64,
-    /// `area` when a job was first seen, by id; and when that was.
+    /// By id, `area` and time when the job was first seen.
     entered: Vec<Option<(i64, SimTime)>>,
 }
 
@@ -102,16 +106,17 @@ impl Contention {
     }
 }
 
-/// What a job says of itself.
+/// Standing of a job in the auction.
 struct AgentStanding<'a> {
     job: JobView<'a>,
-    /// Accelerators it has for sure until its lease ends.
+    /// Accelerators that the job keeps until its lease ends.
     leased: u32,
     max: u32,
     age_secs: f64,
-    /// Seconds it would take alone on its fair share.
+    /// Seconds that the job would take alone on its fair share.
     ideal_secs: f64,
-    /// `rho` with what is leased, infinite without; then `rho` on its fair share from now on.
+    /// `rho` with the leased accelerators, infinite without; then `rho` on the fair share from now
+    /// on.
     worse: (f64, f64),
 }
 
@@ -133,12 +138,12 @@ impl<'a> AgentStanding<'a> {
         secs.map_or(f64::INFINITY, |secs| (self.age_secs + secs) / self.ideal_secs)
     }
 
-    /// Fewest more accelerators that are of use.
+    /// Fewest further accelerators that are of use.
     fn step(&self, held: u32) -> u32 {
         if held == 0 { self.job.min_gpus() } else { 1 }
     }
 
-    /// `1 / rho` by number of more accelerators, of which it may leave some alone.
+    /// Valuation `1 / rho` by number of further accelerators, some of which the job may leave idle.
     fn values(&self, most: u32) -> Vec<f64> {
         let mut best = 0.0_f64;
         let values = (0..=most.min(self.max.saturating_sub(self.leased))).map(|more| {
@@ -167,7 +172,7 @@ fn speed_on(job: &JobView<'_>, share: f64, max: u32) -> f64 {
 }
 
 impl Themis {
-    /// With the given settings.
+    /// A policy with the given settings.
     pub fn new(config: ThemisConfig) -> Self {
         Self { config, leases: Vec::new(), unwanted: 0, contention: Contention::default(), free: Free::default() }
     }
@@ -181,8 +186,8 @@ impl Themis {
         self.leases.sort_unstable();
     }
 
-    /// Adds what the auction gives to `counts`, which are in the order of `jobs`; gives who took
-    /// part, and whether somebody among the worst could not because it needs more than is
+    /// Adds what the auction gives to `counts`, which are in the order of `jobs`. Returns which
+    /// jobs took part, and whether one of the worst jobs could not because it needs more than is
     /// available.
     fn auction(&self, jobs: &[AgentStanding<'_>], counts: &mut [u32], available: u32) -> (Vec<bool>, bool) {
         let mut takes_part = vec![false; jobs.len()];
@@ -199,7 +204,7 @@ impl Themis {
             if bidders.len() == offered {
                 break;
             }
-            // Who could not run on what is left, or says nothing of its end, has no bid.
+            // A job that cannot run on what is left, or has no known end, does not bid.
             if needed + least <= available && jobs[at].rho(jobs[at].leased.max(jobs[at].job.min_gpus())).is_finite() {
                 needed += least;
                 takes_part[at] = true;
@@ -220,8 +225,8 @@ impl Themis {
     }
 }
 
-/// Gives `left` accelerators in turns to those of `jobs` for which `may`, as long as they make them
-/// faster.
+/// Gives `left` accelerators in turns to those of `jobs` for which `may` holds, as long as they
+/// make a job faster.
 fn hand_out(jobs: &[AgentStanding<'_>], counts: &mut [u32], left: &mut u32, may: impl Fn(usize) -> bool) {
     let mut turn: Vec<usize> = (0..jobs.len()).filter(|&at| may(at)).collect();
     while *left > 0 && !turn.is_empty() {

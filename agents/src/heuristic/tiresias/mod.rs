@@ -1,11 +1,11 @@
-//! Tiresias (Gu et al., NSDI'19): jobs whose length nobody knows, ranked by the accelerator time
-//! that they have had so far.
+//! Tiresias (Gu et al., NSDI'19): jobs of unknown length, ranked by the accelerator time that they
+//! have received so far.
 //!
 //! Tiresias-L is discretised two-dimensional least attained service: a job falls from queue to
 //! queue as its accelerator time reaches their limits. Tiresias-G orders each queue by the Gittins
 //! index of accelerator time, which needs a distribution of it. Placement goes by the model's
-//! tensor sizes. `las` is the one-dimensional ancestor, which counts seconds only; `tiresias` has
-//! the settings under which Pollux (OSDI'21) and its successors compare with it.
+//! tensor sizes. `las` is the one-dimensional form, which counts seconds only; `tiresias` has the
+//! settings under which Pollux (OSDI'21) and later papers compare with it.
 
 mod queues;
 mod reserved;
@@ -55,11 +55,11 @@ pub const LISTED: &[ListedPolicy] = &[
     },
 ];
 
-/// Queue limits of the public simulator, GPU-seconds (or seconds); it lists a third one, 18,000,
-/// and uses two.
+/// Queue limits of the public simulator, GPU-seconds (or seconds). The simulator lists a third one,
+/// 18,000, and uses two.
 pub const SIMULATOR_LIMITS: [u32; 2] = [3250, 7200];
 
-/// What a job's attained service counts.
+/// Measure of a job's attained service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServiceMeasure {
     /// Accelerators times seconds: two-dimensional (2D-LAS).
@@ -68,10 +68,10 @@ pub enum ServiceMeasure {
     Time,
 }
 
-/// Order inside a queue.
+/// Order of the jobs inside a queue.
 #[derive(Clone, Debug, PartialEq)]
 pub enum QueueOrder {
-    /// That of entry.
+    /// By entry into the queue.
     Entry,
     /// By descending Gittins index of the job's service, then (submission, id).
     Gittins(LengthSample, GittinsHorizon),
@@ -79,20 +79,20 @@ pub enum QueueOrder {
     Artifact(ArtifactTable),
 }
 
-/// When a demotion is decided where the run lets the policy choose.
+/// Moment of a demotion, where the run lets the policy choose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Promotion {
-    /// When the job's service reaches the limit.
+    /// As soon as the job's service reaches the limit.
     Due,
-    /// When the public simulator looks: it divides (limit - seconds run) by the accelerators, as if
-    /// the seconds were GPU-seconds, so that after an interruption it looks too late.
+    /// As in the public simulator, which divides (limit - seconds run) by the accelerators, as if
+    /// the seconds were GPU-seconds. After an interruption it demotes too late.
     Artifact,
 }
 
-/// How nodes are chosen.
+/// Choice of nodes.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TiresiasPlacement {
-    /// The same way for every job.
+    /// By one scheme for every job.
     Packer(Packer),
     /// By the tensor sizes of the model.
     Skew(Skew),
@@ -104,25 +104,25 @@ pub struct TiresiasConfig {
     /// Attained service at which a job leaves each queue but the last, GPU-seconds (or seconds, by
     /// `service`); ascending.
     pub limits: Vec<u32>,
-    /// What counts as service.
+    /// Measure of attained service.
     pub service: ServiceMeasure,
-    /// Order inside a queue.
+    /// Order of the jobs inside a queue.
     pub order: QueueOrder,
-    /// A waiting job returns to the first queue, its service forgiven, once it has waited this many
-    /// times the seconds it ran; 0 never.
+    /// Starvation knob: a waiting job returns to the first queue, its service forgiven, once it has
+    /// waited this many times the seconds it ran; 0 never.
     pub starvation_knob: f64,
     /// After each decision running jobs move ahead of waiting ones inside their queue (Tiresias
     /// simulator; the Pollux artifact does not).
     pub running_first: bool,
-    /// When demotions are decided.
+    /// Moment of demotions.
     pub jump: Promotion,
-    /// How nodes are chosen.
+    /// Choice of nodes.
     pub placing: TiresiasPlacement,
 }
 
 impl TiresiasConfig {
     /// One queue a limit and one more, in the order of entry, running jobs first, on the emptiest
-    /// nodes; nobody is promoted.
+    /// nodes, without promotion.
     pub fn queues(limits: &[u32], service: ServiceMeasure) -> Self {
         Self {
             limits: limits.to_vec(),
@@ -135,22 +135,23 @@ impl TiresiasConfig {
         }
     }
 
-    /// The settings of the public simulator under the paper's rule, placed by tensor sizes.
+    /// Settings of the public simulator under the paper's rule, placed by tensor sizes.
     pub fn simulator(service: ServiceMeasure) -> Self {
         Self { placing: TiresiasPlacement::Skew(Skew::default()), ..Self::queues(&SIMULATOR_LIMITS, service) }
     }
 
-    /// Tiresias-G: the same, each queue by the Gittins index of GPU-seconds.
+    /// Tiresias-G: [`simulator`](Self::simulator) with each queue by the Gittins index of
+    /// GPU-seconds.
     pub fn gittins(experience: LengthSample, horizon: GittinsHorizon) -> Self {
         Self { order: QueueOrder::Gittins(experience, horizon), ..Self::simulator(ServiceMeasure::GpuTime) }
     }
 
-    /// As the public simulator behaves (`dlas`, `dlas-gpu`).
+    /// Behaviour of the public simulator (`dlas`, `dlas-gpu`).
     pub fn artifact(service: ServiceMeasure) -> Self {
         Self { jump: Promotion::Artifact, ..Self::queues(&SIMULATOR_LIMITS, service) }
     }
 
-    /// As the public simulator's `dlas-gpu-gittins` behaves.
+    /// Behaviour of the public simulator's `dlas-gpu-gittins`.
     pub fn artifact_gittins(table: ArtifactTable) -> Self {
         Self { order: QueueOrder::Artifact(table), ..Self::artifact(ServiceMeasure::GpuTime) }
     }

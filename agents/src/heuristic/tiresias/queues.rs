@@ -1,18 +1,18 @@
-//! The queues: who enters, who falls, who is promoted, who runs.
+//! Queues of Tiresias: entry, demotion, promotion, and the choice of running jobs.
 //!
 //! Few queues instead of a continuous priority keep two long jobs from preempting each other for
-//! ever. Queues are walked from first to last and every job that fits into what is left runs; the
+//! ever. Queues are walked from first to last, and every job that fits into what is left runs; the
 //! rest is preempted or waits. There is no head-of-line blocking, so a wide job may wait behind
-//! narrower ones of a lower queue: that is the published behaviour. Jobs that keep running keep
+//! narrower jobs of a lower queue: that is the published behaviour. Jobs that keep running keep
 //! their nodes.
 //!
 //! Attained service is wall time with accelerators, restarts included, as of the decision. A
 //! decision that comes late therefore demotes late. Where the run lets a policy choose its moments
-//! ([`Policy::wake_at`]), demotions and promotions are decided exactly when they fall due; where
+//! ([`Policy::wake_at`]), demotions and promotions are decided exactly when they fall due. Where
 //! decisions fall at rounds only, they wait for the next round, as in the Pollux artifact.
 //!
 //! A job that finds no nodes although enough accelerators are free (too scattered for its model, or
-//! of several types) is passed over, and the walk starts again without it: nobody is preempted for
+//! of several types) is passed over, and the walk starts again without it: no job is preempted for
 //! a job that cannot start.
 
 use goodput_env::job::JobId;
@@ -25,17 +25,17 @@ use goodput_env::view::ClusterView;
 use super::{Promotion, QueueOrder, ServiceMeasure, TiresiasConfig, TiresiasPlacement};
 use crate::placement::Free;
 
-/// The policy; ties are broken by order of entry into the queue, and among jobs that enter at once
-/// by job id.
+/// Tiresias over a cluster. Ties are broken by order of entry into the queue, and among jobs that
+/// enter at once by job id.
 #[derive(Clone, Debug)]
 pub struct Tiresias {
     config: TiresiasConfig,
     queues: Vec<Vec<QueuedJob>>,
-    /// Jobs of this id and above have not been seen.
+    /// Smallest id that has not been seen.
     unseen: JobId,
     free: Free,
     moved: Vec<(QueuedJob, usize)>,
-    /// Accelerators of those who run.
+    /// Accelerators held by running jobs.
     held: u32,
     wake: Option<SimTime>,
 }
@@ -45,21 +45,22 @@ struct QueuedJob {
     job: JobId,
     gpus: u32,
     submit: SimTime,
-    /// Its model has to be kept on few nodes.
+    /// Whether the model has to be kept on few nodes.
     sensitive: bool,
-    /// Held accelerators until now; from [`Tiresias::settle`] on: is to hold them.
+    /// Whether the job held accelerators until now; from [`Tiresias::settle`] on: whether it is to
+    /// hold them.
     running: bool,
     chosen: bool,
-    /// Found no nodes in this decision.
+    /// Whether the job found no nodes in this decision.
     barred: bool,
     /// Wall time with accelerators, as of the last decision.
     executed: SimTime,
-    /// Part of it from before the last promotion.
+    /// Time in `executed` from before the last promotion.
     forgiven: SimTime,
-    /// Time spent waiting after having run, since the last promotion.
+    /// Time spent waiting after a run, since the last promotion.
     waited: SimTime,
     checked: SimTime,
-    /// Index of its service, where the queue is ordered by one; not a number: out of date.
+    /// Index of the job's service, where the queue is ordered by one; NaN: out of date.
     rank: f64,
 }
 
@@ -70,13 +71,13 @@ impl QueuedJob {
 }
 
 impl Tiresias {
-    /// With the given settings.
+    /// A policy with the given settings.
     pub fn new(config: TiresiasConfig) -> Self {
         let queues = vec![Vec::new(); config.limits.len() + 1];
         Self { config, queues, unseen: JobId(0), free: Free::default(), moved: Vec::new(), held: 0, wake: None }
     }
 
-    /// The settings of the Pollux OSDI'21 artifact: two queues, demotion after 16 GPU-hours, no
+    /// Settings of the Pollux OSDI'21 artifact: two queues, demotion after 16 GPU-hours, no
     /// promotion.
     pub fn pollux_artifact() -> Self {
         Self::new(TiresiasConfig { running_first: false, ..TiresiasConfig::queues(&[57_600], ServiceMeasure::GpuTime) })
@@ -152,8 +153,8 @@ impl Tiresias {
         self.reorder(learnt);
     }
 
-    /// Sorts each queue by index, where it goes by one; `all` indices are out of date, or those
-    /// marked.
+    /// Sorts each queue by index, where it is ordered by one. `all`: every index is out of date,
+    /// not only those marked.
     fn reorder(&mut self, all: bool) {
         let service = self.config.service;
         let index = |entry: &QueuedJob| match &self.config.order {
@@ -179,7 +180,7 @@ impl Tiresias {
         }
     }
 
-    /// Chooses who runs and finds nodes for those who start.
+    /// Chooses the jobs that run, and finds nodes for those that start.
     fn schedule(&mut self, view: &ClusterView<'_>) -> Plan {
         let mut plan = Plan::keep();
         let mut again = false;
@@ -190,8 +191,8 @@ impl Tiresias {
         plan
     }
 
-    /// Lets every job run that fits into what those before it leave, and takes from the others what
-    /// they hold; true where some job starts.
+    /// Lets every job run that fits into what the jobs before it leave, and preempts the others;
+    /// true where some job starts.
     fn choose(&mut self, view: &ClusterView<'_>, plan: &mut Plan, again: bool) -> bool {
         let mut left = view.total_free() + self.held;
         let mut starts = false;
@@ -211,7 +212,7 @@ impl Tiresias {
         starts
     }
 
-    /// Places those who start where preempted and idle jobs leave room; false where some found no
+    /// Places jobs that start on what preempted and idle jobs leave; false where some found no
     /// nodes and are barred.
     fn start(&mut self, view: &ClusterView<'_>, plan: &mut Plan) -> bool {
         self.free.reset(view.free());
@@ -236,7 +237,7 @@ impl Tiresias {
         all
     }
 
-    /// Writes down who runs from now on and when the next job is to change its queue.
+    /// Notes which jobs run from now on and when the next job is to change its queue.
     fn settle(&mut self, now: SimTime) {
         let TiresiasConfig { limits, service, starvation_knob: knob, jump, running_first, .. } = &self.config;
         let mut next = SimTime::NEVER;
@@ -292,7 +293,7 @@ fn attained(service: ServiceMeasure, entry: &QueuedJob) -> i64 {
     weighted(service, entry, entry.counted())
 }
 
-/// Time until a running job is looked at for its demotion.
+/// Time until a running job is demoted.
 fn until(limit: i64, service: ServiceMeasure, jump: Promotion, entry: &QueuedJob) -> SimTime {
     let width = match service {
         ServiceMeasure::GpuTime => i64::from(entry.gpus),

@@ -2,9 +2,9 @@
 //! jobs of one width. For reproduction only.
 //!
 //! Each class has two queues of its own and accelerators reserved for it. Every 600 s the
-//! reservations follow the demand; between, what a class does not use stays idle, and before the
-//! first one nothing runs at all. Neither the paper nor the simulator's notes describe it further:
-//! the rules below are what its code does.
+//! reservations follow the demand. In between, accelerators that a class does not use stay idle,
+//! and before the first reservation no job runs at all. Neither the paper nor the simulator's notes
+//! describe it further: the rules below follow its code.
 
 use goodput_env::job::JobId;
 use goodput_env::placement::Placement;
@@ -22,7 +22,7 @@ const LIMIT: i64 = 3600;
 /// Time between reservations.
 const INTERVAL: SimTime = SimTime::from_secs(600);
 
-/// The policy.
+/// `multi-dlas-gpu` over a cluster.
 #[derive(Clone, Debug)]
 pub struct ReservedQueues {
     classes: Vec<WidthClass>,
@@ -49,8 +49,8 @@ struct ReservedJob {
 }
 
 impl ReservedQueues {
-    /// For jobs of these widths, in the order in which the trace first has them: equal demands are
-    /// served in the order of a hash table that was filled in this order.
+    /// A policy for jobs of these widths, in the order in which the trace first has them. Classes
+    /// of equal demand are served in the order of a hash table that was filled in this order.
     pub fn new(widths: impl IntoIterator<Item = u32>) -> Self {
         let class = |gpus: u32| WidthClass { gpus: gpus.into(), total: 0, free: 0, queues: [Vec::new(), Vec::new()] };
         Self {
@@ -122,7 +122,7 @@ impl ReservedQueues {
         }
     }
 
-    /// Brings service up to date, demotes, and chooses who runs.
+    /// Brings service up to date, demotes jobs, and chooses the jobs that run.
     fn step(&mut self, view: &ClusterView<'_>) {
         let now = view.now.as_millis() / 1000;
         self.next_jump = SimTime::NEVER;
@@ -208,7 +208,7 @@ impl Policy for ReservedQueues {
             self.next_reserve += INTERVAL;
         }
         self.admit(view);
-        // What happens at the instant of a reservation happens before it, as a step of its own.
+        // Events at the instant of a reservation come before it, as a step of their own.
         let churned = view.trigger.arrival || view.trigger.completion || view.trigger.fault;
         if churned || self.next_jump == view.now {
             self.step(view);
@@ -226,7 +226,7 @@ impl Policy for ReservedQueues {
     }
 }
 
-/// The order in which Python 2 iterates a dictionary with these small integers as keys, inserted in
+/// Order in which Python 2 iterates a dictionary with these small integers as keys, inserted in
 /// this order (open addressing, hash of a number is the number, table of 8 slots grown fourfold the
 /// number of keys at two thirds).
 fn hashed(keys: impl IntoIterator<Item = u32>) -> Vec<u32> {
