@@ -5,8 +5,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use goodput_agents::heuristic;
-use goodput_agents::loaning::{Sharing, Variant};
+use goodput_agents::compose;
+use goodput_agents::compose::loaning::{Sharing, Variant};
 use goodput_env::cluster::{Cluster, Pool};
 use goodput_env::guard::Guard;
 use goodput_env::job::{Work, Workload};
@@ -79,7 +79,7 @@ fn recorded(simulator: &Simulator) -> Snapshot {
 }
 
 fn mixed(training: &str, variant: Variant, seed: u64) -> Box<dyn Policy> {
-    Box::new(variant.around(heuristic::by_name(training, seed).unwrap(), &Sharing::default()))
+    Box::new(variant.around(compose::by_name(training, seed).unwrap(), &Sharing::default()))
 }
 
 fn options(policy: &dyn Policy) -> SimOptions {
