@@ -1,5 +1,5 @@
-//! What one decision costs each policy, by the number of jobs it decides about. Run with `cargo xtask bench decisions`; the picture goes to
-//! `target/decision-time.svg`.
+//! Cost of one decision of each policy, by the number of jobs it decides about. Run with `cargo
+//! xtask bench decisions`; the picture goes to `target/decision-time.svg`.
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
 
 use std::sync::Arc;
@@ -19,7 +19,8 @@ use goodput_eval::report::plots::{GrowthSeries, growth};
 const JOBS: [u32; 5] = [64, 256, 1024, 4096, 16_384];
 /// A policy that needs longer than this is not asked about larger queues.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Decisions of a run; the least costly but the first counts, for the first also sets the policy up.
+/// Decisions of a run; the least costly but the first counts, for the first also sets the policy
+/// up.
 const DECISIONS: usize = 4;
 
 fn main() {

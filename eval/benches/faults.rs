@@ -1,4 +1,5 @@
-//! What faults cost and what checkpoints save: the tables of `docs/src/results/faults.md`. Run with `cargo xtask bench faults`.
+//! Cost of faults and savings by checkpoints: the tables of `docs/src/results/faults.md`. Run with
+//! `cargo xtask bench faults`.
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
 #[path = "../tests/common/faults.rs"]
 mod faults;

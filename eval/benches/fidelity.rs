@@ -1,5 +1,5 @@
-//! Mean completion times of Pollux against the published ones: all workloads, three seeds of the genetic search. Needs the public
-//! data in ../shared. Run with `cargo xtask bench fidelity`.
+//! Mean completion times of Pollux against the published ones: all workloads, three seeds of the
+//! genetic search. Needs the public data in ../shared. Run with `cargo xtask bench fidelity`.
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
 
 use std::collections::BTreeMap;

@@ -1,5 +1,6 @@
-//! Time of Gavel's medium_test trace under each policy, one thread, beside the CPU seconds of its own simulator (measured once, in
-//! `../shared/reference/gavel/summary_medium_test.json`). Run with `cargo xtask bench gavel`.
+//! Time of Gavel's medium_test trace under each policy, one thread, beside the CPU seconds of its
+//! own simulator (measured once, in `../shared/reference/gavel/summary_medium_test.json`). Run with
+//! `cargo xtask bench gavel`.
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
 
 use std::hint::black_box;

@@ -1,7 +1,10 @@
-//! One decision about 1,000 jobs on 10,000 accelerators: learned utilities beside published schedulers, on the same moments of the same run;
-//! and one forward pass of a set encoder with 64 slots. Run with `cargo xtask bench large_cluster`.
+//! One decision about 1,000 jobs on 10,000 accelerators: learned utilities beside published
+//! schedulers, on the same moments of the same run; and one forward pass of a set encoder with 64
+//! slots. Run with `cargo xtask bench large_cluster`.
 //!
-//! Times are of the deciding thread's own clock, which stands still while others use the core. What jobs' own agents do, fitting models to what they have measured, happens before the clock starts: in a cluster they report.
+//! Times are of the deciding thread's own clock, which stands still while others use the core. What
+//! jobs' own agents do, fitting models to what they have measured, happens before the clock starts:
+//! in a cluster they report.
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
 
 use std::hint::black_box;

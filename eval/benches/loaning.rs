@@ -1,5 +1,6 @@
-//! Fifteen days of 50,000 jobs on 5,120 accelerators, half of them for inference, with and without loans: what it does to training, and how long
-//! one run takes on one core. Run with `cargo xtask bench loaning`.
+//! Fifteen days of 50,000 jobs on 5,120 accelerators, half of them for inference, with and without
+//! loans: what it does to training, and how long one run takes on one core. Run with `cargo xtask
+//! bench loaning`.
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
 
 use std::collections::BTreeMap;

@@ -1,5 +1,5 @@
-//! Time of the openb placement experiment, one core: 1,213 nodes, 8,152 pods inflated to 130 % of 6,212 accelerators. Needs the public
-//! data in ../shared. Run with `cargo xtask bench placement`.
+//! Time of the openb placement experiment, one core: 1,213 nodes, 8,152 pods inflated to 130 % of
+//! 6,212 accelerators. Needs the public data in ../shared. Run with `cargo xtask bench placement`.
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
 
 use std::path::PathBuf;

@@ -1,4 +1,5 @@
-//! Time to replay public traces, one core. Needs the public data in ../shared. Run with `cargo xtask bench replay`.
+//! Time to replay public traces, one core. Needs the public data in ../shared. Run with `cargo
+//! xtask bench replay`.
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
 
 use std::path::PathBuf;

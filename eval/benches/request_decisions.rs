@@ -1,4 +1,5 @@
-//! What a decision costs DeepBoot's knapsack and Pollux's genetic search, by the number of jobs (DeepBoot, figure 11). Run with `cargo xtask bench request_decisions`.
+//! Cost of a decision of DeepBoot's knapsack and of Pollux's genetic search, by the number of jobs
+//! (DeepBoot, figure 11). Run with `cargo xtask bench request_decisions`.
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
 
 use std::sync::Arc;

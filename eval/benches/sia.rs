@@ -1,5 +1,5 @@
-//! Time of a scheduling round of Sia, simulation included, one core, beside the public artifact's. Needs the public data in ../shared.
-//! Run with `cargo xtask bench sia`.
+//! Time of a scheduling round of Sia, simulation included, one core, beside the public artifact's.
+//! Needs the public data in ../shared. Run with `cargo xtask bench sia`.
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
 
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use goodput_datasets::import::sia_profiles;
 use goodput_eval::reproduce::sia;
 use serde::Deserialize;
 
-/// What the artifact took for the same run.
+/// Time that the artifact took for an equal run.
 #[derive(Deserialize)]
 struct Artifact {
     workload: String,

@@ -1,8 +1,10 @@
-//! CPU time of the Tiresias simulator's schedules against what its own program was measured to take: on its two traces, and on 2,000 jobs for 128
-//! GPUs. Needs the public data in ../shared. Run with `cargo xtask bench tiresias`.
+//! CPU time of the Tiresias simulator's schedules against what its own program was measured to
+//! take: on its two traces, and on 2,000 jobs for 128 GPUs. Needs the public data in ../shared. Run
+//! with `cargo xtask bench tiresias`.
 //!
-//! The traces are those of the measurement, except for the 2,000 jobs: theirs were generated and not kept, ours are the 480 jobs four times over and
-//! a bit, arriving faster by 128/60 so that the load stays what it was. One thread; ours includes reading the trace.
+//! The traces are those of the measurement, except for the 2,000 jobs: theirs were generated and
+//! not kept, ours are the 480 jobs four times over and a bit, arriving faster by 128/60 so that the
+//! load stays what it was. One thread; ours includes reading the trace.
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
 
 use std::hint::black_box;

@@ -2,7 +2,8 @@
 //!
 //! Rooms, from the ground up; each uses only those above it:
 //!
-//! - [`stats`]: pure functions over matrices of seeds x workloads: intervals, paired differences, tests.
+//! - [`stats`]: pure functions over matrices of seeds x workloads: intervals, paired differences,
+//!   tests.
 //! - [`metrics`]: named metrics that are measured on a finished run.
 //! - [`run`]: policies x scenarios in parallel, on common random numbers, and `summary.json`.
 //! - [`report`]: the HTML page, its SVG plots, the leaderboard, and the tables in CSV and Parquet.
@@ -10,7 +11,8 @@
 //! - [`studies`]: bounds, explanations of decisions, federations, forecasters.
 //! - [`reproduce`]: published tables run again, ours beside theirs.
 //!
-//! **Invariant.** Same runs, same bytes: nothing here depends on the clock, on the number of threads or on hash order.
+//! **Invariant.** Same runs, same bytes: nothing here depends on the clock, on the number of
+//! threads or on hash order.
 
 pub mod metrics;
 pub mod report;
@@ -20,7 +22,7 @@ pub mod setup;
 pub mod stats;
 pub mod studies;
 
-pub use metrics::{Better, METRICS, Metric, Unit};
+pub use metrics::{Better, METRICS, Metric, MetricUnit};
 pub use report::{Report, ReportError};
 pub use run::summary::{Statistics, Summary};
 pub use run::{Comparison, Evaluation, NamedScenario, PolicyEntry, PolicyRun, RunError};

@@ -3,18 +3,19 @@
 
 use std::path::Path;
 
-use goodput_eval::reproduce::Figure;
+use goodput_eval::reproduce::ReproducedFigure;
 use goodput_eval::reproduce::deepboot::SMALL;
 
 fn shared() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared"))
 }
 
-/// Under every reading of the artifact's conventions, and on the mean of them (docs/src/results/deepboot.md).
+/// Under every reading of the artifact's conventions, and on the mean of them
+/// (docs/src/results/deepboot.md).
 #[test]
 fn deepboot_and_tiresias_are_as_fast_as_in_the_artifact_and_in_its_order() {
     let figures = SMALL.run(shared()).unwrap();
-    let of = |case: &str| -> &Figure {
+    let of = |case: &str| -> &ReproducedFigure {
         let found = figures.iter().find(|figure| figure.case == case && figure.metric == "mean_train_jct_secs");
         found.unwrap_or_else(|| panic!("{case} is not in {figures:?}"))
     };

@@ -1,11 +1,12 @@
-//! Statements made of private traces, as directions on public ones: who is faster, who is fairer.
+//! Statements of papers with private traces, tested as directions on public traces: the order of
+//! completion times and of fairness.
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "helpers of tests; figures for the reader")]
 
 use std::path::Path;
 
-use goodput_eval::reproduce::{Figure, REPRODUCTIONS};
+use goodput_eval::reproduce::{REPRODUCTIONS, ReproducedFigure};
 
-fn figures(name: &str) -> Vec<Figure> {
+fn figures(name: &str) -> Vec<ReproducedFigure> {
     let data = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared"));
     assert!(data.exists(), "{} is absent: these tests need the public data in it", data.display());
     let table = REPRODUCTIONS.iter().find(|table| table.name == name).unwrap();
@@ -22,11 +23,12 @@ fn figures(name: &str) -> Vec<Figure> {
     figures
 }
 
-fn value(figures: &[Figure], case: &str, metric: &str) -> f64 {
+fn value(figures: &[ReproducedFigure], case: &str, metric: &str) -> f64 {
     figures.iter().find(|figure| figure.case == case && figure.metric == metric).unwrap().ours
 }
 
-/// AFS-L beats Tiresias nearly everywhere, and SRTF where requests are poor (Philly); where requests were tuned for the job (Pollux), rigid SRTF is ahead.
+/// AFS-L beats Tiresias nearly everywhere, and SRTF where requests are poor (Philly); where
+/// requests were tuned for the job (Pollux), rigid SRTF is ahead.
 #[test]
 fn afs_l_beside_srtf_and_tiresias() {
     let figures = figures("afs-direction");
@@ -36,7 +38,8 @@ fn afs_l_beside_srtf_and_tiresias() {
     assert!(of("afs-l, stop-restart", "share_of_workloads_no_faster") == 1.0, "overlapping never costs time");
 }
 
-/// Themis is fairer than Tiresias by the published factor; Optimus, which gives everybody one accelerator at once, is fairer yet where there are fewer jobs than accelerators.
+/// Themis is fairer than Tiresias by the published factor. Optimus, which gives every job one
+/// accelerator at once, is fairer yet where there are fewer jobs than accelerators.
 #[test]
 fn themis_beside_tiresias() {
     let figures = figures("themis-fairness");

@@ -1,4 +1,5 @@
-//! Headlines of checkpoints and faults: where the best interval is, what faults cost, and what adapting gains.
+//! Headlines of checkpoints and faults: where the best interval is, what faults cost, and what
+//! adapting gains.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use crate::common::faults::{HOURLY, MTBF_SECS, WRITE_SECS, busy, sweep};
@@ -10,7 +11,8 @@ fn the_best_interval_is_youngs() {
     let course = sweep();
     let best = course.iter().max_by(|one, other| one.1.total_cmp(&other.1)).unwrap();
     assert!((best.0 / young(WRITE_SECS, MTBF_SECS) - 1.0).abs() <= 0.25, "{course:?}");
-    // To first order the time lost is what the formula says; it forgets that faults also fall into writes and restarts.
+    // To first order the time lost is what the formula says; it forgets that faults also fall into
+    // writes and restarts.
     for &(interval, ettr) in course.iter().filter(|(interval, _)| *interval < 2.1 * young(WRITE_SECS, MTBF_SECS)) {
         let formula = waste(interval, WRITE_SECS, MTBF_SECS, 30.0);
         assert!((1.0 - ettr - formula).abs() < 0.1 * formula, "{interval}: {ettr}, formula {}", 1.0 - formula);

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use goodput_agents::placement::fractional::strategy::{self, STRATEGIES};
 use goodput_agents::placement::fractional::{Placer, TieBreak};
 use goodput_eval::reproduce::fgd::{self, Openb};
-use goodput_eval::reproduce::{Figure, REPRODUCTIONS};
+use goodput_eval::reproduce::{REPRODUCTIONS, ReproducedFigure};
 
 fn shared() -> PathBuf {
     let root = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared"));
@@ -14,8 +14,8 @@ fn shared() -> PathBuf {
     root
 }
 
-fn show(figures: &[Figure]) {
-    for Figure { case, theirs, ours, .. } in figures {
+fn show(figures: &[ReproducedFigure]) {
+    for ReproducedFigure { case, theirs, ours, .. } in figures {
         let theirs = theirs.map_or("-".into(), |theirs| format!("{theirs:.2}"));
         println!("{case:<32} ours {ours:.2} theirs {theirs}");
     }

@@ -1,5 +1,5 @@
-//! Parity with the published simulator of Pollux (OSDI'21 artifact): per-job completion times under its own conventions and
-//! measurements, and how far the shipped catalog alone is from them.
+//! Parity with the published simulator of Pollux (OSDI'21 artifact): per-job completion times under
+//! its own conventions and measurements, and how far the shipped catalog alone is from them.
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "helpers of tests; figures for the reader of a failure")]
 
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ use goodput_env::cluster::Cluster;
 use goodput_env::scenario::{Scenario, SimOptions};
 use goodput_env::sim::Simulator;
 
-/// Workloads whose per-job results the artifact ships: load, workload numbers.
+/// Workloads with per-job results in the artifact: load, workload numbers.
 const PUBLISHED: [(&str, &str, &[u32]); 2] =
     [("1.0", "workloads", &[1, 2, 4, 6, 7]), ("0.5", "workloads-0.5", &[1, 2])];
 
@@ -31,8 +31,9 @@ fn measured() -> &'static Catalog {
     })
 }
 
-/// The reference table as it was handed over. It was made by one batched query, which gives other simplices than the artifact's
-/// point queries in 2.8 % of the rows (see `fixtures/make_step_times.py`).
+/// The reference table as it was handed over. It was made by one batched query, which gives other
+/// simplices than the artifact's point queries in 2.8 % of the rows (see
+/// `fixtures/make_step_times.py`).
 fn batched() -> Catalog {
     let step_times = shared("reference/pollux/interpolated_step_times.parquet");
     import::pollux_profiles::catalog(&shared("data/pollux/traces"), Some(&step_times)).unwrap()
@@ -105,16 +106,16 @@ fn optimus_reproduces_every_published_job() {
     assert_eq!(agreement("optimus", measured()), (960, 960));
 }
 
-/// With the batched table Optimus, which asks for step times of large placements, misses some jobs; this keeps the figure that
-/// the documentation quotes.
+/// With the batched table Optimus, which asks for step times of large placements, misses some jobs;
+/// this keeps the figure that the documentation quotes.
 #[test]
 fn optimus_with_batched_step_times_misses_few() {
     let (close, all) = agreement("optimus", &batched());
     assert!(close >= 920 && all == 960, "{close} of {all} jobs within 1 s");
 }
 
-/// The genetic search draws random numbers, so only means compare. One seed of one workload here; all of them by
-/// `cargo xtask bench fidelity`.
+/// The genetic search draws random numbers, so only means compare. One seed of one workload here;
+/// all of them by `cargo xtask bench fidelity`.
 #[test]
 fn pollux_reproduces_the_published_mean() {
     let published = published();

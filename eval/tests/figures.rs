@@ -85,7 +85,8 @@ fn empty_data_makes_empty_figures_not_panics() {
 #[test]
 fn what_is_held_over_time_adds_up_to_what_jobs_attained() {
     for run in evaluation().runs {
-        // Logged for the first scenario of each policy, spread evenly for the others: the sum is the same.
+        // Logged for the first scenario of each policy, spread evenly for the others: the sum is
+        // the same.
         let until = run.outcome.end;
         for bins in [1, 7, 360] {
             let held: f64 =

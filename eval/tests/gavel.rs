@@ -15,11 +15,12 @@ fn data() -> PathBuf {
     root
 }
 
-/// Policies whose shares need no solver: every job to the tenth of a second.
+/// Policies with shares that need no solver: every job to the tenth of a second.
 const EXACT: [&str; 3] = ["fifo", "fifo_perf", "isolated"];
 
-/// Makespans that hang on the order of types drawn each round and on the last digits of a solver (ECOS there, Clarabel here), or on
-/// random pairs (whose jobs complete one by one here and together there): the artifact's own figure lies among those of ten seeds.
+/// Policies with makespans that depend on the order of types drawn each round and on the last
+/// digits of a solver (ECOS there, Clarabel here), or on random pairs (with jobs that complete one
+/// by one there and together here). The artifact's own figure lies among those of ten seeds.
 const DRAWN: [&str; 3] = ["finish_time_fairness", "min_total_duration", "gandiva"];
 
 fn mean(values: &[f64]) -> f64 {
@@ -97,7 +98,8 @@ fn sharing_accelerators_shortens_completion_times() {
     assert!(packed < 0.95 * alone, "{packed} s packed, {alone} s alone");
 }
 
-/// Deadlines at 1.2 times each job's time on the fastest type: the programs with their rows keep more of them.
+/// Deadlines at 1.2 times each job's time on the fastest type: the programs with their rows keep
+/// more of them.
 #[test]
 fn deadlines_are_kept_where_the_program_has_them() {
     let mut workload = workload(&data()).unwrap();

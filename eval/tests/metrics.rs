@@ -13,7 +13,9 @@
 use goodput_env::job::JobId;
 use goodput_env::sim::{JobRecord, Outcome};
 use goodput_env::time::SimTime;
-use goodput_eval::metrics::{METRICS, Measures, Reference, RunFacts, isolated_secs, measure, reference_gpu_secs};
+use goodput_eval::metrics::{
+    IsolatedReference, METRICS, Measures, RunFacts, isolated_secs, measure, reference_gpu_secs,
+};
 
 fn job(id: u32, submit: i64, start: i64, finish: i64, gpus: i64) -> JobRecord {
     JobRecord {
@@ -106,7 +108,7 @@ fn a_job_alone_on_the_whole_cluster_is_treated_fairly() {
     comparison.scenarios.truncate(1);
     let evaluation = comparison.run(&|_, _| {}).unwrap();
     let run = &evaluation.runs[0];
-    let reference = Reference::new(&run.scenario);
+    let reference = IsolatedReference::new(&run.scenario);
     let alone = isolated_secs(&run.scenario, &reference, &run.outcome)[0].unwrap();
     let jct = run.outcome.jobs[0].jct().unwrap().as_secs_f64();
     // It had the cluster to itself: what is left of the ratio is its one start-up of 30 s.

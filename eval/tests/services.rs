@@ -67,7 +67,8 @@ fn setup(text: &str) -> Result<Setup, String> {
     setup.and_then(|setup| setup.with_services(&config.services)).map_err(|error| error.to_string())
 }
 
-/// Fewest replicas that keep each objective at the rate of the moment, packed on the first nodes; training first come, first served.
+/// Fewest replicas that keep each objective at the rate of the moment, packed on the first nodes;
+/// training first come, first served.
 struct Scripted;
 
 impl Policy for Scripted {

@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use goodput_eval::reproduce::{Figure, REPRODUCTIONS};
+use goodput_eval::reproduce::{REPRODUCTIONS, ReproducedFigure};
 
 fn shared() -> PathBuf {
     let root = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared"));
@@ -11,7 +11,7 @@ fn shared() -> PathBuf {
     root
 }
 
-fn figures(name: &str) -> Vec<Figure> {
+fn figures(name: &str) -> Vec<ReproducedFigure> {
     let table = REPRODUCTIONS.iter().find(|table| table.name == name).unwrap();
     let figures = table.run(&shared()).unwrap();
     for figure in &figures {

@@ -1,7 +1,7 @@
 //! The statistics against rliable and scipy, and their invariants.
 //!
-//! The numbers were made once with rliable 1.2.0, scipy 1.17.1, numpy 2.4.6 (`pip install rliable scipy 'pandas<3'`) on the
-//! matrices below (seeds x tasks):
+//! The numbers were made once with rliable 1.2.0, scipy 1.17.1, numpy 2.4.6 (`pip install rliable
+//! scipy 'pandas<3'`) on the matrices below (seeds x tasks):
 //!
 //! ```python
 //! metrics.aggregate_mean(x); metrics.aggregate_iqm(x); metrics.probability_of_improvement(x, y)

@@ -1,4 +1,5 @@
-//! What the survey of cluster scheduling says of workloads and schedulers, seen in our models.
+//! Statements of the survey of cluster scheduling about workloads and schedulers, tested in the
+//! models here.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::path::Path;
@@ -24,7 +25,8 @@ fn outcome(policy: &str, sigma: f64) -> Outcome {
     Simulator::new(scenario(30.0, options)).run(&mut *by_name(policy, 0).unwrap()).unwrap()
 }
 
-/// Durations are hard to predict: what goes by them changes with the error, what goes by attained service does not.
+/// Durations are hard to predict: what goes by them changes with the error, what goes by attained
+/// service does not.
 #[test]
 fn errors_of_estimates_reach_only_those_who_read_them() {
     for policy in ["afs-l", "srtf"] {
@@ -71,7 +73,8 @@ fn statistical_efficiency_rises_through_training() {
     assert!(pgns(epochs - 2) > 2.0 * pgns(1), "{} late, {} early", pgns(epochs - 2), pgns(1));
 }
 
-/// A burst of jobs whose sizes users guessed: shortest remaining time cannot change them, a scheduler that adapts can.
+/// A burst of jobs with sizes guessed by users: shortest remaining time cannot change the sizes, an
+/// adaptive scheduler can.
 #[test]
 fn a_burst_is_worse_under_shortest_remaining_time() {
     let path =

@@ -1,4 +1,5 @@
-//! Tenants from configuration to metrics: both attacks, isolation, strategy-proofness, envy, and errors that name the remedy.
+//! Tenants from configuration to metrics: both attacks, isolation, strategy-proofness, envy, and
+//! errors that name the remedy.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::collections::BTreeMap;
@@ -66,7 +67,8 @@ fn attacks() -> [Vec<Burst>; 2] {
     ]
 }
 
-/// K2 to K5: one tenant has everything under the default queue; under fair policies both have half, and the honest one waits for nothing.
+/// K2 to K5: one tenant has everything under the default queue; under fair policies both have half,
+/// and the honest one waits for nothing.
 #[test]
 fn attacks_on_the_default_queue() {
     for bursts in attacks() {
@@ -97,7 +99,7 @@ fn weights_divide_the_cluster() {
     }
 }
 
-/// An honest tenant that stays within half of the cluster beside somebody who floods it.
+/// An honest tenant that stays within half of the cluster beside a tenant that floods it.
 #[test]
 fn isolation_from_a_flood() {
     let honest = || (0..6).map(|at| burst("bob", 600.0 * f64::from(at), 2, 1000.0));
@@ -110,7 +112,8 @@ fn isolation_from_a_flood() {
     assert!(index("kubernetes") > 5.0, "{}", index("kubernetes"));
 }
 
-/// Claiming twice as much gets nobody more under fair policies, and much more under the default queue.
+/// A claim of twice as much gains a tenant nothing under fair policies, and much under the default
+/// queue.
 #[test]
 fn exaggeration_does_not_pay() {
     let utility = |policy: &str, claim: u32| {
@@ -125,7 +128,8 @@ fn exaggeration_does_not_pay() {
     assert!(utility("kubernetes", 800) > 1.2 * utility("kubernetes", 400));
 }
 
-/// At every decision nobody would rather have what another holds, scaled by weight, and nothing idles that a waiting job could use.
+/// At every decision no tenant would rather have what another holds, scaled by weight, and no
+/// accelerator idles that a waiting job could use.
 #[test]
 fn no_envy_and_no_waste() {
     let weights = [1.0, 2.0, 1.0];

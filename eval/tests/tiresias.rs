@@ -16,7 +16,7 @@ use goodput_env::scenario::Scenario;
 use goodput_env::sim::{Outcome, Simulator, Status};
 use goodput_env::view::ClusterView;
 use goodput_eval::reproduce::tiresias::{options, play};
-use goodput_eval::reproduce::{Figure, REPRODUCTIONS};
+use goodput_eval::reproduce::{REPRODUCTIONS, ReproducedFigure};
 
 fn shared() -> PathBuf {
     let root = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared"));
@@ -24,18 +24,18 @@ fn shared() -> PathBuf {
     root
 }
 
-fn figures(name: &str, data: &Path) -> Vec<Figure> {
+fn figures(name: &str, data: &Path) -> Vec<ReproducedFigure> {
     let table = REPRODUCTIONS.iter().find(|table| table.name == name).unwrap();
     let figures = table.run(data).unwrap();
-    for Figure { case, metric, theirs, ours } in &figures {
+    for ReproducedFigure { case, metric, theirs, ours } in &figures {
         println!("{case:<60} {metric:<20} {:>12.2} {ours:>12.2}", theirs.unwrap());
     }
     figures
 }
 
 /// Every case: at least 95 of 100 ends to the second, mean and makespan within half a percent.
-fn assert_parity(figures: &[Figure], cases: usize) {
-    let replica: Vec<&Figure> = figures.iter().filter(|figure| !figure.case.contains(", ")).collect();
+fn assert_parity(figures: &[ReproducedFigure], cases: usize) {
+    let replica: Vec<&ReproducedFigure> = figures.iter().filter(|figure| !figure.case.contains(", ")).collect();
     assert_eq!(replica.len(), 3 * cases);
     for figure in replica {
         match figure.metric {
@@ -66,8 +66,9 @@ fn gittins_and_expected_remainder() {
     assert_parity(&figures("tiresias-gittins", data.path()), 6);
 }
 
-/// The preemptive schedules under `yarn` placement, with the artifact's leak: each event empties the cluster and refills accelerators, but not
-/// memory, of which a completed job gives back only what its last placement took.
+/// The preemptive schedules under `yarn` placement, with the artifact's leak: each event empties
+/// the cluster and refills accelerators, but not memory, of which a completed job gives back only
+/// what its last placement took.
 struct Leaking {
     shortest: Shortest,
     line: Vec<JobId>,
@@ -149,8 +150,8 @@ fn leak(scenario: &Arc<Scenario>, shortest: Shortest) -> Vec<f64> {
     simulator.records().iter().filter_map(|job| Some(job.jct()?.as_secs_f64())).collect()
 }
 
-/// With `yarn` placement the preemptive schedules of the artifact end with 10 to 17 jobs done. That is the leak: with it we stop after the
-/// same jobs, without it all of them complete.
+/// With `yarn` placement the preemptive schedules of the artifact end with 10 to 17 jobs done. That
+/// is the leak: with it we stop after the same jobs, without it all of them complete.
 #[test]
 fn preemptive_schedules_under_yarn_with_and_without_the_leak() {
     let summary = std::fs::read_to_string(shared().join("reference/tiresias/summary.json")).unwrap();

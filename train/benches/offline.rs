@@ -1,5 +1,6 @@
-//! Cloning, implicit and conservative Q-learning from one log of heuristics, and PPO in the same environment, on held-out workloads: the
-//! table of docs/src/results/offline-learning.md. `cargo xtask bench offline`; more decisions with `cargo bench --workspace --bench offline -- 1000000`.
+//! Cloning, implicit and conservative Q-learning from one log of heuristics, and PPO in the same
+//! environment, on held-out workloads: the table of docs/src/results/offline-learning.md. `cargo
+//! xtask bench offline`; more decisions with `cargo bench --workspace --bench offline -- 1000000`.
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
 
 use std::path::Path;

@@ -1,6 +1,7 @@
-//! The toy of `tests/toy.rs` end to end on one thread: decisions learnt from per second of CPU, and what was learnt, beside the 4,664 a second
-//! and -79.44 of Stable-Baselines3's MaskablePPO (flat net, eight environments, 400,000 decisions) on the machine of its measurement.
-//! Run with `cargo xtask bench toy`.
+//! The toy of `tests/toy.rs` end to end on one thread: decisions learnt from per second of CPU, and
+//! what was learnt, beside the 4,664 a second and -79.44 of Stable-Baselines3's MaskablePPO (flat
+//! net, eight environments, 400,000 decisions) on the machine of its measurement. Run with `cargo
+//! xtask bench toy`.
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
 
 #[path = "support/mod.rs"]

@@ -1,6 +1,7 @@
-//! Where the time of PPO goes, on one thread: environment, forward pass, update; quickstart's cluster and batch, its set encoder and a flat net
-//! of the size that Stable-Baselines3 takes where nothing is said. Seconds are seconds of CPU.
-//! Run with `cargo xtask bench training_loop`; `train/benches/maskable_ppo.py` runs the other side on the same environment.
+//! Time that PPO spends on one thread in the environment, in the forward pass and in the update.
+//! The cluster and the batch are those of quickstart; the nets are its set encoder and a flat net
+//! of Stable-Baselines3's default size. Seconds are seconds of CPU. Run with `cargo xtask bench
+//! training_loop`; `train/benches/maskable_ppo.py` runs the other side on the same environment.
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
 
 #[path = "support/mod.rs"]
@@ -60,7 +61,7 @@ fn row(env: &ClusterEnv, agent: &PpoAgent, net: &NetConfig, seed: u64) {
             rollout.collect(learner.weights(), how, None, &mut scale, &mut experience).expect("a workload that runs");
         })
         .0;
-        // The same observations and the same actions again, each part alone.
+        // Each part alone, on one fixed set of observations and actions.
         let fused = Fused::new(learner.weights());
         let mut scratch = fused.scratch();
         forward += timed(|| {

@@ -1,5 +1,5 @@
-//! The cross-entropy method over a linear priority function: no gradients, no critic, one weight a feature. What a net has to
-//! beat to be worth its trouble.
+//! The cross-entropy method over a linear priority function: no gradients, no critic, one weight a
+//! feature. What a net has to beat to be worth its trouble.
 
 use std::sync::atomic::Ordering;
 
@@ -25,7 +25,7 @@ const STATE: &str = "checkpoints/cem.json";
 /// Everything the search needs to continue.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct State {
+struct CemState {
     config_sha256: String,
     search: Cem,
     best: Option<(f64, Vec<f64>)>,
@@ -96,12 +96,12 @@ fn start(
     dir: &RunDir,
     config_sha256: &str,
     layout: &Layout,
-) -> Result<State, TrainError> {
+) -> Result<CemState, TrainError> {
     if !dir.path(STATE).exists() {
         let search = Cem::new(agent.search, vec![0.0; Linear::parameters(layout)], experiment.seed);
-        return Ok(State { config_sha256: config_sha256.into(), search, best: None });
+        return Ok(CemState { config_sha256: config_sha256.into(), search, best: None });
     }
-    let state: State = serde_json::from_slice(&dir.read(STATE)?)
+    let state: CemState = serde_json::from_slice(&dir.read(STATE)?)
         .map_err(|source| StateError::Damaged { file: STATE.into(), source })?;
     if state.config_sha256 != config_sha256 {
         return Err(StateError::OtherConfig { found: state.config_sha256, expected: config_sha256.into() }.into());

@@ -1,5 +1,6 @@
-//! Everything a run needs to continue as if it had never stopped: weights, optimiser, reference, scale of returns, and where
-//! every environment stands. Random streams need no state, because each is named by (seed, iteration, environment).
+//! Everything a run needs to continue as if it had never stopped: weights, optimiser, reference,
+//! scale of returns, and where every environment stands. Random streams need no state, because each
+//! is named by (seed, iteration, environment).
 
 use goodput_env::gym::Cursor;
 use serde::{Deserialize, Serialize};
@@ -14,13 +15,13 @@ use crate::scaling::ReturnScale;
 pub struct State {
     /// SHA-256 of the configuration it belongs to.
     pub config_sha256: String,
-    /// Updates done.
+    /// Number of completed updates.
     pub updates: u64,
     /// Decisions learnt from, warm start not included.
     pub decisions: u64,
     /// Scale of returns.
     pub scale: ReturnScale,
-    /// Where the environments stand.
+    /// Position of every environment in its episode.
     pub cursors: Vec<Cursor>,
     /// Best mean completion time on validation seeds so far, seconds.
     pub best_jct_secs: Option<f64>,
@@ -34,9 +35,9 @@ pub enum StateError {
     /// Not the file of a checkpoint.
     #[error("{file} is damaged: {source}; delete its directory to continue from an earlier checkpoint")]
     Damaged {
-        /// The file.
+        /// Path of the checkpoint file.
         file: String,
-        /// What the parser says.
+        /// Error of the JSON parser.
         source: serde_json::Error,
     },
     /// The configuration has changed.
@@ -44,7 +45,7 @@ pub enum StateError {
         "the checkpoint was made under another configuration (sha256 {found}, now {expected}); a run continues only under its own"
     )]
     OtherConfig {
-        /// The checkpoint's.
+        /// SHA-256 of the configuration that the checkpoint was written under.
         found: String,
         /// The present one.
         expected: String,

@@ -1,58 +1,65 @@
-//! The objectives of services as a constraint of a search: a policy may be late with as many requests as the objective allows, or as its teacher is on the same
-//! episodes, whichever is more.
+//! The objectives of services as a constraint of a search: a policy may be late with as many
+//! requests as the objective allows, or as its teacher is on the same episodes, whichever is more.
 //!
-//! Candidates that keep it go before all that do not, however good those are otherwise, and of those that do not the one that is less beyond it goes
-//! first (Deb, "An efficient constraint handling method for genetic algorithms", Computer Methods in Applied Mechanics and Engineering 186, 2000). So no weight
-//! has to be chosen.
+//! Candidates that keep it go before all that do not, however good those are otherwise, and of
+//! those that do not the one that is less beyond it goes first (Deb, "An efficient constraint
+//! handling method for genetic algorithms", Computer Methods in Applied Mechanics and Engineering
+//! 186, 2000). So no weight has to be chosen.
 
 use goodput_env::scenario::Scenario;
 use goodput_env::sim::Outcome;
 use serde::{Deserialize, Serialize};
 
-/// A service that is late no more often than this times its teacher is as good: rounding of simulated time moves that much.
+/// A service that is late no more often than this times its teacher is as good: rounding of
+/// simulated time moves that much.
 const ALIKE: f64 = 1.01;
 
-/// What one service got over some runs.
+/// Requests of one service, added up over several runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Requests {
-    /// Micro-requests.
+struct ServiceRequests {
+    /// Number of requests, in micro-requests.
     all: u64,
-    /// Those that missed the objective.
+    /// Number of requests that missed their latency objective, in micro-requests.
     late: u64,
     /// Share of them that may.
     may: f64,
 }
 
-/// What each service got over some runs.
+/// Requests of each service, added up over several runs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Served(Vec<Requests>);
+pub struct ServedRequests(Vec<ServiceRequests>);
 
-impl Served {
+impl ServedRequests {
     /// In one run.
     pub fn of(scenario: &Scenario, outcome: &Outcome) -> Self {
         let mays = scenario.workload.services.iter().map(|service| 1.0 - service.slo.target);
         let requests = mays.zip(&outcome.services);
-        Self(requests.map(|(may, record)| Requests { all: record.requests, late: record.violated, may }).collect())
+        Self(
+            requests
+                .map(|(may, record)| ServiceRequests { all: record.requests, late: record.violated, may })
+                .collect(),
+        )
     }
 
     /// In all of these runs, which have the same services.
     pub fn sum<'a>(runs: impl IntoIterator<Item = &'a Self>) -> Self {
         let mut sum = Self::default();
         for run in runs {
-            sum.0.resize(sum.0.len().max(run.0.len()), Requests::default());
+            sum.0.resize(sum.0.len().max(run.0.len()), ServiceRequests::default());
             for (sum, run) in sum.0.iter_mut().zip(&run.0) {
-                *sum = Requests { all: sum.all + run.all, late: sum.late + run.late, may: run.may };
+                *sum = ServiceRequests { all: sum.all + run.all, late: sum.late + run.late, may: run.may };
             }
         }
         sum
     }
 
-    /// How much more is late than may be, relative to that, for the worst service; 0 where every one keeps its objective or is as good as under the teacher.
+    /// How much more is late than may be, relative to that, for the worst service; 0 where every
+    /// one keeps its objective or is as good as under the teacher.
     pub fn excess(&self, teacher: &Self) -> f64 {
-        let share = |requests: &Requests| requests.late as f64 / requests.all.max(1) as f64;
-        let of = |(own, taught): (&Requests, &Requests)| {
+        let share = |requests: &ServiceRequests| requests.late as f64 / requests.all.max(1) as f64;
+        let of = |(own, taught): (&ServiceRequests, &ServiceRequests)| {
             let may = own.may.max(ALIKE * share(taught)).max(1e-9);
             (share(own) / may - 1.0).max(0.0)
         };
@@ -60,7 +67,8 @@ impl Served {
     }
 }
 
-/// What a search is told of candidates with these costs and excesses: costs as they are without an excess, and more than any of those with one.
+/// Costs as a search sees them, with feasible candidates first. A candidate without an excess keeps
+/// its cost; a candidate with an excess costs more than every feasible one.
 pub fn feasible_first(candidates: &[(f64, f64)]) -> Vec<f64> {
     let keep = candidates.iter().filter(|(_, excess)| *excess <= 0.0);
     let worst = keep.map(|(cost, _)| *cost).fold(f64::NEG_INFINITY, f64::max);
@@ -72,8 +80,8 @@ pub fn feasible_first(candidates: &[(f64, f64)]) -> Vec<f64> {
 mod tests {
     use super::*;
 
-    fn served(late: &[u64]) -> Served {
-        Served(late.iter().map(|&late| Requests { all: 1_000_000, late, may: 0.001 }).collect())
+    fn served(late: &[u64]) -> ServedRequests {
+        ServedRequests(late.iter().map(|&late| ServiceRequests { all: 1_000_000, late, may: 0.001 }).collect())
     }
 
     #[test]
@@ -84,8 +92,8 @@ mod tests {
         assert_eq!(served(&[1500]).excess(&served(&[1500])), 0.0);
         assert_eq!(served(&[]).excess(&served(&[])), 0.0);
         // Over two runs together it is kept, though not in each.
-        let both = Served::sum(&[served(&[1600]), served(&[300])]);
-        assert_eq!(both.excess(&Served::sum(&[served(&[0]), served(&[0])])), 0.0);
+        let both = ServedRequests::sum(&[served(&[1600]), served(&[300])]);
+        assert_eq!(both.excess(&ServedRequests::sum(&[served(&[0]), served(&[0])])), 0.0);
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! What a run costs a search: logarithms, so that the difference to a teacher's on the same episode is a ratio.
+//! Cost of a run for a search. Costs are logarithms, so that the difference to a teacher's cost on
+//! the same episode is a ratio.
 
 use goodput_env::scenario::Scenario;
 use goodput_env::sim::Outcome;
@@ -6,9 +7,11 @@ use goodput_eval::metrics::tenant_facts;
 
 use crate::validate::{jct_secs, mean_jct_secs};
 
-/// Logarithm of the mean completion time, and of the 99th percentile by its weight `tail`. Where tenants are declared the mean of the tenants' logarithms by
-/// their weights stands for the first: what one tenant gains is worth what another one loses in proportion, however many jobs either has (proportional fairness;
-/// Kelly, "Charging and rate control for elastic traffic", European Transactions on Telecommunications 8, 1997).
+/// Logarithm of the mean completion time, and of the 99th percentile by its weight `tail`. Where
+/// tenants are declared the mean of the tenants' logarithms by their weights stands for the first:
+/// what one tenant gains is worth what another one loses in proportion, however many jobs either
+/// has (proportional fairness; Kelly, "Charging and rate control for elastic traffic", European
+/// Transactions on Telecommunications 8, 1997).
 pub fn of_run(scenario: &Scenario, outcome: &Outcome, tail: f64) -> f64 {
     let mean = of_tenants(scenario, outcome).unwrap_or_else(|| log(mean_jct_secs(outcome)));
     mean + tail * log(tail_secs(outcome))

@@ -1,4 +1,5 @@
-//! What there is to learn from: the experiment's workload under its loads, as hard as the curriculum has become, in circumstances that are drawn.
+//! Training episodes: the experiment's workload under its loads, as hard as the curriculum has
+//! become, with circumstances drawn at random.
 //!
 //! An episode is a function of its seed and its number, so that it can be played again.
 
@@ -23,7 +24,7 @@ use crate::error::TrainError;
 /// Steps in which a curriculum becomes harder.
 const STAGES: u64 = 5;
 
-/// Training episodes.
+/// Generator of training episodes.
 #[derive(Clone, Debug)]
 pub struct Episodes {
     /// By stage of the curriculum, then by load. The last stage is the experiment as it is.
@@ -34,7 +35,7 @@ pub struct Episodes {
 }
 
 impl Episodes {
-    /// Those of an experiment.
+    /// Prepares the episodes of an experiment.
     ///
     /// # Errors
     /// [`SetupError`] naming the key.
@@ -83,7 +84,8 @@ impl Episodes {
             .collect()
     }
 
-    /// Episodes by seed alone, of `envs` environments side by side that count on from their first seeds.
+    /// Episodes by seed alone, of `envs` environments side by side that count on from their first
+    /// seeds.
     pub fn of_environments(self, master: u64, envs: usize) -> impl Fn(u64) -> Arc<Scenario> + Send + Sync + 'static {
         let firsts: Vec<u64> = (0..envs as u64).map(|index| training_seed(master, index)).collect();
         move |seed| {
@@ -132,7 +134,8 @@ fn drawn(scenario: &Scenario, randomise: &Randomise, costs: &[SwitchCost]) -> Sc
     Scenario::new(scenario.cluster.clone(), workload, options, scenario.seed)
 }
 
-/// `application` with so many times its compute and synchronisation time. Where step times were measured they are what happens, and stay.
+/// `application` with so many times its compute and synchronisation time. Where step times were
+/// measured they are what happens, and stay.
 fn paced(application: &Application, compute: f64, network: f64) -> Application {
     let mut paced = application.clone();
     for params in paced.params.values_mut() {

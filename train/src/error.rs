@@ -1,4 +1,4 @@
-//! Why training stops short.
+//! Errors of training.
 
 use std::path::PathBuf;
 
@@ -12,7 +12,7 @@ use thiserror::Error;
 use crate::checkpoint::StateError;
 use crate::run_dir::RunDirError;
 
-/// Why training stops short.
+/// Reason for which training stops before its end.
 #[derive(Debug, Error)]
 pub enum TrainError {
     /// The configuration cannot be run.
@@ -30,9 +30,9 @@ pub enum TrainError {
     /// The update failed.
     #[error("update {update}: {source}")]
     Diverged {
-        /// The update.
+        /// Number of the update.
         update: u64,
-        /// Why.
+        /// Quantity of the update that is not finite.
         source: Diverged,
     },
     /// An environment failed.
@@ -47,9 +47,9 @@ pub enum TrainError {
     /// The log was made by another environment.
     #[error("{} cannot be learnt from: {problem}; log decisions of this experiment with `goodput data log`", path.display())]
     Log {
-        /// The log.
+        /// Path of the decision log.
         path: PathBuf,
-        /// What is wrong.
+        /// Description of the defect.
         problem: String,
     },
     /// Nothing to train.
@@ -60,7 +60,7 @@ pub enum TrainError {
     /// A replica in a training configuration.
     #[error("{name} behaves as a public artifact does, defects included, and is for reproduction only; take {plain}")]
     Replica {
-        /// What was asked for.
+        /// Name in the configuration.
         name: String,
         /// The policy by the paper's rule.
         plain: String,
@@ -68,17 +68,17 @@ pub enum TrainError {
     /// There is no such heuristic.
     #[error("there is no policy {name:?}; there are: {known}")]
     UnknownPolicy {
-        /// What was asked for.
+        /// Name in the configuration.
         name: String,
-        /// What there is.
+        /// Names that are known, separated by commas.
         known: String,
     },
     /// There is no such way to share a cluster with services.
     #[error("there is no policy {name:?}; there are: {known}")]
     UnknownVariant {
-        /// What was asked for.
+        /// Name in the configuration.
         name: String,
-        /// What there is.
+        /// Names that are known, separated by commas.
         known: String,
     },
     /// A bundle does not say how it is to be run.

@@ -1,9 +1,10 @@
 //! Evolution of learned utilities by CMA-ES, relative to a teacher on the same episodes.
 //!
-//! How long jobs take differs more between episodes than between policies. So all candidates of a generation and the teacher meet the same
-//! episodes, and a candidate's cost is the mean of its logarithms of completion times less the teacher's: common random numbers and an
-//! input-dependent baseline (Mao et al., arXiv:1807.02264) in one. Where services share the cluster, their objectives are a constraint
-//! ([`crate::constraint`]) on candidates and on what is exported.
+//! How long jobs take differs more between episodes than between policies. So all candidates of a
+//! generation and the teacher meet the same episodes, and a candidate's cost is the mean of its
+//! logarithms of completion times less the teacher's: common random numbers and an input-dependent
+//! baseline (Mao et al., arXiv:1807.02264) in one. Where services share the cluster, their
+//! objectives are a constraint ([`crate::constraint`]) on candidates and on what is exported.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -23,7 +24,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::checkpoint::StateError;
 use crate::config::{EvolutionAgent, Experiment, started};
-use crate::constraint::{Served, feasible_first};
+use crate::constraint::{ServedRequests, feasible_first};
 use crate::cost;
 use crate::episodes::Episodes;
 use crate::error::TrainError;
@@ -33,16 +34,17 @@ use crate::validate::{Score, Validation, bundle};
 use crate::{Hooks, Progress, Trained};
 
 const STATE: &str = "checkpoints/evolution.json";
-/// Training episodes whose jobs make the experience that a policy brings along.
+/// Number of training episodes that provide the jobs in the experience that a policy starts with.
 pub(crate) const EXPERIENCE: u64 = 32;
 
 /// Everything the search needs to continue.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct State {
+struct EvolutionState {
     config_sha256: String,
     search: Cma,
-    /// Mean completion time on validation seeds and the parameters that had it, services' objectives kept.
+    /// Mean completion time on validation seeds and the parameters that had it, services'
+    /// objectives kept.
     best: Option<(f64, Vec<f64>)>,
     teacher: Option<Score>,
 }
@@ -125,7 +127,8 @@ pub fn train(
     Ok(Trained::Complete(Box::new(make(&best, agent.generations * per_generation))))
 }
 
-/// What is known of the jobs of these episodes when they are over: the models they trained and the work they did.
+/// Experience from the jobs of these episodes once they are complete: the models trained and the
+/// work done.
 pub(crate) fn past(episodes: &[Arc<Scenario>]) -> Experience {
     let jobs = episodes.iter().flat_map(|scenario| {
         let workload = &scenario.workload;
@@ -140,9 +143,10 @@ pub(crate) fn past(episodes: &[Arc<Scenario>]) -> Experience {
     Experience::of(jobs)
 }
 
-/// What is searched: the parameters that the experiment gives a meaning and nobody froze.
+/// Search space: the parameters to which the experiment gives a meaning and that the configuration
+/// does not freeze.
 struct Space {
-    /// Where the search starts, and what frozen parameters stay at.
+    /// Parameters at the start of the search; frozen parameters keep these values.
     start: Theta,
     /// Places of those that are free.
     free: Vec<usize>,
@@ -156,7 +160,7 @@ impl Space {
         Self { start, free }
     }
 
-    /// Where the search starts and how far it first looks in each direction.
+    /// Starting point of the search and the initial step size in each direction.
     fn begin(&self) -> (Vec<f64>, Vec<f64>) {
         let (values, scales) = (self.start.values(), self.start.scales());
         self.free.iter().map(|&at| (values[at], scales[at])).unzip()
@@ -177,13 +181,13 @@ fn start(
     space: &Space,
     dir: &RunDir,
     config_sha256: &str,
-) -> Result<State, TrainError> {
+) -> Result<EvolutionState, TrainError> {
     if !dir.path(STATE).exists() {
         let (centre, scales) = space.begin();
         let search = Cma::new(agent.population, centre, &scales, agent.step, experiment.seed);
-        return Ok(State { config_sha256: config_sha256.into(), search, best: None, teacher: None });
+        return Ok(EvolutionState { config_sha256: config_sha256.into(), search, best: None, teacher: None });
     }
-    let state: State = serde_json::from_slice(&dir.read(STATE)?)
+    let state: EvolutionState = serde_json::from_slice(&dir.read(STATE)?)
         .map_err(|source| StateError::Damaged { file: STATE.into(), source })?;
     if state.config_sha256 != config_sha256 {
         return Err(StateError::OtherConfig { found: state.config_sha256, expected: config_sha256.into() }.into());
@@ -191,8 +195,9 @@ fn start(
     Ok(state)
 }
 
-/// Cost of each candidate, which is its logarithms of mean and tail less the teacher's, and the requests it is late with beyond what it may be, both
-/// over the same episodes. Where there are services, both share the cluster with them by `sharing`.
+/// Cost of each candidate, which is its logarithms of mean and tail less the teacher's, and the
+/// requests it is late with beyond what it may be, both over the same episodes. Where there are
+/// services, both share the cluster with them by `sharing`.
 fn costs(
     agent: &EvolutionAgent,
     sharing: &Sharing,
@@ -200,10 +205,10 @@ fn costs(
     candidates: &[PolicyBundle],
     teacher: &PolicyEntry,
 ) -> Result<Vec<(f64, f64)>, TrainError> {
-    let run = |scenario: &Arc<Scenario>, policy: Box<dyn Policy>| -> Result<(f64, Served), TrainError> {
+    let run = |scenario: &Arc<Scenario>, policy: Box<dyn Policy>| -> Result<(f64, ServedRequests), TrainError> {
         let mut policy = complete(policy, scenario, sharing);
         let outcome = Simulator::new(scenario.clone()).run(&mut *policy).map_err(EnvError::from)?;
-        Ok((cost::of_run(scenario, &outcome, agent.tail), Served::of(scenario, &outcome)))
+        Ok((cost::of_run(scenario, &outcome, agent.tail), ServedRequests::of(scenario, &outcome)))
     };
     let taught = |scenario: &Arc<Scenario>| match teacher.information {
         Some(information) => {
@@ -212,19 +217,19 @@ fn costs(
         }
         None => run(scenario, (teacher.make)(scenario.seed)),
     };
-    let reference: Vec<(f64, Served)> = episodes.par_iter().map(taught).collect::<Result<_, _>>()?;
-    let allowed = Served::sum(reference.iter().map(|(_, served)| served));
+    let reference: Vec<(f64, ServedRequests)> = episodes.par_iter().map(taught).collect::<Result<_, _>>()?;
+    let allowed = ServedRequests::sum(reference.iter().map(|(_, served)| served));
     let pairs: Vec<(usize, usize)> =
         (0..candidates.len()).flat_map(|candidate| (0..episodes.len()).map(move |at| (candidate, at))).collect();
-    let one = |&(candidate, at): &(usize, usize)| -> Result<(f64, Served), TrainError> {
+    let one = |&(candidate, at): &(usize, usize)| -> Result<(f64, ServedRequests), TrainError> {
         let policy = candidates[candidate].policy_sharing(ExpectedPeak::default(), sharing);
         let (cost, served) = run(&episodes[at], policy.map_err(TrainError::Decoder)?)?;
         Ok((cost - reference[at].0, served))
     };
     let all = pairs.par_iter().map(one).collect::<Result<Vec<_>, _>>()?;
-    let of_candidate = |runs: &[(f64, Served)]| {
+    let of_candidate = |runs: &[(f64, ServedRequests)]| {
         let cost = runs.iter().map(|(cost, _)| cost).sum::<f64>() / runs.len() as f64;
-        (cost, Served::sum(runs.iter().map(|(_, served)| served)).excess(&allowed))
+        (cost, ServedRequests::sum(runs.iter().map(|(_, served)| served)).excess(&allowed))
     };
     Ok(all.chunks(episodes.len()).map(of_candidate).collect())
 }

@@ -1,7 +1,8 @@
-//! Training a neural forecaster on a load series: one file says which series, how much of it, which net.
+//! Training a neural forecaster on a load series: one file says which series, how much of it, which
+//! net.
 //!
-//! What comes after `known_share` of the series is never read, so a backtest that begins there tells the truth; of the part before it, the newest
-//! `validation_share` picks the weights.
+//! What comes after `known_share` of the series is never read, so a backtest that begins there
+//! tells the truth; of the part before it, the newest `validation_share` picks the weights.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -26,20 +27,20 @@ use crate::run_dir::{RunDir, RunDirError};
 pub struct ForecasterExperiment {
     /// Name; runs go to `runs/NAME`.
     pub name: String,
-    /// Master seed.
+    /// Master seed of the run.
     #[serde(default = "one")]
     pub seed: u64,
     /// Steps between checkpoints.
     #[serde(default = "hundred")]
     pub checkpoint_every: u64,
-    /// The series.
+    /// Load series on which the net is trained.
     pub series: SeriesConfig,
-    /// The net.
+    /// Architecture of the net.
     pub forecaster: Architecture,
-    /// What it sees and says.
+    /// Inputs and outputs of the net.
     #[serde(default)]
     pub window: WindowConfig,
-    /// What it learns from.
+    /// Parts of the series that training and validation use.
     #[serde(default)]
     pub data: DataConfig,
     /// How it learns.
@@ -55,11 +56,11 @@ fn hundred() -> u64 {
     100
 }
 
-/// What a net sees and says.
+/// Inputs and outputs of a net.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct WindowConfig {
-    /// Hours seen.
+    /// Hours of history that the net reads.
     pub lookback_hours: f64,
     /// Hours forecast at once.
     pub horizon_hours: f64,
@@ -67,9 +68,9 @@ pub struct WindowConfig {
     pub day_steps: Option<usize>,
     /// Levels of the quantiles, 0.5 among them.
     pub levels: Vec<f64>,
-    /// What a window is relative to: `last`, `mean` or `series`.
+    /// Centre that is subtracted from a window: `last`, `mean` or `series`.
     pub centre: Centre,
-    /// What is minimised: `pinball` or `squared`.
+    /// Loss that is minimised: `pinball` or `squared`.
     pub loss: Loss,
 }
 
@@ -86,13 +87,14 @@ impl Default for WindowConfig {
     }
 }
 
-/// What a net learns from.
+/// Parts of a series that training and validation use.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct DataConfig {
     /// Share of the series that is read at all; backtests may begin after it.
     pub known_share: f64,
-    /// Newest share of that which picks the weights and is not learnt from; 0 keeps the last weights.
+    /// Newest share of that which picks the weights and is not learnt from; 0 keeps the last
+    /// weights.
     pub validation_share: f64,
 }
 
@@ -102,7 +104,7 @@ impl Default for DataConfig {
     }
 }
 
-/// Why there is no forecaster.
+/// Reason for which no forecaster is trained.
 #[derive(Debug, Error)]
 pub enum ForecasterTrainError {
     /// A value of the file cannot work.
@@ -112,7 +114,7 @@ pub enum ForecasterTrainError {
         key: &'static str,
         /// The value found.
         value: String,
-        /// What would do.
+        /// Values that are allowed.
         expected: String,
     },
     /// The series cannot be read.
@@ -132,10 +134,10 @@ pub enum ForecasterTrainError {
     OtherConfig,
 }
 
-/// What is told after a look at validation.
+/// State of the training of a forecaster, as passed to the caller after each validation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ForecasterProgress {
-    /// Steps made.
+    /// Number of completed steps.
     pub step: u64,
     /// Of how many.
     pub steps: u64,
@@ -143,7 +145,7 @@ pub struct ForecasterProgress {
     pub validation_loss: Option<f64>,
 }
 
-/// What the caller provides and is told.
+/// Callbacks that the caller of the training of a forecaster provides.
 pub struct ForecasterHooks<'a> {
     /// Set from outside to stop after the current step; the run can be resumed.
     pub stop: &'a AtomicBool,
@@ -203,7 +205,8 @@ impl ForecasterExperiment {
     /// The part of the series that is read, and the trainer of a net for it, before its first step.
     ///
     /// # Errors
-    /// A series that cannot be read, has no days or is too short; a net that cannot work; a processor that is not there.
+    /// A series that cannot be read, has no days or is too short; a net that cannot work; a
+    /// processor that is not there.
     pub fn prepare(&self) -> Result<(Series, Trainer), ForecasterTrainError> {
         self.check()?;
         let (series, _) = read_series(&self.series)?;
@@ -246,7 +249,8 @@ impl ForecasterExperiment {
     }
 }
 
-/// Trains in `dir`, from its checkpoint if there is one. `None` when stopped; a checkpoint is then written.
+/// Trains in `dir`, from its checkpoint if there is one. `None` when stopped; a checkpoint is then
+/// written.
 ///
 /// # Errors
 /// [`ForecasterTrainError`] naming the file, the key or the step.

@@ -8,7 +8,7 @@ use crate::validate::Validation;
 
 /// A policy's and its teacher's mean completion time on validation seeds, seconds.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Verdict {
+pub struct GateVerdict {
     /// The teacher's name.
     pub teacher: String,
     /// The teacher's result.
@@ -17,28 +17,31 @@ pub struct Verdict {
     pub learned_jct_secs: f64,
     /// How much longer than the teacher's it may be, percent.
     pub allowed_percent: f64,
-    /// How many more requests of the worst service it is late with than it may be, relative to that.
+    /// How many more requests of the worst service it is late with than it may be, relative to
+    /// that.
     pub late_excess: f64,
 }
 
-impl Verdict {
-    /// Whether the policy is as good as its teacher, but for what is allowed, and services keep their objectives or what they had under it.
+impl GateVerdict {
+    /// Whether the policy is as good as its teacher, but for what is allowed, and services keep
+    /// their objectives or what they had under it.
     pub fn passes(&self) -> bool {
         self.late_excess <= 0.0 && self.learned_jct_secs <= self.teacher_jct_secs * (1.0 + self.allowed_percent / 100.0)
     }
 }
 
-/// Compares `bundle` with the experiment's teacher on validation seeds; `None` where it has no teacher.
+/// Compares `bundle` with the experiment's teacher on validation seeds; `None` where it has no
+/// teacher.
 ///
 /// # Errors
 /// [`TrainError`] where a run fails.
-pub fn judge(experiment: &Experiment, bundle: &PolicyBundle) -> Result<Option<Verdict>, TrainError> {
+pub fn judge(experiment: &Experiment, bundle: &PolicyBundle) -> Result<Option<GateVerdict>, TrainError> {
     let Some(teacher) = experiment.agent.as_ref().and_then(|agent| agent.teacher()) else { return Ok(None) };
     let setup = experiment.setup()?;
     let validation = Validation::without_heuristics(experiment, &setup)?;
     let taught = validation.score_of(experiment.heuristic(teacher, &setup)?)?;
     let learned = validation.score_whole(bundle)?;
-    Ok(Some(Verdict {
+    Ok(Some(GateVerdict {
         teacher: teacher.to_owned(),
         teacher_jct_secs: taught.jct_secs,
         learned_jct_secs: learned.jct_secs,

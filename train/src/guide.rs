@@ -1,10 +1,12 @@
-//! What says in every state of an episode what should be done there: a teacher to imitate, or the behaviour to be logged.
+//! Guide: a policy that gives the right action for every state of an episode. It is a teacher to
+//! imitate, or the behaviour to be logged.
 
 use goodput_agents::learning::teacher::Teacher;
 use goodput_env::gym::{ClusterEnv, EnvError, Environment};
 use goodput_env::policy::Policy;
 
-/// Asked before every action of one episode, whoever chooses the action.
+/// Source of actions for one episode. It is asked before every action, whether or not its answer is
+/// played.
 pub trait Guide<E>: Send {
     /// The action to take in `env` as it stands.
     ///
@@ -16,7 +18,8 @@ pub trait Guide<E>: Send {
 /// Makes a fresh guide for an episode.
 pub type MakeGuide<'a, E> = &'a (dyn Fn() -> Box<dyn Guide<E>> + Sync);
 
-/// A scheduling policy as a guide: it is asked for a plan once a round, and the plan becomes the actions of that round.
+/// A scheduling policy as a guide: it is asked for a plan once a round, and the plan becomes the
+/// actions of that round.
 pub struct Scheduler {
     teacher: Teacher,
     begun: bool,

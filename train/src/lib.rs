@@ -3,21 +3,24 @@
 //! Layout:
 //!
 //! - [`config`]: one file describes one experiment.
-//! - [`episodes`]: what there is to learn from.
-//! - [`rollout`], [`scaling`]: experience from environments on all cores; [`guide`]: who says what to do in them.
-//! - [`ppo`], [`cem`], [`evolution`], [`ranking`]: the loops; `warm_start` imitates a heuristic first.
+//! - [`episodes`]: training episodes, drawn by seed.
+//! - [`rollout`], [`scaling`]: experience from environments on all cores; [`guide`]: the
+//!   policy that is imitated or logged.
+//! - [`ppo`], [`cem`], [`evolution`], [`ranking`]: the loops; `warm_start` imitates a heuristic
+//!   first.
 //! - [`returns`]: what a run costs from any moment on.
-//! - `updates`: when a learner is validated, saved and stopped.
+//! - `training_run`: the parts that the loops share; `updates`: when a learner is validated, saved and stopped.
 //! - [`log`], [`offline`]: decisions of heuristics in a file, and learning from them.
 //! - [`forecaster`]: neural forecasters on a load series.
-//! - [`validate`]: how good the policy is, by the code that makes the final table; [`gate`]: whether that is good enough.
-//! - [`memory`]: what is freed stays at hand.
+//! - [`validate`]: how good the policy is, by the code that makes the final table; [`gate`]:
+//!   whether that is good enough.
+//! - [`memory`]: freed memory is kept for the next update.
 //! - [`model_card`]: the page that goes with a policy that is given away.
 //! - [`checkpoint`]: everything a run needs to continue as if it had never stopped.
 //! - [`run_dir`], [`recorder`]: one run, one directory.
 //!
-//! **Invariant.** What a run learns depends on its configuration only: not on the clock, the number of threads, or on whether
-//! it was stopped and resumed.
+//! **Invariant.** What a run learns depends on its configuration only: not on the clock, the number
+//! of threads, or on whether it was stopped and resumed.
 
 pub mod cem;
 pub mod checkpoint;
@@ -41,6 +44,7 @@ pub mod returns;
 pub mod rollout;
 pub mod run_dir;
 pub mod scaling;
+mod training_run;
 mod updates;
 pub mod validate;
 mod warm_start;
@@ -54,10 +58,10 @@ use goodput_agents::bundle::PolicyBundle;
 use crate::config::{AgentConfig, Experiment};
 use crate::run_dir::RunDir;
 
-/// What a training loop tells while it runs.
+/// State of a training loop, as passed to the caller after each update.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Progress {
-    /// What is going on.
+    /// Name of the phase, such as `train` or `search`.
     pub phase: &'static str,
     /// Decisions learnt from.
     pub decisions: u64,
@@ -65,11 +69,12 @@ pub struct Progress {
     pub budget: u64,
     /// Mean completion time on validation seeds, seconds, once known.
     pub validation_jct_secs: Option<f64>,
-    /// The same of the best heuristic that decides quickly (all but the genetic search of Pollux).
+    /// Mean completion time on validation seeds of the best heuristic that decides quickly (all but
+    /// the genetic search of Pollux), seconds.
     pub best_heuristic_jct_secs: Option<f64>,
 }
 
-/// What the caller provides and is told.
+/// Callbacks and facts that the caller of a training loop provides.
 pub struct Hooks<'a> {
     /// Set from outside to stop after the current update; the run can be resumed.
     pub stop: &'a AtomicBool,

@@ -1,7 +1,7 @@
 //! Decisions of heuristics, some of them disturbed by chance, logged to learn from offline.
 //!
-//! Every workload is met by every behaviour, so that a return can be held against the others on the same workload. Results do not depend on
-//! the number of threads.
+//! Every workload is met by every behaviour, so that a return can be held against the others on the
+//! same workload. Results do not depend on the number of threads.
 
 use std::sync::Arc;
 
@@ -18,15 +18,18 @@ use crate::error::TrainError;
 use crate::guide::{Guide, Scheduler};
 use crate::validate::published;
 
-/// Logged workloads are numbered from here among those of training: reinforcement does not meet them.
+/// Logged workloads are numbered from here among those of training: reinforcement does not meet
+/// them.
 const FIRST: u64 = 1 << 20;
 /// Workloads played side by side.
 const BATCH: u64 = 8;
 
-/// Plays workload after workload of `experiment` under every behaviour until there are `decisions`, and tells how many there are.
+/// Plays workload after workload of `experiment` under every behaviour until there are `decisions`,
+/// and tells how many there are.
 ///
 /// # Errors
-/// [`TrainError`] where a behaviour is unknown, may not run on what the experiment lets policies know, or a workload cannot be run.
+/// [`TrainError`] where a behaviour is unknown, may not run on what the experiment lets policies
+/// know, or a workload cannot be run.
 pub fn log(
     experiment: &Experiment,
     behaviours: &[Behaviour],

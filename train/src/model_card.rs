@@ -1,7 +1,8 @@
-//! A page about a trained policy for people who have not trained it: what it learned from, by which command, what came of it, where it ends.
+//! Model card: a page about a trained policy for its users. It says from which data and by which
+//! command the policy was trained, how well it does, and where its use ends.
 //!
-//! All of it is read from the run's own files, so that a card is exported again by the same command after another training. What a person has
-//! added under [`NOTES`] is kept.
+//! All of it is read from the run's own files, so that a card is exported again by the same command
+//! after another training. What a person has added under [`NOTES`] is kept.
 
 use goodput_agents::bundle::PolicyBundle;
 use goodput_eval::report::leaderboard::ranking;
@@ -11,12 +12,12 @@ use goodput_eval::run::summary::Summary;
 pub const NOTES: &str = "\n## Notes\n";
 const JCT: &str = "jct_mean_secs";
 
-/// What a card is made of.
+/// Inputs of a model card.
 #[derive(Clone, Copy, Debug)]
 pub struct ModelCard<'a> {
     /// Name of the policy.
     pub name: &'a str,
-    /// The policy.
+    /// Policy that the card describes.
     pub bundle: &'a PolicyBundle,
     /// The resolved configuration, TOML.
     pub config: &'a str,
@@ -78,7 +79,8 @@ impl ModelCard<'_> {
         text
     }
 
-    /// Percent by which a policy's mean completion time is longer than the reference's on a workload, with its interval.
+    /// Percent by which a policy's mean completion time is longer than the reference's on a
+    /// workload, with its interval.
     fn longer(&self, policy: &str, workload: &str) -> Option<[f64; 3]> {
         let versus = self.results.policy(policy)?.versus_reference.as_ref()?;
         // With a single workload the figures over all are those of it.
@@ -126,7 +128,8 @@ pub fn command(argv: &[String]) -> String {
     std::iter::once("goodput".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
 }
 
-/// What is out of date in the card and the bundle of a shipped policy; `None` where nothing is. The remedy is in the message.
+/// Reason for which the card or the bundle of a shipped policy is out of date; `None` where both
+/// are current. The message names the remedy.
 pub fn stale(name: &str, bytes: &[u8], card: &str) -> Option<String> {
     let path = std::path::Path::new(name);
     let bundle = match PolicyBundle::from_bytes(bytes, path) {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use goodput_agents::bundle::{Model, Provenance};
+use goodput_agents::bundle::{Model, PolicyBundle};
 use goodput_agents::learning::adam::AdamConfig;
 use goodput_agents::learning::gae::{GaeConfig, Trace};
 use goodput_agents::learning::learner::Learner;
@@ -17,13 +17,13 @@ use crate::checkpoint::{BEST, LEARNER, REFERENCE, State, latest, save};
 use crate::config::{Experiment, PpoAgent};
 use crate::episodes::{Episodes, warm_up};
 use crate::error::TrainError;
-use crate::recorder::Recorder;
-use crate::rollout::{Collect, Experience, Rollout};
+use crate::rollout::{Collect, ExperienceBuffer, Rollout};
 use crate::run_dir::RunDir;
 use crate::scaling::ReturnScale;
+use crate::training_run::TrainingRun;
 use crate::updates::{self, Updates};
-use crate::validate::{Validation, bundle};
-use crate::{Hooks, Progress, Trained, warm_start};
+use crate::validate::bundle;
+use crate::{Hooks, Trained, warm_start};
 
 /// Trains from the latest checkpoint, or from the beginning.
 ///
@@ -36,36 +36,30 @@ pub fn train(
     hooks: &Hooks<'_>,
 ) -> Result<Trained, TrainError> {
     let setup = experiment.setup()?;
-    let mut run = Run::new(experiment, agent, dir, hooks, &setup)?;
-    if run.state.updates == 0 && !run.warm_start()? {
+    let mut ppo = PpoLoop::new(experiment, agent, dir, hooks, &setup)?;
+    if ppo.run.state.updates == 0 && !ppo.warm_start()? {
         return Ok(Trained::Stopped);
     }
-    let updates = experiment.train.decisions.div_ceil(run.rollout.rows() as u64);
-    Ok(match updates::run(&mut run, updates, experiment, hooks)? {
-        true => Trained::Complete(Box::new(run.bundle(&run.best))),
+    let updates = experiment.train.decisions.div_ceil(ppo.rollout.rows() as u64);
+    Ok(match updates::run(&mut ppo, updates, experiment, hooks)? {
+        true => Trained::Complete(Box::new(ppo.bundle(&ppo.best))),
         false => Trained::Stopped,
     })
 }
 
-struct Run<'a> {
+/// Learner of proximal policy optimisation with its environments.
+struct PpoLoop<'a> {
+    run: TrainingRun<'a>,
     agent: &'a PpoAgent,
-    experiment: &'a Experiment,
-    dir: &'a RunDir,
-    hooks: &'a Hooks<'a>,
-    setup: &'a Setup,
-    config_sha256: String,
-    validation: Validation,
     rollout: Rollout<ClusterEnv>,
-    experience: Experience,
+    experience: ExperienceBuffer,
     learner: Learner,
     /// The imitated policy, while the learner is to stay close to it.
     reference: Option<Weights>,
     best: Weights,
-    state: State,
-    recorder: Recorder,
 }
 
-impl<'a> Run<'a> {
+impl<'a> PpoLoop<'a> {
     fn new(
         experiment: &'a Experiment,
         agent: &'a PpoAgent,
@@ -97,7 +91,7 @@ impl<'a> Run<'a> {
             None => {
                 let learner = Learner::new(&agent.net, env.layout(), AdamConfig::default(), experiment.seed);
                 let state = State {
-                    config_sha256: config_sha256.clone(),
+                    config_sha256,
                     updates: 0,
                     decisions: 0,
                     scale: ReturnScale::new(agent.envs),
@@ -110,20 +104,13 @@ impl<'a> Run<'a> {
             }
         };
         Ok(Self {
-            validation: Validation::new(experiment, setup)?,
+            run: TrainingRun::new(experiment, dir, hooks, setup, state)?,
             experience: rollout.experience(),
-            recorder: Recorder::new(dir, "progress", state.decisions)?,
             learner: learner.with_threads(threads),
             agent,
-            experiment,
-            dir,
-            hooks,
-            setup,
-            config_sha256,
             rollout,
             reference,
             best,
-            state,
         })
     }
 
@@ -136,10 +123,10 @@ impl<'a> Run<'a> {
     /// Imitates the teacher, if there is one. `false`: stopped.
     fn warm_start(&mut self) -> Result<bool, TrainError> {
         let Some(plan) = &self.agent.warm_start else { return Ok(true) };
-        let (gae, seed) = (self.gae(), self.experiment.seed);
-        let Self { learner, rollout, experience, state, dir, hooks, .. } = self;
-        let pupil = warm_start::Pupil { learner, rollout, experience, scale: &mut state.scale };
-        if !warm_start::imitate(plan, gae, seed, pupil, dir, hooks)? {
+        let (gae, seed) = (self.gae(), self.run.experiment.seed);
+        let Self { learner, rollout, experience, run, .. } = self;
+        let student = warm_start::ImitationStudent { learner, rollout, experience, scale: &mut run.state.scale };
+        if !warm_start::imitate(plan, gae, seed, student, run.dir, run.hooks)? {
             return Ok(false);
         }
         self.learner.reset_optimiser();
@@ -149,22 +136,22 @@ impl<'a> Run<'a> {
     }
 }
 
-impl Updates for Run<'_> {
+impl Updates for PpoLoop<'_> {
     type Figures = PpoStats;
 
     fn updates(&self) -> u64 {
-        self.state.updates
+        self.run.state.updates
     }
 
     /// One iteration of experience and the update on it.
     fn update(&mut self, updates: u64) -> Result<PpoStats, TrainError> {
-        let (agent, seed, gae) = (self.agent, self.experiment.seed, self.gae());
-        let iteration = self.state.updates;
+        let (agent, seed, gae) = (self.agent, self.run.experiment.seed, self.gae());
+        let iteration = self.run.state.updates;
         let how = Collect { iteration, seed, gae, teacher_share: 0.0 };
-        self.rollout.collect(self.learner.weights(), how, None, &mut self.state.scale, &mut self.experience)?;
+        self.rollout.collect(self.learner.weights(), how, None, &mut self.run.state.scale, &mut self.experience)?;
         let done = iteration as f64 / updates as f64;
         let penalty = agent.warm_start.as_ref().map_or(0.0, |plan| plan.kl_penalty * (1.0 - 3.0 * done).max(0.0));
-        let critic_only = self.state.decisions < agent.critic_warmup;
+        let critic_only = self.run.state.decisions < agent.critic_warmup;
         let rates = PpoRates {
             learning_rate: (agent.learning_rate * (1.0 - done)) as f32,
             entropy: (agent.entropy * (1.0 - 0.9 * done)) as f32,
@@ -180,7 +167,8 @@ impl Updates for Run<'_> {
         };
         let e = &mut self.experience;
         if critic_only {
-            // Without advantages the surrogate has no gradient: the policy stays, the critic learns.
+            // Without advantages the surrogate has no gradient: the policy stays, the critic
+            // learns.
             e.advantages.fill(0.0);
         }
         let batch = e.batch();
@@ -191,16 +179,14 @@ impl Updates for Run<'_> {
             .learner
             .ppo(&config, rates, &batch, reference.as_ref(), &mut shuffle)
             .map_err(|source| TrainError::Diverged { update: iteration, source })?;
-        self.state.updates += 1;
-        self.state.decisions += self.rollout.rows() as u64;
+        self.run.state.updates += 1;
+        self.run.state.decisions += self.rollout.rows() as u64;
         Ok(stats)
     }
 
     fn validate(&mut self) -> Result<(), TrainError> {
-        let jct = self.validation.score(&self.bundle(self.learner.weights()))?;
-        self.state.latest_jct_secs = Some(jct);
-        if self.state.best_jct_secs.is_none_or(|best| jct < best) {
-            self.state.best_jct_secs = Some(jct);
+        let jct = self.run.validation.score(&self.bundle(self.learner.weights()))?;
+        if self.run.note_validation(jct) {
             self.best = self.learner.weights().clone();
         }
         Ok(())
@@ -209,13 +195,12 @@ impl Updates for Run<'_> {
     fn report(&mut self, stats: PpoStats) -> Result<(), TrainError> {
         let episodes = &self.experience.episode_jct_secs;
         let mean_jct = episodes.iter().sum::<f64>() / episodes.len() as f64;
-        let heuristic = self.validation.best_heuristic_jct_secs;
-        let validation = self.state.latest_jct_secs;
+        let [validation, heuristic] = self.run.validation_figures();
         let figures = vec![
             ("rollout/mean_jct_secs", mean_jct),
             ("rollout/episodes", episodes.len() as f64),
-            ("eval/mean_jct_secs", validation.unwrap_or(f64::NAN)),
-            ("eval/best_heuristic_jct_secs", heuristic),
+            validation,
+            heuristic,
             ("train/policy_gradient_loss", stats.policy_loss),
             ("train/value_loss", stats.value_loss),
             ("train/entropy", stats.entropy),
@@ -224,37 +209,23 @@ impl Updates for Run<'_> {
             ("train/explained_variance", stats.explained_variance),
             ("train/grad_norm", stats.grad_norm),
             ("train/reference_kl", stats.reference_kl),
-            ("train/n_updates", self.state.updates as f64),
+            ("train/n_updates", self.run.state.updates as f64),
         ];
-        self.recorder.record(self.state.decisions, &figures)?;
-        (self.hooks.progress)(Progress {
-            phase: "train",
-            decisions: self.state.decisions,
-            budget: self.experiment.train.decisions,
-            validation_jct_secs: validation,
-            best_heuristic_jct_secs: heuristic.is_finite().then_some(heuristic),
-        });
-        Ok(())
+        self.run.record(&figures)
     }
 
     fn checkpoint(&mut self) -> Result<(), TrainError> {
-        self.state.cursors = self.rollout.cursors();
+        self.run.state.cursors = self.rollout.cursors();
         let weights_file = |weights: &Weights| Learner::from_weights(weights.clone(), AdamConfig::default()).to_bytes();
         let mut files = vec![(LEARNER, self.learner.to_bytes()), (BEST, weights_file(&self.best))];
         files.extend(self.reference.as_ref().map(|weights| (REFERENCE, weights_file(weights))));
-        save(self.dir, &self.state, &files)?;
+        save(self.run.dir, &self.run.state, &files)?;
         Ok(())
     }
 }
 
-impl Run<'_> {
-    fn bundle(&self, weights: &Weights) -> goodput_agents::bundle::PolicyBundle {
-        let provenance = Provenance {
-            argv: self.hooks.argv.clone(),
-            seed: self.experiment.seed,
-            steps: self.state.decisions,
-            config_sha256: self.config_sha256.clone(),
-        };
-        bundle(Model::Net(weights.clone()), self.setup, provenance)
+impl PpoLoop<'_> {
+    fn bundle(&self, weights: &Weights) -> PolicyBundle {
+        bundle(Model::Net(weights.clone()), self.run.setup, self.run.provenance())
     }
 }

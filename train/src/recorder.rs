@@ -1,4 +1,4 @@
-//! Where training is recorded: a csv file and, as its twins, Parquet and TensorBoard.
+//! Recorder of training figures: a CSV file, with copies in Parquet and for TensorBoard.
 
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -10,7 +10,7 @@ use tensorboard_rs::summary_writer::SummaryWriter;
 use crate::run_dir::{RunDir, RunDirError};
 
 /// One row of figures: names as Stable-Baselines3 and CleanRL use them, with the value of each.
-pub type Figures = Vec<(&'static str, f64)>;
+pub type ProgressFigures = Vec<(&'static str, f64)>;
 
 /// Writes figures as they come.
 pub struct Recorder {
@@ -21,8 +21,8 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Starts recording in `name`.csv, `name`.parquet and `tb/name` of `dir`. On a resumed run, rows after `steps` are dropped: they will be
-    /// made again.
+    /// Starts recording in `name`.csv, `name`.parquet and `tb/name` of `dir`. On a resumed run,
+    /// rows after `steps` are dropped: they will be made again.
     ///
     /// # Errors
     /// [`RunDirError`] where the directory cannot be written.
@@ -43,7 +43,7 @@ impl Recorder {
     ///
     /// # Errors
     /// [`RunDirError`] where a file cannot be written.
-    pub fn record(&mut self, steps: u64, figures: &Figures) -> Result<(), RunDirError> {
+    pub fn record(&mut self, steps: u64, figures: &ProgressFigures) -> Result<(), RunDirError> {
         if self.text.is_empty() {
             let columns: Vec<&str> = figures.iter().map(|(name, _)| *name).collect();
             self.text = format!("time/total_timesteps,{}\n", columns.join(","));
@@ -57,9 +57,9 @@ impl Recorder {
         Ok(())
     }
 
-    /// The writer's thread panics where it cannot write, and then so does every call. Its twin is complete, so the run
-    /// goes on without it.
-    fn twin(&mut self, steps: u64, figures: &Figures) {
+    /// The writer's thread panics where it cannot write, and then so does every call. Its twin is
+    /// complete, so the run goes on without it.
+    fn twin(&mut self, steps: u64, figures: &ProgressFigures) {
         let Some(mut writer) = self.tensorboard.take() else { return };
         let written = catch_unwind(AssertUnwindSafe(|| {
             for (name, value) in figures.iter().filter(|(_, value)| value.is_finite()) {
@@ -75,7 +75,8 @@ impl Recorder {
     }
 }
 
-/// The rows of the csv file as columns: the number of steps, then the figures; an empty field is missing.
+/// The rows of the csv file as columns: the number of steps, then the figures; an empty field is
+/// missing.
 fn table(csv: &str) -> Table {
     let mut lines = csv.lines().map(|line| line.split(',').collect::<Vec<_>>());
     let names = lines.next().unwrap_or_default();

@@ -1,5 +1,5 @@
-//! What a run costs from a moment on: the integral over time of the number of jobs in the system, which by Little's law is what completion times
-//! add up to.
+//! Cost of a run from a moment on: the integral over time of the number of jobs in the system. By
+//! Little's law it equals the sum of completion times.
 
 use goodput_env::sim::Outcome;
 
@@ -17,7 +17,8 @@ pub struct CostToGo {
 }
 
 impl CostToGo {
-    /// Of `outcome`, the cost of a job `t` seconds ahead counting `exp(-beta t)`. Jobs that were cut off count up to the end.
+    /// Of `outcome`, the cost of a job `t` seconds ahead counting `exp(-beta t)`. Jobs that were
+    /// cut off count up to the end.
     pub fn new(outcome: &Outcome, beta: f64) -> Self {
         let mut changes: Vec<(f64, f64)> = Vec::with_capacity(2 * outcome.jobs.len());
         for job in outcome.jobs.iter().filter(|job| job.submit <= outcome.end) {

@@ -1,7 +1,8 @@
 //! Experience: environments stepped side by side under the current policy, on all cores.
 //!
-//! Environments are grouped into shards of fixed size, each with buffers, a copy of the net and random streams of its own,
-//! so the experience does not depend on the number of threads. Memory is allocated once.
+//! Environments are grouped into shards of fixed size, each with buffers, a copy of the net and
+//! random streams of its own, so the experience does not depend on the number of threads. Memory is
+//! allocated once.
 
 use goodput_agents::learning::gae::{GaeConfig, Transitions, gae};
 use goodput_agents::learning::ppo::PpoBatch;
@@ -19,14 +20,15 @@ use crate::scaling::ReturnScale;
 /// Environments in a shard.
 const SHARD: usize = 4;
 
-/// Experience of one iteration, all arrays by row; rows are shard by shard, within a shard step by step.
+/// Experience of one iteration, all arrays by row; rows are shard by shard, within a shard step by
+/// step.
 #[derive(Clone, Debug, Default)]
-pub struct Experience {
+pub struct ExperienceBuffer {
     /// Rows x observation.
     pub observations: Vec<f32>,
     /// Rows x actions.
     pub masks: Vec<u8>,
-    /// Actions taken.
+    /// Actions taken, one for each row.
     pub actions: Vec<u32>,
     /// Actions the teacher would have taken, where there is one.
     pub labels: Vec<u32>,
@@ -34,7 +36,7 @@ pub struct Experience {
     pub log_probs: Vec<f32>,
     /// The critic's values.
     pub values: Vec<f32>,
-    /// Advantages.
+    /// Advantages of the actions, one for each row.
     pub advantages: Vec<f32>,
     /// Targets of the critic.
     pub returns: Vec<f32>,
@@ -42,8 +44,8 @@ pub struct Experience {
     pub episode_jct_secs: Vec<f64>,
 }
 
-impl Experience {
-    /// What an update of PPO learns from.
+impl ExperienceBuffer {
+    /// Batch for an update of PPO.
     pub fn batch(&self) -> PpoBatch<'_> {
         PpoBatch {
             observations: &self.observations,
@@ -62,23 +64,23 @@ impl Experience {
 pub struct Collect {
     /// Number of the iteration: names the random streams.
     pub iteration: u64,
-    /// Master seed.
+    /// Master seed of the experiment.
     pub seed: u64,
-    /// Discounting.
+    /// Parameters of generalised advantage estimation, with the rate of discounting.
     pub gae: GaeConfig,
     /// Probability of doing as the teacher says.
     pub teacher_share: f32,
 }
 
-/// All environments.
+/// All environments, stepped in parallel.
 pub struct Rollout<E> {
-    shards: Vec<Shard<E>>,
+    shards: Vec<EnvironmentShard<E>>,
     layout: Layout,
     steps: usize,
     envs: usize,
 }
 
-struct Shard<E> {
+struct EnvironmentShard<E> {
     vector: VecEnv<E>,
     buffers: VecBuffers,
     net: Option<(Fused, Scratch)>,
@@ -95,7 +97,7 @@ struct Shard<E> {
 }
 
 /// One shard's rows of the experience.
-struct Rows<'a> {
+struct ShardRows<'a> {
     observations: &'a mut [f32],
     masks: &'a mut [u8],
     actions: &'a mut [u32],
@@ -121,7 +123,7 @@ impl<E: Environment + Clone> Rollout<E> {
             let mut buffers = VecBuffers::new(count, &layout);
             vector.reset(&mut buffers)?;
             let rows = count * steps;
-            Ok(Shard {
+            Ok(EnvironmentShard {
                 vector,
                 buffers,
                 net: None,
@@ -147,9 +149,9 @@ impl<E: Environment + Clone> Rollout<E> {
     }
 
     /// Room for one iteration.
-    pub fn experience(&self) -> Experience {
+    pub fn experience(&self) -> ExperienceBuffer {
         let rows = self.rows();
-        Experience {
+        ExperienceBuffer {
             observations: vec![0.0; rows * self.layout.obs_dim()],
             masks: vec![0; rows * self.layout.actions()],
             actions: vec![0; rows],
@@ -162,7 +164,7 @@ impl<E: Environment + Clone> Rollout<E> {
         }
     }
 
-    /// Where all environments stand.
+    /// Positions of all environments in their episodes.
     pub fn cursors(&self) -> Vec<Cursor> {
         self.shards.iter().flat_map(|shard| shard.vector.cursors().iter().cloned()).collect()
     }
@@ -176,7 +178,8 @@ impl<E: Environment + Clone> Rollout<E> {
         each.try_for_each(|(shard, cursors)| shard.vector.restore(cursors, &mut shard.buffers))
     }
 
-    /// Collects one iteration under `weights`. Rewards are divided by `scale`, which learns from them.
+    /// Collects one iteration under `weights`. Rewards are divided by `scale`, which learns from
+    /// them.
     ///
     /// # Errors
     /// [`EnvError`] where an environment fails.
@@ -186,7 +189,7 @@ impl<E: Environment + Clone> Rollout<E> {
         how: Collect,
         teacher: Option<MakeGuide<'_, E>>,
         scale: &mut ReturnScale,
-        into: &mut Experience,
+        into: &mut ExperienceBuffer,
     ) -> Result<(), EnvError> {
         let (steps, layout, factor) = (self.steps, self.layout, scale.factor());
         let rows = SHARD * steps;
@@ -199,7 +202,7 @@ impl<E: Environment + Clone> Rollout<E> {
             .zip(into.log_probs.chunks_mut(rows).zip(into.values.chunks_mut(rows)))
             .zip(into.advantages.chunks_mut(rows).zip(into.returns.chunks_mut(rows)));
         for ((((observations, masks), (actions, labels)), (log_probs, values)), (advantages, returns)) in each {
-            parts.push(Rows { observations, masks, actions, labels, log_probs, values, advantages, returns });
+            parts.push(ShardRows { observations, masks, actions, labels, log_probs, values, advantages, returns });
         }
         let shards = self.shards.par_iter_mut().zip(parts);
         shards.try_for_each(|(shard, rows)| shard.collect(weights, how, teacher, factor, steps, rows))?;
@@ -220,7 +223,7 @@ impl<E: Environment + Clone> Rollout<E> {
     }
 }
 
-impl<E: Environment> Shard<E> {
+impl<E: Environment> EnvironmentShard<E> {
     fn collect(
         &mut self,
         weights: &Weights,
@@ -228,7 +231,7 @@ impl<E: Environment> Shard<E> {
         teacher: Option<MakeGuide<'_, E>>,
         factor: f32,
         steps: usize,
-        rows: Rows<'_>,
+        rows: ShardRows<'_>,
     ) -> Result<(), EnvError> {
         let (net, mut scratch) = self.net.take().map_or_else(
             || {

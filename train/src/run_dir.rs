@@ -16,21 +16,21 @@ pub enum RunDirError {
     Write {
         /// The file or directory.
         path: PathBuf,
-        /// What the operating system says.
+        /// Error of the operating system.
         source: io::Error,
     },
     /// The directory already holds a run.
     #[error("{} already holds a run; continue it with --resume, or choose another --run-dir", path.display())]
     Exists {
-        /// The directory.
+        /// Path of the directory.
         path: PathBuf,
     },
     /// The directory holds no run.
     #[error("{} cannot be read: {source}; this takes the directory of an earlier run that has come so far", path.display())]
     Read {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What the operating system says.
+        /// Error of the operating system.
         source: io::Error,
     },
     /// A table cannot be written.
@@ -42,16 +42,17 @@ pub enum RunDirError {
 #[derive(Clone, Debug)]
 pub struct RunDir(PathBuf);
 
-/// What made a run; written once at its start. Nothing in it changes results, so it may hold the wall clock.
+/// Provenance of a run, written once at its start. Nothing in it changes results, so it may hold
+/// the wall clock.
 #[derive(Clone, Debug, Serialize)]
-pub struct Manifest {
+pub struct RunManifest {
     /// The command line.
     pub argv: Vec<String>,
     /// Version of the product.
     pub version: String,
-    /// When it began, seconds since 1970.
+    /// Start of the run, in seconds since 1970.
     pub started_unix_secs: u64,
-    /// Master seed.
+    /// Master seed of the experiment.
     pub seed: u64,
     /// SHA-256 of the resolved configuration.
     pub config_sha256: String,

@@ -1,5 +1,5 @@
-//! Returns of order one: rewards are divided by the running standard deviation of the discounted return (as in OpenAI
-//! Baselines' `VecNormalize`, with discounting per time).
+//! Returns of order one: rewards are divided by the running standard deviation of the discounted
+//! return (as in OpenAI Baselines' `VecNormalize`, with discounting per time).
 
 use serde::{Deserialize, Serialize};
 
@@ -20,7 +20,7 @@ impl ReturnScale {
         Self { count: 0.0, mean: 0.0, squares: 0.0, running: vec![0.0; envs] }
     }
 
-    /// What rewards are divided by.
+    /// Factor by which rewards are divided.
     pub fn factor(&self) -> f32 {
         let deviation = (self.squares / self.count.max(1.0)).sqrt();
         if self.count > 1.0 && deviation > 1e-6 { deviation as f32 } else { 1.0 }

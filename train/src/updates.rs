@@ -1,5 +1,5 @@
-//! A learner that goes update by update: when it is validated, reported, saved and stopped. The same whether it learns from experience of its own or
-//! from a log.
+//! Loop over updates: decides when a learner is validated, reported, saved and stopped. The loop is
+//! common to learners from their own experience and from a log.
 
 use std::sync::atomic::Ordering;
 
@@ -7,9 +7,9 @@ use crate::Hooks;
 use crate::config::Experiment;
 use crate::error::TrainError;
 
-/// What such a learner can do.
+/// Operations of a learner that advances update by update.
 pub(crate) trait Updates {
-    /// What is reported of an update.
+    /// Figures that are reported after an update.
     type Figures;
 
     /// Updates so far.

@@ -16,7 +16,7 @@ use goodput_forecast::Model;
 use serde::{Deserialize, Serialize};
 
 use crate::config::{Experiment, VALIDATION};
-use crate::constraint::Served;
+use crate::constraint::ServedRequests;
 use crate::error::TrainError;
 
 /// Validation seeds of an experiment and the heuristics' results on them.
@@ -28,14 +28,14 @@ pub struct Validation {
     pub best_heuristic_jct_secs: f64,
 }
 
-/// What became of the validation seeds under a policy.
+/// Result of a policy on the validation seeds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Score {
     /// Mean completion time, seconds.
     pub jct_secs: f64,
-    /// What services got.
-    pub served: Served,
+    /// Requests of services, and how many met their objectives.
+    pub served: ServedRequests,
 }
 
 impl Validation {
@@ -45,7 +45,8 @@ impl Validation {
     /// [`TrainError`] where one is unknown or fails.
     pub fn new(experiment: &Experiment, setup: &Setup) -> Result<Self, TrainError> {
         let mut validation = Self::without_heuristics(experiment, setup)?;
-        // The genetic search of Pollux costs more than the whole training; it is compared in the end.
+        // The genetic search of Pollux costs more than the whole training; it is compared in the
+        // end.
         let quick = experiment.evaluate.policies.iter().filter(|name| *name != "pollux");
         let entries = quick.map(|name| experiment.heuristic(name, setup)).collect::<Result<Vec<_>, _>>()?;
         if !entries.is_empty() {
@@ -77,7 +78,7 @@ impl Validation {
         Ok(self.score_whole(bundle)?.jct_secs)
     }
 
-    /// The same with what services got.
+    /// Mean completion time of a bundle and the requests that its services answered.
     ///
     /// # Errors
     /// [`TrainError::Run`] where a run fails.
@@ -85,7 +86,7 @@ impl Validation {
         self.score_of(learned_entry("learned", bundle, self.expected.clone(), &self.sharing)?)
     }
 
-    /// The same of a policy by name.
+    /// Mean completion time and requests of a policy given by its entry.
     ///
     /// # Errors
     /// [`TrainError::Run`] where a run fails.
@@ -101,20 +102,22 @@ impl Validation {
             let runs = evaluation.runs_of(policy);
             let jct = runs.iter().map(|run| mean_jct_secs(&run.outcome)).sum::<f64>();
             let each = runs.iter().zip(&self.scenarios);
-            let served: Vec<Served> = each.map(|(run, named)| Served::of(&named.scenario, &run.outcome)).collect();
-            Score { jct_secs: jct / runs.len() as f64, served: Served::sum(&served) }
+            let served: Vec<ServedRequests> =
+                each.map(|(run, named)| ServedRequests::of(&named.scenario, &run.outcome)).collect();
+            Score { jct_secs: jct / runs.len() as f64, served: ServedRequests::sum(&served) }
         };
         Ok((0..evaluation.policies.len()).map(score).collect())
     }
 }
 
-/// Completion times of a run, seconds, in order of job; jobs cut off by the horizon count up to it, those that failed for good do not.
+/// Completion times of a run, seconds, in order of job; jobs cut off by the horizon count up to it,
+/// those that failed for good do not.
 pub fn jct_secs(outcome: &Outcome) -> impl Iterator<Item = f64> {
     let arrived = outcome.jobs.iter().filter(|job| job.submit <= outcome.end && job.faults.failed.is_none());
     arrived.map(|job| (job.finish.unwrap_or(outcome.end) - job.submit).as_secs_f64())
 }
 
-/// Their mean.
+/// Mean completion time of the jobs of a run, seconds.
 pub fn mean_jct_secs(outcome: &Outcome) -> f64 {
     let (sum, count) = jct_secs(outcome).fold((0.0, 0u32), |(sum, count), secs| (sum + secs, count + 1));
     sum / f64::from(count.max(1))
@@ -129,7 +132,8 @@ pub fn scenarios(setup: &Setup, first: u64, count: u64) -> Vec<NamedScenario> {
 /// A published policy by name.
 ///
 /// # Errors
-/// [`TrainError::UnknownPolicy`]; [`TrainError::Replica`] for the replica of an artifact, which nothing may learn from.
+/// [`TrainError::UnknownPolicy`]; [`TrainError::Replica`] for the replica of an artifact, which
+/// nothing may learn from.
 pub fn published(name: &str) -> Result<&'static heuristic::ListedPolicy, TrainError> {
     if let Some(plain) = name.strip_suffix(compose::REPLICA) {
         return Err(TrainError::Replica { name: name.into(), plain: plain.into() });
@@ -138,8 +142,9 @@ pub fn published(name: &str) -> Result<&'static heuristic::ListedPolicy, TrainEr
     compose::policies().find(|entry| entry.name == name).ok_or_else(known)
 }
 
-/// A heuristic under the scenario's own information level and batching; `NAME+VARIANT` shares the cluster with services in that way, `NAME+ats-i` is
-/// it beside DeepBoot's scheduler of inference requests. `forecast:MODEL` is a variant too.
+/// A heuristic under the scenario's own information level and batching; `NAME+VARIANT` shares the
+/// cluster with services in that way, `NAME+ats-i` is it beside DeepBoot's scheduler of inference
+/// requests. `forecast:MODEL` is a variant too.
 ///
 /// # Errors
 /// [`TrainError::UnknownPolicy`], [`TrainError::UnknownVariant`].
@@ -170,7 +175,8 @@ fn models(plain: &str) -> String {
     format!(", {plain}+forecast:MODEL with MODEL{}", known.trim_start_matches(" or"))
 }
 
-/// A trained policy, which is told of the load of services what `expected` says, and shares the cluster with them by `sharing`.
+/// A trained policy, which is told of the load of services what `expected` says, and shares the
+/// cluster with them by `sharing`.
 ///
 /// # Errors
 /// [`TrainError::Decoder`] where the bundle does not say how it is to be run.

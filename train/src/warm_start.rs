@@ -1,5 +1,5 @@
-//! Imitation before reinforcement: a heuristic labels the learner's own states, and the learner takes over step by step
-//! (DAgger). The critic learns the returns of the mixture meanwhile.
+//! Imitation before reinforcement: a heuristic labels the learner's own states, and the learner
+//! takes over step by step (DAgger). The critic learns the returns of the mixture meanwhile.
 
 use goodput_agents::learning::gae::GaeConfig;
 use goodput_agents::learning::imitation::{ImitationBatch, ImitationConfig};
@@ -11,34 +11,35 @@ use crate::config::WarmStart;
 use crate::error::TrainError;
 use crate::guide::{Guide, Scheduler};
 use crate::recorder::Recorder;
-use crate::rollout::{Collect, Experience, Rollout};
+use crate::rollout::{Collect, ExperienceBuffer, Rollout};
 use crate::run_dir::RunDir;
 use crate::scaling::ReturnScale;
 use crate::validate::published;
 use crate::{Hooks, Progress};
 
-/// Iterations of imitation are numbered from here, so that their random streams are not those of reinforcement.
+/// Iterations of imitation are numbered from here, so that their random streams are not those of
+/// reinforcement.
 const FIRST_ITERATION: u64 = 1 << 32;
 
-/// What learns, and from what.
-pub struct Pupil<'a> {
+/// Parts of a training loop that imitation changes.
+pub struct ImitationStudent<'a> {
     pub learner: &'a mut Learner,
     pub rollout: &'a mut Rollout<ClusterEnv>,
-    pub experience: &'a mut Experience,
+    pub experience: &'a mut ExperienceBuffer,
     pub scale: &'a mut ReturnScale,
 }
 
-/// Imitates until the decisions are used up. Returns `false` where the caller asked to stop: a warm start is short and begins
-/// anew on resume.
+/// Imitates until the decisions are used up. Returns `false` where the caller asked to stop: a warm
+/// start is short and begins anew on resume.
 pub fn imitate(
     plan: &WarmStart,
     gae: GaeConfig,
     seed: u64,
-    pupil: Pupil<'_>,
+    student: ImitationStudent<'_>,
     dir: &RunDir,
     hooks: &Hooks<'_>,
 ) -> Result<bool, TrainError> {
-    let Pupil { learner, rollout, experience, scale } = pupil;
+    let ImitationStudent { learner, rollout, experience, scale } = student;
     let teacher = published(&plan.teacher)?;
     let make = || -> Box<dyn Guide<ClusterEnv>> { Box::new(Scheduler::new(teacher.build(seed))) };
     let mut recorder = Recorder::new(dir, "imitation", 0)?;

@@ -1,4 +1,5 @@
-//! Mechanisms of different papers put together by a configuration alone: the order of Tiresias, the inference scheduler of DeepBoot, its fast elasticity.
+//! Mechanisms of different papers put together by a configuration alone: the order of Tiresias, the
+//! inference scheduler of DeepBoot, its fast elasticity.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::fmt::Write as _;

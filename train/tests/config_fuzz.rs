@@ -24,14 +24,14 @@ const HOSTILE: [&str; 14] = [
     "'x'",
 ];
 
-/// What a mutation does to the text.
+/// Kinds of mutation of a configuration text.
 #[derive(Clone, Debug)]
 enum Mutation {
     /// Another value for some key.
     Value(usize, usize),
     /// A byte replaced.
     Byte(usize, u8),
-    /// Cut off.
+    /// Truncation after so many bytes.
     Truncate(usize),
     /// A line gone.
     Drop(usize),

@@ -1,4 +1,5 @@
-//! What there is to learn from: circumstances are drawn by seed, a curriculum ends where the experiment is, and nothing of it reaches validation.
+//! Tests of training episodes: circumstances are drawn by seed, a curriculum ends where the
+//! experiment is, and validation never sees either.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use goodput_env::job::Workload;

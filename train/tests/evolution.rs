@@ -1,4 +1,5 @@
-//! Evolution from a configuration: repeatable, resumable, on seeds of its own, and never exported where it is worse than its teacher.
+//! Evolution from a configuration: repeatable, resumable, on seeds of its own, and never exported
+//! where it is worse than its teacher.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::path::Path;
@@ -91,7 +92,7 @@ fn stopping_and_resuming_changes_nothing() {
 fn what_is_worse_than_its_teacher_does_not_pass() {
     let folder = tempfile::tempdir().unwrap();
     let good = bundle(run(&folder.path().join("run"), None));
-    // Nobody is ever given a second accelerator.
+    // The elastic term is off: no job is given a second accelerator.
     let mut values = Theta::sia().values();
     values[Theta::sia().names().position(|name| name == "log_horizon").unwrap()] = -20.0;
     let utility = Utility {
@@ -104,7 +105,7 @@ fn what_is_worse_than_its_teacher_does_not_pass() {
     let verdict = judge(&experiment(), &bad).unwrap().unwrap();
     assert!(!verdict.passes(), "{verdict:?}");
     assert_eq!(verdict.teacher, "pollux-fast");
-    let itself = goodput_train::gate::Verdict { learned_jct_secs: verdict.teacher_jct_secs, ..verdict };
+    let itself = goodput_train::gate::GateVerdict { learned_jct_secs: verdict.teacher_jct_secs, ..verdict };
     assert!(itself.passes());
 }
 

@@ -1,4 +1,5 @@
-//! Logged decisions: what is written is what is read, damage is an error, and learning from them is as repeatable as the rest.
+//! Logged decisions: what is written is what is read, damage is an error, and learning from them is
+//! as repeatable as the rest.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::path::Path;
@@ -146,7 +147,8 @@ fn minibatches_are_the_transitions_of_the_log() {
     let mut minibatch = Minibatch::default();
     let all = Dataset::new(by_hand(), std::f64::consts::LN_2 / 10.0, 1.0);
     assert_eq!(all.len(), 4);
-    // In order of return over the mean of the workload: the only one of its workload, then the others.
+    // In order of return over the mean of the workload: the only one of its workload, then the
+    // others.
     let order: Vec<usize> = (0..4).collect();
     all.gather(&order, &mut minibatch);
     let batch = minibatch.batch(true);
@@ -167,7 +169,8 @@ fn minibatches_are_the_transitions_of_the_log() {
     let returns = batch.returns.unwrap();
     assert!((returns[first] / batch.rewards[first] - 3.0).abs() < 1e-5, "-1 and -2 with no time between them");
 
-    // Half of three episodes is two: -3 beats the -3.5 of its workload's mean, and the lonely one is its own mean.
+    // Half of three episodes is two: -3 beats the -3.5 of its workload's mean, and the lonely one
+    // is its own mean.
     let best = Dataset::new(by_hand(), 1.0, 0.5);
     assert_eq!(best.len(), 3);
 }

@@ -1,4 +1,5 @@
-//! Policy gradients over rankings: an order that is known to be optimal is found; repeatable, resumable, whatever the number of threads.
+//! Policy gradients over rankings: an order that is known to be optimal is found; repeatable,
+//! resumable, whatever the number of threads.
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "helpers of tests; figures for the reader of a failure")]
 
 use std::path::Path;
@@ -27,8 +28,9 @@ use goodput_train::validate::mean_jct_secs;
 use goodput_train::{Hooks, Trained, train};
 use rand::RngExt;
 
-/// Two accelerators, and two kinds of jobs: short ones that need both, long ones that need one. An accelerator is worth more to a long one by
-/// Sia's objective, and nobody is told lengths; the optimum is to let every short one by.
+/// Two accelerators, and two kinds of jobs: short ones that need both, long ones that need one. An
+/// accelerator is worth more to a long one by Sia's objective, and nobody is told lengths; the
+/// optimum is to let every short one by.
 fn two_kinds(seed: u64) -> Arc<Scenario> {
     let mut random = rng(seed, Stream::Workload);
     let mut now = 0.0;
@@ -137,7 +139,8 @@ fn run(path: &Path, stop_after: Option<u64>) -> Trained {
     train(&experiment, &dir, &Hooks { stop: &stop, progress: &progress, argv: vec!["test".into()] }).unwrap()
 }
 
-/// The learner, the best policy, where training stands, its progress, and the policy under each decoding.
+/// The learner, the best policy, where training stands, its progress, and the policy under each
+/// decoding.
 fn fingerprint(path: &Path, trained: &Trained) -> Vec<Vec<u8>> {
     let Trained::Complete(bundle) = trained else { panic!("not complete") };
     let latest = std::fs::read_to_string(path.join("checkpoints/latest")).unwrap();

@@ -1,4 +1,5 @@
-//! Training is a function of its configuration: stopping, resuming and the number of threads change nothing.
+//! Training is a function of its configuration: stopping, resuming and the number of threads change
+//! nothing.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! A queue before one accelerator, lengths known, preemption free: there the shortest remaining time first is optimal (Schrage
-//! 1968), so a learner can be held against a known optimum.
+//! A queue before one accelerator, lengths known, preemption free: there the shortest remaining
+//! time first is optimal (Schrage 1968), so a learner can be held against a known optimum.
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "helpers of tests; figures for the reader of a failure")]
 
 use std::sync::Arc;

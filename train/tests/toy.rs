@@ -1,4 +1,5 @@
-//! The toy on which a stock masked PPO with a flat net does not get past first-fit: our recipe has to match the shortest job first there.
+//! The toy on which a stock masked PPO with a flat net does not get past first-fit: our recipe has
+//! to match the shortest job first there.
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "helpers of tests; figures for the reader of a failure")]
 
 use crate::toy_support::{Recipe, Toy, any, first_fit, play, play_net, shortest};
@@ -6,7 +7,8 @@ use goodput_agents::nets::fused::Fused;
 use goodput_env::gym::check;
 use goodput_env::seed::{Stream, rng};
 
-/// What the prototype gives for the seeds 0 to 19: jobs in the system summed over ticks, and decisions.
+/// Results of the prototype for the seeds 0 to 19: jobs in the system summed over ticks, and
+/// decisions.
 const FIRST_FIT: [(u32, usize); 20] = [
     (2524, 276),
     (1977, 300),
@@ -57,7 +59,8 @@ const PUBLISHED: [(&str, f64); 3] = [("random", -82.49), ("first-fit", -79.40), 
 
 type Choose<'a> = Box<dyn FnMut(&Toy) -> usize + 'a>;
 
-/// Mean and half the width of its 95 % interval (Student's t of 19 degrees of freedom; close enough for more).
+/// Mean and half the width of its 95 % interval (Student's t of 19 degrees of freedom; close enough
+/// for more).
 fn interval(values: &[f64]) -> (f64, f64) {
     let count = values.len() as f64;
     let mean = values.iter().sum::<f64>() / count;

@@ -1,4 +1,5 @@
-//! The policies that come with the product: current, small, with cards that say how to make them again; and what was trained on 16 accelerators runs on more.
+//! The policies that come with the product: current, small, with cards that say how to make them
+//! again; and what was trained on 16 accelerators runs on more.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::path::Path;

@@ -11,7 +11,8 @@ use goodput_env::scenario::{Scenario, SimOptions};
 use goodput_env::sim::{Simulator, Status};
 use goodput_env::time::SimTime;
 use goodput_env::view::ClusterView;
-use goodput_eval::studies::explain::{Bar, Beheld, Page, Standing, behold};
+use goodput_eval::report::plots::ContributionBar;
+use goodput_eval::studies::explain::{ComparedDecision, ExplainPage, JobStanding, compare_decision};
 use goodput_train::config::HELD_OUT;
 use serde_json::json;
 
@@ -105,11 +106,11 @@ fn show(
 ) -> Result<ExitCode, Fault> {
     let decision = policy.explain(view);
     let scores: Vec<Option<f64>> = decision.scores.iter().map(|(_, score)| *score).collect();
-    let beheld = behold(view, &decision.plan, &scores);
+    let beheld = compare_decision(view, &decision.plan, &scores);
     let (job, explanation) = taken_apart(args, &decision, &beheld)?;
     let moment = moment(view, &decision);
     if let Some(path) = &args.report {
-        let page = Page {
+        let page = ExplainPage {
             title: &format!("{}: why", args.bundle),
             moment: &moment,
             question: &question(&job, &explanation),
@@ -137,7 +138,7 @@ fn show(
 }
 
 /// The job that was asked for, or the one whose accelerators change most, with its score taken apart.
-fn taken_apart(args: &Explain, decision: &Decision, beheld: &Beheld) -> Result<(String, Explanation), Fault> {
+fn taken_apart(args: &Explain, decision: &Decision, beheld: &ComparedDecision) -> Result<(String, Explanation), Fault> {
     let named = |id: JobId, name: &str| decision.explain(id).map(|explanation| (name.to_owned(), explanation));
     if let Some(name) = &args.job {
         let row = beheld.queue.iter().find(|row| row.job == *name).ok_or_else(|| {
@@ -195,11 +196,11 @@ fn sorted(explanation: &Explanation) -> impl Iterator<Item = &Contribution> {
     parts.into_iter().filter(|part| part.contribution != 0.0 || part.occlusion != 0.0)
 }
 
-fn bar(part: &Contribution) -> Bar {
-    Bar { name: part.feature.clone(), value: part.contribution, check: part.occlusion }
+fn bar(part: &Contribution) -> ContributionBar {
+    ContributionBar { name: part.feature.clone(), value: part.contribution, check: part.occlusion }
 }
 
-fn queue(beheld: &Beheld) -> Rows {
+fn queue(beheld: &ComparedDecision) -> Rows {
     let mut rows = Rows::new(&[
         "job",
         "model",
@@ -215,8 +216,8 @@ fn queue(beheld: &Beheld) -> Rows {
         "srtf_gives",
         "pollux_gives",
     ]);
-    let rank = |standing: &Standing| Cell::option(standing.rank, |rank| Cell::Whole(rank as i64));
-    let gives = |standing: &Standing| match standing.accelerator {
+    let rank = |standing: &JobStanding| Cell::option(standing.rank, |rank| Cell::Whole(rank as i64));
+    let gives = |standing: &JobStanding| match standing.accelerator {
         Some(_) => standing.gives().as_str().into(),
         None => Cell::Whole(i64::from(standing.gpus)),
     };
@@ -243,7 +244,7 @@ fn queue(beheld: &Beheld) -> Rows {
     rows
 }
 
-fn agreement(beheld: &Beheld) -> Rows {
+fn agreement(beheld: &ComparedDecision) -> Rows {
     let mut rows = Rows::new(&["beside", "information", "tau_order", "tau_sizes", "same_size"]);
     for other in &beheld.beside {
         rows.push(vec![
@@ -274,7 +275,7 @@ fn features(explanation: &Explanation) -> Rows {
 fn print_json(
     bundle: &PolicyBundle,
     view: &ClusterView<'_>,
-    beheld: &Beheld,
+    beheld: &ComparedDecision,
     job: &str,
     explanation: &Explanation,
 ) -> Result<(), Fault> {

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use goodput_eval::run::Comparison;
-use goodput_train::gate::{Verdict, judge};
-use goodput_train::run_dir::{Manifest, RunDir};
+use goodput_train::gate::{GateVerdict, judge};
+use goodput_train::run_dir::{RunDir, RunManifest};
 use goodput_train::validate::learned_entry;
 use goodput_train::{Hooks, TrainError, Trained, train};
 
@@ -70,7 +70,7 @@ pub fn run(args: &Train, quiet: bool) -> Result<ExitCode, Fault> {
         return Ok(ExitCode::from(INTERRUPTED));
     };
     if let Some(verdict) = judge(&experiment, &bundle).map_err(fault)?.filter(|verdict| !verdict.passes()) {
-        let Verdict { teacher, teacher_jct_secs, learned_jct_secs, allowed_percent, late_excess } = verdict;
+        let GateVerdict { teacher, teacher_jct_secs, learned_jct_secs, allowed_percent, late_excess } = verdict;
         let late = match late_excess > 0.0 {
             true => format!(
                 "; {:.1} % more requests are late than the objective or the teacher allows",
@@ -107,7 +107,7 @@ pub fn begin(name: &str, seed: u64, config: &str, path: Option<PathBuf>) -> Resu
     let path = path.unwrap_or_else(|| free_path(name, seed));
     let dir = RunDir::create(&path).map_err(Fault::input)?;
     dir.write("config.toml", config.as_bytes()).map_err(Fault::input)?;
-    let manifest = Manifest {
+    let manifest = RunManifest {
         argv: std::env::args().collect(),
         version: env!("CARGO_PKG_VERSION").into(),
         started_unix_secs: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()),

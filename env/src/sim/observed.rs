@@ -6,16 +6,21 @@ use crate::state::{Observed, ServiceState};
 impl Simulator {
     /// What an observer of this cluster would see now. Single requests are not part of it.
     pub fn observed(&self) -> Observed {
-        let health = self.health.as_deref();
         Observed {
-            now: self.now,
+            now: self.state.now,
             trigger: self.current_trigger(),
-            cluster: health.map_or(&*self.scenario.cluster, |health| &health.cluster).clone(),
-            down: health.map_or_else(Vec::new, |health| health.down.clone()),
-            idle: self.free.clone(),
-            loans: self.loans.by_node.clone(),
-            jobs: self.table.active().iter().map(|&id| self.table.state(id).observe(self.now)).collect(),
-            services: self.services.states.iter().map(ServiceState::observe).collect(),
+            cluster: (*self.state.cluster).clone(),
+            down: self.state.down.clone(),
+            idle: self.state.idle.clone(),
+            loans: self.state.loans.by_node.clone(),
+            jobs: self
+                .state
+                .jobs
+                .active()
+                .iter()
+                .map(|&id| self.state.jobs.state(id).observe(self.state.now))
+                .collect(),
+            services: self.state.services.iter().map(ServiceState::observe).collect(),
         }
     }
 }

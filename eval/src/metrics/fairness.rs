@@ -1,13 +1,15 @@
 //! How evenly jobs are treated.
 
-/// Finish-time fairness rho of Themis (Mahajan et al., NSDI 2020): the completion time in the shared cluster over the
-/// completion time alone on a fair share of it, see [`super::isolated_secs`]. At most 1: sharing cost the job nothing.
+/// Finish-time fairness rho of Themis (Mahajan et al., NSDI 2020): the completion time in the
+/// shared cluster over the completion time alone on a fair share of it, see
+/// [`super::isolated_secs`]. At most 1: sharing cost the job nothing.
 pub fn finish_time_fairness(jct_secs: f64, isolated_secs: f64) -> f64 {
     jct_secs / isolated_secs
 }
 
-/// Jain's fairness index: square of the sum over `n` times the sum of squares. In (0, 1]: 1 where all values are equal,
-/// `1/n` where one has everything; 1 by convention where all are zero or there are none.
+/// Jain's fairness index: square of the sum over `n` times the sum of squares. In (0, 1]: 1 where
+/// all values are equal, `1/n` where one has everything; 1 by convention where all are zero or
+/// there are none.
 pub fn jain_index(values: &[f64]) -> f64 {
     // Scaling by the largest keeps the squares finite.
     let largest = values.iter().fold(0.0_f64, |largest, value| largest.max(value.abs()));

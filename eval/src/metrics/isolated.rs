@@ -1,13 +1,16 @@
-//! What a job's completion time would be alone, on its fair share of the cluster: the yardstick of finish-time fairness.
+//! Isolated completion time: the time that a job would take alone, on its fair share of the
+//! cluster. Finish-time fairness divides by it.
 //!
-//! The fair share is `1/n` of all accelerators, `n` being the mean number of jobs in the system from the job's submission to
-//! its completion, itself included. On that share the job runs from submission to end with no wait, no restart, packed on as
-//! few nodes as possible, at the goodput-optimal batch size of the catalogued model whatever the run's own batching was, so
-//! that every policy is measured with the same yardstick. Where accelerator types differ, the share is of each type alike, so its
-//! speed is the mean over the cluster's accelerators.
+//! The fair share is `1/n` of all accelerators, `n` being the mean number of jobs in the system
+//! from the job's submission to its completion, itself included. On that share the job runs from
+//! submission to end with no wait, no restart, packed on as few nodes as possible, at the
+//! goodput-optimal batch size of the catalogued model whatever the run's own batching was, so that
+//! every policy is measured with the same yardstick. Where accelerator types differ, the share is
+//! of each type alike, so its speed is the mean over the cluster's accelerators.
 //!
-//! Shares are fractions: between whole numbers of accelerators speed is interpolated linearly (time slicing between the two),
-//! below the fewest the job runs on it falls in proportion, above the size where it is fastest it stays.
+//! Shares are fractions: between whole numbers of accelerators speed is interpolated linearly (time
+//! slicing between the two), below the fewest the job runs on it falls in proportion, above the
+//! size where it is fastest it stays.
 
 use goodput_env::job::{JobId, WHOLE, Work};
 use goodput_env::scenario::Scenario;
@@ -15,14 +18,15 @@ use goodput_env::sim::Outcome;
 
 /// Undisturbed run times of a workload's applications at every size.
 #[derive(Clone, Debug)]
-pub struct Reference {
+pub struct IsolatedReference {
     /// By application: progress at the end of each epoch.
     ends: Vec<Vec<f64>>,
-    /// By application, by size - 1: seconds until the end of each epoch; `None` where it cannot run so.
+    /// By application, by size - 1: seconds until the end of each epoch; `None` where it cannot run
+    /// so.
     secs: Vec<Vec<Option<Vec<f64>>>>,
 }
 
-impl Reference {
+impl IsolatedReference {
     /// Adds up the epochs of every application at every size.
     pub fn new(scenario: &Scenario) -> Self {
         let most = scenario.cluster.total_gpus();
@@ -39,7 +43,8 @@ impl Reference {
         self.by_epoch(index, gpus)?.last().copied()
     }
 
-    /// The same for a job that does `work_milli` thousandths of it.
+    /// Seconds that a job with `work_milli` thousandths of the application's work takes alone on
+    /// `gpus` accelerators.
     pub fn job_secs(&self, index: u16, gpus: u32, work_milli: u32) -> Option<f64> {
         let (whole, secs) = (self.run_secs(index, gpus)?, self.by_epoch(index, gpus)?);
         if work_milli == WHOLE {
@@ -72,7 +77,8 @@ fn secs_by_epoch(scenario: &Scenario, index: u16, gpus: u32) -> Option<Vec<f64>>
     .collect()
 }
 
-/// Mean number of jobs in the system over the life of each job, itself included; `None` for jobs that are not complete.
+/// Mean number of jobs in the system over the life of each job, itself included; `None` for jobs
+/// that are not complete.
 pub fn jobs_in_system(outcome: &Outcome) -> Vec<Option<f64>> {
     let end = outcome.end.as_millis();
     let mut changes: Vec<(i64, i64)> = Vec::with_capacity(2 * outcome.jobs.len());
@@ -99,13 +105,15 @@ pub fn jobs_in_system(outcome: &Outcome) -> Vec<Option<f64>> {
     outcome.jobs.iter().map(of).collect()
 }
 
-/// Steps per second of a job class on a share of each accelerator type alike; `None` where it runs on none.
+/// Steps per second of a job class on a share of each accelerator type alike; `None` where it runs
+/// on none.
 pub fn steps_per_sec(scenario: &Scenario, class: u16) -> Option<f64> {
     let rate = mean_over_types(scenario, |kind| scenario.speeds.steps_per_sec(class, kind));
     (rate > 0.0).then_some(rate)
 }
 
-/// The mean over the cluster's accelerators of a speed by type; nothing runs on a type where it is unknown.
+/// The mean over the cluster's accelerators of a speed by type; nothing runs on a type where it is
+/// unknown.
 fn mean_over_types(scenario: &Scenario, speed: impl Fn(u16) -> Option<f64>) -> f64 {
     let cluster = &scenario.cluster;
     if cluster.types.len() <= 1 {
@@ -117,16 +125,16 @@ fn mean_over_types(scenario: &Scenario, speed: impl Fn(u16) -> Option<f64>) -> f
     total / f64::from(cluster.total_gpus().max(1))
 }
 
-/// Seconds each job would take alone on its fair share of the cluster (see the module's page); `None` for jobs that are not
-/// complete and for those whose application has no speed here.
-pub fn isolated_secs(scenario: &Scenario, reference: &Reference, outcome: &Outcome) -> Vec<Option<f64>> {
+/// Seconds each job would take alone on its fair share of the cluster (see the module's page).
+/// `None` for jobs that are not complete and for applications without a speed on this cluster.
+pub fn isolated_secs(scenario: &Scenario, reference: &IsolatedReference, outcome: &Outcome) -> Vec<Option<f64>> {
     let total = f64::from(scenario.cluster.total_gpus());
     let contention = jobs_in_system(outcome);
     let jobs = outcome.jobs.iter().zip(contention);
     jobs.map(|(job, n)| alone_secs(scenario, reference, job.job, total / n?)).collect()
 }
 
-fn alone_secs(scenario: &Scenario, reference: &Reference, job: JobId, share: f64) -> Option<f64> {
+fn alone_secs(scenario: &Scenario, reference: &IsolatedReference, job: JobId, share: f64) -> Option<f64> {
     let spec = &scenario.workload.jobs[job.index()];
     match spec.work {
         Work::Fixed { duration } => {

@@ -1,25 +1,25 @@
-//! Monitoring at three levels: cluster, node, application. All numbers are whole and add up: the applications of a node are the node, the nodes are the
-//! cluster.
+//! Monitoring at three levels: cluster, node, application. All numbers are whole and add up: the
+//! applications of a node are the node, the nodes are the cluster.
 
 use goodput_env::cluster::NodeId;
 use goodput_env::scenario::Scenario;
 use goodput_env::sim::Outcome;
 
-/// What a row is about.
+/// Level of the cluster that a row describes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Level {
-    /// Everything.
+    /// The whole cluster.
     Cluster,
-    /// One node.
+    /// One node of the cluster.
     Node(NodeId),
     /// One application or service on one node.
     Application(NodeId, String),
 }
 
-/// What was used.
+/// Accelerator time and requests of one level.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LevelRow {
-    /// Where.
+    /// Level that the row describes.
     pub level: Level,
     /// Accelerator time there was, GPU-milliseconds; zero for an application.
     pub capacity_gpu_millis: i64,
@@ -48,8 +48,8 @@ impl LevelRow {
     }
 }
 
-/// The cluster, then each node followed by its applications. Requests that came while a service had no ready replica fell to no node; they are in the records
-/// of the services only.
+/// The cluster, then each node followed by its applications. Requests that came while a service had
+/// no ready replica fell to no node; they are in the records of the services only.
 pub fn levels(scenario: &Scenario, outcome: &Outcome) -> Vec<LevelRow> {
     let workload = &scenario.workload;
     let names = workload.applications.iter().map(|app| app.name.as_str());

@@ -1,7 +1,8 @@
-//! What is measured on a run: one table of metrics, each with its unit, its direction and its definition.
+//! Metrics of a finished run: one table, each with its unit, its direction and its definition.
 //!
-//! A metric is a function of a finished run; [`measure`] evaluates all of them. Metrics over completion times count
-//! completed jobs only, so a run that was cut off must be read together with `unfinished_jobs`.
+//! A metric is a function of a finished run; [`measure`] evaluates all of them. Metrics over
+//! completion times count completed jobs only, so a run that was cut off must be read together with
+//! `unfinished_jobs`.
 
 mod fairness;
 mod isolated;
@@ -17,7 +18,7 @@ mod waiting;
 use serde::{Deserialize, Serialize};
 
 pub use fairness::{finish_time_fairness, jain_index};
-pub use isolated::{Reference, isolated_secs, jobs_in_system};
+pub use isolated::{IsolatedReference, isolated_secs, jobs_in_system};
 pub use levels::{Level, LevelRow, levels};
 pub use reliability::Reliability;
 pub use run_facts::RunFacts;
@@ -28,7 +29,7 @@ pub use waiting::{bounded_slowdown, jct_secs, queueing_delay_secs};
 
 use crate::stats::quantiles;
 
-/// Which way is better.
+/// Direction in which a metric improves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Better {
@@ -41,14 +42,14 @@ pub enum Better {
 /// How a metric's numbers are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Unit {
-    /// Seconds.
+pub enum MetricUnit {
+    /// Time in seconds.
     Secs,
     /// A share of one, shown in percent.
     Share,
-    /// A ratio.
+    /// Ratio without a unit.
     Ratio,
-    /// A count.
+    /// Number of events or things.
     Count,
     /// A count per job.
     PerJob,
@@ -56,7 +57,7 @@ pub enum Unit {
     GpuHours,
 }
 
-impl std::fmt::Display for Unit {
+impl std::fmt::Display for MetricUnit {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::Secs => "s",
@@ -75,11 +76,11 @@ pub struct Metric {
     pub key: &'static str,
     /// Name for people.
     pub name: &'static str,
-    /// Unit.
-    pub unit: Unit,
-    /// Direction.
+    /// Unit of the values.
+    pub unit: MetricUnit,
+    /// Direction in which the metric improves.
     pub better: Better,
-    /// Definition.
+    /// Definition of the metric, in one sentence.
     pub description: &'static str,
     of: fn(&RunFacts<'_>) -> Option<f64>,
 }
@@ -90,7 +91,7 @@ impl std::fmt::Debug for Metric {
     }
 }
 
-/// The metric that decides who is better: mean job completion time.
+/// Headline metric, by which policies are ranked: mean job completion time.
 pub const HEADLINE: &str = "jct_mean_secs";
 
 /// All metrics, the headline first.
@@ -98,7 +99,7 @@ pub static METRICS: &[Metric] = &[
     Metric {
         key: HEADLINE,
         name: "mean JCT",
-        unit: Unit::Secs,
+        unit: MetricUnit::Secs,
         better: Better::Lower,
         description: "Mean job completion time: completion minus submission, over completed jobs",
         of: |run| mean(&run.jct_secs),
@@ -106,7 +107,7 @@ pub static METRICS: &[Metric] = &[
     Metric {
         key: "jct_p50_secs",
         name: "p50 JCT",
-        unit: Unit::Secs,
+        unit: MetricUnit::Secs,
         better: Better::Lower,
         description: "Median job completion time (quantiles interpolate linearly, as numpy's default)",
         of: |run| quantiles(&run.jct_secs, [0.5]).map(|[p50]| p50),
@@ -114,7 +115,7 @@ pub static METRICS: &[Metric] = &[
     Metric {
         key: "jct_p90_secs",
         name: "p90 JCT",
-        unit: Unit::Secs,
+        unit: MetricUnit::Secs,
         better: Better::Lower,
         description: "90th percentile of job completion time",
         of: |run| quantiles(&run.jct_secs, [0.9]).map(|[p90]| p90),
@@ -122,7 +123,7 @@ pub static METRICS: &[Metric] = &[
     Metric {
         key: "jct_p99_secs",
         name: "p99 JCT",
-        unit: Unit::Secs,
+        unit: MetricUnit::Secs,
         better: Better::Lower,
         description: "99th percentile of job completion time",
         of: |run| quantiles(&run.jct_secs, [0.99]).map(|[p99]| p99),
@@ -130,7 +131,7 @@ pub static METRICS: &[Metric] = &[
     Metric {
         key: "makespan_secs",
         name: "makespan",
-        unit: Unit::Secs,
+        unit: MetricUnit::Secs,
         better: Better::Lower,
         description: "First submission to last completion; to the end of the run where it was cut off",
         of: |run| Some(run.makespan_secs),
@@ -138,7 +139,7 @@ pub static METRICS: &[Metric] = &[
     Metric {
         key: "queueing_mean_secs",
         name: "queueing delay",
-        unit: Unit::Secs,
+        unit: MetricUnit::Secs,
         better: Better::Lower,
         description: "Mean time from submission to the first accelerator, over jobs that started",
         of: |run| mean(&run.queueing_secs),
@@ -146,7 +147,7 @@ pub static METRICS: &[Metric] = &[
     Metric {
         key: "slowdown_bounded_mean",
         name: "bounded slowdown",
-        unit: Unit::Ratio,
+        unit: MetricUnit::Ratio,
         better: Better::Lower,
         description: "Mean of JCT over wall time with accelerators, the latter taken as at least 10 s, and at least 1",
         of: |run| mean(&run.slowdowns),
@@ -154,7 +155,7 @@ pub static METRICS: &[Metric] = &[
     Metric {
         key: "utilization",
         name: "utilisation",
-        unit: Unit::Share,
+        unit: MetricUnit::Share,
         better: Better::Higher,
         description: "GPU time held by jobs, restarts included, over capacity times makespan",
         of: |run| run.share_of_capacity(run.held_gpu_secs),
@@ -162,7 +163,7 @@ pub static METRICS: &[Metric] = &[
     Metric {
         key: "fragmentation",
         name: "fragmentation",
-        unit: Unit::Share,
+        unit: MetricUnit::Share,
         better: Better::Lower,
         description: "Free GPU time on nodes that had some accelerators taken and fewer free than the widest waiting job needs there, over capacity times makespan",
         of: |run| run.share_of_capacity(run.outcome.fragmented_gpu_millis as f64 / 1e3),
@@ -170,7 +171,7 @@ pub static METRICS: &[Metric] = &[
     Metric {
         key: "productive_share",
         name: "productive share",
-        unit: Unit::Share,
+        unit: MetricUnit::Share,
         better: Better::Higher,
         description: "GPU time held minus restarting (at the job's mean size), over capacity times makespan",
         of: |run| run.share_of_capacity(run.productive_gpu_secs),
@@ -178,7 +179,7 @@ pub static METRICS: &[Metric] = &[
     Metric {
         key: "goodput",
         name: "goodput",
-        unit: Unit::Share,
+        unit: MetricUnit::Share,
         better: Better::Higher,
         description: "Work of completed jobs, in GPU time at the size where the job needs least of it, over capacity times makespan: what is left of capacity after idling, restarts, scaling losses and statistical inefficiency",
         of: |run| run.share_of_capacity(run.reference_gpu_secs?),
@@ -186,7 +187,7 @@ pub static METRICS: &[Metric] = &[
     Metric {
         key: "restarts_mean",
         name: "restarts",
-        unit: Unit::PerJob,
+        unit: MetricUnit::PerJob,
         better: Better::Lower,
         description: "Mean number of placement changes after the first start",
         of: |run| mean(&run.restarts),
@@ -194,7 +195,7 @@ pub static METRICS: &[Metric] = &[
     Metric {
         key: "fairness_mean",
         name: "mean finish-time fairness",
-        unit: Unit::Ratio,
+        unit: MetricUnit::Ratio,
         better: Better::Lower,
         description: "Mean of rho: JCT over the JCT alone on 1/n of the cluster, n the mean number of jobs in the system over the job's life (Themis); at most 1 keeps the promise of a fair share",
         of: |run| mean(&run.rho),
@@ -202,7 +203,7 @@ pub static METRICS: &[Metric] = &[
     Metric {
         key: "fairness_p99",
         name: "p99 finish-time fairness",
-        unit: Unit::Ratio,
+        unit: MetricUnit::Ratio,
         better: Better::Lower,
         description: "99th percentile of rho",
         of: |run| quantiles(&run.rho, [0.99]).map(|[p99]| p99),
@@ -210,7 +211,7 @@ pub static METRICS: &[Metric] = &[
     Metric {
         key: "fairness_max",
         name: "worst finish-time fairness",
-        unit: Unit::Ratio,
+        unit: MetricUnit::Ratio,
         better: Better::Lower,
         description: "Largest rho",
         of: |run| run.rho.iter().copied().max_by(f64::total_cmp),
@@ -218,7 +219,7 @@ pub static METRICS: &[Metric] = &[
     Metric {
         key: "unfair_share",
         name: "unfairly treated jobs",
-        unit: Unit::Share,
+        unit: MetricUnit::Share,
         better: Better::Lower,
         description: "Share of completed jobs with rho above 1",
         of: |run| mean(&run.rho.iter().map(|&rho| f64::from(u8::from(rho > 1.0))).collect::<Vec<_>>()),
@@ -226,7 +227,7 @@ pub static METRICS: &[Metric] = &[
     Metric {
         key: "jain_slowdown",
         name: "Jain index of slowdown",
-        unit: Unit::Ratio,
+        unit: MetricUnit::Ratio,
         better: Better::Higher,
         description: "Jain's index of the bounded slowdowns: 1 where all jobs are slowed alike, 1/n where one bears it all",
         of: |run| (!run.slowdowns.is_empty()).then(|| jain_index(&run.slowdowns)),
@@ -234,7 +235,7 @@ pub static METRICS: &[Metric] = &[
     Metric {
         key: "tenant_jain_gpu_time",
         name: "Jain index of tenants' GPU time",
-        unit: Unit::Ratio,
+        unit: MetricUnit::Ratio,
         better: Better::Higher,
         description: "Jain's index of the GPU time that tenants held; where all work is done it only says who asked for how much, so it is for runs that are cut off",
         of: |run| tenants::jain_of(&run.tenants, |tenant| Some(tenant.gpu_secs)),
@@ -242,7 +243,7 @@ pub static METRICS: &[Metric] = &[
     Metric {
         key: "tenant_jain_weighted_share",
         name: "Jain index of tenants' weighted shares",
-        unit: Unit::Ratio,
+        unit: MetricUnit::Ratio,
         better: Better::Higher,
         description: "The same of GPU time over weight, of tenants whose weight is not 0",
         of: |run| {
@@ -253,7 +254,7 @@ pub static METRICS: &[Metric] = &[
     Metric {
         key: "tenant_jain_slowdown",
         name: "Jain index of tenants' slowdowns",
-        unit: Unit::Ratio,
+        unit: MetricUnit::Ratio,
         better: Better::Higher,
         description: "Jain's index of tenants' mean bounded slowdowns; none where a tenant has no completed job",
         of: |run| tenants::jain_of(&run.tenants, |tenant| tenant.slowdown_mean),
@@ -261,7 +262,7 @@ pub static METRICS: &[Metric] = &[
     Metric {
         key: "tenant_max_share",
         name: "largest tenant's share",
-        unit: Unit::Share,
+        unit: MetricUnit::Share,
         better: Better::Lower,
         description: "GPU time of the tenant that held most, over capacity times the length of the run: its dominant share over time",
         of: |run| (run.tenants.len() > 1).then(|| run.tenants.iter().map(|of| of.share).fold(0.0, f64::max)),
@@ -269,7 +270,7 @@ pub static METRICS: &[Metric] = &[
     Metric {
         key: "tenant_jct_worst_secs",
         name: "worst tenant's mean JCT",
-        unit: Unit::Secs,
+        unit: MetricUnit::Secs,
         better: Better::Lower,
         description: "Largest of the tenants' mean completion times; none where a tenant has no completed job",
         of: |run| {
@@ -280,7 +281,7 @@ pub static METRICS: &[Metric] = &[
     Metric {
         key: "wait_max_secs",
         name: "longest wait",
-        unit: Unit::Secs,
+        unit: MetricUnit::Secs,
         better: Better::Lower,
         description: "Longest time from submission to the first accelerator, to the end of the run for jobs that never got one",
         of: |run| run.arrived().map(|job| wait_secs(job, run.outcome)).max_by(f64::total_cmp),
@@ -288,7 +289,7 @@ pub static METRICS: &[Metric] = &[
     Metric {
         key: "starving_share",
         name: "starving jobs",
-        unit: Unit::Share,
+        unit: MetricUnit::Share,
         better: Better::Lower,
         description: "Share of jobs that waited, in all, more than 10 times as long as they held accelerators",
         of: |run| mean(&run.arrived().map(|job| f64::from(u8::from(starves(job, run.outcome)))).collect::<Vec<_>>()),
@@ -296,7 +297,7 @@ pub static METRICS: &[Metric] = &[
     Metric {
         key: "request_latency_mean_secs",
         name: "request latency",
-        unit: Unit::Secs,
+        unit: MetricUnit::Secs,
         better: Better::Lower,
         description: "Mean time from an inference request to its answer, cold starts included",
         of: |run| requests::latency_mean_secs(run.outcome),
@@ -304,7 +305,7 @@ pub static METRICS: &[Metric] = &[
     Metric {
         key: "request_protect_hits",
         name: "protect hits",
-        unit: Unit::Share,
+        unit: MetricUnit::Share,
         better: Better::Higher,
         description: "Share of answered inference requests that found a protected instance of their model",
         of: |run| requests::protect_hits(run.outcome),
@@ -312,7 +313,7 @@ pub static METRICS: &[Metric] = &[
     Metric {
         key: "request_cold_starts",
         name: "cold requests",
-        unit: Unit::Share,
+        unit: MetricUnit::Share,
         better: Better::Lower,
         description: "Share of answered inference requests for which an instance was started",
         of: |run| requests::cold_starts(run.outcome),
@@ -320,7 +321,7 @@ pub static METRICS: &[Metric] = &[
     Metric {
         key: "unfinished_jobs",
         name: "unfinished jobs",
-        unit: Unit::Count,
+        unit: MetricUnit::Count,
         better: Better::Lower,
         description: "Jobs that were not complete when the run was cut off",
         of: |run| Some(run.unfinished as f64),
@@ -328,7 +329,7 @@ pub static METRICS: &[Metric] = &[
     Metric {
         key: "slo_attainment",
         name: "SLO attainment",
-        unit: Unit::Share,
+        unit: MetricUnit::Share,
         better: Better::Higher,
         description: "Share of all requests to services that were answered within their service's latency objective",
         of: |run| services::attainment(&run.outcome.services),
@@ -336,7 +337,7 @@ pub static METRICS: &[Metric] = &[
     Metric {
         key: "slo_attainment_worst",
         name: "worst SLO attainment",
-        unit: Unit::Share,
+        unit: MetricUnit::Share,
         better: Better::Higher,
         description: "The same of the service where it is lowest",
         of: |run| services::worst_attainment(&run.outcome.services),
@@ -344,7 +345,7 @@ pub static METRICS: &[Metric] = &[
     Metric {
         key: "violated_requests",
         name: "violated requests",
-        unit: Unit::Count,
+        unit: MetricUnit::Count,
         better: Better::Lower,
         description: "Requests that took longer than their service's latency objective",
         of: |run| services::violated(&run.outcome.services),
@@ -352,7 +353,7 @@ pub static METRICS: &[Metric] = &[
     Metric {
         key: "latency_p99_over_slo",
         name: "p99 latency over SLO",
-        unit: Unit::Ratio,
+        unit: MetricUnit::Ratio,
         better: Better::Lower,
         description: "99th percentile over all requests of latency divided by the service's objective, from quarter-octave classes",
         of: |run| services::p99_over_slo(&run.outcome.services),
@@ -360,7 +361,7 @@ pub static METRICS: &[Metric] = &[
     Metric {
         key: "replica_gpu_secs",
         name: "GPU time of replicas",
-        unit: Unit::Secs,
+        unit: MetricUnit::Secs,
         better: Better::Lower,
         description: "Accelerator time held by replicas of services, cold starts and drains included, GPU-seconds",
         of: |run| services::replica_gpu_secs(&run.outcome.services),
@@ -368,7 +369,7 @@ pub static METRICS: &[Metric] = &[
     Metric {
         key: "inference_pool_utilization",
         name: "utilisation of the inference pool",
-        unit: Unit::Share,
+        unit: MetricUnit::Share,
         better: Better::Higher,
         description: "Accelerator time held on servers of the inference pool, by replicas or by training on loan, over the pool's capacity until the end of the run",
         of: services::pool_utilization,
@@ -376,7 +377,7 @@ pub static METRICS: &[Metric] = &[
     Metric {
         key: "lent_gpu_secs",
         name: "GPU time lent",
-        unit: Unit::Secs,
+        unit: MetricUnit::Secs,
         better: Better::Higher,
         description: "Accelerators of lent servers times the time they were away from the inference pool, GPU-seconds",
         of: |run| services::of_pool(run, |loans| loans.lent_gpu_millis as f64 / 1e3),
@@ -384,7 +385,7 @@ pub static METRICS: &[Metric] = &[
     Metric {
         key: "reclaim_mean_secs",
         name: "reclaim latency",
-        unit: Unit::Secs,
+        unit: MetricUnit::Secs,
         better: Better::Lower,
         description: "Mean time from calling a lent server back to its return",
         of: |run| {
@@ -395,7 +396,7 @@ pub static METRICS: &[Metric] = &[
     Metric {
         key: "reclaim_evictions",
         name: "evictions at reclaim",
-        unit: Unit::Count,
+        unit: MetricUnit::Count,
         better: Better::Lower,
         description: "Training jobs that were still on a server when its deadline came",
         of: |run| services::of_pool(run, |loans| loans.evictions as f64),
@@ -403,7 +404,7 @@ pub static METRICS: &[Metric] = &[
     Metric {
         key: "faults",
         name: "faults",
-        unit: Unit::Count,
+        unit: MetricUnit::Count,
         better: Better::Lower,
         description: "Faults of accelerators, nodes and networks; only of runs with faults or checkpoints, as all that follow",
         of: |run| Some(f64::from(run.reliability?.faults)),
@@ -411,7 +412,7 @@ pub static METRICS: &[Metric] = &[
     Metric {
         key: "failed_jobs",
         name: "failed jobs",
-        unit: Unit::Count,
+        unit: MetricUnit::Count,
         better: Better::Lower,
         description: "Jobs given up because they failed by themselves more often than they are tried again",
         of: |run| Some(run.reliability?.failed_jobs as f64),
@@ -419,7 +420,7 @@ pub static METRICS: &[Metric] = &[
     Metric {
         key: "lost_gpu_hours",
         name: "lost GPU time",
-        unit: Unit::GpuHours,
+        unit: MetricUnit::GpuHours,
         better: Better::Lower,
         description: "GPU time whose work was undone: since the last checkpoint before a fault, and all of jobs that failed for good",
         of: |run| Some(run.reliability?.lost_gpu_hours),
@@ -427,7 +428,7 @@ pub static METRICS: &[Metric] = &[
     Metric {
         key: "checkpoint_share",
         name: "checkpoints",
-        unit: Unit::Share,
+        unit: MetricUnit::Share,
         better: Better::Lower,
         description: "GPU time of writing checkpoints over GPU time held",
         of: |run| run.reliability?.writing_share,
@@ -435,7 +436,7 @@ pub static METRICS: &[Metric] = &[
     Metric {
         key: "ettr",
         name: "effective training time",
-        unit: Unit::Share,
+        unit: MetricUnit::Share,
         better: Better::Higher,
         description: "Effective training time ratio: GPU time that made lasting progress over the time from each job's first start to its end at its mean size, waiting for repairs included",
         of: |run| run.reliability?.ettr,
@@ -443,7 +444,7 @@ pub static METRICS: &[Metric] = &[
     Metric {
         key: "decisions",
         name: "decisions",
-        unit: Unit::Count,
+        unit: MetricUnit::Count,
         better: Better::Lower,
         description: "Times the policy was asked; not a quality, but what its cost is multiplied by",
         of: |run| Some(run.decisions as f64),
@@ -455,7 +456,8 @@ pub fn metric(key: &str) -> Option<&'static Metric> {
     METRICS.iter().find(|metric| metric.key == key)
 }
 
-/// The values of all [`METRICS`] on one run, in their order; `None` where a metric is undefined, as for no completed job.
+/// The values of all [`METRICS`] on one run, in their order; `None` where a metric is undefined, as
+/// for no completed job.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Measures(Vec<Option<f64>>);
 

@@ -1,4 +1,4 @@
-//! What faults and checkpoints cost a run.
+//! Reliability: losses of a run by faults, and costs of its checkpoints.
 
 use goodput_env::sim::{JobRecord, Outcome};
 
@@ -9,7 +9,7 @@ pub struct Reliability {
     pub faults: u32,
     /// Jobs given up because they failed too often.
     pub failed_jobs: usize,
-    /// Accelerator time whose work was undone, GPU-hours.
+    /// Accelerator time of work that was undone, GPU-hours.
     pub lost_gpu_hours: f64,
     /// Accelerator time of checkpoints over accelerator time held; `None` where none was held.
     pub writing_share: Option<f64>,

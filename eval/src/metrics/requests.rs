@@ -1,4 +1,4 @@
-//! What inference requests met; nothing where a run has none.
+//! Latency of inference requests of a run; empty where a run has none.
 
 use goodput_env::sim::{Outcome, RequestRecord, Served};
 

@@ -4,22 +4,23 @@ use goodput_env::scenario::Scenario;
 use goodput_env::sim::{JobRecord, Outcome};
 
 use super::{
-    Reference, Reliability, TenantFacts, bounded_slowdown, finish_time_fairness, isolated_secs, jct_secs,
+    IsolatedReference, Reliability, TenantFacts, bounded_slowdown, finish_time_fairness, isolated_secs, jct_secs,
     productive_gpu_millis, queueing_delay_secs, reference_gpu_secs, tenant_facts,
 };
 
-/// A run, ready to be measured. Lists over jobs hold completed jobs in order of their ids, unless said otherwise.
+/// A run, ready to be measured. Lists over jobs hold completed jobs in order of their ids, unless
+/// said otherwise.
 #[derive(Clone, Debug)]
 pub struct RunFacts<'a> {
-    /// What the simulator told.
+    /// Outcome of the run, as the simulator gave it.
     pub outcome: &'a Outcome,
     /// Completion times, seconds.
     pub jct_secs: Vec<f64>,
     /// Delays to the first accelerator, seconds, of all jobs that started.
     pub queueing_secs: Vec<f64>,
-    /// Bounded slowdowns.
+    /// Bounded slowdown of each completed job.
     pub slowdowns: Vec<f64>,
-    /// Finish-time fairness, of jobs whose isolated time is known.
+    /// Finish-time fairness of each job with a known isolated time.
     pub rho: Vec<f64>,
     /// Restarts, of all jobs.
     pub restarts: Vec<f64>,
@@ -27,26 +28,29 @@ pub struct RunFacts<'a> {
     pub held_gpu_secs: f64,
     /// GPU time held and not restarting, all jobs, GPU-seconds.
     pub productive_gpu_secs: f64,
-    /// Least GPU time for the work of completed jobs, GPU-seconds; `None` where one of them has no known speed.
+    /// Least GPU time for the work of completed jobs, GPU-seconds; `None` where one of them has no
+    /// known speed.
     pub reference_gpu_secs: Option<f64>,
-    /// From the first submission to the last completion, or to the end of a run that was cut off, seconds.
+    /// From the first submission to the last completion, or to the end of a run that was cut off,
+    /// seconds.
     pub makespan_secs: f64,
     /// Accelerators of the cluster.
     pub capacity_gpus: u32,
     /// Jobs that are not complete.
     pub unfinished: usize,
-    /// Decisions taken.
+    /// Number of decisions of the policy.
     pub decisions: u64,
-    /// What faults and checkpoints cost; `None` where there are neither.
+    /// Losses by faults and costs of checkpoints; `None` where there are neither.
     pub reliability: Option<Reliability>,
-    /// What each tenant got; empty where the tenants are not known.
+    /// Service that each tenant received; empty where the tenants are not known.
     pub tenants: Vec<TenantFacts>,
 }
 
 impl<'a> RunFacts<'a> {
-    /// Collects the numbers of a run of `scenario`; isolated times come from the scenario's own speeds.
+    /// Collects the numbers of a run of `scenario`; isolated times come from the scenario's own
+    /// speeds.
     pub fn new(scenario: &Scenario, outcome: &'a Outcome) -> Self {
-        let reference = Reference::new(scenario);
+        let reference = IsolatedReference::new(scenario);
         let isolated = isolated_secs(scenario, &reference, outcome);
         let work = outcome.jobs.iter().filter(|job| job.finish.is_some());
         let work = work.map(|job| reference_gpu_secs(scenario, &reference, job.job)).sum();
@@ -56,7 +60,8 @@ impl<'a> RunFacts<'a> {
         Self { reliability, tenants: tenant_facts(scenario, outcome), ..facts }
     }
 
-    /// As [`Self::new`] with given isolated times by job, seconds, and given work of the completed jobs, GPU-seconds.
+    /// As [`Self::new`] with given isolated times by job, seconds, and given work of the completed
+    /// jobs, GPU-seconds.
     pub fn with_isolated(
         outcome: &'a Outcome,
         capacity_gpus: u32,

@@ -12,11 +12,11 @@ use super::RunFacts;
 /// The services of one class of objectives.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SloClass {
-    /// Its name.
+    /// Name of the class.
     pub class: String,
     /// Services in it.
     pub services: u32,
-    /// Requests, micro-requests.
+    /// Number of requests, in micro-requests.
     pub requests: u64,
     /// Requests that missed their objective, micro-requests.
     pub violated: u64,
@@ -46,8 +46,9 @@ pub fn slo_classes(scenario: &Scenario, outcome: &Outcome) -> Vec<SloClass> {
     classes.into_values().collect()
 }
 
-/// The latency, in multiples of the objective, that a share of `1 - share` of the requests exceeds: interpolated in its class on a logarithmic scale; the
-/// last class has no upper edge and gives its lower one.
+/// The latency, in multiples of the objective, that a share of `1 - share` of the requests exceeds:
+/// interpolated in its class on a logarithmic scale; the last class has no upper edge and gives its
+/// lower one.
 pub fn latency_over_slo(latencies: &LatencyCounts, share: f64) -> Option<f64> {
     let all: u64 = latencies.iter().sum();
     let rank = share * all as f64;

@@ -8,12 +8,12 @@ use super::{bounded_slowdown, jain_index, jct_secs};
 /// A job starves when it waits longer than this many times its service.
 pub const STARVATION: f64 = 10.0;
 
-/// What one tenant got in a run.
+/// Service that one tenant received in a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct TenantFacts {
-    /// The tenant.
+    /// Number of the tenant.
     pub tenant: u32,
-    /// Its weight; 1 where it is not declared.
+    /// Weight of the tenant; 1 where it is not declared.
     pub weight: f64,
     /// Jobs submitted before the run ended.
     pub jobs: usize,
@@ -21,17 +21,19 @@ pub struct TenantFacts {
     pub completed: usize,
     /// GPU time held, GPU-seconds.
     pub gpu_secs: f64,
-    /// Its part of the cluster's GPU time over the run: the time-average of its dominant share, accelerators being the one resource.
+    /// Share of the cluster's GPU time over the run that the tenant held: the time-average of its
+    /// dominant share, accelerators being the one resource.
     pub share: f64,
     /// Mean completion time, seconds; `None` where nothing is complete.
     pub jct_mean_secs: Option<f64>,
     /// Mean bounded slowdown; `None` where nothing is complete.
     pub slowdown_mean: Option<f64>,
-    /// Longest time from submission to the first accelerator, to the end of the run where there was none, seconds.
+    /// Longest time from submission to the first accelerator, to the end of the run where there was
+    /// none, seconds.
     pub max_wait_secs: f64,
 }
 
-/// What each tenant with jobs in the run got, ascending.
+/// Service that each tenant with jobs in the run received, in ascending order of tenants.
 pub fn tenant_facts(scenario: &Scenario, outcome: &Outcome) -> Vec<TenantFacts> {
     let tenant_of = |job: &JobRecord| scenario.workload.jobs[job.job.index()].request.tenant;
     let tenants: std::collections::BTreeSet<u32> = outcome.jobs.iter().map(tenant_of).collect();
@@ -61,21 +63,25 @@ pub fn wait_secs(job: &JobRecord, outcome: &Outcome) -> f64 {
     (job.start.unwrap_or(outcome.end) - job.submit).as_secs_f64().max(0.0)
 }
 
-/// Whether a job waited more than [`STARVATION`] times its service in all; one that never ran by the end counts if it waited at all.
+/// Whether a job waited more than [`STARVATION`] times its service in all; one that never ran by
+/// the end counts if it waited at all.
 pub fn starves(job: &JobRecord, outcome: &Outcome) -> bool {
     let present = (job.finish.unwrap_or(outcome.end) - job.submit).as_secs_f64();
     let service = job.executed.as_secs_f64();
     present - service > STARVATION * service
 }
 
-/// Jain's index of `value` over tenants; `None` for fewer than two tenants or where a value is missing.
+/// Jain's index of `value` over tenants; `None` for fewer than two tenants or where a value is
+/// missing.
 pub(super) fn jain_of(facts: &[TenantFacts], value: impl Fn(&TenantFacts) -> Option<f64>) -> Option<f64> {
     let values = facts.iter().map(value).collect::<Option<Vec<f64>>>()?;
     (values.len() > 1).then(|| jain_index(&values))
 }
 
-/// The largest factor by which an attacker lengthens the mean completion time of another tenant: over all tenants that are not `attacker`, the mean
-/// completion time with it over that without it. 1: nobody notices. `None` where a tenant has nothing complete in one of the runs.
+/// Isolation index: the largest factor by which an attacker lengthens the mean completion time of
+/// another tenant. Over all tenants that are not `attacker`, it is the mean completion time with
+/// the attacker over the mean without. A value of 1 means that no tenant is affected. `None` where
+/// a tenant has no complete job in one of the runs.
 pub fn isolation_index(with: &[TenantFacts], without: &[TenantFacts], attacker: u32) -> Option<f64> {
     let honest = without.iter().filter(|facts| facts.tenant != attacker);
     let factors = honest.map(|alone| {
@@ -85,7 +91,8 @@ pub fn isolation_index(with: &[TenantFacts], without: &[TenantFacts], attacker: 
     factors.collect::<Option<Vec<f64>>>()?.into_iter().max_by(f64::total_cmp)
 }
 
-/// Pairs (i, k) of tenants of whom i would rather have what k holds, scaled to i's own weight: `utility(i, held[i]) < utility(i, held[k] w_i / w_k)`.
+/// Pairs (i, k) of tenants in which tenant i prefers the holding of tenant k, scaled to i's own
+/// weight: `utility(i, held[i]) < utility(i, held[k] w_i / w_k)`.
 pub fn envious(held: &[f64], weights: &[f64], utility: impl Fn(usize, f64) -> f64) -> Vec<(usize, usize)> {
     let pairs = (0..held.len()).flat_map(|one| (0..held.len()).map(move |other| (one, other)));
     let envies = |&(one, other): &(usize, usize)| {

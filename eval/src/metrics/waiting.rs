@@ -2,7 +2,8 @@
 
 use goodput_env::sim::JobRecord;
 
-/// Run times below this count as this long, so that a job of a second does not rule the mean slowdown (Feitelson).
+/// Run times below this count as this long, so that a job of a second does not rule the mean
+/// slowdown (Feitelson).
 const SLOWDOWN_BOUND_SECS: f64 = 10.0;
 
 /// Completion minus submission.

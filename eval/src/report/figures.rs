@@ -29,8 +29,8 @@ impl Section {
     }
 }
 
-/// Policies, best first, with their runs of the scenario whose allocations were logged.
-type Shown<'a> = [(&'a PolicySummary, &'a PolicyRun)];
+/// Policies, best first, each with its run of the scenario that has a log of allocations.
+type RankedRuns<'a> = [(&'a PolicySummary, &'a PolicyRun)];
 
 /// The figures, in reading order; those without data are left out.
 pub(super) fn figures(evaluation: &Evaluation, report: &Report) -> Vec<Section> {
@@ -90,7 +90,7 @@ fn completion(evaluation: &Evaluation, ranked: &[&PolicySummary]) -> Option<Sect
     any.then(|| Section::new("completion", "How long jobs take", &cdf(&curves), caption))
 }
 
-fn fullness(evaluation: &Evaluation, shown: &Shown<'_>) -> Option<Section> {
+fn fullness(evaluation: &Evaluation, shown: &RankedRuns<'_>) -> Option<Section> {
     let until = shown.iter().map(|(_, run)| run.outcome.end).max().filter(|&end| end > SimTime::ZERO)?;
     let strip = |(policy, run): &(&PolicySummary, &PolicyRun)| {
         let mean = run.measures.get("utilization").unwrap_or(0.0);
@@ -108,7 +108,7 @@ fn fullness(evaluation: &Evaluation, shown: &Shown<'_>) -> Option<Section> {
     Some(Section::new("utilisation", "How full the cluster is", &utilization(&strips, until), &caption))
 }
 
-fn gantts(evaluation: &Evaluation, shown: &Shown<'_>, focus: Option<&str>) -> Vec<Section> {
+fn gantts(evaluation: &Evaluation, shown: &RankedRuns<'_>, focus: Option<&str>) -> Vec<Section> {
     let chosen = gantt_choice(shown, focus, &evaluation.summary.reference);
     let frame = GanttFrame::new(chosen.iter().map(|(.., run)| &run.outcome));
     let section = |(id, policy, run): (&'static str, &str, &PolicyRun)| {
@@ -135,7 +135,7 @@ fn reliability(evaluation: &Evaluation, ranked: &[&PolicySummary]) -> Option<Sec
     Some(Section::new("profiles", "How reliable the advantage is", &figure, &caption))
 }
 
-fn scenario_of(evaluation: &Evaluation, shown: &Shown<'_>) -> String {
+fn scenario_of(evaluation: &Evaluation, shown: &RankedRuns<'_>) -> String {
     shown.first().map_or_else(String::new, |(_, run)| {
         format!("workload {}, seed {}", evaluation.workloads[run.workload], run.seed)
     })
@@ -159,7 +159,8 @@ fn gantt_choice<'a>(
     picked
 }
 
-/// Thresholds and profiles of all policies but the reference, where there are runs enough to speak of shares.
+/// Thresholds and profiles of all policies but the reference, where there are runs enough to speak
+/// of shares.
 fn profile_series(evaluation: &Evaluation, ranked: &[&PolicySummary]) -> Option<(Vec<f64>, Vec<ProfileSeries>)> {
     let (policies, workloads) = (evaluation.policies.len(), evaluation.workloads.len());
     let base = color_of(evaluation, &evaluation.summary.reference);

@@ -1,34 +1,34 @@
 //! Numbers for people: one unit a column, three significant digits.
 
-use crate::metrics::Unit;
+use crate::metrics::MetricUnit;
 use crate::stats::Estimate;
 
 /// How the numbers of one column are shown.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Shown {
+pub(crate) struct NumberFormat {
     per: f64,
     decimals: usize,
-    /// What to write below the column's name; empty for plain ratios.
+    /// Unit below the column's name; empty for plain ratios.
     pub(crate) unit: &'static str,
 }
 
-impl Shown {
-    /// The unit in which these values read best together, and as many decimals as the smallest needs for three digits, but
-    /// no more than two and one more than the largest needs.
-    pub(crate) fn new(unit: Unit, values: impl Iterator<Item = f64>) -> Self {
+impl NumberFormat {
+    /// The unit in which these values read best together, and as many decimals as the smallest
+    /// needs for three digits, but no more than two and one more than the largest needs.
+    pub(crate) fn new(unit: MetricUnit, values: impl Iterator<Item = f64>) -> Self {
         let (mut smallest, mut largest) = (f64::INFINITY, 0.0_f64);
         for value in values.map(f64::abs).filter(|&value| value > 0.0) {
             (smallest, largest) = (smallest.min(value), largest.max(value));
         }
         let (per, unit) = match unit {
-            Unit::Share => (0.01, "%"),
-            Unit::PerJob => (1.0, "per job"),
-            Unit::GpuHours => (1.0, "GPU h"),
-            Unit::Ratio | Unit::Count => (1.0, ""),
-            Unit::Secs if largest >= 144.0 * 3600.0 => (86_400.0, "d"),
-            Unit::Secs if largest >= 2.0 * 3600.0 => (3600.0, "h"),
-            Unit::Secs if largest >= 120.0 => (60.0, "min"),
-            Unit::Secs => (1.0, "s"),
+            MetricUnit::Share => (0.01, "%"),
+            MetricUnit::PerJob => (1.0, "per job"),
+            MetricUnit::GpuHours => (1.0, "GPU h"),
+            MetricUnit::Ratio | MetricUnit::Count => (1.0, ""),
+            MetricUnit::Secs if largest >= 144.0 * 3600.0 => (86_400.0, "d"),
+            MetricUnit::Secs if largest >= 2.0 * 3600.0 => (3600.0, "h"),
+            MetricUnit::Secs if largest >= 120.0 => (60.0, "min"),
+            MetricUnit::Secs => (1.0, "s"),
         };
         let decimals = digits(smallest / per).min(digits(largest / per) + 1).min(2);
         Self { per, decimals, unit }
@@ -85,21 +85,21 @@ mod tests {
 
     #[test]
     fn a_unit_that_suits_the_largest() {
-        let unit = |largest| Shown::new(Unit::Secs, [largest].into_iter()).unit;
+        let unit = |largest| NumberFormat::new(MetricUnit::Secs, [largest].into_iter()).unit;
         assert_eq!([60.0, 600.0, 8000.0, 1e6].map(unit), ["s", "min", "h", "d"]);
     }
 
     #[test]
     fn a_column_has_one_number_of_decimals() {
         let column = |values: [f64; 3]| {
-            let shown = Shown::new(Unit::Count, values.into_iter());
+            let shown = NumberFormat::new(MetricUnit::Count, values.into_iter());
             values.map(|value| shown.number(value))
         };
         assert_eq!(column([45.62, 59.7, 108.2]), ["45.6", "59.7", "108.2"]);
         assert_eq!(column([2.73, 0.927, 0.0]), ["2.73", "0.93", "0.00"]);
         assert_eq!(column([0.0, 0.0, 0.0]), ["0", "0", "0"]);
         assert_eq!(column([5.0, 12_000.0, 340.0]), ["5.0", "12000.0", "340.0"]);
-        let hours = Shown::new(Unit::Secs, [7200.0].into_iter());
+        let hours = NumberFormat::new(MetricUnit::Secs, [7200.0].into_iter());
         let estimate = Estimate { value: 7200.0, ci: Some(Interval { low: 3600.0, high: 9000.0 }) };
         assert_eq!(hours.interval(&estimate), "1.00–2.50");
     }

@@ -3,8 +3,8 @@
 use serde::Serialize;
 
 use super::color_of;
-use crate::metrics::{Better, HEADLINE, METRICS, Metric, Unit, metric};
-use crate::report::format::{Shown, change, significant};
+use crate::metrics::{Better, HEADLINE, METRICS, Metric, MetricUnit, metric};
+use crate::report::format::{NumberFormat, change, significant};
 use crate::report::leaderboard::{COLUMNS, ranking, shown};
 use crate::report::plots::Ink;
 use crate::run::Evaluation;
@@ -12,29 +12,29 @@ use crate::run::summary::{PolicySummary, Summary};
 use crate::stats::Estimate;
 
 #[derive(Serialize)]
-pub(super) struct Table {
-    head: Vec<Head>,
-    rows: Vec<Row>,
+pub(super) struct Grid {
+    head: Vec<GridHead>,
+    rows: Vec<GridRow>,
 }
 
 #[derive(Serialize)]
-struct Head {
+struct GridHead {
     name: String,
     unit: String,
     about: String,
 }
 
 #[derive(Serialize)]
-struct Row {
+struct GridRow {
     name: String,
     information: String,
     color: String,
     focus: bool,
-    cells: Vec<Cell>,
+    cells: Vec<GridCell>,
 }
 
 #[derive(Default, Serialize)]
-struct Cell {
+struct GridCell {
     value: String,
     /// Below it, smaller.
     range: String,
@@ -43,21 +43,21 @@ struct Cell {
 }
 
 /// The table that most readers look at and leave.
-pub(super) fn headline_table(evaluation: &Evaluation, focus: Option<&str>) -> Table {
+pub(super) fn headline_table(evaluation: &Evaluation, focus: Option<&str>) -> Grid {
     let summary = &evaluation.summary;
-    let mut heads: Vec<Head> = COLUMNS.iter().map(|key| head(summary, key)).collect();
+    let mut heads: Vec<GridHead> = COLUMNS.iter().map(|key| head(summary, key)).collect();
     let about = "Ratio of the means, with the interval of the paired bootstrap".into();
-    heads.insert(1, Head { name: format!("vs {}", summary.reference), unit: "%".into(), about });
+    heads.insert(1, GridHead { name: format!("vs {}", summary.reference), unit: "%".into(), about });
     let rows = ranking(summary).into_iter().map(|policy| {
-        let mut cells: Vec<Cell> = COLUMNS.iter().map(|key| metric_cell(summary, policy, key)).collect();
+        let mut cells: Vec<GridCell> = COLUMNS.iter().map(|key| metric_cell(summary, policy, key)).collect();
         cells.insert(1, change_cell(policy));
         row(evaluation, focus, policy, cells)
     });
-    Table { head: heads, rows: rows.collect() }
+    Grid { head: heads, rows: rows.collect() }
 }
 
 /// Mean JCT by workload; empty where there is one.
-pub(super) fn by_workload(evaluation: &Evaluation, focus: Option<&str>) -> Option<Table> {
+pub(super) fn by_workload(evaluation: &Evaluation, focus: Option<&str>) -> Option<Grid> {
     let summary = &evaluation.summary;
     if summary.workloads.len() < 2 {
         return None;
@@ -65,31 +65,33 @@ pub(super) fn by_workload(evaluation: &Evaluation, focus: Option<&str>) -> Optio
     let estimate = |policy: &PolicySummary, name: &str| policy.by_workload.get(name)?.get(HEADLINE).copied();
     let unit = |name: &str| {
         let values = summary.policies.iter().filter_map(|policy| estimate(policy, name)).map(|estimate| estimate.value);
-        Shown::new(Unit::Secs, values)
+        NumberFormat::new(MetricUnit::Secs, values)
     };
     let head = summary.workloads.iter().map(|workload| {
         let about = format!("Mean JCT on {} seeds", workload.seeds.len());
-        Head { name: workload.name.clone(), unit: unit(&workload.name).unit.into(), about }
+        GridHead { name: workload.name.clone(), unit: unit(&workload.name).unit.into(), about }
     });
-    let cell = |policy: &PolicySummary, name: &str| -> Cell {
-        let Some(found) = estimate(policy, name) else { return Cell { value: "–".into(), ..Cell::default() } };
+    let cell = |policy: &PolicySummary, name: &str| -> GridCell {
+        let Some(found) = estimate(policy, name) else {
+            return GridCell { value: "–".into(), ..GridCell::default() };
+        };
         let shown = unit(name);
         let all = summary.policies.iter().filter_map(|policy| estimate(policy, name)).map(|estimate| estimate.value);
         let value = shown.number(found.value);
         let best = best(all, Better::Lower, shown).is_some_and(|best| best == value);
-        Cell { range: shown.interval(&found), value, class: if best { "best" } else { "" } }
+        GridCell { range: shown.interval(&found), value, class: if best { "best" } else { "" } }
     };
     let rows = ranking(summary).into_iter().map(|policy| {
         let cells = summary.workloads.iter().map(|workload| cell(policy, &workload.name));
         row(evaluation, focus, policy, cells.collect())
     });
-    Some(Table { head: head.collect(), rows: rows.collect() })
+    Some(Grid { head: head.collect(), rows: rows.collect() })
 }
 
 /// How strong the evidence against the reference is.
-pub(super) fn evidence(evaluation: &Evaluation, focus: Option<&str>) -> Option<Table> {
+pub(super) fn evidence(evaluation: &Evaluation, focus: Option<&str>) -> Option<Grid> {
     let summary = &evaluation.summary;
-    let about = |name: &str, about: &str| Head { name: name.into(), unit: String::new(), about: about.into() };
+    let about = |name: &str, about: &str| GridHead { name: name.into(), unit: String::new(), about: about.into() };
     let head = vec![
         about(
             "score, IQM",
@@ -105,12 +107,12 @@ pub(super) fn evidence(evaluation: &Evaluation, focus: Option<&str>) -> Option<T
             "Two-sided Wilcoxon signed-rank test of the paired differences, corrected for the number of policies",
         ),
     ];
-    let cell = |value: String, range: String| Cell { value, range, ..Cell::default() };
+    let cell = |value: String, range: String| GridCell { value, range, ..GridCell::default() };
     let ratio = |estimate: &Estimate| {
-        let shown = Shown::new(Unit::Ratio, [1.0].into_iter());
+        let shown = NumberFormat::new(MetricUnit::Ratio, [1.0].into_iter());
         cell(shown.number(estimate.value), shown.interval(estimate))
     };
-    let rows: Vec<Row> = ranking(summary)
+    let rows: Vec<GridRow> = ranking(summary)
         .into_iter()
         .filter_map(|policy| {
             let headline = policy.versus_reference.as_ref()?.headline.as_ref()?;
@@ -124,7 +126,7 @@ pub(super) fn evidence(evaluation: &Evaluation, focus: Option<&str>) -> Option<T
             Some(row(evaluation, focus, policy, cells))
         })
         .collect();
-    (!rows.is_empty()).then_some(Table { head, rows })
+    (!rows.is_empty()).then_some(Grid { head, rows })
 }
 
 /// Every metric of every policy with its interval and its definition.
@@ -174,8 +176,8 @@ struct DetailValue {
     range: String,
 }
 
-fn row(evaluation: &Evaluation, focus: Option<&str>, policy: &PolicySummary, cells: Vec<Cell>) -> Row {
-    Row {
+fn row(evaluation: &Evaluation, focus: Option<&str>, policy: &PolicySummary, cells: Vec<GridCell>) -> GridRow {
+    GridRow {
         name: policy.name.clone(),
         information: policy.information.clone(),
         color: Ink::Series(color_of(evaluation, &policy.name)).variable(),
@@ -184,13 +186,13 @@ fn row(evaluation: &Evaluation, focus: Option<&str>, policy: &PolicySummary, cel
     }
 }
 
-fn head(summary: &Summary, key: &str) -> Head {
+fn head(summary: &Summary, key: &str) -> GridHead {
     let (name, about) = metric(key).map_or((key, ""), |metric| (metric.name, metric.description));
-    Head { name: name.into(), unit: shown(summary, key).unit.into(), about: about.into() }
+    GridHead { name: name.into(), unit: shown(summary, key).unit.into(), about: about.into() }
 }
 
 /// The best value of a metric, where policies differ in it as shown.
-fn best(values: impl Iterator<Item = f64> + Clone, better: Better, shown: Shown) -> Option<String> {
+fn best(values: impl Iterator<Item = f64> + Clone, better: Better, shown: NumberFormat) -> Option<String> {
     let pick = match better {
         Better::Lower => f64::min,
         Better::Higher => f64::max,
@@ -199,28 +201,32 @@ fn best(values: impl Iterator<Item = f64> + Clone, better: Better, shown: Shown)
     values.map(|value| shown.number(value)).any(|text| text != best).then_some(best)
 }
 
-fn metric_cell(summary: &Summary, policy: &PolicySummary, key: &str) -> Cell {
-    let Some(estimate) = policy.metrics.get(key) else { return Cell { value: "–".into(), ..Cell::default() } };
+fn metric_cell(summary: &Summary, policy: &PolicySummary, key: &str) -> GridCell {
+    let Some(estimate) = policy.metrics.get(key) else {
+        return GridCell { value: "–".into(), ..GridCell::default() };
+    };
     let shown = shown(summary, key);
     let values = summary.policies.iter().filter_map(|policy| policy.metrics.get(key)).map(|estimate| estimate.value);
     let value = shown.number(estimate.value);
     let best = metric(key).and_then(|metric| best(values, metric.better, shown)).is_some_and(|best| best == value);
     let range = if key == HEADLINE { shown.interval(estimate) } else { String::new() };
-    Cell { value, range, class: if best { "best" } else { "" } }
+    GridCell { value, range, class: if best { "best" } else { "" } }
 }
 
-fn change_cell(policy: &PolicySummary) -> Cell {
+fn change_cell(policy: &PolicySummary) -> GridCell {
     let Some(versus) = &policy.versus_reference else {
-        return Cell { value: "reference".into(), class: "quiet", ..Cell::default() };
+        return GridCell { value: "reference".into(), class: "quiet", ..GridCell::default() };
     };
-    let Some(ratio) = versus.ratio.get(HEADLINE) else { return Cell { value: "–".into(), ..Cell::default() } };
+    let Some(ratio) = versus.ratio.get(HEADLINE) else {
+        return GridCell { value: "–".into(), ..GridCell::default() };
+    };
     let tone = match ratio.excludes(1.0) {
         true if ratio.value < 1.0 => "good",
         true => "bad",
         false => "",
     };
     let range = ratio.ci.map_or_else(String::new, |ci| format!("{} to {}", change(ci.low), change(ci.high)));
-    Cell { value: change(ratio.value), range, class: tone }
+    GridCell { value: change(ratio.value), range, class: tone }
 }
 
 fn p_value(p: f64) -> String {

@@ -1,7 +1,7 @@
 //! Leaderboard: the policies of a comparison as a Markdown table, best mean completion time first.
 
-use super::format::{Shown, change};
-use crate::metrics::{HEADLINE, Unit, metric};
+use super::format::{NumberFormat, change};
+use crate::metrics::{HEADLINE, MetricUnit, metric};
 use crate::run::summary::{PolicySummary, Summary};
 use crate::stats::Estimate;
 
@@ -18,12 +18,13 @@ pub(crate) const COLUMNS: [&str; 7] =
     [HEADLINE, "jct_p50_secs", "jct_p99_secs", "makespan_secs", "utilization", "goodput", "restarts_mean"];
 
 /// The unit in which a metric of all policies reads best.
-pub(crate) fn shown(summary: &Summary, key: &str) -> Shown {
+pub(crate) fn shown(summary: &Summary, key: &str) -> NumberFormat {
     let values = summary.policies.iter().filter_map(|policy| policy.metrics.get(key)).map(|estimate| estimate.value);
-    Shown::new(metric(key).map_or(Unit::Ratio, |metric| metric.unit), values)
+    NumberFormat::new(metric(key).map_or(MetricUnit::Ratio, |metric| metric.unit), values)
 }
 
-/// The comparison as a Markdown table, best mean JCT first, with the information level of each policy.
+/// The comparison as a Markdown table, best mean JCT first, with the information level of each
+/// policy.
 pub fn leaderboard(summary: &Summary) -> String {
     let mut head = vec!["policy".to_owned(), "information".to_owned()];
     for key in COLUMNS {
@@ -62,7 +63,8 @@ fn change_with_interval(ratio: &Estimate) -> String {
     }
 }
 
-/// Pads columns so that the source reads as well as the rendering; the first two are text, the rest numbers.
+/// Pads columns so that the source reads as well as the rendering; the first two are text, the rest
+/// numbers.
 fn markdown(head: &[String], rows: &[Vec<String>]) -> String {
     let width =
         |column: usize| rows.iter().chain([&head.to_vec()]).map(|row| row[column].chars().count()).max().unwrap_or(0);

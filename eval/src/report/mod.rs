@@ -1,6 +1,8 @@
-//! One self-contained HTML page about a comparison: no scripts, no fonts, nothing fetched, light and dark.
+//! One self-contained HTML page about a comparison: no scripts, no fonts, nothing fetched, light
+//! and dark.
 //!
-//! The page is a pure function of its inputs; there is no date on it, so that the same run gives the same bytes.
+//! The page is a pure function of its inputs; there is no date on it, so that the same run gives
+//! the same bytes.
 
 mod figures;
 mod format;
@@ -21,10 +23,10 @@ use self::plots::{Figure, LearningCurve, THEME_CSS};
 use crate::run::Evaluation;
 use crate::run::summary::WorkloadSummary;
 
-/// What a report shows beside the comparison itself.
+/// Inputs of a report beside the comparison itself.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
-    /// Heading.
+    /// Heading of the page.
     pub title: String,
     /// A sentence or two below it; may be empty.
     pub lead: String,
@@ -40,7 +42,7 @@ pub struct Report {
     pub learning: Option<LearningCurve>,
 }
 
-/// Why a page cannot be made.
+/// Reason for which a page cannot be made.
 #[derive(Debug, Error)]
 pub enum ReportError {
     /// The template fails.
@@ -53,9 +55,9 @@ pub enum ReportError {
 
 const TEMPLATE: &str = include_str!("../../templates/report.html");
 
-/// What the template sees.
+/// Values that the template uses.
 #[derive(Serialize)]
-struct Page<'a> {
+struct ReportPage<'a> {
     title: &'a str,
     lead: &'a str,
     theme: &'static str,
@@ -67,12 +69,12 @@ struct Page<'a> {
     resamples: usize,
     seeds: usize,
     workloads: &'a [WorkloadSummary],
-    table: grids::Table,
+    table: grids::Grid,
     unequal: Vec<String>,
     unfinished: Vec<String>,
     figures: Vec<figures::Section>,
-    evidence: Option<grids::Table>,
-    by_workload: Option<grids::Table>,
+    evidence: Option<grids::Grid>,
+    by_workload: Option<grids::Grid>,
     details: Vec<grids::MetricDetail>,
     command: &'a str,
     config: &'a str,
@@ -80,7 +82,7 @@ struct Page<'a> {
 }
 
 impl Report {
-    /// The page.
+    /// Renders the page as HTML.
     ///
     /// # Errors
     /// [`ReportError::UnknownFocus`] where `focus` names no policy of the comparison.
@@ -93,7 +95,7 @@ impl Report {
         let mut environment = Environment::new();
         environment.set_syntax(SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build()?);
         environment.add_template("report.html", TEMPLATE)?;
-        let page = Page {
+        let page = ReportPage {
             title: &self.title,
             lead: &self.lead,
             theme: THEME_CSS,

@@ -1,7 +1,8 @@
 //! Tables with one row for each job, change of an allocation, tenant, run, or level of the cluster.
 //!
-//! The job table has the columns of batsim's `jobs.csv` under their names, so that evalys and its kin read it, and our own
-//! beside them. Times there are seconds since the start of the run; columns of ours carry their unit in the name.
+//! The job table has the columns of batsim's `jobs.csv` under their names, so that evalys and its
+//! kin read it, and our own beside them. Times there are seconds since the start of the run;
+//! columns of ours carry their unit in the name.
 
 use goodput_datasets::store::{Column, Table};
 use goodput_env::sim::JobRecord;
@@ -11,9 +12,10 @@ use crate::run::{Evaluation, PolicyRun};
 
 /// One row per job and run, in the order of the runs.
 ///
-/// `execution_time` is batsim's: from the first start to completion; `executed_secs` leaves out the time a preempted job
-/// waited. `stretch` is turnaround over execution time. `requested_number_of_resources` counts accelerators, and `gpus_mean`
-/// is their mean number while any were held; `allocated_resources`, which in batsim lists machines by number, stays empty
+/// `execution_time` is batsim's: from the first start to completion; `executed_secs` leaves out the
+/// time a preempted job waited. `stretch` is turnaround over execution time.
+/// `requested_number_of_resources` counts accelerators, and `gpus_mean` is their mean number while
+/// any were held; `allocated_resources`, which in batsim lists machines by number, stays empty
 /// because placements move during a run and are not recorded.
 pub fn job_table(evaluation: &Evaluation) -> Table {
     job_rows(

@@ -16,7 +16,7 @@ pub struct Moment {
     pub at: SimTime,
     /// Jobs submitted and not complete.
     pub jobs: i64,
-    /// Those of them that hold accelerators.
+    /// Number of these jobs that hold accelerators.
     pub allocated: i64,
     /// Accelerators held by jobs.
     pub gpus: i64,

@@ -1,14 +1,16 @@
-//! Mean completion times of AFS-L beside those of the policies it was compared with (Hwang et al., NSDI'21, abstract: up to 2.7x shorter than SRTF, 3.1x than Tiresias-L, 2.2x
-//! than Themis). The paper's traces are not public, so this shows a direction on public ones: what counts is who is faster, and by an order of size.
+//! Mean completion times of AFS-L beside those of the policies it was compared with (Hwang et al.,
+//! NSDI'21, abstract: up to 2.7x shorter than SRTF, 3.1x than Tiresias-L, 2.2x than Themis). The
+//! paper's traces are not public, so this shows a direction on public traces: the order of the
+//! policies counts, and the order of magnitude.
 
 use std::path::Path;
 
 use goodput_env::scenario::Resize;
 
 use super::contended::{Contestant, FILES, run_all, workloads};
-use super::{Figure, ReproduceError, Reproduction};
+use super::{ReproduceError, ReproducedFigure, Reproduction};
 
-/// The table.
+/// Reproduction of the claims of AFS's abstract.
 pub const TABLE: Reproduction = Reproduction {
     name: "afs-direction",
     about: "AFS-L beside SRTF, Tiresias and Themis on contended elastic workloads; 16 nodes of 4 GPUs",
@@ -17,7 +19,8 @@ pub const TABLE: Reproduction = Reproduction {
     run,
 };
 
-/// The first is what the others are measured against, and the published factor by which they were slower at most.
+/// The first is what the others are measured against, and the published factor by which they were
+/// slower at most.
 const CONTESTANTS: [(Contestant, &str, Option<f64>); 10] = [
     (("afs-l", Resize::Overlapped), "afs-l, overlapped", None),
     (("afs-l", Resize::StopRestart), "afs-l, stop-restart", None),
@@ -31,7 +34,7 @@ const CONTESTANTS: [(Contestant, &str, Option<f64>); 10] = [
     (("gandiva", Resize::StopRestart), "gandiva", None),
 ];
 
-fn run(data: &Path) -> Result<Vec<Figure>, ReproduceError> {
+fn run(data: &Path) -> Result<Vec<ReproducedFigure>, ReproduceError> {
     let workloads = workloads(data)?;
     let contestants: Vec<Contestant> = CONTESTANTS.iter().map(|(contestant, ..)| *contestant).collect();
     let runs = run_all(&workloads, &contestants)?;
@@ -39,15 +42,20 @@ fn run(data: &Path) -> Result<Vec<Figure>, ReproduceError> {
     for (workload, runs) in workloads.iter().zip(&runs) {
         for ((_, label, _), run) in CONTESTANTS.iter().zip(runs) {
             let case = format!("{} {label}", workload.name);
-            figures.push(Figure { case: case.clone(), metric: "mean_jct_secs", theirs: None, ours: run.mean_jct_secs });
+            figures.push(ReproducedFigure {
+                case: case.clone(),
+                metric: "mean_jct_secs",
+                theirs: None,
+                ours: run.mean_jct_secs,
+            });
             if label.starts_with("afs-l") {
-                figures.push(Figure {
+                figures.push(ReproducedFigure {
                     case: case.clone(),
                     metric: "restarts",
                     theirs: None,
                     ours: f64::from(run.restarts),
                 });
-                figures.push(Figure { case, metric: "idle_percent", theirs: None, ours: run.idle_percent });
+                figures.push(ReproducedFigure { case, metric: "idle_percent", theirs: None, ours: run.idle_percent });
             }
         }
     }
@@ -57,9 +65,14 @@ fn run(data: &Path) -> Result<Vec<Figure>, ReproduceError> {
         let most = ratios.iter().copied().fold(0.0, f64::max);
         let slower = ratios.iter().filter(|ratio| **ratio >= 1.0).count() as f64 / ratios.len() as f64;
         let case = format!("{label} over afs-l, overlapped");
-        figures.push(Figure { case: case.clone(), metric: "largest_jct_ratio", theirs: *theirs, ours: most });
-        figures.push(Figure { case: case.clone(), metric: "geometric_mean_jct_ratio", theirs: None, ours: mean });
-        figures.push(Figure { case, metric: "share_of_workloads_no_faster", theirs: None, ours: slower });
+        figures.push(ReproducedFigure { case: case.clone(), metric: "largest_jct_ratio", theirs: *theirs, ours: most });
+        figures.push(ReproducedFigure {
+            case: case.clone(),
+            metric: "geometric_mean_jct_ratio",
+            theirs: None,
+            ours: mean,
+        });
+        figures.push(ReproducedFigure { case, metric: "share_of_workloads_no_faster", theirs: None, ours: slower });
     }
     Ok(figures)
 }

@@ -1,9 +1,12 @@
-//! Contended workloads of 160 elastic jobs on 16 nodes of 4 accelerators, for statements that were made of private traces: the five Pollux workloads as they are and
-//! with twice the load, and the busiest virtual clusters of the Philly trace, each with the applications of the shipped catalog.
+//! Contended workloads of 160 elastic jobs on 16 nodes of 4 accelerators, for statements that were
+//! made of private traces: the five Pollux workloads as they are and with twice the load, and the
+//! busiest virtual clusters of the Philly trace, each with the applications of the shipped catalog.
 //!
-//! A Philly job keeps its submission and size and becomes the application of its class of GPU time, as in the Pollux artifact's sampling
-//! (`simulator/workload.py`), at the application's initial batch size times its accelerators; applications of one class alternate. Its own duration is not used.
-//! Submissions are then stretched in time so that work at the requested size is [`PHILLY_LOAD`] times what 64 accelerators can do until the last submission.
+//! A Philly job keeps its submission and size and becomes the application of its class of GPU time,
+//! as in the Pollux artifact's sampling (`simulator/workload.py`), at the application's initial
+//! batch size times its accelerators; applications of one class alternate. Its own duration is not
+//! used. Submissions are then stretched in time so that work at the requested size is
+//! [`PHILLY_LOAD`] times what 64 accelerators can do until the last submission.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -20,7 +23,7 @@ use goodput_env::time::SimTime;
 use rayon::prelude::*;
 
 use super::ReproduceError;
-use crate::metrics::{Reference, RunFacts};
+use crate::metrics::{IsolatedReference, RunFacts};
 
 /// Public files the workloads are made of.
 pub const FILES: &[&str] = &["data/pollux/workloads", "data/philly/philly.csv"];
@@ -49,14 +52,16 @@ pub struct ContendedRun {
     pub worst_rho: f64,
     /// Restarts of all jobs.
     pub restarts: u32,
-    /// Accelerator time held without use while jobs restarted or grew, of all that was held, percent.
+    /// Accelerator time held without use while jobs restarted or grew, of all that was held,
+    /// percent.
     pub idle_percent: f64,
 }
 
-/// A policy by the name users type, or `themis lease=SECONDS`, and how changes of size are carried out under it.
+/// A policy by the name users type, or `themis lease=SECONDS`, and how changes of size are carried
+/// out under it.
 pub type Contestant = (&'static str, Resize);
 
-/// Reads them.
+/// Reads the contended workloads.
 pub fn workloads(data: &Path) -> Result<Vec<Contended>, ReproduceError> {
     let catalog = Catalog::shipped();
     let mut all = Vec::new();
@@ -84,7 +89,8 @@ pub fn workloads(data: &Path) -> Result<Vec<Contended>, ReproduceError> {
     Ok(all)
 }
 
-/// Runs every contestant on every workload, workload by workload, at one information level, with the requested batch size and restarts of 30 s.
+/// Runs every contestant on every workload, workload by workload, at one information level, with
+/// the requested batch size and restarts of 30 s.
 pub fn run_all(workloads: &[Contended], contestants: &[Contestant]) -> Result<Vec<Vec<ContendedRun>>, ReproduceError> {
     let pairs: Vec<(usize, usize)> =
         (0..workloads.len()).flat_map(|at| (0..contestants.len()).map(move |policy| (at, policy))).collect();
@@ -153,7 +159,7 @@ fn virtual_cluster(jobs: &[&JobSpec], catalog: &Catalog) -> Workload {
     let cluster = Cluster::homogeneous(16, 4);
     let capacity = f64::from(cluster.total_gpus());
     let workload = Arc::new(Workload::new(catalog.applications.clone(), jobs.clone()));
-    let reference = Reference::new(&Scenario::new(Arc::new(cluster), workload, options, 0));
+    let reference = IsolatedReference::new(&Scenario::new(Arc::new(cluster), workload, options, 0));
     let work = jobs.iter().filter_map(|job| match job.work {
         Work::Application { index, .. } => {
             Some(reference.run_secs(index, job.request.gpus)? * f64::from(job.request.gpus))

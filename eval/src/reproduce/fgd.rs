@@ -1,9 +1,12 @@
-//! Allocated accelerators after the openb trace by strategy (Weng et al., ATC'23, figures 7, 9 and 11), and what ties alone change.
+//! Allocated accelerators after the openb trace by strategy (Weng et al., ATC'23, figures 7, 9 and
+//! 11), and what ties alone change.
 //!
-//! The protocol of the artifact: pods drawn with replacement, those without accelerators included, are added until requests reach 130 %
-//! of the cluster; all are shuffled and placed one by one; what does not fit is dropped and nothing leaves. The measure is
-//! thousandths allocated at the end over all thousandths. The artifact also puts a random number before each node's name and breaks ties
-//! by the smallest name, so its order of nodes is one drawn order a run: [`TieBreak::FixedRandom`].
+//! The protocol of the artifact: pods drawn with replacement, those without accelerators included,
+//! are added until requests reach 130 % of the cluster; all are shuffled and placed one by one;
+//! what does not fit is dropped and nothing leaves. The measure is thousandths allocated at the end
+//! over all thousandths. The artifact also puts a random number before each node's name and breaks
+//! ties by the smallest name, so its order of nodes is one drawn order a run:
+//! [`TieBreak::FixedRandom`].
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -17,9 +20,9 @@ use rand::RngExt;
 use rand::seq::SliceRandom;
 use rayon::prelude::*;
 
-use super::{Figure, ReproduceError, Reproduction};
+use super::{ReproduceError, ReproducedFigure, Reproduction};
 
-/// The table.
+/// Reproduction of FGD's table of allocated accelerators.
 pub const TABLE: Reproduction = Reproduction {
     name: "fgd-openb",
     about: "accelerators allocated by six placement strategies; 1,213 nodes, three lists of pods, 10 seeds",
@@ -28,7 +31,7 @@ pub const TABLE: Reproduction = Reproduction {
     run: |data| table(data, SEEDS),
 };
 
-/// What ties change.
+/// Effect of ties on FGD's table.
 pub const TIES: Reproduction = Reproduction {
     name: "fgd-ties",
     about: "accelerators allocated by order among equal scores, and FGD with exact scores; default pods, 10 seeds",
@@ -131,7 +134,7 @@ impl Openb {
 ///
 /// # Errors
 /// Where a file is unusable.
-pub fn table(data: &Path, seeds: u64) -> Result<Vec<Figure>, ReproduceError> {
+pub fn table(data: &Path, seeds: u64) -> Result<Vec<ReproducedFigure>, ReproduceError> {
     let published = published(&data.join(PUBLISHED))?;
     let mut figures = Vec::new();
     for list in ["default", "gpushare40", "multigpu20"] {
@@ -140,7 +143,7 @@ pub fn table(data: &Path, seeds: u64) -> Result<Vec<Figure>, ReproduceError> {
             let ours = trace.by_seed(seeds, TieBreak::FixedRandom, || named(name, &trace.typical));
             let theirs = published.get(&format!("openb_pod_list_{list}")).and_then(|row| row.get(theirs));
             let theirs = theirs.map(|&(percent, _, _)| percent);
-            figures.push(Figure {
+            figures.push(ReproducedFigure {
                 case: format!("{name} {list}"),
                 metric: "allocated_percent",
                 theirs,
@@ -151,11 +154,12 @@ pub fn table(data: &Path, seeds: u64) -> Result<Vec<Figure>, ReproduceError> {
     Ok(figures)
 }
 
-/// Each strategy and FGD with exact scores under each order among equals, on the default list, means over `seeds`.
+/// Each strategy and FGD with exact scores under each order among equals, on the default list,
+/// means over `seeds`.
 ///
 /// # Errors
 /// Where a file is unusable.
-pub fn ties(data: &Path, seeds: u64) -> Result<Vec<Figure>, ReproduceError> {
+pub fn ties(data: &Path, seeds: u64) -> Result<Vec<ReproducedFigure>, ReproduceError> {
     let published = published(&data.join(PUBLISHED))?;
     let trace = Openb::read(data, "default")?;
     let mut figures = Vec::new();
@@ -168,7 +172,7 @@ pub fn ties(data: &Path, seeds: u64) -> Result<Vec<Figure>, ReproduceError> {
             let theirs = published["openb_pod_list_default"].get(theirs).filter(|_| ties == TieBreak::FixedRandom);
             let case = format!("{name} {}", ties.name());
             let theirs = theirs.map(|&(percent, _, _)| percent);
-            figures.push(Figure { case, metric: "allocated_percent", theirs, ours: mean(&ours) });
+            figures.push(ReproducedFigure { case, metric: "allocated_percent", theirs, ours: mean(&ours) });
         }
     }
     Ok(figures)
@@ -192,31 +196,31 @@ fn strict<T>(path: &Path, parse: fn(&Path, &[u8]) -> Rows<T>) -> Result<Vec<T>, 
 }
 
 /// Indices of accelerator types in the order met.
-type Types = BTreeMap<String, u16>;
+type NodeTypes = BTreeMap<String, u16>;
 
-fn kind(name: &str, types: &mut Types) -> u16 {
+fn kind(name: &str, types: &mut NodeTypes) -> u16 {
     let next = types.len() as u16;
     *types.entry(name.to_owned()).or_insert(next)
 }
 
-fn node(row: &NodeRow, types: &mut Types) -> Node {
+fn node(row: &NodeRow, types: &mut NodeTypes) -> Node {
     let kind = kind(row.model.as_deref().unwrap_or(""), types);
     Node::idle(kind, row.cpu_milli, row.memory_mib, row.gpus)
 }
 
-fn pod(row: &PodRow, types: &mut Types) -> Request {
+fn pod(row: &PodRow, types: &mut NodeTypes) -> Request {
     let kinds = row.models.iter().fold(Kinds::ANY, |kinds, model| kinds.with(kind(model, types)));
     let PodRow { cpu_milli, memory_mib, gpus, gpu_milli, .. } = *row;
     Request { cpu_milli, memory_mib, accelerators: gpus, milli: gpu_milli, kinds }
 }
 
 /// By list and strategy: mean percent, standard deviation, runs.
-type Published = BTreeMap<String, BTreeMap<String, (f64, f64, u32)>>;
+type PublishedAllocation = BTreeMap<String, BTreeMap<String, (f64, f64, u32)>>;
 
-fn published(path: &Path) -> Result<Published, ReproduceError> {
+fn published(path: &Path) -> Result<PublishedAllocation, ReproduceError> {
     let reference = |problem: String| ReproduceError::Reference { path: path.to_owned(), problem };
     let text = std::fs::read_to_string(path).map_err(|error| reference(error.to_string()))?;
-    let published: Published = serde_json::from_str(&text).map_err(|error| reference(error.to_string()))?;
+    let published: PublishedAllocation = serde_json::from_str(&text).map_err(|error| reference(error.to_string()))?;
     match published.contains_key("openb_pod_list_default") {
         true => Ok(published),
         false => Err(reference("has no openb_pod_list_default".into())),

@@ -1,7 +1,8 @@
-//! What the defects and conventions of Gavel's public simulator change: each policy by the paper's rule beside its replica, on the same
-//! trace and cluster.
+//! Effect of the defects and conventions of Gavel's public simulator: each policy by the paper's
+//! rule beside its replica, on one trace and one cluster.
 //!
-//! "Theirs" is the replica here, not a published figure. Whatever draws random numbers is a mean over seeds.
+//! "Theirs" is the replica here, not a published figure. Whatever draws random numbers is a mean
+//! over seeds.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -9,9 +10,9 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use super::gavel_medium::{POLICIES, simulate, workload};
-use super::{Figure, ReproduceError, Reproduction};
+use super::{ReproduceError, ReproducedFigure, Reproduction};
 
-/// The table.
+/// Reproduction of each policy of Gavel beside its replica.
 pub const TABLE: Reproduction = Reproduction {
     name: "gavel-deviations",
     about: "Gavel's policies by the paper's rule (ours) and as its simulator behaves (theirs), medium_test, means of 10 seeds",
@@ -22,7 +23,7 @@ pub const TABLE: Reproduction = Reproduction {
 
 const SEEDS: u64 = 10;
 
-fn run(data: &Path) -> Result<Vec<Figure>, ReproduceError> {
+fn run(data: &Path) -> Result<Vec<ReproducedFigure>, ReproduceError> {
     let jobs = Arc::new(workload(data)?);
     let figures = POLICIES.into_par_iter().map(|(_, replica)| {
         let rule = replica.trim_end_matches("@replica");
@@ -38,7 +39,7 @@ fn run(data: &Path) -> Result<Vec<Figure>, ReproduceError> {
         };
         let (ours, theirs) = (measure(rule)?, measure(replica)?);
         let metrics = ["mean_jct_secs", "makespan_secs"].into_iter().enumerate();
-        Ok(metrics.map(move |(at, metric)| Figure {
+        Ok(metrics.map(move |(at, metric)| ReproducedFigure {
             case: rule.into(),
             metric,
             theirs: Some(theirs[at]),

@@ -1,7 +1,9 @@
-//! Gavel's `medium_test` trace under each policy of its simulator that runs to the end: mean completion time and makespan.
+//! Gavel's `medium_test` trace under each policy of its simulator that runs to the end: mean
+//! completion time and makespan.
 //!
-//! 20 jobs of one accelerator, all there from the start, on 2 + 4 + 6 accelerators of three types. The reference was made with
-//! the artifact at seed 0 and rounds of 360 s. Our policies run as its replicas: same rounds, same draws.
+//! 20 jobs of one accelerator, all there from the start, on 2 + 4 + 6 accelerators of three types.
+//! The reference was made with the artifact at seed 0 and rounds of 360 s. Our policies run as its
+//! replicas: same rounds, same draws.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,9 +18,9 @@ use goodput_env::scenario::{Batching, Information, Release, Rounds, Scenario, Si
 use goodput_env::sim::{Outcome, Simulator};
 use rayon::prelude::*;
 
-use super::{Figure, ReproduceError, Reproduction};
+use super::{ReproduceError, ReproducedFigure, Reproduction};
 
-/// The table.
+/// Reproduction of Gavel's medium test.
 pub const TABLE: Reproduction = Reproduction {
     name: "gavel-medium",
     about: "mean completion time and makespan of Gavel's policies on its medium_test trace; 2 V100, 4 P100, 6 K80",
@@ -59,7 +61,8 @@ pub fn workload(data: &Path) -> Result<Workload, DataError> {
     }
 }
 
-/// Single-accelerator servers: 2 V100, 4 P100, 6 K80, in the order in which the artifact fills types.
+/// Single-accelerator servers: 2 V100, 4 P100, 6 K80, in the order in which the artifact fills
+/// types.
 pub fn cluster() -> Cluster {
     let kinds = [("v100", 2), ("p100", 4), ("k80", 6)];
     let types =
@@ -68,7 +71,8 @@ pub fn cluster() -> Cluster {
     Cluster { types: types.into(), nodes: kinds.into_iter().enumerate().flat_map(of_kind).collect() }
 }
 
-/// The conventions of the artifact's simulator: the policy keeps its own rounds, and switching costs nothing.
+/// The conventions of the artifact's simulator: the policy keeps its own rounds, and switching
+/// costs nothing.
 pub fn options() -> SimOptions {
     SimOptions {
         rounds: Rounds { period: None, on_churn: true },
@@ -92,7 +96,7 @@ pub fn simulate(policy: &str, workload: &Arc<Workload>, seed: u64) -> Result<Out
         .map_err(|source| ReproduceError::Run { case: policy.into(), source })
 }
 
-fn run(data: &Path) -> Result<Vec<Figure>, ReproduceError> {
+fn run(data: &Path) -> Result<Vec<ReproducedFigure>, ReproduceError> {
     let workload = Arc::new(workload(data)?);
     let figures = POLICIES.into_par_iter().map(|(theirs, ours)| {
         let published = published(data, theirs)?;
@@ -101,8 +105,13 @@ fn run(data: &Path) -> Result<Vec<Figure>, ReproduceError> {
         let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
         let latest = |values: &[f64]| values.iter().copied().fold(0.0, f64::max);
         Ok([
-            Figure { case: theirs.into(), metric: "mean_jct_secs", theirs: Some(mean(&published)), ours: mean(&jcts) },
-            Figure {
+            ReproducedFigure {
+                case: theirs.into(),
+                metric: "mean_jct_secs",
+                theirs: Some(mean(&published)),
+                ours: mean(&jcts),
+            },
+            ReproducedFigure {
                 case: theirs.into(),
                 metric: "makespan_secs",
                 theirs: Some(latest(&published)),

@@ -1,7 +1,8 @@
 //! Published tables, run again: ours beside theirs with the difference.
 //!
-//! One file a table. Each names the public files it needs below a data directory (`data/` and `reference/` as the originals are
-//! laid out), runs the policies under the conventions of that publication, and gives one row a published figure.
+//! One file a table. Each names the public files it needs below a data directory (`data/` and
+//! `reference/` as the originals are laid out), runs the policies under the conventions of that
+//! publication, and gives one row a published figure.
 
 mod afs_direction;
 mod contended;
@@ -25,23 +26,24 @@ use thiserror::Error;
 /// A published table.
 #[derive(Clone, Copy, Debug)]
 pub struct Reproduction {
-    /// What users type.
+    /// Name on the command line.
     pub name: &'static str,
-    /// What it shows, in one line.
+    /// Subject of the table, in one line.
     pub about: &'static str,
-    /// Where it was published, and by which artifact.
+    /// Publication, and the artifact that made the figures.
     pub source: &'static str,
     /// Public files it reads, below the data directory.
     pub files: &'static [&'static str],
-    run: fn(&Path) -> Result<Vec<Figure>, ReproduceError>,
+    run: fn(&Path) -> Result<Vec<ReproducedFigure>, ReproduceError>,
 }
 
 /// One published figure beside ours.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Figure {
-    /// What was run: policy, workload, setting.
+pub struct ReproducedFigure {
+    /// Policy, workload and setting of the run.
     pub case: String,
-    /// What was measured, with its unit: `mean_jct_secs`, `makespan_secs`, `allocated_percent`, ...
+    /// Name of the measured quantity, with its unit: `mean_jct_secs`, `makespan_secs`,
+    /// `allocated_percent`, ...
     pub metric: &'static str,
     /// As published; `None` where nothing was.
     pub theirs: Option<f64>,
@@ -49,22 +51,22 @@ pub struct Figure {
     pub ours: f64,
 }
 
-impl Figure {
+impl ReproducedFigure {
     /// Ours relative to theirs, minus one.
     pub fn difference(&self) -> Option<f64> {
         self.theirs.filter(|theirs| *theirs != 0.0).map(|theirs| self.ours / theirs - 1.0)
     }
 }
 
-/// Why a table cannot be reproduced.
+/// Reason for which a table cannot be reproduced.
 #[derive(Debug, Error)]
 pub enum ReproduceError {
     /// A public file is not there.
     #[error("{} is absent: {name} needs it", path.display())]
     Absent {
-        /// The table.
+        /// Name of the table.
         name: &'static str,
-        /// The file.
+        /// Path of the missing file.
         path: PathBuf,
     },
     /// A public file cannot be used.
@@ -73,17 +75,17 @@ pub enum ReproduceError {
     /// A reference file is not what it should be.
     #[error("{}: {problem}", path.display())]
     Reference {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What is wrong.
+        /// Description of the defect.
         problem: String,
     },
     /// A run failed.
     #[error("{case}: {source}")]
     Run {
-        /// What was run.
+        /// Policy, workload and setting of the run.
         case: String,
-        /// Why it failed.
+        /// Error of the simulator.
         source: SimError,
     },
 }
@@ -116,7 +118,7 @@ impl Reproduction {
     ///
     /// # Errors
     /// [`ReproduceError`] where a file is absent or unusable, or a run fails.
-    pub fn run(&self, data: &Path) -> Result<Vec<Figure>, ReproduceError> {
+    pub fn run(&self, data: &Path) -> Result<Vec<ReproducedFigure>, ReproduceError> {
         if let Some(absent) = self.files.iter().map(|file| data.join(file)).find(|file| !file.exists()) {
             return Err(ReproduceError::Absent { name: self.name, path: absent });
         }

@@ -1,7 +1,9 @@
-//! PipeSwitch: two models take turns on one accelerator, and what a switch costs decides whether anything is answered at all.
+//! PipeSwitch: two models take turns on one accelerator, and what a switch costs decides whether
+//! anything is answered at all.
 //!
-//! The published log gives the latency of a request that interrupts another task; less that of a ready model it is the cost of a switch. A new
-//! process takes longer than five seconds, so with a switch every five seconds or less it never answers.
+//! The published log gives the latency of a request that interrupts another task; less that of a
+//! ready model it is the cost of a switch. A new process takes longer than five seconds, so with a
+//! switch every five seconds or less it never answers.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -18,9 +20,9 @@ use goodput_env::sim::Simulator;
 use goodput_env::time::SimTime;
 use goodput_env::view::ClusterView;
 
-use super::{Figure, ReproduceError, Reproduction};
+use super::{ReproduceError, ReproducedFigure, Reproduction};
 
-/// The table.
+/// Reproduction of PipeSwitch's table of switching times.
 pub const TABLE: Reproduction = Reproduction {
     name: "pipeswitch",
     about: "requests a second of ResNet-152 on one V100 that switches every 1 to 30 s, by how it switches",
@@ -32,9 +34,11 @@ pub const TABLE: Reproduction = Reproduction {
 /// Seconds between switches.
 const EVERY: [i64; 5] = [1, 2, 5, 10, 30];
 
-/// How it switches, the latency of a request that interrupts, milliseconds, and requests a second as published by seconds between switches. Of PipeSwitch
-/// the range was published, 26.2 to 27.1; of a ready model 26.1 to 27.1: their middles. The published rate under MPS, 2.3 to 3.5, is not that of its
-/// switches: both tasks go on side by side and slow each other down, which no cost of switching says, so it is left out.
+/// How it switches, the latency of a request that interrupts, milliseconds, and requests a second
+/// as published by seconds between switches. Of PipeSwitch the range was published, 26.2 to 27.1;
+/// of a ready model 26.1 to 27.1: their middles. The published rate under MPS, 2.3 to 3.5, is not
+/// that of its switches: both tasks go on side by side and slow each other down, which no cost of
+/// switching says, so it is left out.
 const WAYS: [(&str, i64, [Option<f64>; 5]); 4] = [
     ("ready", 37, [Some(26.6); 5]),
     ("pipeswitch", 44, [Some(26.65); 5]),
@@ -62,20 +66,21 @@ impl Policy for Turns {
     }
 }
 
-fn run(_: &Path) -> Result<Vec<Figure>, ReproduceError> {
+fn run(_: &Path) -> Result<Vec<ReproducedFigure>, ReproduceError> {
     let mut figures = Vec::new();
     for (way, latency, published) in WAYS {
         for (every, theirs) in EVERY.into_iter().zip(published) {
             let case = format!("{way}, every {every} s");
             let ours = throughput(latency - READY, every)
                 .map_err(|source| ReproduceError::Run { case: case.clone(), source })?;
-            figures.push(Figure { case, metric: "requests_per_sec", theirs, ours });
+            figures.push(ReproducedFigure { case, metric: "requests_per_sec", theirs, ours });
         }
     }
     Ok(figures)
 }
 
-/// Requests a second of two services that always have some waiting and take turns every `every` seconds.
+/// Requests a second of two services that always have some waiting and take turns every `every`
+/// seconds.
 fn throughput(switch_millis: i64, every: i64) -> Result<f64, goodput_env::sim::SimError> {
     let model = ServingCatalog::shipped().model("resnet-152");
     let profiles: BTreeMap<_, _> = model.map(|model| model.by_type()).unwrap_or_default();

@@ -1,8 +1,9 @@
-//! Mean completion times of Tiresias, Optimus and Pollux on the artifact's workloads (Pollux, OSDI'21, `results-jobload` and
-//! `results-inter` of the artifact).
+//! Mean completion times of Tiresias, Optimus and Pollux on the artifact's workloads (Pollux,
+//! OSDI'21, `results-jobload` and `results-inter` of the artifact).
 //!
-//! Measured profiles are taken as they are; where a placement was not measured the artifact interpolates, and so does our own scheme,
-//! by another triangulation. `goodput sim --step-times` takes the artifact's own values instead.
+//! Measured profiles are taken as they are; where a placement was not measured the artifact
+//! interpolates, and so does our own scheme, by another triangulation. `goodput sim --step-times`
+//! takes the artifact's own values instead.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -15,9 +16,9 @@ use goodput_env::scenario::{Scenario, SimOptions};
 use goodput_env::sim::Simulator;
 use rayon::prelude::*;
 
-use super::{Figure, ReproduceError, Reproduction};
+use super::{ReproduceError, ReproducedFigure, Reproduction};
 
-/// The table.
+/// Reproduction of Pollux's table of completion times.
 pub const TABLE: Reproduction = Reproduction {
     name: "pollux-table",
     about: "mean completion times of Tiresias, Optimus and Pollux, by workload, load and interference; 16 nodes of 4 GPUs",
@@ -38,7 +39,7 @@ const RUNS: [(&str, &str, f64, &str, &[u32]); 8] = [
     ("noavoid", "pollux-noavoid", 0.0, "workloads", &[1, 6]),
 ];
 
-fn run(data: &Path) -> Result<Vec<Figure>, ReproduceError> {
+fn run(data: &Path) -> Result<Vec<ReproducedFigure>, ReproduceError> {
     let measured = import::pollux_profiles::catalog(&data.join("data/pollux/traces"), None)?;
     let published = published(&data.join("reference/pollux/published_jct.csv"))?;
     let cases: Vec<_> = RUNS
@@ -54,7 +55,7 @@ fn run(data: &Path) -> Result<Vec<Figure>, ReproduceError> {
             let case = format!("{config} {workload}");
             let ours = mean_jct_secs(policy, &path, interference, &measured, &case)?;
             let theirs = published.get(&(config.to_string(), workload)).copied();
-            Ok(Figure { case, metric: "mean_jct_secs", theirs, ours })
+            Ok(ReproducedFigure { case, metric: "mean_jct_secs", theirs, ours })
         })
         .collect()
 }

@@ -1,8 +1,10 @@
-//! Mean completion times under Sia and its rivals on a cluster of three accelerator types (Sia, SOSP'23), by the artifact's own
-//! profiles, conventions and cluster: 6 nodes of 4 T4, 2 of 8 A100, 3 of 8 RTX 2080 Ti.
+//! Mean completion times under Sia and its rivals on a cluster of three accelerator types (Sia,
+//! SOSP'23), by the artifact's own profiles, conventions and cluster: 6 nodes of 4 T4, 2 of 8 A100,
+//! 3 of 8 RTX 2080 Ti.
 //!
-//! Many of the artifact's choices are ties after rounding, and each solver breaks them in its own way: runs of the artifact itself
-//! with two solvers differ by 4 %. So a figure of `sia-19` is to be read against both of them.
+//! Many of the artifact's choices are ties after rounding, and each solver breaks them in its own
+//! way: runs of the artifact itself with two solvers differ by 4 %. So a figure of `sia-19` is to
+//! be read against both of them.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -19,7 +21,7 @@ use goodput_env::time::SimTime;
 use rayon::prelude::*;
 use serde::Deserialize;
 
-use super::{Figure, ReproduceError, Reproduction};
+use super::{ReproduceError, ReproducedFigure, Reproduction};
 
 /// The small run with per-job results of the artifact.
 pub const SMALL: Reproduction = Reproduction {
@@ -39,7 +41,7 @@ pub const PHILLY: Reproduction = Reproduction {
     run: run_philly,
 };
 
-/// What each departure of the artifact from the paper changes.
+/// Effect of each departure of the artifact from the paper.
 pub const DEVIATIONS: Reproduction = Reproduction {
     name: "sia-deviations",
     about: "mean completion time on the four workloads, with each departure of the artifact from the paper alone",
@@ -48,18 +50,18 @@ pub const DEVIATIONS: Reproduction = Reproduction {
     run: run_deviations,
 };
 
-/// Policies of the comparison; those that are not in the list of policies are left out. Pollux is no rival here: it uses one type of
-/// accelerator only.
+/// Policies of the comparison; those that are not in the list of policies are left out. Pollux is
+/// no rival here: it uses one type of accelerator only.
 const RIVALS: [&str; 7] = ["sia", "sia@replica", "gavel-max-min", "gavel-max-throughput", "srtf", "tiresias", "fifo"];
 const SEED: u64 = 1;
-/// What the artifact runs as Gavel (`max_sum_throughput_perf`).
+/// Policy that the artifact runs as Gavel (`max_sum_throughput_perf`).
 const GAVEL_OF_ARTIFACT: &str = "gavel-max-throughput";
 /// Gavel's round in the artifact.
 const GAVEL_ROUND_SECS: i64 = 360;
 
 /// Facts of a run of the artifact.
 #[derive(Debug, Deserialize)]
-struct Reference {
+struct SiaReference {
     workload: String,
     policy: String,
     solver: String,
@@ -104,15 +106,15 @@ fn facts(outcome: &Outcome) -> [(&'static str, f64); 3] {
     [("mean_jct_secs", jct / count), ("makespan_secs", end.as_secs_f64()), ("restarts_per_job", restarts / count)]
 }
 
-fn run_small(data: &Path) -> Result<Vec<Figure>, ReproduceError> {
+fn run_small(data: &Path) -> Result<Vec<ReproducedFigure>, ReproduceError> {
     let catalog = sia_profiles::catalog(&data.join("data/sia"))?;
     let path = data.join("reference/sia/summary.json");
     let problem = |problem: String| ReproduceError::Reference { path: path.clone(), problem };
     let text = std::fs::read_to_string(&path).map_err(|error| problem(error.to_string()))?;
-    let references: Vec<Reference> = serde_json::from_str(&text).map_err(|error| problem(error.to_string()))?;
+    let references: Vec<SiaReference> = serde_json::from_str(&text).map_err(|error| problem(error.to_string()))?;
     let workload = data.join("reference/sia/philly1-19noimg.csv");
     let mut figures = Vec::new();
-    let of_run = |run: &&Reference| run.workload == "philly1-19noimg";
+    let of_run = |run: &&SiaReference| run.workload == "philly1-19noimg";
     for (policy, published) in [("sia@replica", "sia"), ("sia", "sia"), (GAVEL_OF_ARTIFACT, "gavel")] {
         if compose::by_name(policy, SEED).is_none() {
             continue;
@@ -122,13 +124,18 @@ fn run_small(data: &Path) -> Result<Vec<Figure>, ReproduceError> {
             let theirs = [reference.avg_jct, reference.makespan, reference.restarts];
             let case = format!("{policy} against {}", reference.solver);
             let rows = facts(&outcome).into_iter().zip(theirs);
-            figures.extend(rows.map(|((metric, ours), theirs)| Figure { case: case.clone(), metric, theirs, ours }));
+            figures.extend(rows.map(|((metric, ours), theirs)| ReproducedFigure {
+                case: case.clone(),
+                metric,
+                theirs,
+                ours,
+            }));
         }
     }
     Ok(figures)
 }
 
-fn run_philly(data: &Path) -> Result<Vec<Figure>, ReproduceError> {
+fn run_philly(data: &Path) -> Result<Vec<ReproducedFigure>, ReproduceError> {
     let catalog = sia_profiles::catalog(&data.join("data/sia"))?;
     let known = RIVALS.into_iter().filter(|name| compose::by_name(name, 1).is_some());
     let cases: Vec<_> = known.flat_map(|name| (1..=4).map(move |number| (name, number))).collect();
@@ -138,15 +145,16 @@ fn run_philly(data: &Path) -> Result<Vec<Figure>, ReproduceError> {
             let workload = data.join(format!("data/sia/workloads-philly/workload-{number}.csv"));
             let case = format!("{policy} workload-{number}");
             let outcome = run(policy, &workload, &catalog)?;
-            let figure = |(metric, ours)| Figure { case: case.clone(), metric, theirs: None, ours };
+            let figure = |(metric, ours)| ReproducedFigure { case: case.clone(), metric, theirs: None, ours };
             Ok(facts(&outcome).map(figure))
         })
         .collect();
     Ok(figures?.into_iter().flatten().collect())
 }
 
-/// The mean over the four workloads; `theirs` is the paper's rule, so that the difference is what the departure changes.
-fn run_deviations(data: &Path) -> Result<Vec<Figure>, ReproduceError> {
+/// The mean over the four workloads; `theirs` is the paper's rule, so that the difference is what
+/// the departure changes.
+fn run_deviations(data: &Path) -> Result<Vec<ReproducedFigure>, ReproduceError> {
     let catalog = sia_profiles::catalog(&data.join("data/sia"))?;
     let policy = Sia::default();
     let usual = SimOptions::sia_sosp23(policy.batching(), policy.information());
@@ -166,7 +174,7 @@ fn run_deviations(data: &Path) -> Result<Vec<Figure>, ReproduceError> {
         })
         .collect();
     let means: Vec<f64> = means?.chunks(4).map(|of_case| of_case.iter().sum::<f64>() / 4.0).collect();
-    let figure = |((name, ..), ours): (&(&str, Deviations, SimOptions), &f64)| Figure {
+    let figure = |((name, ..), ours): (&(&str, Deviations, SimOptions), &f64)| ReproducedFigure {
         case: (*name).to_owned(),
         metric: "mean_jct_secs",
         theirs: means.first().copied(),

@@ -1,4 +1,5 @@
-//! Worst finish-time fairness under Themis beside the policies it was compared with (Mahajan et al., NSDI'20, abstract: fairer by more than 2.25x, 5 to 250 % more efficient). The paper's trace
+//! Worst finish-time fairness under Themis beside the policies it was compared with (Mahajan et
+//! al., NSDI'20, abstract: fairer by more than 2.25x, 5 to 250 % more efficient). The paper's trace
 //! is not public, so this shows a direction on public ones.
 
 use std::path::Path;
@@ -6,9 +7,9 @@ use std::path::Path;
 use goodput_env::scenario::Resize;
 
 use super::contended::{Contestant, FILES, run_all, workloads};
-use super::{Figure, ReproduceError, Reproduction};
+use super::{ReproduceError, ReproducedFigure, Reproduction};
 
-/// The table.
+/// Reproduction of the claims of fairness of Themis.
 pub const TABLE: Reproduction = Reproduction {
     name: "themis-fairness",
     about: "worst finish-time fairness under Themis, Tiresias, Optimus and others on contended elastic workloads; 16 nodes of 4 GPUs",
@@ -17,7 +18,8 @@ pub const TABLE: Reproduction = Reproduction {
     run,
 };
 
-/// The first is what the others are measured against, and the published factor by which they were less fair at least.
+/// The first is what the others are measured against, and the published factor by which they were
+/// less fair at least.
 const POLICIES: [(&str, Option<f64>); 7] = [
     ("themis", None),
     ("themis lease=300", None),
@@ -28,7 +30,7 @@ const POLICIES: [(&str, Option<f64>); 7] = [
     ("afs-p", None),
 ];
 
-fn run(data: &Path) -> Result<Vec<Figure>, ReproduceError> {
+fn run(data: &Path) -> Result<Vec<ReproducedFigure>, ReproduceError> {
     let workloads = workloads(data)?;
     let contestants = POLICIES.map(|(name, _)| (name, Resize::StopRestart));
     let contestants: &[Contestant] = &contestants;
@@ -37,8 +39,13 @@ fn run(data: &Path) -> Result<Vec<Figure>, ReproduceError> {
     for (workload, runs) in workloads.iter().zip(&runs) {
         for ((name, _), run) in POLICIES.iter().zip(runs) {
             let case = format!("{} {name}", workload.name);
-            figures.push(Figure { case: case.clone(), metric: "worst_rho", theirs: None, ours: run.worst_rho });
-            figures.push(Figure { case, metric: "mean_jct_secs", theirs: None, ours: run.mean_jct_secs });
+            figures.push(ReproducedFigure {
+                case: case.clone(),
+                metric: "worst_rho",
+                theirs: None,
+                ours: run.worst_rho,
+            });
+            figures.push(ReproducedFigure { case, metric: "mean_jct_secs", theirs: None, ours: run.mean_jct_secs });
         }
     }
     for (at, (name, theirs)) in POLICIES.iter().enumerate().skip(1) {
@@ -46,13 +53,13 @@ fn run(data: &Path) -> Result<Vec<Figure>, ReproduceError> {
         let mean = (ratios.iter().map(|ratio| ratio.ln()).sum::<f64>() / ratios.len() as f64).exp();
         let less_fair = ratios.iter().filter(|ratio| **ratio >= 1.0).count() as f64 / ratios.len() as f64;
         let case = format!("{name} over themis");
-        figures.push(Figure {
+        figures.push(ReproducedFigure {
             case: case.clone(),
             metric: "geometric_mean_worst_rho_ratio",
             theirs: *theirs,
             ours: mean,
         });
-        figures.push(Figure { case, metric: "share_of_workloads_less_fair", theirs: None, ours: less_fair });
+        figures.push(ReproducedFigure { case, metric: "share_of_workloads_less_fair", theirs: None, ours: less_fair });
     }
     Ok(figures)
 }

@@ -1,7 +1,9 @@
 //! How far results move with the order among jobs submitted at the same instant.
 //!
-//! "Theirs" is the order of the trace; ours are the lowest and the highest of the reversed order and ten drawn ones. Two workloads: Gavel's `medium_test`,
-//! whose 20 jobs all arrive at once, and the first 4,000 jobs of Philly's busiest virtual cluster with their own durations.
+//! "Theirs" is the order of the trace. "Ours" are the lowest and the highest result of the reversed
+//! order and of ten drawn orders. The two workloads are Gavel's `medium_test`, in which all 20 jobs
+//! arrive at once, and the first 4,000 jobs of Philly's busiest virtual cluster with their own
+//! durations.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -17,9 +19,9 @@ use goodput_env::tie_break::TieBreak;
 use rayon::prelude::*;
 
 use super::gavel_medium::{self, POLICIES};
-use super::{Figure, ReproduceError, Reproduction};
+use super::{ReproduceError, ReproducedFigure, Reproduction};
 
-/// The table.
+/// Spread of results over the order of equal jobs.
 pub const TABLE: Reproduction = Reproduction {
     name: "ties",
     about: "mean completion time by the order among jobs submitted at once: trace order (theirs), lowest and highest of 11 others (ours)",
@@ -34,7 +36,7 @@ const LOAD: f64 = 0.9;
 const PHILLY_POLICIES: [&str; 9] =
     ["fifo", "fifo-backfill", "smallest-first", "srtf", "srsf", "las", "tiresias-l", "gandiva", "drf"];
 
-fn run(data: &Path) -> Result<Vec<Figure>, ReproduceError> {
+fn run(data: &Path) -> Result<Vec<ReproducedFigure>, ReproduceError> {
     let static_jobs = gavel_medium::workload(data)?;
     let mut figures =
         sensitivity("medium_test", &static_jobs, &POLICIES.map(|(_, replica)| rule(replica)), |policy, jobs| {
@@ -54,7 +56,7 @@ fn sensitivity(
     workload: &Workload,
     policies: &[&str],
     simulate: impl Fn(&str, &Arc<Workload>) -> Result<Outcome, ReproduceError> + Sync,
-) -> Result<Vec<Figure>, ReproduceError> {
+) -> Result<Vec<ReproducedFigure>, ReproduceError> {
     let arranged = |order: TieBreak, seed: u64| {
         let mut workload = workload.clone();
         order.arrange(&mut workload.jobs, seed);
@@ -73,7 +75,7 @@ fn sensitivity(
             ("highest_mean_jct_secs", means.iter().copied().fold(0.0, f64::max)),
         ];
         let case = format!("{name} {policy}");
-        Ok(ends.map(|(metric, ours)| Figure { case: case.clone(), metric, theirs: Some(theirs), ours }))
+        Ok(ends.map(|(metric, ours)| ReproducedFigure { case: case.clone(), metric, theirs: Some(theirs), ours }))
     });
     let figures: Result<Vec<_>, ReproduceError> = figures.collect();
     Ok(figures?.into_iter().flatten().collect())
@@ -98,7 +100,8 @@ fn busiest(mut workload: Workload) -> Workload {
     workload
 }
 
-/// Nodes of 8 accelerators for an offered load of [`LOAD`], decisions on churn, free switches, exact knowledge of durations.
+/// Nodes of 8 accelerators for an offered load of [`LOAD`], decisions on churn, free switches,
+/// exact knowledge of durations.
 fn on_philly(policy: &str, workload: &Arc<Workload>) -> Result<Outcome, ReproduceError> {
     let options =
         SimOptions { switch_cost: SwitchCost::Zero, information: Information::Oracle, ..SimOptions::standard() };

@@ -1,10 +1,12 @@
-//! The public simulator of Tiresias (NSDI'19) on its own 60-job trace and on a generated one of 480 jobs: every schedule and placement scheme
-//! with which it completes all jobs, job by job.
+//! The public simulator of Tiresias (NSDI'19) on its own 60-job trace and on a generated one of 480
+//! jobs: every schedule and placement scheme with which it completes all jobs, job by job.
 //!
-//! Its conventions: whole seconds, nothing costs anything, decisions at submissions, completions and queue changes. Schedules run as the
-//! artifact behaves; where that differs from the rule, a row `by the rule` says what the difference changes, and a row `placed by skew` what the paper's
-//! placement costs in a simulator where placement never makes a job faster. Those that need its sample of
-//! service times (`simulator/yarn-gput1000.csv` of the repository, to be put into `data/tiresias`) are a table of their own.
+//! Its conventions: whole seconds, nothing costs anything, decisions at submissions, completions
+//! and queue changes. Schedules run as the artifact behaves; where that differs from the rule, a
+//! row `by the rule` says what the difference changes, and a row `placed by skew` what the paper's
+//! placement costs in a simulator where placement never makes a job faster. Those that need its
+//! sample of service times (`simulator/yarn-gput1000.csv` of the repository, to be put into
+//! `data/tiresias`) are a table of their own.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -25,9 +27,9 @@ use goodput_env::sim::{Outcome, SimError, Simulator};
 use rayon::prelude::*;
 use serde::Deserialize;
 
-use super::{Figure, ReproduceError, Reproduction};
+use super::{ReproduceError, ReproducedFigure, Reproduction};
 
-/// Its 60 jobs on 4 nodes of 4.
+/// Reproduction of the artifact's small trace: 60 jobs on 4 nodes of 4 accelerators.
 pub const SMALL: Reproduction = Reproduction {
     name: "tiresias-60",
     about: "the Tiresias simulator's own 60-job trace, every schedule that completes; 4 nodes of 4 GPUs",
@@ -44,7 +46,7 @@ pub const LARGE: Reproduction = Reproduction {
     ..SMALL
 };
 
-/// What goes by a sample of service times, on both traces.
+/// Reproduction of the policies that use a sample of service times, on both traces.
 pub const SAMPLED: Reproduction = Reproduction {
     name: "tiresias-gittins",
     about: "Gittins index and expected remainder in the Tiresias simulator, on both traces",
@@ -64,25 +66,25 @@ const SAMPLES: &str = "data/tiresias/yarn-gput1000.csv";
 const QUANTUM: i64 = 3250;
 
 /// A trace with its cluster.
-struct Trace {
+struct TiresiasTrace {
     file: &'static str,
     prefix: &'static str,
     nodes: u32,
 }
 
-const TRACES: [Trace; 2] = [
-    Trace { file: "60_job.csv", prefix: "60-n4g4", nodes: 4 },
-    Trace { file: "gen480_job.csv", prefix: "gen480-n15g4", nodes: 15 },
+const TRACES: [TiresiasTrace; 2] = [
+    TiresiasTrace { file: "60_job.csv", prefix: "60-n4g4", nodes: 4 },
+    TiresiasTrace { file: "gen480_job.csv", prefix: "gen480-n15g4", nodes: 15 },
 ];
 
-/// What a schedule may need of the run it is for.
-struct Inputs<'a> {
+/// Facts of a run that a schedule may need.
+struct ScheduleInputs<'a> {
     workload: &'a Workload,
     yarn: Yarn,
     samples: &'a [f64],
 }
 
-type Build = fn(&Inputs<'_>) -> Box<dyn Policy>;
+type Build = fn(&ScheduleInputs<'_>) -> Box<dyn Policy>;
 
 /// One schedule of the artifact.
 struct Schedule {
@@ -90,7 +92,8 @@ struct Schedule {
     schemes: &'static [&'static str],
     /// As the artifact behaves.
     artifact: Build,
-    /// By the rule where that differs, and as the paper has it and the artifact has not: how, and which policy.
+    /// By the rule where that differs, and as the paper has it and the artifact has not: how, and
+    /// which policy.
     others: &'static [(&'static str, Build)],
 }
 
@@ -99,7 +102,7 @@ const YARN: &[&str] = &["yarn"];
 /// Schedules that ignore the scheme give the same results under both.
 const BOTH: &[&str] = &["count", "yarn"];
 
-/// What most schedules have no other form of.
+/// Form of the schedules that have only the published one.
 const AS_PUBLISHED: Schedule =
     Schedule { name: "fifo", schemes: COUNT, artifact: |_| Box::new(Fifo::strict()), others: &[] };
 
@@ -196,7 +199,7 @@ const SAMPLED_SCHEDULES: &[Schedule] = &[
     },
 ];
 
-fn gittins(inputs: &Inputs<'_>, horizon: GittinsHorizon) -> TiresiasConfig {
+fn gittins(inputs: &ScheduleInputs<'_>, horizon: GittinsHorizon) -> TiresiasConfig {
     TiresiasConfig::gittins(LengthSample::closed(inputs.samples.to_vec()), horizon)
 }
 
@@ -213,16 +216,17 @@ fn queues(config: TiresiasConfig) -> Box<dyn Policy> {
     Box::new(Tiresias::new(config))
 }
 
-fn table(inputs: &Inputs<'_>) -> ArtifactTable {
+fn table(inputs: &ScheduleInputs<'_>) -> ArtifactTable {
     ArtifactTable::new(inputs.samples.iter().copied(), QUANTUM)
 }
 
-fn run(data: &Path, trace: &Trace, schedules: &[Schedule]) -> Result<Vec<Figure>, ReproduceError> {
+fn run(data: &Path, trace: &TiresiasTrace, schedules: &[Schedule]) -> Result<Vec<ReproducedFigure>, ReproduceError> {
     let folder = data.join("reference/tiresias");
     let samples = if data.join(SAMPLES).exists() { tiresias_samples::read(&data.join(SAMPLES))? } else { Vec::new() };
     let workload = Arc::new(read_workload(&folder.join(trace.file), Catalog::shipped())?.workload);
-    let inputs = Inputs { workload: &workload, yarn: Yarn { nodes_per_switch: trace.nodes }, samples: &samples };
-    let figures: Result<Vec<Vec<Figure>>, ReproduceError> = schedules
+    let inputs =
+        ScheduleInputs { workload: &workload, yarn: Yarn { nodes_per_switch: trace.nodes }, samples: &samples };
+    let figures: Result<Vec<Vec<ReproducedFigure>>, ReproduceError> = schedules
         .par_iter()
         .map(|schedule| {
             let artifact = simulate(trace, &workload, schedule, schedule.artifact, &inputs)?;
@@ -239,7 +243,7 @@ fn run(data: &Path, trace: &Trace, schedules: &[Schedule]) -> Result<Vec<Figure>
                 let theirs = Some(mean(theirs.iter().map(|job| (job.end - job.submit) as f64)));
                 figures.extend(others.iter().map(|&(how, ours)| {
                     let case = format!("{case}, {how}");
-                    Figure { case, metric: "mean_jct_secs", theirs, ours }
+                    ReproducedFigure { case, metric: "mean_jct_secs", theirs, ours }
                 }));
             }
             Ok(figures)
@@ -249,11 +253,11 @@ fn run(data: &Path, trace: &Trace, schedules: &[Schedule]) -> Result<Vec<Figure>
 }
 
 fn simulate(
-    trace: &Trace,
+    trace: &TiresiasTrace,
     workload: &Arc<Workload>,
     schedule: &Schedule,
     build: Build,
-    inputs: &Inputs<'_>,
+    inputs: &ScheduleInputs<'_>,
 ) -> Result<Outcome, ReproduceError> {
     let mut policy = build(inputs);
     play(&Cluster::homogeneous(trace.nodes, 4), workload, &mut *policy)
@@ -269,7 +273,8 @@ pub fn play(cluster: &Cluster, workload: &Arc<Workload>, policy: &mut dyn Policy
     Simulator::new(Arc::new(scenario)).run(policy)
 }
 
-/// Its conventions: decisions on churn and when the policy wants one, nothing costs anything, lengths are known to policies that ask.
+/// Conventions of the artifact: decisions on churn and at moments that the policy asks for, no cost
+/// of any action, and lengths known to the policies that ask.
 pub fn options() -> SimOptions {
     SimOptions {
         rounds: Rounds { period: None, on_churn: true },
@@ -282,26 +287,26 @@ pub fn options() -> SimOptions {
 
 /// One job of the artifact's result.
 #[derive(Deserialize)]
-struct Published {
+struct PublishedSchedule {
     job_id: u64,
     submit: i64,
     end: i64,
 }
 
-fn published(path: &Path) -> Result<Vec<Published>, ReproduceError> {
+fn published(path: &Path) -> Result<Vec<PublishedSchedule>, ReproduceError> {
     let reference = |problem: String| ReproduceError::Reference { path: path.to_owned(), problem };
     let text = std::fs::read_to_string(path).map_err(|error| reference(error.to_string()))?;
     serde_json::from_str(&text).map_err(|error| reference(error.to_string()))
 }
 
-fn compare(case: &str, theirs: &[Published], ours: &Outcome, workload: &Workload) -> Vec<Figure> {
+fn compare(case: &str, theirs: &[PublishedSchedule], ours: &Outcome, workload: &Workload) -> Vec<ReproducedFigure> {
     let ends = workload.jobs.iter().zip(&ours.jobs).filter_map(|(job, record)| {
         let id: u64 = job.request.name.parse().ok()?;
         Some((id, record.finish?.as_millis()))
     });
     let ends: std::collections::BTreeMap<u64, i64> = ends.collect();
     let exact = theirs.iter().filter(|job| ends.get(&job.job_id) == Some(&(job.end * 1000))).count();
-    let figure = |metric, theirs, ours| Figure { case: case.into(), metric, theirs: Some(theirs), ours };
+    let figure = |metric, theirs, ours| ReproducedFigure { case: case.into(), metric, theirs: Some(theirs), ours };
     let makespan = ours.jobs.iter().filter_map(|job| job.finish).max().map_or(f64::NAN, |end| end.as_secs_f64());
     vec![
         figure("mean_jct_secs", mean(theirs.iter().map(|job| (job.end - job.submit) as f64)), mean_jct(ours)),

@@ -1,7 +1,7 @@
 //! Policies x scenarios, in parallel, on common random numbers.
 //!
-//! Every policy meets the same scenarios, so differences are paired. Runs share nothing but their inputs and come back in the
-//! order policy, then scenario, whatever the number of threads.
+//! Every policy meets the same scenarios, so differences are paired. Runs share nothing but their
+//! inputs and come back in the order policy, then scenario, whatever the number of threads.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,10 +18,10 @@ use super::policy_run::PolicyRun;
 use super::summary::{Statistics, Summary};
 use crate::metrics::{RunFacts, measure};
 
-/// What is compared with what.
+/// Comparison of policies on scenarios.
 #[derive(Debug)]
 pub struct Comparison {
-    /// The policies.
+    /// Policies that are compared.
     pub policies: Vec<PolicyEntry>,
     /// The scenarios: every workload under the same number of seeds.
     pub scenarios: Vec<NamedScenario>,
@@ -33,7 +33,7 @@ pub struct Comparison {
     pub sharing: Arc<Sharing>,
 }
 
-/// Why a comparison cannot be made.
+/// Reason for which a comparison cannot be made.
 #[derive(Debug, Error)]
 pub enum RunError {
     /// Nothing to compare.
@@ -42,59 +42,60 @@ pub enum RunError {
     /// Two policies with one name.
     #[error("two policies are called {name}")]
     DuplicatePolicy {
-        /// The name.
+        /// Name that occurs twice.
         name: String,
     },
     /// Two scenarios with one name and seed.
     #[error("workload {workload} has seed {seed} twice")]
     DuplicateScenario {
-        /// The workload.
+        /// Name of the workload.
         workload: String,
-        /// The seed.
+        /// Seed that occurs twice.
         seed: u64,
     },
-    /// Workloads were repeated unequally often, so that runs do not form a matrix of seeds x workloads.
+    /// Workloads were repeated unequally often, so that runs do not form a matrix of seeds x
+    /// workloads.
     #[error("workload {workload} has {seeds} seeds but {first} has {expected}: each workload needs the same number")]
     UnequalSeeds {
-        /// The workload.
+        /// Name of the workload.
         workload: String,
-        /// Its seeds.
+        /// Number of seeds of the workload.
         seeds: usize,
         /// The first workload.
         first: String,
-        /// Its seeds.
+        /// Number of seeds of the first workload.
         expected: usize,
     },
     /// The reference is not among the policies.
     #[error("the reference policy {name} is not compared; there are: {}", .known.join(", "))]
     UnknownReference {
-        /// The name.
+        /// Name of the reference policy.
         name: String,
-        /// The policies.
+        /// Names of the policies that are compared.
         known: Vec<String>,
     },
     /// A policy is told less than it needs.
     #[error("policy {policy} on workload {workload}: needs information level {needs}, the run gives {given}")]
     Information {
-        /// The policy.
+        /// Name of the policy.
         policy: String,
-        /// The workload.
+        /// Name of the workload.
         workload: String,
-        /// What it needs.
+        /// Information level that the policy needs.
         needs: Information,
-        /// What it would get.
+        /// Information level of the run.
         given: Information,
     },
     /// A run failed.
     #[error("policy {policy} on workload {workload}, seed {seed}: {source}")]
     Run {
-        /// The policy.
+        /// Name of the policy.
         policy: String,
-        /// The workload.
+        /// Name of the workload.
         workload: String,
-        /// The seed.
+        /// Seed of the run.
         seed: u64,
-        /// Why.
+        /// Error of the simulator.
         source: Box<SimError>,
     },
 }
@@ -106,7 +107,8 @@ pub struct Evaluation {
     pub policies: Vec<String>,
     /// Names of the workloads.
     pub workloads: Vec<String>,
-    /// Runs in the order policy, then scenario as given. Those of the first scenario have their allocations logged.
+    /// Runs in the order policy, then scenario as given. Those of the first scenario have their
+    /// allocations logged.
     pub runs: Vec<PolicyRun>,
     /// Means, intervals and differences.
     pub summary: Summary,
@@ -126,10 +128,12 @@ impl Comparison {
         Self { policies, scenarios, reference: None, statistics: Statistics::default(), sharing: Arc::default() }
     }
 
-    /// Runs everything on rayon's current thread pool. `progress` is told how many runs are done and how many there are.
+    /// Runs everything on rayon's current thread pool. `progress` is told how many runs are done
+    /// and how many there are.
     ///
     /// # Errors
-    /// [`RunError`] where the comparison is ill-formed or a run fails; of several failed runs the first in order.
+    /// [`RunError`] where the comparison is ill-formed or a run fails; of several failed runs the
+    /// first in order.
     pub fn run(&self, progress: &(dyn Fn(usize, usize) + Sync)) -> Result<Evaluation, RunError> {
         let workloads = self.check()?;
         let total = self.policies.len() * self.scenarios.len();

@@ -6,17 +6,17 @@ use goodput_env::policy::Policy;
 use goodput_env::scenario::{Batching, Information, Scenario};
 
 /// Makes a fresh policy for a run with this seed.
-pub type MakePolicy = Box<dyn Fn(u64) -> Box<dyn Policy> + Send + Sync>;
+pub type PolicyFactory = Box<dyn Fn(u64) -> Box<dyn Policy> + Send + Sync>;
 
 /// A policy to compare.
 pub struct PolicyEntry {
-    /// Unique name.
+    /// Name of the policy, unique in a comparison.
     pub name: String,
     /// Makes it; called once a run with the scenario's seed.
-    pub make: MakePolicy,
+    pub make: PolicyFactory,
     /// How jobs choose their batch size under it, instead of what the scenario says.
     pub batching: Option<Batching>,
-    /// What it may know, instead of what the scenario says.
+    /// Information level of the policy, in place of the scenario's.
     pub information: Option<Information>,
 }
 
@@ -32,7 +32,7 @@ impl PolicyEntry {
         Self { name: name.into(), make: Box::new(make), batching: None, information: None }
     }
 
-    /// The same policy with the batching and information level of its publication.
+    /// Policy entry with the batching and the information level of the publication.
     #[must_use]
     pub fn as_published(mut self) -> Self {
         let policy = (self.make)(0);
@@ -59,8 +59,8 @@ impl PolicyEntry {
 pub struct NamedScenario {
     /// Name of the workload; scenarios of one name are repetitions of it with other seeds.
     pub name: String,
-    /// Which repetition.
+    /// Seed of the repetition.
     pub seed: u64,
-    /// The inputs.
+    /// Cluster, workload and options of the run.
     pub scenario: Arc<Scenario>,
 }

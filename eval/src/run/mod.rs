@@ -1,4 +1,5 @@
-//! Room of the runs: every policy on every scenario, in parallel, on common random numbers, and the summary of the runs.
+//! Room of the runs: every policy on every scenario, in parallel, on common random numbers, and the
+//! summary of the runs.
 //!
 //! Files, each of which uses only those above it:
 //!
@@ -13,5 +14,5 @@ mod policy_run;
 pub mod summary;
 
 pub use comparison::{Comparison, Evaluation, RunError};
-pub use entry::{MakePolicy, NamedScenario, PolicyEntry};
+pub use entry::{NamedScenario, PolicyEntry, PolicyFactory};
 pub use policy_run::PolicyRun;

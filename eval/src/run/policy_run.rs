@@ -14,13 +14,13 @@ pub struct PolicyRun {
     pub policy: usize,
     /// Index into [`Evaluation::workloads`].
     pub workload: usize,
-    /// Which repetition.
+    /// Seed of the repetition.
     pub seed: u64,
     /// The inputs, with the batching and information level of this run.
     pub scenario: Arc<Scenario>,
-    /// What happened.
+    /// Outcome of the simulation.
     pub outcome: Outcome,
-    /// What was measured.
+    /// Values of all metrics.
     pub measures: Measures,
 }
 

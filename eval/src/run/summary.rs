@@ -1,7 +1,8 @@
-//! What a comparison comes to: means with intervals for each policy, and paired differences against one of them.
+//! Summary of a comparison: means with intervals for each policy, and paired differences against
+//! one of them.
 //!
-//! It is written as `summary.json`: keys in a fixed order, floats in their shortest form that reads back exactly, hence the
-//! same bytes for the same runs.
+//! It is written as `summary.json`: keys in a fixed order, floats in their shortest form that reads
+//! back exactly, hence the same bytes for the same runs.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +21,7 @@ use crate::stats::{
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Statistics {
-    /// Bootstrap resamples.
+    /// Number of bootstrap resamples.
     pub resamples: usize,
     /// Coverage of the intervals.
     pub confidence: f64,
@@ -43,7 +44,7 @@ pub struct Summary {
     pub statistics: Statistics,
     /// The policy that others are measured against.
     pub reference: String,
-    /// What was run.
+    /// Workloads on which the policies were run.
     pub workloads: Vec<WorkloadSummary>,
     /// Policies in the order they were given.
     pub policies: Vec<PolicySummary>,
@@ -52,7 +53,7 @@ pub struct Summary {
 /// One workload of a comparison.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WorkloadSummary {
-    /// Its name.
+    /// Name of the workload.
     pub name: String,
     /// Accelerators of its cluster.
     pub cluster_gpus: u32,
@@ -60,7 +61,7 @@ pub struct WorkloadSummary {
     pub cluster_nodes: usize,
     /// Jobs under each seed.
     pub jobs: Vec<usize>,
-    /// The seeds.
+    /// Seeds of the repetitions.
     pub seeds: Vec<u64>,
 }
 
@@ -70,15 +71,16 @@ pub type Estimates = BTreeMap<String, Estimate>;
 /// One policy of a comparison.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PolicySummary {
-    /// Its name.
+    /// Name of the policy.
     pub name: String,
-    /// What it knew.
+    /// Information level of the policy.
     pub information: String,
     /// How jobs chose their batch size.
     pub batching: Batching,
-    /// Mean over workloads of the mean over seeds; intervals from the stratified bootstrap over seeds.
+    /// Mean over workloads of the mean over seeds; intervals from the stratified bootstrap over
+    /// seeds.
     pub metrics: Estimates,
-    /// The same for each workload.
+    /// Means and intervals on each workload.
     pub by_workload: BTreeMap<String, Estimates>,
     /// Against the reference; `None` for the reference itself.
     pub versus_reference: Option<Versus>,
@@ -87,7 +89,8 @@ pub struct PolicySummary {
 /// A policy against the reference, on the same seeds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Versus {
-    /// Whether both had the same information level; a difference between unequals is no verdict on their skill.
+    /// Whether both had the same information level; a difference between unequals is no verdict on
+    /// their skill.
     pub same_information: bool,
     /// Mean paired difference, policy minus reference, in the unit of the metric.
     pub difference: Estimates,
@@ -109,24 +112,26 @@ pub struct OnWorkload {
     pub ratio: Estimates,
 }
 
-/// Robust comparison on mean JCT. The score of a run is the reference's mean JCT over the policy's on the same seed: above 1
-/// is better than the reference.
+/// Robust comparison on mean JCT. The score of a run is the reference's mean JCT over the policy's
+/// on the same seed: above 1 is better than the reference.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Headline {
     /// Interquartile mean of the score.
     pub score_iqm: Estimate,
-    /// Probability that a run of the policy has a lower mean JCT than a run of the reference on the same workload.
+    /// Probability that a run of the policy has a lower mean JCT than a run of the reference on the
+    /// same workload.
     pub probability_of_improvement: Estimate,
     /// Share of seeds where the policy has the lower mean JCT.
     pub win_rate: f64,
     /// Two-sided Wilcoxon signed-rank test of the paired differences; `None` where all are zero.
     pub wilcoxon_p: Option<f64>,
-    /// The same after Holm's correction for the number of policies compared.
+    /// Wilcoxon p-value after Holm's correction for the number of policies compared.
     pub wilcoxon_p_holm: Option<f64>,
 }
 
 impl Summary {
-    /// Summarises `runs`, ordered by policy, then scenario, each workload having the same number of seeds.
+    /// Summarises `runs`, ordered by policy, then scenario, each workload having the same number of
+    /// seeds.
     pub(crate) fn new(
         policies: &[String],
         workloads: &[String],
@@ -227,7 +232,8 @@ pub(crate) fn scores(
     Tables::new(policies, workloads, runs).scores(policy, reference)
 }
 
-/// Shares of runs with a score above each threshold, by policy; `None` where the headline metric is undefined.
+/// Shares of runs with a score above each threshold, by policy; `None` where the headline metric is
+/// undefined.
 pub(crate) fn profiles(summary: &Summary, scores: &Array2<f64>, thresholds: &[f64]) -> Vec<Estimate> {
     let Statistics { resamples, confidence, seed } = summary.statistics;
     let boot = Bootstrap::new(scores.nrows(), scores.ncols(), resamples.min(2_000), confidence, seed);
@@ -329,7 +335,8 @@ fn mean_estimate(bootstrap: &Bootstrap, scores: ArrayView2<'_, f64>) -> Estimate
     bootstrap.estimate(mean_of_tasks(scores), |draw| mean_of_tasks(draw.of(scores).view()))
 }
 
-/// One policy's values of a metric; rows are the repetitions of each workload in the order they were given.
+/// One policy's values of a metric; rows are the repetitions of each workload in the order they
+/// were given.
 fn matrix(runs: &[PolicyRun], workloads: usize, seeds: usize, key: &str) -> Option<Array2<f64>> {
     debug_assert!(metric(key).is_some());
     let mut filled = vec![0; workloads];

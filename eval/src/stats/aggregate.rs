@@ -8,8 +8,9 @@ pub fn mean_of_tasks(scores: ArrayView2<'_, f64>) -> f64 {
     tasks.sum::<f64>() / scores.ncols() as f64
 }
 
-/// Interquartile mean: the mean of what is left when a quarter of all runs, rounded down, is cut from either end
-/// (rliable's `aggregate_iqm`). More robust than the mean, and surer than the median. NaN for an empty matrix.
+/// Interquartile mean: the mean of what is left when a quarter of all runs, rounded down, is cut
+/// from either end (rliable's `aggregate_iqm`). More robust than the mean, and surer than the
+/// median. NaN for an empty matrix.
 pub fn interquartile_mean(scores: ArrayView2<'_, f64>) -> f64 {
     let mut all: Vec<f64> = scores.iter().copied().collect();
     all.sort_by(f64::total_cmp);

@@ -1,7 +1,8 @@
 //! Percentile bootstrap, stratified by task: each task's seeds are drawn anew, the tasks stay.
 //!
-//! The draws are made once and shared by every statistic, so that policies which met the same seeds are also resampled on
-//! the same seeds: that is what makes the bootstrap of a difference a paired one.
+//! The draws are made once and shared by every statistic, so that policies which met the same seeds
+//! are also resampled on the same seeds: that is what makes the bootstrap of a difference a paired
+//! one.
 
 use goodput_env::seed::{Stream, rng};
 use ndarray::{Array2, ArrayView2};
@@ -19,9 +20,9 @@ pub struct Bootstrap {
 
 /// One resample: for each cell the row to take instead.
 #[derive(Clone, Copy, Debug)]
-pub struct Draw<'a>(ArrayView2<'a, u32>);
+pub struct Resample<'a>(ArrayView2<'a, u32>);
 
-impl Draw<'_> {
+impl Resample<'_> {
     /// The resampled matrix.
     pub fn of(&self, scores: ArrayView2<'_, f64>) -> Array2<f64> {
         Array2::from_shape_fn(scores.dim(), |(row, task)| scores[[self.0[[row, task]] as usize, task]])
@@ -29,8 +30,8 @@ impl Draw<'_> {
 }
 
 impl Bootstrap {
-    /// `resamples` draws for matrices of shape `seeds` x `tasks`, from the stream [`Stream::Bootstrap`] of `master`.
-    /// Intervals cover `confidence`, for example 0.95.
+    /// `resamples` draws for matrices of shape `seeds` x `tasks`, from the stream
+    /// [`Stream::Bootstrap`] of `master`. Intervals cover `confidence`, for example 0.95.
     pub fn new(seeds: usize, tasks: usize, resamples: usize, confidence: f64, master: u64) -> Self {
         let mut rng = rng(master, Stream::Bootstrap);
         let draw = |_| Array2::from_shape_simple_fn((seeds, tasks), || rng.random_range(0..seeds as u32));
@@ -38,7 +39,8 @@ impl Bootstrap {
         Self { seeds, confidence, draws }
     }
 
-    /// Draws for a second sample that is independent of the first, as the Mann-Whitney form of improvement needs.
+    /// Draws for a second sample that is independent of the first, as the Mann-Whitney form of
+    /// improvement needs.
     pub fn independent(&self, master: u64) -> Self {
         let tasks = self.draws.first().map_or(0, |draw| draw.ncols());
         Self::new(self.seeds, tasks, self.draws.len(), self.confidence, master ^ 0x5DEE_CE66_D1CE_5EED)
@@ -49,17 +51,22 @@ impl Bootstrap {
         self.draws.len()
     }
 
-    /// `value` with the percentile interval of `statistic` over all draws; no interval where there is one seed, or where
-    /// the statistic is undefined (NaN) on a draw.
-    pub fn estimate(&self, value: f64, statistic: impl Fn(Draw<'_>) -> f64) -> Estimate {
-        let values = self.draws.iter().map(|draw| statistic(Draw(draw.view()))).collect();
+    /// `value` with the percentile interval of `statistic` over all draws; no interval where there
+    /// is one seed, or where the statistic is undefined (NaN) on a draw.
+    pub fn estimate(&self, value: f64, statistic: impl Fn(Resample<'_>) -> f64) -> Estimate {
+        let values = self.draws.iter().map(|draw| statistic(Resample(draw.view()))).collect();
         Estimate { value, ci: self.interval(values) }
     }
 
     /// As [`Self::estimate`], with two independent draws at a time.
-    pub fn estimate_two(&self, other: &Self, value: f64, statistic: impl Fn(Draw<'_>, Draw<'_>) -> f64) -> Estimate {
+    pub fn estimate_two(
+        &self,
+        other: &Self,
+        value: f64,
+        statistic: impl Fn(Resample<'_>, Resample<'_>) -> f64,
+    ) -> Estimate {
         let pairs = self.draws.iter().zip(&other.draws);
-        let values = pairs.map(|(x, y)| statistic(Draw(x.view()), Draw(y.view()))).collect();
+        let values = pairs.map(|(x, y)| statistic(Resample(x.view()), Resample(y.view()))).collect();
         Estimate { value, ci: self.interval(values) }
     }
 

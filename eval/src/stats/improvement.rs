@@ -4,9 +4,10 @@ use ndarray::{ArrayView2, Axis};
 
 use super::{Bootstrap, Estimate};
 
-/// Probability that a run of `x` scores higher than a run of `y` on the same task, ties counting half, averaged over
-/// tasks: the Mann-Whitney statistic divided by the number of pairs (rliable's `probability_of_improvement`). The seeds
-/// of the two are resampled independently: take `bootstrap.independent(..)` for `other`.
+/// Probability that a run of `x` scores higher than a run of `y` on the same task, ties counting
+/// half, averaged over tasks: the Mann-Whitney statistic divided by the number of pairs (rliable's
+/// `probability_of_improvement`). The seeds of the two are resampled independently: take
+/// `bootstrap.independent(..)` for `other`.
 pub fn probability_of_improvement(
     bootstrap: &Bootstrap,
     other: &Bootstrap,
@@ -17,7 +18,8 @@ pub fn probability_of_improvement(
     bootstrap.estimate_two(other, value, |dx, dy| superiority(dx.of(x).view(), dy.of(y).view()))
 }
 
-/// Share of cells where `x` scores higher than `y` on the same seed of the same task, ties counting half.
+/// Share of cells where `x` scores higher than `y` on the same seed of the same task, ties counting
+/// half.
 pub fn win_rate(x: ArrayView2<'_, f64>, y: ArrayView2<'_, f64>) -> f64 {
     let wins: f64 = x.iter().zip(y).map(|(&x, &y)| beats(x, y)).sum();
     wins / x.len() as f64

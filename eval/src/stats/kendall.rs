@@ -1,7 +1,8 @@
 //! Whether two rankings agree.
 
-/// Kendall's tau-b (Kendall 1945): concordant less discordant pairs over the geometric mean of the pairs that each ranking tells apart; 1 for the
-/// same order, -1 for the opposite one. `None` where a ranking has only ties. Both have the same length; numbers are finite.
+/// Kendall's tau-b (Kendall 1945): concordant less discordant pairs over the geometric mean of the
+/// pairs that each ranking tells apart; 1 for the same order, -1 for the opposite one. `None` where
+/// a ranking has only ties. Both have the same length; numbers are finite.
 pub fn kendall_tau(a: &[f64], b: &[f64]) -> Option<f64> {
     let (mut sum, mut of_a, mut of_b) = (0_i64, 0_i64, 0_i64);
     for i in 0..a.len().min(b.len()) {

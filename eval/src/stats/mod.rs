@@ -1,8 +1,9 @@
 //! Statistics over matrices of shape seeds x tasks, as pure functions.
 //!
-//! A task is a workload, a row one repetition of every task with new seeds. The definitions are those of rliable
-//! (Agarwal et al., "Deep Reinforcement Learning at the Edge of the Statistical Precipice", NeurIPS 2021); what differs is
-//! that policies meet the same seeds here, so differences are paired.
+//! A task is a workload, a row one repetition of every task with new seeds. The definitions are
+//! those of rliable (Agarwal et al., "Deep Reinforcement Learning at the Edge of the Statistical
+//! Precipice", NeurIPS 2021); what differs is that policies meet the same seeds here, so
+//! differences are paired.
 
 mod aggregate;
 mod bootstrap;
@@ -17,7 +18,7 @@ mod wilcoxon;
 use serde::{Deserialize, Serialize};
 
 pub use aggregate::{interquartile_mean, mean_of_tasks};
-pub use bootstrap::{Bootstrap, Draw};
+pub use bootstrap::{Bootstrap, Resample};
 pub use improvement::{probability_of_improvement, win_rate};
 pub use kendall::kendall_tau;
 pub use paired::{difference, ratio_of_means};
@@ -28,9 +29,9 @@ pub use wilcoxon::{Tail, WilcoxonError, holm, wilcoxon, wilcoxon_asymptotic};
 /// A confidence interval.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Interval {
-    /// Lower end.
+    /// Lower end of the interval.
     pub low: f64,
-    /// Upper end.
+    /// Upper end of the interval.
     pub high: f64,
 }
 
@@ -46,7 +47,8 @@ impl Interval {
 pub struct Estimate {
     /// The point estimate.
     pub value: f64,
-    /// Its confidence interval; `None` where there is a single seed, which says nothing about the spread.
+    /// Confidence interval of the value; `None` where there is a single seed, which says nothing
+    /// about the spread.
     pub ci: Option<Interval>,
 }
 

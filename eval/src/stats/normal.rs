@@ -9,7 +9,8 @@ pub(super) fn upper_tail(z: f64) -> f64 {
     0.5 * if x < 2.5 { 1.0 - erf_series(x) } else { erfc_fraction(x) }
 }
 
-/// 2/sqrt(pi) * exp(-x^2) * sum of 2^n x^(2n+1) / (2n+1)!!: all terms are positive, so nothing cancels.
+/// 2/sqrt(pi) * exp(-x^2) * sum of 2^n x^(2n+1) / (2n+1)!!: all terms are positive, so nothing
+/// cancels.
 fn erf_series(x: f64) -> f64 {
     let mut term = x;
     let mut sum = x;

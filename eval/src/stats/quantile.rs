@@ -1,8 +1,10 @@
-//! Quantiles by linear interpolation between order statistics: numpy's default, Hyndman and Fan's type 7.
+//! Quantiles by linear interpolation between order statistics: numpy's default, Hyndman and Fan's
+//! type 7.
 
 /// The `q`-quantile, 0 <= q <= 1, of ascending `sorted`; `None` where it is empty.
 ///
-/// With `n` values the quantile sits at position `q * (n - 1)`, between two neighbours on a straight line.
+/// With `n` values the quantile sits at position `q * (n - 1)`, between two neighbours on a
+/// straight line.
 pub fn quantile(sorted: &[f64], q: f64) -> Option<f64> {
     let last = sorted.len().checked_sub(1)?;
     let position = q.clamp(0.0, 1.0) * last as f64;

@@ -1,24 +1,26 @@
-//! Wilcoxon's signed-rank test for paired differences, and Holm's correction for testing several policies.
+//! Wilcoxon's signed-rank test for paired differences, and Holm's correction for testing several
+//! policies.
 
 use thiserror::Error;
 
 use super::normal::upper_tail;
 
-/// Largest number of differences whose exact null distribution is counted out (scipy's limit).
+/// Largest number of differences for which the exact null distribution is counted out (scipy's
+/// limit).
 const EXACT_LIMIT: usize = 50;
 
-/// What the alternative hypothesis says of the differences.
+/// Alternative hypothesis about the differences.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tail {
-    /// They are not symmetric about zero.
+    /// Differences that are not symmetric about zero.
     TwoSided,
-    /// They tend to be negative.
+    /// Differences that tend to be negative.
     Less,
-    /// They tend to be positive.
+    /// Differences that tend to be positive.
     Greater,
 }
 
-/// Why there is nothing to test.
+/// Reason for which there is nothing to test.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 pub enum WilcoxonError {
     /// All differences are zero, or there are none.
@@ -29,8 +31,8 @@ pub enum WilcoxonError {
     NotANumber,
 }
 
-/// p-value of the signed-rank test of `differences`. Zeros are dropped (Wilcoxon's own treatment). Exact for up to 50
-/// differences without ties, otherwise by the normal approximation.
+/// p-value of the signed-rank test of `differences`. Zeros are dropped (Wilcoxon's own treatment).
+/// Exact for up to 50 differences without ties, otherwise by the normal approximation.
 ///
 /// # Errors
 /// [`WilcoxonError`] where nothing is left to rank.
@@ -40,7 +42,8 @@ pub fn wilcoxon(differences: &[f64], tail: Tail) -> Result<f64, WilcoxonError> {
     Ok(if exact { ranks.exact(tail) } else { ranks.asymptotic(tail) })
 }
 
-/// As [`wilcoxon`], always by the normal approximation with tie correction and without continuity correction.
+/// As [`wilcoxon`], always by the normal approximation with tie correction and without continuity
+/// correction.
 ///
 /// # Errors
 /// [`WilcoxonError`] where nothing is left to rank.
@@ -48,7 +51,8 @@ pub fn wilcoxon_asymptotic(differences: &[f64], tail: Tail) -> Result<f64, Wilco
     Ok(SignedRanks::new(differences)?.asymptotic(tail))
 }
 
-/// Holm's step-down adjustment of p-values, in their order: comparing with 0.05 then bounds the chance of any false claim.
+/// Holm's step-down adjustment of p-values, in their order: comparing with 0.05 then bounds the
+/// chance of any false claim.
 pub fn holm(p_values: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..p_values.len()).collect();
     order.sort_by(|&a, &b| p_values[a].total_cmp(&p_values[b]));
@@ -66,7 +70,7 @@ struct SignedRanks {
     positive: f64,
     /// Differences that are not zero.
     count: usize,
-    /// Differences given.
+    /// Number of differences given.
     total: usize,
     tie_sizes: Vec<usize>,
 }

@@ -1,17 +1,24 @@
-//! A bound that no policy can beat: the least mean completion time on a workload, by Lagrangian relaxation of the cluster's capacity.
+//! A bound that no policy can beat: the least mean completion time on a workload, by Lagrangian
+//! relaxation of the cluster's capacity.
 //!
-//! The relaxed problem is that of a clairvoyant: it knows all arrivals, all work and all speeds. It has to keep within the capacity only at a price:
-//! `price(t)` seconds for an accelerator second at time `t`. Jobs then no longer meet, and each looks for its own cheapest way to the end by dynamic
-//! programming over its work, its size and time. For whatever prices the sum of these costs, less what the whole cluster costs at these prices, is at most the
-//! least sum of completion times (weak duality); prices rise where more is used than there is and fall elsewhere (Polyak, "Minimization of
-//! unsmooth functionals", 1969), and the highest bound seen counts. For priced shares in scheduling see Bertsimas and Nino-Mora, "Restless bandits,
-//! linear programming relaxations, and a primal-dual index heuristic", Operations Research 48(1), 2000.
+//! The relaxed problem is that of a clairvoyant: it knows all arrivals, all work and all speeds. It
+//! has to keep within the capacity only at a price: `price(t)` seconds for an accelerator second at
+//! time `t`. Jobs then no longer meet, and each looks for its own cheapest way to the end by
+//! dynamic programming over its work, its size and time. For whatever prices the sum of these
+//! costs, less what the whole cluster costs at these prices, is at most the least sum of completion
+//! times (weak duality); prices rise where more is used than there is and fall elsewhere (Polyak,
+//! "Minimization of unsmooth functionals", 1969), and the highest bound seen counts. For priced
+//! shares in scheduling see Bertsimas and Nino-Mora, "Restless bandits, linear programming
+//! relaxations, and a primal-dual index heuristic", Operations Research 48(1), 2000.
 //!
-//! A change of size stops the job as in the run. Where jobs choose their batch size by what they have measured, they double up to their first size,
-//! one restart each, as Pollux's agent does (OSDI'21, section 4.1); later changes are one restart to whatever size, which is less than they may take. Placement costs nothing.
+//! A change of size stops the job as in the run. Where jobs choose their batch size by what they
+//! have measured, they double up to their first size, one restart each, as Pollux's agent does
+//! (OSDI'21, section 4.1); later changes are one restart to whatever size, which is less than they
+//! may take. Placement costs nothing.
 //!
-//! A job changes its size only at the ends of [`PIECES`] pieces of its work and waits in whole steps of time, which makes it dearer than
-//! it could be; finer pieces lower the bound by less than two percent (`the_grid_is_fine_enough`).
+//! A job changes its size only at the ends of [`PIECES`] pieces of its work and waits in whole
+//! steps of time, which makes it dearer than it could be; finer pieces lower the bound by less than
+//! two percent (`the_grid_is_fine_enough`).
 
 use goodput_env::job::{JobId, WHOLE, Work};
 use goodput_env::scenario::{Batching, Scenario};
@@ -29,22 +36,24 @@ const BIN_SECS: f64 = 300.0;
 /// Rounds of prices.
 const ROUNDS: usize = 60;
 
-/// The bound.
+/// Lower bound of completion times.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bound {
     /// No policy's mean completion time is below, seconds.
     pub mean_jct_secs: f64,
-    /// The same where jobs are never short of accelerators.
+    /// Lower bound where jobs are never short of accelerators.
     pub alone_secs: f64,
 }
 
-/// The bound on a workload of applications on equal accelerators, all of which complete; `None` for others. `reached_secs` is a mean completion
-/// time that some policy has: the closer, the faster the bound rises.
+/// The bound on a workload of applications on equal accelerators, all of which complete; `None` for
+/// others. `reached_secs` is a mean completion time that some policy has: the closer, the faster
+/// the bound rises.
 pub fn mean_jct(scenario: &Scenario, reached_secs: f64) -> Option<Bound> {
     with(scenario, reached_secs, PIECES, STEPS)
 }
 
-/// The bounds of a comparison's scenarios by workload, each with the least mean completion time of all policies there; workloads that have none are left out.
+/// The bounds of a comparison's scenarios by workload, each with the least mean completion time of
+/// all policies there; workloads that have none are left out.
 pub fn of(evaluation: &Evaluation) -> Vec<(String, Bound, f64)> {
     let scenarios = evaluation.runs_of(0).len();
     let mean = |at: usize, policy: usize| {
@@ -77,13 +86,13 @@ fn with(scenario: &Scenario, reached_secs: f64, pieces: usize, steps: usize) -> 
         return None;
     }
     let capacity = f64::from(scenario.cluster.total_gpus());
-    let jobs: Option<Vec<Job>> =
-        (0..scenario.workload.jobs.len()).map(|at| Job::new(scenario, at, pieces, steps)).collect();
+    let jobs: Option<Vec<BoundedJob>> =
+        (0..scenario.workload.jobs.len()).map(|at| BoundedJob::new(scenario, at, pieces, steps)).collect();
     let jobs = jobs?;
     let count = jobs.len() as f64;
-    let alone: f64 = jobs.iter().map(Job::alone_secs).sum();
+    let alone: f64 = jobs.iter().map(BoundedJob::alone_secs).sum();
     let horizon = jobs.iter().map(|job| job.submit + job.step_secs * job.steps as f64).fold(0.0, f64::max);
-    let mut prices = Prices::new(horizon);
+    let mut prices = AcceleratorPrices::new(horizon);
     let mut best = alone;
     for _ in 0..ROUNDS {
         let ways: Vec<(f64, Vec<Span>)> = jobs.par_iter().map(|job| job.cheapest(&prices)).collect();
@@ -124,20 +133,20 @@ impl Span {
     }
 }
 
-/// What an accelerator second costs.
-struct Prices {
+/// Price of an accelerator second, by time.
+struct AcceleratorPrices {
     rates: Vec<f64>,
     /// Sum of the prices before each bin, times its length.
     before: Vec<f64>,
 }
 
-impl Prices {
+impl AcceleratorPrices {
     fn new(horizon_secs: f64) -> Self {
         let bins = (horizon_secs / BIN_SECS).ceil() as usize + 1;
         Self { rates: vec![0.0; bins], before: vec![0.0; bins + 1] }
     }
 
-    /// What one accelerator costs from time 0 to `at` seconds.
+    /// Price of one accelerator from time 0 to `at` seconds.
     fn until(&self, at: f64) -> f64 {
         let bin = (at / BIN_SECS) as usize;
         match self.rates.get(bin) {
@@ -164,7 +173,7 @@ impl Prices {
 }
 
 /// A job on its own.
-struct Job {
+struct BoundedJob {
     submit: f64,
     /// Sizes worth considering, ascending.
     sizes: Vec<f64>,
@@ -182,11 +191,11 @@ struct Job {
 struct Costs {
     /// On each size, going on with it for now.
     on: Vec<Vec<f64>>,
-    /// With nothing.
+    /// Values of a job that holds no accelerator.
     off: Vec<f64>,
 }
 
-impl Job {
+impl BoundedJob {
     fn new(scenario: &Scenario, at: usize, pieces: usize, steps: usize) -> Option<Self> {
         let spec = &scenario.workload.jobs[at];
         let all = scenario.cluster.total_gpus();
@@ -230,9 +239,9 @@ impl Job {
         Some(job)
     }
 
-    /// Seconds from submission to the end where nobody else is.
+    /// Seconds from submission to completion on an otherwise empty cluster.
     fn alone_secs(&self) -> f64 {
-        self.cheapest(&Prices::new(0.0)).0
+        self.cheapest(&AcceleratorPrices::new(0.0)).0
     }
 
     /// Restarts until the first accelerators of this number are held.
@@ -240,8 +249,8 @@ impl Job {
         if self.doubles { 1 + gpus.log2().ceil() as u32 } else { 1 }
     }
 
-    /// What it takes to have `gpus` at first, beginning at `now`: seconds, cost.
-    fn start(&self, prices: &Prices, gpus: f64, now: f64) -> (f64, f64) {
+    /// Seconds and cost of a start on `gpus` accelerators at `now`.
+    fn start(&self, prices: &AcceleratorPrices, gpus: f64, now: f64) -> (f64, f64) {
         let starts = self.starts(gpus);
         let held = |start: u32| if start + 1 == starts { gpus } else { f64::from(1_u32 << start) };
         let mut cost = 0.0;
@@ -252,14 +261,15 @@ impl Job {
         (f64::from(starts) * self.restart, cost)
     }
 
-    /// The same for a change to `gpus`.
-    fn change(&self, prices: &Prices, gpus: f64, now: f64) -> (f64, f64) {
+    /// Seconds and cost of a change to `gpus` accelerators.
+    fn change(&self, prices: &AcceleratorPrices, gpus: f64, now: f64) -> (f64, f64) {
         let price = prices.until(now + self.restart) - prices.until(now);
         (self.restart, self.restart + gpus * price)
     }
 
-    /// Seconds from submission to the end and the price of what is held meanwhile, at the least, and what is held.
-    fn cheapest(&self, prices: &Prices) -> (f64, Vec<Span>) {
+    /// Seconds from submission to the end and the price of what is held meanwhile, at the least,
+    /// and what is held.
+    fn cheapest(&self, prices: &AcceleratorPrices) -> (f64, Vec<Span>) {
         let costs = self.costs(prices);
         let (mut now, mut held, mut spans) = (self.submit, None, Vec::new());
         for piece in 0..self.pieces.len() {
@@ -290,10 +300,11 @@ impl Job {
         (costs[0].off[0], spans)
     }
 
-    /// What is best at the beginning of a piece at `now` with `held`: cost, and a size or to wait.
+    /// Best choice at the start of a piece at `now` with `held` accelerators: its cost, and a size
+    /// or a wait.
     fn choice(
         &self,
-        prices: &Prices,
+        prices: &AcceleratorPrices,
         costs: &[Costs],
         piece: usize,
         held: Option<usize>,
@@ -318,7 +329,7 @@ impl Job {
     }
 
     /// The cost of a piece that begins at `now` on a size, and of all after.
-    fn run(&self, prices: &Prices, costs: &[Costs], piece: usize, size: usize, now: f64) -> f64 {
+    fn run(&self, prices: &AcceleratorPrices, costs: &[Costs], piece: usize, size: usize, now: f64) -> f64 {
         let secs = self.pieces[piece][size];
         let price = prices.until(now + secs) - prices.until(now);
         let after = if piece + 1 == self.pieces.len() { 0.0 } else { self.at(&costs[piece + 1].on[size], now + secs) };
@@ -326,7 +337,7 @@ impl Job {
     }
 
     /// Least costs by piece.
-    fn costs(&self, prices: &Prices) -> Vec<Costs> {
+    fn costs(&self, prices: &AcceleratorPrices) -> Vec<Costs> {
         let empty = || Costs { on: vec![vec![0.0; self.steps + 1]; self.sizes.len()], off: vec![0.0; self.steps + 1] };
         let mut costs: Vec<Costs> = self.pieces.iter().map(|_| empty()).collect();
         for piece in (0..self.pieces.len()).rev() {
@@ -363,7 +374,8 @@ impl Job {
     }
 }
 
-/// Seconds that application `index` takes from `from` to `to` of its work on `gpus` packed accelerators, at the best batch sizes.
+/// Seconds that application `index` takes from `from` to `to` of its work on `gpus` packed
+/// accelerators, at the best batch sizes.
 fn secs(scenario: &Scenario, index: u16, gpus: u32, from: f64, to: f64) -> Option<f64> {
     let app = &scenario.workload.applications[usize::from(index)];
     let (mut done, mut secs, mut epoch) = (from, 0.0, app.epochs_by(from));
@@ -433,10 +445,12 @@ mod tests {
         assert!((found.alone_secs - 1500.0).abs() < 1e-6 && (found.mean_jct_secs - 1500.0).abs() < 1e-6, "{found:?}");
     }
 
-    /// One machine: the least sum of completion times is that of the shortest remaining time first (Schrage, 1968).
+    /// One machine: the least sum of completion times is that of the shortest remaining time first
+    /// (Schrage, 1968).
     #[test]
     fn it_is_close_to_the_optimum_of_one_machine_and_not_above() {
-        // The first runs to 1000, the second to 3000, the fourth to 4000, the third to 8000, the first to 13000.
+        // The first runs to 1000, the second to 3000, the fourth to 4000, the third to 8000, the
+        // first to 13000.
         let optimum = (13_000.0 + 2000.0 + 6500.0 + 2000.0) / 4.0;
         let found = bound(&scenario(1, 1, &[(0, 6000), (1000, 2000), (1500, 4000), (2000, 1000)]), optimum);
         assert!(found.mean_jct_secs <= optimum * 1.01 && found.mean_jct_secs > 0.93 * optimum, "{found:?}");

@@ -1,4 +1,5 @@
-//! Clusters that break: what checkpoints and their intervals are worth. The tests say which way, `cargo xtask bench faults` how much.
+//! Clusters that break: what checkpoints and their intervals are worth. The tests say which way,
+//! `cargo xtask bench faults` how much.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::sync::Arc;
@@ -47,7 +48,8 @@ fn play(jobs: Vec<JobSpec>, faults: FaultModel, checkpoint: Checkpointing, seed:
 pub const WRITE_SECS: f64 = 5.0;
 pub const MTBF_SECS: f64 = 10_800.0;
 
-/// One gang of 128 accelerators for 20,000 hours, stopped every 3 hours, with checkpoints of 5 s every `secs`. Nodes are back at once.
+/// One gang of 128 accelerators for 20,000 hours, stopped every 3 hours, with checkpoints of 5 s
+/// every `secs`. Nodes are back at once.
 pub fn gang(secs: f64, seed: u64) -> Measures {
     let faults = FaultModel {
         mtbf_hours: 16.0 * MTBF_SECS / 3600.0,
@@ -70,7 +72,8 @@ pub fn sweep() -> Vec<(f64, f64)> {
     [0.25, 0.5, 0.65, 0.8, 0.9, 1.0, 1.1, 1.25, 1.5, 2.0, 4.0, 11.0].map(at).to_vec()
 }
 
-/// 300 gangs of 8 to 64 accelerators for 2 to 20 hours under published causes and repairs; mean of five seeds of one metric.
+/// 300 gangs of 8 to 64 accelerators for 2 to 20 hours under published causes and repairs; mean of
+/// five seeds of one metric.
 pub fn busy(metric: &str, mtbf_hours: f64, interval: Interval) -> f64 {
     let run = |seed: u64| {
         let mut rng = rng(seed, Stream::Workload);

@@ -20,13 +20,14 @@ use goodput_env::view::{ClusterView, JobView};
 use goodput_eval::{Comparison, NamedScenario, PolicyEntry};
 use rand::RngExt;
 
-/// In order of submission, each on the GPUs it asked for; the first that does not fit blocks the rest.
+/// In order of submission, each on the GPUs it asked for; the first that does not fit blocks the
+/// rest.
 pub struct Fifo;
 
 /// The shortest remaining job first, preempting others; needs estimates.
 pub struct Shortest;
 
-/// Everyone the same number of GPUs, as far as they go, up to a limit.
+/// Policy that gives every job one number of GPUs, as far as they go, up to a limit.
 pub struct Equal(pub u32);
 
 fn take(free: &mut [u32], gpus: u32) -> Option<Placement> {

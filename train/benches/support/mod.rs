@@ -1,6 +1,7 @@
 //! Time as a thread has it: on a busy machine the clock on the wall says nothing.
 
-/// Runs `work` on a thread of its own, with a pool of one; what it gives, and the seconds of CPU it took.
+/// Runs `work` on a thread of its own, with a pool of one; what it gives, and the seconds of CPU it
+/// took.
 pub fn on_one_thread<T: Send>(work: impl FnOnce() -> T + Send) -> (f64, T) {
     goodput_train::memory::keep_freed();
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().expect("one thread");

@@ -1,8 +1,11 @@
-//! What the other behaviours got on the same workload: a baseline of rewards that depends on the workload and the time, never on what was done (input-dependent
-//! baselines, Mao et al. 2019, arXiv:1807.02264).
+//! Baseline of logged rewards: the mean reward of the other behaviours on the same workload. It
+//! depends on the workload and the time, never on the action (input-dependent baselines, Mao et al.
+//! 2019, arXiv:1807.02264).
 //!
-//! What jobs cost is mostly what arrived. Behaviours meet the same arrivals, so that the reward of one less the mean reward of the others over the same time is
-//! what its decisions made of them, and critics have less to explain by far. An episode that is over while others still pay gets what they pay from then on.
+//! What jobs cost is mostly what arrived. Behaviours meet the same arrivals, so that the reward of
+//! one less the mean reward of the others over the same time is what its decisions made of them,
+//! and critics have less to explain by far. An episode that is over while others still pay gets
+//! what they pay from then on.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +15,9 @@ use goodput_datasets::store::decisions::{End, Episode};
 /// Distance of the points at which rewards are compared, seconds.
 const GRID: f64 = 300.0;
 
-/// By row of `log` the reward less that of the others on the same workload; as logged where nobody else met it. `beta` is the rate of discounting, per second.
+/// Rewards less the mean reward of the other behaviours on the same workload, one for each row of
+/// `log`. A row without another behaviour keeps its logged reward. `beta` is the rate of
+/// discounting, per second.
 pub(super) fn relative_rewards(log: &DecisionLog, beta: f64) -> Vec<f32> {
     let mut rewards: Vec<f32> = (0..log.rows()).map(|row| log.reward(row)).collect();
     let mut of_seed: BTreeMap<u64, Vec<&Episode>> = BTreeMap::new();

@@ -40,7 +40,8 @@ pub struct Minibatch {
 }
 
 impl Dataset {
-    /// Reads a log of observations of `layout` where accelerators of `types` are told apart; `keep` is the share of episodes that are learnt from.
+    /// Reads a log of observations of `layout` where accelerators of `types` are told apart; `keep`
+    /// is the share of episodes that are learnt from.
     ///
     /// # Errors
     /// [`TrainError`] where it cannot be read or was made by another environment.
@@ -70,7 +71,8 @@ impl Dataset {
         Self::of_rewards(log, rewards, beta, keep)
     }
 
-    /// The same with rewards relative to those of the other behaviours on the same workload.
+    /// Data set with each reward relative to the mean reward of the other behaviours on the same
+    /// workload.
     #[must_use]
     pub fn relative(self, keep: f64) -> Self {
         let rewards = relative_rewards(&self.log, self.beta);
@@ -138,7 +140,8 @@ impl Dataset {
 }
 
 impl Minibatch {
-    /// What critics and policies learn from; `logged`: critics regress on the returns that were logged.
+    /// Batch from which critics and policies learn. With `logged`, critics regress on the logged
+    /// returns.
     pub fn batch(&self, logged: bool) -> OfflineBatch<'_> {
         OfflineBatch {
             observations: &self.observations,
@@ -153,8 +156,8 @@ impl Minibatch {
     }
 }
 
-/// The share `keep` of episodes with the greatest return less the mean return of all behaviours on the same workload: workloads differ more
-/// than behaviours do.
+/// The share `keep` of episodes with the greatest return less the mean return of all behaviours on
+/// the same workload: workloads differ more than behaviours do.
 fn best(episodes: &[Episode], keep: f64) -> Vec<&Episode> {
     let mut of_seed: BTreeMap<u64, (f64, f64)> = BTreeMap::new();
     for episode in episodes {

@@ -1,10 +1,11 @@
-//! Learning from logged decisions: minibatches of a file instead of rollouts. The simulator is asked only how good the policy has become.
+//! Learning from logged decisions: minibatches of a file instead of rollouts. The simulator is
+//! asked only how good the policy has become.
 
 mod baseline;
 mod dataset;
 mod pupil;
 
-use goodput_agents::bundle::{Model, PolicyBundle, Provenance};
+use goodput_agents::bundle::{Model, PolicyBundle};
 use goodput_agents::learning::learner::Learner;
 use goodput_agents::learning::offline::draw;
 use goodput_agents::nets::weights::Weights;
@@ -17,12 +18,12 @@ use self::pupil::{Figures, Pupil, file};
 use crate::checkpoint::{BEST, State, latest, save};
 use crate::config::{Algorithm, Experiment, OfflineAgent};
 use crate::error::TrainError;
-use crate::recorder::Recorder;
 use crate::run_dir::RunDir;
 use crate::scaling::ReturnScale;
+use crate::training_run::TrainingRun;
 use crate::updates::{self, Updates};
-use crate::validate::{Validation, bundle, decoder};
-use crate::{Hooks, Progress, Trained};
+use crate::validate::{bundle, decoder};
+use crate::{Hooks, Trained};
 
 /// Trains from the latest checkpoint, or from the beginning.
 ///
@@ -35,30 +36,25 @@ pub fn train(
     hooks: &Hooks<'_>,
 ) -> Result<Trained, TrainError> {
     let setup = experiment.setup()?;
-    let mut run = Run::new(experiment, agent, dir, hooks, &setup)?;
-    let updates = experiment.train.decisions.div_ceil(run.rows_per_update());
-    Ok(match updates::run(&mut run, updates, experiment, hooks)? {
-        true => Trained::Complete(Box::new(run.bundle(&run.best))),
+    let mut offline = OfflineLoop::new(experiment, agent, dir, hooks, &setup)?;
+    let updates = experiment.train.decisions.div_ceil(offline.rows_per_update());
+    Ok(match updates::run(&mut offline, updates, experiment, hooks)? {
+        true => Trained::Complete(Box::new(offline.bundle(&offline.best))),
         false => Trained::Stopped,
     })
 }
 
-struct Run<'a> {
+/// Learner from a log of decisions, with the log.
+struct OfflineLoop<'a> {
+    run: TrainingRun<'a>,
     agent: &'a OfflineAgent,
-    experiment: &'a Experiment,
-    dir: &'a RunDir,
-    hooks: &'a Hooks<'a>,
-    setup: &'a Setup,
     data: Dataset,
     minibatch: Minibatch,
     pupil: Pupil,
     best: Weights,
-    state: State,
-    validation: Validation,
-    recorder: Recorder,
 }
 
-impl<'a> Run<'a> {
+impl<'a> OfflineLoop<'a> {
     fn new(
         experiment: &'a Experiment,
         agent: &'a OfflineAgent,
@@ -96,18 +92,12 @@ impl<'a> Run<'a> {
             }
         };
         Ok(Self {
-            validation: Validation::new(experiment, setup)?,
-            recorder: Recorder::new(dir, "progress", state.decisions)?,
+            run: TrainingRun::new(experiment, dir, hooks, setup, state)?,
             minibatch: Minibatch::default(),
             agent,
-            experiment,
-            dir,
-            hooks,
-            setup,
             data,
             pupil,
             best,
-            state,
         })
     }
 
@@ -116,84 +106,66 @@ impl<'a> Run<'a> {
     }
 }
 
-impl Updates for Run<'_> {
+impl Updates for OfflineLoop<'_> {
     type Figures = Figures;
 
     fn updates(&self) -> u64 {
-        self.state.updates
+        self.run.state.updates
     }
 
     /// So many minibatches; the figures are those of the last.
     fn update(&mut self, updates: u64) -> Result<Figures, TrainError> {
-        let (agent, update) = (self.agent, self.state.updates);
+        let (agent, update) = (self.agent, self.run.state.updates);
         let rate = agent.learning_rate * (1.0 - update as f64 / updates as f64);
         let mut figures = Figures::new();
         for minibatch in 0..agent.minibatches_per_update {
-            let mut random =
-                keyed(self.experiment.seed, Stream::Exploration, update.wrapping_mul(65_537).wrapping_add(minibatch));
+            let mut random = keyed(
+                self.run.experiment.seed,
+                Stream::Exploration,
+                update.wrapping_mul(65_537).wrapping_add(minibatch),
+            );
             let picks = draw(self.data.len(), agent.minibatch, &mut random);
             self.data.gather(&picks, &mut self.minibatch);
-            let batch = self.minibatch.batch(self.state.decisions < agent.critic_warmup);
+            let batch = self.minibatch.batch(self.run.state.decisions < agent.critic_warmup);
             figures = self
                 .pupil
                 .update(agent, rate as f32, &batch)
                 .map_err(|source| TrainError::Diverged { update, source })?;
-            self.state.decisions += agent.minibatch as u64;
+            self.run.state.decisions += agent.minibatch as u64;
         }
-        self.state.updates += 1;
+        self.run.state.updates += 1;
         Ok(figures)
     }
 
     fn validate(&mut self) -> Result<(), TrainError> {
-        let jct = self.validation.score(&self.bundle(self.pupil.weights()))?;
-        self.state.latest_jct_secs = Some(jct);
-        if self.state.best_jct_secs.is_none_or(|best| jct < best) {
-            self.state.best_jct_secs = Some(jct);
+        let jct = self.run.validation.score(&self.bundle(self.pupil.weights()))?;
+        if self.run.note_validation(jct) {
             self.best = self.pupil.weights().clone();
         }
         Ok(())
     }
 
     fn report(&mut self, figures: Figures) -> Result<(), TrainError> {
-        let heuristic = self.validation.best_heuristic_jct_secs;
-        let validation = self.state.latest_jct_secs;
-        let mut all = vec![
-            ("eval/mean_jct_secs", validation.unwrap_or(f64::NAN)),
-            ("eval/best_heuristic_jct_secs", heuristic),
-            ("train/n_updates", self.state.updates as f64),
-        ];
-        all.extend(figures);
-        self.recorder.record(self.state.decisions, &all)?;
-        (self.hooks.progress)(Progress {
-            phase: "train",
-            decisions: self.state.decisions,
-            budget: self.experiment.train.decisions,
-            validation_jct_secs: validation,
-            best_heuristic_jct_secs: heuristic.is_finite().then_some(heuristic),
-        });
-        Ok(())
+        let mut row = self.run.validation_figures().to_vec();
+        row.push(("train/n_updates", self.run.state.updates as f64));
+        row.extend(figures);
+        self.run.record(&row)
     }
 
     fn checkpoint(&mut self) -> Result<(), TrainError> {
         let mut files = self.pupil.files();
         files.push((BEST, file(&self.best)));
-        save(self.dir, &self.state, &files)?;
+        save(self.run.dir, &self.run.state, &files)?;
         Ok(())
     }
 }
 
-impl Run<'_> {
+impl OfflineLoop<'_> {
     fn bundle(&self, weights: &Weights) -> PolicyBundle {
-        let provenance = Provenance {
-            argv: self.hooks.argv.clone(),
-            seed: self.experiment.seed,
-            steps: self.state.decisions,
-            config_sha256: self.state.config_sha256.clone(),
-        };
-        let mut bundle = bundle(Model::Net(weights.clone()), self.setup, provenance);
+        let mut bundle = bundle(Model::Net(weights.clone()), self.run.setup, self.run.provenance());
         // Scores of conservative Q-learning are values, not logarithms of probabilities.
         let choice = if self.agent.algorithm == Algorithm::Cql { Choice::Best } else { self.agent.choice };
-        let decoder = Decoder { choice, ..decoder(self.setup) };
+        let decoder = Decoder { choice, ..decoder(self.run.setup) };
         bundle.card.decoder = serde_json::to_value(decoder).expect("a decoder is plain data");
         bundle
     }

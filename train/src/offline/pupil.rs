@@ -1,4 +1,4 @@
-//! What learns from a log: one interface over the algorithms.
+//! Learners from a log: one interface over the algorithms.
 
 use goodput_agents::learning::adam::AdamConfig;
 use goodput_agents::learning::cql::Cql;
@@ -92,7 +92,8 @@ impl Pupil {
         }
     }
 
-    /// What [`Self::files`] stored; `read` gives the file of a name.
+    /// Restores the learner from the files that [`Self::files`] made; `read` gives the learner in
+    /// the file of a name.
     pub fn restore(
         &mut self,
         threads: usize,

@@ -1,7 +1,9 @@
-//! A queue before eight accelerators, re-stated from the prototype that Stable-Baselines3's MaskablePPO was measured on: 16 waiting rigid
-//! jobs at most, what does not fit in is lost, and a step is either a start, which takes no time, or one tick of it.
+//! A queue before eight accelerators, re-stated from the prototype that Stable-Baselines3's
+//! MaskablePPO was measured on: 16 waiting rigid jobs at most, what does not fit in is lost, and a
+//! step is either a start, which takes no time, or one tick of it.
 //!
-//! It is not a configuration of our simulator: whether a job arrives depends on the queue, hence on the policy.
+//! It is not a configuration of our simulator: whether a job arrives depends on the queue, hence on
+//! the policy.
 #![allow(dead_code, clippy::unwrap_used, reason = "helpers of tests and of a benchmark, each of which uses a part")]
 
 use std::num::NonZeroUsize;
@@ -16,7 +18,7 @@ use goodput_agents::nets::weights::{NetConfig, SetConfig, Weights};
 use goodput_env::gym::{EnvError, Environment, Layout, Observation, ObservationMut, ResetOptions, Step};
 use goodput_env::seed::{Stream, keyed};
 use goodput_train::guide::Guide;
-use goodput_train::rollout::{Collect, Experience, Rollout};
+use goodput_train::rollout::{Collect, ExperienceBuffer, Rollout};
 use goodput_train::scaling::ReturnScale;
 use rand::RngExt;
 
@@ -173,7 +175,8 @@ impl Guide<Toy> for Shortest {
     }
 }
 
-/// Imitation of the shortest job first on the learner's own states, then PPO: the recipe of `goodput train`.
+/// Imitation of the shortest job first on the learner's own states, then PPO: the recipe of
+/// `goodput train`.
 #[derive(Clone)]
 pub struct Recipe {
     pub net: NetConfig,
@@ -236,7 +239,7 @@ impl Recipe {
         learner: &mut Learner,
         rollout: &mut Rollout<Toy>,
         scale: &mut ReturnScale,
-        e: &mut Experience,
+        e: &mut ExperienceBuffer,
         iteration: u64,
     ) {
         let iteration = 1 << 32 | iteration;

@@ -13,7 +13,7 @@ pub(super) struct Tick {
 
 /// A linear or logarithmic map of values to pixels.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Scale {
+pub(super) struct AxisScale {
     low: f64,
     high: f64,
     from: f64,
@@ -21,7 +21,7 @@ pub(super) struct Scale {
     log: bool,
 }
 
-impl Scale {
+impl AxisScale {
     pub(super) fn linear(values: (f64, f64), pixels: (f64, f64)) -> Self {
         let (low, high) = values;
         let high = if high > low { high } else { low + 1.0 };
@@ -51,14 +51,14 @@ impl Scale {
 
 /// The rectangle that data is drawn in.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Panel {
+pub(super) struct PlotPanel {
     pub left: f64,
     pub right: f64,
     pub top: f64,
     pub bottom: f64,
 }
 
-impl Panel {
+impl PlotPanel {
     /// A panel with these margins in a figure of this height.
     pub(super) fn inside(height: f64, left: f64, right: f64, top: f64, bottom: f64) -> Self {
         Self { left, right: WIDTH - right, top, bottom: height - bottom }
@@ -68,13 +68,13 @@ impl Panel {
         (self.left, self.right)
     }
 
-    /// Upwards.
+    /// Ends of the vertical axis, bottom first.
     pub(super) fn y(&self) -> (f64, f64) {
         (self.bottom, self.top)
     }
 
     /// Vertical gridlines with labels below them, and what the axis says.
-    pub(super) fn x_axis(&self, canvas: &Canvas<'_>, scale: Scale, ticks: &[Tick], name: &str) {
+    pub(super) fn x_axis(&self, canvas: &Canvas<'_>, scale: AxisScale, ticks: &[Tick], name: &str) {
         for tick in ticks.iter().filter(|tick| scale.contains(tick.value)) {
             let x = scale.at(tick.value);
             canvas.line(&[(x, self.top), (x, self.bottom)], Ink::Grid, 1.0);
@@ -84,7 +84,7 @@ impl Panel {
     }
 
     /// Horizontal gridlines with labels to their left; what the axis says stands above them.
-    pub(super) fn y_axis(&self, canvas: &Canvas<'_>, scale: Scale, ticks: &[Tick], name: &str) {
+    pub(super) fn y_axis(&self, canvas: &Canvas<'_>, scale: AxisScale, ticks: &[Tick], name: &str) {
         for tick in ticks.iter().filter(|tick| scale.contains(tick.value)) {
             let y = scale.at(tick.value);
             canvas.line(&[(self.left, y), (self.right, y)], Ink::Grid, 1.0);

@@ -1,6 +1,7 @@
 //! Marks in CSS pixels on plotters' SVG backend.
 //!
-//! The backend takes whole coordinates only, so it draws ten times larger than shown; curves stay smooth.
+//! The backend takes whole coordinates only, so it draws ten times larger than shown; curves stay
+//! smooth.
 
 use plotters::coord::Shift;
 use plotters::prelude::*;
@@ -10,10 +11,10 @@ use super::Figure;
 use super::ink::Ink;
 
 const SCALE: f64 = 10.0;
-/// What the backend divides font sizes by.
+/// Factor by which the backend divides font sizes.
 const FONT_FACTOR: f64 = 1.24;
 
-/// Where a text is relative to its point.
+/// Horizontal position of a text relative to its point.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Anchor {
     Start,
@@ -49,13 +50,13 @@ pub(super) struct Canvas<'a> {
     area: DrawingArea<SVGBackend<'a>, Shift>,
 }
 
-type Point = (f64, f64);
+type CanvasPoint = (f64, f64);
 
 fn scaled(value: f64) -> i32 {
     (value * SCALE).round() as i32
 }
 
-fn at((x, y): Point) -> (i32, i32) {
+fn at((x, y): CanvasPoint) -> (i32, i32) {
     (scaled(x), scaled(y))
 }
 
@@ -72,26 +73,26 @@ impl Canvas<'_> {
         Figure::new(&svg, title, size.0, size.1)
     }
 
-    pub(super) fn line(&self, points: &[Point], ink: Ink, width: f64) {
+    pub(super) fn line(&self, points: &[CanvasPoint], ink: Ink, width: f64) {
         let style = ink.stand_in().stroke_width(scaled(width) as u32);
         self.put(&PathElement::new(points.iter().copied().map(at).collect::<Vec<_>>(), style));
     }
 
-    pub(super) fn area(&self, points: &[Point], ink: Ink, opacity: f64) {
+    pub(super) fn area(&self, points: &[CanvasPoint], ink: Ink, opacity: f64) {
         let style = ink.stand_in().mix(opacity).filled();
         self.put(&Polygon::new(points.iter().copied().map(at).collect::<Vec<_>>(), style));
     }
 
-    pub(super) fn rect(&self, from: Point, to: Point, ink: Ink, opacity: f64) {
+    pub(super) fn rect(&self, from: CanvasPoint, to: CanvasPoint, ink: Ink, opacity: f64) {
         self.put(&Rectangle::new([at(from), at(to)], ink.stand_in().mix(opacity).filled()));
     }
 
-    pub(super) fn dot(&self, centre: Point, radius: f64, ink: Ink) {
+    pub(super) fn dot(&self, centre: CanvasPoint, radius: f64, ink: Ink) {
         self.put(&Circle::new(at(centre), scaled(radius), ink.stand_in().filled()));
     }
 
-    /// Text whose vertical middle is at the point.
-    pub(super) fn text(&self, point: Point, text: &str, kind: Type) {
+    /// Draws text with its vertical middle at the point.
+    pub(super) fn text(&self, point: CanvasPoint, text: &str, kind: Type) {
         let horizontal = match kind.anchor {
             Anchor::Start => HPos::Left,
             Anchor::Middle => HPos::Center,

@@ -1,6 +1,6 @@
 //! Distribution of completion times.
 
-use super::axis::{Panel, Scale, Tick, log_time_ticks};
+use super::axis::{AxisScale, PlotPanel, Tick, log_time_ticks};
 use super::canvas::{Canvas, text_width};
 use super::figure::Figure;
 use super::ink::Ink;
@@ -10,7 +10,7 @@ use crate::stats::quantile;
 /// Completion times under one policy.
 #[derive(Clone, Debug)]
 pub struct CdfSeries {
-    /// Its name.
+    /// Name of the policy.
     pub name: String,
     /// Index of its colour.
     pub color: usize,
@@ -36,9 +36,9 @@ pub fn cdf(series: &[CdfSeries]) -> Figure {
     let low = curves.iter().map(|(_, sorted)| sorted[0]).fold(f64::INFINITY, f64::min);
     let high = curves.iter().map(|(_, sorted)| sorted[sorted.len() - 1]).fold(1.0, f64::max);
     let low = if low.is_finite() { low } else { 1.0 };
-    let panel = Panel::inside(HEIGHT, 58.0, 16.0, 34.0, 52.0);
-    let x = Scale::log((low, high), panel.x());
-    let y = Scale::linear((0.0, 1.0), panel.y());
+    let panel = PlotPanel::inside(HEIGHT, 58.0, 16.0, 34.0, 52.0);
+    let x = AxisScale::log((low, high), panel.x());
+    let y = AxisScale::linear((0.0, 1.0), panel.y());
     Canvas::figure(super::WIDTH, HEIGHT, "Distribution of job completion times", |canvas| {
         let percent = |share: f64| Tick { value: share, label: format!("{:.0} %", share * 100.0) };
         panel.y_axis(canvas, y, &[0.0, 0.25, 0.5, 0.75, 0.9, 1.0].map(percent), "jobs complete");
@@ -59,7 +59,7 @@ pub fn cdf(series: &[CdfSeries]) -> Figure {
     })
 }
 
-fn points(sorted: &[f64], x: Scale, y: Scale) -> Vec<(f64, f64)> {
+fn points(sorted: &[f64], x: AxisScale, y: AxisScale) -> Vec<(f64, f64)> {
     let n = sorted.len();
     if n > POINTS {
         let at = |k: usize| {

@@ -1,18 +1,19 @@
-//! What features did to a score: a bar each, to the side that it moved the score to.
+//! Contributions of features to a score: one bar for each feature, to the side that it moved the
+//! score to.
 
-use super::axis::{Panel, Scale, linear_ticks};
+use super::axis::{AxisScale, PlotPanel, linear_ticks};
 use super::canvas::{Anchor, Canvas, Type, text_width};
 use super::figure::Figure;
 use super::ink::Ink;
 
-/// A feature.
+/// Contribution of one feature.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ContributionBar {
-    /// Its name.
+    /// Name of the feature.
     pub name: String,
-    /// What it did to the score.
+    /// Contribution of the feature to the score.
     pub value: f64,
-    /// The same by another method.
+    /// Contribution by another method, as a check.
     pub check: f64,
 }
 
@@ -22,9 +23,9 @@ const ROW: f64 = 22.0;
 pub fn contributions(bars: &[ContributionBar]) -> Figure {
     let height = 20.0 + ROW * bars.len() as f64 + 52.0;
     let names = bars.iter().map(|bar| text_width(&bar.name)).fold(60.0, f64::max);
-    let panel = Panel::inside(height, names + 20.0, 70.0, 12.0, 52.0);
+    let panel = PlotPanel::inside(height, names + 20.0, 70.0, 12.0, 52.0);
     let reach = bars.iter().flat_map(|bar| [bar.value.abs(), bar.check.abs()]).fold(1e-9, f64::max) * 1.08;
-    let x = Scale::linear((-reach, reach), panel.x());
+    let x = AxisScale::linear((-reach, reach), panel.x());
     let ticks = linear_ticks(-reach, reach, 6, |value| {
         let text = format!("{value:.4}");
         text.trim_end_matches('0').trim_end_matches('.').to_owned()

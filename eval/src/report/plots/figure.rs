@@ -2,7 +2,7 @@
 
 use super::ink::{Ink, THEME_CSS};
 
-/// An SVG figure whose colours are CSS variables.
+/// SVG figure with CSS variables as colours.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Figure {
     svg: String,

@@ -1,17 +1,17 @@
 //! Pictures of forecasts: fan chart, calibration, lending frontier.
 
-use super::axis::{Panel, Scale, Tick, linear_ticks};
+use super::axis::{AxisScale, PlotPanel, Tick, linear_ticks};
 use super::canvas::{Canvas, text_width};
 use super::figure::Figure;
 use super::ink::Ink;
 use super::labels::{self, Label};
 
-/// What was forecast at one origin and what came.
+/// Forecast at one origin, and the series that was observed after it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Fan {
     /// Known values before the origin, gaps as NaN.
     pub known: Vec<f64>,
-    /// What came, gaps as NaN.
+    /// Observed values, with gaps as NaN.
     pub came: Vec<f64>,
     /// Median by step.
     pub median: Vec<f64>,
@@ -26,7 +26,7 @@ const SQUARE: f64 = 360.0;
 
 /// Bands of quantiles around the median, with what was known and what came.
 pub fn fan(fan: &Fan) -> Figure {
-    let panel = Panel::inside(HEIGHT, 62.0, 96.0, 34.0, 52.0);
+    let panel = PlotPanel::inside(HEIGHT, 62.0, 96.0, 34.0, 52.0);
     let all =
         || fan.known.iter().chain(&fan.came).chain(fan.bands.iter().flat_map(|band| band.0.iter().chain(&band.1)));
     let high = all().copied().filter(|y| y.is_finite()).fold(0.0, f64::max);
@@ -34,8 +34,8 @@ pub fn fan(fan: &Fan) -> Figure {
     let high = if high > low { high } else { low + 1.0 };
     let hours = |step: f64| step / fan.steps_per_hour.max(1e-9);
     let (before, after) = (hours(fan.known.len() as f64), hours(fan.median.len() as f64));
-    let x = Scale::linear((-before, after.max(1e-9)), panel.x());
-    let y = Scale::linear((low, high * 1.05), panel.y());
+    let x = AxisScale::linear((-before, after.max(1e-9)), panel.x());
+    let y = AxisScale::linear((low, high * 1.05), panel.y());
     Canvas::figure(super::WIDTH, HEIGHT, "Forecast with quantile bands", |canvas| {
         panel.y_axis(canvas, y, &linear_ticks(low, high * 1.05, 5, number), "load");
         panel.x_axis(canvas, x, &hour_ticks(-before, after), "hours from the origin");
@@ -62,10 +62,11 @@ pub fn fan(fan: &Fan) -> Figure {
     })
 }
 
-/// Share of steps at or below each quantile, against its level; on the diagonal it is honest. One curve a forecaster.
+/// Share of steps at or below each quantile, against its level; on the diagonal it is honest. One
+/// curve a forecaster.
 pub fn calibration(curves: &[(String, Vec<(f64, f64)>)]) -> Figure {
-    let panel = Panel::inside(SQUARE, 62.0, 380.0, 34.0, 52.0);
-    let (x, y) = (Scale::linear((0.0, 1.0), panel.x()), Scale::linear((0.0, 1.0), panel.y()));
+    let panel = PlotPanel::inside(SQUARE, 62.0, 380.0, 34.0, 52.0);
+    let (x, y) = (AxisScale::linear((0.0, 1.0), panel.x()), AxisScale::linear((0.0, 1.0), panel.y()));
     let ticks = || [0.0, 0.25, 0.5, 0.75, 1.0].map(|value| Tick { value, label: number(value) });
     Canvas::figure(super::WIDTH, SQUARE, "Calibration", |canvas| {
         panel.y_axis(canvas, y, &ticks(), "share of steps at or below the quantile");
@@ -81,9 +82,9 @@ pub fn calibration(curves: &[(String, Vec<(f64, f64)>)]) -> Figure {
 
 /// Share lent against share of violated steps, one curve a lender; up and to the left is better.
 pub fn frontier(curves: &[(String, Vec<(f64, f64)>)]) -> Figure {
-    let panel = Panel::inside(SQUARE, 62.0, 380.0, 34.0, 52.0);
+    let panel = PlotPanel::inside(SQUARE, 62.0, 380.0, 34.0, 52.0);
     let most = curves.iter().flat_map(|curve| &curve.1).map(|point| point.0).fold(0.02, f64::max).min(0.2);
-    let (x, y) = (Scale::linear((0.0, most), panel.x()), Scale::linear((0.0, 1.0), panel.y()));
+    let (x, y) = (AxisScale::linear((0.0, most), panel.x()), AxisScale::linear((0.0, 1.0), panel.y()));
     let percent = |value: f64| format!("{} %", number(value * 100.0));
     Canvas::figure(super::WIDTH, SQUARE, "Lending frontier", |canvas| {
         panel.y_axis(canvas, y, &linear_ticks(0.0, 1.0, 5, percent), "share of the fleet that is lent");
@@ -116,7 +117,7 @@ fn hour_ticks(low: f64, high: f64) -> Vec<Tick> {
 }
 
 /// A curve that is interrupted where a value is missing.
-fn pieces(canvas: &Canvas<'_>, points: impl Iterator<Item = (f64, f64)>, y: Scale, ink: Ink) {
+fn pieces(canvas: &Canvas<'_>, points: impl Iterator<Item = (f64, f64)>, y: AxisScale, ink: Ink) {
     let mut piece: Vec<(f64, f64)> = Vec::new();
     for (x, value) in points.chain([(0.0, f64::NAN)]) {
         if value.is_finite() {
@@ -130,7 +131,7 @@ fn pieces(canvas: &Canvas<'_>, points: impl Iterator<Item = (f64, f64)>, y: Scal
     }
 }
 
-fn legend<'a>(canvas: &Canvas<'_>, panel: &Panel, names: impl Iterator<Item = &'a str>) {
+fn legend<'a>(canvas: &Canvas<'_>, panel: &PlotPanel, names: impl Iterator<Item = &'a str>) {
     let entries: Vec<(Ink, &str)> = names.enumerate().map(|(index, name)| (Ink::Series(index), name)).collect();
     debug_assert!(entries.iter().all(|(_, name)| text_width(name) < 340.0), "names fit beside the panel");
     labels::stack(canvas, panel.right + 24.0, panel.top, &entries);

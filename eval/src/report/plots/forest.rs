@@ -1,6 +1,6 @@
 //! Paired differences against the reference: a dot and an interval each.
 
-use super::axis::{Panel, Scale, Tick};
+use super::axis::{AxisScale, PlotPanel, Tick};
 use super::canvas::{Anchor, Canvas, Type, text_width};
 use super::figure::Figure;
 use super::ink::Ink;
@@ -9,7 +9,7 @@ use crate::stats::{Estimate, Interval};
 /// One policy against the reference.
 #[derive(Clone, Debug)]
 pub struct ForestRow {
-    /// Its name.
+    /// Name of the policy.
     pub name: String,
     /// Mean over the reference's mean: below 1 is better.
     pub ratio: Estimate,
@@ -17,16 +17,17 @@ pub struct ForestRow {
 
 const ROW: f64 = 30.0;
 
-/// Forest plot of ratios of mean completion times, on a logarithmic axis labelled in percent: halving and doubling are
-/// equally far from no difference. Blue is better, orange is worse, grey is not told apart.
+/// Forest plot of ratios of mean completion times, on a logarithmic axis labelled in percent:
+/// halving and doubling are equally far from no difference. Blue is better, orange is worse, grey
+/// is not told apart.
 pub fn forest(reference: &str, rows: &[ForestRow]) -> Figure {
     let height = 34.0 + ROW * rows.len() as f64 + 52.0;
     let names = rows.iter().map(|row| text_width(&row.name)).fold(60.0, f64::max);
-    let panel = Panel::inside(height, names + 20.0, 176.0, 26.0, 52.0);
+    let panel = PlotPanel::inside(height, names + 20.0, 176.0, 26.0, 52.0);
     let ends = |row: &ForestRow| row.ratio.ci.unwrap_or(Interval { low: row.ratio.value, high: row.ratio.value });
     let low = rows.iter().map(|row| ends(row).low).fold(0.95, f64::min).max(0.01) / 1.04;
     let high = rows.iter().map(|row| ends(row).high).fold(1.05, f64::max).min(100.0) * 1.04;
-    let x = Scale::log((low, high), panel.x());
+    let x = AxisScale::log((low, high), panel.x());
     let title = format!("Mean job completion time relative to {reference}");
     Canvas::figure(super::WIDTH, height, &title, |canvas| {
         panel.x_axis(canvas, x, &ticks(x), &format!("mean completion time against {reference}"));
@@ -62,7 +63,7 @@ pub fn forest(reference: &str, rows: &[ForestRow]) -> Figure {
 }
 
 /// Round percentages, the more telling first, as far as their labels have room.
-fn ticks(x: Scale) -> Vec<Tick> {
+fn ticks(x: AxisScale) -> Vec<Tick> {
     const ALL: [f64; 20] =
         [1.0, 2.0, 0.5, 0.75, 1.5, 0.25, 3.0, 5.0, 10.0, 0.1, 0.9, 1.25, 1.1, 30.0, 0.05, 0.95, 1.05, 0.6, 0.8, 1.75];
     let mut kept: Vec<f64> = Vec::new();

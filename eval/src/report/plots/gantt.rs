@@ -1,9 +1,9 @@
-//! Who ran when: one row a job, for small runs.
+//! Gantt chart of the jobs of a run: one row for each job, for small runs.
 
 use goodput_env::scenario::Scenario;
 use goodput_env::sim::Outcome;
 
-use super::axis::{Panel, Scale, time_ticks};
+use super::axis::{AxisScale, PlotPanel, time_ticks};
 use super::canvas::{Anchor, Canvas, Type, text_width};
 use super::figure::Figure;
 use super::ink::{Ink, SERIES};
@@ -11,7 +11,7 @@ use super::ink::{Ink, SERIES};
 /// Runs with more jobs than this have no readable Gantt chart.
 pub const GANTT_MOST_JOBS: usize = 120;
 
-/// What charts that are to be compared have in common.
+/// Axes that charts share so that they can be compared.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct GanttFrame {
     /// End of the axis of time, seconds.
@@ -32,8 +32,9 @@ impl GanttFrame {
     }
 }
 
-/// Jobs from top to bottom in order of submission. A thin line is waiting, a bar is running, the thicker the more
-/// accelerators; colours are applications. `None` for a run that is too large, or whose allocations were not logged.
+/// Jobs from top to bottom in order of submission. A thin line is waiting and a bar is running; the
+/// bar is thicker with more accelerators, and its colour is the application. `None` for a run that
+/// is too large, or without a log of allocations.
 pub fn gantt(scenario: &Scenario, outcome: &Outcome, frame: GanttFrame) -> Option<Figure> {
     let jobs = outcome.jobs.len();
     if jobs == 0 || jobs > GANTT_MOST_JOBS || outcome.allocations.is_empty() {
@@ -41,9 +42,9 @@ pub fn gantt(scenario: &Scenario, outcome: &Outcome, frame: GanttFrame) -> Optio
     }
     let row = (620.0 / jobs as f64).clamp(6.0, 16.0);
     let height = 40.0 + row * jobs as f64 + 50.0;
-    let panel = Panel::inside(height, 8.0, 8.0, 40.0, 50.0);
+    let panel = PlotPanel::inside(height, 8.0, 8.0, 40.0, 50.0);
     let (end, most) = (frame.end_secs, frame.full_gpus);
-    let x = Scale::linear((0.0, end), panel.x());
+    let x = AxisScale::linear((0.0, end), panel.x());
     Some(Canvas::figure(super::WIDTH, height, "Jobs over time", |canvas| {
         let (ticks, unit) = time_ticks(end);
         panel.x_axis(canvas, x, &ticks, &format!("{unit} since the start of the run"));
@@ -62,7 +63,7 @@ pub fn gantt(scenario: &Scenario, outcome: &Outcome, frame: GanttFrame) -> Optio
     }))
 }
 
-struct Bar {
+struct GanttBar {
     job: usize,
     gpus: u32,
     from: f64,
@@ -70,13 +71,13 @@ struct Bar {
 }
 
 /// Spans over which a job held a constant number of accelerators.
-fn bars(outcome: &Outcome) -> Vec<Bar> {
+fn bars(outcome: &Outcome) -> Vec<GanttBar> {
     let mut held: Vec<(u32, f64)> = vec![(0, 0.0); outcome.jobs.len()];
     let mut bars = Vec::new();
     let mut close = |job: usize, (gpus, from): (u32, f64), to: f64| {
         let to = outcome.jobs[job].finish.map_or(to, |finish| to.min(finish.as_secs_f64()));
         if gpus > 0 && to > from {
-            bars.push(Bar { job, gpus, from, to });
+            bars.push(GanttBar { job, gpus, from, to });
         }
     };
     for change in &outcome.allocations {

@@ -1,6 +1,6 @@
 //! How a cost grows with size, both axes logarithmic.
 
-use super::axis::{Panel, Scale, Tick};
+use super::axis::{AxisScale, PlotPanel, Tick};
 use super::canvas::{Canvas, text_width};
 use super::figure::Figure;
 use super::ink::Ink;
@@ -9,7 +9,7 @@ use super::labels::{self, Label};
 /// The cost of one policy.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GrowthSeries {
-    /// Its name.
+    /// Name of the policy.
     pub name: String,
     /// Size and cost in seconds, sizes ascending, all positive.
     pub points: Vec<(f64, f64)>,
@@ -20,14 +20,14 @@ const HEIGHT: f64 = 560.0;
 /// One line a policy, labelled where it ends; `x_name` says what the size is.
 pub fn growth(series: &[GrowthSeries], x_name: &str, y_name: &str) -> Figure {
     let right = series.iter().map(|one| text_width(&one.name)).fold(40.0, f64::max) * 1.08 + 16.0;
-    let panel = Panel::inside(HEIGHT, 64.0, right, 34.0, 52.0);
+    let panel = PlotPanel::inside(HEIGHT, 64.0, right, 34.0, 52.0);
     let all = || series.iter().flat_map(|one| one.points.iter());
     let range = |of: &dyn Fn(&(f64, f64)) -> f64| {
         all().map(of).fold((f64::INFINITY, 0.0_f64), |(low, high), value| (low.min(value), high.max(value)))
     };
     let ((from, to), (low, high)) = (range(&|point| point.0), range(&|point| point.1));
-    let x = Scale::log((from, to), panel.x());
-    let y = Scale::log((low, high), panel.y());
+    let x = AxisScale::log((from, to), panel.x());
+    let y = AxisScale::log((low, high), panel.y());
     Canvas::figure(super::WIDTH, HEIGHT, y_name, |canvas| {
         let powers = |base: f64, low: f64, high: f64| {
             let exponents = (low.log(base) - 1e-9).ceil() as i32..=(high.log(base) + 1e-9).floor() as i32;

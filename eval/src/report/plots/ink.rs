@@ -1,22 +1,23 @@
 //! Colours by role.
 //!
-//! plotters knows only RGB values, so each role has a value of its own while drawing, and [`super::Figure`] replaces it with
-//! the role's CSS variable. Series colours keep a contrast of at least 3:1 to the page in both themes and differ in
-//! lightness too, so that they stay apart for colour-blind readers (after Okabe and Ito).
+//! plotters knows only RGB values, so each role has a value of its own while drawing, and
+//! [`super::Figure`] replaces it with the role's CSS variable. Series colours keep a contrast of at
+//! least 3:1 to the page in both themes and differ in lightness too, so that they stay apart for
+//! colour-blind readers (after Okabe and Ito).
 
 use plotters::style::RGBColor;
 
 /// Number of series colours; they repeat after that.
 pub(crate) const SERIES: usize = 8;
 
-/// What a mark is for.
+/// Role of a mark, which decides its colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ink {
     /// Labels to be read first.
     Text,
     /// Axis labels and other secondary text.
     Muted,
-    /// Gridlines.
+    /// Gridlines of a panel.
     Grid,
     /// The page, to lift marks off what lies behind.
     Page,
@@ -31,7 +32,7 @@ pub(crate) enum Ink {
 impl Ink {
     const ROLES: [Self; 6] = [Self::Text, Self::Muted, Self::Grid, Self::Page, Self::Good, Self::Bad];
 
-    /// All inks.
+    /// All inks, in the order of their declaration.
     pub(super) fn all() -> impl Iterator<Item = Self> {
         Self::ROLES.into_iter().chain((0..SERIES).map(Self::Series))
     }

@@ -13,7 +13,8 @@ pub(super) struct Label {
     pub ink: Ink,
 }
 
-/// Heights at least a line apart, in order of the wanted ones, as near to them as a single sweep gets, inside the bounds.
+/// Heights at least a line apart, in order of the wanted ones, as near to them as a single sweep
+/// gets, inside the bounds.
 pub(super) fn spread(mut labels: Vec<Label>, top: f64, bottom: f64) -> Vec<Label> {
     labels.sort_by(|a, b| a.y.total_cmp(&b.y));
     let mut least = top;
@@ -36,7 +37,7 @@ pub(super) fn beside(canvas: &Canvas<'_>, x: f64, labels: Vec<Label>, top: f64, 
     }
 }
 
-/// A column of swatches and names whose corner is given; the order is from the top.
+/// Draws a column of swatches and names from its top left corner downwards.
 pub(super) fn stack(canvas: &Canvas<'_>, left: f64, top: f64, entries: &[(Ink, &str)]) {
     for (row, (ink, name)) in entries.iter().enumerate() {
         let y = top + LINE * (row as f64 + 0.5);

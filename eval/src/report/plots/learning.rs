@@ -1,6 +1,6 @@
-//! Learning curves.
+//! Learning curves of trained policies.
 
-use super::axis::{Panel, Scale, linear_ticks};
+use super::axis::{AxisScale, PlotPanel, linear_ticks};
 use super::canvas::{Canvas, text_width};
 use super::figure::Figure;
 use super::ink::Ink;
@@ -14,18 +14,18 @@ pub struct CurvePoint {
     pub x: f64,
     /// Mean over evaluation seeds.
     pub mean: f64,
-    /// Its interval over seeds.
+    /// Interval of the mean over seeds.
     pub ci: Option<Interval>,
 }
 
 /// The course of training against what heuristics reach.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LearningCurve {
-    /// The policy.
+    /// Name of the policy.
     pub name: String,
-    /// What is on the x axis, with its unit: "decisions, millions".
+    /// Quantity on the x axis, with its unit: "decisions, millions".
     pub x_name: String,
-    /// What is on the y axis, with its unit: "mean JCT on validation seeds, hours".
+    /// Quantity on the y axis, with its unit: "mean JCT on validation seeds, hours".
     pub y_name: String,
     /// Evaluations in order.
     pub points: Vec<CurvePoint>,
@@ -39,7 +39,7 @@ const HEIGHT: f64 = 340.0;
 pub fn learning_curve(curve: &LearningCurve, color: usize) -> Figure {
     let names = curve.baselines.iter().map(|(name, _)| name).chain([&curve.name]);
     let right = names.map(|name| text_width(name)).fold(40.0, f64::max) * 1.08 + 16.0;
-    let panel = Panel::inside(HEIGHT, 56.0, right, 34.0, 52.0);
+    let panel = PlotPanel::inside(HEIGHT, 56.0, right, 34.0, 52.0);
     let ends = |point: &CurvePoint| point.ci.map_or([point.mean; 2], |ci| [ci.low, ci.high]);
     let values = || curve.points.iter().flat_map(ends).chain(curve.baselines.iter().map(|(_, value)| *value));
     let (low, high) =
@@ -49,8 +49,8 @@ pub fn learning_curve(curve: &LearningCurve, color: usize) -> Figure {
     let (low, high) = (low - pad, high + pad);
     let start = curve.points.first().map_or(0.0, |point| point.x);
     let end = curve.points.last().map_or(1.0, |point| point.x);
-    let x = Scale::linear((start, end), panel.x());
-    let y = Scale::linear((low, high), panel.y());
+    let x = AxisScale::linear((start, end), panel.x());
+    let y = AxisScale::linear((low, high), panel.y());
     Canvas::figure(super::WIDTH, HEIGHT, &format!("Learning curve of {}", curve.name), |canvas| {
         panel.y_axis(canvas, y, &linear_ticks(low, high, 5, number), &curve.y_name);
         panel.x_axis(canvas, x, &linear_ticks(start, end, 7, number), &curve.x_name);

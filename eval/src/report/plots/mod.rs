@@ -1,8 +1,9 @@
 //! Figures as SVG text, drawn with plotters.
 //!
-//! Three decisions shape them. Colours are roles, not values: the SVG refers to CSS variables, so a figure follows the
-//! reader's light or dark theme, on a page as well as alone. Series are labelled where they are, not in a box. And nothing
-//! is drawn that carries no information: no frames, no ticks where gridlines do, no titles inside (captions say what to see).
+//! Three decisions shape them. Colours are roles, not values: the SVG refers to CSS variables, so a
+//! figure follows the reader's light or dark theme, on a page as well as alone. Series are labelled
+//! where they are, not in a box. And nothing is drawn that carries no information: no frames, no
+//! ticks where gridlines do, no titles inside (captions say what to see).
 
 mod axis;
 mod canvas;

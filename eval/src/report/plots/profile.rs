@@ -1,6 +1,6 @@
 //! Performance profiles: what share of runs is better than the reference by a factor.
 
-use super::axis::{Panel, Scale, Tick, linear_ticks};
+use super::axis::{AxisScale, PlotPanel, Tick, linear_ticks};
 use super::canvas::{Canvas, text_width};
 use super::figure::Figure;
 use super::ink::Ink;
@@ -10,7 +10,7 @@ use crate::stats::Estimate;
 /// The profile of one policy.
 #[derive(Clone, Debug)]
 pub struct ProfileSeries {
-    /// Its name.
+    /// Name of the policy.
     pub name: String,
     /// Index of its colour.
     pub color: usize,
@@ -23,15 +23,16 @@ pub const PROFILE_MOST_BANDS: usize = 4;
 
 const HEIGHT: f64 = 340.0;
 
-/// Share of runs whose score exceeds a threshold, thresholds ascending, with pointwise intervals as bands where there are few.
+/// Share of runs with a score above a threshold, thresholds ascending, with pointwise intervals as
+/// bands where there are few.
 pub fn performance_profiles(reference: &str, thresholds: &[f64], series: &[ProfileSeries]) -> Figure {
     let entries: Vec<(Ink, &str)> =
         series.iter().map(|series| (Ink::Series(series.color), series.name.as_str())).collect();
     let width = entries.iter().map(|(_, name)| text_width(name)).fold(0.0, f64::max) + 34.0;
-    let panel = Panel::inside(HEIGHT, 58.0, width + 22.0, 34.0, 52.0);
+    let panel = PlotPanel::inside(HEIGHT, 58.0, width + 22.0, 34.0, 52.0);
     let (low, high) = (thresholds.first().copied().unwrap_or(0.0), thresholds.last().copied().unwrap_or(1.0));
-    let x = Scale::linear((low, high), panel.x());
-    let y = Scale::linear((0.0, 1.0), panel.y());
+    let x = AxisScale::linear((low, high), panel.x());
+    let y = AxisScale::linear((0.0, 1.0), panel.y());
     Canvas::figure(super::WIDTH, HEIGHT, "Performance profiles", |canvas| {
         let percent = |share: f64| Tick { value: share, label: format!("{:.0} %", share * 100.0) };
         panel.y_axis(canvas, y, &[0.0, 0.25, 0.5, 0.75, 1.0].map(percent), "runs");

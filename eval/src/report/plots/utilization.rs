@@ -4,7 +4,7 @@ use goodput_env::scenario::Scenario;
 use goodput_env::sim::Outcome;
 use goodput_env::time::SimTime;
 
-use super::axis::{Panel, Scale, time_ticks};
+use super::axis::{AxisScale, PlotPanel, time_ticks};
 use super::canvas::{Anchor, Canvas, Type, text_width};
 use super::figure::Figure;
 use super::ink::Ink;
@@ -12,7 +12,7 @@ use super::ink::Ink;
 /// One policy's strip.
 #[derive(Clone, Debug)]
 pub struct UtilizationRow {
-    /// Its name.
+    /// Name of the policy.
     pub name: String,
     /// Index of its colour.
     pub color: usize,
@@ -20,7 +20,8 @@ pub struct UtilizationRow {
     pub end_secs: f64,
     /// Mean share of accelerators held in each of equal spans of the whole axis.
     pub shares: Vec<f64>,
-    /// Mean share of accelerators that are free but too scattered for the widest waiting job, in the same spans.
+    /// Mean share of accelerators that are free but too scattered for the widest waiting job, in
+    /// the same spans.
     pub fragmented: Vec<f64>,
     /// Utilisation of the run.
     pub mean: f64,
@@ -54,8 +55,8 @@ impl Spans {
     }
 }
 
-/// Mean accelerators held in each of `bins` equal spans up to `until`: from the log of allocations, or, where none was kept,
-/// with each job's holding spread evenly from its start to its end.
+/// Mean accelerators held in each of `bins` equal spans up to `until`: from the log of allocations,
+/// or, where none was kept, with each job's holding spread evenly from its start to its end.
 pub fn held_gpus(outcome: &Outcome, until: SimTime, bins: usize) -> Vec<f64> {
     let mut held = Spans::new(until, bins);
     if outcome.allocations.is_empty() {
@@ -81,7 +82,8 @@ pub fn held_gpus(outcome: &Outcome, until: SimTime, bins: usize) -> Vec<f64> {
     held.mean
 }
 
-/// Mean accelerators that were free but too scattered for the widest waiting job, in the same spans, from the log of their changes.
+/// Mean accelerators that were free but too scattered for the widest waiting job, in the same
+/// spans, from the log of their changes.
 pub fn fragmented_gpus(outcome: &Outcome, until: SimTime, bins: usize) -> Vec<f64> {
     let mut fragmented = Spans::new(until, bins);
     let (mut now, mut gpus) = (0.0, 0.0);
@@ -108,16 +110,16 @@ impl UtilizationRow {
 pub fn utilization(rows: &[UtilizationRow], until: SimTime) -> Figure {
     let height = 26.0 + (STRIP + GAP) * rows.len() as f64 + 50.0;
     let names = rows.iter().map(|row| text_width(&row.name)).fold(60.0, f64::max);
-    let panel = Panel::inside(height, names + 20.0, 64.0, 26.0, 50.0);
+    let panel = PlotPanel::inside(height, names + 20.0, 64.0, 26.0, 50.0);
     let end = until.as_secs_f64();
-    let x = Scale::linear((0.0, end), panel.x());
+    let x = AxisScale::linear((0.0, end), panel.x());
     Canvas::figure(super::WIDTH, height, "Accelerators held over time", |canvas| {
         let (ticks, unit) = time_ticks(end);
         panel.x_axis(canvas, x, &ticks, &format!("{unit} since the start of the run"));
         canvas.text((super::WIDTH, panel.top - 14.0), "mean", Type::new(Ink::Muted, Anchor::End));
         for (index, row) in rows.iter().enumerate() {
             let bottom = panel.top + (STRIP + GAP) * (index as f64 + 1.0) - GAP / 2.0;
-            let y = Scale::linear((0.0, 1.0), (bottom, bottom - STRIP));
+            let y = AxisScale::linear((0.0, 1.0), (bottom, bottom - STRIP));
             let ink = Ink::Series(row.color);
             let outline = steps(row, &row.shares, x, y, end);
             let mut area = outline.clone();
@@ -139,7 +141,7 @@ pub fn utilization(rows: &[UtilizationRow], until: SimTime) -> Figure {
 }
 
 /// Steps of `shares` up to the end of the run.
-fn steps(row: &UtilizationRow, shares: &[f64], x: Scale, y: Scale, end: f64) -> Vec<(f64, f64)> {
+fn steps(row: &UtilizationRow, shares: &[f64], x: AxisScale, y: AxisScale, end: f64) -> Vec<(f64, f64)> {
     let span = end / shares.len().max(1) as f64;
     let steps = shares.iter().enumerate().flat_map(|(bin, &share)| {
         let from = bin as f64 * span;

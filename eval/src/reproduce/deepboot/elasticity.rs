@@ -1,5 +1,5 @@
-//! Adaptive fast elasticity on and off (DeepBoot, figure 10): how much faster jobs get, how much of their time they wait, and what the cluster is used for, at the large
-//! inference load.
+//! Adaptive fast elasticity on and off (DeepBoot, figure 10): how much faster jobs get, how much of
+//! their time they wait, and what the cluster is used for, at the large inference load.
 
 use std::path::Path;
 
@@ -10,10 +10,10 @@ use rayon::prelude::*;
 
 use super::loads::{self, loads};
 use super::{SHAPE, cost, fair_options, mean_jct_secs, with_lending, without_lending};
-use crate::reproduce::{Figure, ReproduceError, Reproduction};
+use crate::reproduce::{ReproduceError, ReproducedFigure, Reproduction};
 use crate::stats::quantiles;
 
-/// The table.
+/// Reproduction of the gain of DeepBoot's elasticity.
 pub const ELASTICITY: Reproduction = Reproduction {
     name: "deepboot-afe",
     about: "DeepBoot with and without adaptive fast elasticity: speedups, waiting shares and usage at the large load",
@@ -22,18 +22,19 @@ pub const ELASTICITY: Reproduction = Reproduction {
     run,
 };
 
-fn run(data: &Path) -> Result<Vec<Figure>, ReproduceError> {
+fn run(data: &Path) -> Result<Vec<ReproducedFigure>, ReproduceError> {
     let load = loads(data)?.pop().map(|load| load.workload).unwrap_or_default();
     let options = |name| fair_options(Batching::Agent, Information::Profiled, cost(name));
     let without = without_lending(&load, options("deepboot_full"), "without idle inference GPUs")?;
-    let figures: Result<Vec<Vec<Figure>>, ReproduceError> = [("AFE on", "deepboot_afe"), ("AFE off", "deepboot_full")]
-        .into_par_iter()
-        .map(|(case, costs)| {
-            let outcome = with_lending(&load, options(costs), case)?;
-            let figure = |(metric, ours)| Figure { case: case.into(), metric, theirs: None, ours };
-            Ok(facts(&outcome, &without).into_iter().map(figure).collect())
-        })
-        .collect();
+    let figures: Result<Vec<Vec<ReproducedFigure>>, ReproduceError> =
+        [("AFE on", "deepboot_afe"), ("AFE off", "deepboot_full")]
+            .into_par_iter()
+            .map(|(case, costs)| {
+                let outcome = with_lending(&load, options(costs), case)?;
+                let figure = |(metric, ours)| ReproducedFigure { case: case.into(), metric, theirs: None, ours };
+                Ok(facts(&outcome, &without).into_iter().map(figure).collect())
+            })
+            .collect();
     Ok(figures?.into_iter().flatten().collect())
 }
 

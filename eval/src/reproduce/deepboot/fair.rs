@@ -1,7 +1,9 @@
-//! Training policies with equal access to inference accelerators: each beside ATS-I, on DeepBoot's smallest workload, under three cost models.
+//! Training policies with equal access to inference accelerators: each beside ATS-I, on DeepBoot's
+//! smallest workload, under three cost models.
 //!
-//! The artifact gives its rivals another inference scheduler than its own policy, one that confines inference to half of the nodes and clears a whole node of training
-//! for a request. Here the only difference is the training policy.
+//! The artifact gives its rivals another inference scheduler than its own policy, one that confines
+//! inference to half of the nodes and clears a whole node of training for a request. Here the only
+//! difference is the training policy.
 
 use std::path::Path;
 
@@ -13,9 +15,9 @@ use rayon::prelude::*;
 use super::loads::{self, loads};
 use super::{COSTS, SHAPE, cost, fair_options, mean_jct_secs, mean_secs, simulate};
 use crate::metrics::requests::{latency_mean_secs, protect_hits};
-use crate::reproduce::{Figure, ReproduceError, Reproduction};
+use crate::reproduce::{ReproduceError, ReproducedFigure, Reproduction};
 
-/// The table.
+/// Reproduction of DeepBoot's comparison under equal conditions.
 pub const FAIR: Reproduction = Reproduction {
     name: "deepboot-fair",
     about: "AFS, Aryl, Optimus, Tiresias, Pollux and DeepBoot with equal access to inference GPUs, under three cost models",
@@ -27,15 +29,15 @@ pub const FAIR: Reproduction = Reproduction {
 const TRAINING: [&str; 7] =
     ["afs-l+ats-i", "aryl+ats-i", "optimus+ats-i", "tiresias+ats-i", "pollux+ats-i", "pollux-fast+ats-i", "deepboot"];
 
-fn run(data: &Path) -> Result<Vec<Figure>, ReproduceError> {
+fn run(data: &Path) -> Result<Vec<ReproducedFigure>, ReproduceError> {
     let loads = loads(data)?;
     let known = TRAINING.into_iter().filter(|name| compose::by_name(name, 1).is_some());
     let cases: Vec<_> = known
         .flat_map(|name| COSTS.into_iter().flat_map(move |cost| [true, false].map(|own| (name, cost, own))))
-        // Who adapts batch sizes anyway has one row.
+        // A policy that adapts batch sizes anyway has one row.
         .filter(|&(name, _, own)| own || built_batching(name) == Batching::Requested)
         .collect();
-    let figures: Result<Vec<Vec<Figure>>, ReproduceError> = cases
+    let figures: Result<Vec<Vec<ReproducedFigure>>, ReproduceError> = cases
         .into_par_iter()
         .map(|(name, costs, own)| {
             let built = compose::by_name(name, 1).expect("it was found above");
@@ -44,7 +46,9 @@ fn run(data: &Path) -> Result<Vec<Figure>, ReproduceError> {
             let batches = if own { "" } else { ", batches adapted" };
             let case = format!("{name}, {costs}{batches}");
             let outcome = simulate(name, SHAPE.0, &loads[0].workload, options, &case)?;
-            Ok(facts(&outcome).map(|(metric, ours)| Figure { case: case.clone(), metric, theirs: None, ours }).to_vec())
+            Ok(facts(&outcome)
+                .map(|(metric, ours)| ReproducedFigure { case: case.clone(), metric, theirs: None, ours })
+                .to_vec())
         })
         .collect();
     Ok(figures?.into_iter().flatten().collect())

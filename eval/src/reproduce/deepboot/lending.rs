@@ -1,6 +1,8 @@
-//! DeepBoot with the idle accelerators of an inference cluster and without: half of the 16 nodes are for training, half for inference, and either they are shared or
-//! they are not. Without sharing, inference has its own nodes and does not matter to training. With it, requests are answered on the inference half (`jct_with_secs`), or,
-//! as the scripts of DeepBoot's artifact have it, anywhere (`jct_anywhere_secs`), so that inference also takes from the training half.
+//! DeepBoot with the idle accelerators of an inference cluster and without: half of the 16 nodes
+//! are for training, half for inference, and either they are shared or they are not. Without
+//! sharing, inference has its own nodes and does not matter to training. With it, requests are
+//! answered on the inference half (`jct_with_secs`), or, as the scripts of DeepBoot's artifact have
+//! it, anywhere (`jct_anywhere_secs`), so that inference also takes from the training half.
 
 use std::path::Path;
 
@@ -11,9 +13,10 @@ use rayon::prelude::*;
 use super::loads::{self, loads};
 use super::{COSTS, SHAPE, cost, fair_options, mean_jct_secs, simulate, with_lending, without_lending};
 use crate::metrics::requests::{latency_mean_secs, protect_hits};
-use crate::reproduce::{Figure, ReproduceError, Reproduction};
+use crate::reproduce::{ReproduceError, ReproducedFigure, Reproduction};
 
-/// The table. Published are 32 % for a testbed and 38 % for a large simulation; which of these loads either is like we do not know.
+/// The table. Published are 32 % for a testbed and 38 % for a large simulation; which of these
+/// loads either is like we do not know.
 pub const LENDING: Reproduction = Reproduction {
     name: "deepboot-lending",
     about: "DeepBoot with and without idle inference GPUs at three inference loads, under four cost models; usage",
@@ -22,11 +25,11 @@ pub const LENDING: Reproduction = Reproduction {
     run,
 };
 
-fn run(data: &Path) -> Result<Vec<Figure>, ReproduceError> {
+fn run(data: &Path) -> Result<Vec<ReproducedFigure>, ReproduceError> {
     let loads = loads(data)?;
     let costs: Vec<&str> = COSTS.into_iter().chain(["deepboot_afe"]).collect();
     let cases: Vec<_> = costs.iter().flat_map(|&costs| loads.iter().map(move |load| (costs, load))).collect();
-    let figures: Result<Vec<Vec<Figure>>, ReproduceError> = cases
+    let figures: Result<Vec<Vec<ReproducedFigure>>, ReproduceError> = cases
         .into_par_iter()
         .map(|(costs, load)| {
             let case = format!("{}, {costs}", load.name);
@@ -44,13 +47,16 @@ fn run(data: &Path) -> Result<Vec<Figure>, ReproduceError> {
                 ("request_latency_secs", None, latency_mean_secs(&with).unwrap_or(0.0)),
                 ("usage_with_percent", None, usage_percent(&with)),
             ];
-            Ok(rows.map(|(metric, theirs, ours)| Figure { case: case.clone(), metric, theirs, ours }).to_vec())
+            Ok(rows
+                .map(|(metric, theirs, ours)| ReproducedFigure { case: case.clone(), metric, theirs, ours })
+                .to_vec())
         })
         .collect();
     Ok(figures?.into_iter().flatten().collect())
 }
 
-/// Accelerators held by jobs or by instances that run, over the time in which training jobs arrive and run.
+/// Accelerators held by jobs or by instances that run, over the time in which training jobs arrive
+/// and run.
 fn usage_percent(outcome: &Outcome) -> f64 {
     let held: i64 = outcome.jobs.iter().map(|job| job.attained_gpu_millis).sum();
     let end = outcome.jobs.iter().filter_map(|job| job.finish).max().unwrap_or_default();

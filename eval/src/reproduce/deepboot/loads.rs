@@ -1,5 +1,6 @@
-//! The three inference loads of DeepBoot's experiments beside the same 160 training jobs. `small.csv` is read; the other two are drawn with the counts, models and
-//! durations of the artifact's `middle.csv` and `large.csv`, whose arrivals are flat over the hours.
+//! Inference loads of DeepBoot's experiments: three loads beside one set of 160 training jobs.
+//! `small.csv` is read. The other two are drawn with the counts, models and durations of the
+//! artifact's `middle.csv` and `large.csv`; their arrivals are flat over the hours.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -19,13 +20,13 @@ pub(super) const FILE: &str = "data/deepboot/small.csv";
 const SPAN_SECS: i64 = 55_387;
 
 /// A workload by name.
-pub(super) struct Load {
+pub(super) struct InferenceLoad {
     pub(super) name: &'static str,
     pub(super) workload: Arc<Workload>,
 }
 
 /// Small, middle and large.
-pub(super) fn loads(data: &Path) -> Result<Vec<Load>, ReproduceError> {
+pub(super) fn loads(data: &Path) -> Result<Vec<InferenceLoad>, ReproduceError> {
     let small = read_workload(&data.join(FILE), Catalog::shipped())?.workload;
     // Requests, variants of each application, longest duration in seconds.
     let drawn = [("middle", 16_000, 3, 19), ("large", 32_000, 5, 29)].map(|(name, count, variants, longest)| {
@@ -47,8 +48,8 @@ pub(super) fn loads(data: &Path) -> Result<Vec<Load>, ReproduceError> {
             })
             .collect();
         requests.sort_by_key(|request| request.submit);
-        Load { name, workload: Arc::new(Workload { requests, served, ..small.clone() }) }
+        InferenceLoad { name, workload: Arc::new(Workload { requests, served, ..small.clone() }) }
     });
     let [middle, large] = drawn;
-    Ok(vec![Load { name: "small", workload: Arc::new(small.clone()) }, middle, large])
+    Ok(vec![InferenceLoad { name: "small", workload: Arc::new(small.clone()) }, middle, large])
 }

@@ -1,4 +1,5 @@
-//! DeepBoot (TPDS'23): its simulator's own results on its smallest workload, and the comparison it would have to win on equal terms.
+//! DeepBoot (TPDS'23): its simulator's own results on its smallest workload, and the comparison it
+//! would have to win on equal terms.
 
 mod elasticity;
 mod fair;
@@ -34,7 +35,8 @@ use super::ReproduceError;
 const SHAPE: (u32, u32) = (16, 4);
 const SEED: u64 = 1;
 
-/// The artifact's conventions: training decided every 60 s, epoch ends at whole seconds, protection a tick too long, AFE.
+/// The artifact's conventions: training decided every 60 s, epoch ends at whole seconds, protection
+/// a tick too long, AFE.
 fn artifact_options(batching: Batching, information: Information) -> SimOptions {
     SimOptions {
         rounds: Rounds { period: Some(SimTime::from_secs(60)), on_churn: false },
@@ -48,7 +50,8 @@ fn artifact_options(batching: Batching, information: Information) -> SimOptions 
     }
 }
 
-/// The measurements with which the artifact simulates: to every placement it adds one with four more accelerators on each node, and says it is as fast.
+/// The measurements with which the artifact simulates: to every placement it adds one with four
+/// more accelerators on each node, and says it is as fast.
 fn fabricated(dir: &Path) -> Result<Catalog, DataError> {
     let shipped = Catalog::shipped();
     let mut catalog = Catalog::default();
@@ -67,7 +70,8 @@ fn fabricated(dir: &Path) -> Result<Catalog, DataError> {
     Ok(catalog)
 }
 
-/// What is fair to all: decisions every 60 s, accelerators back at once, everybody by the same measurements.
+/// Options of a fair comparison: decisions every 60 s, accelerators returned at once, and equal
+/// measurements for all policies.
 fn fair_options(batching: Batching, information: Information, switch_cost: SwitchCost) -> SimOptions {
     SimOptions {
         rounds: Rounds { period: Some(SimTime::from_secs(60)), on_churn: false },
@@ -111,13 +115,15 @@ fn simulate_policy(
         .map_err(|source| ReproduceError::Run { case: case.into(), source })
 }
 
-/// DeepBoot on half of the nodes, with no requests: what training has where inference keeps its nodes to itself.
+/// DeepBoot on half of the nodes, with no requests: what training has where inference keeps its
+/// nodes to itself.
 fn without_lending(load: &Arc<Workload>, options: SimOptions, case: &str) -> Result<Outcome, ReproduceError> {
     let alone = Arc::new(Workload { requests: Vec::new(), served: Vec::new(), ..(**load).clone() });
     simulate("deepboot", SHAPE.0 / 2, &alone, options, case)
 }
 
-/// DeepBoot on all nodes, with requests on the second half: training may use whatever is idle there.
+/// DeepBoot on all nodes, with requests on the second half: training may use whatever is idle
+/// there.
 fn with_lending(load: &Arc<Workload>, options: SimOptions, case: &str) -> Result<Outcome, ReproduceError> {
     let inference = (0..SHAPE.0).map(|node| node >= SHAPE.0 / 2).collect();
     let policy = DeepBoot::new(StartValue::Full).answering(RequestScheduler::default().on(inference));

@@ -1,4 +1,5 @@
-//! What the artifact itself gave on `small.csv`: 160 training jobs and 3,200 requests, DeepBoot (`dp`) and Tiresias, both with ATS-I and AFE.
+//! Results of the artifact itself on `small.csv`: 160 training jobs and 3,200 requests, DeepBoot
+//! (`dp`) and Tiresias, both with ATS-I and AFE.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,9 +13,9 @@ use rayon::prelude::*;
 use serde::Deserialize;
 
 use super::{SHAPE, artifact_options, fabricated, mean_jct_secs, mean_secs, simulate};
-use crate::reproduce::{Figure, ReproduceError, Reproduction};
+use crate::reproduce::{ReproduceError, ReproducedFigure, Reproduction};
 
-/// The table.
+/// Reproduction of the artifact's run on `small.csv`.
 pub const SMALL: Reproduction = Reproduction {
     name: "deepboot-small",
     about: "DeepBoot and Tiresias beside inference requests in DeepBoot's simulator; 16 nodes of 4 GPUs",
@@ -26,8 +27,8 @@ pub const SMALL: Reproduction = Reproduction {
 /// Our policy, its name in the artifact.
 const RUNS: [(&str, &str); 2] = [("deepboot@replica", "dp"), ("tiresias+ats-i", "tiresias")];
 
-/// What may be doubted about the artifact's conventions. The mean is the more telling figure: a knapsack that moves a job at the slightest reason makes every schedule
-/// after it another one.
+/// Conventions of the artifact that are in doubt. The mean is the more telling figure: a knapsack
+/// that moves a job for the slightest reason makes every later schedule a different one.
 const VARIANTS: [(&str, bool, bool); 4] = [
     ("", true, true),
     (", protection to the second", true, false),
@@ -36,20 +37,20 @@ const VARIANTS: [(&str, bool, bool); 4] = [
 ];
 
 #[derive(Deserialize)]
-struct Summary {
-    train_jct: Mean,
-    infer_wait: Mean,
+struct ArtifactSummary {
+    train_jct: ArtifactMean,
+    infer_wait: ArtifactMean,
     infer_cache_hits: f64,
     train_restarts_avg: f64,
     makespan_s: f64,
 }
 
 #[derive(Deserialize)]
-struct Mean {
+struct ArtifactMean {
     avg: f64,
 }
 
-fn run(data: &Path) -> Result<Vec<Figure>, ReproduceError> {
+fn run(data: &Path) -> Result<Vec<ReproducedFigure>, ReproduceError> {
     let traces = data.join("data/pollux/traces");
     let catalogs = [pollux_profiles::catalog(&traces, None)?, fabricated(&traces)?];
     let mut figures = Vec::new();
@@ -73,26 +74,28 @@ fn run(data: &Path) -> Result<Vec<Figure>, ReproduceError> {
         for (at, (outcome, case)) in runs.iter().enumerate() {
             // All figures for the artifact's own conventions, the first one for the others.
             let shown = if at == 0 { 5 } else { 1 };
-            figures.extend(ours(outcome, &theirs).into_iter().take(shown).map(|(metric, theirs, ours)| Figure {
-                case: case.clone(),
-                metric,
-                theirs: Some(theirs),
-                ours,
+            figures.extend(ours(outcome, &theirs).into_iter().take(shown).map(|(metric, theirs, ours)| {
+                ReproducedFigure { case: case.clone(), metric, theirs: Some(theirs), ours }
             }));
         }
         let case = format!("{policy}, mean of these");
-        figures.push(Figure { case, metric: "mean_train_jct_secs", theirs: Some(theirs.train_jct.avg), ours: mean });
+        figures.push(ReproducedFigure {
+            case,
+            metric: "mean_train_jct_secs",
+            theirs: Some(theirs.train_jct.avg),
+            ours: mean,
+        });
     }
     Ok(figures)
 }
 
-fn summary(path: &Path) -> Result<Summary, ReproduceError> {
+fn summary(path: &Path) -> Result<ArtifactSummary, ReproduceError> {
     let problem = |problem: String| ReproduceError::Reference { path: path.to_owned(), problem };
     let text = std::fs::read_to_string(path).map_err(|error| problem(error.to_string()))?;
     serde_json::from_str(&text).map_err(|error| problem(error.to_string()))
 }
 
-fn ours(outcome: &Outcome, theirs: &Summary) -> [(&'static str, f64, f64); 5] {
+fn ours(outcome: &Outcome, theirs: &ArtifactSummary) -> [(&'static str, f64, f64); 5] {
     let restarts: u32 = outcome.jobs.iter().map(|job| job.restarts).sum();
     let warm = outcome.requests.iter().filter(|one| matches!(one.served, Some(Served::Hit | Served::Reused))).count();
     // The artifact's wait has the cold start in it.

@@ -12,14 +12,17 @@ use serde::Serialize;
 
 use crate::stats::kendall_tau;
 
-pub use page::{Bar, Page};
+pub use page::ExplainPage;
 
-/// Policies that a decision is shown beside, and what they rank jobs by; Pollux ranks nobody.
-const BESIDE: [(&str, Option<Key>); 3] = [("tiresias", Some(attained)), ("srtf", Some(remaining)), ("pollux", None)];
+/// Published policies beside which a decision is shown, and the key by which each ranks jobs;
+/// Pollux has no ranking.
+const PUBLISHED_POLICIES: [(&str, Option<RankingKey>); 3] =
+    [("tiresias", Some(attained)), ("srtf", Some(remaining)), ("pollux", None)];
 
-type Key = fn(&JobView<'_>) -> Option<f64>;
+type RankingKey = fn(&JobView<'_>) -> Option<f64>;
 
-/// Least attained accelerator time first: Tiresias's rule, without its few queues, which tell jobs of one queue apart by entry only.
+/// Least attained accelerator time first: Tiresias's rule, without its few queues, which tell jobs
+/// of one queue apart by entry only.
 fn attained(job: &JobView<'_>) -> Option<f64> {
     Some(job.attained_gpu_millis() as f64)
 }
@@ -29,20 +32,20 @@ fn remaining(job: &JobView<'_>) -> Option<f64> {
     job.remaining_secs(job.request().gpus).filter(|secs| secs.is_finite())
 }
 
-/// What a policy makes of a job.
+/// Position of a job under one policy.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Standing {
+pub struct JobStanding {
     /// Place in its order, from 1; `None` where it has no order or the job no place in it.
     pub rank: Option<usize>,
     /// Accelerators it would give.
     pub gpus: u32,
-    /// Their type, where the cluster has several and it would give some.
+    /// Accelerator type that the policy would give, where the cluster has several types.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub accelerator: Option<String>,
 }
 
-impl Standing {
-    /// What it would give, in words: `16`, or `16 a100`.
+impl JobStanding {
+    /// Allocation that the policy would give, in words: `16`, or `16 a100`.
     pub fn gives(&self) -> String {
         match &self.accelerator {
             Some(accelerator) => format!("{} {accelerator}", self.gpus),
@@ -53,10 +56,10 @@ impl Standing {
 
 /// A policy beside the one that is explained.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Beside {
-    /// Its name.
+pub struct OtherPolicy {
+    /// Name of the policy.
     pub policy: &'static str,
-    /// What it was told of jobs.
+    /// Information level that the policy was given.
     pub information: String,
     /// Agreement of the two orders, Kendall's tau-b.
     pub tau_order: Option<f64>,
@@ -66,24 +69,25 @@ pub struct Beside {
     pub same_size: usize,
     /// By active job.
     #[serde(skip)]
-    pub standings: Vec<Standing>,
+    pub standings: Vec<JobStanding>,
 }
 
 /// A decision beside others.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Beheld {
-    /// Active jobs in the order of the policy that is explained; those it does not rank come last, by id.
-    pub queue: Vec<Row>,
+pub struct ComparedDecision {
+    /// Active jobs in the order of the policy that is explained; those it does not rank come last,
+    /// by id.
+    pub queue: Vec<JobRow>,
     /// Policies beside it.
-    pub beside: Vec<Beside>,
+    pub beside: Vec<OtherPolicy>,
 }
 
 /// An active job.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Row {
-    /// Its name in the trace.
+pub struct JobRow {
+    /// Name of the job in the trace.
     pub job: String,
-    /// Its id.
+    /// Identifier of the job.
     #[serde(skip)]
     pub id: JobId,
     /// The model it trains.
@@ -92,23 +96,25 @@ pub struct Row {
     pub age_secs: f64,
     /// Accelerator seconds had so far.
     pub attained_gpu_secs: f64,
-    /// Accelerators held.
+    /// Number of accelerators that the job holds.
     pub held: u32,
     /// Score under the policy that is explained.
     pub score: Option<f64>,
-    /// What that policy makes of it.
-    pub own: Standing,
-    /// What the others make of it, in the order of [`Beheld::beside`].
-    pub others: Vec<Standing>,
+    /// Position of the job under the explained policy.
+    pub own: JobStanding,
+    /// Positions of the job under the other policies, in the order of [`ComparedDecision::beside`].
+    pub others: Vec<JobStanding>,
 }
 
-/// Puts a decision beside those of published policies that are asked at the same moment, as if they had just taken over. `scores` are by active
-/// job, the highest first served. Who needs lengths that the run does not give is told the true ones.
-pub fn behold(view: &ClusterView<'_>, plan: &Plan, scores: &[Option<f64>]) -> Beheld {
+/// Puts a decision beside those of published policies that are asked at one moment, as if they had
+/// just taken over. `scores` are by active job; the highest is served first. A policy that needs
+/// lengths which the run does not give is told the true ones.
+pub fn compare_decision(view: &ClusterView<'_>, plan: &Plan, scores: &[Option<f64>]) -> ComparedDecision {
     let own: Vec<Option<f64>> = scores.iter().map(|score| score.map(|score| -score)).collect();
     let mine = standings(view, plan, &own);
-    let beside: Vec<Beside> = BESIDE.iter().filter_map(|(name, key)| ask(view, name, *key, &own, &mine)).collect();
-    let row = |(at, job): (usize, JobView<'_>)| Row {
+    let beside: Vec<OtherPolicy> =
+        PUBLISHED_POLICIES.iter().filter_map(|(name, key)| ask(view, name, *key, &own, &mine)).collect();
+    let row = |(at, job): (usize, JobView<'_>)| JobRow {
         job: job.request().name.clone(),
         id: job.id(),
         model: job.model_name().to_owned(),
@@ -119,18 +125,18 @@ pub fn behold(view: &ClusterView<'_>, plan: &Plan, scores: &[Option<f64>]) -> Be
         own: mine[at].clone(),
         others: beside.iter().map(|other| other.standings[at].clone()).collect(),
     };
-    let mut queue: Vec<Row> = view.jobs().enumerate().map(row).collect();
+    let mut queue: Vec<JobRow> = view.jobs().enumerate().map(row).collect();
     queue.sort_by_key(|row| (row.own.rank.unwrap_or(usize::MAX), row.id));
-    Beheld { queue, beside }
+    ComparedDecision { queue, beside }
 }
 
 fn ask(
     view: &ClusterView<'_>,
     name: &'static str,
-    key: Option<Key>,
+    key: Option<RankingKey>,
     own: &[Option<f64>],
-    mine: &[Standing],
-) -> Option<Beside> {
+    mine: &[JobStanding],
+) -> Option<OtherPolicy> {
     let mut policy = compose::by_name(name, 0)?;
     let mut told = *view;
     if !told.information.allows(policy.needs()) {
@@ -141,8 +147,8 @@ fn ask(
     let standings = standings(&told, &plan, &keys);
     let both = || own.iter().zip(&keys).filter_map(|(own, key)| Some((-(*own)?, -(*key)?)));
     let (a, b): (Vec<f64>, Vec<f64>) = both().unzip();
-    let sizes = |of: &[Standing]| of.iter().map(|standing| f64::from(standing.gpus)).collect::<Vec<f64>>();
-    Some(Beside {
+    let sizes = |of: &[JobStanding]| of.iter().map(|standing| f64::from(standing.gpus)).collect::<Vec<f64>>();
+    Some(OtherPolicy {
         policy: name,
         information: told.information.to_string(),
         tau_order: kendall_tau(&a, &b),
@@ -153,7 +159,7 @@ fn ask(
 }
 
 /// Ranks by ascending key, ties by (submission, id), and accelerators after `plan`, by active job.
-fn standings(view: &ClusterView<'_>, plan: &Plan, keys: &[Option<f64>]) -> Vec<Standing> {
+fn standings(view: &ClusterView<'_>, plan: &Plan, keys: &[Option<f64>]) -> Vec<JobStanding> {
     let mut order: Vec<(f64, usize)> = keys.iter().enumerate().filter_map(|(at, key)| Some(((*key)?, at))).collect();
     order.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
     let cluster = view.cluster();
@@ -163,15 +169,15 @@ fn standings(view: &ClusterView<'_>, plan: &Plan, keys: &[Option<f64>]) -> Vec<S
         Some(cluster.types[usize::from(cluster.nodes[node].accelerator)].name.clone())
     };
     let standing =
-        |placement: &Placement| Standing { rank: None, gpus: placement.gpus(), accelerator: accelerator(placement) };
-    let mut standings: Vec<Standing> = view.jobs().map(|job| standing(&job.state.placement)).collect();
+        |placement: &Placement| JobStanding { rank: None, gpus: placement.gpus(), accelerator: accelerator(placement) };
+    let mut standings: Vec<JobStanding> = view.jobs().map(|job| standing(&job.state.placement)).collect();
     for (rank, (_, at)) in order.into_iter().enumerate() {
         standings[at].rank = Some(rank + 1);
     }
     let ids: Vec<JobId> = view.jobs().map(|job| job.id()).collect();
     for change in &plan.changes {
         if let Ok(at) = ids.binary_search(&change.job) {
-            standings[at] = Standing { rank: standings[at].rank, ..standing(&change.placement) };
+            standings[at] = JobStanding { rank: standings[at].rank, ..standing(&change.placement) };
         }
     }
     standings
@@ -206,7 +212,7 @@ mod tests {
         // Everything for the first job; the last one is not scored.
         let mut plan = Plan::keep();
         plan.set(JobId(0), goodput_env::placement::Placement::on(0, 4));
-        let beheld = behold(&view, &plan, &[Some(3.0), Some(1.0), Some(2.0), None]);
+        let beheld = compare_decision(&view, &plan, &[Some(3.0), Some(1.0), Some(2.0), None]);
         let order: Vec<(&str, Option<usize>, u32)> =
             beheld.queue.iter().map(|row| (row.job.as_str(), row.own.rank, row.own.gpus)).collect();
         let expected = [("long", Some(1), 4), ("middle", Some(2), 0), ("short", Some(3), 0), ("wide", None, 0)];

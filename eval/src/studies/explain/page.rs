@@ -1,32 +1,29 @@
 //! A decision on one self-contained page.
 
-use super::Beheld;
+use super::ComparedDecision;
 use crate::report::plots::{ContributionBar, Figure, THEME_CSS, contributions};
 
 /// Jobs in the table at most.
 const MOST_JOBS: usize = 60;
 
-/// What a feature did to the score that is taken apart.
-pub type Bar = ContributionBar;
-
-/// What the page shows.
+/// Contents of the page of an explained decision.
 #[derive(Clone, Debug)]
-pub struct Page<'a> {
-    /// Heading.
+pub struct ExplainPage<'a> {
+    /// Heading of the page.
     pub title: &'a str,
-    /// When, in a sentence.
+    /// Moment of the decision, in a sentence.
     pub moment: &'a str,
-    /// What is taken apart, in a sentence.
+    /// Score that is taken apart, in a sentence.
     pub question: &'a str,
-    /// The answer.
-    pub bars: &'a [Bar],
+    /// Contributions of the features to the score.
+    pub bars: &'a [ContributionBar],
     /// The decision beside others.
-    pub beheld: &'a Beheld,
+    pub beheld: &'a ComparedDecision,
     /// The command that made it.
     pub command: &'a str,
 }
 
-impl Page<'_> {
+impl ExplainPage<'_> {
     /// The page; the same decision gives the same bytes.
     pub fn render(&self) -> String {
         let figure = contributions(self.bars);
@@ -53,7 +50,7 @@ impl Page<'_> {
     fn queue(&self) -> String {
         let place = |rank: Option<usize>| rank.map_or_else(|| "-".to_owned(), |rank| rank.to_string());
         let names: String = self.beheld.beside.iter().map(|b| format!("<th>{}</th><th>gives</th>", b.policy)).collect();
-        let row = |row: &super::Row| {
+        let row = |row: &super::JobRow| {
             let others = row
                 .others
                 .iter()
@@ -79,7 +76,7 @@ impl Page<'_> {
 
     fn agreement(&self) -> String {
         let number = |value: Option<f64>| value.map_or_else(|| "-".into(), |value| format!("{value:.2}"));
-        let row = |other: &super::Beside| {
+        let row = |other: &super::OtherPolicy| {
             let (order, sizes) = (number(other.tau_order), number(other.tau_sizes));
             let (policy, told) = (other.policy, &other.information);
             format!(

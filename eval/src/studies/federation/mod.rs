@@ -1,4 +1,5 @@
-//! Clusters that lend each other servers, run with and without a coordinator on the same jobs and loads.
+//! Clusters that lend each other servers, run with and without a coordinator on the same jobs and
+//! loads.
 
 mod config;
 
@@ -24,7 +25,7 @@ pub struct Federation {
     setups: Vec<Setup>,
 }
 
-/// What happened under one coordinator in one cluster, or in all, over all seeds.
+/// Totals under one coordinator in one cluster, or in all, over all seeds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Tally {
     /// Jobs that came.
@@ -48,11 +49,12 @@ pub struct Tally {
 pub struct FederationRow {
     /// The cluster; `None` for all together.
     pub cluster: Option<String>,
-    /// The coordinator.
+    /// Coordinator of the runs.
     pub outlook: OutlookConfig,
-    /// What happened.
+    /// Totals of the runs.
     pub tally: Tally,
-    /// Mean completion time of a seed, less that under the first coordinator of the file, seconds; `None` for the first itself.
+    /// Mean completion time of a seed, less that under the first coordinator of the file, seconds;
+    /// `None` for the first itself.
     pub difference: Option<Estimate>,
 }
 
@@ -60,11 +62,11 @@ pub struct FederationRow {
 #[derive(Debug, Error)]
 #[error("coordinator {outlook}, seed {seed}: {source}")]
 pub struct FederationError {
-    /// The coordinator.
+    /// Name of the coordinator.
     pub outlook: &'static str,
-    /// The seed.
+    /// Seed of the run.
     pub seed: u64,
-    /// Why.
+    /// Error of the simulator.
     pub source: Box<SimError>,
 }
 
@@ -109,8 +111,9 @@ impl Tally {
 }
 
 impl Federation {
-    /// Runs every coordinator of the file on the same seeds, on rayon's current thread pool. `progress` is told how many runs are done and how many
-    /// there are. Rows come cluster by cluster and then for all together, of each the coordinators in the order of the file.
+    /// Runs every coordinator of the file on the same seeds, on rayon's current thread pool.
+    /// `progress` is told how many runs are done and how many there are. Rows come cluster by
+    /// cluster and then for all together, of each the coordinators in the order of the file.
     ///
     /// # Errors
     /// Of the runs that failed the first in order.

@@ -20,26 +20,26 @@ pub use study::{LendingRow, ScoreRow, Study, StudyError, read_series};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ForecastConfig {
-    /// The series.
+    /// Load series that is forecast.
     pub series: SeriesConfig,
-    /// The forecaster.
+    /// Forecaster that is studied.
     #[serde(default)]
     pub model: ModelConfig,
-    /// What to forecast and when.
+    /// Horizon and origins of the backtest.
     #[serde(default)]
     pub backtest: BacktestConfig,
-    /// What to lend, if anything.
+    /// Terms of lending; no lending where it is left out.
     #[serde(default)]
     pub lending: Option<LendingConfig>,
 }
 
-/// Where the series comes from.
+/// Source of the load series.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SeriesConfig {
     /// A table of rates, a log of requests or samples of containers.
     pub path: PathBuf,
-    /// Column of values; where it is left out, the first after that of times, or of a log of requests their number.
+    /// Column of values; by default the first after the times, or the number of requests of a log.
     #[serde(default)]
     pub column: Option<String>,
     /// Seconds of a step; as in the table, or 600 of a log or of samples, where it is left out.
@@ -101,7 +101,7 @@ pub struct ModelConfig {
     pub bundles: Vec<PathBuf>,
 }
 
-/// What to forecast and when.
+/// Horizon and origins of the backtest.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct BacktestConfig {
@@ -109,7 +109,7 @@ pub struct BacktestConfig {
     pub initial_share: f64,
     /// Hours from one origin to the next.
     pub stride_hours: f64,
-    /// Hours forecast.
+    /// Hours that are forecast.
     pub horizon_hours: f64,
 }
 
@@ -119,7 +119,7 @@ impl Default for BacktestConfig {
     }
 }
 
-/// What to lend.
+/// Terms on which accelerators are lent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LendingConfig {

@@ -8,7 +8,8 @@ use crate::report::plots::{Figure, THEME_CSS, calibration, fan, frontier};
 /// Curves of a picture at most.
 const MOST_CURVES: usize = 6;
 
-/// The page: scores, fan chart, calibration, lending. The same study gives the same bytes.
+/// Page of a study as HTML: scores, fan chart, calibration, lending. Equal studies give equal
+/// bytes.
 pub fn page(title: &str, study: &Study, reports: &[(String, BacktestReport)], lending: &[LendingRow]) -> String {
     let mut body = format!("<h1>{}</h1><p>{}</p>", escape(title), escape(&study.about()));
     let rows = study.scores(reports);

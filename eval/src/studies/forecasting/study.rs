@@ -18,7 +18,7 @@ use super::{ForecastConfig, LendingConfig, SeriesConfig};
 use crate::report::plots::Fan;
 use crate::setup::SetupError;
 
-/// Why a study cannot be run.
+/// Reason for which a study cannot be run.
 #[derive(Debug, Error)]
 pub enum StudyError {
     /// The series cannot be read.
@@ -42,11 +42,11 @@ pub enum StudyError {
         of.0 as f64 / 1e3, of.1, series.0 as f64 / 1e3, series.1
     )]
     OtherSteps {
-        /// The forecaster.
+        /// Name of the forecaster.
         name: String,
         /// Milliseconds of its step, steps of its day.
         of: (i64, usize),
-        /// Those of the series.
+        /// Step in milliseconds and steps of a day of the series.
         series: (i64, usize),
     },
     /// A backtest that begins before the end of what a forecaster was trained on.
@@ -54,7 +54,7 @@ pub enum StudyError {
         "{name} has seen the series up to {unseen_from_epoch_millis} ms since 1970, and the first forecast is at {first_epoch_millis}: set backtest.initial_share to at least {share:.3}, or train with a smaller data.known_share"
     )]
     Seen {
-        /// The forecaster.
+        /// Name of the forecaster.
         name: String,
         /// First time it has not seen.
         unseen_from_epoch_millis: i64,
@@ -68,7 +68,7 @@ pub enum StudyError {
         "a day is not a whole number of steps of {step_millis} ms: set model.day_steps, or resample with series.step_secs"
     )]
     Day {
-        /// The step.
+        /// Step of the series in milliseconds.
         step_millis: i64,
     },
 }
@@ -76,7 +76,7 @@ pub enum StudyError {
 /// Scores of one forecaster over one distance.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ScoreRow {
-    /// The forecaster.
+    /// Name of the forecaster.
     pub model: String,
     /// Hours ahead that are scored.
     pub hours: f64,
@@ -88,33 +88,34 @@ pub struct ScoreRow {
     pub crps: Option<f64>,
     /// Coverage of the 0.9 quantile.
     pub coverage: Option<f64>,
-    /// 95 % interval of its mean absolute error minus that of the default, by blocks of a day; `None` for the default itself.
+    /// 95 % interval of its mean absolute error minus that of the default, by blocks of a day;
+    /// `None` for the default itself.
     pub difference: Option<(f64, f64)>,
 }
 
-/// One lender.
+/// Result of one lending rule.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LendingRow {
     /// How it decides.
     pub lender: String,
-    /// What came of it.
+    /// Score of the lending rule.
     pub score: LendingScore,
 }
 
 /// A series with everything that a study needs.
 #[derive(Clone, Debug)]
 pub struct Study {
-    /// The series.
+    /// Load series of the study.
     pub series: Series,
-    /// What the importer repaired and refused.
+    /// Repairs and refusals of the importer.
     pub import: ImportReport,
-    /// The forecaster.
+    /// Forecaster of the study.
     pub model: Adaptive,
     /// Trained forecasters among those it weighs, by name.
     pub trained: Vec<ForecasterBundle>,
     /// Steps in a day.
     pub day_steps: usize,
-    /// Where the series comes from.
+    /// Path of the series.
     source: String,
     backtest: Backtest,
     lending: Option<LendingConfig>,
@@ -172,7 +173,7 @@ impl Study {
         Ok(Self { series, import, model, trained, day_steps, source, backtest, lending: config.lending.clone() })
     }
 
-    /// That no trained forecaster has seen what it is asked to forecast.
+    /// Checks that no trained forecaster has seen the part of the series that it is to forecast.
     fn check_unseen(&self) -> Result<(), StudyError> {
         let first_epoch_millis = self.series.time_epoch_millis(self.backtest.initial_steps);
         match self.trained.iter().find(|bundle| bundle.card.unseen_from_epoch_millis > first_epoch_millis) {
@@ -187,7 +188,7 @@ impl Study {
         }
     }
 
-    /// What is forecast, in a sentence.
+    /// Subject of the forecast, in a sentence.
     pub fn about(&self) -> String {
         let secs = self.series.step_millis() as f64 / 1e3;
         let (steps, measured) = (self.series.len(), self.series.observed_len());
@@ -207,7 +208,8 @@ impl Study {
         Ok(self.backtest.run(&self.model, &self.series)?)
     }
 
-    /// Runs every model and every trained forecaster alone too, in parallel; the forecaster of the file comes first.
+    /// Runs every model and every trained forecaster alone too, in parallel; the forecaster of the
+    /// file comes first.
     ///
     /// # Errors
     /// As [`Self::run`].
@@ -223,7 +225,8 @@ impl Study {
             .collect()
     }
 
-    /// Scores over the first hour, the first six and the whole horizon, each forecaster against the first one.
+    /// Scores over the first hour, the first six and the whole horizon, each forecaster against the
+    /// first one.
     pub fn scores(&self, reports: &[(String, BacktestReport)]) -> Vec<ScoreRow> {
         let per_hour = self.day_steps as f64 / 24.0;
         let whole = self.backtest.horizon.get();
@@ -261,7 +264,8 @@ impl Study {
         rows
     }
 
-    /// Lends by the forecast, by the last value and by the truth; empty where the file lends nothing.
+    /// Lends by the forecast, by the last value and by the truth; empty where the file lends
+    /// nothing.
     ///
     /// # Errors
     /// A series that cannot be fitted.
