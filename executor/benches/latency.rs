@@ -21,7 +21,7 @@ use goodput_env::seed::{Stream, rng};
 use goodput_env::time::SimTime;
 use goodput_executor::daemon::Daemon;
 use goodput_executor::daemon::decide::chooser::{Chooser, Reliance};
-use goodput_executor::daemon::observe::{Books, Setting};
+use goodput_executor::daemon::observe::{ClusterObserver, Setting};
 use goodput_executor::daemon::settings::Settings;
 use goodput_executor::engine::Engine;
 use goodput_executor::engine::sim::SimEngine;
@@ -61,7 +61,6 @@ fn decisions(policy: &str) {
         options,
         speedup: 1.0,
         start: SimTime::ZERO,
-        services: Vec::new(),
     };
     let reliance = Reliance { timeout_ms: 20_000, ..Reliance::default() };
     let deciding: Box<dyn Policy> = match compose::by_name(policy, 0) {
@@ -69,7 +68,8 @@ fn decisions(policy: &str) {
         None => Box::new(PolicyBundle::load(Path::new(policy)).unwrap().playing().unwrap()),
     };
     let chooser = Chooser::new(reliance, (policy, deciding), compose::by_name("fifo", 0).unwrap(), None).unwrap();
-    let mut daemon = Daemon::new(SimEngine::new(scenario), settings, Books::new(setting).since(0), chooser).unwrap();
+    let mut daemon =
+        Daemon::new(SimEngine::new(scenario), settings, ClusterObserver::new(setting).since(0), chooser).unwrap();
     let runtime = site::runtime();
     let (mut times, mut cycles, mut active) = (Vec::new(), Vec::new(), 0);
     while times.len() < 400 {

@@ -41,7 +41,7 @@ const TOKEN: &str = "soak";
 /// s), after which its job is placed elsewhere.
 const PATIENCE: Duration = Duration::from_secs(400);
 /// Most that slurmctld forgets of what it has confirmed, seconds before its death.
-const AMNESIA: f64 = 10.0;
+const FORGETTING: f64 = 10.0;
 /// From its order to start a job to the job's first word, seconds: it may die in between.
 const LAUNCH: f64 = 2.0;
 
@@ -200,7 +200,7 @@ impl Words {
 /// the end by it.
 fn forgotten(start: f64, end: f64, deaths: &[f64]) -> Option<f64> {
     let death = deaths.iter().find(|death| **death >= start - LAUNCH)?;
-    (death - end <= AMNESIA).then_some(death - end)
+    (death - end <= FORGETTING).then_some(death - end)
 }
 
 fn words(site: &Site<PrivateCluster>) -> Words {

@@ -89,14 +89,14 @@ impl Default for BenchJob {
 }
 
 /// Place of this process in its job, as the contract tells it; alone where it does not.
-struct Place {
+struct ProcessRank {
     rank: u32,
     nodes: u32,
     world: u32,
     checkpoints: PathBuf,
 }
 
-impl Place {
+impl ProcessRank {
     fn read() -> Self {
         let number = |key: &str, otherwise: u32| {
             std::env::var(key).ok().and_then(|value| value.parse().ok()).unwrap_or(otherwise)
@@ -129,7 +129,7 @@ impl BenchJob {
     /// # Errors
     /// Signals cannot be had, or a checkpoint cannot be written.
     pub async fn play(&self) -> std::io::Result<i32> {
-        let place = Place::read();
+        let place = ProcessRank::read();
         let (mut term, mut usr1) = (signal(SignalKind::terminate())?, signal(SignalKind::user_defined1())?);
         match self.misbehave {
             Some(Misbehaviour::Exit1) => return Ok(1),

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::nodes::*;
 use goodput_executor::agent::tls::{self, DAEMON, TlsFiles};
 use goodput_executor::agent::{AgentClient, ClientError};
-use goodput_executor::job::{Grant, JobName};
+use goodput_executor::job::{AcceleratorGrant, JobName};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
@@ -111,7 +111,7 @@ async fn what_is_too_large_or_climbs_is_refused() {
         (status(&answer), answer)
     };
 
-    let good = start(launch("a", 0, bench(&lasting(1.0)), vec![Grant::whole(&uuids[0])]));
+    let good = start(launch("a", 0, bench(&lasting(1.0)), vec![AcceleratorGrant::whole(&uuids[0])]));
     let text = serde_json::to_string(&good).unwrap();
     for bad in ["../../../etc/cron.d/x", "a/b", "..", ".ssh", ""] {
         let (code, answer) =
@@ -140,8 +140,8 @@ async fn jobs_may_report_by_http_with_their_fence_and_nothing_else() {
     let agent = node.agent().await;
     let client = node.client(agent.address);
     let uuids = uuids(&client).await;
-    let a = launch("a", 0, vec!["sleep".to_owned(), "60".to_owned()], vec![Grant::whole(&uuids[0])]);
-    let b = launch("b", 0, vec!["sleep".to_owned(), "60".to_owned()], vec![Grant::whole(&uuids[1])]);
+    let a = launch("a", 0, vec!["sleep".to_owned(), "60".to_owned()], vec![AcceleratorGrant::whole(&uuids[0])]);
+    let b = launch("b", 0, vec!["sleep".to_owned(), "60".to_owned()], vec![AcceleratorGrant::whole(&uuids[1])]);
     client.start(&start(a.clone())).await.unwrap();
     client.start(&start(b.clone())).await.unwrap();
     let ask = async |request: String| {

@@ -27,10 +27,10 @@ use goodput_executor::daemon::settings::{EngineSettings, Settings};
 use goodput_executor::daemon::{self, Daemon};
 use goodput_executor::engine::slurm::SlurmEngine;
 use goodput_executor::engine::{
-    Action, Attempt, Capabilities, Engine, EngineError, JobPhase, JobSeen, NodeHealth, NodeSeen, Order, Outcome,
-    Receipt, Said, Snapshot, Submission,
+    Attempt, Capabilities, ClusterSnapshot, Engine, EngineAction, EngineError, JobPhase, JobSeen, NodeHealth, NodeSeen,
+    Order, Receipt, SpeedReport, StepOutcome, Submission,
 };
-use goodput_executor::job::{Fence, Measured, Report, RetryBudget};
+use goodput_executor::job::{Fence, JobReport, RetryBudget, SpeedMeasurement};
 use goodput_testkit::slurm::{PrivateCluster, missing};
 
 /// Compute is shared, synchronisation hardly counts: sixteen accelerators are 13 times as fast as
@@ -103,15 +103,15 @@ impl Lab {
         attempts.flat_map(|attempt| &attempt.placement).filter(|on| on.node == node).map(|on| on.gpus).sum()
     }
 
-    fn said(&self, key: &str) -> Option<Said> {
+    fn said(&self, key: &str) -> Option<SpeedReport> {
         let (nodes, replicas) = (self.jobs[key].seen.attempt.as_ref()?.placement.len() as u32, self.gpus(key));
         let law = self.jobs[key].law;
         let atomic = BATCH.div_ceil(replicas);
         let step_secs = law.optim_time(nodes, replicas, atomic);
         let sample = Sample { nodes, replicas, atomic, step_secs, sync_secs: step_secs - law.grad_time(atomic) };
         let stats = Some(GradientStats { sqr: 1.0, var: 3.0 });
-        let measured = Measured { sample: Some(sample), batch: Some(BATCH), stats };
-        Some(Said { job: key.into(), accelerator: "a100".into(), measured })
+        let measured = SpeedMeasurement { sample: Some(sample), batch: Some(BATCH), stats };
+        Some(SpeedReport { job: key.into(), accelerator: "a100".into(), measured })
     }
 }
 
@@ -124,7 +124,7 @@ impl Engine for Lab {
         Capabilities { hold: true, ..Capabilities::default() }
     }
 
-    async fn snapshot(&mut self) -> Result<Snapshot, EngineError> {
+    async fn snapshot(&mut self) -> Result<ClusterSnapshot, EngineError> {
         self.version += 1;
         let node = |name: &str| NodeSeen {
             name: name.into(),
@@ -137,12 +137,19 @@ impl Engine for Lab {
         let nodes = vec![node("n0"), node("n1")];
         let jobs = self.jobs.values().map(|job| job.seen.clone()).collect();
         let said = self.jobs.keys().filter(|_| self.speak).filter_map(|key| self.said(key)).collect();
-        Ok(Snapshot { version: self.version, at_ms: self.at_ms, nodes, jobs, said, ..Snapshot::default() })
+        Ok(ClusterSnapshot {
+            version: self.version,
+            at_ms: self.at_ms,
+            nodes,
+            jobs,
+            said,
+            ..ClusterSnapshot::default()
+        })
     }
 
     async fn apply(&mut self, orders: &[Order]) -> Result<Vec<Receipt>, EngineError> {
         for order in orders {
-            if let Action::Drain { node, .. } = &order.action {
+            if let EngineAction::Drain { node, .. } = &order.action {
                 self.drained = Some(node.clone());
                 continue;
             }
@@ -158,7 +165,7 @@ impl Engine for Lab {
             }
         }
         assert!(["n0", "n1"].iter().all(|node| self.held_on(node) <= 8), "an accelerator is held twice");
-        Ok(orders.iter().map(|order| Receipt { id: order.id.clone(), outcome: Outcome::Accepted }).collect())
+        Ok(orders.iter().map(|order| Receipt { id: order.id.clone(), outcome: StepOutcome::Accepted }).collect())
     }
 
     async fn submit(&mut self, _job: &Submission) -> Result<String, EngineError> {
@@ -423,7 +430,7 @@ fn a_drained_node_shows_why_at_once_and_nothing_starts_there() {
     let directory = tempfile::tempdir().unwrap();
     let mut daemon = open(Lab::new(), directory.path(), "fifo");
     rounds(&mut daemon, 1);
-    let drain = Action::Drain { node: "n0".into(), reason: "a fan".into() };
+    let drain = EngineAction::Drain { node: "n0".into(), reason: "a fan".into() };
     daemon.order_by_hand("t", "", drain).unwrap();
     let status = daemon.status();
     let shown = |at: usize| {
@@ -521,7 +528,7 @@ fn on_slurm_jobs_report_and_are_tried_again_as_often_as_they_may_fail() {
     assert_eq!(starts.lines().count(), 2, "both attempts found the same folder");
 
     let agent = ureq::Agent::config_builder().http_status_as_error(false).build().new_agent();
-    let forged = serde_json::to_string(&Report::new(Fence::from_text("guessed"), 0, 1)).unwrap();
+    let forged = serde_json::to_string(&JobReport::new(Fence::from_text("guessed"), 0, 1)).unwrap();
     let answer = agent.put(format!("http://127.0.0.1:{port}/v1/jobs/{key}/report")).send(&forged).unwrap();
     assert_eq!(answer.status().as_u16(), 409, "nobody speaks for a job without its token");
     let _ = stop.send(());

@@ -13,15 +13,15 @@ use goodput_env::scenario::{Information, Scenario, SimOptions};
 use goodput_env::sim::{Simulator, Status};
 use goodput_env::time::SimTime;
 use goodput_env::view::ClusterView;
-use goodput_executor::daemon::observe::{Books, Setting};
+use goodput_executor::daemon::observe::{ClusterObserver, Setting};
 use goodput_executor::engine::Engine;
 use goodput_executor::engine::sim::SimEngine;
 use rand::RngExt;
 
-use goodput_testkit::jobs::{Random, application, jobs};
+use goodput_testkit::jobs::{RandomSource, application, jobs};
 
 /// Half of them of known duration, half of the application.
-fn either(random: &mut Random) -> Work {
+fn either(random: &mut RandomSource) -> Work {
     match random.random_bool(0.5) {
         true => Work::Fixed { duration: SimTime::from_secs(random.random_range(60..4000)) },
         false => Work::application(0),
@@ -46,12 +46,11 @@ fn compare(name: &str, cluster: Cluster, options: SimOptions, seed: u64) -> usiz
     let setting = Setting {
         applications: workload.applications.clone(),
         tenants: workload.tenants.clone(),
-        services: workload.services.clone(),
         options,
         speedup: 1.0,
         start: SimTime::ZERO,
     };
-    let mut books = Books::new(setting).since(0);
+    let mut observer = ClusterObserver::new(setting).since(0);
     let mut simulator = goodput_env::sim::Simulator::new(Arc::new(scenario));
     let mut encoders = [(); 2].map(|()| (Encoder::new(layout(32)), Round::default()));
     let mut decisions = 0;
@@ -64,7 +63,7 @@ fn compare(name: &str, cluster: Cluster, options: SimOptions, seed: u64) -> usiz
             .unwrap();
         // A recorded snapshot is a file: it goes through JSON.
         let snapshot = serde_json::from_str(&serde_json::to_string(&snapshot).unwrap()).unwrap();
-        let cluster = books.read(&snapshot, &[]).unwrap();
+        let cluster = observer.read(&snapshot, &[]).unwrap();
         // Why it is asked is told apart from what there is: rounds are the daemon's own.
         let mut shown = cluster.view();
         shown.trigger = view.trigger;

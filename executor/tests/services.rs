@@ -17,9 +17,9 @@ use goodput_env::sim::{Simulator, Status};
 use goodput_env::time::SimTime;
 use goodput_executor::daemon::decide::orders::orders;
 use goodput_executor::daemon::guard::rules::{Circumstances, Rule, Rules, admit};
-use goodput_executor::daemon::observe::{Books, Setting};
+use goodput_executor::daemon::observe::{ClusterObserver, Setting};
 use goodput_executor::engine::sim::SimEngine;
-use goodput_executor::engine::{Action, Engine, Outcome, Snapshot, verify};
+use goodput_executor::engine::{ClusterSnapshot, Engine, EngineAction, StepOutcome, verify};
 
 use goodput_testkit::jobs::{application, jobs};
 
@@ -56,16 +56,15 @@ fn scenario(options: SimOptions, seed: u64) -> Scenario {
     Scenario::new(Arc::new(cluster), Arc::new(workload), options, seed)
 }
 
-fn books(scenario: &Scenario) -> Books {
+fn observer(scenario: &Scenario) -> ClusterObserver {
     let setting = Setting {
         applications: scenario.workload.applications.clone(),
         tenants: scenario.workload.tenants.clone(),
-        services: scenario.workload.services.clone(),
         options: scenario.options.clone(),
         speedup: 1.0,
         start: SimTime::ZERO,
     };
-    Books::new(setting).since(0)
+    ClusterObserver::new(setting).since(0)
 }
 
 fn block<T>(future: impl Future<Output = T>) -> T {
@@ -73,7 +72,7 @@ fn block<T>(future: impl Future<Output = T>) -> T {
 }
 
 /// Snapshot of a simulated cluster, as a recording on disk holds it.
-fn recorded(simulator: &Simulator) -> Snapshot {
+fn recorded(simulator: &Simulator) -> ClusterSnapshot {
     let snapshot = block(SimEngine::of(simulator.clone()).snapshot()).unwrap();
     serde_json::from_str(&serde_json::to_string(&snapshot).unwrap()).unwrap()
 }
@@ -94,13 +93,13 @@ fn a_mixed_policy_decides_live_as_in_simulation() {
         let policies = || mixed(training, variant, 7);
         let (mut direct, mut live) = (policies(), policies());
         let scenario = scenario(options(&*direct), 7);
-        let mut books = books(&scenario);
+        let mut observer = observer(&scenario);
         let mut simulator = Simulator::new(Arc::new(scenario));
         let (mut scaled, mut lent, mut returned) = (0, 0, 0);
         while simulator.run_until_decision().unwrap() == Status::Decision {
             let view = simulator.view();
             let snapshot = recorded(&simulator);
-            let cluster = books.read(&snapshot, &[]).unwrap();
+            let cluster = observer.read(&snapshot, &[]).unwrap();
             let mut shown = cluster.view();
             shown.trigger = view.trigger;
             for (one, other) in view.services().zip(shown.services()) {
@@ -118,15 +117,15 @@ fn a_mixed_policy_decides_live_as_in_simulation() {
             // The orders of the plan, carried out by the simulated engine, lead to the state that
             // the plan leads to.
             let mut engine = SimEngine::of(simulator.clone());
-            let given = orders("test", &plan, &shown, &books, &snapshot, 0);
+            let given = orders("test", &plan, &shown, &observer, &snapshot, 0);
             for receipt in block(engine.apply(&given)).unwrap() {
-                assert_eq!(receipt.outcome, Outcome::Accepted, "{training} at {}", shown.now);
+                assert_eq!(receipt.outcome, StepOutcome::Accepted, "{training} at {}", shown.now);
             }
             simulator.apply(&plan).unwrap();
             assert_eq!(engine.simulator().observed(), simulator.observed(), "{training} at {}", shown.now);
             let after = block(engine.snapshot()).unwrap();
-            for order in given.iter().filter(|order| matches!(order.action, Action::Scale { .. })) {
-                assert_eq!(verify(order, &after), goodput_executor::engine::Verdict::Done, "{order:?}");
+            for order in given.iter().filter(|order| matches!(order.action, EngineAction::Scale { .. })) {
+                assert_eq!(verify(order, &after), goodput_executor::engine::OrderProgress::Done, "{order:?}");
             }
             simulator.wake_at(direct.wake_at());
         }
@@ -144,7 +143,7 @@ fn a_mixed_policy_decides_live_as_in_simulation() {
 fn replicas_are_left_out_for_an_engine_that_cannot_start_them() {
     let mut policy = mixed("srtf", Variant::Reactive, 7);
     let scenario = scenario(options(&*policy), 7);
-    let mut books = books(&scenario);
+    let mut observer = observer(&scenario);
     let mut simulator = Simulator::new(Arc::new(scenario));
     let mut left_out = 0;
     let mut guard = Guard::default();
@@ -153,7 +152,7 @@ fn replicas_are_left_out_for_an_engine_that_cannot_start_them() {
         Circumstances { can_lend: true, can_scale: true, ..Circumstances::default() },
     );
     while left_out < 20 && simulator.run_until_decision().unwrap() == Status::Decision {
-        let cluster = books.read(&recorded(&simulator), &[]).unwrap();
+        let cluster = observer.read(&recorded(&simulator), &[]).unwrap();
         let view = cluster.view();
         let plan = policy.decide(&view);
         let rules = Rules { min_run_secs: 0.0, preempt_every_secs: 0.0, preempt_percent: 100.0, ..Rules::default() };

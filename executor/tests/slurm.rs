@@ -21,7 +21,9 @@ use goodput_executor::daemon::interface::audit;
 use goodput_executor::daemon::settings::Settings;
 use goodput_executor::daemon::{self, Daemon};
 use goodput_executor::engine::slurm::SlurmEngine;
-use goodput_executor::engine::{Action, Engine, JobPhase, NodeHealth, OnNode, Order, Snapshot, Submission, Verdict};
+use goodput_executor::engine::{
+    ClusterSnapshot, Engine, EngineAction, JobPhase, NodeHealth, OnNode, Order, OrderProgress, Submission,
+};
 use goodput_testkit::slurm::{PrivateCluster, missing};
 use rand::RngExt;
 
@@ -83,14 +85,14 @@ fn runtime() -> tokio::runtime::Runtime {
 }
 
 /// Applies an order again and again until it is carried out.
-async fn carry_out(engine: &mut SlurmEngine, order: &Order) -> Snapshot {
+async fn carry_out(engine: &mut SlurmEngine, order: &Order) -> ClusterSnapshot {
     let began = Instant::now();
     loop {
         let snapshot = engine.snapshot().await.unwrap();
         match engine.verify(order, &snapshot) {
-            Verdict::Done => return snapshot,
-            Verdict::Lost { reason } => panic!("{order:?}: {reason}"),
-            Verdict::Pending => {}
+            OrderProgress::Done => return snapshot,
+            OrderProgress::Lost { reason } => panic!("{order:?}: {reason}"),
+            OrderProgress::Pending => {}
         }
         engine.apply(std::slice::from_ref(order)).await.unwrap();
         assert!(began.elapsed() < Duration::from_secs(40), "not carried out: {order:?}: {:?}", snapshot.jobs);
@@ -112,7 +114,7 @@ async fn begun(directory: &Path, key: &str, count: usize) {
     }
 }
 
-fn job<'a>(snapshot: &'a Snapshot, key: &str) -> &'a goodput_executor::engine::JobSeen {
+fn job<'a>(snapshot: &'a ClusterSnapshot, key: &str) -> &'a goodput_executor::engine::JobSeen {
     snapshot.jobs.iter().find(|job| job.key == key).unwrap()
 }
 
@@ -128,42 +130,42 @@ fn orders_are_carried_out_to_the_accelerator() {
         assert_eq!(job(&seen, &key).spec.request.elasticity, Elasticity::Elastic { min: 1, max: 8 });
         assert_eq!(seen.nodes.iter().map(|node| node.free).collect::<Vec<_>>(), [8; 4]);
 
-        let place = Order::named("p1", &key, 0, Action::Place { placement: vec![on("n2", 4)], share: None });
+        let place = Order::named("p1", &key, 0, EngineAction::Place { placement: vec![on("n2", 4)], share: None });
         let seen = carry_out(engine, &place).await;
         begun(directory.path(), &key, 1).await;
         assert_eq!(job(&seen, &key).attempt.as_ref().unwrap().placement[0].accelerators, ["0", "1", "2", "3"]);
         assert_eq!(seen.nodes[2].free, 4);
 
         let wanted = vec![on("n0", 4), on("n3", 4)];
-        let resize = Order::named("p2", &key, 1, Action::Resize { placement: wanted, grace_s: 5 });
+        let resize = Order::named("p2", &key, 1, EngineAction::Resize { placement: wanted, grace_s: 5 });
         let seen = carry_out(engine, &resize).await;
         begun(directory.path(), &key, 2).await;
         assert_eq!(job(&seen, &key).starts, 2);
         assert_eq!(seen.nodes.iter().map(|node| node.free).collect::<Vec<_>>(), [4, 8, 8, 4]);
 
         let uneven = vec![on("n1", 1), on("n2", 2)];
-        let migrate = Order::named("p3", &key, 2, Action::Migrate { placement: uneven, grace_s: 5 });
+        let migrate = Order::named("p3", &key, 2, EngineAction::Migrate { placement: uneven, grace_s: 5 });
         let seen = carry_out(engine, &migrate).await;
         begun(directory.path(), &key, 3).await;
         let held: Vec<&str> =
             job(&seen, &key).attempt.as_ref().unwrap().placement.iter().map(|on| on.node.as_str()).collect();
         assert_eq!(held, ["n1", "n2"]);
 
-        let seen = carry_out(engine, &Order::named("p4", &key, 3, Action::Stop { grace_s: 5 })).await;
+        let seen = carry_out(engine, &Order::named("p4", &key, 3, EngineAction::Stop { grace_s: 5 })).await;
         assert_eq!(job(&seen, &key).phase, JobPhase::Held);
-        let place = Order::named("p5", &key, 3, Action::Place { placement: vec![on("n1", 1)], share: None });
+        let place = Order::named("p5", &key, 3, EngineAction::Place { placement: vec![on("n1", 1)], share: None });
         carry_out(engine, &place).await;
         begun(directory.path(), &key, 4).await;
 
         let drained = carry_out(
             engine,
-            &Order::named("p6", "", 0, Action::Drain { node: "n3".into(), reason: "a drill".into() }),
+            &Order::named("p6", "", 0, EngineAction::Drain { node: "n3".into(), reason: "a drill".into() }),
         )
         .await;
         assert_eq!(drained.nodes[3].health, NodeHealth::Drained);
-        carry_out(engine, &Order::named("p7", "", 0, Action::Undrain { node: "n3".into() })).await;
+        carry_out(engine, &Order::named("p7", "", 0, EngineAction::Undrain { node: "n3".into() })).await;
 
-        carry_out(engine, &Order::named("p8", &key, 4, Action::Cancel { grace_s: 5 })).await;
+        carry_out(engine, &Order::named("p8", &key, 4, EngineAction::Cancel { grace_s: 5 })).await;
         let log = std::fs::read_to_string(directory.path().join(format!("{key}.log"))).unwrap();
         let lines: Vec<Vec<&str>> = log.lines().map(|line| line.split(' ').collect()).collect();
         let starts: Vec<[&str; 2]> =
@@ -251,8 +253,8 @@ fn lives(path: &Path) -> Vec<LifeOf> {
 }
 
 /// By the jobs' own words: every job ended, none ran twice at once, what was done stayed done, and
-/// no accelerator was used by two. Without `amnesia` also: no attempt began twice.
-fn witness(directory: &Path, jobs: usize, amnesia: bool) -> usize {
+/// no accelerator was used by two. Without `forgetful` also: no attempt began twice.
+fn witness(directory: &Path, jobs: usize, forgetful: bool) -> usize {
     let mut spans = BTreeMap::<(String, String), Vec<Span>>::new();
     let (mut ended, mut starts) = (0, 0);
     for entry in std::fs::read_dir(directory).unwrap() {
@@ -265,7 +267,7 @@ fn witness(directory: &Path, jobs: usize, amnesia: bool) -> usize {
         ended += usize::from(lives.iter().any(|life| life.ended));
         assert!(lives.windows(2).all(|pair| pair[0].to <= pair[1].from), "{} ran twice at once", path.display());
         assert!(lives.is_sorted_by_key(|life| life.had), "{}: progress went back", path.display());
-        if !amnesia {
+        if !forgetful {
             let once = lives.windows(2).all(|pair| pair[0].attempt != pair[1].attempt);
             assert!(once, "{}: an attempt was started twice", path.display());
         }

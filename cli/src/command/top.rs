@@ -4,7 +4,7 @@ use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use goodput_executor::daemon::interface::status::{QueueRow, Status};
+use goodput_executor::daemon::interface::status::{DaemonStatus, QueueRow};
 use goodput_executor::engine::{NodeHealth, NodeSeen};
 
 use super::live::{Client, queue_rows};
@@ -19,7 +19,7 @@ pub fn run(options: &Top) -> Result<ExitCode, Fault> {
     }
     let client = Client::new(&options.daemon)?;
     loop {
-        let status: Status = client.get("/v1/status")?;
+        let status: DaemonStatus = client.get("/v1/status")?;
         let nodes: Vec<NodeSeen> = client.get("/v1/nodes")?;
         let mut queue: Vec<QueueRow> = client.get("/v1/queue")?;
         queue.sort_by(|a, b| b.placement.len().cmp(&a.placement.len()).then(b.age_secs.total_cmp(&a.age_secs)));
@@ -41,7 +41,7 @@ pub fn run(options: &Top) -> Result<ExitCode, Fault> {
     }
 }
 
-fn header(status: &Status, nodes: &[NodeSeen], queue: &[QueueRow]) -> String {
+fn header(status: &DaemonStatus, nodes: &[NodeSeen], queue: &[QueueRow]) -> String {
     let total: u32 = nodes.iter().map(|node| node.gpus).sum();
     let free: u32 = nodes.iter().map(|node| node.free).sum();
     let running = queue.iter().filter(|job| job.phase == "running").count();

@@ -1,6 +1,6 @@
 //! A stand-in for NVIDIA's management library (`libnvidia-ml.so.1`), at its C interface.
 //!
-//! A program that opens this library sees the accelerators of the [`State`] in `state.json` beside
+//! A program that opens this library sees the accelerators of the [`MachineScript`] in `state.json` beside
 //! it, read again at each call, so a test breaks and mends devices while the program runs. Critical
 //! errors (XID) are lines of the file `events` beside it. Each copy of the library in a folder of
 //! its own is a machine of its own, also within one process.
@@ -21,4 +21,4 @@ mod script;
 mod system;
 mod witness;
 
-pub use script::{Device, Fault, Instance, State};
+pub use script::{Device, MachineScript, ScriptedFault, ScriptedInstance};

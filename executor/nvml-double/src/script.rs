@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// A machine, as written in `state.json`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct State {
+pub struct MachineScript {
     /// Version of the driver.
     pub driver: String,
     /// Version of CUDA: 12.4 is 12040.
@@ -47,17 +47,17 @@ pub struct Device {
     /// Whether it is split into instances: 0 or 1.
     pub mig: u32,
     /// MIG instances, where the device is split.
-    pub instances: Vec<Instance>,
+    pub instances: Vec<ScriptedInstance>,
     /// NUMA node of the device.
     pub numa: u32,
     /// Fault that the device shows; `None` where it is well.
-    pub fault: Option<Fault>,
+    pub fault: Option<ScriptedFault>,
 }
 
 /// An isolated part of an accelerator (NVIDIA's Multi-Instance GPU).
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Instance {
+pub struct ScriptedInstance {
     /// UUID of the instance: `MIG-` and a UUID.
     pub uuid: String,
     /// Profile, such as `1g.10gb`.
@@ -71,7 +71,7 @@ pub struct Instance {
 /// Fault of a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Fault {
+pub enum ScriptedFault {
     /// The device can be named, and every question to it fails with "GPU is lost".
     Lost,
     /// The device cannot even be named.

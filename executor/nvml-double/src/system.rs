@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use nvml_wrapper_sys::bindings as sys;
 
 use crate::place::state;
-use crate::script::{Device, Fault, Instance};
+use crate::script::{Device, ScriptedFault, ScriptedInstance};
 
 pub type Return = sys::nvmlReturn_t;
 
@@ -44,7 +44,8 @@ pub fn parent(of: sys::nvmlDevice_t) -> Result<(usize, Device), Return> {
 pub fn part(of: sys::nvmlDevice_t) -> Result<Device, Return> {
     let (_, device) = parent(of)?;
     let Some(place) = (of.addr() / INSTANCE).checked_sub(1) else { return Ok(device) };
-    let Instance { uuid, profile, mem_total, mem_used } = device.instances.get(place).cloned().ok_or(NOT_FOUND)?;
+    let ScriptedInstance { uuid, profile, mem_total, mem_used } =
+        device.instances.get(place).cloned().ok_or(NOT_FOUND)?;
     Ok(Device { uuid, name: format!("{} MIG {profile}", device.name), mem_total, mem_used, ..device })
 }
 
@@ -59,7 +60,7 @@ pub fn device(handle: sys::nvmlDevice_t) -> Result<(usize, Device), Return> {
     let index = handle.addr().checked_sub(1).ok_or(INVALID)?;
     let device = state().devices.get(index).cloned().ok_or(INVALID)?;
     match device.fault {
-        Some(Fault::Lost | Fault::FallenOffBus) => Err(LOST),
+        Some(ScriptedFault::Lost | ScriptedFault::FallenOffBus) => Err(LOST),
         _ => Ok((index, device)),
     }
 }
@@ -130,7 +131,7 @@ fn find(found: impl Fn(usize, &Device) -> bool, otherwise: Return, to: *mut sys:
     let Some(index) = (0..state.devices.len()).find(|index| found(*index, &state.devices[*index])) else {
         return otherwise;
     };
-    if state.devices[index].fault == Some(Fault::FallenOffBus) {
+    if state.devices[index].fault == Some(ScriptedFault::FallenOffBus) {
         return LOST;
     }
     unsafe { *to = handle(index) };

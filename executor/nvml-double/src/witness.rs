@@ -5,12 +5,12 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 /// A process and the devices it may see.
-type Seen = Vec<(u32, Vec<String>)>;
+type SeenProcess = Vec<(u32, Vec<String>)>;
 
 /// A scan of /proc takes milliseconds; the devices of one listing share it.
 const FRESH: Duration = Duration::from_millis(50);
 
-static LAST: Mutex<Option<(Instant, Seen)>> = Mutex::new(None);
+static LAST: Mutex<Option<(Instant, SeenProcess)>> = Mutex::new(None);
 
 /// Ids of the processes that may use the device, ascending.
 pub fn processes(uuid: &str) -> Vec<u32> {
@@ -23,10 +23,10 @@ pub fn processes(uuid: &str) -> Vec<u32> {
     using
 }
 
-fn scan() -> Seen {
+fn scan() -> SeenProcess {
     let pids = fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = pids.filter_map(|entry| entry.file_name().to_str().and_then(|name| name.parse().ok()));
-    let mut seen: Seen = pids.filter_map(|pid| visible(pid).map(|devices| (pid, devices))).collect();
+    let mut seen: SeenProcess = pids.filter_map(|pid| visible(pid).map(|devices| (pid, devices))).collect();
     seen.sort_unstable();
     seen
 }

@@ -5,7 +5,7 @@
 //! | `GET /v1/node` | | [`NodeStatus`] |
 //! | `GET /v1/attempts/{id}` | | [`AttemptStatus`] |
 //! | `GET /v1/reports?since=N` | | [`ReportPage`] |
-//! | `POST /v1/lease` | [`Lease`] | [`Done`] |
+//! | `POST /v1/lease` | [`LeaderLease`] | [`Done`] |
 //! | `POST /v1/attempts` | [`Start`] | [`AttemptStatus`] |
 //! | `POST /v1/attempts/{id}/stop` | [`Stop`] | [`AttemptStatus`] |
 //! | `POST /v1/attempts/{id}/checkpoint` | [`Term`] | [`AttemptStatus`] |
@@ -18,8 +18,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::config::Fencing;
-use crate::devices::Health;
-use crate::job::{Cause, Exit, Fence, Grant, JobName, Launch, Meaning, Report};
+use crate::devices::DeviceHealth;
+use crate::job::{AcceleratorGrant, EndCause, Exit, Fence, JobName, JobReport, Launch, Meaning};
 
 /// A node as its agent sees it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -37,7 +37,7 @@ pub struct NodeStatus {
     /// Fate of jobs while the daemon is not heard of.
     pub fencing: Fencing,
     /// Accelerators, by index.
-    pub accelerators: Vec<Accelerator>,
+    pub accelerators: Vec<NodeAccelerator>,
     /// Whether the readings of accelerators are old: the driver does not answer.
     pub stale: bool,
     /// Trouble with the driver, if there is any: `stuck for 12 s`.
@@ -50,7 +50,7 @@ pub struct NodeStatus {
 
 /// Accelerator of a node, as its agent reports it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Accelerator {
+pub struct NodeAccelerator {
     /// UUID of the device, as the driver reports it.
     pub uuid: String,
     /// Type, such as `a100`.
@@ -64,7 +64,7 @@ pub struct Accelerator {
     /// Utilisation of its compute, percent.
     pub compute_percent: Option<u32>,
     /// Whether it may be given to jobs.
-    pub health: Health,
+    pub health: DeviceHealth,
     /// Processes that use it, as the driver says.
     pub processes: Vec<u32>,
 }
@@ -81,7 +81,7 @@ pub struct AttemptStatus {
     /// Fence of the attempt.
     pub fence: Fence,
     /// Grants that the attempt holds, or held.
-    pub grants: Vec<Grant>,
+    pub grants: Vec<AcceleratorGrant>,
     /// State of the attempt.
     pub state: AttemptState,
     /// Start of the attempt, milliseconds since the Unix epoch.
@@ -89,7 +89,7 @@ pub struct AttemptStatus {
     /// Whether it has been silent for too long.
     pub stalled: bool,
     /// The newest report.
-    pub report: Option<Report>,
+    pub report: Option<JobReport>,
     /// The newest hints of an AdaptDL job.
     pub hints: Option<serde_json::Value>,
 }
@@ -107,7 +107,7 @@ pub enum AttemptState {
         /// Exit of the program.
         exit: Exit,
         /// Circumstances of the end.
-        cause: Cause,
+        cause: EndCause,
         /// Meaning of the end for the job.
         meaning: Meaning,
         /// Time at which the end was seen, milliseconds since the Unix epoch.
@@ -117,7 +117,7 @@ pub enum AttemptState {
 
 /// Lease of the leader: its term, and its end.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Lease {
+pub struct LeaderLease {
     /// Number of the leadership; each new leader has a higher one.
     pub term: u64,
     /// Name of the leader, for people.
@@ -181,7 +181,7 @@ pub struct Kept {
     /// Arrival of the report, milliseconds since the Unix epoch.
     pub at_ms: i64,
     /// Report of the job.
-    pub report: Report,
+    pub report: JobReport,
 }
 
 /// Refusal of a call, with its reason.

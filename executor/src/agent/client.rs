@@ -15,7 +15,7 @@ use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::pki_types::ServerName;
 
-use super::api::{AttemptStatus, Done, Lease, NodeStatus, Refused, ReportPage, Start, Stop, Term};
+use super::api::{AttemptStatus, Done, LeaderLease, NodeStatus, Refused, ReportPage, Start, Stop, Term};
 use super::error::AgentError;
 use super::tls::{self, TlsFiles};
 use crate::job::JobName;
@@ -112,7 +112,7 @@ impl AgentClient {
     ///
     /// # Errors
     /// [`ClientError`]; refused with `old_term` where another leads.
-    pub async fn renew(&self, lease: &Lease) -> Result<Done, ClientError> {
+    pub async fn renew(&self, lease: &LeaderLease) -> Result<Done, ClientError> {
         self.call(Method::POST, "/v1/lease", lease).await
     }
 

@@ -49,7 +49,7 @@ pub enum AgentError {
     Program(#[from] ProgramError),
     /// A report is not believed.
     #[error(transparent)]
-    Report(#[from] Refusal),
+    JobReport(#[from] Refusal),
     /// Setup is wrong.
     #[error("{0}")]
     Setup(String),
@@ -80,8 +80,8 @@ impl AgentError {
             | AgentError::NotEnded(_)
             | AgentError::NoCheckpoint(_)
             | AgentError::Unavailable { .. }
-            | AgentError::Report(Refusal::OldFence | Refusal::Stranger) => 409,
-            AgentError::Program(_) | AgentError::Report(_) => 400,
+            | AgentError::JobReport(Refusal::OldFence | Refusal::Stranger) => 409,
+            AgentError::Program(_) | AgentError::JobReport(_) => 400,
             AgentError::Setup(_) | AgentError::Io { .. } => 500,
         }
     }
@@ -99,9 +99,9 @@ impl AgentError {
             AgentError::NoAccelerator(_) => "no_accelerator",
             AgentError::Unavailable { .. } => "unavailable",
             AgentError::Program(_) => "program",
-            AgentError::Report(Refusal::OldFence) => "old_fence",
-            AgentError::Report(Refusal::Stranger) => "stranger",
-            AgentError::Report(_) => "report",
+            AgentError::JobReport(Refusal::OldFence) => "old_fence",
+            AgentError::JobReport(Refusal::Stranger) => "stranger",
+            AgentError::JobReport(_) => "report",
             AgentError::Setup(_) => "setup",
             AgentError::Io { .. } => "io",
         }

@@ -6,10 +6,10 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
 use super::error::AgentError;
-use super::node::{Agent, Inner, blame_machine, stop_attempt};
+use super::node::{Agent, NodeState, blame_machine, stop_attempt};
 use super::spool;
-use crate::devices::{Health, HealthBook, Tracked};
-use crate::job::{Grant, Isolation};
+use crate::devices::{DeviceHealth, HealthBook, Tracked};
+use crate::job::{AcceleratorGrant, GrantIsolation};
 
 /// Health of accelerators, for the next agent.
 pub(super) const HEALTH: &str = "health.json";
@@ -22,7 +22,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(20);
 impl Agent {
     /// Checks that all grants can be given now: the accelerators are known and healthy, not given
     /// away, and free by the driver's word after their last attempt has ended.
-    pub(super) async fn check_grants(&self, grants: &[Grant]) -> Result<(), AgentError> {
+    pub(super) async fn check_grants(&self, grants: &[AcceleratorGrant]) -> Result<(), AgentError> {
         for grant in grants {
             self.check_fit(grant)?;
             check_share(&self.lock(), grant)?;
@@ -38,7 +38,7 @@ impl Agent {
         Ok(())
     }
 
-    fn check_fit(&self, grant: &Grant) -> Result<(), AgentError> {
+    fn check_fit(&self, grant: &AcceleratorGrant) -> Result<(), AgentError> {
         let readings = self.telemetry.readings();
         let find = |device: &&Tracked| device.uuid == grant.uuid;
         let device = readings.devices.iter().find(find);
@@ -48,8 +48,8 @@ impl Agent {
             return unavailable(format!("the driver has not answered for {} s", stuck_ms / 1000));
         }
         match &device.health {
-            Health::Fit => Ok(()),
-            Health::Out { reason, .. } => unavailable(format!("it is out of service ({reason}); see `restore`")),
+            DeviceHealth::Fit => Ok(()),
+            DeviceHealth::Out { reason, .. } => unavailable(format!("it is out of service ({reason}); see `restore`")),
         }
     }
 
@@ -80,7 +80,7 @@ impl Agent {
         let mut kept: Option<HealthBook> = None;
         while changes.changed().await.is_ok() {
             let book = self.telemetry.book();
-            let health = |book: &HealthBook| -> Vec<Health> {
+            let health = |book: &HealthBook| -> Vec<DeviceHealth> {
                 book.devices().iter().map(|device| device.health.clone()).collect()
             };
             if kept.as_ref().map(health) != Some(health(&book)) {
@@ -96,7 +96,7 @@ impl Agent {
     fn spare_jobs(&self, book: &HealthBook) {
         let out = |uuid: &str| {
             let device = book.devices().iter().find(|device| device.uuid == uuid);
-            device.is_some_and(|device| device.health != Health::Fit)
+            device.is_some_and(|device| device.health != DeviceHealth::Fit)
         };
         let mut inner = self.lock();
         let hit = inner.attempts.values_mut().filter(|attempt| attempt.ended.is_none() && !attempt.fault);
@@ -109,8 +109,8 @@ impl Agent {
 }
 
 /// Whether a grant fits beside those given.
-fn check_share(inner: &Inner, grant: &Grant) -> Result<(), AgentError> {
-    let given: Vec<&Grant> = inner
+fn check_share(inner: &NodeState, grant: &AcceleratorGrant) -> Result<(), AgentError> {
+    let given: Vec<&AcceleratorGrant> = inner
         .attempts
         .values()
         .filter(|attempt| attempt.ended.is_none())
@@ -118,7 +118,7 @@ fn check_share(inner: &Inner, grant: &Grant) -> Result<(), AgentError> {
         .filter(|given| given.uuid == grant.uuid)
         .collect();
     let percent: u32 = given.iter().map(|given| given.compute_percent).sum();
-    let alone = given.iter().chain([&grant]).any(|given| given.isolation == Isolation::Exclusive);
+    let alone = given.iter().chain([&grant]).any(|given| given.isolation == GrantIsolation::Exclusive);
     let why = if !(1..=100).contains(&grant.compute_percent) {
         "`compute_percent` is a number from 1 to 100".to_owned()
     } else if !given.is_empty() && alone {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixStream};
 
-use super::jobs::Speaker;
+use super::jobs::ReportSource;
 use super::node::Agent;
 use crate::job::LONGEST_LINE;
 
@@ -51,7 +51,7 @@ async fn talk(agent: &Agent, stream: UnixStream) -> io::Result<()> {
             return Ok(());
         }
         let whole = line.ends_with(b"\n");
-        let answer = match agent.report(Speaker::Process(pid), &line) {
+        let answer = match agent.report(ReportSource::Process(pid), &line) {
             Ok(()) => serde_json::json!({"ok": true}),
             Err(error) => {
                 serde_json::json!({"ok": false, "status": error.status(), "code": error.code(), "error": error.to_string()})

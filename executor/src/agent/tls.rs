@@ -145,9 +145,9 @@ fn provider() -> Arc<CryptoProvider> {
     Arc::new(ring::default_provider())
 }
 
-type Loaded = (RootCertStore, Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
+type LoadedIdentity = (RootCertStore, Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
 
-fn load(files: &TlsFiles) -> Result<Loaded, AgentError> {
+fn load(files: &TlsFiles) -> Result<LoadedIdentity, AgentError> {
     let mut roots = RootCertStore::empty();
     for certificate in certificates(&files.ca)? {
         roots.add(certificate).map_err(|error| wrong(files, &error))?;

@@ -36,16 +36,16 @@ use goodput_env::state::ClusterState;
 use goodput_env::time::SimTime;
 use thiserror::Error;
 
-use crate::engine::{Engine, EngineError, Order, Snapshot};
+use crate::engine::{ClusterSnapshot, Engine, EngineError, Order};
 use decide::chooser::Chooser;
-use durability::journal::{End, Journal, JournalError, Promise};
+use durability::journal::{AcknowledgedSubmission, JobEnd, Journal, JournalError};
 use durability::leader::{self, Leader};
 use guard::mass_failure::MassFailures;
 use interface::audit::{Audit, AuditError};
 use interface::metrics::Metrics;
-use interface::status::Status;
-use observe::reversals::Watch;
-use observe::{Books, BooksError};
+use interface::status::DaemonStatus;
+use observe::reversals::Reversals;
+use observe::{ClusterObserver, ObservationError};
 pub use open::open;
 use settings::{Mode, Settings};
 use shadow::Shadow;
@@ -64,7 +64,7 @@ pub enum DaemonError {
     Audit(#[from] AuditError),
     /// The snapshot makes no sense.
     #[error(transparent)]
-    Books(#[from] BooksError),
+    ClusterObserver(#[from] ObservationError),
     /// A file or a thread could not be had.
     #[error("{action}: {source}")]
     System {
@@ -97,26 +97,26 @@ pub type Hook = Box<dyn FnMut(&'static str) -> bool + Send>;
 pub struct Daemon<E> {
     engine: E,
     settings: Settings,
-    books: Books,
+    observer: ClusterObserver,
     chooser: Chooser,
     guard: Guard,
     journal: Journal,
     audit: Audit,
     leader: Leader,
     metrics: Arc<Metrics>,
-    status: Arc<Mutex<Status>>,
+    status: Arc<Mutex<DaemonStatus>>,
     mode: Mode,
     stop_file: PathBuf,
     open: Vec<UnderWay>,
     /// Submissions that were acknowledged to their users while the engine may yet forget them, by
     /// time of submission.
-    promises: Vec<Promise>,
+    promises: Vec<AcknowledgedSubmission>,
     /// Jobs that were seen to be over while the engine may yet forget it, and when that was,
     /// milliseconds of the Unix epoch.
-    ends: BTreeMap<End, i64>,
+    ends: BTreeMap<JobEnd, i64>,
     /// Orders of the last decision, acted on or not.
     proposed: Vec<Order>,
-    watch: Watch,
+    watch: Reversals,
     mass_failures: MassFailures,
     /// Time of submission of jobs that are not over, and whether they have started, by key.
     clocks: BTreeMap<String, (i64, bool)>,
@@ -128,7 +128,7 @@ pub struct Daemon<E> {
     /// How far the daemon went when it last decided.
     decided_in: Mode,
     wake: Option<SimTime>,
-    last: Option<(Arc<Snapshot>, Instant)>,
+    last: Option<(Arc<ClusterSnapshot>, Instant)>,
     recovered: bool,
     kept: Instant,
     hook: Option<Hook>,
@@ -140,7 +140,12 @@ impl<E: Engine> Daemon<E> {
     ///
     /// # Errors
     /// [`DaemonError`] where its files cannot be used.
-    pub fn new(engine: E, settings: Settings, books: Books, chooser: Chooser) -> Result<Self, DaemonError> {
+    pub fn new(
+        engine: E,
+        settings: Settings,
+        observer: ClusterObserver,
+        chooser: Chooser,
+    ) -> Result<Self, DaemonError> {
         let directory = settings.state.directory.clone();
         let system = |action: &str| {
             let action = format!("cannot {action} in {}", directory.display());
@@ -154,13 +159,14 @@ impl<E: Engine> Daemon<E> {
             }
         };
         let lease = Duration::from_secs(u64::from(settings.state.lease_secs.max(1)));
-        let terms = leader::Terms { lease, renew: lease / 3 };
+        let terms = leader::LeaseTerms { lease, renew: lease / 3 };
         let leader = Leader::new(name, &directory.join("leader.lock"), terms).map_err(system("open the lock"))?;
-        let status = Status { policy: chooser.name().into(), engine: engine.name().into(), ..Status::default() };
+        let status =
+            DaemonStatus { policy: chooser.name().into(), engine: engine.name().into(), ..DaemonStatus::default() };
         let journal = Journal::open(&directory.join("journal.sqlite"))?;
-        let books = match journal.fact("epoch_ms")?.and_then(|text| text.parse().ok()) {
-            Some(epoch_ms) => books.since(epoch_ms),
-            None => books,
+        let observer = match journal.fact("epoch_ms")?.and_then(|text| text.parse().ok()) {
+            Some(epoch_ms) => observer.since(epoch_ms),
+            None => observer,
         };
         Ok(Self {
             mode: settings.mode,
@@ -175,7 +181,7 @@ impl<E: Engine> Daemon<E> {
             promises: Vec::new(),
             ends: BTreeMap::new(),
             proposed: Vec::new(),
-            watch: Watch::default(),
+            watch: Reversals::default(),
             mass_failures: MassFailures::default(),
             clocks: BTreeMap::new(),
             preempted: BTreeMap::new(),
@@ -190,7 +196,7 @@ impl<E: Engine> Daemon<E> {
             shadow: None,
             engine,
             settings,
-            books,
+            observer,
             chooser,
         })
     }
@@ -221,24 +227,24 @@ impl<E: Engine> Daemon<E> {
     }
 
     /// Observation of the cluster.
-    pub fn books(&self) -> &Books {
-        &self.books
+    pub fn observer(&self) -> &ClusterObserver {
+        &self.observer
     }
 
     /// State that a policy would see now, by the last snapshot; `None` before the first.
     ///
     /// # Errors
-    /// [`DaemonError::Books`] where the snapshot makes no sense.
+    /// [`DaemonError::ClusterObserver`] where the snapshot makes no sense.
     pub fn seen(&mut self) -> Result<Option<ClusterState>, DaemonError> {
         let Some((snapshot, _)) = &self.last else { return Ok(None) };
         // What jobs said is learned already.
-        let snapshot = Snapshot { said: Vec::new(), ..Snapshot::clone(snapshot) };
+        let snapshot = ClusterSnapshot { said: Vec::new(), ..ClusterSnapshot::clone(snapshot) };
         let open: Vec<Order> = self.open.iter().map(|under_way| under_way.order.clone()).collect();
-        Ok(Some(self.books.read(&snapshot, &open)?))
+        Ok(Some(self.observer.read(&snapshot, &open)?))
     }
 
     /// Status for users.
-    pub fn status(&self) -> Arc<Mutex<Status>> {
+    pub fn status(&self) -> Arc<Mutex<DaemonStatus>> {
         self.status.clone()
     }
 

@@ -13,7 +13,7 @@ use goodput_env::time::SimTime;
 
 use super::decide::chooser::Chooser;
 use super::guard::screen::Screen;
-use super::observe::{Books, Setting};
+use super::observe::{ClusterObserver, Setting};
 use super::settings::{InformationSetting, PolicySettings, Settings};
 use super::shadow::{Maker, Shadow, ShadowSettings};
 use super::{Daemon, DaemonError};
@@ -52,11 +52,10 @@ pub fn open<E: Engine>(
     let beside = settings.shadow.clone().map(|shadow| beside(&settings.policy, shadow, &name, &*policy));
     let options = SimOptions { information, batching: policy.batching(), ..SimOptions::standard() };
     let speedup = settings.cycle.speedup;
-    let services = Vec::new();
-    let setting = Setting { applications, tenants, services, options, speedup, start: SimTime::from_secs_f64(speedup) };
+    let setting = Setting { applications, tenants, options, speedup, start: SimTime::from_secs_f64(speedup) };
     let system = |source| DaemonError::System { action: "cannot start a thread for the policy".into(), source };
     let chooser = Chooser::new(settings.reliance.clone(), (&name, policy), fallback, screen).map_err(system)?;
-    let mut daemon = Daemon::new(engine, settings, Books::new(setting), chooser)?;
+    let mut daemon = Daemon::new(engine, settings, ClusterObserver::new(setting), chooser)?;
     daemon.shadow = beside.transpose()?;
     Ok(daemon)
 }
@@ -100,9 +99,9 @@ fn beside(
     Shadow::new(settings, incumbent, (name, maker(of_shadow))).map_err(system)
 }
 
-type Chosen = (String, Box<dyn Policy>, Option<Screen>);
+type ChosenPolicy = (String, Box<dyn Policy>, Option<Screen>);
 
-fn policy(settings: &PolicySettings) -> Result<Chosen, DaemonError> {
+fn policy(settings: &PolicySettings) -> Result<ChosenPolicy, DaemonError> {
     let refused = |text: String| DaemonError::Refused(text);
     if let Some(name) = &settings.name {
         let policy = compose::by_name(name, settings.seed).ok_or_else(|| {

@@ -17,7 +17,7 @@ const OF_PROGRAMS: [u64; 5] = [13, 31, 43, 45, 63];
 /// Whether a device may be given to jobs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Health {
+pub enum DeviceHealth {
     /// The device is fit for work.
     Fit,
     /// The device is taken out.
@@ -41,7 +41,7 @@ pub struct Tracked {
     /// Newest reading that succeeded.
     pub info: DeviceInfo,
     /// Whether it may be given to jobs.
-    pub health: Health,
+    pub health: DeviceHealth,
 }
 
 /// The devices of a machine and their health.
@@ -77,9 +77,11 @@ impl HealthBook {
                 None => {
                     let (uuid, index) = (info.uuid.clone(), info.index);
                     // Splitting a GPU mends nothing.
-                    let kin =
-                        self.devices.iter().find(|known| known.info.is_kin_of(info) && known.health != Health::Fit);
-                    let health = kin.map_or(Health::Fit, |known| known.health.clone());
+                    let kin = self
+                        .devices
+                        .iter()
+                        .find(|known| known.info.is_kin_of(info) && known.health != DeviceHealth::Fit);
+                    let health = kin.map_or(DeviceHealth::Fit, |known| known.health.clone());
                     self.devices.push(Tracked { uuid, index, info: info.clone(), health });
                 }
             }
@@ -121,7 +123,7 @@ impl HealthBook {
     pub fn restore(&mut self, uuid: &str) -> bool {
         let mut named = self.devices.iter_mut().filter(|device| device.info.is_of(uuid)).peekable();
         let known = named.peek().is_some();
-        named.for_each(|device| device.health = Health::Fit);
+        named.for_each(|device| device.health = DeviceHealth::Fit);
         known
     }
 }
@@ -134,10 +136,10 @@ impl Tracked {
         if worse {
             self.bad("ecc_uncorrectable".to_owned(), now_ms);
         }
-        if let Health::Out { well_since_ms, .. } = &mut self.health {
+        if let DeviceHealth::Out { well_since_ms, .. } = &mut self.health {
             let since = *well_since_ms.get_or_insert(now_ms);
             if now_ms - since >= back_after_ms {
-                self.health = Health::Fit;
+                self.health = DeviceHealth::Fit;
             }
         }
     }
@@ -145,8 +147,8 @@ impl Tracked {
     /// The first reason stays: what follows from it is less telling.
     fn bad(&mut self, reason: String, now_ms: i64) {
         match &mut self.health {
-            Health::Fit => self.health = Health::Out { reason, since_ms: now_ms, well_since_ms: None },
-            Health::Out { well_since_ms, .. } => *well_since_ms = None,
+            DeviceHealth::Fit => self.health = DeviceHealth::Out { reason, since_ms: now_ms, well_since_ms: None },
+            DeviceHealth::Out { well_since_ms, .. } => *well_since_ms = None,
         }
     }
 }
@@ -180,8 +182,8 @@ mod tests {
 
     fn reasons(book: &HealthBook) -> Vec<&str> {
         let reason = |device: &Tracked| match &device.health {
-            Health::Fit => "",
-            Health::Out { reason, .. } => Box::leak(reason.clone().into_boxed_str()),
+            DeviceHealth::Fit => "",
+            DeviceHealth::Out { reason, .. } => Box::leak(reason.clone().into_boxed_str()),
         };
         book.devices().iter().map(reason).collect()
     }

@@ -24,7 +24,7 @@ mod watch;
 
 pub use choice::{DeviceChoice, accelerator_type};
 pub use error::DeviceError;
-pub use health::{Health, HealthBook, Tracked};
+pub use health::{DeviceHealth, HealthBook, Tracked};
 pub use inventory::{DeviceFault, DeviceInfo, FaultKind, Inventory, MigMode};
 pub use nvml::NvmlSource;
 pub use telemetry::{Pace, Readings, Telemetry};

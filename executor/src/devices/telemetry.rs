@@ -43,7 +43,7 @@ pub struct Readings {
     pub error: Option<String>,
 }
 
-struct State {
+struct TelemetryState {
     book: HealthBook,
     read_ms: i64,
     stuck_ms: Option<u64>,
@@ -52,7 +52,7 @@ struct State {
 
 /// Watches the devices of a machine; ends when dropped.
 pub struct Telemetry {
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<TelemetryState>>,
     changed: Arc<watch::Sender<u64>>,
     stop: Arc<AtomicBool>,
     now: Arc<Notify>,
@@ -68,7 +68,7 @@ impl Telemetry {
     #[must_use]
     pub fn start(choice: DeviceChoice, folder: PathBuf, node: String, pace: Pace, clock: fn() -> i64) -> Self {
         let book = HealthBook::new(i64::try_from(pace.back_after_ms).unwrap_or(i64::MAX));
-        let state = Arc::new(Mutex::new(State { book, read_ms: 0, stuck_ms: None, error: None }));
+        let state = Arc::new(Mutex::new(TelemetryState { book, read_ms: 0, stuck_ms: None, error: None }));
         let (changed, _) = watch::channel(0);
         let (changed, stop) = (Arc::new(changed), Arc::new(AtomicBool::new(false)));
         let now = Arc::new(Notify::new());
@@ -146,11 +146,11 @@ impl Drop for Telemetry {
     }
 }
 
-fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+fn lock(state: &Mutex<TelemetryState>) -> MutexGuard<'_, TelemetryState> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn take(state: &mut State, answer: Result<super::Inventory, DeviceError>, now_ms: i64) {
+fn take(state: &mut TelemetryState, answer: Result<super::Inventory, DeviceError>, now_ms: i64) {
     (state.stuck_ms, state.error) = match answer {
         Ok(inventory) => {
             state.book.observe(&inventory, now_ms);

@@ -18,7 +18,7 @@ const DEADLINE: Duration = Duration::from_secs(5);
 
 const SHORTEST_PERIOD: Duration = Duration::from_millis(1);
 
-type Answer = Result<Inventory, DeviceError>;
+type DriverAnswer = Result<Inventory, DeviceError>;
 
 /// Lists the devices of `source` now and then every `period`, until the receiver is dropped.
 ///
@@ -31,7 +31,7 @@ type Answer = Result<Inventory, DeviceError>;
 ///
 /// # Panics
 /// Outside a tokio runtime with time enabled.
-pub fn watch(source: impl DeviceSource + 'static, period: Duration) -> mpsc::Receiver<Answer> {
+pub fn watch(source: impl DeviceSource + 'static, period: Duration) -> mpsc::Receiver<DriverAnswer> {
     watch_with_deadline(source, period, DEADLINE, Arc::default())
 }
 
@@ -41,7 +41,7 @@ pub(super) fn watch_with_deadline(
     period: Duration,
     deadline: Duration,
     now: Arc<Notify>,
-) -> mpsc::Receiver<Answer> {
+) -> mpsc::Receiver<DriverAnswer> {
     let (answers, receiver) = mpsc::channel(1);
     tokio::spawn(async move {
         let ended = answers.clone();
@@ -58,7 +58,7 @@ async fn ask_forever<S: DeviceSource + 'static>(
     period: Duration,
     deadline: Duration,
     now: &Notify,
-    answers: mpsc::Sender<Answer>,
+    answers: mpsc::Sender<DriverAnswer>,
 ) {
     let mut ticks = interval(period.max(SHORTEST_PERIOD));
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -86,7 +86,7 @@ async fn ask_forever<S: DeviceSource + 'static>(
 async fn wait<T>(
     mut question: JoinHandle<T>,
     deadline: Duration,
-    answers: &mpsc::Sender<Answer>,
+    answers: &mpsc::Sender<DriverAnswer>,
 ) -> Result<T, JoinError> {
     let asked = Instant::now();
     loop {
@@ -115,14 +115,14 @@ mod tests {
         answer: F,
     }
 
-    impl<F: FnMut(u32) -> Answer + Send> DeviceSource for Fake<F> {
-        fn list(&mut self) -> Answer {
+    impl<F: FnMut(u32) -> DriverAnswer + Send> DeviceSource for Fake<F> {
+        fn list(&mut self) -> DriverAnswer {
             self.asked += 1;
             (self.answer)(self.asked - 1)
         }
     }
 
-    fn fake(answer: impl FnMut(u32) -> Answer + Send) -> impl DeviceSource {
+    fn fake(answer: impl FnMut(u32) -> DriverAnswer + Send) -> impl DeviceSource {
         Fake { asked: 0, answer }
     }
 

@@ -8,7 +8,7 @@ use super::snapshot::OnNode;
 
 /// Bounds of a share of an accelerator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Share {
+pub struct AcceleratorShare {
     /// Percent of compute, 1..=100.
     pub compute_percent: u8,
     /// Device memory, MiB.
@@ -18,14 +18,14 @@ pub struct Share {
 /// One thing to do.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "verb")]
-pub enum Action {
+pub enum EngineAction {
     /// A waiting job starts.
     Place {
         /// Accelerators of the job.
         placement: Vec<OnNode>,
         /// Part of each accelerator; all of it where `None`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        share: Option<Share>,
+        share: Option<AcceleratorShare>,
     },
     /// A running job checkpoints, leaves and waits again.
     Stop {
@@ -91,7 +91,7 @@ pub enum Action {
     },
 }
 
-impl Action {
+impl EngineAction {
     /// The verb, for ids, metrics and logs.
     pub fn verb(&self) -> &'static str {
         match self {
@@ -145,13 +145,13 @@ pub struct Order {
     #[serde(default)]
     pub starts: u32,
     /// Action of the order.
-    pub action: Action,
+    pub action: EngineAction,
 }
 
 /// Outcome of a step.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Outcome {
+pub enum StepOutcome {
     /// The engine took it.
     Accepted,
     /// Not now: the same order is to be tried again.
@@ -172,13 +172,13 @@ pub struct Receipt {
     /// Order of the step.
     pub id: OrderId,
     /// Outcome of this step.
-    pub outcome: Outcome,
+    pub outcome: StepOutcome,
 }
 
 /// Whether an order is carried out.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Verdict {
+pub enum OrderProgress {
     /// The order is carried out.
     Done,
     /// The order is not carried out yet.

@@ -10,6 +10,7 @@ mod action;
 pub mod agents;
 mod order;
 pub mod recorded;
+mod service;
 pub mod sim;
 pub mod slurm;
 mod snapshot;
@@ -24,12 +25,14 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::job::RetryBudget;
-pub use action::{Action, Capabilities, Forgets, Order, OrderId, Outcome, Receipt, Share, Verdict};
+pub use action::{
+    AcceleratorShare, Capabilities, EngineAction, Forgets, Order, OrderId, OrderProgress, Receipt, StepOutcome,
+};
 pub use order::digest;
+pub use service::{ReplicaSeen, ReplicaStage, ServiceSeen, ServiceSpec};
 pub use slurm::Mailbox;
 pub use snapshot::{
-    Attempt, History, JobPhase, JobSeen, LoanSeen, NodeHealth, NodeSeen, OnNode, RecallSeen, ReplicaSeen, ReplicaStage,
-    Said, ServiceSeen, Snapshot,
+    Attempt, ClusterSnapshot, JobPhase, JobSeen, LoanSeen, NodeHealth, NodeSeen, OnNode, RecallSeen, SpeedReport,
 };
 pub use verify::verify;
 
@@ -140,7 +143,7 @@ pub trait Engine: Send {
     ///
     /// # Errors
     /// [`EngineError`] where the engine does not answer or not sensibly.
-    fn snapshot(&mut self) -> impl Future<Output = Result<Snapshot, EngineError>> + Send;
+    fn snapshot(&mut self) -> impl Future<Output = Result<ClusterSnapshot, EngineError>> + Send;
 
     /// Takes the next step of each order, in order. Repeatable: an order that is under way or done
     /// is not begun again. One receipt per order.
@@ -151,7 +154,7 @@ pub trait Engine: Send {
     fn apply(&mut self, orders: &[Order]) -> impl Future<Output = Result<Vec<Receipt>, EngineError>> + Send;
 
     /// Whether a snapshot shows that an order is carried out.
-    fn verify(&self, order: &Order, snapshot: &Snapshot) -> Verdict {
+    fn verify(&self, order: &Order, snapshot: &ClusterSnapshot) -> OrderProgress {
         verify(order, snapshot)
     }
 

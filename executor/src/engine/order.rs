@@ -3,7 +3,7 @@
 
 use sha2::{Digest, Sha256};
 
-use super::action::{Action, Order, OrderId};
+use super::action::{EngineAction, Order, OrderId};
 
 /// The first 16 hexadecimal digits of the SHA-256 of `parts`, told apart.
 pub fn digest(parts: &[&str]) -> String {
@@ -17,13 +17,13 @@ pub fn digest(parts: &[&str]) -> String {
 
 impl Order {
     /// The order with its name: a hash of plan, subject, attempt and verb.
-    pub fn named(plan: &str, job: &str, starts: u32, action: Action) -> Self {
+    pub fn named(plan: &str, job: &str, starts: u32, action: EngineAction) -> Self {
         let subject = match &action {
-            Action::Drain { node, .. }
-            | Action::Undrain { node }
-            | Action::Lend { node }
-            | Action::Return { node, .. } => node.clone(),
-            Action::Scale { service, node, .. } => format!("{service} on {node}"),
+            EngineAction::Drain { node, .. }
+            | EngineAction::Undrain { node }
+            | EngineAction::Lend { node }
+            | EngineAction::Return { node, .. } => node.clone(),
+            EngineAction::Scale { service, node, .. } => format!("{service} on {node}"),
             _ => job.to_string(),
         };
         let id = OrderId(digest(&[plan, &subject, &starts.to_string(), action.verb()]));

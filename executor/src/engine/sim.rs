@@ -8,13 +8,14 @@ use goodput_env::job::{JobId, Work};
 use goodput_env::plan::Plan;
 use goodput_env::scenario::Scenario;
 use goodput_env::service::ServiceId;
-use goodput_env::sim::{Outcome as Record, Simulator, Status};
+use goodput_env::sim::{Outcome, Simulator, Status};
 use goodput_env::state::{Loan, Observed, ObservedJob, ObservedService, Phase, Replica, ReplicaPhase};
 use goodput_env::time::SimTime;
 
 use super::{
-    Action, Attempt, Capabilities, Engine, EngineError, JobPhase, JobSeen, LoanSeen, NodeHealth, NodeSeen, OnNode,
-    Order, Outcome, RecallSeen, Receipt, ReplicaSeen, ReplicaStage, ServiceSeen, Snapshot, Submission, Verdict,
+    Attempt, Capabilities, ClusterSnapshot, Engine, EngineAction, EngineError, JobPhase, JobSeen, LoanSeen, NodeHealth,
+    NodeSeen, OnNode, Order, OrderProgress, RecallSeen, Receipt, ReplicaSeen, ReplicaStage, ServiceSeen, ServiceSpec,
+    StepOutcome, Submission,
 };
 
 /// A simulated cluster. Time stands still until [`SimEngine::advance`].
@@ -68,8 +69,8 @@ impl SimEngine {
         self.complete
     }
 
-    /// Outcome of the jobs.
-    pub fn outcome(&self) -> Record {
+    /// StepOutcome of the jobs.
+    pub fn outcome(&self) -> Outcome {
         self.simulator.clone().outcome()
     }
 
@@ -121,6 +122,7 @@ impl SimEngine {
         };
         ServiceSeen {
             name: service.name.clone(),
+            spec: ServiceSpec::of(service, ""),
             rate: Some(f64::from(seen.rate_milli) / 1e3),
             backlog: seen.backlog as f64 / 1e6,
             retired: now >= service.rates.end(),
@@ -158,15 +160,15 @@ impl SimEngine {
     }
 
     /// Adds what `order` wants to `plan`; why not where it cannot be wanted now.
-    fn plan(&self, order: &Order, plan: &mut Plan) -> Result<(), Outcome> {
-        let refused = |reason: &str| Outcome::Refused { reason: reason.into() };
+    fn plan(&self, order: &Order, plan: &mut Plan) -> Result<(), StepOutcome> {
+        let refused = |reason: &str| StepOutcome::Refused { reason: reason.into() };
         let node = |name: &str| Self::node_of(name).ok_or_else(|| refused("there is no such node"));
         match &order.action {
-            Action::Lend { node: name } => plan.lend(node(name)?),
-            Action::Return { node: name, deadline_ms } => {
+            EngineAction::Lend { node: name } => plan.lend(node(name)?),
+            EngineAction::Return { node: name, deadline_ms } => {
                 plan.reclaim(node(name)?, SimTime::from_millis(*deadline_ms));
             }
-            Action::Scale { service, node: name, replicas } => {
+            EngineAction::Scale { service, node: name, replicas } => {
                 let services = &self.simulator.scenario().workload.services;
                 let at = services.iter().position(|known| known.name == *service);
                 let at = at.ok_or_else(|| refused("there is no such service"))?;
@@ -181,13 +183,14 @@ impl SimEngine {
                     return Err(refused("the order is for another attempt"));
                 }
                 match (action, running) {
-                    (Action::Place { .. }, false) | (Action::Resize { .. } | Action::Migrate { .. }, true) => {
+                    (EngineAction::Place { .. }, false)
+                    | (EngineAction::Resize { .. } | EngineAction::Migrate { .. }, true) => {
                         let slices = action.placement().unwrap_or_default().iter();
                         let slices = slices.map(|on| Ok((node(&on.node)?, on.gpus)));
-                        plan.set(id, slices.collect::<Result<_, Outcome>>()?);
+                        plan.set(id, slices.collect::<Result<_, StepOutcome>>()?);
                     }
-                    (Action::Stop { .. }, true) => plan.set(id, goodput_env::placement::Placement::none()),
-                    (Action::Stop { .. }, false) => return Err(Outcome::Accepted),
+                    (EngineAction::Stop { .. }, true) => plan.set(id, goodput_env::placement::Placement::none()),
+                    (EngineAction::Stop { .. }, false) => return Err(StepOutcome::Accepted),
                     _ => return Err(refused("the simulator cannot do that to this job now")),
                 }
             }
@@ -205,7 +208,7 @@ impl Engine for SimEngine {
         Capabilities { hold: true, lend: true, scale: true, ..Capabilities::default() }
     }
 
-    async fn snapshot(&mut self) -> Result<Snapshot, EngineError> {
+    async fn snapshot(&mut self) -> Result<ClusterSnapshot, EngineError> {
         self.version += 1;
         let seen = self.simulator.observed();
         let nodes = (0..seen.cluster.nodes.len()).map(|node| self.node_seen(&seen, node)).collect();
@@ -228,7 +231,14 @@ impl Engine for SimEngine {
             history: None,
             note: String::new(),
         }));
-        Ok(Snapshot { version: self.version, at_ms: seen.now.as_millis(), nodes, jobs, services, said: Vec::new() })
+        Ok(ClusterSnapshot {
+            version: self.version,
+            at_ms: seen.now.as_millis(),
+            nodes,
+            jobs,
+            services,
+            said: Vec::new(),
+        })
     }
 
     async fn apply(&mut self, orders: &[Order]) -> Result<Vec<Receipt>, EngineError> {
@@ -237,10 +247,10 @@ impl Engine for SimEngine {
         let mut started = Vec::new();
         for order in orders {
             let outcome = match self.plan(order, &mut plan) {
-                Ok(()) => Outcome::Accepted,
+                Ok(()) => StepOutcome::Accepted,
                 Err(outcome) => outcome,
             };
-            if outcome == Outcome::Accepted && order.action.placement().is_some() {
+            if outcome == StepOutcome::Accepted && order.action.placement().is_some() {
                 started.extend(self.job_of(&order.job));
             }
             receipts.push(Receipt { id: order.id.clone(), outcome });
@@ -249,14 +259,14 @@ impl Engine for SimEngine {
             Ok(()) => started.into_iter().for_each(|job| self.starts[job.index()] += 1),
             Err(error) => {
                 let reason = error.to_string();
-                let accepted = receipts.iter_mut().filter(|receipt| receipt.outcome == Outcome::Accepted);
-                accepted.for_each(|receipt| receipt.outcome = Outcome::Later { reason: reason.clone() });
+                let accepted = receipts.iter_mut().filter(|receipt| receipt.outcome == StepOutcome::Accepted);
+                accepted.for_each(|receipt| receipt.outcome = StepOutcome::Later { reason: reason.clone() });
             }
         }
         Ok(receipts)
     }
 
-    fn verify(&self, order: &Order, snapshot: &Snapshot) -> Verdict {
+    fn verify(&self, order: &Order, snapshot: &ClusterSnapshot) -> OrderProgress {
         super::verify(order, snapshot)
     }
 

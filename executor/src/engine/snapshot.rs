@@ -7,11 +7,12 @@ use goodput_env::model::BatchLimits;
 use goodput_env::state::ObservedJob;
 use serde::{Deserialize, Serialize};
 
-use crate::job::Measured;
+use super::service::ServiceSeen;
+use crate::job::SpeedMeasurement;
 
 /// A moment of a cluster.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Snapshot {
+pub struct ClusterSnapshot {
     /// Grows by at least one from snapshot to snapshot of one engine.
     pub version: u64,
     /// The engine's clock, milliseconds; the Unix epoch for engines that run real machines.
@@ -25,18 +26,18 @@ pub struct Snapshot {
     pub services: Vec<ServiceSeen>,
     /// Reports of jobs on their speed since the snapshot before, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub said: Vec<Said>,
+    pub said: Vec<SpeedReport>,
 }
 
 /// Report of a job on its speed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Said {
+pub struct SpeedReport {
     /// Key of the job.
     pub job: String,
     /// Name of the type of the accelerators it ran on.
     pub accelerator: String,
     /// Measurement of the report.
-    pub measured: Measured,
+    pub measured: SpeedMeasurement,
 }
 
 /// Health of a node.
@@ -99,65 +100,6 @@ pub struct RecallSeen {
     pub called_ms: i64,
     /// Time at which training jobs that are left on the node are evicted.
     pub deadline_ms: i64,
-}
-
-/// Inference service of a snapshot: under Slurm the jobs of one reservation, under node agents a
-/// set of replicas.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct ServiceSeen {
-    /// Name of the service, as in the daemon's setting.
-    pub name: String,
-    /// Requests per second now; `None` where the engine does not measure them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rate: Option<f64>,
-    /// Requests that wait because the replicas cannot keep up.
-    #[serde(default)]
-    pub backlog: f64,
-    /// Whether the service is retired: no request comes any more.
-    #[serde(default)]
-    pub retired: bool,
-    /// Replicas, oldest first.
-    #[serde(default)]
-    pub replicas: Vec<ReplicaSeen>,
-}
-
-impl ServiceSeen {
-    /// Number of replicas on `node` that start or answer; those that leave do not count.
-    pub fn lasting_on(&self, node: &str) -> u32 {
-        let lasts = |replica: &&ReplicaSeen| !matches!(replica.phase, ReplicaStage::Draining { .. });
-        self.replicas.iter().filter(lasts).filter(|replica| replica.node == node).count() as u32
-    }
-}
-
-/// Replica of a service.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ReplicaSeen {
-    /// Name of the node.
-    pub node: String,
-    /// Phase of the replica.
-    #[serde(flatten)]
-    pub phase: ReplicaStage,
-}
-
-/// Phase of a replica. Times are milliseconds of the engine's clock; `None` where the engine does
-/// not know them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", tag = "phase")]
-pub enum ReplicaStage {
-    /// The replica loads, and requests do not reach it yet.
-    Starting {
-        /// Time at which the replica answers.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        ready_ms: Option<i64>,
-    },
-    /// The replica answers requests.
-    Ready,
-    /// The replica finishes its requests and takes no new ones.
-    Draining {
-        /// Time at which its accelerators are free.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        free_ms: Option<i64>,
-    },
 }
 
 /// Phase of a job.
@@ -254,13 +196,11 @@ pub struct JobSeen {
     /// Batch sizes among which it chooses by itself; where `None`, it keeps to the one it reports.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub batch: Option<BatchLimits>,
-    /// The past as the engine knows it; where `None`, the daemon keeps books.
+    /// The past as the engine knows it; where `None`, the daemon
+    /// records it from snapshot to snapshot.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub history: Option<Box<History>>,
+    pub history: Option<Box<ObservedJob>>,
     /// The engine's own words, for `explain`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub note: String,
 }
-
-/// The past and present of a job in the terms of the environment.
-pub type History = ObservedJob;

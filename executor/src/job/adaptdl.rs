@@ -19,7 +19,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use tokio::time::{Instant, sleep};
 
-use super::{Fence, Report};
+use super::{Fence, JobReport};
 
 /// Fields of hints that AdaptDL's scheduler keeps; it drops the rest.
 const FIELDS: [&str; 8] = [
@@ -61,7 +61,7 @@ pub fn limits(hints: &Value) -> Option<BatchLimits> {
 /// one it began with and twice that. Empty where the hints tell nothing, or nothing that makes
 /// sense.
 #[must_use]
-pub fn reports(hints: &Value, of: &(Fence, u32), nodes: u32, replicas: u32) -> Vec<Report> {
+pub fn reports(hints: &Value, of: &(Fence, u32), nodes: u32, replicas: u32) -> Vec<JobReport> {
     let (fence, attempt) = of;
     let number = |value: &Value| value.as_f64().filter(|number| number.is_finite() && *number >= 0.0);
     let part = |name: &str| number(&hints["perfParams"][name]);
@@ -85,13 +85,13 @@ pub fn reports(hints: &Value, of: &(Fence, u32), nodes: u32, replicas: u32) -> V
     let statistics = number(&hints["gradParams"]["norm"]).zip(number(&hints["gradParams"]["var"]));
     let of_size = |atomic: u32| {
         let step = params.optim_time(nodes, replicas, atomic);
-        Report {
+        JobReport {
             atomic_batch: Some(atomic),
             step_time_s: Some(step),
             sync_time_s: Some((step - params.grad_time(atomic)).max(0.0)),
             grad_sqr: statistics.map(|(norm, _)| norm),
             grad_var: statistics.map(|(_, var)| var),
-            ..Report::new(fence.clone(), *attempt, 0)
+            ..JobReport::new(fence.clone(), *attempt, 0)
         }
     };
     sizes.into_iter().map(of_size).collect()
@@ -143,7 +143,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::job::Measured;
+    use crate::job::SpeedMeasurement;
 
     #[test]
     fn what_adaptdl_has_fitted_is_known_where_it_runs() {
@@ -152,8 +152,8 @@ mod tests {
             "initBatchSize": 256, "maxBatchSize": 4096, "localBszBounds": [32, 160], "gradParams": { "norm": 0.5, "var": 3.0 }, "perfParams": perf
         });
         let of = (Fence::random().unwrap(), 2);
-        let said: Vec<Measured> =
-            reports(&hints, &of, 1, 2).iter().filter_map(|report| Measured::of(report, 1, 2)).collect();
+        let said: Vec<SpeedMeasurement> =
+            reports(&hints, &of, 1, 2).iter().filter_map(|report| SpeedMeasurement::of(report, 1, 2)).collect();
         assert_eq!(said.iter().map(|said| said.sample.unwrap().atomic).collect::<Vec<_>>(), [128, 160]);
         let params = ThroughputParams {
             alpha_c: 0.1,

@@ -26,7 +26,7 @@ pub enum Exit {
 /// Circumstances of the end, as the agent knows them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Cause {
+pub struct EndCause {
     /// Whether the attempt had been told to stop.
     pub stopping: bool,
     /// An accelerator or the node it ran on had failed.
@@ -55,7 +55,7 @@ impl Meaning {
     /// period, and it gives way too; whatever else ends on a failed machine is the machine's
     /// failure.
     #[must_use]
-    pub fn of(exit: Exit, cause: Cause) -> Self {
+    pub fn of(exit: Exit, cause: EndCause) -> Self {
         match exit {
             Exit::Code(0) => Meaning::Done,
             Exit::Code(PREEMPTED) => Meaning::Preempted,
@@ -80,10 +80,10 @@ mod tests {
 
     #[test]
     fn every_row_of_the_contract() {
-        let calm = Cause::default();
-        let stopping = Cause { stopping: true, fault: false };
-        let fault = Cause { stopping: false, fault: true };
-        let both = Cause { stopping: true, fault: true };
+        let calm = EndCause::default();
+        let stopping = EndCause { stopping: true, fault: false };
+        let fault = EndCause { stopping: false, fault: true };
+        let both = EndCause { stopping: true, fault: true };
         let rows = [
             (Exit::Code(0), calm, Meaning::Done),
             (Exit::Code(0), both, Meaning::Done),

@@ -3,7 +3,7 @@
 use thiserror::Error;
 
 use super::fence::Fence;
-use super::report::Report;
+use super::report::JobReport;
 
 /// Longest line of a report, bytes.
 pub const LONGEST_LINE: usize = 4096;
@@ -54,7 +54,7 @@ pub enum Silence {
 pub struct Intake {
     fence: Fence,
     attempt: u32,
-    newest: Option<(i64, Report)>,
+    newest: Option<(i64, JobReport)>,
     kept: Option<i64>,
 }
 
@@ -74,7 +74,7 @@ impl Intake {
         if line.len() > LONGEST_LINE {
             return Err(Refusal::Malformed(format!("{} bytes, at most {LONGEST_LINE}", line.len())));
         }
-        let report: Report = serde_json::from_slice(line).map_err(|error| Refusal::Malformed(error.to_string()))?;
+        let report: JobReport = serde_json::from_slice(line).map_err(|error| Refusal::Malformed(error.to_string()))?;
         if report.fence != self.fence || report.attempt != self.attempt {
             return Err(Refusal::OldFence);
         }
@@ -96,7 +96,7 @@ impl Intake {
 
     /// The last report believed.
     #[must_use]
-    pub fn newest(&self) -> Option<&Report> {
+    pub fn newest(&self) -> Option<&JobReport> {
         self.newest.as_ref().map(|(_, report)| report)
     }
 
@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     fn line(fence: &Fence, attempt: u32, step: u64) -> Vec<u8> {
-        let report = Report { step_time_s: Some(2.0), ..Report::new(fence.clone(), attempt, step) };
+        let report = JobReport { step_time_s: Some(2.0), ..JobReport::new(fence.clone(), attempt, step) };
         serde_json::to_vec(&report).unwrap()
     }
 
@@ -147,8 +147,11 @@ mod tests {
         let fence = Fence::from_text("f");
         let mut intake = Intake::new(fence.clone(), 0);
         let long = vec![b' '; LONGEST_LINE + 1];
-        let negative =
-            serde_json::to_vec(&Report { loss: None, sync_time_s: Some(-0.1), ..Report::new(fence.clone(), 0, 1) });
+        let negative = serde_json::to_vec(&JobReport {
+            loss: None,
+            sync_time_s: Some(-0.1),
+            ..JobReport::new(fence.clone(), 0, 1)
+        });
         for bad in [b"".to_vec(), b"{}".to_vec(), b"[1]".to_vec(), vec![0xff, 0xfe], long, negative.unwrap()] {
             assert!(matches!(intake.read(&bad, 0), Err(Refusal::Malformed(_))));
         }
@@ -163,7 +166,7 @@ mod tests {
         assert_eq!(intake.silence(1_000_000), Silence::Fine, "a job that never reports need not");
         intake.read(&line(&fence, 0, 1), 0).unwrap();
         assert_eq!((intake.silence(6_000), intake.silence(6_001)), (Silence::Fine, Silence::Stalled));
-        let slow = Report { step_time_s: Some(3600.0), ..Report::new(fence, 0, 2) };
+        let slow = JobReport { step_time_s: Some(3600.0), ..JobReport::new(fence, 0, 2) };
         intake.read(&serde_json::to_vec(&slow).unwrap(), 10_000).unwrap();
         assert_eq!((intake.silence(130_000), intake.silence(130_001)), (Silence::Fine, Silence::Stalled));
     }

@@ -7,7 +7,7 @@ use super::fence::Fence;
 /// One report. All but `fence`, `attempt` and `step` may be left out; what is left out is not
 /// known, never 0.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Report {
+pub struct JobReport {
     /// Token of the attempt that speaks.
     pub fence: Fence,
     /// Number of the attempt, from 0.
@@ -68,7 +68,7 @@ pub struct Serving {
     pub inflight: u32,
 }
 
-impl Report {
+impl JobReport {
     /// A report that says only how far the job is.
     #[must_use]
     pub fn new(fence: Fence, attempt: u32, step: u64) -> Self {
@@ -132,11 +132,11 @@ mod tests {
             r#"{{"fence":"{}","attempt":2,"step":40,"samples":1280,"batch_size":32,"step_time_s":0.5,"grad_sqr":2.0,"grad_var":8.0,"a_field_of_later":1}}"#,
             fence.as_str()
         );
-        let report: Report = serde_json::from_str(&line).unwrap();
+        let report: JobReport = serde_json::from_str(&line).unwrap();
         assert_eq!((report.attempt, report.step, report.samples), (2, 40, Some(1280)));
         assert_eq!(report.noise_scale(), Some(4.0));
         assert_eq!((report.loss, report.ckpt_step, report.nonsense()), (None, None, None));
-        assert_eq!(Report { step_time_s: Some(-1.0), ..report.clone() }.nonsense(), Some("step_time_s"));
-        assert_eq!(Report { grad_var: Some(f64::INFINITY), ..report }.nonsense(), Some("grad_var"));
+        assert_eq!(JobReport { step_time_s: Some(-1.0), ..report.clone() }.nonsense(), Some("step_time_s"));
+        assert_eq!(JobReport { grad_var: Some(f64::INFINITY), ..report }.nonsense(), Some("grad_var"));
     }
 }

@@ -11,7 +11,7 @@ use goodput_executor::daemon::{self, Daemon, DaemonError};
 use goodput_executor::engine::agents::AgentsEngine;
 use goodput_executor::engine::recorded::Recorded;
 use goodput_executor::engine::slurm::SlurmEngine;
-use goodput_executor::engine::{Engine, Order, Snapshot};
+use goodput_executor::engine::{ClusterSnapshot, Engine, Order};
 use tokio::sync::oneshot;
 
 use crate::args::Format;
@@ -91,7 +91,7 @@ pub fn plan(config: &Path, record: Option<&Path>, output: Format) -> Result<Exit
 /// `live replay`.
 pub fn replay(config: &Path, snapshots: &[PathBuf], output: Format) -> Result<ExitCode, Fault> {
     let settings = settings(config)?;
-    let read = |path: &PathBuf| -> Result<Snapshot, Fault> {
+    let read = |path: &PathBuf| -> Result<ClusterSnapshot, Fault> {
         let fault = |error: &dyn std::fmt::Display| Fault::input(format!("{}: {error}", path.display()));
         let text = std::fs::read_to_string(path).map_err(|error| fault(&error))?;
         serde_json::from_str(&text)
@@ -101,7 +101,7 @@ pub fn replay(config: &Path, snapshots: &[PathBuf], output: Format) -> Result<Ex
 }
 
 /// What would be done about each of some snapshots. Nothing of it touches the deployment's own state.
-fn planned(mut settings: Settings, snapshots: Vec<Snapshot>) -> Result<Vec<(u64, Order)>, Fault> {
+fn planned(mut settings: Settings, snapshots: Vec<ClusterSnapshot>) -> Result<Vec<(u64, Order)>, Fault> {
     let scratch = std::env::temp_dir().join(format!("goodput-plan-{}", std::process::id()));
     settings.state.directory = scratch.clone();
     settings.mode = Mode::Observe;

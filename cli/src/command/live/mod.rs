@@ -48,7 +48,7 @@ pub fn run(verb: &Live) -> Result<ExitCode, Fault> {
             node_rows(&nodes).print(*output)?;
         }
         Live::Explain { job, daemon } => {
-            let told: api::Explanation = Client::new(daemon)?.get(&format!("/v1/jobs/{job}"))?;
+            let told: api::JobExplanation = Client::new(daemon)?.get(&format!("/v1/jobs/{job}"))?;
             print_text(&explained(&told));
         }
         Live::Drain { node, undo, reason, daemon } => {
@@ -152,7 +152,7 @@ pub fn node_rows(nodes: &[NodeSeen]) -> Rows {
     rows
 }
 
-fn explained(told: &api::Explanation) -> String {
+fn explained(told: &api::JobExplanation) -> String {
     let job = &told.job;
     let mut text = format!("job {} ({}): {}\nreason: {}: {}\n", job.key, job.name, job.phase, job.reason, job.detail);
     if !job.placement.is_empty() {

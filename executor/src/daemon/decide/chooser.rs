@@ -40,19 +40,19 @@ impl Default for Reliance {
 type Question = (Arc<ClusterState>, Trigger);
 /// A plan, and when the policy wants to be asked again at the latest.
 type Planned = (Plan, Option<SimTime>);
-type Answer = Result<Planned, String>;
+type PolicyAnswer = Result<Planned, String>;
 
 /// A policy on its own thread.
 #[derive(Debug)]
-struct Seat {
+struct PolicyThread {
     name: String,
     ask: mpsc::Sender<(u64, Question)>,
-    answers: mpsc::Receiver<(u64, Answer)>,
+    answers: mpsc::Receiver<(u64, PolicyAnswer)>,
     asked: u64,
     answered: u64,
 }
 
-impl Seat {
+impl PolicyThread {
     fn new(name: &str, mut policy: Box<dyn Policy>) -> std::io::Result<Self> {
         let (ask, questions) = mpsc::channel::<(u64, Question)>();
         let (answer, answers) = mpsc::channel();
@@ -97,7 +97,7 @@ impl Seat {
 
 /// Decision, and the policy that made it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Decision {
+pub struct PolicyDecision {
     /// Plan of the decision.
     pub plan: Plan,
     /// Latest time at which the policy wants to be asked again.
@@ -116,8 +116,8 @@ pub struct Decision {
 #[derive(Debug)]
 pub struct Chooser {
     reliance: Reliance,
-    policy: Seat,
-    fallback: Seat,
+    policy: PolicyThread,
+    fallback: PolicyThread,
     screen: Option<Screen>,
     /// The fallback decides until then.
     until: Option<Instant>,
@@ -137,9 +137,9 @@ impl Chooser {
         fallback: Box<dyn Policy>,
         screen: Option<Screen>,
     ) -> std::io::Result<Self> {
-        let fallback = Seat::new(&reliance.fallback, fallback)?;
+        let fallback = PolicyThread::new(&reliance.fallback, fallback)?;
         Ok(Self {
-            policy: Seat::new(name, policy)?,
+            policy: PolicyThread::new(name, policy)?,
             fallback,
             screen,
             reliance,
@@ -172,7 +172,7 @@ impl Chooser {
         trigger: Trigger,
         now: Instant,
         mut judge: impl FnMut(&Plan) -> Result<(), String>,
-    ) -> Decision {
+    ) -> PolicyDecision {
         let began = Instant::now();
         let timeout = Duration::from_millis(self.reliance.timeout_ms);
         let mut instead = None;
@@ -186,7 +186,7 @@ impl Chooser {
             match asked.and_then(|planned| judge(&planned.0).map(|()| planned).map_err(Unreliable::Invalid)) {
                 Ok((plan, wake)) => {
                     let (by, took) = (self.policy.name.clone(), began.elapsed());
-                    return Decision { plan, wake, by, instead: None, fallback: false, took };
+                    return PolicyDecision { plan, wake, by, instead: None, fallback: false, took };
                 }
                 Err(reason) => {
                     self.refused[at] = matches!(reason, Unreliable::Invalid(_));
@@ -213,6 +213,6 @@ impl Chooser {
                     (Plan::keep(), None)
                 }
             };
-        Decision { plan, wake, by: self.fallback.name.clone(), instead, fallback: true, took: began.elapsed() }
+        PolicyDecision { plan, wake, by: self.fallback.name.clone(), instead, fallback: true, took: began.elapsed() }
     }
 }

@@ -10,7 +10,7 @@ use crate::daemon::guard::rules::Rule;
 /// Reason for the state of a job.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Reason {
+pub enum WaitReason {
     /// The job runs.
     Running,
     /// An order for it is under way.
@@ -45,7 +45,7 @@ pub enum Reason {
     Ended(String, String),
 }
 
-impl Reason {
+impl WaitReason {
     /// The code that programs go by.
     pub fn code(&self) -> String {
         match self {
@@ -85,8 +85,8 @@ impl Reason {
 }
 
 /// Reason why `job` waits after a decision of `policy` that gave it nothing.
-pub fn why_waiting(view: &ClusterView<'_>, job: JobId, policy: &str) -> Reason {
-    let Some(job) = view.job(job) else { return Reason::NotDecided };
+pub fn why_waiting(view: &ClusterView<'_>, job: JobId, policy: &str) -> WaitReason {
+    let Some(job) = view.job(job) else { return WaitReason::NotDecided };
     let kinds = view.cluster().types.len() as u16;
     let of_kind = |kind: u16, what: &dyn Fn(u32) -> u32| -> u32 {
         let nodes = view.cluster().nodes.iter().enumerate();
@@ -96,10 +96,10 @@ pub fn why_waiting(view: &ClusterView<'_>, job: JobId, policy: &str) -> Reason {
     let free = (0..kinds).map(|kind| of_kind(kind, &|at| view.free_on(at))).max().unwrap_or(0);
     let min = job.min_gpus();
     match () {
-        () if min > most => Reason::TooLarge { min, most },
-        () if min > free => Reason::NoCapacity { min, free },
-        () if !has_quota(view, job.request().tenant, min) => Reason::Quota,
-        () => Reason::Policy(policy.into()),
+        () if min > most => WaitReason::TooLarge { min, most },
+        () if min > free => WaitReason::NoCapacity { min, free },
+        () if !has_quota(view, job.request().tenant, min) => WaitReason::Quota,
+        () => WaitReason::Policy(policy.into()),
     }
 }
 

@@ -13,10 +13,10 @@ use std::path::{Path, PathBuf};
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 use thiserror::Error;
 
-use crate::daemon::observe::Past;
+use crate::daemon::observe::AttainedService;
 use crate::engine::{Order, OrderId};
-pub use ends::End;
-pub use promises::Promise;
+pub use ends::JobEnd;
+pub use promises::AcknowledgedSubmission;
 
 /// Finished orders kept for the audit; older ones are dropped.
 const KEPT: u32 = 20_000;
@@ -77,7 +77,7 @@ impl Stage {
 
 /// An order as the journal has it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Entry {
+pub struct JournalEntry {
     /// Order of the entry.
     pub order: Order,
     /// The plan it belongs to.
@@ -88,7 +88,7 @@ pub struct Entry {
 
 /// Lease of the leader.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Lease {
+pub struct LeaseRow {
     /// Grows with each change of leader.
     pub term: u64,
     /// Name of the daemon that holds the lease.
@@ -168,7 +168,7 @@ impl Journal {
     ///
     /// # Errors
     /// [`JournalError`] where it cannot be read.
-    pub fn open_orders(&self) -> Result<Vec<Entry>, JournalError> {
+    pub fn open_orders(&self) -> Result<Vec<JournalEntry>, JournalError> {
         let fault = self.fault("read open orders");
         let sql = "SELECT id, plan, body, at_ms FROM orders WHERE stage = 'open' ORDER BY seq";
         let mut query = self.database.prepare_cached(sql).map_err(&fault)?;
@@ -176,7 +176,7 @@ impl Journal {
         let rows: Vec<(String, String, String, i64)> =
             query.query_map([], row).and_then(Iterator::collect).map_err(&fault)?;
         let entry = |(id, plan, body, at_ms): (String, String, String, i64)| match serde_json::from_str(&body) {
-            Ok(order) => Ok(Entry { order, plan, at_ms }),
+            Ok(order) => Ok(JournalEntry { order, plan, at_ms }),
             Err(source) => Err(JournalError::Damaged { path: self.path.clone(), id, source }),
         };
         rows.into_iter().map(entry).collect()
@@ -234,7 +234,7 @@ impl Journal {
     ///
     /// # Errors
     /// [`JournalError::Database`] where it cannot be read.
-    pub fn lease(&self) -> Result<Lease, JournalError> {
+    pub fn lease(&self) -> Result<LeaseRow, JournalError> {
         read_lease(&self.database).map_err(self.fault("read the lease"))
     }
 
@@ -243,13 +243,13 @@ impl Journal {
     ///
     /// # Errors
     /// [`JournalError::Database`] where it cannot be written.
-    pub fn take_over(&mut self, seen: &Lease, holder: &str) -> Result<Option<Lease>, JournalError> {
+    pub fn take_over(&mut self, seen: &LeaseRow, holder: &str) -> Result<Option<LeaseRow>, JournalError> {
         let fault = self.fault("take the lease");
         let change = self.database.transaction_with_behavior(TransactionBehavior::Immediate).map_err(&fault)?;
         if read_lease(&change).map_err(&fault)? != *seen {
             return Ok(None);
         }
-        let taken = Lease { term: seen.term + 1, holder: holder.into(), beat: 0 };
+        let taken = LeaseRow { term: seen.term + 1, holder: holder.into(), beat: 0 };
         let sql = "INSERT OR REPLACE INTO lease (one, term, holder, beat) VALUES (1, ?, ?, 0)";
         change.execute(sql, params![taken.term as i64, holder]).map_err(&fault)?;
         change.commit().map_err(&fault)?;
@@ -287,8 +287,11 @@ impl Journal {
     ///
     /// # Errors
     /// [`JournalError::Database`] where it cannot be written.
-    pub fn keep_pasts<'a>(&mut self, pasts: impl Iterator<Item = (&'a str, &'a Past)>) -> Result<(), JournalError> {
-        let fault = self.fault("keep the books");
+    pub fn keep_pasts<'a>(
+        &mut self,
+        pasts: impl Iterator<Item = (&'a str, &'a AttainedService)>,
+    ) -> Result<(), JournalError> {
+        let fault = self.fault("keep attained service");
         let change = self.database.transaction().map_err(&fault)?;
         {
             change.execute("DELETE FROM past", []).map_err(&fault)?;
@@ -306,8 +309,8 @@ impl Journal {
     ///
     /// # Errors
     /// [`JournalError::Database`] where it cannot be read.
-    pub fn pasts(&self) -> Result<Vec<(String, Past)>, JournalError> {
-        let fault = self.fault("read the books");
+    pub fn pasts(&self) -> Result<Vec<(String, AttainedService)>, JournalError> {
+        let fault = self.fault("read attained service");
         let mut query = self.database.prepare("SELECT job, body FROM past").map_err(&fault)?;
         let rows = query.query_map([], |row| Ok((row.get(0)?, row.get::<_, String>(1)?))).map_err(&fault)?;
         let rows: Vec<(String, String)> = rows.collect::<Result<_, _>>().map_err(&fault)?;
@@ -345,9 +348,9 @@ impl Journal {
     }
 }
 
-fn read_lease(database: &Connection) -> Result<Lease, rusqlite::Error> {
+fn read_lease(database: &Connection) -> Result<LeaseRow, rusqlite::Error> {
     let row = |row: &rusqlite::Row<'_>| {
-        Ok(Lease { term: row.get::<_, i64>(0)? as u64, holder: row.get(1)?, beat: row.get::<_, i64>(2)? as u64 })
+        Ok(LeaseRow { term: row.get::<_, i64>(0)? as u64, holder: row.get(1)?, beat: row.get::<_, i64>(2)? as u64 })
     };
     let lease = database.query_row("SELECT term, holder, beat FROM lease WHERE one = 1", [], row).optional()?;
     Ok(lease.unwrap_or_default())

@@ -12,18 +12,18 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use crate::daemon::durability::journal::{Journal, JournalError, Lease};
+use crate::daemon::durability::journal::{Journal, JournalError, LeaseRow};
 
 /// How long a lease lasts and how often it is renewed.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Terms {
+pub struct LeaseTerms {
     /// Without renewal for so long, another daemon takes over.
     pub lease: Duration,
     /// Time between renewals.
     pub renew: Duration,
 }
 
-impl Default for Terms {
+impl Default for LeaseTerms {
     fn default() -> Self {
         Self { lease: Duration::from_secs(15), renew: Duration::from_secs(5) }
     }
@@ -32,7 +32,7 @@ impl Default for Terms {
 /// One daemon's part in the election.
 #[derive(Debug)]
 pub struct Leader {
-    terms: Terms,
+    terms: LeaseTerms,
     name: String,
     lock: File,
     life: File,
@@ -43,7 +43,7 @@ pub struct Leader {
     /// Time of stepping down. The daemon that leads since then is left time to show that it lives.
     deposed: Option<Instant>,
     /// The lease of another as last seen to change, and when.
-    watched: Option<(Lease, Instant)>,
+    watched: Option<(LeaseRow, Instant)>,
 }
 
 /// Held while the leader acts.
@@ -67,7 +67,7 @@ impl Leader {
     ///
     /// # Errors
     /// Where the lock file cannot be opened.
-    pub fn new(name: String, lock: &Path, terms: Terms) -> std::io::Result<Self> {
+    pub fn new(name: String, lock: &Path, terms: LeaseTerms) -> std::io::Result<Self> {
         let open = |path: &Path| OpenOptions::new().create(true).truncate(false).write(true).open(path);
         let (life, lock) = (open(&lock.with_extension("alive"))?, open(lock)?);
         Ok(Self {

@@ -21,9 +21,9 @@ use sha2::{Digest, Sha256};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::daemon::interface::metrics::Metrics;
-use crate::daemon::interface::status::{QueueRow, Status};
+use crate::daemon::interface::status::{DaemonStatus, QueueRow};
 use crate::daemon::settings::{Mode, Role, Token};
-use crate::engine::{Action, Mailbox, Submission};
+use crate::engine::{EngineAction, Mailbox, Submission};
 use crate::job::{LONGEST_LINE, Refusal};
 pub use run::run;
 
@@ -32,7 +32,7 @@ const LARGEST_BODY: usize = 64 * 1024;
 
 /// Something to be done by the daemon.
 #[derive(Debug)]
-pub enum Command {
+pub enum ApiCommand {
     /// Hand a job in.
     Submit(Box<Submission>),
     /// Act on a job or a node; the job's key is empty for nodes.
@@ -40,7 +40,7 @@ pub enum Command {
         /// Key of the job.
         job: String,
         /// Action of the order.
-        action: Action,
+        action: EngineAction,
     },
     /// Change the mode.
     Mode(Mode),
@@ -54,7 +54,7 @@ pub struct Call {
     /// Name of the token.
     pub who: String,
     /// Command of the call.
-    pub command: Command,
+    pub command: ApiCommand,
     /// The answer, or why not.
     pub answer: oneshot::Sender<Result<serde_json::Value, String>>,
 }
@@ -63,7 +63,7 @@ pub struct Call {
 #[derive(Clone, Debug)]
 pub struct Api {
     /// State after the last cycle.
-    pub status: Arc<Mutex<Status>>,
+    pub status: Arc<Mutex<DaemonStatus>>,
     /// Metrics of the daemon.
     pub metrics: Arc<Metrics>,
     /// To the daemon's loop.
@@ -82,9 +82,9 @@ struct Caller {
 }
 
 /// An answer that is an error.
-type Problem = (StatusCode, Json<serde_json::Value>);
+type ApiProblem = (StatusCode, Json<serde_json::Value>);
 
-fn problem(code: StatusCode, text: impl Into<String>) -> Problem {
+fn problem(code: StatusCode, text: impl Into<String>) -> ApiProblem {
     (code, Json(serde_json::json!({ "error": text.into() })))
 }
 
@@ -145,26 +145,26 @@ async fn metrics(State(api): State<Api>) -> impl IntoResponse {
     ([(header::CONTENT_TYPE, "application/openmetrics-text; version=1.0.0; charset=utf-8")], api.metrics.text())
 }
 
-fn look<T>(api: &Api, what: impl FnOnce(&Status) -> T) -> Result<Json<T>, Problem> {
+fn look<T>(api: &Api, what: impl FnOnce(&DaemonStatus) -> T) -> Result<Json<T>, ApiProblem> {
     let status =
         api.status.lock().map_err(|_| problem(StatusCode::INTERNAL_SERVER_ERROR, "the daemon's loop has died"))?;
     Ok(Json(what(&status)))
 }
 
-async fn status(State(api): State<Api>) -> Result<Json<Status>, Problem> {
-    look(&api, |status| Status { queue: Vec::new(), nodes: Vec::new(), ended: Vec::new(), ..status.clone() })
+async fn status(State(api): State<Api>) -> Result<Json<DaemonStatus>, ApiProblem> {
+    look(&api, |status| DaemonStatus { queue: Vec::new(), nodes: Vec::new(), ended: Vec::new(), ..status.clone() })
 }
 
-async fn queue(State(api): State<Api>) -> Result<Json<Vec<QueueRow>>, Problem> {
+async fn queue(State(api): State<Api>) -> Result<Json<Vec<QueueRow>>, ApiProblem> {
     look(&api, |status| status.queue.clone())
 }
 
-async fn nodes(State(api): State<Api>) -> Result<Json<Vec<crate::engine::NodeSeen>>, Problem> {
+async fn nodes(State(api): State<Api>) -> Result<Json<Vec<crate::engine::NodeSeen>>, ApiProblem> {
     look(&api, |status| status.nodes.clone())
 }
 
 /// Takes what a job says of itself.
-async fn report(State(api): State<Api>, Path(key): Path<String>, body: Bytes) -> Result<StatusCode, Problem> {
+async fn report(State(api): State<Api>, Path(key): Path<String>, body: Bytes) -> Result<StatusCode, ApiProblem> {
     let mailbox =
         api.mailbox.ok_or_else(|| problem(StatusCode::NOT_FOUND, "jobs report to the agents of their nodes"))?;
     let code = |refusal: &Refusal| match refusal {
@@ -177,7 +177,7 @@ async fn report(State(api): State<Api>, Path(key): Path<String>, body: Bytes) ->
 
 /// A job with its last orders.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Explanation {
+pub struct JobExplanation {
     /// Row of the job in the queue.
     pub job: QueueRow,
     /// Verb, stage, note and time of its last orders, newest first.
@@ -188,25 +188,25 @@ async fn explain(
     State(api): State<Api>,
     Extension(caller): Extension<Caller>,
     Path(key): Path<String>,
-) -> Result<Json<Explanation>, Problem> {
+) -> Result<Json<JobExplanation>, ApiProblem> {
     let Json(job) = look(&api, |status| {
         let known = status.queue.iter().chain(status.ended.iter().rev());
         known.into_iter().find(|row| row.key == key || row.name == key).cloned()
     })?;
     let job =
         job.ok_or_else(|| problem(StatusCode::NOT_FOUND, format!("no job {key:?} waits, runs or ended lately")))?;
-    let orders = call(&api, &caller, Command::Orders(job.key.clone())).await?;
-    Ok(Json(Explanation { job, orders }))
+    let orders = call(&api, &caller, ApiCommand::Orders(job.key.clone())).await?;
+    Ok(Json(JobExplanation { job, orders }))
 }
 
 async fn submit(
     State(api): State<Api>,
     Extension(caller): Extension<Caller>,
     body: Result<Json<Submission>, JsonRejection>,
-) -> Result<(StatusCode, Json<serde_json::Value>), Problem> {
+) -> Result<(StatusCode, Json<serde_json::Value>), ApiProblem> {
     let Json(job) = body.map_err(|error| problem(error.status(), error.body_text()))?;
     check(&job).map_err(|text| problem(StatusCode::UNPROCESSABLE_ENTITY, text))?;
-    let key = call(&api, &caller, Command::Submit(Box::new(job))).await?;
+    let key = call(&api, &caller, ApiCommand::Submit(Box::new(job))).await?;
     Ok((StatusCode::CREATED, Json(serde_json::json!({ "key": key }))))
 }
 
@@ -249,12 +249,12 @@ async fn cancel(
     State(api): State<Api>,
     Extension(caller): Extension<Caller>,
     Path(key): Path<String>,
-) -> Result<Json<serde_json::Value>, Problem> {
+) -> Result<Json<serde_json::Value>, ApiProblem> {
     let Json(known) = look(&api, |status| {
         status.queue.iter().find(|row| row.key == key || row.name == key).map(|row| row.key.clone())
     })?;
     let job = known.ok_or_else(|| problem(StatusCode::NOT_FOUND, format!("no job {key:?} waits or runs")))?;
-    call(&api, &caller, Command::Order { job, action: Action::Cancel { grace_s: 60 } }).await.map(Json)
+    call(&api, &caller, ApiCommand::Order { job, action: EngineAction::Cancel { grace_s: 60 } }).await.map(Json)
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -268,26 +268,31 @@ async fn drain(
     Extension(caller): Extension<Caller>,
     Path(node): Path<String>,
     body: Result<Json<Why>, JsonRejection>,
-) -> Result<Json<serde_json::Value>, Problem> {
+) -> Result<Json<serde_json::Value>, ApiProblem> {
     let reason = body.map(|Json(why)| why.reason).unwrap_or_default();
     let reason = if reason.is_empty() { format!("by {}", caller.name) } else { reason };
-    on_node(&api, &caller, &node, Action::Drain { node: node.clone(), reason }).await
+    on_node(&api, &caller, &node, EngineAction::Drain { node: node.clone(), reason }).await
 }
 
 async fn undrain(
     State(api): State<Api>,
     Extension(caller): Extension<Caller>,
     Path(node): Path<String>,
-) -> Result<Json<serde_json::Value>, Problem> {
-    on_node(&api, &caller, &node, Action::Undrain { node: node.clone() }).await
+) -> Result<Json<serde_json::Value>, ApiProblem> {
+    on_node(&api, &caller, &node, EngineAction::Undrain { node: node.clone() }).await
 }
 
-async fn on_node(api: &Api, caller: &Caller, node: &str, action: Action) -> Result<Json<serde_json::Value>, Problem> {
+async fn on_node(
+    api: &Api,
+    caller: &Caller,
+    node: &str,
+    action: EngineAction,
+) -> Result<Json<serde_json::Value>, ApiProblem> {
     let Json(known) = look(api, |status| status.nodes.iter().any(|seen| seen.name == node))?;
     if !known {
         return Err(problem(StatusCode::NOT_FOUND, format!("there is no node {node:?}")));
     }
-    call(api, caller, Command::Order { job: String::new(), action }).await.map(Json)
+    call(api, caller, ApiCommand::Order { job: String::new(), action }).await.map(Json)
 }
 
 #[derive(Debug, Deserialize)]
@@ -300,13 +305,13 @@ async fn mode(
     State(api): State<Api>,
     Extension(caller): Extension<Caller>,
     body: Result<Json<ModeBody>, JsonRejection>,
-) -> Result<Json<serde_json::Value>, Problem> {
+) -> Result<Json<serde_json::Value>, ApiProblem> {
     let Json(body) = body.map_err(|error| problem(error.status(), error.body_text()))?;
-    call(&api, &caller, Command::Mode(body.mode)).await.map(Json)
+    call(&api, &caller, ApiCommand::Mode(body.mode)).await.map(Json)
 }
 
-async fn call(api: &Api, caller: &Caller, command: Command) -> Result<serde_json::Value, Problem> {
-    debug_assert!(caller.role == Role::Write || matches!(command, Command::Orders(_)));
+async fn call(api: &Api, caller: &Caller, command: ApiCommand) -> Result<serde_json::Value, ApiProblem> {
+    debug_assert!(caller.role == Role::Write || matches!(command, ApiCommand::Orders(_)));
     let gone = |_| problem(StatusCode::SERVICE_UNAVAILABLE, "the daemon's loop has ended");
     let (answer, answered) = oneshot::channel();
     let call = Call { who: caller.name.clone(), command, answer };

@@ -2,12 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::daemon::shadow::Comparison;
+use crate::daemon::shadow::ShadowComparison;
 use crate::engine::{NodeSeen, OnNode};
 
 /// After a cycle.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Status {
+pub struct DaemonStatus {
     /// Name of the engine.
     pub engine: String,
     /// Name of the policy that is to decide.
@@ -32,7 +32,7 @@ pub struct Status {
     pub alerts: Vec<String>,
     /// Last comparison with the shadow policy.
     #[serde(default)]
-    pub shadow: Option<Comparison>,
+    pub shadow: Option<ShadowComparison>,
     /// Nodes of the last snapshot.
     pub nodes: Vec<NodeSeen>,
     /// Jobs that are not over.

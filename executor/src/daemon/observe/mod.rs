@@ -19,16 +19,15 @@ use goodput_env::cluster::Cluster;
 use goodput_env::job::{JobId, Work, Workload};
 use goodput_env::placement::Placement;
 use goodput_env::scenario::{Scenario, SimOptions};
-use goodput_env::service::Service;
 use goodput_env::state::{ClusterState, Loan, Observed, ObservedError, ObservedJob, ObservedService, Phase, Trigger};
 use goodput_env::tenant::Tenants;
 use goodput_env::time::SimTime;
 use thiserror::Error;
 
 use crate::daemon::shadow::{Scene, ShadowSettings};
-use crate::engine::{Action, JobSeen, NodeHealth, OnNode, Order, Snapshot};
+use crate::engine::{ClusterSnapshot, EngineAction, JobSeen, NodeHealth, OnNode, Order};
 use own::Own;
-pub use past::Past;
+pub use past::AttainedService;
 
 /// Fixed facts of a deployment.
 #[derive(Clone, Debug)]
@@ -38,9 +37,6 @@ pub struct Setting {
     /// Tenants that share the cluster, and their quotas; a job names its tenant by the tenant's
     /// name.
     pub tenants: Arc<Tenants>,
-    /// Inference services that the engine may report: speed of a replica, objective, limits. Their
-    /// rates are not used.
-    pub services: Vec<Arc<Service>>,
     /// Information for policies, and how jobs choose their batch size; the rest of the options is
     /// the simulator's.
     pub options: SimOptions,
@@ -51,9 +47,9 @@ pub struct Setting {
     pub start: SimTime,
 }
 
-/// A snapshot that cannot be read into the books.
+/// Snapshot that cannot be read.
 #[derive(Debug, Error)]
-pub enum BooksError {
+pub enum ObservationError {
     /// The snapshot contradicts itself.
     #[error("snapshot {version} contradicts itself: {source}")]
     Contradiction {
@@ -66,7 +62,7 @@ pub enum BooksError {
 
 /// Observation of one cluster, from snapshot to snapshot.
 #[derive(Debug)]
-pub struct Books {
+pub struct ClusterObserver {
     setting: Setting,
     /// The engine's clock at the policy's time zero.
     epoch_ms: Option<i64>,
@@ -76,9 +72,9 @@ pub struct Books {
     scenario: Arc<Scenario>,
     ids: BTreeMap<String, JobId>,
     keys: Vec<String>,
-    past: BTreeMap<JobId, Past>,
+    past: BTreeMap<JobId, AttainedService>,
     own: Own,
-    seen: Seen,
+    seen: LastObservation,
     /// As last read.
     observed: Option<Observed>,
     generation: u32,
@@ -86,7 +82,7 @@ pub struct Books {
 
 /// Facts of the last observation, to tell what has changed.
 #[derive(Clone, Debug, Default, PartialEq)]
-struct Seen {
+struct LastObservation {
     active: Vec<JobId>,
     down: Vec<u32>,
     gpus: Vec<u32>,
@@ -94,13 +90,12 @@ struct Seen {
     load: (Vec<ObservedService>, Vec<Loan>),
 }
 
-impl Books {
+impl ClusterObserver {
     /// Observation before the first snapshot.
     pub fn new(setting: Setting) -> Self {
         let cluster = Cluster { types: Vec::new(), nodes: Vec::new() };
         let mut workload = Workload::new(setting.applications.clone(), Vec::new());
         workload.tenants = setting.tenants.clone();
-        workload.services = setting.services.iter().map(services::unmeasured).collect();
         let scenario = Scenario::new(Arc::new(cluster.clone()), Arc::new(workload), setting.options.clone(), 0);
         Self {
             setting,
@@ -113,7 +108,7 @@ impl Books {
             keys: Vec::new(),
             past: BTreeMap::new(),
             own: Own::default(),
-            seen: Seen::default(),
+            seen: LastObservation::default(),
             observed: None,
             generation: 0,
         }
@@ -183,7 +178,7 @@ impl Books {
 
     /// The cluster as it was last read, for simulations of what would come of it; `None` before the
     /// first snapshot and where there are no jobs.
-    pub fn scene(&self, snapshot: &Snapshot, settings: &ShadowSettings, round: SimTime) -> Option<Scene> {
+    pub fn scene(&self, snapshot: &ClusterSnapshot, settings: &ShadowSettings, round: SimTime) -> Option<Scene> {
         let seen = self.observed.clone().filter(|seen| !seen.jobs.is_empty())?;
         let silent = |job: &&JobSeen| matches!(job.spec.work, Work::Fixed { duration } if duration <= SimTime::ZERO);
         let silent = snapshot.jobs.iter().filter(|job| job.application.is_none()).filter(silent);
@@ -197,18 +192,19 @@ impl Books {
     /// are going to be, and what they wait for is not free.
     ///
     /// # Errors
-    /// [`BooksError`] where the snapshot makes no sense; the books are then as before but for what
+    /// [`ObservationError`] where the snapshot makes no sense; the observation is then as before but for what
     /// is newly registered.
-    pub fn read(&mut self, snapshot: &Snapshot, open: &[Order]) -> Result<ClusterState, BooksError> {
+    pub fn read(&mut self, snapshot: &ClusterSnapshot, open: &[Order]) -> Result<ClusterState, ObservationError> {
         let epoch = *self.epoch_ms.get_or_insert(snapshot.at_ms);
         // The clock of the machines may be set back; that of a policy never is.
         self.now = self.time(snapshot.at_ms.max(epoch)).max(self.now);
         self.register_nodes(snapshot);
+        self.register_services(snapshot);
         self.register_jobs(snapshot);
         self.learn(snapshot);
         let observed = self.observe(snapshot, open);
         self.generation = self.generation.wrapping_add(1);
-        let contradiction = |source| BooksError::Contradiction { version: snapshot.version, source };
+        let contradiction = |source| ObservationError::Contradiction { version: snapshot.version, source };
         let cluster =
             ClusterState::observed(self.scenario.clone(), &observed, self.generation).map_err(contradiction)?;
         self.note_rates(&cluster);
@@ -216,7 +212,7 @@ impl Books {
         Ok(cluster)
     }
 
-    fn observe(&mut self, snapshot: &Snapshot, open: &[Order]) -> Observed {
+    fn observe(&mut self, snapshot: &ClusterSnapshot, open: &[Order]) -> Observed {
         let wanted: BTreeMap<&str, &Order> = open.iter().map(|order| (order.job.as_str(), order)).collect();
         let mut idle = vec![0; self.nodes.len()];
         let mut down = vec![1; self.nodes.len()];
@@ -262,12 +258,12 @@ impl Books {
     }
 
     /// Shows a job that an order is under way for as it is going to be.
-    fn show_as_wanted(&self, job: &mut ObservedJob, action: &Action, held: &Placement, idle: &mut [u32]) {
+    fn show_as_wanted(&self, job: &mut ObservedJob, action: &EngineAction, held: &Placement, idle: &mut [u32]) {
         let gpus_on = |on: &Placement, node: u32| -> u32 {
             on.slices().iter().filter(|slice| slice.node == node).map(|slice| slice.gpus).sum()
         };
         let wanted = match action {
-            Action::Stop { .. } | Action::Cancel { .. } => Placement::none(),
+            EngineAction::Stop { .. } | EngineAction::Cancel { .. } => Placement::none(),
             action => match action.placement() {
                 Some(placement) => self.placement_of(placement),
                 None => return,
@@ -302,8 +298,10 @@ impl Books {
         let active: Vec<JobId> = jobs.iter().map(|job| job.id).collect();
         let gpus = cluster.nodes.iter().map(|node| node.gpus).collect();
         let load = (services.to_vec(), loans.to_vec());
-        let seen = Seen { active, down: down.to_vec(), gpus, load };
-        let new = |of: &Seen, than: &Seen| of.active.iter().any(|id| than.active.binary_search(id).is_err());
+        let seen = LastObservation { active, down: down.to_vec(), gpus, load };
+        let new = |of: &LastObservation, than: &LastObservation| {
+            of.active.iter().any(|id| than.active.binary_search(id).is_err())
+        };
         let trigger = Trigger {
             arrival: new(&seen, &self.seen),
             completion: new(&self.seen, &seen),
@@ -315,14 +313,14 @@ impl Books {
         trigger
     }
 
-    /// A job's state and past at this moment, by what its engine says of it and by the books.
+    /// A job's state and past at this moment, by what its engine says of it and by what was recorded.
     fn past_of(&mut self, id: JobId, seen: &JobSeen, held: &Placement) -> ObservedJob {
         if let Some(history) = &seen.history {
             return ObservedJob { id, placement: held.clone(), ..(**history).clone() };
         }
         let submit = self.scenario.workload.jobs[id.index()].request.submit;
         let begun = seen.attempt.as_ref().map(|attempt| self.time(attempt.since_ms));
-        let past = self.past.entry(id).or_insert_with(|| Past::new(submit));
+        let past = self.past.entry(id).or_insert_with(|| AttainedService::new(submit));
         past.advance(self.now, begun, seen, held);
         past.observed(id, seen, held)
     }

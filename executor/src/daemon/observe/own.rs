@@ -21,8 +21,8 @@ use goodput_env::state::Profile;
 use goodput_env::time::SimTime;
 
 use super::register::UNKNOWN_DURATION;
-use super::{Books, Past};
-use crate::engine::{JobSeen, Snapshot};
+use super::{AttainedService, ClusterObserver};
+use crate::engine::{ClusterSnapshot, JobSeen};
 
 /// A job that has run for so long and reported nothing never will, on the policy's clock.
 const SILENT: SimTime = SimTime::from_secs(300);
@@ -48,27 +48,27 @@ const NO_NOISE: GradientStats = GradientStats { sqr: 1.0, var: 0.0 };
 /// Entries of the workload's applications that belong to single jobs.
 #[derive(Debug, Default)]
 pub(super) struct Own {
-    of_job: BTreeMap<JobId, Slot>,
+    of_job: BTreeMap<JobId, OwnApplication>,
     /// Entries of jobs that are over.
     free: Vec<u16>,
 }
 
 #[derive(Debug)]
-struct Slot {
+struct OwnApplication {
     index: u16,
     limits: Option<BatchLimits>,
 }
 
-impl Books {
+impl ClusterObserver {
     /// Takes in what was said, forgets jobs that are over, and shows the rest as they are known
     /// now.
-    pub(super) fn learn(&mut self, snapshot: &Snapshot) {
+    pub(super) fn learn(&mut self, snapshot: &ClusterSnapshot) {
         let active = snapshot.jobs.iter().filter(|job| !job.phase.is_over() && job.history.is_none());
         let active: BTreeMap<JobId, &JobSeen> = active.filter_map(|seen| Some((self.id(&seen.key)?, seen))).collect();
         self.past.retain(|id, _| active.contains_key(id));
         for &id in active.keys() {
             let submit = self.scenario.workload.jobs[id.index()].request.submit;
-            self.past.entry(id).or_insert_with(|| Past::new(submit));
+            self.past.entry(id).or_insert_with(|| AttainedService::new(submit));
         }
         for said in &snapshot.said {
             if let Some(past) = self.id(&said.job).and_then(|id| self.past.get_mut(&id)) {
@@ -186,7 +186,7 @@ impl Books {
         };
         applications[usize::from(index)] = application;
         jobs[id.index()].work = Work::application(index);
-        self.own.of_job.insert(id, Slot { index, limits });
+        self.own.of_job.insert(id, OwnApplication { index, limits });
     }
 }
 
@@ -202,7 +202,7 @@ fn duration(seen: Option<&JobSeen>) -> SimTime {
 fn of_job(
     request: &goodput_env::job::JobRequest,
     duration: SimTime,
-    past: &Past,
+    past: &AttainedService,
     limits: Option<BatchLimits>,
     types: &[AcceleratorType],
     per_node: impl Fn(usize) -> u32,

@@ -8,14 +8,14 @@ use goodput_env::scenario::Scenario;
 use goodput_env::tenant::Tenants;
 use goodput_env::time::SimTime;
 
-use super::Books;
-use crate::engine::{JobSeen, Snapshot};
+use super::ClusterObserver;
+use crate::engine::{ClusterSnapshot, JobSeen};
 
 /// Shown as the duration of a job that says nothing about it.
 pub(super) const UNKNOWN_DURATION: SimTime = SimTime::from_secs(3600);
 
-impl Books {
-    pub(super) fn register_nodes(&mut self, snapshot: &Snapshot) {
+impl ClusterObserver {
+    pub(super) fn register_nodes(&mut self, snapshot: &ClusterSnapshot) {
         let mut changed = false;
         for seen in &snapshot.nodes {
             let kind = self.cluster.types.iter().position(|kind| kind.name == seen.accelerator).unwrap_or_else(|| {
@@ -70,7 +70,7 @@ impl Books {
         ordered.map_or_else(|_| given.clone(), Arc::new)
     }
 
-    pub(super) fn register_jobs(&mut self, snapshot: &Snapshot) {
+    pub(super) fn register_jobs(&mut self, snapshot: &ClusterSnapshot) {
         // A number that comes back with another time of submission is another job: slurmctld gives
         // numbers of jobs that it forgot again.
         let known = |job: &JobSeen| {

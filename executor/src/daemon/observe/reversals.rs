@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use crate::engine::{JobPhase, Snapshot};
+use crate::engine::{ClusterSnapshot, JobPhase};
 
 /// So many reversals of one job, and the daemon leaves it alone.
 const REVERSALS: u32 = 2;
@@ -12,14 +12,14 @@ const HANDS_OFF: Duration = Duration::from_secs(3600);
 
 /// Changes that the daemon made to jobs, and whether they lasted.
 #[derive(Debug, Default)]
-pub(in crate::daemon) struct Watch {
+pub(in crate::daemon) struct Reversals {
     /// Starts and failures of jobs that were placed by order.
     placed: BTreeMap<String, (u32, u32)>,
     reversals: BTreeMap<String, u32>,
     left_alone: BTreeMap<String, Instant>,
 }
 
-impl Watch {
+impl Reversals {
     /// An order placed a job, which has started so many times since.
     pub fn placed(&mut self, job: &str, starts: u32, failures: u32) {
         self.placed.insert(job.into(), (starts, failures));
@@ -32,7 +32,7 @@ impl Watch {
 
     /// Looks for jobs that were taken off their accelerators by hand. Returns the jobs that are
     /// left alone from now on.
-    pub fn look(&mut self, snapshot: &Snapshot, now: Instant) -> Vec<String> {
+    pub fn look(&mut self, snapshot: &ClusterSnapshot, now: Instant) -> Vec<String> {
         self.left_alone.retain(|_, until| now < *until);
         let mut alone = Vec::new();
         for job in &snapshot.jobs {

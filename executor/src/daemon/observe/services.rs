@@ -1,33 +1,53 @@
 //! Inference services and loans of a live cluster, in the terms of the environment.
 //!
-//! The setting says what a service is (speed of a replica, objective, limits); a snapshot says how
-//! the service fares. The rate of requests over the past, which policies forecast from, is recorded
-//! here from snapshot to snapshot.
+//! A service gets its number when a snapshot first shows it. The rate of requests over the past,
+//! which policies forecast from, is recorded here from snapshot to snapshot.
 
 use std::sync::Arc;
 
+use goodput_env::job::Workload;
 use goodput_env::scenario::Scenario;
-use goodput_env::service::{RateSeries, Service, ServiceId};
+use goodput_env::service::{RateSeries, ServiceId};
 use goodput_env::state::{Loan, ObservedService, Replica, ReplicaPhase};
 use goodput_env::time::SimTime;
 
-use super::Books;
-use crate::engine::{NodeSeen, ReplicaSeen, ReplicaStage, ServiceSeen, Snapshot};
+use super::ClusterObserver;
+use crate::engine::{ClusterSnapshot, NodeSeen, ReplicaSeen, ReplicaStage, ServiceSeen};
 
-/// Service of the setting, without the rates that a simulation would play: those are recorded as
-/// they are measured.
-pub(super) fn unmeasured(service: &Arc<Service>) -> Arc<Service> {
-    let rates = RateSeries::new(service.rates.step(), &[]).unwrap_or_default();
-    Arc::new(Service { rates, ..Service::clone(service) })
-}
+impl ClusterObserver {
+    /// Gives numbers to services that are new, and takes over specifications that have changed.
+    pub(super) fn register_services(&mut self, snapshot: &ClusterSnapshot) {
+        let mut services = self.scenario.workload.services.clone();
+        for seen in &snapshot.services {
+            let tenant = self.setting.tenants.iter().position(|group| group.name == seen.spec.tenant);
+            let mut service = seen.spec.service(&seen.name, tenant.unwrap_or_default() as u32);
+            match services.iter_mut().find(|known| known.name == seen.name) {
+                None => services.push(Arc::new(service)),
+                Some(known) => {
+                    if service.rates.step() == known.rates.step() {
+                        service.rates = known.rates.clone();
+                    }
+                    if **known != service {
+                        *known = Arc::new(service);
+                    }
+                }
+            }
+        }
+        if services != self.scenario.workload.services {
+            let Scenario { cluster, workload, options, seed, .. } = &*self.scenario;
+            let workload = Workload { services, ..Workload::clone(workload) };
+            // The speeds of services on each type of accelerator are worked out anew.
+            let scenario = Scenario::new(cluster.clone(), Arc::new(workload), options.clone(), *seed);
+            self.scenario = Arc::new(scenario);
+        }
+    }
 
-impl Books {
     /// Services of the snapshot in ascending order of their numbers. `down` counts the failures of
     /// each node.
-    pub(super) fn observe_services(&mut self, snapshot: &Snapshot, down: &[u32]) -> Vec<ObservedService> {
+    pub(super) fn observe_services(&mut self, snapshot: &ClusterSnapshot, down: &[u32]) -> Vec<ObservedService> {
         let mut observed = Vec::with_capacity(snapshot.services.len());
-        for index in 0..self.setting.services.len() {
-            let name = &self.setting.services[index].name;
+        for index in 0..self.scenario.workload.services.len() {
+            let name = &self.scenario.workload.services[index].name;
             let Some(seen) = snapshot.services.iter().find(|seen| seen.name == *name) else { continue };
             let rate_milli = self.record_rate(index, seen);
             let replicas = seen.replicas.iter().filter_map(|replica| self.replica(index, replica));
@@ -65,7 +85,7 @@ impl Books {
     /// Replica with the number of its node; `None` on a node that is not known. A start or an end
     /// of unknown length is taken to be as long as the service says, counted from now.
     fn replica(&self, index: usize, seen: &ReplicaSeen) -> Option<Replica> {
-        let service = &self.setting.services[index];
+        let service = &self.scenario.workload.services[index];
         let node = self.nodes.iter().position(|name| *name == seen.node)? as u32;
         let until = |at_ms: Option<i64>, usual: SimTime| at_ms.map_or(self.now + usual, |at_ms| self.time(at_ms));
         let phase = match seen.phase {
@@ -80,7 +100,7 @@ impl Books {
 
     /// Name of a service.
     pub fn service(&self, id: ServiceId) -> Option<&str> {
-        self.setting.services.get(id.index()).map(|service| service.name.as_str())
+        self.scenario.workload.services.get(id.index()).map(|service| service.name.as_str())
     }
 
     /// Loan of a node. An engine that knows no times says only that the node is lent.

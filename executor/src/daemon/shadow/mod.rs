@@ -60,7 +60,7 @@ const fn restart_secs() -> f64 {
 
 /// Comparison of two policies by simulation.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Comparison {
+pub struct ShadowComparison {
     /// Time of the comparison, seconds of the policy's clock.
     pub at_secs: f64,
     /// How far it was looked ahead, seconds.
@@ -78,7 +78,7 @@ pub struct Comparison {
     pub took_ms: f64,
 }
 
-impl Comparison {
+impl ShadowComparison {
     /// In one line.
     pub fn words(&self) -> String {
         let one = |rolled: &Rolled| {
@@ -106,7 +106,7 @@ pub type Maker = Box<dyn Fn(&Cluster) -> Result<(Box<dyn Policy>, Information), 
 pub struct Shadow {
     settings: ShadowSettings,
     ask: mpsc::Sender<Scene>,
-    answers: mpsc::Receiver<Result<Comparison, String>>,
+    answers: mpsc::Receiver<Result<ShadowComparison, String>>,
     /// A question is under way.
     busy: bool,
     asked: Option<Instant>,
@@ -153,7 +153,7 @@ impl Shadow {
     }
 
     /// The answer, where there is one.
-    pub fn answer(&mut self) -> Option<Result<Comparison, String>> {
+    pub fn answer(&mut self) -> Option<Result<ShadowComparison, String>> {
         let answer = self.answers.try_recv().ok()?;
         self.busy = false;
         Some(answer)

@@ -13,7 +13,7 @@ use goodput_env::state::Observed;
 use goodput_env::time::SimTime;
 use serde::{Deserialize, Serialize};
 
-use super::{Comparison, Maker, ShadowSettings};
+use super::{Maker, ShadowComparison, ShadowSettings};
 use crate::engine::OnNode;
 
 /// State of the cluster now, with the names of nodes and jobs.
@@ -158,7 +158,7 @@ pub(super) fn compare(
     scene: &Scene,
     incumbent: &(String, Maker),
     candidate: &(String, Maker),
-) -> Result<Comparison, String> {
+) -> Result<ShadowComparison, String> {
     let began = Instant::now();
     let (one, first) = scene.play(incumbent)?;
     let (other, second) = scene.play(candidate)?;
@@ -166,7 +166,7 @@ pub(super) fn compare(
         let there = scene.after(&second, job);
         (there != scene.after(&first, job)).then(|| (key.clone(), there))
     });
-    Ok(Comparison {
+    Ok(ShadowComparison {
         at_secs: scene.seen.now.as_secs_f64(),
         horizon_secs: (scene.horizon - scene.seen.now).as_secs_f64(),
         assumed: scene.assumed,

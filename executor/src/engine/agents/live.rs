@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::nodes::Nodes;
+use super::nodes::AgentNodes;
 use crate::agent::api::AttemptState;
 use crate::engine::{Attempt, JobPhase, JobSeen, OnNode, Share, Submission};
 use crate::job::{Fence, JobName, Program, RetryBudget, RetryHistory, adaptdl};
@@ -110,7 +110,7 @@ impl LiveJob {
     }
 
     /// As the daemon is told.
-    pub fn seen(&self, nodes: &Nodes) -> JobSeen {
+    pub fn seen(&self, nodes: &AgentNodes) -> JobSeen {
         let mut spec = self.submission.spec.clone();
         spec.request.submit = goodput_env::time::SimTime::from_millis(self.submitted_ms);
         let id = self.attempt_id();

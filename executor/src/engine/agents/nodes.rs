@@ -7,14 +7,14 @@ use tokio::task::JoinSet;
 
 use super::AgentsSettings;
 use super::live::LiveJob;
-use crate::agent::api::{Accelerator, AttemptState, AttemptStatus, Kept, Lease, NodeStatus, Start, Stop};
+use crate::agent::api::{AttemptState, AttemptStatus, Kept, LeaderLease, NodeAccelerator, NodeStatus, Start, Stop};
 use crate::agent::{AgentClient, AgentError, ClientError, Fencing};
-use crate::devices::Health;
+use crate::devices::DeviceHealth;
 use crate::engine::{NodeHealth, NodeSeen};
-use crate::job::{Gang, Grant, Isolation, Launch};
+use crate::job::{AcceleratorGrant, GangPlan, GrantIsolation, Launch};
 
 /// Agents of all nodes.
-pub struct Nodes {
+pub struct AgentNodes {
     remotes: Vec<Remote>,
     /// Time at which all agents were asked last. Silence is counted up to then: a node is not
     /// silent because it was not asked.
@@ -43,9 +43,9 @@ pub struct Heard {
 }
 
 /// Answer of an agent: its time, the node's state, and the reports.
-type Answer = Result<(Instant, NodeStatus, Result<(Vec<Kept>, u64), ClientError>), ClientError>;
+type AgentAnswer = Result<(Instant, NodeStatus, Result<(Vec<Kept>, u64), ClientError>), ClientError>;
 
-async fn ask(client: AgentClient, lease: Option<Lease>, since: u64) -> Answer {
+async fn ask(client: AgentClient, lease: Option<LeaderLease>, since: u64) -> AgentAnswer {
     let status = client.status().await?;
     let heard = Instant::now();
     let rest = async {
@@ -58,7 +58,7 @@ async fn ask(client: AgentClient, lease: Option<Lease>, since: u64) -> Answer {
     Ok((heard, status, rest))
 }
 
-impl Nodes {
+impl AgentNodes {
     pub fn new(settings: &AgentsSettings) -> Result<Self, AgentError> {
         let remotes = settings.nodes.iter().map(|node| {
             let client = AgentClient::new(node.name.clone(), node.address, &settings.tls, settings.patience())?;
@@ -83,7 +83,7 @@ impl Nodes {
     pub async fn look(&mut self, term: Option<u64>, settings: &AgentsSettings) -> (Heard, Vec<Kept>) {
         let (looked, mut asked) = (Instant::now(), JoinSet::new());
         for (index, remote) in self.remotes.iter().enumerate() {
-            let lease = term.zip(remote.heard.as_ref()).map(|(term, (_, status))| Lease {
+            let lease = term.zip(remote.heard.as_ref()).map(|(term, (_, status))| LeaderLease {
                 term,
                 leader: settings.leader.clone(),
                 as_of_boot_ms: status.boot_ms,
@@ -191,11 +191,11 @@ impl Nodes {
     /// Accelerators of a node that may be given, by index. Policies know nodes of one type: of
     /// several, as where some GPUs are split into instances, it is that of the whole ones, then the
     /// most common one.
-    pub fn fit(&self, node: &str) -> Vec<&Accelerator> {
+    pub fn fit(&self, node: &str) -> Vec<&NodeAccelerator> {
         let devices = self.status(node).into_iter().flat_map(|status| &status.accelerators);
-        let mut fit: Vec<&Accelerator> = devices.filter(|device| device.health == Health::Fit).collect();
+        let mut fit: Vec<&NodeAccelerator> = devices.filter(|device| device.health == DeviceHealth::Fit).collect();
         let count = |kind: &str| fit.iter().filter(|device| device.kind == kind).count();
-        let rank = |device: &&&Accelerator| (!device.uuid.starts_with("MIG-"), count(&device.kind));
+        let rank = |device: &&&NodeAccelerator| (!device.uuid.starts_with("MIG-"), count(&device.kind));
         let common = fit.iter().rev().max_by_key(rank).map(|device| device.kind.clone());
         fit.retain(|device| common.as_ref() == Some(&device.kind));
         fit
@@ -236,7 +236,7 @@ impl Nodes {
         let mut calls = JoinSet::new();
         let mut first = 0;
         for (rank, on) in current.placement.iter().enumerate() {
-            let gang = Gang {
+            let gang = GangPlan {
                 rank: rank as u32,
                 nodes: current.placement.len() as u32,
                 world,
@@ -249,12 +249,12 @@ impl Nodes {
             let unknown = self.is_fresh(&on.node) && self.attempt(&on.node, &id).is_none();
             let Some(remote) = self.remote(&on.node).filter(|_| unknown) else { continue };
             let grant = |uuid: &String| match job.share {
-                None => Grant::whole(uuid),
-                Some(share) => Grant {
+                None => AcceleratorGrant::whole(uuid),
+                Some(share) => AcceleratorGrant {
                     uuid: uuid.clone(),
                     compute_percent: u32::from(share.compute_percent),
                     memory_mib: Some(u64::from(share.memory_mib)),
-                    isolation: Isolation::Mps,
+                    isolation: GrantIsolation::Mps,
                 },
             };
             let grants = on.accelerators.iter().map(grant).collect();

@@ -1,7 +1,7 @@
 //! Accelerators that an order means, and whether they are free.
 
 use super::live::{Current, LiveJob};
-use super::nodes::Nodes;
+use super::nodes::AgentNodes;
 use crate::engine::{NodeHealth, OnNode, Share};
 use crate::job::Fence;
 
@@ -13,7 +13,7 @@ const PORTS: u32 = 1000;
 pub fn choose<'a>(
     placement: &[OnNode],
     share: Option<Share>,
-    nodes: &Nodes,
+    nodes: &AgentNodes,
     jobs: impl Iterator<Item = &'a LiveJob> + Clone,
     number: u32,
     now_ms: i64,
@@ -31,7 +31,7 @@ pub fn choose<'a>(
 fn on_node<'a>(
     on: &OnNode,
     share: Option<Share>,
-    nodes: &Nodes,
+    nodes: &AgentNodes,
     jobs: impl Iterator<Item = &'a LiveJob> + Clone,
 ) -> Result<OnNode, String> {
     let name = &on.node;

@@ -40,8 +40,8 @@ use std::time::{Duration, Instant};
 use goodput_env::time::SimTime;
 
 use super::{
-    Action, Capabilities, Engine, EngineError, Forgets, JobPhase, NodeSeen, Order, Outcome, Receipt, Snapshot,
-    Submission, Verdict, verify,
+    Capabilities, ClusterSnapshot, Engine, EngineAction, EngineError, Forgets, JobPhase, NodeSeen, Order,
+    OrderProgress, Receipt, StepOutcome, Submission, verify,
 };
 use crate::daemon::settings::SlurmSettings;
 use crate::job::Fence;
@@ -49,7 +49,7 @@ use commands::Commands;
 use read::{RawJob, RawNode, RawState};
 pub use reports::Mailbox;
 use retry::Owed;
-use steps::{Step, next};
+use steps::{SlurmStep, next};
 
 /// So long after the last node has reported, what a restarted slurmctld does not know of is gone
 /// from it.
@@ -127,8 +127,8 @@ impl SlurmEngine {
     }
 
     /// Reason why a job is not released yet.
-    fn waits(&self, job: u64) -> Option<Outcome> {
-        let later = |reason: String| Some(Outcome::Later { reason });
+    fn waits(&self, job: u64) -> Option<StepOutcome> {
+        let later = |reason: String| Some(StepOutcome::Later { reason });
         if let Some((node, _)) = self.unheard.as_ref().filter(|(_, at)| at.elapsed() < ABORTED) {
             return later(format!("slurmctld started lately, and waited for {node} to report what runs there"));
         }
@@ -148,7 +148,7 @@ impl Engine for SlurmEngine {
         Capabilities { suspend: true, hold: true, forgets: Some(FORGETS), ..Capabilities::default() }
     }
 
-    async fn snapshot(&mut self) -> Result<Snapshot, EngineError> {
+    async fn snapshot(&mut self) -> Result<ClusterSnapshot, EngineError> {
         let (jobs, nodes) = tokio::try_join!(
             self.commands.run("squeue", &["--json"], ""),
             self.commands.run("sinfo", &["--json"], "")
@@ -179,13 +179,13 @@ impl Engine for SlurmEngine {
         let seen: Vec<_> = self.jobs.values().map(RawJob::seen).collect();
         let nodes: Vec<NodeSeen> = nodes.iter().map(|node| node.seen(&seen)).collect();
         let said = self.mailbox.exchange(&self.jobs, &nodes);
-        Ok(Snapshot {
+        Ok(ClusterSnapshot {
             version: self.version,
             at_ms: crate::machine::wall_ms(),
             nodes,
             jobs: seen,
             said,
-            ..Snapshot::default()
+            ..ClusterSnapshot::default()
         })
     }
 
@@ -195,7 +195,7 @@ impl Engine for SlurmEngine {
             let wait = if step.release.is_empty() { None } else { self.waits(step.job) };
             wait.map_or(Ok(step), Err)
         };
-        let steps: Vec<Result<Step, Outcome>> = orders.iter().map(step).collect();
+        let steps: Vec<Result<SlurmStep, StepOutcome>> = orders.iter().map(step).collect();
         // First all preparation, then the releases: a job is not released if its preparation
         // failed.
         let prepare: Vec<&String> = steps.iter().flatten().flat_map(|step| &step.prepare).collect();
@@ -212,12 +212,12 @@ impl Engine for SlurmEngine {
             let outcome = match step {
                 Err(outcome) => outcome,
                 Ok(step) => match prepared.about(step.job).or_else(|| released.about(step.job)) {
-                    Some(problem) => Outcome::Later { reason: problem },
+                    Some(problem) => StepOutcome::Later { reason: problem },
                     None => {
                         if let Some(job) = step.cancel {
                             self.commands.run("scancel", &[&job.to_string()], "").await?;
                         }
-                        Outcome::Accepted
+                        StepOutcome::Accepted
                     }
                 },
             };
@@ -243,20 +243,20 @@ impl Engine for SlurmEngine {
 
     /// Slurm itself chooses how many accelerators of which node a job gets where it is spread
     /// unevenly. So only nodes and number count.
-    fn verify(&self, order: &Order, snapshot: &Snapshot) -> Verdict {
+    fn verify(&self, order: &Order, snapshot: &ClusterSnapshot) -> OrderProgress {
         let verdict = verify(order, snapshot);
         // The node is not drained by an administrator yet.
-        if matches!(&order.action, Action::Drain { node, .. } if self.is_set_aside(node)) {
-            return Verdict::Pending;
+        if matches!(&order.action, EngineAction::Drain { node, .. } if self.is_set_aside(node)) {
+            return OrderProgress::Pending;
         }
         let job = snapshot.jobs.iter().find(|job| job.key == order.job);
         let held = job.filter(|job| job.phase == JobPhase::Running).and_then(|job| job.attempt.as_ref());
-        if let (Verdict::Lost { .. }, Some(held), Some(wanted)) = (&verdict, held, order.action.placement()) {
+        if let (OrderProgress::Lost { .. }, Some(held), Some(wanted)) = (&verdict, held, order.action.placement()) {
             let total = |on: &[super::OnNode]| on.iter().map(|on| on.gpus).sum::<u32>();
             let nodes =
                 |on: &[super::OnNode]| on.iter().map(|on| on.node.clone()).collect::<std::collections::BTreeSet<_>>();
             if total(&held.placement) == total(wanted) && nodes(&held.placement) == nodes(wanted) {
-                return Verdict::Done;
+                return OrderProgress::Done;
             }
         }
         verdict
@@ -293,10 +293,13 @@ impl Engine for SlurmEngine {
 }
 
 /// Whether an action is one that Slurm can do.
-fn is_possible(action: &Action) -> bool {
+fn is_possible(action: &EngineAction) -> bool {
     !matches!(
         action,
-        Action::Lend { .. } | Action::Return { .. } | Action::Scale { .. } | Action::Place { share: Some(_), .. }
+        EngineAction::Lend { .. }
+            | EngineAction::Return { .. }
+            | EngineAction::Scale { .. }
+            | EngineAction::Place { share: Some(_), .. }
     )
 }
 
@@ -311,13 +314,13 @@ mod tests {
         let job = |requeued_s| RawJob { id: 7, requeued_s, ..RawJob::default() };
         assert_eq!(engine.waits(7), None, "it never ran");
         engine.jobs.insert(7, job(now_s + 1));
-        assert!(matches!(engine.waits(7), Some(Outcome::Later { .. })), "requeued just now");
+        assert!(matches!(engine.waits(7), Some(StepOutcome::Later { .. })), "requeued just now");
         engine.jobs.insert(7, job(now_s - 1));
         assert_eq!(engine.waits(7), None);
         engine.leaving_s.insert(7, now_s + 1);
-        assert!(matches!(engine.waits(7), Some(Outcome::Later { .. })), "seen to leave just now");
+        assert!(matches!(engine.waits(7), Some(StepOutcome::Later { .. })), "seen to leave just now");
         engine.leaving_s.clear();
         engine.unheard = Some(("n1".into(), Instant::now()));
-        assert!(matches!(engine.waits(7), Some(Outcome::Later { .. })), "n1 may still run it");
+        assert!(matches!(engine.waits(7), Some(StepOutcome::Later { .. })), "n1 may still run it");
     }
 }

@@ -191,7 +191,7 @@ impl RawNode {
 
 /// An answer of `squeue` or `sinfo`.
 #[derive(Deserialize)]
-struct Answer {
+struct SlurmAnswer {
     #[serde(default)]
     errors: Value,
     jobs: Option<Each<RawJob>>,
@@ -227,9 +227,9 @@ impl<'de, T: for<'a> From<&'a Value>> Deserialize<'de> for Each<T> {
 
 /// While slurmctld is away the commands end well, with an empty list and their errors beside it. An
 /// empty list alone does not mean that there are no jobs.
-fn parsed(text: &str, what: &'static str) -> Result<Answer, EngineError> {
+fn parsed(text: &str, what: &'static str) -> Result<SlurmAnswer, EngineError> {
     let unreadable = |problem: String| EngineError::Unreadable { engine: "slurm", what, problem };
-    let answer: Answer = serde_json::from_str(text).map_err(|error| unreadable(error.to_string()))?;
+    let answer: SlurmAnswer = serde_json::from_str(text).map_err(|error| unreadable(error.to_string()))?;
     match answer.errors.as_array().and_then(|errors| errors.first()) {
         Some(error) => {
             let problem = format!("{what}: {}", error.get("description").unwrap_or(error));

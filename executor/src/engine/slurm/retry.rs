@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use super::read::{RawJob, RawState};
 use super::stated::Stated;
-use crate::job::{Cause, Exit, Meaning, RetryBudget, RetryHistory, Verdict};
+use crate::job::{EndCause, Exit, Meaning, RetryBudget, RetryDecision, RetryHistory};
 
 /// Retry of a job that failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,7 +26,7 @@ impl RawJob {
     /// Meaning of the end of the last attempt.
     pub(super) fn meaning(&self) -> Meaning {
         let fault = matches!(self.reason.as_str(), "NodeDown" | "NodeFail" | "NODE_FAIL" | "BootFail");
-        Meaning::of(self.exit.unwrap_or(Exit::Unseen), Cause { stopping: false, fault })
+        Meaning::of(self.exit.unwrap_or(Exit::Unseen), EndCause { stopping: false, fault })
     }
 
     /// Retry of a job that has failed, or was put back and waits; `None` where the job has not
@@ -34,7 +34,7 @@ impl RawJob {
     pub(super) fn retry(&self) -> Option<Retry> {
         let budget = RetryBudget { failures: self.stated.retries?, ..RetryBudget::default() };
         let mut failed = self.stated.failed.clone();
-        let (mut history, mut verdict) = (RetryHistory::default(), Verdict::GiveUp);
+        let (mut history, mut verdict) = (RetryHistory::default(), RetryDecision::GiveUp);
         for at in &failed {
             verdict = history.judge(Meaning::Failed, &budget, at.saturating_mul(1000));
         }
@@ -47,7 +47,7 @@ impl RawJob {
             RawState::Pending { .. } if !failed.is_empty() => {}
             _ => return None,
         }
-        let Verdict::Requeue { not_before_ms } = verdict else { return None };
+        let RetryDecision::Requeue { not_before_ms } = verdict else { return None };
         let note =
             format!("it failed {} times ({} forgiven in an hour), and is tried again", failed.len(), budget.failures);
         Some(Retry { not_before_ms, failed, note })
