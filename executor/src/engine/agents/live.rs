@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::nodes::AgentNodes;
 use crate::agent::api::AttemptState;
-use crate::engine::{Attempt, JobPhase, JobSeen, OnNode, Share, Submission};
+use crate::engine::{Attempt, JobPhase, JobSeen, OnNode, AcceleratorShare, Submission};
 use crate::job::{Fence, JobName, Program, RetryBudget, RetryHistory, adaptdl};
 
 /// A job of the engine.
@@ -23,7 +23,7 @@ pub struct LiveJob {
     /// The attempt that is to run.
     pub current: Option<Current>,
     /// Part of each accelerator it was placed on last.
-    pub share: Option<Share>,
+    pub share: Option<AcceleratorShare>,
     /// Failures of the job.
     pub retry: RetryHistory,
     /// Attempts that failed by themselves.

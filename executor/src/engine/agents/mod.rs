@@ -191,7 +191,7 @@ impl AgentsEngine {
         &mut self,
         mut job: LiveJob,
         action: &EngineAction,
-        share: Option<super::Share>,
+        share: Option<super::AcceleratorShare>,
         term: u64,
     ) -> Result<StepOutcome, EngineError> {
         if job.phase.is_over() {

@@ -2,7 +2,7 @@
 
 use super::live::{Current, LiveJob};
 use super::nodes::AgentNodes;
-use crate::engine::{NodeHealth, OnNode, Share};
+use crate::engine::{NodeHealth, OnNode, AcceleratorShare};
 use crate::job::Fence;
 
 /// First port of rendezvous; attempts take turns with those after it, as AdaptDL's do.
@@ -12,7 +12,7 @@ const PORTS: u32 = 1000;
 /// The attempt that `placement` means; why not now where it cannot be.
 pub fn choose<'a>(
     placement: &[OnNode],
-    share: Option<Share>,
+    share: Option<AcceleratorShare>,
     nodes: &AgentNodes,
     jobs: impl Iterator<Item = &'a LiveJob> + Clone,
     number: u32,
@@ -30,7 +30,7 @@ pub fn choose<'a>(
 
 fn on_node<'a>(
     on: &OnNode,
-    share: Option<Share>,
+    share: Option<AcceleratorShare>,
     nodes: &AgentNodes,
     jobs: impl Iterator<Item = &'a LiveJob> + Clone,
 ) -> Result<OnNode, String> {
