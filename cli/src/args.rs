@@ -1,13 +1,11 @@
 //! What can be typed.
 
-mod live;
-
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
+use goodput_console::{Color, OutputFormat};
 use goodput_train::config::{HELD_OUT, VALIDATION, training_seed};
-
-pub use live::{DaemonAddress, Live, Top};
+use goodputd::args::{Live, Top};
 
 /// Train, compare and deploy schedulers for deep-learning clusters.
 #[derive(Debug, Parser)]
@@ -21,22 +19,6 @@ pub struct Args {
     pub quiet: bool,
     #[command(subcommand)]
     pub command: Command,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Color {
-    Auto,
-    Always,
-    Never,
-}
-
-/// Form of a listing.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum Format {
-    #[default]
-    Table,
-    Json,
-    Csv,
 }
 
 #[derive(Debug, Subcommand)]
@@ -129,7 +111,7 @@ pub enum Forecast {
         levels: Vec<f64>,
         /// Form of the rows.
         #[arg(short, long, value_enum, default_value_t)]
-        output: Format,
+        output: OutputFormat,
     },
     /// Test the forecaster on the past, from rolling origins.
     Backtest {
@@ -147,7 +129,7 @@ pub enum Forecast {
         report: Option<PathBuf>,
         /// Form of the rows.
         #[arg(short, long, value_enum, default_value_t)]
-        output: Format,
+        output: OutputFormat,
     },
     /// The same, beside every model alone, with intervals of the differences.
     Compare {
@@ -165,7 +147,7 @@ pub enum Forecast {
         report: Option<PathBuf>,
         /// Form of the rows.
         #[arg(short, long, value_enum, default_value_t)]
-        output: Format,
+        output: OutputFormat,
     },
 }
 
@@ -210,7 +192,7 @@ pub struct Sim {
     pub seed: u64,
     /// Form of the rows.
     #[arg(short, long, value_enum, default_value_t)]
-    pub output: Format,
+    pub output: OutputFormat,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -299,7 +281,7 @@ pub struct Eval {
     pub jobs: Option<usize>,
     /// Form of the table on stdout.
     #[arg(short, long, value_enum, default_value_t)]
-    pub output: Format,
+    pub output: OutputFormat,
 }
 
 /// Options of `explain`.
@@ -340,7 +322,7 @@ pub struct Explain {
     pub report: Option<PathBuf>,
     /// Form of the result; csv is the queue alone.
     #[arg(short, long, value_enum, default_value_t)]
-    pub output: Format,
+    pub output: OutputFormat,
 }
 
 /// Options of `export`.
@@ -377,7 +359,7 @@ pub struct Federate {
     pub jobs: Option<usize>,
     /// Form of the table.
     #[arg(short, long, value_enum, default_value_t)]
-    pub output: Format,
+    pub output: OutputFormat,
 }
 
 /// Options of `reproduce`.
@@ -394,7 +376,7 @@ pub struct Reproduce {
     pub data: PathBuf,
     /// Form of the rows.
     #[arg(short, long, value_enum, default_value_t)]
-    pub output: Format,
+    pub output: OutputFormat,
 }
 
 #[derive(Debug, Subcommand)]
@@ -450,7 +432,7 @@ pub enum Data {
         cluster: String,
         /// Form of the figures.
         #[arg(short, long, value_enum, default_value_t)]
-        output: Format,
+        output: OutputFormat,
     },
     /// Everything that is wrong with a workload, row by row.
     Validate {
@@ -566,7 +548,7 @@ pub struct List {
     pub what: What,
     /// Form of the listing.
     #[arg(short, long, value_enum, default_value_t)]
-    pub output: Format,
+    pub output: OutputFormat,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

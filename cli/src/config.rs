@@ -1,5 +1,6 @@
 //! Reading experiment files: TOML with overrides, errors with line, column and caret.
 
+use goodput_console::CommandError;
 use std::fs;
 use std::path::Path;
 
@@ -10,12 +11,10 @@ use goodput_train::config::Experiment;
 use goodput_train::forecaster::{ForecasterExperiment, ForecasterTrainError};
 use toml_edit::{DocumentMut, Item, Key, Table, Value};
 
-use crate::fault::Fault;
-
 const HELP: &str = "`goodput config schema` describes every key; `goodput config show FILE` fills in the defaults";
 
 /// Reads an experiment and applies `--set KEY=VALUE`.
-pub fn read(path: &Path, sets: &[String]) -> Result<Experiment, Fault> {
+pub fn read(path: &Path, sets: &[String]) -> Result<Experiment, CommandError> {
     let help = match path {
         path if is_federation(path) => "with [[clusters]] it is a federation: `goodput federate FILE`",
         path if is_forecast(path) => "with [series] it is a study of forecasters: `goodput forecast backtest FILE`",
@@ -27,14 +26,14 @@ pub fn read(path: &Path, sets: &[String]) -> Result<Experiment, Fault> {
 }
 
 /// Reads a federation, applies `--set KEY=VALUE`, and prepares it.
-pub fn read_federation(path: &Path, sets: &[String]) -> Result<(FederationConfig, Federation), Fault> {
+pub fn read_federation(path: &Path, sets: &[String]) -> Result<(FederationConfig, Federation), CommandError> {
     let (config, name, text) = parse_with_text::<FederationConfig>(path, sets, HELP)?;
     let federation = config.setup().map_err(|error| BadValue::from(error).at_key(&name, &text))?;
     Ok((config, federation))
 }
 
 /// Reads a study of forecasters, applies `--set KEY=VALUE`, and checks its values.
-pub fn read_forecast(path: &Path, sets: &[String]) -> Result<ForecastConfig, Fault> {
+pub fn read_forecast(path: &Path, sets: &[String]) -> Result<ForecastConfig, CommandError> {
     let help = match is_forecaster(path) {
         true => "with [forecaster] it is a forecaster to train: `goodput train FILE`",
         false => "`configs/forecast` has examples; configs/schema/forecast.schema.json describes every key",
@@ -45,19 +44,19 @@ pub fn read_forecast(path: &Path, sets: &[String]) -> Result<ForecastConfig, Fau
 }
 
 /// Reads a forecaster to train and applies `--set KEY=VALUE`.
-pub fn read_forecaster(path: &Path, sets: &[String]) -> Result<ForecasterExperiment, Fault> {
+pub fn read_forecaster(path: &Path, sets: &[String]) -> Result<ForecasterExperiment, CommandError> {
     let help = "`configs/forecast/nhits.toml` is an example; docs, neural forecasters, describes every key";
     let (experiment, name, text) = parse_with_text::<ForecasterExperiment>(path, sets, help)?;
     match experiment.check() {
         Err(error @ ForecasterTrainError::Value { key, .. }) => {
             Err(BadValue { message: error.to_string(), key: Some(key) }.at_key(&name, &text))
         }
-        other => other.map(|()| experiment).map_err(Fault::input),
+        other => other.map(|()| experiment).map_err(CommandError::input),
     }
 }
 
 /// A message about the value of a key of a file, `--set KEY=VALUE` applied.
-pub fn at_key(path: &Path, sets: &[String], key: &'static str, message: &str) -> Fault {
+pub fn at_key(path: &Path, sets: &[String], key: &'static str, message: &str) -> CommandError {
     let name = path.display().to_string();
     let text = fs::read_to_string(path).unwrap_or_default();
     let text = sets.iter().try_fold(text, |text, set| apply(&name, text, set)).unwrap_or_default();
@@ -88,10 +87,10 @@ fn parse_with_text<T: serde::de::DeserializeOwned>(
     path: &Path,
     sets: &[String],
     help: &str,
-) -> Result<(T, String, String), Fault> {
+) -> Result<(T, String, String), CommandError> {
     let name = path.display().to_string();
     let text = fs::read_to_string(path).map_err(|error| {
-        Fault::input(format!("cannot read {name}: {error}"))
+        CommandError::input(format!("cannot read {name}: {error}"))
             .with_help("experiments shipped with the product are in configs/experiment")
     })?;
     let text = sets.iter().try_fold(text, |text, set| apply(&name, text, set))?;
@@ -100,7 +99,7 @@ fn parse_with_text<T: serde::de::DeserializeOwned>(
         Ok(config) => Ok((config, name, text)),
         Err(error) => {
             let place = error.span().map_or_else(String::new, |span| position(&text, span.start));
-            Err(Fault::input(format!("{name}{place}: {}", error.message().trim_end())).with_help(help).at(
+            Err(CommandError::input(format!("{name}{place}: {}", error.message().trim_end())).with_help(help).at(
                 &name,
                 text.clone(),
                 error.span(),
@@ -116,10 +115,10 @@ struct BadValue {
 }
 
 impl BadValue {
-    fn at_key(self, name: &str, text: &str) -> Fault {
+    fn at_key(self, name: &str, text: &str) -> CommandError {
         let span = self.key.and_then(|key| key_span(text, key));
         let place = span.clone().map_or_else(String::new, |span| position(text, span.start));
-        let fault = Fault::input(format!("{name}{place}: {}", self.message));
+        let fault = CommandError::input(format!("{name}{place}: {}", self.message));
         if span.is_some() { fault.at(name, text.into(), span) } else { fault }
     }
 }
@@ -157,9 +156,9 @@ fn position(text: &str, at: usize) -> String {
 }
 
 /// Sets one dotted key in the text.
-fn apply(name: &str, text: String, set: &str) -> Result<String, Fault> {
+fn apply(name: &str, text: String, set: &str) -> Result<String, CommandError> {
     let malformed = || {
-        Fault::input(format!("--set {set}: expected KEY=VALUE"))
+        CommandError::input(format!("--set {set}: expected KEY=VALUE"))
             .with_help("for example --set agent.ppo.learning_rate=5e-4")
     };
     let (key, value) = set.split_once('=').ok_or_else(malformed)?;
@@ -168,7 +167,11 @@ fn apply(name: &str, text: String, set: &str) -> Result<String, Fault> {
     let value: Value = value.trim().parse().unwrap_or_else(|_| Value::from(value.trim()));
     let mut document: DocumentMut = text.parse().map_err(|error: toml_edit::TomlError| {
         let place = error.span().map_or_else(String::new, |span| position(&text, span.start));
-        Fault::input(format!("{name}{place}: {}", error.message().trim_end())).at(name, text.clone(), error.span())
+        CommandError::input(format!("{name}{place}: {}", error.message().trim_end())).at(
+            name,
+            text.clone(),
+            error.span(),
+        )
     })?;
     let Some((last, tables)) = path.split_last() else { return Err(malformed()) };
     let mut item = document.as_item_mut();

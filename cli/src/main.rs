@@ -6,28 +6,26 @@
 mod args;
 mod command;
 mod config;
-mod fault;
-mod markdown;
-mod output;
 mod progress;
 
 use std::process::ExitCode;
 
 use clap::Parser;
+use goodput_console::CommandError;
+use goodputd::Invocation;
 
 use crate::args::{Args, Command};
-use crate::fault::Fault;
+
+/// Words that begin the commands of the live daemon in this program.
+const LIVE: Invocation = Invocation("goodput live");
 
 fn main() -> ExitCode {
     let args = Args::parse();
-    fault::install(args.color);
-    match run(args) {
-        Ok(code) => code,
-        Err(fault) => fault.report(),
-    }
+    goodput_console::install(args.color);
+    run(args).unwrap_or_else(CommandError::report)
 }
 
-fn run(args: Args) -> Result<ExitCode, Fault> {
+fn run(args: Args) -> Result<ExitCode, CommandError> {
     let quiet = args.quiet;
     match args.command {
         Command::Sim(options) => command::sim::run(&options),
@@ -40,8 +38,8 @@ fn run(args: Args) -> Result<ExitCode, Fault> {
         Command::Data(verb) => command::data::run(&verb, quiet),
         Command::Env(verb) => command::env::run(&verb),
         Command::Forecast(verb) => command::forecast::run(&verb),
-        Command::Live(verb) => command::live::run(&verb),
-        Command::Top(options) => command::top::run(&options),
+        Command::Live(verb) => goodputd::run(&verb, LIVE),
+        Command::Top(options) => goodputd::top::run(&options, LIVE),
         Command::Config(verb) => command::config::run(&verb),
         Command::List(options) => command::list::run(&options),
         Command::Reference(options) => command::reference::run(&options),

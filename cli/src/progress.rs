@@ -1,5 +1,6 @@
 //! Progress of long work: a bar on a terminal, a plain line now and then in a pipe, nothing when quiet.
 
+use goodput_console::say;
 use std::io::IsTerminal;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -7,8 +8,6 @@ use std::time::{Duration, Instant};
 use goodput_train::Progress;
 use goodput_train::forecaster::ForecasterProgress;
 use indicatif::{ProgressBar, ProgressStyle};
-
-use crate::output::say;
 
 /// How often a pipe gets a line.
 const LINE_EVERY: Duration = Duration::from_secs(10);

@@ -111,6 +111,7 @@ pub enum DataError {
         source: TableError,
     },
     /// Parquet that cannot be decoded or encoded.
+    #[cfg(feature = "traces")]
     #[error("{}: {source}", path.display())]
     Parquet {
         /// The file.
@@ -307,13 +308,14 @@ impl DataError {
             | Self::Profile { path, .. }
             | Self::Limits { path, .. }
             | Self::Table { path, .. }
-            | Self::Parquet { path, .. }
             | Self::ColumnType { path, .. }
             | Self::Ragged { path, .. }
             | Self::Catalog { path, .. }
             | Self::Application { path, .. }
             | Self::AcceleratorFile { path, .. }
             | Self::Accelerator { path, .. } => path,
+            #[cfg(feature = "traces")]
+            Self::Parquet { path, .. } => path,
         }
     }
 
@@ -344,6 +346,7 @@ impl DataError {
             Self::Profile { .. } | Self::Limits { .. } | Self::Table { .. } => {
                 "restore the files from the original profile"
             }
+            #[cfg(feature = "traces")]
             Self::Parquet { .. } => "the file is damaged or not Parquet: import it again",
             Self::ColumnType { .. } => "write the file with `goodput data import`",
             Self::Ragged { .. } => "give every column as many values",
@@ -363,12 +366,14 @@ impl DataError {
     }
 
     /// Binds an I/O error to the file that could not be written.
+    #[cfg(feature = "traces")]
     pub(crate) fn write(path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_owned();
         |source| Self::Write { path, source }
     }
 
     /// Binds a Parquet error to its file.
+    #[cfg(feature = "traces")]
     pub(crate) fn parquet(path: &Path) -> impl FnOnce(parquet::errors::ParquetError) -> Self {
         let path = path.to_owned();
         |source| Self::Parquet { path, source }

@@ -17,21 +17,32 @@
 
 pub mod accelerators;
 pub mod catalog;
+#[cfg(feature = "traces")]
 mod csv_rows;
 pub mod error;
+#[cfg(feature = "traces")]
 pub mod fit;
+#[cfg(feature = "traces")]
 pub mod import;
+#[cfg(feature = "traces")]
 pub mod inspect;
+#[cfg(feature = "traces")]
 pub mod jobs;
+#[cfg(feature = "traces")]
 pub mod requests;
 pub mod serving;
+#[cfg(feature = "traces")]
 pub mod store;
+#[cfg(feature = "traces")]
 pub mod synth;
+#[cfg(feature = "traces")]
 pub mod validate;
+#[cfg(feature = "traces")]
 pub mod workload;
 
 pub use accelerators::Accelerators;
 pub use catalog::Catalog;
 pub use error::DataError;
 pub use serving::ServingCatalog;
+#[cfg(feature = "traces")]
 pub use workload::{Loaded, import_table, read_jobs, read_workload};

@@ -5,8 +5,10 @@ use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 /// Folders that hold Rust code of the product, of its tests and of its tools.
-pub const ROOMS: [&str; 10] =
-    ["env", "forecast", "datasets", "agents", "configs", "eval", "train", "executor", "cli", "xtask"];
+pub const ROOMS: [&str; 12] = [
+    "env", "forecast", "datasets", "agents", "configs", "eval", "train", "executor", "console", "goodputd", "cli",
+    "xtask",
+];
 
 /// The root of the repository.
 pub fn root() -> PathBuf {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// What each room may use of ours.
-const MAY_USE: [(&str, &[&str]); 13] = [
+const MAY_USE: [(&str, &[&str]); 14] = [
     ("goodput-env", &[]),
     ("goodput-forecast", &[]),
     ("goodput-datasets", &["goodput-env", "goodput-forecast"]),
@@ -18,17 +18,18 @@ const MAY_USE: [(&str, &[&str]); 13] = [
     // Only tests and benchmarks may use it.
     ("goodput-testkit", &["goodput-env", "goodput-executor"]),
     ("goodput-console", &[]),
+    ("goodputd", &["goodput-console", "goodput-datasets", "goodput-env", "goodput-executor"]),
     (
         "goodput-cli",
         &[
             "goodput-console",
+            "goodputd",
             "goodput-env",
             "goodput-forecast",
             "goodput-datasets",
             "goodput-agents",
             "goodput-eval",
             "goodput-train",
-            "goodput-executor",
         ],
     ),
     (
@@ -66,7 +67,7 @@ fn dependencies_run_one_way() {
     let dependencies = dependencies();
     assert_eq!(dependencies.len(), MAY_USE.len(), "a new room needs a line here and in ARCHITECTURE.md");
     for (room, allowed) in MAY_USE {
-        let ours = dependencies[room].iter().filter(|(name, _)| name.starts_with("goodput-"));
+        let ours = dependencies[room].iter().filter(|(name, _)| name.starts_with("goodput"));
         for (name, _) in ours {
             assert!(allowed.contains(&name.as_str()), "{room} may not use {name}");
         }
@@ -86,6 +87,25 @@ fn heavy_packages_live_in_one_room() {
         let may = room == "goodput-agents" || room == "goodput-forecast";
         let allowed = burn.is_none_or(|(_, optional)| may && *optional);
         assert!(allowed, "{room} uses burn");
+    }
+}
+
+/// A machine that only deploys a policy needs no tensor framework, no Arrow and no plotting.
+#[test]
+fn the_daemon_links_no_training() {
+    let output = Command::new(env!("CARGO"))
+        .args(["tree", "-p", "goodputd", "-e", "normal", "--prefix", "none", "--offline"])
+        .current_dir(root())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let tree = String::from_utf8(output.stdout).unwrap();
+    let linked: Vec<&str> = tree.lines().filter_map(|line| line.split_whitespace().next()).collect();
+    assert!(linked.contains(&"goodput-executor"), "{tree}");
+    for banned in ["burn", "arrow", "parquet", "plotters", "tensorboard-rs"] {
+        let found: Vec<_> =
+            linked.iter().filter(|name| **name == banned || name.starts_with(&format!("{banned}-"))).collect();
+        assert!(found.is_empty(), "goodputd links {found:?}");
     }
 }
 
@@ -116,7 +136,7 @@ fn env_cannot_see_the_world() {
 
 #[test]
 fn the_product_names_no_path_of_the_workshop() {
-    let rooms = ["env", "forecast", "datasets", "agents", "eval", "train", "executor", "cli"];
+    let rooms = ["env", "forecast", "datasets", "agents", "eval", "train", "executor", "console", "goodputd", "cli"];
     for file in rooms.iter().flat_map(|room| sources(&root().join(room).join("src"))) {
         let text = std::fs::read_to_string(&file).unwrap();
         let product = text.split("#[cfg(test)]").next().unwrap_or_default();

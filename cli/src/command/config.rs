@@ -1,5 +1,6 @@
 //! `goodput config`: experiment files.
 
+use goodput_console::{CommandError, print, say};
 use std::fs;
 use std::path::Path;
 use std::process::ExitCode;
@@ -11,11 +12,9 @@ use schemars::{Schema, schema_for};
 
 use crate::args::Config;
 use crate::config;
-use crate::fault::Fault;
-use crate::output::{print, say};
 
 /// Runs it.
-pub fn run(verb: &Config) -> Result<ExitCode, Fault> {
+pub fn run(verb: &Config) -> Result<ExitCode, CommandError> {
     match verb {
         Config::Check { files } => {
             let mut failed = None;
@@ -72,19 +71,19 @@ pub fn schemas() -> Vec<ConfigSchema> {
     ]
 }
 
-fn text(schema: &Schema) -> Result<String, Fault> {
-    Ok(serde_json::to_string_pretty(schema).map_err(Fault::failed)? + "\n")
+fn text(schema: &Schema) -> Result<String, CommandError> {
+    Ok(serde_json::to_string_pretty(schema).map_err(CommandError::failed)? + "\n")
 }
 
-fn save(dir: &Path, name: &str, schema: &Schema) -> Result<(), Fault> {
+fn save(dir: &Path, name: &str, schema: &Schema) -> Result<(), CommandError> {
     let (path, text) = (dir.join(name), text(schema)?);
     let written = fs::create_dir_all(dir).and_then(|()| fs::write(&path, text));
-    written.map_err(|error| Fault::input(format!("cannot write {}: {error}", path.display())))?;
+    written.map_err(|error| CommandError::input(format!("cannot write {}: {error}", path.display())))?;
     say(&format!("wrote {}", path.display()));
     Ok(())
 }
 
 /// The file as TOML with every default filled in.
-pub fn resolved(config: &impl serde::Serialize) -> Result<String, Fault> {
-    toml::to_string_pretty(config).map_err(Fault::failed)
+pub fn resolved(config: &impl serde::Serialize) -> Result<String, CommandError> {
+    toml::to_string_pretty(config).map_err(CommandError::failed)
 }

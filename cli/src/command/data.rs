@@ -1,5 +1,6 @@
 //! `goodput data`: workloads and applications.
 
+use goodput_console::{Cell, CommandError, Listing, OutputFormat, say};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -13,17 +14,15 @@ use goodput_env::cluster::Cluster;
 use goodput_eval::setup::WorkloadConfig;
 use goodput_train::config::Experiment;
 
-use crate::args::{Data, Format};
+use crate::args::Data;
 use crate::command::config::resolved;
 use crate::command::sim::data_fault;
 use crate::command::train::{fault, threads};
 use crate::config;
-use crate::fault::Fault;
-use crate::output::{Cell, Rows, say};
 use crate::progress::Meter;
 
 /// Runs it.
-pub fn run(verb: &Data, quiet: bool) -> Result<ExitCode, Fault> {
+pub fn run(verb: &Data, quiet: bool) -> Result<ExitCode, CommandError> {
     match verb {
         Data::Import { file, out } => import(file, out.as_deref()),
         Data::Synth { experiment, seed, out } => synth(experiment, *seed, out),
@@ -39,14 +38,14 @@ pub fn run(verb: &Data, quiet: bool) -> Result<ExitCode, Fault> {
                 fit::add_types(&mut catalog, more).map_err(data_fault)?;
             }
             fs::write(out, catalog.to_toml())
-                .map_err(|error| Fault::input(format!("cannot write {}: {error}", out.display())))?;
+                .map_err(|error| CommandError::input(format!("cannot write {}: {error}", out.display())))?;
             say(&format!("wrote {}", out.display()));
             Ok(ExitCode::SUCCESS)
         }
     }
 }
 
-fn import(file: &Path, out: Option<&Path>) -> Result<ExitCode, Fault> {
+fn import(file: &Path, out: Option<&Path>) -> Result<ExitCode, CommandError> {
     let (table, report) = import_table(file).map_err(data_fault)?;
     let named = || PathBuf::from(file.file_name().unwrap_or_default()).with_extension("parquet");
     let out = out.map_or_else(named, Path::to_path_buf);
@@ -56,13 +55,13 @@ fn import(file: &Path, out: Option<&Path>) -> Result<ExitCode, Fault> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn synth(experiment: &Path, seed: u64, out: &Path) -> Result<ExitCode, Fault> {
+fn synth(experiment: &Path, seed: u64, out: &Path) -> Result<ExitCode, CommandError> {
     let experiment = config::read(experiment, &[])?;
     let WorkloadConfig::Synthetic(settings) = &experiment.workload else {
-        return Err(Fault::input(format!("experiment {} has no [workload.synthetic] table", experiment.name)));
+        return Err(CommandError::input(format!("experiment {} has no [workload.synthetic] table", experiment.name)));
     };
-    let rows = settings.build(Catalog::shipped()).map_err(Fault::input)?.rows(seed);
-    let description = format!("seed {seed} of {}", toml::to_string(settings).map_err(Fault::failed)?);
+    let rows = settings.build(Catalog::shipped()).map_err(CommandError::input)?.rows(seed);
+    let description = format!("seed {seed} of {}", toml::to_string(settings).map_err(CommandError::failed)?);
     let provenance = Provenance::generated(settings.name(), &description, rows.len() as u64);
     provenance.on(jobs::table(&rows)).write_parquet(out).map_err(data_fault)?;
     say(&format!("wrote {} jobs to {}", rows.len(), out.display()));
@@ -76,7 +75,7 @@ fn log(
     decisions: u64,
     out: &Path,
     quiet: bool,
-) -> Result<ExitCode, Fault> {
+) -> Result<ExitCode, CommandError> {
     let names = if policies.is_empty() { &experiment.evaluate.policies } else { policies };
     let disturbed = |name: &String| {
         let name = name.clone();
@@ -89,7 +88,7 @@ fn log(
     meter.finish();
     let description = format!("seed {} of {}", experiment.seed, resolved(experiment)?);
     log.write(out, &Provenance::generated("data log", &description, log.rows() as u64)).map_err(data_fault)?;
-    let mut rows = Rows::new(&["behaviour", "noise", "episodes", "decisions", "mean_return"]);
+    let mut rows = Listing::new(&["behaviour", "noise", "episodes", "decisions", "mean_return"]);
     for behaviour in &behaviours {
         let own = || log.episodes().iter().filter(|episode| episode.behaviour == *behaviour);
         let (episodes, decisions) = (own().count(), own().map(|episode| episode.rows.len()).sum::<usize>());
@@ -101,16 +100,16 @@ fn log(
             Cell::Number(own().map(|episode| episode.total).sum::<f64>() / episodes.max(1) as f64, 2),
         ]);
     }
-    rows.print(Format::Table)?;
+    rows.print(OutputFormat::Table)?;
     say(&format!("wrote {} decisions of {} episodes to {}", log.decisions(), log.episodes().len(), out.display()));
     Ok(ExitCode::SUCCESS)
 }
 
-fn inspect(file: &Path, cluster: &str, output: Format) -> Result<ExitCode, Fault> {
-    let cluster = Cluster::parse(cluster).map_err(Fault::input)?;
+fn inspect(file: &Path, cluster: &str, output: OutputFormat) -> Result<ExitCode, CommandError> {
+    let cluster = Cluster::parse(cluster).map_err(CommandError::input)?;
     let imported = read_jobs(file).map_err(data_fault)?;
     let summary = summarise(&imported.jobs, Catalog::shipped(), Some(cluster.total_gpus()));
-    let mut rows = Rows::new(&["figure", "value"]);
+    let mut rows = Listing::new(&["figure", "value"]);
     let mut add = |figure: String, value: Cell| rows.push(vec![figure.into(), value]);
     add("jobs".into(), Cell::Whole(summary.jobs as i64));
     add("tenants".into(), Cell::Whole(summary.tenants as i64));
@@ -135,17 +134,17 @@ fn inspect(file: &Path, cluster: &str, output: Format) -> Result<ExitCode, Fault
     Ok(ExitCode::SUCCESS)
 }
 
-fn check(file: &Path) -> Result<ExitCode, Fault> {
+fn check(file: &Path) -> Result<ExitCode, CommandError> {
     let imported = read_jobs(file).map_err(data_fault)?;
     let verdict = validate(&imported, Catalog::shipped(), None);
-    let mut rows = Rows::new(&["line", "severity", "finding"]);
+    let mut rows = Listing::new(&["line", "severity", "finding"]);
     for (line, problem) in &verdict.errors.examples {
         rows.push(vec![Cell::Whole(*line as i64), "error".into(), problem.to_string().into()]);
     }
     for (line, remark) in &verdict.remarks.examples {
         rows.push(vec![Cell::Whole(*line as i64), "remark".into(), remark.to_string().into()]);
     }
-    rows.print(Format::Table)?;
+    rows.print(OutputFormat::Table)?;
     say(&format!(
         "{} jobs, {} errors, {} remarks (the first of each kind are shown)",
         verdict.jobs, verdict.errors.count, verdict.remarks.count
@@ -153,6 +152,6 @@ fn check(file: &Path) -> Result<ExitCode, Fault> {
     if verdict.passes() {
         return Ok(ExitCode::SUCCESS);
     }
-    Err(Fault::input(format!("{}: {} rows cannot be run", file.display(), verdict.errors.count))
+    Err(CommandError::input(format!("{}: {} rows cannot be run", file.display(), verdict.errors.count))
         .with_help("correct the rows, or drop them with `goodput data import`"))
 }

@@ -1,5 +1,6 @@
 //! `goodput eval`: policies on the held-out seeds of an experiment.
 
+use goodput_console::CommandError;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -16,17 +17,16 @@ use crate::command::results::{self, About};
 use crate::command::sim::bundle;
 use crate::command::train::threads;
 use crate::config;
-use crate::fault::Fault;
 use crate::progress::Meter;
 
 /// Runs it.
-pub fn run(args: &Eval, quiet: bool) -> Result<ExitCode, Fault> {
+pub fn run(args: &Eval, quiet: bool) -> Result<ExitCode, CommandError> {
     threads(args.jobs)?;
     let experiment = config::read(&args.experiment, &args.sets)?;
     let names = if args.policies.is_empty() { &experiment.evaluate.policies } else { &args.policies };
-    let setup = experiment.setup().map_err(Fault::input)?;
+    let setup = experiment.setup().map_err(CommandError::input)?;
     let entries = names.iter().map(|name| entry(name, &experiment, &setup)).collect::<Result<Vec<_>, _>>()?;
-    let dir = RunDir::reuse(&args.run_dir).map_err(Fault::input)?;
+    let dir = RunDir::reuse(&args.run_dir).map_err(CommandError::input)?;
     let config = resolved(&experiment)?;
     let seeds = args.seeds.unwrap_or(experiment.evaluate.seeds);
     let meter = Meter::new(quiet);
@@ -45,15 +45,15 @@ pub fn run(args: &Eval, quiet: bool) -> Result<ExitCode, Fault> {
 }
 
 /// The experiment's own workload, or each of the files in its place under the file's name.
-fn workloads(experiment: &Experiment, args: &Eval, seeds: u64) -> Result<Vec<NamedScenario>, Fault> {
+fn workloads(experiment: &Experiment, args: &Eval, seeds: u64) -> Result<Vec<NamedScenario>, CommandError> {
     let first = args.split.first_seed(experiment.seed, 0);
     if args.workloads.is_empty() {
-        return experiment.scenarios(&experiment.evaluate.loads, first, seeds).map_err(Fault::input);
+        return experiment.scenarios(&experiment.evaluate.loads, first, seeds).map_err(CommandError::input);
     }
     let mut all = Vec::new();
     for path in &args.workloads {
         let workload = WorkloadConfig::File(FileWorkload { path: path.clone() });
-        let setup = Experiment { workload, ..experiment.clone() }.setup().map_err(Fault::input)?;
+        let setup = Experiment { workload, ..experiment.clone() }.setup().map_err(CommandError::input)?;
         let name = path.file_stem().map_or_else(|| "workload".into(), |stem| stem.to_string_lossy().into_owned());
         let named = |scenario| NamedScenario { name: name.clone(), ..scenario };
         all.extend(scenarios(&setup, first, seeds).into_iter().map(named));
@@ -62,22 +62,22 @@ fn workloads(experiment: &Experiment, args: &Eval, seeds: u64) -> Result<Vec<Nam
 }
 
 /// Runs a comparison with progress.
-pub fn compare(comparison: &Comparison, meter: &Meter) -> Result<Evaluation, Fault> {
+pub fn compare(comparison: &Comparison, meter: &Meter) -> Result<Evaluation, CommandError> {
     let result = comparison.run(&|done, total| meter.runs(done, total));
     meter.finish();
     result.map_err(|error| match error {
-        RunError::Run { .. } => Fault::failed(error),
-        _ => Fault::input(error),
+        RunError::Run { .. } => CommandError::failed(error),
+        _ => CommandError::input(error),
     })
 }
 
 /// A policy by name, or from a bundle; a bundle is called by its directory's name, a shipped one as it was asked for.
-fn entry(name: &str, experiment: &Experiment, setup: &Setup) -> Result<PolicyEntry, Fault> {
+fn entry(name: &str, experiment: &Experiment, setup: &Setup) -> Result<PolicyEntry, CommandError> {
     let shipped = name.starts_with(zoo::PREFIX);
     if !shipped && !Path::new(name).is_file() {
         return match name.strip_suffix(compose::REPLICA) {
             Some(_) => replica_entry(name),
-            None => experiment.heuristic(name, setup).map_err(Fault::input),
+            None => experiment.heuristic(name, setup).map_err(CommandError::input),
         };
     }
     let parent = Path::new(name).parent().and_then(Path::file_name).map(|folder| folder.to_string_lossy().into_owned());
@@ -86,19 +86,19 @@ fn entry(name: &str, experiment: &Experiment, setup: &Setup) -> Result<PolicyEnt
         .map_or_else(|| name.to_string(), |folder| format!("learned ({folder})"));
     let bundle = bundle(name)?;
     bundle.check_types(setup.cluster()).map_err(|error| {
-        Fault::input(format!("{name}: {error}")).with_help(
+        CommandError::input(format!("{name}: {error}")).with_help(
             "a utility can be learned on several types and used on others: configs/experiment/heterogeneous.toml",
         )
     })?;
-    learned_entry(&label, &bundle, experiment.expected_peak(setup), setup.sharing()).map_err(Fault::input)
+    learned_entry(&label, &bundle, experiment.expected_peak(setup), setup.sharing()).map_err(CommandError::input)
 }
 
 /// A policy as its public artifact behaves.
-fn replica_entry(name: &str) -> Result<PolicyEntry, Fault> {
+fn replica_entry(name: &str) -> Result<PolicyEntry, CommandError> {
     if compose::by_name(name, 0).is_none() {
         let has = |entry: &&heuristic::ListedPolicy| entry.replica.is_some();
         let known: Vec<_> = compose::policies().filter(has).map(|entry| entry.name).collect();
-        return Err(Fault::input(format!("there is no replica {name:?}"))
+        return Err(CommandError::input(format!("there is no replica {name:?}"))
             .with_help(format!("policies with one: {}", known.join(", "))));
     }
     let owned = name.to_owned();

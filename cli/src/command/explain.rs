@@ -1,5 +1,6 @@
 //! `goodput explain`: one decision of a trained policy, and why.
 
+use goodput_console::{Cell, CommandError, Listing, OutputFormat, say};
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -16,30 +17,28 @@ use goodput_eval::studies::explain::{ComparedDecision, ExplainPage, JobStanding,
 use goodput_train::config::HELD_OUT;
 use serde_json::json;
 
-use crate::args::{Explain, Format};
+use crate::args::Explain;
 use crate::command::results;
 use crate::command::sim;
 use crate::config;
-use crate::fault::Fault;
-use crate::output::{self, Cell, Rows, say};
 
 /// Runs it.
-pub fn run(args: &Explain) -> Result<ExitCode, Fault> {
+pub fn run(args: &Explain) -> Result<ExitCode, CommandError> {
     let bundle = sim::bundle(&args.bundle)?;
     let (scenario, expected) = match &args.config {
         Some(path) => {
             let experiment = config::read(path, &args.sets)?;
-            let setup = experiment.setup().map_err(Fault::input)?;
+            let setup = experiment.setup().map_err(CommandError::input)?;
             (setup.scenario(args.seed.unwrap_or(HELD_OUT)), experiment.expected_peak(&setup))
         }
         None => (of_file(args, &bundle)?, Default::default()),
     };
     check(&bundle, &scenario)?;
-    let decoder = |error: serde_json::Error| Fault::input(format!("{}: decoder options: {error}", args.bundle));
+    let decoder = |error: serde_json::Error| CommandError::input(format!("{}: decoder options: {error}", args.bundle));
     let mut policy = Explained::new(&bundle, expected).map_err(decoder)?;
     let at = match args.at {
         Some(secs) if !(0.0..=1e12).contains(&secs) => {
-            return Err(Fault::input(format!("--at {secs}: expected a number of seconds from 0 on")));
+            return Err(CommandError::input(format!("--at {secs}: expected a number of seconds from 0 on")));
         }
         Some(secs) => SimTime::from_secs_f64(secs),
         // Jobs are in order of submission.
@@ -48,23 +47,26 @@ pub fn run(args: &Explain) -> Result<ExitCode, Fault> {
         }
     };
     let mut simulator = Simulator::new(scenario);
-    while simulator.run_until_decision().map_err(Fault::failed)? == Status::Decision {
+    while simulator.run_until_decision().map_err(CommandError::failed)? == Status::Decision {
         if simulator.view().now >= at && simulator.view().active() > 0 {
             return show(args, &bundle, &mut policy, &simulator.view());
         }
         let plan = policy.decide(&simulator.view());
-        simulator.apply(&plan).map_err(Fault::failed)?;
+        simulator.apply(&plan).map_err(CommandError::failed)?;
         simulator.wake_at(policy.wake_at());
     }
     let end = simulator.outcome().end.as_secs_f64();
-    Err(Fault::input(format!("--at {}: the last decision was before; the run ends at {end} s", at.as_secs_f64())))
+    Err(CommandError::input(format!(
+        "--at {}: the last decision was before; the run ends at {end} s",
+        at.as_secs_f64()
+    )))
 }
 
 /// The workload of a file, under the policy's own conventions.
-fn of_file(args: &Explain, bundle: &PolicyBundle) -> Result<Arc<Scenario>, Fault> {
-    let Some(path) = &args.workload else { return Err(Fault::input("give --config or --workload")) };
+fn of_file(args: &Explain, bundle: &PolicyBundle) -> Result<Arc<Scenario>, CommandError> {
+    let Some(path) = &args.workload else { return Err(CommandError::input("give --config or --workload")) };
     let policy =
-        bundle.policy(Default::default()).map_err(|error| Fault::input(format!("{}: {error}", args.bundle)))?;
+        bundle.policy(Default::default()).map_err(|error| CommandError::input(format!("{}: {error}", args.bundle)))?;
     let (batching, information) = (policy.batching(), policy.information());
     let options = SimOptions { batching, information, ..SimOptions::standard() };
     let workload = read_workload(path, Catalog::shipped()).map_err(sim::data_fault)?.workload;
@@ -72,24 +74,26 @@ fn of_file(args: &Explain, bundle: &PolicyBundle) -> Result<Arc<Scenario>, Fault
 }
 
 /// Refuses what the explanation would be wrong about.
-fn check(bundle: &PolicyBundle, scenario: &Scenario) -> Result<(), Fault> {
+fn check(bundle: &PolicyBundle, scenario: &Scenario) -> Result<(), CommandError> {
     let workload = &scenario.workload;
     if workload.jobs.is_empty() {
-        return Err(Fault::input("the workload has no jobs: there is nothing to decide"));
+        return Err(CommandError::input("the workload has no jobs: there is nothing to decide"));
     }
     if !workload.services.is_empty() || !workload.requests.is_empty() || scenario.cluster.has_pools() {
-        return Err(Fault::input("`explain` is about training jobs; this workload has services, requests or pools")
-            .with_help("a workload of jobs alone: configs/experiment/elastic.toml"));
+        return Err(CommandError::input(
+            "`explain` is about training jobs; this workload has services, requests or pools",
+        )
+        .with_help("a workload of jobs alone: configs/experiment/elastic.toml"));
     }
     if bundle.kind() == "ranking" {
-        return Err(Fault::input("a ranking cannot be explained: its net scores sizes, not jobs")
+        return Err(CommandError::input("a ranking cannot be explained: its net scores sizes, not jobs")
             .with_help("the utility that it starts from can: goodput explain zoo:elastic --config FILE"));
     }
-    bundle.check_types(&scenario.cluster).map_err(Fault::input)?;
-    let trained = bundle.policy(Default::default()).map_err(|error| Fault::input(error.to_string()))?;
+    bundle.check_types(&scenario.cluster).map_err(CommandError::input)?;
+    let trained = bundle.policy(Default::default()).map_err(|error| CommandError::input(error.to_string()))?;
     let (given, meant) = (scenario.options.information, trained.information());
     if std::mem::discriminant(&given) != std::mem::discriminant(&meant) {
-        return Err(Fault::input(format!(
+        return Err(CommandError::input(format!(
             "the policy was trained at information level {meant}, this run gives {given}"
         ))
         .with_help("give a run whose `information` is that of the training; its model card has it"));
@@ -103,7 +107,7 @@ fn show(
     bundle: &PolicyBundle,
     policy: &mut Explained,
     view: &ClusterView<'_>,
-) -> Result<ExitCode, Fault> {
+) -> Result<ExitCode, CommandError> {
     let decision = policy.explain(view);
     let scores: Vec<Option<f64>> = decision.scores.iter().map(|(_, score)| *score).collect();
     let beheld = compare_decision(view, &decision.plan, &scores);
@@ -119,35 +123,39 @@ fn show(
             command: &results::command(),
         };
         std::fs::write(path, page.render())
-            .map_err(|error| Fault::input(format!("cannot write {}: {error}", path.display())))?;
+            .map_err(|error| CommandError::input(format!("cannot write {}: {error}", path.display())))?;
         say(&format!("page: {}", path.display()));
     }
     match args.output {
-        Format::Json => print_json(bundle, view, &beheld, &job, &explanation)?,
-        Format::Csv => queue(&beheld).print(Format::Csv)?,
-        Format::Table => {
-            output::print(&format!("{moment}\n\n"))?;
-            queue(&beheld).print(Format::Table)?;
-            output::print("\n")?;
-            agreement(&beheld).print(Format::Table)?;
-            output::print(&format!("\n{}\n\n", question(&job, &explanation)))?;
-            features(&explanation).print(Format::Table)?;
+        OutputFormat::Json => print_json(bundle, view, &beheld, &job, &explanation)?,
+        OutputFormat::Csv => queue(&beheld).print(OutputFormat::Csv)?,
+        OutputFormat::Table => {
+            goodput_console::print(&format!("{moment}\n\n"))?;
+            queue(&beheld).print(OutputFormat::Table)?;
+            goodput_console::print("\n")?;
+            agreement(&beheld).print(OutputFormat::Table)?;
+            goodput_console::print(&format!("\n{}\n\n", question(&job, &explanation)))?;
+            features(&explanation).print(OutputFormat::Table)?;
         }
     }
     Ok(ExitCode::SUCCESS)
 }
 
 /// The job that was asked for, or the one whose accelerators change most, with its score taken apart.
-fn taken_apart(args: &Explain, decision: &Decision, beheld: &ComparedDecision) -> Result<(String, Explanation), Fault> {
+fn taken_apart(
+    args: &Explain,
+    decision: &Decision,
+    beheld: &ComparedDecision,
+) -> Result<(String, Explanation), CommandError> {
     let named = |id: JobId, name: &str| decision.explain(id).map(|explanation| (name.to_owned(), explanation));
     if let Some(name) = &args.job {
         let row = beheld.queue.iter().find(|row| row.job == *name).ok_or_else(|| {
             let known: Vec<&str> = beheld.queue.iter().take(20).map(|row| row.job.as_str()).collect();
-            Fault::input(format!("--job {name}: not active at this decision"))
+            CommandError::input(format!("--job {name}: not active at this decision"))
                 .with_help(format!("active are, in the policy's order: {}", known.join(", ")))
         })?;
         return named(row.id, &row.job).ok_or_else(|| {
-            Fault::input(format!(
+            CommandError::input(format!(
                 "--job {name}: the policy does not score it now: it keeps what it has, because it restarts or did so often, or no slot of the round shows it"
             ))
         });
@@ -157,7 +165,7 @@ fn taken_apart(args: &Explain, decision: &Decision, beheld: &ComparedDecision) -
     order
         .into_iter()
         .find_map(|row| named(row.id, &row.job))
-        .ok_or_else(|| Fault::input("every job keeps what it has at this decision, because it restarts or did so often; choose another one with --at"))
+        .ok_or_else(|| CommandError::input("every job keeps what it has at this decision, because it restarts or did so often; choose another one with --at"))
 }
 
 fn moment(view: &ClusterView<'_>, decision: &Decision) -> String {
@@ -200,8 +208,8 @@ fn bar(part: &Contribution) -> ContributionBar {
     ContributionBar { name: part.feature.clone(), value: part.contribution, check: part.occlusion }
 }
 
-fn queue(beheld: &ComparedDecision) -> Rows {
-    let mut rows = Rows::new(&[
+fn queue(beheld: &ComparedDecision) -> Listing {
+    let mut rows = Listing::new(&[
         "job",
         "model",
         "age_secs",
@@ -244,8 +252,8 @@ fn queue(beheld: &ComparedDecision) -> Rows {
     rows
 }
 
-fn agreement(beheld: &ComparedDecision) -> Rows {
-    let mut rows = Rows::new(&["beside", "information", "tau_order", "tau_sizes", "same_size"]);
+fn agreement(beheld: &ComparedDecision) -> Listing {
+    let mut rows = Listing::new(&["beside", "information", "tau_order", "tau_sizes", "same_size"]);
     for other in &beheld.beside {
         rows.push(vec![
             other.policy.into(),
@@ -258,8 +266,8 @@ fn agreement(beheld: &ComparedDecision) -> Rows {
     rows
 }
 
-fn features(explanation: &Explanation) -> Rows {
-    let mut rows = Rows::new(&["feature", "value", "usual", "contribution", "occlusion"]);
+fn features(explanation: &Explanation) -> Listing {
+    let mut rows = Listing::new(&["feature", "value", "usual", "contribution", "occlusion"]);
     for part in sorted(explanation) {
         rows.push(vec![
             part.feature.as_str().into(),
@@ -278,7 +286,7 @@ fn print_json(
     beheld: &ComparedDecision,
     job: &str,
     explanation: &Explanation,
-) -> Result<(), Fault> {
+) -> Result<(), CommandError> {
     let features: Vec<_> = explanation
         .contributions
         .iter()
@@ -302,6 +310,6 @@ fn print_json(
             "residual": explanation.residual(), "features": features,
         },
     });
-    let text = serde_json::to_string_pretty(&all).map_err(Fault::failed)?;
-    output::print(&format!("{text}\n"))
+    let text = serde_json::to_string_pretty(&all).map_err(CommandError::failed)?;
+    goodput_console::print(&format!("{text}\n"))
 }

@@ -1,5 +1,6 @@
 //! `goodput export`: a trained policy with its model card, to be given away.
 
+use goodput_console::{CommandError, say};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -11,23 +12,21 @@ use goodput_train::run_dir::RunDir;
 
 use crate::args::Export;
 use crate::config;
-use crate::fault::Fault;
-use crate::output::say;
 
 /// Runs it.
-pub fn run(args: &Export) -> Result<ExitCode, Fault> {
-    let run = RunDir::open(&args.run_dir).map_err(Fault::input)?;
+pub fn run(args: &Export) -> Result<ExitCode, CommandError> {
+    let run = RunDir::open(&args.run_dir).map_err(CommandError::input)?;
     let mut bundle = PolicyBundle::load(&run.path("policy.bundle")).map_err(|error| {
-        Fault::input(error)
+        CommandError::input(error)
             .with_help("`goodput train` leaves a policy.bundle in its directory where the policy passes the gate")
     })?;
     bundle.card.provenance.argv = essential(&bundle.card.provenance.argv);
-    let text = |name: &str| -> Result<String, Fault> {
-        String::from_utf8(run.read(name).map_err(Fault::input)?)
-            .map_err(|_| Fault::input(format!("{}: not text", run.path(name).display())))
+    let text = |name: &str| -> Result<String, CommandError> {
+        String::from_utf8(run.read(name).map_err(CommandError::input)?)
+            .map_err(|_| CommandError::input(format!("{}: not text", run.path(name).display())))
     };
     let results: Summary = serde_json::from_str(&text("summary.json")?).map_err(|error| {
-        Fault::input(format!("{}: {error}", run.path("summary.json").display()))
+        CommandError::input(format!("{}: {error}", run.path("summary.json").display()))
             .with_help("it is written at the end of a training, after the comparison on held-out seeds")
     })?;
     let card = args.to.join("card.md");
@@ -45,12 +44,13 @@ pub fn run(args: &Export) -> Result<ExitCode, Fault> {
     }
     .render();
     let write = |path: PathBuf, bytes: &[u8]| {
-        fs::write(&path, bytes).map_err(|error| Fault::input(format!("cannot write {}: {error}", path.display())))
+        fs::write(&path, bytes)
+            .map_err(|error| CommandError::input(format!("cannot write {}: {error}", path.display())))
     };
     fs::create_dir_all(&args.to)
-        .map_err(|error| Fault::input(format!("cannot make {}: {error}", Path::display(&args.to))))?;
+        .map_err(|error| CommandError::input(format!("cannot make {}: {error}", Path::display(&args.to))))?;
     write(card, card_text.as_bytes())?;
-    bundle.save(&args.to.join("policy.bundle")).map_err(Fault::input)?;
+    bundle.save(&args.to.join("policy.bundle")).map_err(CommandError::input)?;
     say(&format!("{}: policy.bundle, card.md", args.to.display()));
     Ok(ExitCode::SUCCESS)
 }

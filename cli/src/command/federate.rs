@@ -1,16 +1,15 @@
 //! `goodput federate`: clusters that lend each other servers, with and without a coordinator.
 
+use goodput_console::{Cell, CommandError, Listing};
 use std::process::ExitCode;
 
 use crate::args::Federate;
 use crate::command::train::threads;
 use crate::config;
-use crate::fault::Fault;
-use crate::output::{Cell, Rows};
 use crate::progress::Meter;
 
 /// Runs it.
-pub fn run(args: &Federate, quiet: bool) -> Result<ExitCode, Fault> {
+pub fn run(args: &Federate, quiet: bool) -> Result<ExitCode, CommandError> {
     threads(args.jobs)?;
     let mut sets = args.sets.clone();
     sets.extend(args.seeds.map(|seeds| format!("seeds={seeds}")));
@@ -18,7 +17,7 @@ pub fn run(args: &Federate, quiet: bool) -> Result<ExitCode, Fault> {
     let meter = Meter::new(quiet);
     let compared = federation.compare(&|done, total| meter.runs(done, total));
     meter.finish();
-    let mut rows = Rows::new(&[
+    let mut rows = Listing::new(&[
         "cluster",
         "coordinator",
         "jobs",
@@ -31,7 +30,7 @@ pub fn run(args: &Federate, quiet: bool) -> Result<ExitCode, Fault> {
         "servers_out",
         "slo_attainment",
     ]);
-    for row in compared.map_err(Fault::failed)? {
+    for row in compared.map_err(CommandError::failed)? {
         let count = |count: u64| Cell::Whole(count as i64);
         let secs = |secs: Option<f64>| Cell::option(secs, |secs| Cell::Number(secs, 1));
         let interval = row.difference.and_then(|difference| difference.ci);

@@ -1,5 +1,6 @@
 //! `goodput forecast`: load series in, forecasts, comparisons and lending out.
 
+use goodput_console::{Cell, CommandError, Listing, OutputFormat};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -8,13 +9,11 @@ use goodput_agents::bundle::forecaster::Saved;
 use goodput_eval::studies::forecasting::{ForecastConfig, ScoreRow, Study, StudyError, page};
 use goodput_forecast::{Fit, Horizon, Predict, Snapshot, check_levels};
 
-use crate::args::{Forecast, Format};
+use crate::args::Forecast;
 use crate::config;
-use crate::fault::Fault;
-use crate::output::{Cell, Rows};
 
 /// Runs it.
-pub fn run(verb: &Forecast) -> Result<ExitCode, Fault> {
+pub fn run(verb: &Forecast) -> Result<ExitCode, CommandError> {
     match verb {
         Forecast::Fit { config, sets, bundles, to } => fit(&read(config, sets, bundles)?, to)?,
         Forecast::Predict { snapshot, study, sets, hours, levels, output } => {
@@ -35,34 +34,40 @@ pub fn run(verb: &Forecast) -> Result<ExitCode, Fault> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn read(path: &Path, sets: &[String], bundles: &[PathBuf]) -> Result<ForecastConfig, Fault> {
+fn read(path: &Path, sets: &[String], bundles: &[PathBuf]) -> Result<ForecastConfig, CommandError> {
     let mut config = config::read_forecast(path, sets)?;
     config.model.bundles.extend_from_slice(bundles);
     Ok(config)
 }
 
-fn fault(error: StudyError) -> Fault {
+fn fault(error: StudyError) -> CommandError {
     match error {
         StudyError::Data(error) => {
             let help = error.remedy();
-            let fault = Fault::input(error);
+            let fault = CommandError::input(error);
             if help.is_empty() { fault } else { fault.with_help(help) }
         }
-        error @ StudyError::Backtest(_) => Fault::input(error)
+        error @ StudyError::Backtest(_) => CommandError::input(error)
             .with_help("a shorter backtest.horizon_hours or a smaller backtest.initial_share needs fewer steps"),
-        other => Fault::input(other),
+        other => CommandError::input(other),
     }
 }
 
 type Reports = [(String, goodput_forecast::BacktestReport)];
 
-fn finish(config: &Path, study: &Study, reports: &Reports, report: Option<&Path>, output: Format) -> Result<(), Fault> {
+fn finish(
+    config: &Path,
+    study: &Study,
+    reports: &Reports,
+    report: Option<&Path>,
+    output: OutputFormat,
+) -> Result<(), CommandError> {
     if let Some(path) = report {
         let lending = study.lend().map_err(fault)?;
         let title = config.file_stem().map_or_else(|| "forecast".into(), |name| name.to_string_lossy().into_owned());
         write(path, page(&title, study, reports, &lending).as_bytes())?;
     }
-    let mut rows = Rows::new(&[
+    let mut rows = Listing::new(&[
         "model",
         "hours",
         "mase",
@@ -88,10 +93,11 @@ fn finish(config: &Path, study: &Study, reports: &Reports, report: Option<&Path>
     rows.print(output)
 }
 
-fn fit(config: &ForecastConfig, to: &Path) -> Result<(), Fault> {
+fn fit(config: &ForecastConfig, to: &Path) -> Result<(), CommandError> {
     let study = Study::new(config).map_err(fault)?;
-    let snapshot = Snapshot::fit(&study.model, &study.series).map_err(|error| Fault::input(format!("fit: {error}")))?;
-    let bytes = serde_json::to_vec(&snapshot).map_err(Fault::failed)?;
+    let snapshot =
+        Snapshot::fit(&study.model, &study.series).map_err(|error| CommandError::input(format!("fit: {error}")))?;
+    let bytes = serde_json::to_vec(&snapshot).map_err(CommandError::failed)?;
     write(to, &bytes)
 }
 
@@ -104,8 +110,8 @@ struct Ahead {
 }
 
 /// A snapshot as it is; a bundle on the series of a study, with the quantiles of its own heads.
-fn known(path: &Path, study: Option<&Path>, sets: &[String]) -> Result<Ahead, Fault> {
-    let bundle = match Saved::load(path).map_err(Fault::input)? {
+fn known(path: &Path, study: Option<&Path>, sets: &[String]) -> Result<Ahead, CommandError> {
+    let bundle = match Saved::load(path).map_err(CommandError::input)? {
         Saved::Trained(bundle) => bundle,
         Saved::Fitted(snapshot) => {
             let Snapshot { next_epoch_millis, step_millis, day_steps, forecaster } = *snapshot;
@@ -114,10 +120,10 @@ fn known(path: &Path, study: Option<&Path>, sets: &[String]) -> Result<Ahead, Fa
     };
     let Some(study) = study else {
         let message = format!("{}: a bundle has no series to continue", path.display());
-        return Err(Fault::input(message).with_help("name one: --study configs/forecast/servegen.toml"));
+        return Err(CommandError::input(message).with_help("name one: --study configs/forecast/servegen.toml"));
     };
     let study = Study::new(&read(study, sets, &[path.to_path_buf()])?).map_err(fault)?;
-    let forecaster = bundle.net.fit(&study.series).map_err(|error| Fault::input(format!("fit: {error}")))?;
+    let forecaster = bundle.net.fit(&study.series).map_err(|error| CommandError::input(format!("fit: {error}")))?;
     Ok(Ahead {
         next_epoch_millis: study.series.end_epoch_millis(),
         step_millis: study.series.step_millis(),
@@ -126,12 +132,13 @@ fn known(path: &Path, study: Option<&Path>, sets: &[String]) -> Result<Ahead, Fa
     })
 }
 
-fn predict(snapshot: &Ahead, hours: f64, levels: &[f64], output: Format) -> Result<(), Fault> {
-    check_levels(levels)
-        .map_err(|error| Fault::input(format!("--levels: {error}")).with_help("for example --levels 0.1,0.5,0.9"))?;
+fn predict(snapshot: &Ahead, hours: f64, levels: &[f64], output: OutputFormat) -> Result<(), CommandError> {
+    check_levels(levels).map_err(|error| {
+        CommandError::input(format!("--levels: {error}")).with_help("for example --levels 0.1,0.5,0.9")
+    })?;
     let steps = ((hours * snapshot.day_steps as f64 / 24.0).round() as usize).max(1);
     let forecast = snapshot.forecaster.predict(Horizon::steps(steps), levels);
-    let mut rows = Rows::new(&["epoch_millis", "level", "load"]);
+    let mut rows = Listing::new(&["epoch_millis", "level", "load"]);
     for (step, row) in forecast.quantiles().rows().into_iter().enumerate() {
         let time = snapshot.next_epoch_millis + step as i64 * snapshot.step_millis;
         for (&level, &load) in levels.iter().zip(row) {
@@ -141,6 +148,6 @@ fn predict(snapshot: &Ahead, hours: f64, levels: &[f64], output: Format) -> Resu
     rows.print(output)
 }
 
-fn write(path: &Path, bytes: &[u8]) -> Result<(), Fault> {
-    fs::write(path, bytes).map_err(|error| Fault::failed(format!("cannot write {}: {error}", path.display())))
+fn write(path: &Path, bytes: &[u8]) -> Result<(), CommandError> {
+    fs::write(path, bytes).map_err(|error| CommandError::failed(format!("cannot write {}: {error}", path.display())))
 }

@@ -1,24 +1,24 @@
 //! `goodput reproduce`: a published table, ours beside theirs.
 
+use goodput_console::{Cell, CommandError, Listing};
 use std::process::ExitCode;
 
 use goodput_eval::reproduce::REPRODUCTIONS;
 
 use crate::args::Reproduce;
-use crate::fault::Fault;
-use crate::output::{Cell, Rows};
 
 /// Runs it.
-pub fn run(args: &Reproduce) -> Result<ExitCode, Fault> {
+pub fn run(args: &Reproduce) -> Result<ExitCode, CommandError> {
     let known = || REPRODUCTIONS.iter().map(|table| table.name).collect::<Vec<_>>().join(", ");
     let table = REPRODUCTIONS.iter().find(|table| table.name == args.name).ok_or_else(|| {
-        Fault::input(format!("there is no published table {:?}", args.name)).with_help(format!("tables: {}", known()))
+        CommandError::input(format!("there is no published table {:?}", args.name))
+            .with_help(format!("tables: {}", known()))
     })?;
     let figures = table.run(&args.data).map_err(|error| {
-        Fault::input(error)
+        CommandError::input(error)
             .with_help("--data names a directory with the public files; `goodput list reproductions` says which")
     })?;
-    let mut rows = Rows::new(&["case", "metric", "theirs", "ours", "difference_percent"]);
+    let mut rows = Listing::new(&["case", "metric", "theirs", "ours", "difference_percent"]);
     for figure in figures {
         rows.push(vec![
             figure.case.as_str().into(),

@@ -1,5 +1,6 @@
 //! What a comparison leaves in its directory, and on stdout.
 
+use goodput_console::{Cell, CommandError, Listing, OutputFormat, say};
 use std::path::Path;
 
 use goodput_datasets::store::table::Table;
@@ -12,10 +13,7 @@ use goodput_eval::run::summary::Summary;
 use goodput_eval::studies::bound;
 use goodput_train::run_dir::RunDir;
 
-use crate::args::Format;
 use crate::command::sim::data_fault;
-use crate::fault::Fault;
-use crate::output::{Cell, Rows, say};
 
 /// What the report says beside the comparison.
 pub struct About<'a> {
@@ -30,15 +28,15 @@ pub struct About<'a> {
 }
 
 /// Writes `summary.json`, `jobs.{parquet,csv}`, `tenants.csv`, `runs.parquet`, `events.parquet`, `timeseries.parquet`, `usage.parquet` and `report.html`.
-pub fn write(dir: &RunDir, evaluation: &Evaluation, about: &About<'_>) -> Result<(), Fault> {
-    dir.write("summary.json", evaluation.summary.to_json().as_bytes()).map_err(Fault::input)?;
+pub fn write(dir: &RunDir, evaluation: &Evaluation, about: &About<'_>) -> Result<(), CommandError> {
+    dir.write("summary.json", evaluation.summary.to_json().as_bytes()).map_err(CommandError::input)?;
     let jobs = tables::job_table(evaluation);
     let mut csv = Vec::new();
     jobs.write_csv(&dir.path("jobs.csv"), &mut csv).map_err(data_fault)?;
-    dir.write("jobs.csv", &csv).map_err(Fault::input)?;
+    dir.write("jobs.csv", &csv).map_err(CommandError::input)?;
     let mut csv = Vec::new();
     tables::tenant_table(evaluation).write_csv(&dir.path("tenants.csv"), &mut csv).map_err(data_fault)?;
-    dir.write("tenants.csv", &csv).map_err(Fault::input)?;
+    dir.write("tenants.csv", &csv).map_err(CommandError::input)?;
     let parquet = |name: &str, table: &Table| table.write_parquet(&dir.path(name)).map_err(data_fault);
     parquet("jobs.parquet", &jobs)?;
     parquet("runs.parquet", &tables::run_table(evaluation))?;
@@ -54,16 +52,16 @@ pub fn write(dir: &RunDir, evaluation: &Evaluation, about: &About<'_>) -> Result
         versions: vec![("goodput".into(), env!("CARGO_PKG_VERSION").into())],
         learning: about.trained.then(|| learning_curve(&dir.path("progress.csv"))).flatten(),
     };
-    let page = report.render(evaluation).map_err(Fault::failed)?;
-    dir.write("report.html", page.as_bytes()).map_err(Fault::input)?;
+    let page = report.render(evaluation).map_err(CommandError::failed)?;
+    dir.write("report.html", page.as_bytes()).map_err(CommandError::input)?;
     say(&format!("report: {}", dir.path("report.html").display()));
     Ok(())
 }
 
 /// Prints the leaderboard.
-pub fn print(evaluation: &Evaluation, format: Format) -> Result<(), Fault> {
+pub fn print(evaluation: &Evaluation, format: OutputFormat) -> Result<(), CommandError> {
     let summary = &evaluation.summary;
-    let mut rows = Rows::new(&[
+    let mut rows = Listing::new(&[
         "policy",
         "information",
         "jct_mean_secs",
@@ -100,22 +98,22 @@ pub fn print(evaluation: &Evaluation, format: Format) -> Result<(), Fault> {
         ]);
     }
     rows.print(format)?;
-    if format == Format::Table && summary.workloads.len() > 1 {
-        crate::output::print("\n")?;
+    if format == OutputFormat::Table && summary.workloads.len() > 1 {
+        goodput_console::print("\n")?;
         by_workload(summary).print(format)?;
     }
     Ok(())
 }
 
 /// Prints what no policy can be below.
-pub fn print_bounds(evaluation: &Evaluation, format: Format) -> Result<(), Fault> {
+pub fn print_bounds(evaluation: &Evaluation, format: OutputFormat) -> Result<(), CommandError> {
     let bounds = bound::of(evaluation);
     if bounds.is_empty() {
-        return Err(Fault::input("there is no bound for these workloads")
+        return Err(CommandError::input("there is no bound for these workloads")
             .with_help("bounds are for training applications on equal accelerators that some policy completes"));
     }
     let mut rows =
-        Rows::new(&["workload", "bound_secs", "without_contention_secs", "best_policy_secs", "above_bound_percent"]);
+        Listing::new(&["workload", "bound_secs", "without_contention_secs", "best_policy_secs", "above_bound_percent"]);
     for (workload, bound, best) in bounds {
         rows.push(vec![
             workload.as_str().into(),
@@ -125,16 +123,16 @@ pub fn print_bounds(evaluation: &Evaluation, format: Format) -> Result<(), Fault
             Cell::Number(100.0 * (best / bound.mean_jct_secs - 1.0), 1),
         ]);
     }
-    if format == Format::Table {
-        crate::output::print("\n")?;
+    if format == OutputFormat::Table {
+        goodput_console::print("\n")?;
     }
     rows.print(format)
 }
 
 /// Each workload on its own, loads for instance: against the reference, in percent of its mean.
-fn by_workload(summary: &Summary) -> Rows {
+fn by_workload(summary: &Summary) -> Listing {
     let mut rows =
-        Rows::new(&["workload", "policy", "jct_mean_secs", "percent", "low", "high", "jct_p99_secs", "p99_percent"]);
+        Listing::new(&["workload", "policy", "jct_mean_secs", "percent", "low", "high", "jct_p99_secs", "p99_percent"]);
     for workload in &summary.workloads {
         for policy in leaderboard::ranking(summary) {
             let value = |key: &str| policy.by_workload.get(&workload.name)?.get(key).map(|estimate| estimate.value);

@@ -1,5 +1,6 @@
 //! `goodput sim`: one policy, one workload, one row a job.
 
+use goodput_console::{Cell, CommandError, Listing};
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -14,17 +15,18 @@ use goodput_env::sim::Simulator;
 use goodput_env::time::SimTime;
 
 use crate::args::{InformationLevel, Preset, Sim};
-use crate::fault::Fault;
-use crate::output::{Cell, Rows};
 use goodput_agents::bundle::PolicyBundle;
 use goodput_agents::compose::loaning::Sharing;
 use goodput_agents::{compose, zoo};
 
 /// Runs it.
-pub fn run(args: &Sim) -> Result<ExitCode, Fault> {
+pub fn run(args: &Sim) -> Result<ExitCode, CommandError> {
     let cluster = cluster(&args.cluster)?;
     if !(0.0..1.0).contains(&args.interference) {
-        return Err(Fault::input(format!("--interference {}: expected at least 0 and below 1", args.interference)));
+        return Err(CommandError::input(format!(
+            "--interference {}: expected at least 0 and below 1",
+            args.interference
+        )));
     }
     let mut policy = policy(&args.policy, args.seed, &cluster)?;
     let measured;
@@ -42,16 +44,16 @@ pub fn run(args: &Sim) -> Result<ExitCode, Fault> {
     let options = SimOptions { interference: args.interference, ..options(args, &*policy) };
     let needs = policy.needs();
     if !options.information.allows(needs) {
-        return Err(Fault::input(format!(
+        return Err(CommandError::input(format!(
             "policy {} cannot run at information level {}",
             args.policy, options.information
         ))
         .with_help(format!("it needs at least: {needs}")));
     }
     let scenario = Arc::new(Scenario::new(Arc::new(cluster), Arc::new(workload), options, args.seed));
-    let outcome = Simulator::new(scenario.clone()).run(&mut *policy).map_err(Fault::failed)?;
+    let outcome = Simulator::new(scenario.clone()).run(&mut *policy).map_err(CommandError::failed)?;
 
-    let mut rows = Rows::new(&[
+    let mut rows = Listing::new(&[
         "job_id",
         "application",
         "submit_secs",
@@ -92,18 +94,18 @@ fn options(args: &Sim, policy: &dyn Policy) -> SimOptions {
 }
 
 /// The machines: groups of nodes, or a file.
-pub fn cluster(text: &str) -> Result<Cluster, Fault> {
+pub fn cluster(text: &str) -> Result<Cluster, CommandError> {
     let path = Path::new(text);
     if path.is_file() {
         return Ok(import::tiresias_cluster::read(path).map_err(data_fault)?.cluster());
     }
-    Cluster::parse(text).map_err(Fault::input)
+    Cluster::parse(text).map_err(CommandError::input)
 }
 
 /// One of Gavel's traces over its throughputs. Strict: a refused row is an error.
-fn gavel_trace(trace: &Path, throughputs: &Path) -> Result<Workload, Fault> {
+fn gavel_trace(trace: &Path, throughputs: &Path) -> Result<Workload, CommandError> {
     let read = |path: &Path| {
-        std::fs::read(path).map_err(|error| Fault::input(format!("cannot read {}: {error}", path.display())))
+        std::fs::read(path).map_err(|error| CommandError::input(format!("cannot read {}: {error}", path.display())))
     };
     let classes = import::gavel_throughputs::parse(throughputs, &read(throughputs)?).map_err(data_fault)?;
     let parsed = import::gavel::parse(trace, &read(trace)?, &classes).map_err(data_fault)?;
@@ -114,28 +116,28 @@ fn gavel_trace(trace: &Path, throughputs: &Path) -> Result<Workload, Fault> {
 }
 
 /// A policy by name, or from a bundle, for `cluster`.
-pub fn policy(name: &str, seed: u64, cluster: &Cluster) -> Result<Box<dyn Policy>, Fault> {
+pub fn policy(name: &str, seed: u64, cluster: &Cluster) -> Result<Box<dyn Policy>, CommandError> {
     if let Some(policy) = compose::by_name(name, seed) {
         return Ok(policy);
     }
     if name.starts_with(zoo::PREFIX) || Path::new(name).exists() {
         let bundle = bundle(name)?;
-        bundle.check_types(cluster).map_err(|error| Fault::input(format!("{name}: {error}")))?;
+        bundle.check_types(cluster).map_err(|error| CommandError::input(format!("{name}: {error}")))?;
         return bundle
             .policy_sharing(ExpectedPeak::default(), &Sharing::default())
-            .map_err(|error| Fault::input(format!("{name}: decoder options: {error}")));
+            .map_err(|error| CommandError::input(format!("{name}: decoder options: {error}")));
     }
-    Err(Fault::input(format!("there is no policy and no bundle file {name:?}"))
+    Err(CommandError::input(format!("there is no policy and no bundle file {name:?}"))
         .with_help(format!("policies: {}", compose::names().join(", "))))
 }
 
 /// Reads a bundle for this program's observations; `zoo:NAME` is one that comes with it.
-pub fn bundle(path: &str) -> Result<PolicyBundle, Fault> {
-    zoo::open(Path::new(path)).map_err(Fault::input)
+pub fn bundle(path: &str) -> Result<PolicyBundle, CommandError> {
+    zoo::open(Path::new(path)).map_err(CommandError::input)
 }
 
 /// Bad data, with its remedy.
-pub fn data_fault(error: DataError) -> Fault {
+pub fn data_fault(error: DataError) -> CommandError {
     let help = error.remedy();
-    Fault::input(error).with_help(help)
+    CommandError::input(error).with_help(help)
 }

@@ -1,5 +1,6 @@
 //! `goodput train`: learn, compare with the heuristics on held-out seeds, write the report.
 
+use goodput_console::{CommandError, OutputFormat, say};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -12,14 +13,12 @@ use goodput_train::run_dir::{RunDir, RunManifest};
 use goodput_train::validate::learned_entry;
 use goodput_train::{Hooks, TrainError, Trained, train};
 
-use crate::args::{Format, Train};
+use crate::args::Train;
 use crate::command::config::resolved;
 use crate::command::eval::compare;
 use crate::command::results::{self, About};
 use crate::command::train_forecaster;
 use crate::config;
-use crate::fault::Fault;
-use crate::output::say;
 use crate::progress::Meter;
 
 /// Exit code where the policy is worse than its teacher.
@@ -32,14 +31,14 @@ pub const INTERRUPTED: u8 = 130;
 const LEARNED: &str = "learned";
 
 /// Runs it.
-pub fn run(args: &Train, quiet: bool) -> Result<ExitCode, Fault> {
+pub fn run(args: &Train, quiet: bool) -> Result<ExitCode, CommandError> {
     threads(args.jobs)?;
     if train_forecaster::is_one(args) {
         return train_forecaster::run(args, quiet);
     }
     let (experiment, dir) = match (&args.resume, &args.experiment) {
         (Some(path), _) => {
-            let dir = RunDir::open(path).map_err(Fault::input)?;
+            let dir = RunDir::open(path).map_err(CommandError::input)?;
             (config::read(&dir.path("config.toml"), &[])?, dir)
         }
         (None, Some(file)) => {
@@ -55,7 +54,7 @@ pub fn run(args: &Train, quiet: bool) -> Result<ExitCode, Fault> {
             let dir = begin(&experiment.name, experiment.seed, &resolved(&experiment)?, args.run_dir.clone())?;
             (experiment, dir)
         }
-        (None, None) => return Err(Fault::input("give an experiment file or --resume DIR")),
+        (None, None) => return Err(CommandError::input("give an experiment file or --resume DIR")),
     };
     if !quiet {
         say(&format!("run: {}", dir.path("").display()));
@@ -84,38 +83,38 @@ pub fn run(args: &Train, quiet: bool) -> Result<ExitCode, Fault> {
         ));
         return Ok(ExitCode::from(GATE));
     }
-    bundle.save(&dir.path("policy.bundle")).map_err(Fault::input)?;
-    let setup = experiment.setup().map_err(Fault::input)?;
+    bundle.save(&dir.path("policy.bundle")).map_err(CommandError::input)?;
+    let setup = experiment.setup().map_err(CommandError::input)?;
     let mut entries =
         vec![learned_entry(LEARNED, &bundle, experiment.expected_peak(&setup), setup.sharing()).map_err(fault)?];
     for name in &experiment.evaluate.policies {
-        entries.push(experiment.heuristic(name, &setup).map_err(Fault::input)?);
+        entries.push(experiment.heuristic(name, &setup).map_err(CommandError::input)?);
     }
-    let held_out = experiment.held_out(experiment.evaluate.seeds).map_err(Fault::input)?;
+    let held_out = experiment.held_out(experiment.evaluate.seeds).map_err(CommandError::input)?;
     let mut comparison = Comparison::new(entries, held_out);
     comparison.sharing = setup.sharing().clone();
     let evaluation = compare(&comparison, &meter)?;
     let config = resolved(&experiment)?;
     let about = About { title: experiment.name.clone(), focus: Some(LEARNED.into()), config: &config, trained: true };
     results::write(&dir, &evaluation, &about)?;
-    results::print(&evaluation, Format::Table)?;
+    results::print(&evaluation, OutputFormat::Table)?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// Makes the run's directory and writes what it is.
-pub fn begin(name: &str, seed: u64, config: &str, path: Option<PathBuf>) -> Result<RunDir, Fault> {
+pub fn begin(name: &str, seed: u64, config: &str, path: Option<PathBuf>) -> Result<RunDir, CommandError> {
     let path = path.unwrap_or_else(|| free_path(name, seed));
-    let dir = RunDir::create(&path).map_err(Fault::input)?;
-    dir.write("config.toml", config.as_bytes()).map_err(Fault::input)?;
+    let dir = RunDir::create(&path).map_err(CommandError::input)?;
+    dir.write("config.toml", config.as_bytes()).map_err(CommandError::input)?;
     let manifest = RunManifest {
         argv: std::env::args().collect(),
         version: env!("CARGO_PKG_VERSION").into(),
         started_unix_secs: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()),
         seed,
-        config_sha256: dir.config_sha256().map_err(Fault::input)?,
+        config_sha256: dir.config_sha256().map_err(CommandError::input)?,
     };
-    let text = serde_json::to_vec_pretty(&manifest).map_err(Fault::failed)?;
-    dir.write("manifest.json", &text).map_err(Fault::input)?;
+    let text = serde_json::to_vec_pretty(&manifest).map_err(CommandError::failed)?;
+    dir.write("manifest.json", &text).map_err(CommandError::input)?;
     Ok(dir)
 }
 
@@ -128,7 +127,7 @@ fn free_path(name: &str, seed: u64) -> PathBuf {
 }
 
 /// A flag that the first Ctrl-C sets; the second one ends the program at once.
-pub fn interrupt() -> Result<Arc<AtomicBool>, Fault> {
+pub fn interrupt() -> Result<Arc<AtomicBool>, CommandError> {
     let stop = Arc::new(AtomicBool::new(false));
     let flag = stop.clone();
     ctrlc::set_handler(move || {
@@ -137,23 +136,23 @@ pub fn interrupt() -> Result<Arc<AtomicBool>, Fault> {
         }
         say("stopping after this update; once more to stop at once");
     })
-    .map_err(Fault::failed)?;
+    .map_err(CommandError::failed)?;
     Ok(stop)
 }
 
 /// Sets the number of threads.
-pub fn threads(jobs: Option<usize>) -> Result<(), Fault> {
+pub fn threads(jobs: Option<usize>) -> Result<(), CommandError> {
     match jobs {
-        Some(0) => Err(Fault::input("--jobs 0: expected at least 1")),
-        Some(count) => rayon::ThreadPoolBuilder::new().num_threads(count).build_global().map_err(Fault::failed),
+        Some(0) => Err(CommandError::input("--jobs 0: expected at least 1")),
+        Some(count) => rayon::ThreadPoolBuilder::new().num_threads(count).build_global().map_err(CommandError::failed),
         None => Ok(()),
     }
 }
 
 /// What is wrong with the input, or what failed.
-pub fn fault(error: TrainError) -> Fault {
+pub fn fault(error: TrainError) -> CommandError {
     match error {
-        TrainError::Diverged { .. } | TrainError::Env(_) | TrainError::Run(_) => Fault::failed(error),
-        _ => Fault::input(error),
+        TrainError::Diverged { .. } | TrainError::Env(_) | TrainError::Run(_) => CommandError::failed(error),
+        _ => CommandError::input(error),
     }
 }

@@ -1,5 +1,6 @@
 //! `goodput train` of a forecaster: learn, write the bundle, say how to use it.
 
+use goodput_console::{CommandError, say};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
@@ -12,8 +13,6 @@ use crate::args::Train;
 use crate::command::config::resolved;
 use crate::command::train::{INTERRUPTED, begin, interrupt};
 use crate::config;
-use crate::fault::Fault;
-use crate::output::say;
 use crate::progress::Meter;
 
 /// The bundle's file.
@@ -26,10 +25,10 @@ pub fn is_one(args: &Train) -> bool {
 }
 
 /// Runs it.
-pub fn run(args: &Train, quiet: bool) -> Result<ExitCode, Fault> {
+pub fn run(args: &Train, quiet: bool) -> Result<ExitCode, CommandError> {
     let (experiment, dir, source) = match (&args.resume, &args.experiment) {
         (Some(path), _) => {
-            let dir = RunDir::open(path).map_err(Fault::input)?;
+            let dir = RunDir::open(path).map_err(CommandError::input)?;
             let file = dir.path("config.toml");
             (config::read_forecaster(&file, &[])?, dir, file)
         }
@@ -46,7 +45,7 @@ pub fn run(args: &Train, quiet: bool) -> Result<ExitCode, Fault> {
             let dir = begin(&experiment.name, experiment.seed, &resolved(&experiment)?, path)?;
             (experiment, dir, file.clone())
         }
-        (None, None) => return Err(Fault::input("give an experiment file or --resume DIR")),
+        (None, None) => return Err(CommandError::input("give an experiment file or --resume DIR")),
     };
     let stop = interrupt()?;
     let bundle = learn(&experiment, &dir, &stop, quiet).map_err(|error| fault(error, &source, &args.sets))?;
@@ -80,7 +79,7 @@ fn learn(
     Ok(Some(dir.path(BUNDLE)))
 }
 
-fn fault(error: ForecasterTrainError, file: &Path, sets: &[String]) -> Fault {
+fn fault(error: ForecasterTrainError, file: &Path, sets: &[String]) -> CommandError {
     match error {
         ForecasterTrainError::Value { key, .. } => config::at_key(file, sets, key, &error.to_string()),
         ForecasterTrainError::Train(error @ (TrainError::NoGpu | TrainError::NoAdapter)) => {
@@ -88,9 +87,9 @@ fn fault(error: ForecasterTrainError, file: &Path, sets: &[String]) -> Fault {
         }
         ForecasterTrainError::Data(error) => {
             let help = error.remedy();
-            let fault = Fault::input(error);
+            let fault = CommandError::input(error);
             if help.is_empty() { fault } else { fault.with_help(help) }
         }
-        other => Fault::input(other),
+        other => CommandError::input(other),
     }
 }

@@ -1,13 +1,12 @@
 //! Metrics of evaluations, and published tables that can be computed again.
 
+use goodput_console::Listing;
 use goodput_eval::METRICS;
 use goodput_eval::reproduce::REPRODUCTIONS;
 
-use crate::output::Rows;
-
-/// Rows of `goodput list metrics`.
-pub fn metrics() -> Rows {
-    let mut rows = Rows::new(&["metric", "unit", "better", "description"]);
+/// Listing of `goodput list metrics`.
+pub fn metrics() -> Listing {
+    let mut rows = Listing::new(&["metric", "unit", "better", "description"]);
     for metric in METRICS {
         let better = format!("{:?}", metric.better).to_lowercase();
         rows.push(vec![metric.name.into(), metric.unit.to_string().into(), better.into(), metric.description.into()]);
@@ -15,9 +14,9 @@ pub fn metrics() -> Rows {
     rows
 }
 
-/// Rows of `goodput list reproductions`.
-pub fn reproductions() -> Rows {
-    let mut rows = Rows::new(&["table", "about", "source", "files"]);
+/// Listing of `goodput list reproductions`.
+pub fn reproductions() -> Listing {
+    let mut rows = Listing::new(&["table", "about", "source", "files"]);
     for table in REPRODUCTIONS {
         rows.push(vec![table.name.into(), table.about.into(), table.source.into(), table.files.join(" ").into()]);
     }

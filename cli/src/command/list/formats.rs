@@ -1,12 +1,11 @@
 //! Formats of files that the program reads.
 
+use goodput_console::Listing;
 use goodput_datasets::import::FORMATS;
 
-use crate::output::Rows;
-
-/// Rows of `goodput list formats`.
-pub fn formats() -> Rows {
-    let mut rows = Rows::new(&["format", "reads", "columns", "origin"]);
+/// Listing of `goodput list formats`.
+pub fn formats() -> Listing {
+    let mut rows = Listing::new(&["format", "reads", "columns", "origin"]);
     for format in FORMATS {
         rows.push(vec![
             format.name.into(),

@@ -5,6 +5,7 @@ mod formats;
 mod models;
 mod policies;
 
+use goodput_console::CommandError;
 use std::process::ExitCode;
 
 pub use self::evaluation::{metrics, reproductions};
@@ -12,10 +13,9 @@ pub use self::formats::formats;
 pub use self::models::{accelerators, switch_costs};
 pub use self::policies::{placements, policies, zoo};
 use crate::args::{List, What};
-use crate::fault::Fault;
 
 /// Runs `goodput list`.
-pub fn run(args: &List) -> Result<ExitCode, Fault> {
+pub fn run(args: &List) -> Result<ExitCode, CommandError> {
     let rows = match args.what {
         What::Policies => policies(),
         What::Zoo => zoo()?,

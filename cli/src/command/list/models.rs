@@ -1,13 +1,12 @@
 //! Accelerator types and models of switching costs.
 
+use goodput_console::{Cell, Listing};
 use goodput_datasets::accelerators::Accelerators;
 use goodput_env::model::switching::{NAMED, Switch};
 
-use crate::output::{Cell, Rows};
-
-/// Rows of `goodput list accelerators`.
-pub fn accelerators() -> Rows {
-    let mut rows = Rows::new(&["accelerator", "kind", "memory_mib", "benchmarks", "models", "sources"]);
+/// Listing of `goodput list accelerators`.
+pub fn accelerators() -> Listing {
+    let mut rows = Listing::new(&["accelerator", "kind", "memory_mib", "benchmarks", "models", "sources"]);
     for row in Accelerators::shipped().rows() {
         rows.push(vec![
             row.accelerator.name.as_str().into(),
@@ -21,10 +20,11 @@ pub fn accelerators() -> Rows {
     rows
 }
 
-/// Rows of `goodput list switch-costs`: seconds that BERT and ResNet-50 stand still, by event. The
+/// Listing of `goodput list switch-costs`: seconds that BERT and ResNet-50 stand still, by event. The
 /// jobs go from 4 accelerators to 2 or 8, or to 4 other ones.
-pub fn switch_costs() -> Rows {
-    let mut rows = Rows::new(&["model", "application", "cold", "grow", "shrink", "move", "resume", "about", "source"]);
+pub fn switch_costs() -> Listing {
+    let mut rows =
+        Listing::new(&["model", "application", "cold", "grow", "shrink", "move", "resume", "about", "source"]);
     for named in NAMED {
         for application in ["bert", "imagenet"] {
             let secs = |from, to, started| {

@@ -3,13 +3,11 @@
 use goodput_agents::compose;
 use goodput_agents::placement::fractional::strategy;
 use goodput_agents::zoo::{self, ZOO};
+use goodput_console::{Cell, CommandError, Listing};
 
-use crate::fault::Fault;
-use crate::output::{Cell, Rows};
-
-/// Rows of `goodput list policies`.
-pub fn policies() -> Rows {
-    let mut rows = Rows::new(&[
+/// Listing of `goodput list policies`.
+pub fn policies() -> Listing {
+    let mut rows = Listing::new(&[
         "policy",
         "needs",
         "as_published",
@@ -37,23 +35,23 @@ pub fn policies() -> Rows {
     rows
 }
 
-/// Rows of `goodput list zoo`.
+/// Listing of `goodput list zoo`.
 ///
 /// # Errors
 /// A shipped bundle that cannot be read.
-pub fn zoo() -> Result<Rows, Fault> {
-    let mut rows = Rows::new(&["policy", "kind", "information", "about"]);
+pub fn zoo() -> Result<Listing, CommandError> {
+    let mut rows = Listing::new(&["policy", "kind", "information", "about"]);
     for entry in ZOO {
-        let bundle = zoo::load(entry.name).map_err(Fault::input)?;
+        let bundle = zoo::load(entry.name).map_err(CommandError::input)?;
         let name = format!("{}{}", zoo::PREFIX, entry.name);
         rows.push(vec![name.into(), bundle.kind().into(), bundle.card.information.into(), entry.about.into()]);
     }
     Ok(rows)
 }
 
-/// Rows of `goodput list placements`.
-pub fn placements() -> Rows {
-    let mut rows = Rows::new(&["placement", "about", "source"]);
+/// Listing of `goodput list placements`.
+pub fn placements() -> Listing {
+    let mut rows = Listing::new(&["placement", "about", "source"]);
     for placement in strategy::STRATEGIES {
         rows.push(vec![placement.name.into(), placement.about.into(), placement.source.into()]);
     }

@@ -3,7 +3,7 @@
 use clap::{Arg, ArgAction, Command, CommandFactory};
 
 use crate::args::Args;
-use crate::markdown::{code, head, inline, table};
+use goodput_console::markdown::{code, head, inline, table};
 
 /// Text of the page.
 pub fn page() -> String {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Map, Value};
 
 use crate::command::config::{ConfigSchema, schemas};
-use crate::markdown::{anchor, code, head, inline, table};
+use goodput_console::markdown::{anchor, code, head, inline, table};
 
 /// Longest default that a cell shows, in characters.
 const LONGEST_DEFAULT: usize = 60;

@@ -1,11 +1,11 @@
 //! Pages of the lists that `goodput list` prints.
 
 use crate::command::list;
-use crate::fault::Fault;
-use crate::markdown::head;
+use goodput_console::CommandError;
+use goodput_console::markdown::head;
 
 /// Page of the policies, published and trained.
-pub fn policies() -> Result<String, Fault> {
+pub fn policies() -> Result<String, CommandError> {
     let mut page = head(
         "Policies",
         "A policy is named in configuration files and after `--policies`. `goodput list policies`, `goodput\n\

@@ -4,17 +4,16 @@ mod commands;
 mod configuration;
 mod listings;
 
+use goodput_console::{CommandError, say};
 use std::fs;
 use std::process::ExitCode;
 
 use crate::args::Reference;
-use crate::fault::Fault;
-use crate::output::say;
 
 /// Runs `goodput reference`.
-pub fn run(options: &Reference) -> Result<ExitCode, Fault> {
+pub fn run(options: &Reference) -> Result<ExitCode, CommandError> {
     let folder = &options.write;
-    let cannot = |error: std::io::Error| Fault::input(format!("cannot write to {}: {error}", folder.display()));
+    let cannot = |error: std::io::Error| CommandError::input(format!("cannot write to {}: {error}", folder.display()));
     fs::create_dir_all(folder).map_err(cannot)?;
     let pages = pages()?;
     for (name, text) in &pages {
@@ -25,7 +24,7 @@ pub fn run(options: &Reference) -> Result<ExitCode, Fault> {
 }
 
 /// Reference pages: file name and text.
-fn pages() -> Result<[(&'static str, String); 6], Fault> {
+fn pages() -> Result<[(&'static str, String); 6], CommandError> {
     Ok([
         ("commands.md", commands::page()),
         ("configuration.md", configuration::page()),

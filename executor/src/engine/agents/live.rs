@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::nodes::AgentNodes;
 use crate::agent::api::AttemptState;
-use crate::engine::{Attempt, JobPhase, JobSeen, OnNode, AcceleratorShare, Submission};
+use crate::engine::{AcceleratorShare, Attempt, JobPhase, JobSeen, OnNode, Submission};
 use crate::job::{Fence, JobName, Program, RetryBudget, RetryHistory, adaptdl};
 
 /// A job of the engine.

@@ -2,7 +2,7 @@
 
 use super::live::{Current, LiveJob};
 use super::nodes::AgentNodes;
-use crate::engine::{NodeHealth, OnNode, AcceleratorShare};
+use crate::engine::{AcceleratorShare, NodeHealth, OnNode};
 use crate::job::Fence;
 
 /// First port of rendezvous; attempts take turns with those after it, as AdaptDL's do.

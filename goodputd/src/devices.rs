@@ -1,33 +1,31 @@
-//! `goodput live devices`: accelerators of this machine.
+//! `live devices`: accelerators of this machine.
 
 use std::path::Path;
-use std::process::ExitCode;
 use std::time::Duration;
 
+use goodput_console::{Cell, CommandError, Listing, OutputFormat, say};
 use goodput_executor::devices::{DeviceError, DeviceSource, Inventory, NvmlSource, watch};
 
-use crate::args::Format;
-use crate::fault::Fault;
-use crate::output::{Cell, Rows, say};
-
-/// Runs it.
-pub fn run(period: Option<f64>, nvml: Option<&Path>, output: Format) -> Result<ExitCode, Fault> {
+/// Lists the accelerators once, or every `period` seconds until interrupted.
+pub fn run(period: Option<f64>, nvml: Option<&Path>, output: OutputFormat) -> Result<(), CommandError> {
     let mut source = match nvml {
         Some(path) => NvmlSource::open_library(path),
         None => NvmlSource::open(),
     }
-    .map_err(device_fault)?;
+    .map_err(device_error)?;
     match period {
-        None => print(&source.list().map_err(device_fault)?, output)?,
+        None => print(&source.list().map_err(device_error)?, output)?,
         Some(secs) if secs > 0.0 && secs < 1e6 => follow(source, Duration::from_secs_f64(secs), output)?,
-        Some(secs) => return Err(Fault::input(format!("--watch {secs}: expected a positive number of seconds"))),
+        Some(secs) => {
+            return Err(CommandError::input(format!("--watch {secs}: expected a positive number of seconds")));
+        }
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
-/// Prints every reading until interrupted. A failed reading is said and the next one tried.
-fn follow(source: NvmlSource, period: Duration, output: Format) -> Result<(), Fault> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Fault::failed)?;
+/// Prints every reading until interrupted. A reading that fails is reported, and the next one tried.
+fn follow(source: NvmlSource, period: Duration, output: OutputFormat) -> Result<(), CommandError> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(CommandError::failed)?;
     let result = runtime.block_on(async {
         let mut readings = watch(source, period);
         loop {
@@ -46,17 +44,17 @@ fn follow(source: NvmlSource, period: Duration, output: Format) -> Result<(), Fa
     result
 }
 
-fn device_fault(error: DeviceError) -> Fault {
+fn device_error(error: DeviceError) -> CommandError {
     let remedy = error.remedy();
-    let fault = Fault::failed(error);
+    let failed = CommandError::failed(error);
     match remedy {
-        Some(remedy) => fault.with_help(remedy),
-        None => fault,
+        Some(remedy) => failed.with_help(remedy),
+        None => failed,
     }
 }
 
-fn print(inventory: &Inventory, output: Format) -> Result<(), Fault> {
-    let mut rows = Rows::new(&[
+fn print(inventory: &Inventory, output: OutputFormat) -> Result<(), CommandError> {
+    let mut rows = Listing::new(&[
         "index",
         "name",
         "uuid",

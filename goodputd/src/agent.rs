@@ -1,0 +1,60 @@
+//! `live agent` and `live certs`: the agent of a node, and the certificates by which it knows the daemon.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use goodput_console::{CommandError, say};
+use goodput_executor::agent::{self, AgentConfig, AgentError, keeper, tls};
+use goodput_executor::bench_job::BenchJob;
+use goodput_executor::devices::DeviceChoice;
+use goodput_executor::job::JobName;
+
+use crate::Invocation;
+
+/// Serves this node until the agent is stopped.
+pub fn serve(config: &Path, devices: Option<&DeviceChoice>, invocation: Invocation) -> Result<(), CommandError> {
+    let text = std::fs::read_to_string(config);
+    let text = text.map_err(|error| CommandError::input(format!("{}: {error}", config.display())))?;
+    let read = toml::from_str::<AgentConfig>(&text);
+    let mut config = read.map_err(|error| CommandError::input(format!("{}: {error}", config.display())))?;
+    if let Some(devices) = devices {
+        config.devices = devices.clone();
+    }
+    if config.keeper.is_empty() {
+        let program = std::env::current_exe().map_err(CommandError::failed)?;
+        config.keeper = vec![program.to_string_lossy().into_owned()];
+        config.keeper.extend(invocation.arguments("keep"));
+    }
+    agent::run(config).map_err(command_error)
+}
+
+/// Makes certificates for nodes and the daemon.
+pub fn certs(folder: &Path, nodes: &[JobName]) -> Result<(), CommandError> {
+    tls::create(folder, nodes).map_err(command_error)?;
+    say(&format!(
+        "{}: ca.pem for all; NAME.pem and NAME.key to its node only; {}.pem and .key to the daemon; ca.key stays here",
+        folder.display(),
+        tls::DAEMON
+    ));
+    Ok(())
+}
+
+/// Runs one attempt of a job; the agent starts this command.
+pub fn keep(folder: &Path) -> Result<(), CommandError> {
+    keeper::keep(folder).map_err(CommandError::failed)
+}
+
+/// Plays a job of known speed, and ends with its exit code.
+pub fn bench_job(job: &str) -> Result<ExitCode, CommandError> {
+    let job: BenchJob = serde_json::from_str(job).map_err(|error| CommandError::input(format!("JOB: {error}")))?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(CommandError::failed)?;
+    let code = runtime.block_on(job.play()).map_err(CommandError::failed)?;
+    Ok(ExitCode::from(code as u8))
+}
+
+fn command_error(error: AgentError) -> CommandError {
+    match error {
+        AgentError::Setup(problem) => CommandError::input(problem),
+        error => CommandError::failed(error),
+    }
+}

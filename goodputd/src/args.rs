@@ -1,0 +1,249 @@
+//! Commands and options of `goodputd`, which are those of `goodput live` and `goodput top`.
+
+use std::path::PathBuf;
+
+use clap::Subcommand;
+use goodput_console::OutputFormat;
+use goodput_env::model::BatchLimits;
+use goodput_executor::devices::DeviceChoice;
+use goodput_executor::job::{JobName, NameError, RetryBudget};
+
+/// Commands of `goodput live`.
+#[derive(Debug, Subcommand)]
+pub enum Live {
+    /// List the accelerators of this machine.
+    Devices {
+        /// Repeat the reading after this many seconds, until interrupted.
+        #[arg(long, value_name = "SECS")]
+        watch: Option<f64>,
+        /// NVML library instead of the installed one.
+        #[arg(long, value_name = "FILE")]
+        nvml: Option<PathBuf>,
+        /// Form of the listing.
+        #[arg(short, long, value_enum, default_value_t)]
+        output: OutputFormat,
+    },
+    /// Run the agent of this node, which starts and watches jobs. Jobs go on when the agent stops.
+    Agent {
+        /// Settings in TOML (see "Run node agents" in the book).
+        #[arg(long, value_name = "FILE")]
+        config: PathBuf,
+        /// Accelerators instead of those in the settings: nvml, nvml:FILE or fake:COUNTxTYPE, as in
+        /// fake:8xA100.
+        #[arg(long, value_name = "WHICH")]
+        devices: Option<DeviceChoice>,
+    },
+    /// Make certificates for nodes and the daemon, signed by an authority of their own.
+    Certs {
+        /// Folder for the certificates. An authority that is already in it signs the new ones.
+        #[arg(value_name = "DIR")]
+        folder: PathBuf,
+        /// Names of the nodes.
+        #[arg(long = "node", value_name = "NAME", num_args = 1.., required = true, value_parser = node_name)]
+        nodes: Vec<JobName>,
+    },
+    /// Run one attempt of a job. The agent starts this command.
+    #[command(hide = true)]
+    Keep {
+        /// Folder of the attempt.
+        folder: PathBuf,
+    },
+    /// Play a job of known speed.
+    #[command(hide = true)]
+    BenchJob {
+        /// Description of the job in JSON.
+        #[arg(default_value = "{}")]
+        job: String,
+    },
+    /// Run a cluster until interrupted: observe it, ask the policy, and carry out what the guard lets
+    /// pass.
+    Run {
+        /// Deployment in TOML (see configs/live).
+        #[arg(value_name = "DEPLOYMENT.toml")]
+        config: PathBuf,
+        /// Mode instead of the one in the file: observe, canary or act.
+        #[arg(long)]
+        mode: Option<String>,
+        /// Write log lines as JSON.
+        #[arg(long)]
+        json_logs: bool,
+    },
+    /// Observe the cluster once and list what the policy would do.
+    Plan {
+        /// Deployment in TOML.
+        #[arg(value_name = "DEPLOYMENT.toml")]
+        config: PathBuf,
+        /// Write the observed snapshot to this file, for `live replay`.
+        #[arg(long, value_name = "FILE")]
+        record: Option<PathBuf>,
+        /// Form of the listing.
+        #[arg(short, long, value_enum, default_value_t)]
+        output: OutputFormat,
+    },
+    /// List what the policy would have done about recorded snapshots, in their order.
+    Replay {
+        /// Deployment in TOML. No request goes to its cluster.
+        #[arg(value_name = "DEPLOYMENT.toml")]
+        config: PathBuf,
+        /// Snapshots from `live plan --record`.
+        #[arg(required = true)]
+        snapshots: Vec<PathBuf>,
+        /// Form of the listing.
+        #[arg(short, long, value_enum, default_value_t)]
+        output: OutputFormat,
+    },
+    /// Submit a job to the daemon.
+    Submit(Submit),
+    /// List the jobs that wait or run, with reasons.
+    Queue {
+        /// Daemon that the command talks to.
+        #[command(flatten)]
+        daemon: DaemonAddress,
+        /// Form of the listing.
+        #[arg(short, long, value_enum, default_value_t)]
+        output: OutputFormat,
+    },
+    /// List the nodes with their free accelerators.
+    Nodes {
+        /// Daemon that the command talks to.
+        #[command(flatten)]
+        daemon: DaemonAddress,
+        /// Form of the listing.
+        #[arg(short, long, value_enum, default_value_t)]
+        output: OutputFormat,
+    },
+    /// Explain one job: why it waits, its score, and the orders about it.
+    Explain {
+        /// Key or name of the job.
+        job: String,
+        /// Daemon that the command talks to.
+        #[command(flatten)]
+        daemon: DaemonAddress,
+    },
+    /// Start no more jobs on a node.
+    Drain {
+        /// Name of the node.
+        node: String,
+        /// Let jobs start on the node again.
+        #[arg(long)]
+        undo: bool,
+        /// Reason, for other administrators.
+        #[arg(long, default_value = "")]
+        reason: String,
+        /// Daemon that the command talks to.
+        #[command(flatten)]
+        daemon: DaemonAddress,
+    },
+    /// Cancel a job.
+    Cancel {
+        /// Key or name of the job.
+        job: String,
+        /// Daemon that the command talks to.
+        #[command(flatten)]
+        daemon: DaemonAddress,
+    },
+    /// Change the mode of the daemon.
+    Mode {
+        /// Mode: observe, canary or act.
+        mode: String,
+        /// Daemon that the command talks to.
+        #[command(flatten)]
+        daemon: DaemonAddress,
+    },
+    /// Check that no line of an audit log was changed or removed.
+    Audit {
+        /// File audit.jsonl of the state directory.
+        file: PathBuf,
+    },
+    /// Make a token for the interface of the daemon, and its hash for the deployment file.
+    Token,
+}
+
+/// Options of `submit`: a job.
+#[derive(Debug, clap::Args)]
+pub struct Submit {
+    /// Name of the job.
+    #[arg(long)]
+    pub name: String,
+    /// Accelerators that the job asks for.
+    #[arg(long, default_value_t = 1)]
+    pub gpus: u32,
+    /// Fewest accelerators on which the job runs [default: as many as asked for].
+    #[arg(long)]
+    pub min: Option<u32>,
+    /// Most accelerators that the job can use [default: as many as asked for].
+    #[arg(long)]
+    pub max: Option<u32>,
+    /// Application of the catalog that the job trains.
+    #[arg(long)]
+    pub application: Option<String>,
+    /// Tenant that the job belongs to.
+    #[arg(long, default_value = "")]
+    pub tenant: String,
+    /// Estimated run time on the accelerators that the job asks for, minutes.
+    #[arg(long)]
+    pub minutes: Option<f64>,
+    /// Working directory of the job.
+    #[arg(long)]
+    pub directory: Option<PathBuf>,
+    /// Seconds from SIGTERM to SIGKILL.
+    #[arg(long, default_value_t = 60)]
+    pub grace: u32,
+    /// Batch sizes among which the program itself chooses: initial and largest in all, smallest and
+    /// largest of one replica.
+    #[arg(long, value_name = "INIT:MAX:LOCAL_MIN:LOCAL_MAX", value_parser = batch_limits)]
+    pub batch: Option<BatchLimits>,
+    /// Failures within an hour after which the job is still tried again.
+    #[arg(long, default_value_t = RetryBudget::default().failures)]
+    pub retries: u32,
+    /// Folder for checkpoints, which all nodes see [default: chosen by the cluster].
+    #[arg(long, value_name = "DIR")]
+    pub checkpoint_dir: Option<PathBuf>,
+    /// Daemon that the command talks to.
+    #[command(flatten)]
+    pub daemon: DaemonAddress,
+    /// Program and arguments, after `--`.
+    #[arg(last = true, required = true)]
+    pub command: Vec<String>,
+}
+
+/// Address of a daemon and the token for it.
+#[derive(Debug, clap::Args)]
+pub struct DaemonAddress {
+    /// Address of the daemon [default: $GOODPUT_URL, else http://127.0.0.1:7070].
+    #[arg(long)]
+    pub url: Option<String>,
+    /// File with the token [default: the token in $GOODPUT_TOKEN].
+    #[arg(long, value_name = "FILE")]
+    pub token_file: Option<PathBuf>,
+}
+
+/// Options of `top`.
+#[derive(Debug, clap::Args)]
+pub struct Top {
+    /// Daemon that the command talks to.
+    #[command(flatten)]
+    pub daemon: DaemonAddress,
+    /// Seconds between two readings.
+    #[arg(long, default_value_t = 2.0)]
+    pub every: f64,
+    /// Read once and end.
+    #[arg(long)]
+    pub once: bool,
+}
+
+/// Name of a node, which follows the rules for names of jobs.
+fn node_name(text: &str) -> Result<JobName, NameError> {
+    JobName::new(text)
+}
+
+/// Parses batch sizes as in `128:4096:32:512`.
+fn batch_limits(text: &str) -> Result<BatchLimits, String> {
+    let numbers: Result<Vec<u32>, _> = text.split(':').map(str::parse).collect();
+    match numbers.as_deref() {
+        Ok(&[init, max, min_local, max_local]) => {
+            BatchLimits::new(init, max, min_local, max_local).map_err(|error| error.to_string())
+        }
+        _ => Err("expected four numbers: initial and largest total, smallest and largest of one replica".into()),
+    }
+}

@@ -1,0 +1,139 @@
+//! `live run`, `live plan` and `live replay`: the daemon in this process.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use goodput_console::{Cell, CommandError, Listing, OutputFormat, say};
+use goodput_datasets::Catalog;
+use goodput_executor::daemon::interface::api;
+use goodput_executor::daemon::settings::{EngineSettings, Mode, Settings};
+use goodput_executor::daemon::{Daemon, DaemonError};
+use goodput_executor::engine::agents::AgentsEngine;
+use goodput_executor::engine::recorded::Recorded;
+use goodput_executor::engine::slurm::SlurmEngine;
+use goodput_executor::engine::{ClusterSnapshot, Engine, Order};
+use tokio::sync::oneshot;
+
+fn settings(path: &Path) -> Result<Settings, CommandError> {
+    Settings::read(path).map_err(|error| CommandError::input(error).with_help("configs/live has complete examples"))
+}
+
+fn open<E: Engine>(engine: E, settings: Settings) -> Result<Daemon<E>, CommandError> {
+    let applications = Catalog::shipped().applications.clone();
+    let tenants = settings.tenants().map_err(CommandError::input)?;
+    goodput_executor::daemon::open(engine, settings, applications, Arc::new(tenants)).map_err(CommandError::failed)
+}
+
+fn runtime() -> Result<tokio::runtime::Runtime, CommandError> {
+    tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().map_err(CommandError::failed)
+}
+
+/// Runs the daemon until interrupted.
+pub fn run(config: &Path, mode: Option<&str>, json_logs: bool) -> Result<(), CommandError> {
+    let mut settings = settings(config)?;
+    if let Some(mode) = mode {
+        settings.mode = Mode::by_name(mode)
+            .ok_or_else(|| CommandError::input(format!("--mode {mode}: expected observe, canary or act")))?;
+    }
+    let filter = tracing_subscriber::EnvFilter::try_from_default_env().unwrap_or_else(|_| "info".into());
+    // A reader of the log that goes away must not end the daemon.
+    let logs =
+        tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).log_internal_errors(false);
+    // Logs that are already set up stay as they are.
+    let _ = if json_logs { logs.json().try_init() } else { logs.try_init() };
+    match settings.engine.clone() {
+        EngineSettings::Slurm(slurm) => serve(SlurmEngine::new(&slurm), settings),
+        EngineSettings::Agents(agents) => serve(AgentsEngine::open(agents).map_err(CommandError::failed)?, settings),
+    }
+}
+
+fn serve<E: Engine>(engine: E, settings: Settings) -> Result<(), CommandError> {
+    let daemon = open(engine, settings)?;
+    say(&format!(
+        "mode {}; a file called STOP in the state directory sets it to observe at once",
+        daemon.mode().name()
+    ));
+    let runtime = runtime()?;
+    let (stop, stopped) = oneshot::channel();
+    runtime.block_on(async {
+        tokio::spawn(async move {
+            let _ = tokio::signal::ctrl_c().await;
+            let _ = stop.send(());
+        });
+        api::run(daemon, stopped).await.map_err(CommandError::failed)
+    })?;
+    runtime.shutdown_background();
+    say("the lease is given up; jobs run on");
+    Ok(())
+}
+
+/// Observes the cluster once and lists what the daemon would do.
+pub fn plan(config: &Path, record: Option<&Path>, output: OutputFormat) -> Result<(), CommandError> {
+    let settings = settings(config)?;
+    let runtime = runtime()?;
+    let snapshot = runtime.block_on(async {
+        match settings.engine.clone() {
+            EngineSettings::Slurm(slurm) => SlurmEngine::new(&slurm).snapshot().await.map_err(CommandError::failed),
+            EngineSettings::Agents(agents) => {
+                AgentsEngine::open(agents).map_err(CommandError::failed)?.snapshot().await.map_err(CommandError::failed)
+            }
+        }
+    })?;
+    if let Some(path) = record {
+        let text = serde_json::to_string(&snapshot).map_err(CommandError::failed)?;
+        std::fs::write(path, text).map_err(|error| CommandError::failed(format!("{}: {error}", path.display())))?;
+    }
+    print(planned(settings, vec![snapshot])?, output)
+}
+
+/// Lists what the daemon would have done about recorded snapshots.
+pub fn replay(config: &Path, snapshots: &[PathBuf], output: OutputFormat) -> Result<(), CommandError> {
+    let settings = settings(config)?;
+    let read = |path: &PathBuf| -> Result<ClusterSnapshot, CommandError> {
+        let unreadable = |error: &dyn std::fmt::Display| CommandError::input(format!("{}: {error}", path.display()));
+        let text = std::fs::read_to_string(path).map_err(|error| unreadable(&error))?;
+        serde_json::from_str(&text)
+            .map_err(|error| unreadable(&error).with_help("expected a snapshot as `live plan --record` writes it"))
+    };
+    print(planned(settings, snapshots.iter().map(read).collect::<Result<_, _>>()?)?, output)
+}
+
+/// Orders that the daemon would give about each snapshot, with the version of the snapshot. The state
+/// directory of the deployment stays untouched.
+fn planned(mut settings: Settings, snapshots: Vec<ClusterSnapshot>) -> Result<Vec<(u64, Order)>, CommandError> {
+    let scratch = std::env::temp_dir().join(format!("goodput-plan-{}", std::process::id()));
+    settings.state.directory = scratch.clone();
+    settings.mode = Mode::Observe;
+    let count = snapshots.len();
+    let mut daemon = open(Recorded::new(snapshots), settings)?;
+    let orders = runtime()?.block_on(async {
+        let mut orders = Vec::new();
+        for _ in 0..count {
+            daemon.cycle().await?;
+            let version = daemon.engine_mut().version();
+            orders.extend(daemon.proposed().iter().cloned().map(|order| (version, order)));
+        }
+        Ok(orders)
+    });
+    drop(daemon);
+    let _ = std::fs::remove_dir_all(scratch);
+    orders.map_err(|error: DaemonError| CommandError::failed(error))
+}
+
+fn print(orders: Vec<(u64, Order)>, output: OutputFormat) -> Result<(), CommandError> {
+    let mut rows = Listing::new(&["snapshot", "verb", "job", "placement"]);
+    for (version, order) in &orders {
+        let place = order.action.placement().unwrap_or_default();
+        let place: Vec<String> = place.iter().map(|on| format!("{}:{}", on.node, on.gpus)).collect();
+        rows.push(vec![
+            Cell::Whole(*version as i64),
+            order.action.verb().into(),
+            order.job.as_str().into(),
+            place.join(" ").into(),
+        ]);
+    }
+    if orders.is_empty() {
+        say("nothing is to be done");
+    }
+    rows.print(output)
+}

@@ -1,0 +1,107 @@
+//! A policy on real machines, from the command line: the daemon, the node agent, and the client that
+//! talks to the daemon.
+//!
+//! The program `goodputd` and the command `goodput live` share these commands. The crate links no
+//! tensor framework, no Arrow and no plotting; `xtask/tests/house.rs` keeps the promise.
+//!
+//! - [`args`]: commands and options, for clap.
+//! - [`run`]: one command of `goodput live`.
+//! - [`top`]: cluster and queue at a glance.
+
+mod agent;
+pub mod args;
+mod client;
+mod daemon;
+mod devices;
+mod explain;
+mod listings;
+mod submit;
+mod token;
+pub mod top;
+
+use std::process::ExitCode;
+
+use goodput_console::{CommandError, print, say};
+use goodput_executor::daemon::interface::status::QueueRow;
+use goodput_executor::daemon::interface::{api, audit};
+use goodput_executor::engine::NodeSeen;
+use serde_json::json;
+
+use crate::args::{DaemonAddress, Live};
+use crate::client::Client;
+
+/// Words that begin a command of this crate: `goodputd`, or `goodput live`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Invocation(pub &'static str);
+
+impl Invocation {
+    /// Arguments of the running program that lead to the command `verb`.
+    fn arguments(self, verb: &str) -> impl Iterator<Item = String> {
+        let leading: Vec<String> = self.0.split_whitespace().skip(1).map(str::to_owned).collect();
+        leading.into_iter().chain([verb.to_owned()])
+    }
+}
+
+/// Runs one command.
+///
+/// # Errors
+/// [`CommandError`] of the command, with its exit code.
+pub fn run(verb: &Live, invocation: Invocation) -> Result<ExitCode, CommandError> {
+    let client = |address: &DaemonAddress| Client::new(address, invocation);
+    match verb {
+        Live::Devices { watch, nvml, output } => devices::run(*watch, nvml.as_deref(), *output)?,
+        Live::Agent { config, devices } => agent::serve(config, devices.as_ref(), invocation)?,
+        Live::Certs { folder, nodes } => agent::certs(folder, nodes)?,
+        Live::Keep { folder } => agent::keep(folder)?,
+        Live::BenchJob { job } => return agent::bench_job(job),
+        Live::Run { config, mode, json_logs } => daemon::run(config, mode.as_deref(), *json_logs)?,
+        Live::Plan { config, record, output } => daemon::plan(config, record.as_deref(), *output)?,
+        Live::Replay { config, snapshots, output } => daemon::replay(config, snapshots, *output)?,
+        Live::Submit(options) => {
+            let answer = client(&options.daemon)?.post("/v1/jobs", &submit::submission(options)?)?;
+            print(&format!("{}\n", answer["key"].as_str().unwrap_or_default()))?;
+        }
+        Live::Queue { daemon, output } => {
+            let queue: Vec<QueueRow> = client(daemon)?.get("/v1/queue")?;
+            listings::queue(&queue).print(*output)?;
+        }
+        Live::Nodes { daemon, output } => {
+            let nodes: Vec<NodeSeen> = client(daemon)?.get("/v1/nodes")?;
+            listings::nodes(&nodes).print(*output)?;
+        }
+        Live::Explain { job, daemon } => {
+            let explanation: api::JobExplanation = client(daemon)?.get(&format!("/v1/jobs/{job}"))?;
+            print(&format!("{}\n", explain::text(&explanation)))?;
+        }
+        Live::Drain { node, undo, reason, daemon } => {
+            let verb = if *undo { "undrain" } else { "drain" };
+            client(daemon)?.post(&format!("/v1/nodes/{node}/{verb}"), &json!({ "reason": reason }))?;
+            say(&format!("{verb} of {node}: ordered"));
+        }
+        Live::Cancel { job, daemon } => {
+            client(daemon)?.delete(&format!("/v1/jobs/{job}"))?;
+            say(&format!("{job}: ordered to end"));
+        }
+        Live::Mode { mode, daemon } => {
+            let answer = client(daemon)?.post("/v1/mode", &json!({ "mode": mode }))?;
+            say(&format!("mode {}", answer["mode"].as_str().unwrap_or_default()));
+        }
+        Live::Audit { file } => {
+            let (lines, last) = audit::verify(file).map_err(CommandError::failed)?;
+            print(&format!("{lines} lines hold together; the last one has hash {last}\n"))?;
+        }
+        Live::Token => token::run()?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Invocation;
+
+    #[test]
+    fn an_agent_starts_its_keeper_by_the_words_that_started_the_agent() {
+        assert_eq!(Invocation("goodput live").arguments("keep").collect::<Vec<_>>(), ["live", "keep"]);
+        assert_eq!(Invocation("goodputd").arguments("keep").collect::<Vec<_>>(), ["keep"]);
+    }
+}

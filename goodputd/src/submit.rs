@@ -1,0 +1,38 @@
+//! `live submit`: a job from its options.
+
+use std::path::PathBuf;
+
+use goodput_console::CommandError;
+use goodput_env::job::{Elasticity, JobRequest, JobSpec, Work};
+use goodput_env::time::SimTime;
+use goodput_executor::daemon::interface::api;
+use goodput_executor::engine::Submission;
+use goodput_executor::job::RetryBudget;
+
+use crate::args::Submit;
+
+/// Absolute form of a path: the daemon runs in another folder.
+fn absolute(path: Option<&PathBuf>) -> Result<Option<PathBuf>, CommandError> {
+    path.map(std::path::absolute).transpose().map_err(CommandError::input)
+}
+
+/// Job that the options describe, checked as the daemon checks it.
+pub fn submission(options: &Submit) -> Result<Submission, CommandError> {
+    let gpus = options.gpus;
+    let (min, max) = (options.min.unwrap_or(gpus), options.max.unwrap_or(gpus));
+    let elasticity = if min == max { Elasticity::Rigid } else { Elasticity::Elastic { min, max } };
+    let duration = SimTime::from_secs_f64(60.0 * options.minutes.unwrap_or(0.0));
+    let request = JobRequest { name: options.name.clone(), gpus, elasticity, ..JobRequest::default() };
+    let job = Submission {
+        application: options.application.clone(),
+        tenant: options.tenant.clone(),
+        directory: absolute(options.directory.as_ref())?,
+        grace_s: options.grace,
+        batch: options.batch,
+        retry: RetryBudget { failures: options.retries, ..RetryBudget::default() },
+        checkpoint_dir: absolute(options.checkpoint_dir.as_ref())?,
+        ..Submission::new(JobSpec { request, work: Work::Fixed { duration } }, options.command.clone())
+    };
+    api::check(&job).map_err(CommandError::input)?;
+    Ok(job)
+}
