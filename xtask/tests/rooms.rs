@@ -1,4 +1,4 @@
-//! The rooms of `goodput-env` and of the executor's daemon stand in an order, and the live cluster does not lean on the simulator.
+//! The rooms of `goodput-env` and of `goodput-agents` stand in an order, and the live cluster does not lean on the simulator.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::collections::BTreeSet;
@@ -29,39 +29,23 @@ const ORDER: [&str; 19] = [
     "gym",
 ];
 
+/// Rooms of `goodput-agents` from the ground up, in the same sense.
+const AGENTS: [&str; 9] =
+    ["placement", "allocation", "nets", "heuristic", "compose", "learning", "policies", "bundle", "zoo"];
+
 /// Rooms of `goodput-env` that may use the simulator.
 const MAY_SIMULATE: [&str; 1] = ["gym"];
 
 /// Files of the executor that may use the simulator: the engine that is one, and the rollouts of shadow policies.
 const SIMULATING_EXECUTOR: [&str; 2] = ["engine/sim", "daemon/shadow/rollout.rs"];
 
-/// Rooms of the executor's daemon from the ground up. What is beside them (the daemon itself, its settings) may use all of them.
-const ORDER_OF_DAEMON: [&str; 6] = ["shadow", "observe", "guard", "durability", "interface", "decide"];
-
-#[test]
-fn rooms_of_the_daemon_use_earlier_rooms_only() {
-    let folder = root().join("executor/src/daemon");
+/// Rooms below `src` that are not in `order`, and uses of rooms that do not come before their user.
+fn offences(src: &str, order: &[&str]) -> Vec<String> {
+    let place = |room: &str| order.iter().position(|known| *known == room);
     let mut offences = Vec::new();
-    for (at, room) in ORDER_OF_DAEMON.iter().enumerate() {
-        for file in files(&folder.join(room), "rs").unwrap() {
-            let text = fs::read_to_string(&file).unwrap();
-            let uses = |other: &&&str| product(&text).contains(&format!("daemon::{other}::"));
-            let later: Vec<_> = ORDER_OF_DAEMON[at + 1..].iter().filter(uses).collect();
-            if !later.is_empty() {
-                offences.push(format!("{} uses {later:?}", file.display()));
-            }
-        }
-    }
-    assert!(offences.is_empty(), "{}", offences.join("\n"));
-}
-
-#[test]
-fn rooms_of_env_use_earlier_rooms_only() {
-    let place = |room: &str| ORDER.iter().position(|known| *known == room);
-    let mut offences = Vec::new();
-    for (room, used) in room_uses(&root().join("env/src")).unwrap() {
+    for (room, used) in room_uses(&root().join(src)).unwrap() {
         let Some(at) = place(&room) else {
-            offences.push(format!("room {room} has no place in ORDER"));
+            offences.push(format!("room {room} has no place in the order of {src}"));
             continue;
         };
         for (other, files) in used {
@@ -70,6 +54,18 @@ fn rooms_of_env_use_earlier_rooms_only() {
             }
         }
     }
+    offences
+}
+
+#[test]
+fn rooms_of_env_use_earlier_rooms_only() {
+    let offences = offences("env/src", &ORDER);
+    assert!(offences.is_empty(), "{}", offences.join("\n"));
+}
+
+#[test]
+fn rooms_of_agents_use_earlier_rooms_only() {
+    let offences = offences("agents/src", &AGENTS);
     assert!(offences.is_empty(), "{}", offences.join("\n"));
 }
 
@@ -101,4 +97,24 @@ fn uses_of_rooms_are_found_in_groups_and_not_in_comments_or_tests() {
     let source = "use crate::time::SimTime;\nuse crate::{job::{JobId, Work}, plan};\n// crate::gym\nfn f() { crate::seed::rng(); }\n#[cfg(test)]\nmod tests {\n    use crate::sim;\n}\n";
     let expected = ["job", "plan", "seed", "time"].map(String::from);
     assert_eq!(used_rooms(source), BTreeSet::from(expected));
+}
+
+/// Rooms of the executor's daemon from the ground up. Files beside them (the daemon itself, its settings) may use all of them.
+const ORDER_OF_DAEMON: [&str; 6] = ["shadow", "observe", "guard", "durability", "interface", "decide"];
+
+#[test]
+fn rooms_of_the_daemon_use_earlier_rooms_only() {
+    let folder = root().join("executor/src/daemon");
+    let mut found = Vec::new();
+    for (at, room) in ORDER_OF_DAEMON.iter().enumerate() {
+        for file in files(&folder.join(room), "rs").unwrap() {
+            let text = fs::read_to_string(&file).unwrap();
+            let uses = |other: &&&str| product(&text).contains(&format!("daemon::{other}::"));
+            let later: Vec<_> = ORDER_OF_DAEMON[at + 1..].iter().filter(uses).collect();
+            if !later.is_empty() {
+                found.push(format!("{} uses {later:?}", file.display()));
+            }
+        }
+    }
+    assert!(found.is_empty(), "{}", found.join("\n"));
 }
