@@ -25,7 +25,7 @@ const MAY_USE: [(&str, &[&str]); 15] = [
     // Only tests and benchmarks may use it.
     ("goodput-testkit", &["goodput-env", "goodput-executor"]),
     ("goodput-console", &[]),
-    ("goodputd", &["goodput-console", "goodput-datasets", "goodput-env", "goodput-executor"]),
+    ("goodputd", &["goodput-configs", "goodput-console", "goodput-datasets", "goodput-env", "goodput-executor"]),
     (
         "goodput-cli",
         &[
