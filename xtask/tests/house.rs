@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// What each room may use of ours.
-const MAY_USE: [(&str, &[&str]); 14] = [
+const MAY_USE: [(&str, &[&str]); 15] = [
     ("goodput-env", &[]),
     ("goodput-forecast", &[]),
     ("goodput-datasets", &["goodput-env", "goodput-forecast"]),
@@ -22,8 +22,10 @@ const MAY_USE: [(&str, &[&str]); 14] = [
         &["goodput-env", "goodput-forecast", "goodput-agents", "goodput-configs", "goodput-nvml-double"],
     ),
     ("goodput-nvml-double", &[]),
+    // Only tests and benchmarks may use it.
+    ("goodput-testkit", &["goodput-env", "goodput-executor"]),
     ("goodput-console", &[]),
-    ("goodputd", &["goodput-console", "goodput-datasets", "goodput-env", "goodput-executor"]),
+    ("goodputd", &["goodput-configs", "goodput-console", "goodput-datasets", "goodput-env", "goodput-executor"]),
     (
         "goodput-cli",
         &[

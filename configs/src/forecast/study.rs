@@ -3,11 +3,14 @@
 use std::path::PathBuf;
 
 use goodput_datasets::import::series::SeriesOptions;
-use goodput_forecast::lending::Lease;
+use goodput_forecast::lending::LeaseTerms;
 use goodput_forecast::{Adaptive, Model};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::error::CheckError;
+use crate::kind::Kind;
+use crate::reader::ConfigFile;
 use crate::scenario::SetupError;
 
 /// A study from a file.
@@ -135,8 +138,8 @@ fn one_percent() -> f64 {
 
 impl LendingConfig {
     /// The lease in steps: it begins with the step after the next.
-    pub fn lease(&self, steps_per_hour: f64) -> Lease {
-        Lease { lead: 1, steps: ((self.lease_hours * steps_per_hour).round() as usize).max(1) }
+    pub fn lease(&self, steps_per_hour: f64) -> LeaseTerms {
+        LeaseTerms { lead: 1, steps: ((self.lease_hours * steps_per_hour).round() as usize).max(1) }
     }
 }
 
@@ -145,5 +148,13 @@ impl ModelConfig {
     pub fn forecaster(&self, day_steps: usize, horizon: usize) -> Adaptive {
         let models = if self.models.is_empty() { Model::DEFAULT.to_vec() } else { self.models.clone() };
         Adaptive { models, horizon_steps: horizon.max(1), ..Adaptive::daily(day_steps) }
+    }
+}
+
+impl ConfigFile for ForecastConfig {
+    const KIND: Kind = Kind::ForecastStudy;
+
+    fn check(&self) -> Result<(), CheckError> {
+        Ok(Self::check(self)?)
     }
 }

@@ -1,9 +1,12 @@
 //! Forecasters to train: which series, how much of it, which net.
 
-use goodput_forecast::neural::{Architecture, Centre, Loss, Spec, Training};
+use goodput_forecast::neural::{Architecture, Centre, NetLoss, Spec, Training};
 use serde::{Deserialize, Serialize};
 
 use super::SeriesConfig;
+use crate::error::CheckError;
+use crate::kind::Kind;
+use crate::reader::ConfigFile;
 use crate::scenario::SetupError;
 
 /// A forecaster to train: `goodput train FILE` with a `[forecaster]`.
@@ -56,7 +59,7 @@ pub struct WindowConfig {
     /// Centre that is subtracted from a window: `last`, `mean` or `series`.
     pub centre: Centre,
     /// Loss that is minimised: `pinball` or `squared`.
-    pub loss: Loss,
+    pub loss: NetLoss,
 }
 
 impl Default for WindowConfig {
@@ -67,7 +70,7 @@ impl Default for WindowConfig {
             day_steps: None,
             levels: Spec::LEVELS.to_vec(),
             centre: Centre::default(),
-            loss: Loss::default(),
+            loss: NetLoss::default(),
         }
     }
 }
@@ -118,5 +121,13 @@ impl ForecasterExperiment {
             return refuse("checkpoint_every", "0".into(), "at least 1");
         }
         Ok(())
+    }
+}
+
+impl ConfigFile for ForecasterExperiment {
+    const KIND: Kind = Kind::ForecasterTraining;
+
+    fn check(&self) -> Result<(), CheckError> {
+        Ok(Self::check(self)?)
     }
 }
