@@ -1,15 +1,19 @@
 //! Reading experiment files: TOML with overrides, errors with line, column and caret.
 
-use goodput_console::CommandError;
 use std::fs;
 use std::path::Path;
 
+use goodput_agents::compose;
+use goodput_agents::zoo;
+use goodput_console::CommandError;
 use goodput_eval::setup::SetupError;
 use goodput_eval::studies::federation::{Federation, FederationConfig};
 use goodput_eval::studies::forecasting::ForecastConfig;
 use goodput_train::config::Experiment;
 use goodput_train::forecaster::{ForecasterExperiment, ForecasterTrainError};
 use toml_edit::{DocumentMut, Item, Key, Table, Value};
+
+use crate::wording::{nearest, reword};
 
 const HELP: &str = "`goodput config schema` describes every key; `goodput config show FILE` fills in the defaults";
 
@@ -22,12 +26,31 @@ pub fn read(path: &Path, sets: &[String]) -> Result<Experiment, CommandError> {
     };
     let (experiment, name, text) = parse_with_text::<Experiment>(path, sets, help)?;
     experiment.setup().map_err(|error| BadValue::from(error).at_key(&name, &text))?;
+    for policy in &experiment.evaluate.policies {
+        known_policy(policy).map_err(|error| error.at_key(&name, &text))?;
+    }
     Ok(experiment)
+}
+
+/// Checks that a policy of `evaluate.policies` is a published one, a shipped one or a file.
+fn known_policy(policy: &str) -> Result<(), BadValue> {
+    // Suffixes choose a replica, or how services and learning rates are decided: fifo+forecast.
+    let plain = policy.split(['+', '@']).next().unwrap_or_default();
+    if policy.starts_with(zoo::PREFIX) || Path::new(policy).exists() || compose::by_name(plain, 0).is_some() {
+        return Ok(());
+    }
+    let near = nearest(plain, &compose::names()).map_or_else(String::new, |near| format!("; did you mean {near:?}?"));
+    let message = format!("there is no policy {policy:?}{near} `goodput list policies` names all");
+    Err(BadValue { message, key: Some("evaluate.policies") })
 }
 
 /// Reads a federation, applies `--set KEY=VALUE`, and prepares it.
 pub fn read_federation(path: &Path, sets: &[String]) -> Result<(FederationConfig, Federation), CommandError> {
-    let (config, name, text) = parse_with_text::<FederationConfig>(path, sets, HELP)?;
+    let help = match has_table(path, "cluster") {
+        true => "with [cluster] it is an experiment: `goodput train FILE` or `goodput eval FILE`",
+        false => HELP,
+    };
+    let (config, name, text) = parse_with_text::<FederationConfig>(path, sets, help)?;
     let federation = config.setup().map_err(|error| BadValue::from(error).at_key(&name, &text))?;
     Ok((config, federation))
 }
@@ -99,7 +122,7 @@ fn parse_with_text<T: serde::de::DeserializeOwned>(
         Ok(config) => Ok((config, name, text)),
         Err(error) => {
             let place = error.span().map_or_else(String::new, |span| position(&text, span.start));
-            Err(CommandError::input(format!("{name}{place}: {}", error.message().trim_end())).with_help(help).at(
+            Err(CommandError::input(format!("{name}{place}: {}", reword(error.message()))).with_help(help).at(
                 &name,
                 text.clone(),
                 error.span(),
@@ -130,7 +153,7 @@ impl From<SetupError> for BadValue {
     }
 }
 
-/// Where a dotted key stands in the text, as far as it is written out.
+/// Bytes of a dotted key in the text, as far as the text has the key.
 fn key_span(text: &str, key: &str) -> Option<std::ops::Range<usize>> {
     let document = toml_edit::Document::parse(text).ok()?;
     let mut item = document.as_item();

@@ -1,10 +1,10 @@
 //! `goodput config`: experiment files.
 
-use goodput_console::{CommandError, print, say};
 use std::fs;
 use std::path::Path;
 use std::process::ExitCode;
 
+use goodput_console::{CommandError, print, say};
 use goodput_eval::studies::federation::FederationConfig;
 use goodput_eval::studies::forecasting::ForecastConfig;
 use goodput_train::config::Experiment;
@@ -13,7 +13,7 @@ use schemars::{Schema, schema_for};
 use crate::args::Config;
 use crate::config;
 
-/// Runs it.
+/// Runs `goodput config` and gives its exit code.
 pub fn run(verb: &Config) -> Result<ExitCode, CommandError> {
     match verb {
         Config::Check { files } => {

@@ -1,18 +1,18 @@
 //! `goodput forecast`: load series in, forecasts, comparisons and lending out.
 
-use goodput_console::{Cell, CommandError, Listing, OutputFormat};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use goodput_agents::bundle::forecaster::Saved;
+use goodput_console::{Cell, CommandError, Listing, OutputFormat};
 use goodput_eval::studies::forecasting::{ForecastConfig, ScoreRow, Study, StudyError, page};
 use goodput_forecast::{Fit, Horizon, Predict, Snapshot, check_levels};
 
 use crate::args::Forecast;
 use crate::config;
 
-/// Runs it.
+/// Runs `goodput forecast` and gives its exit code.
 pub fn run(verb: &Forecast) -> Result<ExitCode, CommandError> {
     match verb {
         Forecast::Fit { config, sets, bundles, to } => fit(&read(config, sets, bundles)?, to)?,

@@ -1,12 +1,12 @@
 //! `goodput train`: learn, compare with the heuristics on held-out seeds, write the report.
 
-use goodput_console::{CommandError, OutputFormat, say};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use goodput_console::{CommandError, OutputFormat, say};
 use goodput_eval::run::Comparison;
 use goodput_train::gate::{GateVerdict, judge};
 use goodput_train::run_dir::{RunDir, RunManifest};
@@ -30,7 +30,7 @@ pub const INTERRUPTED: u8 = 130;
 /// Name of the trained policy in tables.
 const LEARNED: &str = "learned";
 
-/// Runs it.
+/// Runs `goodput train` and gives its exit code.
 pub fn run(args: &Train, quiet: bool) -> Result<ExitCode, CommandError> {
     threads(args.jobs)?;
     if train_forecaster::is_one(args) {
@@ -149,7 +149,7 @@ pub fn threads(jobs: Option<usize>) -> Result<(), CommandError> {
     }
 }
 
-/// What is wrong with the input, or what failed.
+/// Error of a training, with exit code 2 where the input is wrong.
 pub fn fault(error: TrainError) -> CommandError {
     match error {
         TrainError::Diverged { .. } | TrainError::Env(_) | TrainError::Run(_) => CommandError::failed(error),
