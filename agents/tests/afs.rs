@@ -1,5 +1,5 @@
-//! AFS: its rule against exact arithmetic, its oracles alone and through the simulator, and what it
-//! must not know.
+//! AFS: its rule against exact arithmetic, its hand-worked examples alone and through the
+//! simulator, and its independence of unknown lengths.
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "helpers of tests; figures for the reader")]
 
 use std::collections::BTreeMap;
@@ -26,7 +26,7 @@ use proptest::prelude::*;
 use rand::RngExt;
 use rand::seq::SliceRandom;
 
-/// Shares of jobs of given lengths and throughput by accelerators from 1 on.
+/// Shares of jobs, given their lengths and their throughput by accelerators from 1 on.
 fn shares(rule: AfsRule, gpus: u32, jobs: &[(f64, Vec<f64>)]) -> Vec<u32> {
     let contenders: Vec<AfsContender> = jobs
         .iter()
@@ -37,13 +37,13 @@ fn shares(rule: AfsRule, gpus: u32, jobs: &[(f64, Vec<f64>)]) -> Vec<u32> {
     shares.counts().collect()
 }
 
-/// The rule word for word: a scan over all jobs for every accelerator.
+/// Reference form of the rule: a scan over all jobs for every accelerator.
 fn by_scanning(rule: AfsRule, gpus: u32, jobs: &[(f64, Vec<f64>)]) -> Vec<u32> {
     let mut share = vec![0_usize; jobs.len()];
     for _ in 0..gpus {
         let mut champion: Option<usize> = None;
         for at in (0..jobs.len()).filter(|&at| share[at] < jobs[at].1.len()) {
-            champion = Some(champion.map_or(at, |champion| duel(rule, jobs, &share, champion, at)));
+            champion = Some(champion.map_or(at, |champion| pairwise_winner(rule, jobs, &share, champion, at)));
         }
         let Some(champion) = champion else { break };
         share[champion] += 1;
@@ -51,7 +51,7 @@ fn by_scanning(rule: AfsRule, gpus: u32, jobs: &[(f64, Vec<f64>)]) -> Vec<u32> {
     share.into_iter().map(|share| share as u32).collect()
 }
 
-fn duel(rule: AfsRule, jobs: &[(f64, Vec<f64>)], share: &[usize], first: usize, second: usize) -> usize {
+fn pairwise_winner(rule: AfsRule, jobs: &[(f64, Vec<f64>)], share: &[usize], first: usize, second: usize) -> usize {
     let speed = |at: usize, gpus: usize| if gpus == 0 { 0.0 } else { jobs[at].1[gpus - 1] };
     let finish = |at: usize| match (share[at], rule) {
         (0, _) => f64::INFINITY,
@@ -190,7 +190,7 @@ fn no_pair_in_a_hundred_thousand_is_decided_wrongly() {
         if (to_a - to_b).abs() < 1e-9 {
             continue;
         }
-        // Each has one accelerator already; which of them gets the third?
+        // Both jobs have one accelerator already, and compete for the third.
         let jobs = [(work_a, vec![now_a, then_a]), (work_b, vec![now_b, then_b])];
         let found = shares(AfsRule::Lengths, 3, &jobs);
         assert_eq!(found, if to_a < to_b { [2, 1] } else { [1, 2] }, "{jobs:?}: {to_a} {to_b}");
@@ -241,7 +241,8 @@ proptest! {
         let rule = if attained { AfsRule::Attained } else { AfsRule::Lengths };
         let jobs: Vec<(f64, Vec<f64>)> = (0..count).map(|_| {
             let mut speed = 1.0 + rng.random::<f64>();
-            // Some double or more, some gain nothing; few values, so that there are ties.
+            // Some jobs double their speed or more, some gain nothing; few values, so that there
+            // are ties.
             let speeds = (0..rng.random_range(1..9)).map(|_| {
                 speed *= [1.0, 1.25, 1.5, 2.0, 2.5][rng.random_range(0..5)];
                 speed
@@ -249,7 +250,7 @@ proptest! {
             (f64::from(rng.random_range(0..5_u32)) * 10.0, speeds)
         }).collect();
         let expected = by_scanning(rule, gpus, &jobs);
-        // What brings nothing is given back.
+        // Accelerators that bring nothing are given back.
         let useful = |job: &(f64, Vec<f64>), share: u32| {
             let speed = |gpus: u32| job.1[gpus as usize - 1];
             (1..=share).find(|&gpus| speed(gpus) == speed(share)).unwrap_or(0)
@@ -259,7 +260,7 @@ proptest! {
     }
 
     #[test]
-    fn nobody_gets_a_second_before_all_have_one_and_nothing_useful_is_left(seed in any::<u64>(), count in 1_usize..30, gpus in 1_u32..40) {
+    fn no_job_gets_a_second_before_all_have_one_and_nothing_useful_is_left(seed in any::<u64>(), count in 1_usize..30, gpus in 1_u32..40) {
         let jobs = power_law(&mut rng(seed, Stream::Workload), count, 8);
         let found = shares(AfsRule::Lengths, gpus, &jobs);
         prop_assert_eq!(found.iter().sum::<u32>(), gpus.min(8 * count as u32));
@@ -275,7 +276,7 @@ proptest! {
     }
 }
 
-/// Two workloads that differ in nothing but how long the jobs are.
+/// Two workloads that differ in the lengths of jobs only.
 #[test]
 fn afs_p_reads_no_length() {
     let allocations = |lengths: [f64; 3]| {

@@ -1,4 +1,4 @@
-//! Aryl's two phases and its placing, against worked tables and simpler rules.
+//! Aryl's two phases and its placement, against worked tables and simpler rules.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use goodput_agents::heuristic::aryl::{
@@ -42,7 +42,7 @@ fn the_shortest_start_first_and_flexible_workers_wait_for_base_demands() {
 }
 
 #[test]
-fn who_runs_keeps_its_base() {
+fn a_running_job_keeps_its_base_demand() {
     let mut jobs = [demand(0, 4, 4, 1000.0), demand(1, 2, 2, 1.0)];
     jobs[0].running = true;
     assert_eq!(granted(&jobs, 4), [4, 0]);

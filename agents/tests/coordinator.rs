@@ -60,7 +60,7 @@ fn claims() -> impl Strategy<Value = Vec<Claim>> {
     prop::collection::vec(one, 1..4)
 }
 
-/// Job-seconds saved beyond the needs, less what moves.
+/// Job-seconds saved beyond the needs, less the cost of moves.
 fn value(claims: &[Claim], servers: &[u32], cost: f64) -> f64 {
     let of = |(claim, &n): (&Claim, &u32)| {
         let saved: f64 = (claim.needed..n)
@@ -175,7 +175,7 @@ fn attainment(outcomes: &[Outcome]) -> f64 {
     1.0 - violated as f64 / requests as f64
 }
 
-/// Runs, checking that every server is in one cluster at a time.
+/// Runs to the end, and checks that every server is in one cluster at a time.
 fn run(federation: Federation, mut met: impl FnMut(SimTime, &[u32])) -> (Vec<Outcome>, Vec<Transfer>) {
     federation
         .run(|at, owned| {

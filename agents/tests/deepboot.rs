@@ -1,5 +1,5 @@
-//! DeepBoot: the knapsack's table, placement, the order in which requests are answered, the rule of
-//! 60 s, and composition with other policies.
+//! DeepBoot: the knapsack's table, placement, the order in which requests are answered, the
+//! interval of 60 s, and composition with other policies.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::collections::BTreeMap;
@@ -184,7 +184,7 @@ fn assigned(
     requests: Vec<InferenceRequest>,
     nodes: u32,
     at: i64,
-    lay: &[(u32, Placement)],
+    placements: &[(u32, Placement)],
 ) -> Plan {
     let mut simulator = Simulator::new(Arc::new(scenario(jobs, requests, nodes)));
     let mut scheduler = RequestScheduler::default();
@@ -193,7 +193,7 @@ fn assigned(
         let view: ClusterView<'_> = simulator.view();
         let mut plan = Plan::keep();
         if view.trigger.round {
-            for (job, placement) in lay {
+            for (job, placement) in placements {
                 let held = view.job(goodput_env::job::JobId(*job)).filter(|job| job.state.placement != *placement);
                 if let Some(held) = held {
                     plan.set(held.id(), placement.clone());
@@ -220,9 +220,9 @@ fn a_warm_instance_comes_first_and_the_one_with_most_hits_before_others() {
 
 #[test]
 fn then_an_empty_accelerator_where_training_has_fewest() {
-    let lay = [(0, Placement::on(0, 3)), (1, Placement::on(1, 1))];
+    let placements = [(0, Placement::on(0, 3)), (1, Placement::on(1, 1))];
     let jobs = vec![elastic("a", 0, 3), elastic("b", 0, 1)];
-    let plan = assigned(jobs, vec![request(0, 61, 5)], 2, 61, &lay);
+    let plan = assigned(jobs, vec![request(0, 61, 5)], 2, 61, &placements);
     assert_eq!(plan.assign[0].target, Target::Node(1));
     assert!(plan.changes.is_empty());
 }
@@ -231,9 +231,9 @@ fn then_an_empty_accelerator_where_training_has_fewest() {
 fn last_it_takes_what_training_loses_least_by() {
     // Both nodes are full. The second job has three times the accelerators for the same
     // application, so its last one is worth less.
-    let lay = [(0, Placement::on(0, 1)), (1, [(0, 3), (1, 4)].into_iter().collect())];
+    let placements = [(0, Placement::on(0, 1)), (1, [(0, 3), (1, 4)].into_iter().collect())];
     let jobs = vec![elastic("a", 0, 1), elastic("b", 0, 7)];
-    let plan = assigned(jobs, vec![request(0, 61, 5)], 2, 61, &lay);
+    let plan = assigned(jobs, vec![request(0, 61, 5)], 2, 61, &placements);
     let Target::Node(node) = plan.assign[0].target else { panic!("{plan:?}") };
     let [change] = &plan.changes[..] else { panic!("{plan:?}") };
     assert_eq!((change.job.0, change.placement.gpus()), (1, 6));
@@ -329,8 +329,8 @@ fn requests_are_answered_at_home() {
     assert!(outcome.jobs.iter().all(|job| job.finish.is_some() && job.restarts == 0), "nothing is taken from it");
 }
 
-/// Lends and calls back at random, gives training what that leaves to FIFO, and answers requests
-/// after both.
+/// Policy that lends and calls back servers at random, trains by FIFO on what is left, and answers
+/// requests after both.
 struct Lender {
     random: ChaCha8Rng,
     training: Box<dyn Policy>,

@@ -27,7 +27,7 @@ fn the_papers_example() {
 }
 
 #[test]
-fn who_asks_for_nothing_gets_nothing_and_missing_resources_do_not_divide() {
+fn a_user_without_demand_gets_nothing_and_missing_resources_do_not_divide() {
     let found = fill(&[4, 0], &[vec![0, 0], vec![1, 0], vec![1, 1]]);
     assert_eq!(found.tasks, [0, 4, 0]);
     assert_eq!(dominant_share(&[2, 5], &[4, 0]).value(), 0.5);

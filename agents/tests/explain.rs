@@ -1,4 +1,5 @@
-//! Explanations: they add up, leave out what is not looked at, and go by what the policy goes by.
+//! Explanations: they add up, leave out what the policy does not look at, and depend on what it
+//! depends on.
 #![cfg(feature = "learn")]
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
@@ -135,8 +136,7 @@ proptest! {
         });
         prop_assert!(failed.is_empty(), "{failed:?}");
 
-        // What each size is said to be worth, divided by the same knapsack, is what the policy
-        // does.
+        // The explained values of sizes, divided by the same knapsack, give the plan of the policy.
         let mut policy = UtilityPolicy::new(&utility, Batching::Agent, Information::Profiled);
         let (mut observer, mut simulator) = (Observer::new(&utility), run());
         while simulator.run_until_decision().unwrap() == Status::Decision {

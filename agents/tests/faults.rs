@@ -1,5 +1,5 @@
-//! Every policy while things break: no plan is refused, no work is left undone; and what a policy
-//! knows survives a crash.
+//! Every policy under faults: no plan is refused, no work is left undone, and the state of a policy
+//! survives a crash.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use goodput_env::sim::{Outcome, SimError, Simulator, Status};
 use goodput_env::time::SimTime;
 use proptest::prelude::*;
 
-/// The named policy; the genetic searches with less of everything.
+/// Policy of this name; the genetic searches with smaller settings.
 fn policy(name: &str, seed: u64) -> Box<dyn Policy> {
     let small = GeneticConfig { population: 10, generations: 6, ..GeneticConfig::default() };
     match name {
@@ -126,7 +126,7 @@ fn no_policy_trips_over_what_breaks_where_types_differ() {
     }
 }
 
-/// A policy must not settle for good what it settled while nothing was left to give.
+/// A policy must not keep for good what it decided while no accelerator was left.
 #[test]
 fn what_arrives_while_the_only_node_is_down_runs_once_it_is_repaired() {
     let script = vec![Scripted { at_secs: 50.0, cause: Cause::Node, node: 0, lasts_secs: Some(2000.0) }];
@@ -153,7 +153,7 @@ fn what_arrives_while_the_only_node_is_down_runs_once_it_is_repaired() {
     }
 }
 
-/// Plans up to decision `at`, and the answer there.
+/// Plans up to decision `at`, and the plan at that decision.
 fn log_until(name: &str, seed: u64, scenario: &Arc<Scenario>, at: usize) -> Option<(Vec<Plan>, Plan)> {
     let (mut simulator, mut policy) = (Simulator::new(scenario.clone()), policy(name, seed));
     let mut log = Vec::new();
@@ -169,7 +169,7 @@ fn log_until(name: &str, seed: u64, scenario: &Arc<Scenario>, at: usize) -> Opti
     None
 }
 
-/// Policies that go by nothing but the view: their next plan is the same without a log.
+/// Policies that depend on the view alone: their next plan does not need a log.
 const MEMORYLESS: &[&str] =
     &["fifo", "fifo-backfill", "srtf", "srsf", "srtf-elastic", "optimus", "pollux-fast", "sia", "drf", "allox"];
 

@@ -1,5 +1,4 @@
-//! Forecasters inside the cluster: they know the past and nothing else, and what they say follows
-//! from it alone.
+//! Forecasters inside the cluster: their forecasts depend on the past alone.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::collections::BTreeMap;
@@ -70,7 +69,7 @@ fn with(saved: Saved) -> Foresight {
     Foresight { saved: Arc::new(BTreeMap::from([("web".to_string(), saved)])), ..Foresight::default() }
 }
 
-/// A net by hand: a linear one that looks back a day and says that tomorrow will be as today.
+/// Net with weights set by hand: a linear one that predicts that tomorrow will be as today.
 fn as_today() -> ForecasterBundle {
     let mut spec = Spec::daily(Architecture::Dlinear(Dlinear { kernel: 5 }), DAY);
     (spec.lookback, spec.levels) = (DAY, vec![0.5]);

@@ -1,5 +1,5 @@
 //! Placement of whole and fractional accelerators: worked examples, and the incremental placer
-//! against one that forgets everything.
+//! against one without state.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use goodput_agents::placement::fractional::strategy::{Fgd, Gradient, STRATEGIES, by_name};
@@ -127,7 +127,7 @@ fn a_fixed_order_is_kept_and_drawn_by_the_seed() {
     assert!(drawn.into_iter().eq(0..20), "each node once");
 }
 
-/// The first best node, with all scores made anew.
+/// First best node, with all scores computed anew.
 fn forgetful(nodes: &mut [Node], strategy: &dyn Strategy, request: &Request) -> Option<Placed> {
     let mut best: Option<(i32, usize)> = None;
     for (at, node) in nodes.iter().enumerate().filter(|(_, node)| node.fits(request) && node.has_memory(request)) {

@@ -41,7 +41,7 @@ fn priority(mut pod: Pod, priority: i32) -> Pod {
     pod
 }
 
-/// K1: what the heap gives is what sorting gives.
+/// The heap of the queue gives the order that sorting gives.
 #[test]
 fn the_heap_is_in_order() {
     let mut rng = rng(1, Stream::Policy);
@@ -63,7 +63,7 @@ fn the_heap_is_in_order() {
         || pair[0].priority == pair[1].priority && pair[0].created <= pair[1].created));
 }
 
-/// A plugin that only writes down when it is asked.
+/// Plugin that only records its calls.
 #[derive(Clone, Default)]
 struct Witness {
     log: Arc<Mutex<Vec<&'static str>>>,
@@ -137,7 +137,7 @@ fn points(witness: Witness) -> (Vec<&'static str>, Scheduled, u32) {
     (log.lock().unwrap().clone(), scheduled, snapshot.nodes[0].free)
 }
 
-/// K6: a plugin at each point is called, in the order of kube-scheduler.
+/// A plugin at each point is called, in the order of kube-scheduler.
 #[test]
 fn extension_points_in_order() {
     let (log, scheduled, free) = points(Witness::default());
@@ -241,7 +241,7 @@ fn affinity_filters_hard_and_scores_soft() {
     assert_eq!(framework.schedule(&mut snapshot, &prefers), Scheduled::Bound(0), "nobody has it: no matter");
 }
 
-/// K8: four small pods on four nodes; spread, no node is left whole for a wide pod.
+/// Four small pods on four nodes: with spreading no node is left whole for a wide pod.
 #[test]
 fn binpack_keeps_room_for_wide_pods() {
     let run = |nodes_first| {
@@ -287,8 +287,7 @@ fn preemption_hurts_as_little_as_it_can() {
     assert_eq!(gang.take_evicted(), [JobId(13), JobId(15)], "those in between turned out not to be needed");
 }
 
-/// K9 to K11: a card split between pods, a pod over two cards, and nothing left when they are let
-/// go.
+/// A card split between pods, a pod over two cards, and nothing held once they are released.
 #[test]
 fn shares_are_reserved_and_given_back() {
     let mut snapshot = nodes(2, 0);

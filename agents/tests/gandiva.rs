@@ -31,7 +31,7 @@ fn a_wide_job_gets_its_turn_among_narrow_ones() {
 }
 
 #[test]
-fn nobody_is_suspended_while_all_fit() {
+fn no_job_is_suspended_while_all_fit() {
     let jobs = vec![fixed("a", 2, 1000, 0), fixed("b", 2, 900, 30)];
     let outcome = run(&mut sliced(), Cluster::homogeneous(1, 4), Workload::new(Vec::new(), jobs), frictionless());
     assert!(outcome.jobs.iter().all(|job| job.restarts == 0 && job.jct() == Some(job.executed)));

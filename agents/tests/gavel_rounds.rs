@@ -22,7 +22,7 @@ fn ledger(shares: &[Vec<f64>], gpus: &[u32]) -> RoundLedger {
     ledger
 }
 
-/// Parts of `rounds` rounds that each job gets on each type.
+/// Fraction of `rounds` rounds that each job gets on each type.
 fn received(shares: &[Vec<f64>], counts: &[u32], rounds: u32) -> Vec<Vec<f64>> {
     let mut ledger = ledger(shares, &vec![1; shares.len()]);
     let order: Vec<usize> = (0..counts.len()).collect();
@@ -50,8 +50,8 @@ fn time_received_approaches_the_shares() {
 #[test]
 fn the_account_behind_its_share_wins_ties() {
     let mut ledger = ledger(&[vec![0.5], vec![0.5]], &[1, 1]);
-    // Both have the same share, but the first received all of the time: after a reset only its
-    // deficit tells.
+    // Both have equal shares, but the first received all of the time: after a reset only the
+    // deficits differ.
     ledger.receive(Combination::single(JobId(0)), 0, ROUND);
     ledger.reset(ROUND);
     assert_eq!(ledger.accounts()[0].deficit, [-180.0]);

@@ -124,9 +124,9 @@ proptest! {
     }
 }
 
-/// Jobs as learned utilities value them: concave in speed, of worths that differ, on types that
-/// differ by up to seven times, most of them with a size that they hold and would lose something by
-/// leaving.
+/// Jobs with values as learned utilities have them: concave in speed, of different weights, on
+/// types that differ by up to seven times, most of them with a present size that is costly to
+/// leave.
 fn typed_jobs(rng: &mut ChaCha8Rng, count: usize, capacity: &[u32]) -> Vec<Vec<Offer>> {
     let job = |rng: &mut ChaCha8Rng| {
         let (q, floor) = ([-1.0, -0.5, 1e-3, 0.5][rng.random_range(0..4)], (-4.0 * rng.random::<f64>()).exp());
@@ -150,8 +150,7 @@ fn typed_jobs(rng: &mut ChaCha8Rng, count: usize, capacity: &[u32]) -> Vec<Vec<O
     (0..count).map(|_| job(rng)).collect()
 }
 
-/// Value of the hull's choice and of the best there is, by the branch and bound that Sia's program
-/// goes to.
+/// Value of the hull's choice, and of the optimum by the branch and bound of Sia's program.
 fn typed_values(jobs: &[Vec<Offer>], capacity: &[u32]) -> (f64, f64) {
     let mut hull = Hull::default();
     jobs.iter().for_each(|offers| hull.group(offers.iter().copied()));

@@ -1,5 +1,5 @@
-//! Kueue: fair preemption against upstream's expectations, the admission tournament of KEP-1714,
-//! and the policy on a cluster.
+//! Kueue: fair preemption against upstream's expected results, the admission tournament of
+//! KEP-1714, and the policy on a cluster.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::collections::BTreeMap;

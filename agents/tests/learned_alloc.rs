@@ -1,4 +1,4 @@
-//! Deciding allocates nothing: counted, not claimed.
+//! Decisions of a learned policy allocate no memory, by a count of allocations.
 #![allow(unsafe_code, reason = "a counting allocator cannot be written without")]
 #![allow(clippy::unwrap_used, reason = "a test")]
 

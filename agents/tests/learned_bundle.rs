@@ -1,4 +1,4 @@
-//! Bundles: what is written is what is read, and what is wrong is said.
+//! Bundles: reading gives what was written, and errors name what is wrong.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::fs;
@@ -92,7 +92,7 @@ fn a_bundle_comes_back_as_it_was_byte_for_byte() {
     assert_eq!(names.len(), 4, "no temporary files: {names:?}");
 }
 
-/// The message for a file with these bytes.
+/// Error message for a file with these bytes.
 fn refused(bytes: &[u8]) -> String {
     PolicyBundle::from_bytes(bytes, Path::new("policy.bundle")).unwrap_err().to_string()
 }

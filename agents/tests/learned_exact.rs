@@ -1,5 +1,5 @@
-//! Bits: resuming is exact, threads change nothing, a batch can be learned by heart, and broken
-//! checkpoints are refused.
+//! Exactness of training to the bit: resuming and threads change nothing, a batch can be memorised,
+//! and broken checkpoints are refused.
 #![cfg(feature = "learn")]
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test")]
 
@@ -19,8 +19,8 @@ use goodput_env::seed::{Stream, rng};
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 
-/// Serve the shortest of a few jobs; the queue shrinks, so rows of a batch differ in how many slots
-/// they use.
+/// Environment that rewards serving the shortest of a few jobs; the queue shrinks, so rows of a
+/// batch differ in how many slots they use.
 struct Queue {
     sizes: Vec<f32>,
 }
@@ -55,7 +55,7 @@ fn recipe() -> Recipe {
     Recipe { net, envs: 5, steps: 64, updates: 8, gamma: 0.99, lambda: 0.95, learning_rate: 1e-3, entropy: 0.01, ppo }
 }
 
-/// The learner after eight updates on `threads` threads, stopped and resumed after `stop`.
+/// Learner after eight updates on `threads` threads, stopped and resumed after `stop`.
 fn trained(threads: usize, stop: Option<usize>) -> Vec<u8> {
     let mut agent = Loop::<Queue>::new(&recipe(), 11);
     agent.learner = agent.learner.with_threads(threads);

@@ -1,4 +1,4 @@
-//! Environments so small that a learner that fails one names its own fault.
+//! Environments so small that a failure points at one part of the learner.
 #![cfg(feature = "learn")]
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test")]
 
@@ -27,7 +27,7 @@ fn near(what: &str, got: f32, want: f32) {
 /// Two actions on a flat observation of one number.
 const TINY: Layout = Layout { slots: 1, slot_features: 0, globals: 1, verbs: 1, services: 0, pools: false, types: 0 };
 
-/// Reward 1 whatever happens: is the critic fitted at all?
+/// Reward 1 whatever happens: tests that the critic is fitted at all.
 struct Constant;
 impl Env for Constant {
     const LAYOUT: Layout = TINY;
@@ -48,7 +48,7 @@ fn constant_reward_is_the_value() {
     near("value", agent.ask(&Constant).1, 1.0);
 }
 
-/// Reward is what is seen: do observations reach the critic?
+/// Reward equal to the observation: tests that observations reach the critic.
 struct Seen(f32);
 impl Env for Seen {
     const LAYOUT: Layout = TINY;
@@ -71,8 +71,8 @@ fn value_depends_on_what_is_seen() {
     near("bad", agent.ask(&Seen(-1.0)).1, -1.0);
 }
 
-/// Reward 1 at the second step: is the future discounted once? `CUT` ends by truncation, so that
-/// the future goes on.
+/// Reward 1 at the second step: tests that the future is discounted once. `CUT` ends by truncation,
+/// so that the future goes on.
 struct Delayed<const CUT: bool>(u8);
 impl<const CUT: bool> Env for Delayed<CUT> {
     const LAYOUT: Layout = TINY;
@@ -105,7 +105,7 @@ fn a_cut_episode_is_worth_what_would_have_followed() {
     near("second", agent.ask(&Delayed(1)).1, 2.0);
 }
 
-/// The action has to match the sign seen: does the advantage reach the actor?
+/// Reward for matching the observed sign: tests that the advantage reaches the actor.
 struct Match(f32);
 impl Env for Match {
     const LAYOUT: Layout = TINY;
@@ -128,8 +128,8 @@ fn actions_follow_what_is_seen() {
     near("value", agent.ask(&Match(1.0)).1, 1.0);
 }
 
-/// A bandit with a known best arm under every mask: arms are slots worth their second feature,
-/// waiting is worth 1/2.
+/// Bandit with a known best arm under every mask: the value of an arm is its second feature, that
+/// of waiting 1/2.
 #[derive(Clone)]
 struct Bandit {
     worth: [f32; 4],

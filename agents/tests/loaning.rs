@@ -266,7 +266,7 @@ fn flexible_workers_return_without_preemption() {
     assert!(least >= 4, "a job went down to {least}");
 }
 
-/// Learned utilities that have learned of loans, and these numbers for it.
+/// Learned utilities with parameters for loans, some of them changed.
 fn learned(numbers: &[(&str, f64)]) -> Box<dyn Policy> {
     let theta = Theta::sia().with([Group::Loans]);
     let numbers = theta.names().zip(theta.values()).map(|(name, usual)| {

@@ -1,4 +1,4 @@
-//! The integration tests of `agents`, one program: it is linked once, not once for each file.
+//! Integration tests of `agents`, one program: linked once, not once for each file.
 mod afs;
 mod aryl;
 mod coordinator;

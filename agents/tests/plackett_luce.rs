@@ -7,7 +7,7 @@ use goodput_agents::policies::decoder::plackett_luce::{Choice, Pair, Sequence, S
 use goodput_env::seed::{Stream, rng};
 use proptest::prelude::*;
 
-/// A sequence from the definition: its probability, and at each step the pairs allowed with the one
+/// Sequence by the definition: its probability, and at each step the allowed pairs with the pair
 /// taken.
 struct Drawn {
     sequence: Sequence,
@@ -46,7 +46,7 @@ fn grow(choice: &Choice<'_>, so_far: Drawn, found: &mut Vec<Drawn>) {
     }
 }
 
-/// Probabilities of what is allowed at a step.
+/// Probabilities of the allowed pairs at a step.
 fn probabilities(pairs: &[Pair], open: &[usize]) -> Vec<f64> {
     let total = open.iter().map(|&at| pairs[at].score.exp()).sum::<f64>();
     open.iter().map(|&at| pairs[at].score.exp() / total).collect()
@@ -61,7 +61,7 @@ prop_compose! {
     }
 }
 
-/// The slope of `of` by each score.
+/// Numerical derivative of `of` by each score.
 fn slopes(pairs: &[Pair], of: impl Fn(&[Pair]) -> f64) -> Vec<f64> {
     let moved = |index: usize, by: f64| {
         let mut pairs = pairs.to_vec();

@@ -43,7 +43,7 @@ fn exhaustive(problem: &mut PolluxProblem, jobs: usize, most: &[u32]) -> f64 {
             state[cell / 2][cell % 2] = (code / 3_u32.pow(cell as u32) % 3) as u8;
         }
         if valid(&state, &[2, 2], most) {
-            best = f64::max(best, problem.worth(&state).fitness);
+            best = f64::max(best, problem.value(&state).fitness);
         }
     }
     best
@@ -70,13 +70,13 @@ fn both_searches_come_within_a_percent_of_the_best_state() {
         let most: Vec<u32> = problem.jobs().iter().map(|job| job.max).collect();
         let best = exhaustive(&mut problem, jobs as usize, &most);
         let mut genetic = Genetic::new(GeneticConfig::default());
-        let (state, worth) = genetic.search(&mut problem, &mut rng);
+        let (state, value) = genetic.search(&mut problem, &mut rng);
         assert!(valid(state, &[2, 2], &most));
-        assert!(worth.fitness >= 0.99 * best, "case {case}: genetic {} of {best}", worth.fitness);
+        assert!(value.fitness >= 0.99 * best, "case {case}: genetic {} of {best}", value.fitness);
         let mut fast = Fast::default();
-        let (state, worth) = fast.search(&mut problem);
+        let (state, value) = fast.search(&mut problem);
         assert!(valid(state, &[2, 2], &most));
-        assert!(worth.fitness >= 0.99 * best, "case {case}: fast {} of {best}", worth.fitness);
+        assert!(value.fitness >= 0.99 * best, "case {case}: fast {} of {best}", value.fitness);
     }
 }
 
@@ -96,7 +96,7 @@ fn on_a_real_cluster_the_fast_search_is_no_worse_than_the_genetic_one() {
             }
             let (state, published) = genetic.search(&mut problem, &mut rng);
             assert!(valid(state, &capacity, &most));
-            assert_eq!(problem.clone().worth(state), published, "the score of the search is the objective");
+            assert_eq!(problem.clone().value(state), published, "the score of the search is the objective");
             let mut fast = Fast::default();
             let (state, ours) = fast.search(&mut problem);
             assert!(valid(state, &capacity, &most));
@@ -119,9 +119,9 @@ fn the_genetic_search_obeys_every_rule_on_awkward_clusters() {
             for jobs in [1, 6, 13] {
                 let mut problem = instance(&mut rng, jobs, nodes, gpus);
                 let width = nodes.div_ceil(16) as usize;
-                let (state, worth) = genetic.search(&mut problem, &mut rng);
+                let (state, value) = genetic.search(&mut problem, &mut rng);
                 let state = state.to_vec();
-                assert_eq!(problem.worth(&state), worth);
+                assert_eq!(problem.value(&state), value);
                 let mut used = vec![0; nodes as usize];
                 let mut guests = vec![0; nodes as usize];
                 for (row, job) in state.chunks(width).zip(problem.jobs()) {

@@ -19,7 +19,7 @@ use goodput_env::time::SimTime;
 use goodput_env::view::ClusterView;
 use proptest::prelude::*;
 
-/// The named policy; the genetic searches with less of everything, so that many workloads can be
+/// Policy of this name; the genetic searches with smaller settings, so that many workloads can be
 /// tried.
 fn policy(name: &str, seed: u64) -> Box<dyn Policy> {
     let small = GeneticConfig { population: 10, generations: 6, ..GeneticConfig::default() };

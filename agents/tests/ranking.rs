@@ -1,5 +1,5 @@
-//! Rankings: the utility itself where the net says nothing; gradients of the whole loss; the net in
-//! plain Rust and in burn; what is stored.
+//! Rankings: the plain utility where the net's scores are zero; gradients of the whole loss; the
+//! net in plain Rust and in burn; storage.
 #![cfg(feature = "learn")]
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
@@ -33,7 +33,7 @@ fn utility() -> Utility {
     Utility { theta: Theta::sia(), experience: Experience::default(), siblings: false, efficiency: true }
 }
 
-/// A net that says something.
+/// Net with scores other than zero.
 fn trained(config: &SetConfig, seed: u64, size: f32) -> RankingNet {
     let mut net = RankingNet::new(config, seed);
     let mut random = rng(seed, Stream::Exploration);
@@ -120,7 +120,8 @@ fn the_gradient_of_the_whole_loss_is_that_of_finite_differences() {
         let acted = trained(&config_of_net, 5, 0.05);
         let rounds = drawn(&acted, 5);
         let advantages: Vec<f64> = (0..rounds.len()).map(|at| f64::from((at * 7919 % 13) as u32) / 6.0 - 1.0).collect();
-        // Moved a little since, so that some ratios lie outside the clip and most within.
+        // Weights moved a little since the rollout, so that some ratios lie outside the clip and
+        // most within.
         let net = trained(&config_of_net, 5, 0.08);
         let loss = |data: Vec<f32>| {
             let net = RankingNet::from_data(&config_of_net, data).unwrap();
@@ -165,7 +166,7 @@ fn the_number_of_threads_changes_nothing_and_what_is_stored_goes_on() {
 fn what_is_reinforced_becomes_more_probable() {
     let net = RankingNet::new(&SetConfig::default(), 7);
     let rounds = drawn(&net, 7);
-    // Whatever takes the smallest job of the round first.
+    // Advantage for rounds that take the smallest job first.
     let smallest =
         |round: &Transition| round.sequence.first().is_some_and(|&at| round.observation.pairs[at as usize].weight == 1);
     let advantages: Vec<f64> = rounds.iter().map(|round| if smallest(round) { 1.0 } else { -1.0 }).collect();

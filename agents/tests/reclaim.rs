@@ -1,4 +1,4 @@
-//! Calling lent servers back, against the worked table, the naive rule and brute force.
+//! Return of lent servers, against the worked table, the naive rule and brute force.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use goodput_agents::compose::loaning::{Occupant, Prices, Returned, cheapest};
@@ -38,14 +38,14 @@ fn the_worked_table() {
 
 #[test]
 fn it_is_a_heuristic() {
-    // The naive reader would preempt b and c; a alone would do.
+    // The naive rule would preempt b and c; a alone would do.
     let jobs = [rigid(0, &[3]), rigid(1, &[1, 2, 4]), rigid(2, &[1, 2, 4])];
     let returned = cheapest(&[0, 1, 2, 3, 4], &jobs, 2);
     assert_eq!(returned, Returned { servers: vec![0, 1], preempted: vec![JobId(1), JobId(2)] });
 }
 
 #[test]
-fn flexible_workers_go_before_anybody_is_preempted() {
+fn flexible_workers_go_before_any_job_is_preempted() {
     // Job 0 runs on 2 and holds 6; job 1 cannot do without its one accelerator.
     let elastic =
         Occupant { job: JobId(0), servers: vec![(0, 2), (1, 2), (2, 2)], spare: 4, prices: Prices::default() };
@@ -58,7 +58,7 @@ fn flexible_workers_go_before_anybody_is_preempted() {
 }
 
 #[test]
-fn prices_say_whom_to_preempt() {
+fn prices_decide_the_preempted_jobs() {
     // One job a server; the first is dear. By number they are alike.
     let priced = |job: u32, times: f64| Occupant { prices: Prices::relative(times, 0.0), ..rigid(job, &[job]) };
     let jobs = [priced(0, 4.0), priced(1, 1.0), priced(2, 2.0)];

@@ -1,5 +1,5 @@
-//! Key jobs keep their promise when nodes are lost, bad nodes are left alone, and one tenant's
-//! crashes do not reach another.
+//! Resilience: key jobs meet their deadlines when nodes are lost, bad nodes are avoided, and one
+//! tenant's crashes do not reach another.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::sync::Arc;

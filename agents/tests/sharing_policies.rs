@@ -1,5 +1,5 @@
-//! How policies treat tenants: the attacks on Kubernetes' default queue, KAI's fair share, and
-//! presets that trade throughput for determinism.
+//! Treatment of tenants by policies: the attacks on Kubernetes' default queue, KAI's fair share,
+//! and presets that trade throughput for determinism.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::collections::BTreeMap;
@@ -45,7 +45,7 @@ fn follow(policy: &mut dyn Policy, mut simulator: Simulator, mut seen: impl FnMu
 }
 
 /// Alice asks for all eight accelerators with the higher priority, after Bob did; or floods the
-/// cluster before him.
+/// cluster before Bob.
 fn attacks() -> [Vec<JobSpec>; 2] {
     let bob = |submit| (0..8).map(move |at| of(1, at, 1, 1000, submit));
     let mut urgent: Vec<JobSpec> = (0..8).map(|at| of(0, at, 1, 1000, 10)).collect();
@@ -81,7 +81,7 @@ fn fair_shares_of_kai() {
     let queue = |deserved, weight, request| ShareQueue { deserved, weight, request, usage: 0.0 };
     let shares = fair_shares(100.0, &[queue(20.0, 1.0, 60.0), queue(20.0, 3.0, 100.0), queue(30.0, 1.0, 10.0)], 0.0);
     assert_eq!(shares, [32.5, 57.5, 10.0]);
-    // What the first does not want goes to the other, whatever their order.
+    // Accelerators that the first queue does not request go to the other, whatever their order.
     assert_eq!(fair_shares(100.0, &[queue(0.0, 9.0, 10.0), queue(0.0, 1.0, 200.0)], 0.0), [10.0, 90.0]);
     assert_eq!(fair_shares(100.0, &[queue(0.0, 1.0, 200.0), queue(0.0, 9.0, 10.0)], 0.0), [90.0, 10.0]);
     let mut greedy = [queue(0.0, 1.0, 200.0); 2];
@@ -151,8 +151,8 @@ fn time_aware_fairness_takes_turns() {
     assert_eq!(order("kai-time-aware"), 4);
 }
 
-/// K13 to K15: a steady tenant beside a bursty one, with half the cluster each. Static allocation
-/// keeps the steady one's times as if it were alone and never moves a job; lending with preemption
+/// A steady tenant beside a bursty one, with half the cluster each. Static allocation keeps the
+/// steady tenant's times as if it were alone and never moves a job; lending with preemption
 /// finishes all work sooner, and pays with restarts.
 #[test]
 fn static_allocation_buys_determinism_with_throughput() {

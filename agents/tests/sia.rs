@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::support::random_workload;
 use goodput_agents::compose::by_name;
-use goodput_agents::heuristic::sia::program::{SiaColumn, WITHOUT, choose, worth};
+use goodput_agents::heuristic::sia::program::{SiaColumn, WITHOUT, choose, total_cost};
 use goodput_agents::heuristic::sia::restart_factor;
 use goodput_agents::placement::whole_nodes::{Nodes, Wanted};
 use goodput_env::cluster::{AcceleratorType, Cluster, Node};
@@ -19,7 +19,7 @@ use proptest::prelude::*;
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 
-/// The least cost of any feasible choice.
+/// Least cost of any feasible choice.
 fn exhaustive(jobs: &[Vec<SiaColumn>], capacity: &[u32]) -> f64 {
     let Some((first, rest)) = jobs.split_first() else { return 0.0 };
     let mut best = WITHOUT + exhaustive(rest, capacity);
@@ -62,7 +62,7 @@ proptest! {
         }
         prop_assert!(used.iter().zip(&capacity).all(|(used, all)| used <= all));
         let best = exhaustive(&rows, &capacity);
-        prop_assert!((worth(&rows, &choice) - best).abs() < 1e-9, "{} {best}", worth(&rows, &choice));
+        prop_assert!((total_cost(&rows, &choice) - best).abs() < 1e-9, "{} {best}", total_cost(&rows, &choice));
         prop_assert_eq!(&choice, &choose(&rows, &capacity, 0.0));
     }
 
@@ -155,7 +155,7 @@ proptest! {
     }
 }
 
-/// The placement rules as written down, each step by a look at every node and job.
+/// Reference form of the placement rules, each step by a look at every node and job.
 mod plain {
     use super::*;
 

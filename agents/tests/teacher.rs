@@ -12,9 +12,9 @@ use goodput_env::scenario::{Batching, Information, Scenario, SimOptions};
 use goodput_env::seed::{Stream, rng};
 use goodput_env::sim::{Simulator, Status};
 
-/// Rounds of Sia, which moves jobs between types: what the actions shown end in is compared with
-/// the plan, job by job. Ladders have sizes that Sia's configurations lack and the other way round,
-/// and two jobs cannot change places within a round, so not all can be equal.
+/// Rounds of Sia, which moves jobs between types: the result of the demonstrated actions is
+/// compared with the plan, job by job. Ladders have sizes that Sia's configurations lack and the
+/// other way round, and two jobs cannot change places within a round, so not all can be equal.
 #[test]
 fn the_actions_shown_end_in_the_plan() {
     let layout = layout(64).by_type(2);

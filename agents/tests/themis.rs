@@ -1,4 +1,4 @@
-//! Themis: its auction against the oracle and exhaustive search, and what its leases do in the
+//! Themis: its auction against hand-worked examples and exhaustive search, and its leases in the
 //! simulator.
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "helpers of tests; figures for the reader")]
 

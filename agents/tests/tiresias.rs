@@ -61,7 +61,7 @@ fn what_is_left_on_average() {
 #[test]
 fn the_table_of_the_artifact() {
     let table = ArtifactTable::new([8.0, 2.0, 100.0, 4.0], 4);
-    // One second short of 2: 2 and 4 within reach of 1 + 4, mean (2 + 4 + 4 + 4) / 4 cut to 3.
+    // At one second short of 2: 2 and 4 within reach of 1 + 4, mean (2 + 4 + 4 + 4) / 4 cut to 3.
     assert_eq!(table.index(0), 166_666.666_7);
     assert_eq!(table.index(1), 166_666.666_7);
     // One short of 4: three are longer, only 4 is within 3 + 4, mean (4 + 4 + 4) / 3.
@@ -193,7 +193,8 @@ fn least_attained_service_is_the_index_of_falling_hazard_rates() {
     }
 }
 
-/// After each decision no waiting job fits into what is free, where the policy promises that.
+/// After each decision no waiting job fits into what is free, for policies that are
+/// work-conserving.
 #[test]
 fn nothing_that_fits_waits() {
     let names =

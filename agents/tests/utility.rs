@@ -1,5 +1,5 @@
-//! Learned utilities: legal on every cluster, whatever the numbers; the same numbers on 16 and on
-//! 10,000 accelerators.
+//! Learned utilities: legal plans on every cluster, whatever the parameters; one set of parameters
+//! for 16 and for 10,000 accelerators.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::collections::BTreeSet;
@@ -32,7 +32,7 @@ fn options(batching: Batching) -> SimOptions {
     SimOptions { batching, information: Information::Profiled, ..SimOptions::standard() }
 }
 
-/// Pollux's numbers with some of them changed.
+/// Parameters of Pollux with some of them changed.
 fn theta(changes: &[(&str, f64)]) -> Theta {
     let mut values = Theta::pollux().values();
     for (name, value) in changes {

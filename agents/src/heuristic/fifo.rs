@@ -16,7 +16,7 @@ use crate::placement::{Free, Packer, Yarn};
 pub const LISTED: &[ListedPolicy] = &[
     ListedPolicy {
         name: "fifo",
-        about: "oldest first, at the requested size; nobody passes a job that does not fit",
+        about: "oldest first, at the requested size; no job passes one that does not fit",
         source: "common practice",
         traits: Traits { preemptive: false, elastic: false, heterogeneous: false },
         build: |_| Box::new(Fifo::strict()),
@@ -24,7 +24,7 @@ pub const LISTED: &[ListedPolicy] = &[
     },
     ListedPolicy {
         name: "fifo-backfill",
-        about: "oldest first, at the requested size; whoever fits may pass",
+        about: "oldest first, at the requested size; jobs that fit may pass",
         source: "common practice",
         traits: Traits { preemptive: false, elastic: false, heterogeneous: false },
         build: |_| Box::new(Fifo::backfill()),

@@ -95,7 +95,7 @@ impl Gandiva {
             self.free.release(&entry.bound);
         }
         let mut next: Vec<Option<Placement>> = Vec::with_capacity(self.queue.len());
-        let mut gone = Vec::new();
+        let mut unplaced = Vec::new();
         for (at, entry) in self.queue.iter().enumerate() {
             // The first in the queue sees all accelerators free and has to be served, on its own
             // nodes or not. A job that never ran has no nodes of its own.
@@ -108,11 +108,11 @@ impl Gandiva {
                 None => None,
             };
             if placed.is_none() {
-                gone.push((at, gpus));
+                unplaced.push((at, gpus));
             }
             next.push(placed);
         }
-        for (at, gpus) in gone {
+        for (at, gpus) in unplaced {
             next[at] = Packer::FewestNodes.place(view.cluster(), &mut self.free, gpus);
         }
         for (entry, placed) in self.queue.iter_mut().zip(next) {

@@ -41,7 +41,7 @@ pub const LISTED: &[ListedPolicy] = &[
     },
     ListedPolicy {
         name: "kubernetes-binpack",
-        about: "the same, filling nodes one after the other",
+        about: "as kubernetes, filling nodes one after the other",
         source: "kube-scheduler (NodeResourcesFit, MostAllocated) with coscheduling",
         traits: Traits { preemptive: true, elastic: false, heterogeneous: false },
         build: |_| Box::new(Kubernetes::new(Allocated::Most)),

@@ -14,7 +14,7 @@ use rand_chacha::ChaCha8Rng;
 
 /// A test environment.
 pub trait Env {
-    /// Shapes of the nets under test.
+    /// Layout of observations and actions.
     const LAYOUT: Layout;
     /// A new episode.
     fn reset(random: &mut ChaCha8Rng) -> Self;

@@ -16,7 +16,7 @@ use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 use serde_json::Value;
 
-/// One entry of the shared oracles; a missing file is a failure, never a skipped test.
+/// Entry of the shared oracles; a missing file is a failure, never a skipped test.
 pub fn oracle(key: &str) -> Value {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared/oracles/oracles.json");
     let text = std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{path}: {error}"));
@@ -24,7 +24,7 @@ pub fn oracle(key: &str) -> Value {
     all.get(key).unwrap_or_else(|| panic!("{path} has no {key}")).clone()
 }
 
-/// A job of fixed length: name, accelerators, seconds, submission.
+/// Job of fixed length: name, accelerators, seconds, submission.
 pub fn fixed(name: &str, gpus: u32, secs: i64, submit: i64) -> JobSpec {
     JobSpec {
         request: JobRequest {
@@ -40,7 +40,7 @@ pub fn fixed(name: &str, gpus: u32, secs: i64, submit: i64) -> JobSpec {
     }
 }
 
-/// Decisions on churn only, and nothing costs anything.
+/// Environment with decisions on churn only and without any overhead.
 pub fn frictionless() -> SimOptions {
     SimOptions {
         rounds: Rounds { period: None, on_churn: true },
@@ -64,7 +64,8 @@ pub fn jcts(policy: &mut dyn Policy, gpus: u32, jobs: Vec<JobSpec>) -> BTreeMap<
     names.into_iter().zip(&outcome.jobs).map(|(name, job)| (name, job.jct().unwrap().as_secs_f64())).collect()
 }
 
-/// A plausible model: compute from 10 to 300 ms a sample-free pass, networks from fast to hopeless.
+/// Plausible model: compute from 10 to 300 ms a pass without samples, networks from fast to very
+/// slow.
 pub fn random_model(rng: &mut ChaCha8Rng) -> GoodputModel {
     let mut log = |low: f64, high: f64| (low.ln() + (high / low).ln() * rng.random::<f64>()).exp();
     let alpha_r = log(0.005, 0.3);
@@ -84,7 +85,7 @@ pub fn random_model(rng: &mut ChaCha8Rng) -> GoodputModel {
     GoodputModel { params, stats, limits }
 }
 
-/// Two applications that need nothing but their parameters.
+/// Two applications described by their parameters alone.
 pub fn applications(rng: &mut ChaCha8Rng) -> Vec<Arc<Application>> {
     let table = |values: Vec<f64>| EpochTable::new(vec![1.0], values).unwrap();
     let app = |name: &str, rng: &mut ChaCha8Rng| {

@@ -157,7 +157,7 @@ impl Default for EnvOptions {
 /// use goodput_env::cluster::Cluster;
 /// use goodput_env::gym::{ClusterEnv, EnvOptions, Environment, Observation, ResetOptions};
 /// use goodput_env::job::{JobRequest, JobSpec, Work, Workload};
-/// use goodput_env::sim::{Scenario, SimOptions};
+/// use goodput_env::scenario::{Scenario, SimOptions};
 /// use goodput_env::time::SimTime;
 ///
 /// let request = JobRequest { name: "bert".into(), gpus: 4, ..JobRequest::default() };

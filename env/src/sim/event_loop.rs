@@ -1,6 +1,6 @@
-//! The event loop: what happens next, until somebody has to decide.
+//! The event loop: what happens next, until the policy has to decide.
 
-use super::events::EventKind;
+use super::events::{Event, EventKind};
 use super::{SimError, Simulator, Status};
 use crate::job::JobId;
 use crate::time::SimTime;
@@ -15,84 +15,86 @@ impl Simulator {
     /// [`SimError`] where a job leaves its profile or the run stalls.
     pub fn run_until_decision(&mut self) -> Result<Status, SimError> {
         self.forget_trigger();
-        let horizon = self.scenario.options.horizon.unwrap_or(SimTime::NEVER);
+        let horizon = self.state.scenario.options.horizon.unwrap_or(SimTime::NEVER);
         loop {
-            self.drop_void_events();
-            let arrival = self.next_arrival();
-            let phase = self.queue.peek();
-            let round = self.next_round(arrival);
-            let wake = self.next_wake(arrival);
-            let load = self.next_service_event();
-            let load_at = load.map_or(SimTime::NEVER, |event| event.at);
-            let request = self.next_request();
-            let lifecycle = self.next_lifecycle(request, arrival);
-            let fault = self.next_fault(arrival);
-            let jobs = arrival.min(round).min(wake).min(phase.map_or(SimTime::NEVER, |event| event.at));
-            let next = jobs.min(fault).min(load_at).min(request).min(lifecycle);
-            let headless = self.is_headless();
-            if self.trigger.is_churn() && self.scenario.options.rounds.on_churn && next > self.now && !headless {
+            let next = self.next_event();
+            let later = next.at > self.state.now && !self.is_headless();
+            if later && self.state.trigger.is_churn() && self.state.scenario.options.rounds.on_churn {
                 return Ok(self.decision());
             }
-            if self.requests.due && next > self.now && !headless {
+            if later && self.requests.due {
                 return Ok(self.request_decision());
             }
-            if next == SimTime::NEVER {
+            if next.at == SimTime::NEVER {
                 return self.at_rest();
             }
-            if next > horizon {
+            if next.at > horizon {
                 self.advance(horizon);
                 return Ok(Status::Truncated);
             }
-            self.advance(next);
-            if let Some(event) = load.filter(|event| event.at == next) {
-                self.service_event(event)?;
-                continue;
-            }
-            if lifecycle == next {
-                self.instance_due();
-                continue;
-            }
-            if request == next {
-                self.request_arrives();
-                continue;
-            }
-            match phase {
-                Some(event) if event.at == next && (event.kind != EventKind::PhaseAfterRound || round > next) => {
-                    self.queue.pop();
-                    match event.kind {
-                        EventKind::Resize => self.resize_due(event.job)?,
-                        EventKind::Phase | EventKind::PhaseAfterRound => self.phase_end(event.job)?,
-                        EventKind::Bug => {
-                            self.events += 1;
-                            self.fail(event.job)?;
-                        }
-                    }
-                }
-                _ if fault == next => self.hardware_due()?,
-                _ if arrival == next => self.arrive(),
-                _ if round > next => {
-                    self.wake = SimTime::NEVER;
-                    self.trigger.wake = true;
-                    if self.is_asked() {
-                        return Ok(self.decision());
-                    }
-                }
-                _ => {
-                    self.trigger.wake = wake == next;
-                    self.last_round = self.now;
-                    self.trigger.round = true;
-                    self.release_holding();
-                    if self.is_asked() {
-                        return Ok(self.decision());
-                    }
-                }
+            self.advance(next.at);
+            let may_ask = self.handle(next)?;
+            if may_ask && self.is_asked() {
+                return Ok(self.decision());
             }
         }
     }
 
+    /// The next event. Its time is [`SimTime::NEVER`] where none comes.
+    fn next_event(&mut self) -> Event {
+        self.queue.drop_void(&self.state);
+        let arrival = self.next_arrival();
+        let request = self.next_request();
+        let unqueued = [
+            Event::unqueued(self.next_lifecycle(request, arrival), EventKind::InstanceEnd),
+            Event::unqueued(request, EventKind::Request),
+            Event::unqueued(self.next_fault(arrival), EventKind::Hardware),
+            Event::unqueued(self.next_round(arrival), EventKind::Round),
+            Event::unqueued(self.next_wake(arrival), EventKind::Wake),
+        ];
+        let arrival = Event::unqueued(arrival, EventKind::Arrival);
+        unqueued.into_iter().chain(self.queue.peek()).fold(arrival, Event::min)
+    }
+
+    /// Carries out an event. Returns whether the policy is to be asked at once if it is there and something is active.
+    fn handle(&mut self, event: Event) -> Result<bool, SimError> {
+        let job = JobId(event.id);
+        match event.kind {
+            EventKind::InstanceEnd => self.instance_due(),
+            EventKind::Request => self.request_arrives(),
+            EventKind::Hardware => self.hardware_due()?,
+            EventKind::Arrival => self.arrive(),
+            EventKind::Round => {
+                self.state.trigger.wake = self.decisions.wake == self.state.now;
+                self.decisions.last_round = self.state.now;
+                self.state.trigger.round = true;
+                self.release_holding();
+                return Ok(true);
+            }
+            EventKind::Wake => {
+                self.decisions.wake = SimTime::NEVER;
+                self.state.trigger.wake = true;
+                return Ok(true);
+            }
+            queued => {
+                self.queue.pop();
+                self.records.events += 1;
+                match queued {
+                    EventKind::Deadline => self.evict(event.id)?,
+                    EventKind::Replica => self.replicas_due(event.id as usize),
+                    EventKind::Rate => self.rate_due(event.id as usize),
+                    EventKind::Resize => self.resize_due(job)?,
+                    EventKind::Bug => self.fail(job)?,
+                    _ => self.phase_end(job)?,
+                }
+            }
+        }
+        Ok(false)
+    }
+
     /// Whether there is anything to decide about.
     pub(super) fn has_active(&self) -> bool {
-        !self.table.active().is_empty() || self.services.are_live()
+        !self.state.jobs.active().is_empty() || self.services.live > 0
     }
 
     /// Whether the policy is there to decide about it.
@@ -102,45 +104,40 @@ impl Simulator {
 
     pub(super) fn decision(&mut self) -> Status {
         self.refresh_open();
-        self.decisions += 1;
-        self.idle_decisions += 1;
-        self.wake = SimTime::NEVER;
+        self.records.decisions += 1;
+        self.decisions.idle += 1;
+        self.decisions.wake = SimTime::NEVER;
         Status::Decision
     }
 
     pub(super) fn at_rest(&self) -> Result<Status, SimError> {
-        match self.table.active().first() {
+        match self.state.jobs.active().first() {
             None => self.unserved().map_or(Ok(Status::Complete), Err),
             Some(&first) => Err(self.stalled(first)),
         }
     }
 
     pub(super) fn stalled(&self, first: JobId) -> SimError {
-        SimError::Stalled { at: self.now, pending: self.table.active().len(), first: self.name(first).into() }
-    }
-
-    pub(super) fn drop_void_events(&mut self) {
-        while let Some(event) = self.queue.peek() {
-            if self.table.get(event.job).is_some_and(|state| event.is_due(state)) {
-                break;
-            }
-            self.queue.pop();
+        SimError::Stalled {
+            at: self.state.now,
+            pending: self.state.jobs.active().len(),
+            first: self.name(first).into(),
         }
     }
 
     pub(super) fn next_arrival(&self) -> SimTime {
-        self.scenario.workload.jobs.get(self.arrived).map_or(SimTime::NEVER, |job| job.request.submit)
+        self.state.scenario.workload.jobs.get(self.jobs.arrived).map_or(SimTime::NEVER, |job| job.request.submit)
     }
 
     /// The next round: there is none while nothing is active, and a stalled cluster stops asking.
     pub(super) fn next_round(&self, arrival: SimTime) -> SimTime {
-        let Some(period) = self.scenario.options.rounds.period else {
+        let Some(period) = self.state.scenario.options.rounds.period else {
             return SimTime::NEVER;
         };
-        let after = self.last_round + period;
-        let idle = !self.has_active() && self.holding.is_empty();
+        let after = self.decisions.last_round + period;
+        let idle = !self.has_active() && self.jobs.holding.is_empty();
         let from = match idle {
-            false => after.max(self.now),
+            false => after.max(self.state.now),
             true if arrival == SimTime::NEVER => return SimTime::NEVER,
             true => after.max(arrival),
         };
@@ -148,24 +145,22 @@ impl Simulator {
     }
 
     pub(super) fn next_wake(&self, arrival: SimTime) -> SimTime {
-        if self.has_stalled(arrival) { SimTime::NEVER } else { self.wake }
+        if self.has_stalled(arrival) { SimTime::NEVER } else { self.decisions.wake }
     }
 
     /// Whether only the policy could still change anything, and has not for long.
     pub(super) fn has_stalled(&self, arrival: SimTime) -> bool {
-        let nothing_due = arrival == SimTime::NEVER && self.queue.peek().is_none() && self.services.peek().is_none();
-        self.idle_decisions > STALL_LIMIT && nothing_due && !self.awaits_repair()
+        let nothing_due = arrival == SimTime::NEVER && self.queue.peek().is_none();
+        self.decisions.idle > STALL_LIMIT && nothing_due && !self.awaits_repair()
     }
 
     pub(super) fn advance(&mut self, to: SimTime) {
-        let span = (to - self.now).as_millis();
-        self.job_millis += i64::from(self.in_system) * span;
-        self.gpu_millis += i64::from(self.held) * span;
-        self.advance_instances(span);
-        self.advance_fragments(span);
+        let span = (to - self.state.now).as_millis();
+        self.records.advance(&self.state, span);
+        self.requests.advance(&self.state.instances, span);
         if let Some(health) = &mut self.health {
             health.record.out_gpu_millis += i64::from(health.out) * span;
         }
-        self.now = to;
+        self.state.now = to;
     }
 }

@@ -34,15 +34,15 @@ impl Simulator {
     /// When the hardware changes next, as long as that can matter to anybody.
     pub(super) fn next_fault(&self, arrival: SimTime) -> SimTime {
         let Some(health) = &self.health else { return SimTime::NEVER };
-        let unanswered = (self.awaits_repair() || self.is_headless()) && !self.requests.waiting.is_empty();
-        let requests = self.next_request() < SimTime::NEVER || self.requests.instances.running() > 0 || unanswered;
+        let unanswered = (self.awaits_repair() || self.is_headless()) && !self.state.waiting.is_empty();
+        let requests = self.next_request() < SimTime::NEVER || self.state.instances.running() > 0 || unanswered;
         let nobody = !self.has_active() && !requests && arrival == SimTime::NEVER;
         if nobody || self.has_stalled(arrival) { SimTime::NEVER } else { health.next() }
     }
 
     /// Whether the scheduler is away.
     pub(super) fn is_headless(&self) -> bool {
-        self.health.as_ref().is_some_and(|health| health.scheduler_back > self.now)
+        self.health.as_ref().is_some_and(|health| health.scheduler_back > self.state.now)
     }
 
     /// Whether accelerators will come back.
@@ -52,19 +52,19 @@ impl Simulator {
 
     /// The next thing happens to the hardware.
     pub(super) fn hardware_due(&mut self) -> Result<(), SimError> {
-        self.events += 1;
-        let scenario = self.scenario.clone();
+        self.records.events += 1;
+        let scenario = self.state.scenario.clone();
         let (Some(health), Some(model)) = (self.health.as_mut(), &scenario.options.faults) else { return Ok(()) };
         let Some((what, node)) = health.pop() else { return Ok(()) };
         let at = node as usize;
         match what {
-            Hardware::SchedulerBack => self.trigger.fault = true,
+            Hardware::SchedulerBack => self.state.trigger.fault = true,
             Hardware::AcceleratorBack => {
                 health.broken[at] -= 1;
                 self.restore(node);
             }
             Hardware::NodeBack => {
-                health.down[at] -= 1;
+                self.state.down[at] -= 1;
                 self.restore(node);
             }
             Hardware::NetworkBack => {
@@ -81,7 +81,7 @@ impl Simulator {
                 let draw = |number| model.strike(scenario.seed, node, number, gpus);
                 let (Some(fault), Some(next)) = (draw(number), draw(number + 1)) else { return Ok(()) };
                 let whole_again = if fault.cause == Cause::Node { fault.lasts } else { SimTime::ZERO };
-                let at = self.now.saturating_add(whole_again).saturating_add(next.gap);
+                let at = self.state.now.saturating_add(whole_again).saturating_add(next.gap);
                 health.push(at, Hardware::Random(number + 1), node);
                 self.strike(node, fault.cause, fault.victim, fault.lasts)?;
             }
@@ -90,7 +90,7 @@ impl Simulator {
     }
 
     fn strike(&mut self, node: NodeId, cause: Cause, victim: f64, lasts: SimTime) -> Result<(), SimError> {
-        let until = self.now.saturating_add(lasts);
+        let until = self.state.now.saturating_add(lasts);
         let at = node as usize;
         let Some(health) = self.health.as_mut() else { return Ok(()) };
         if cause == Cause::Scheduler {
@@ -99,7 +99,7 @@ impl Simulator {
             health.push(until, Hardware::SchedulerBack, node);
             return Ok(());
         }
-        let Some(in_service) = health.cluster.nodes.get(at).map(|node| node.gpus) else { return Ok(()) };
+        let Some(in_service) = self.state.cluster.nodes.get(at).map(|node| node.gpus) else { return Ok(()) };
         match cause {
             Cause::Network => {
                 health.record.networks += 1;
@@ -121,7 +121,7 @@ impl Simulator {
             }
             Cause::Node => {
                 health.record.nodes += 1;
-                health.down[at] += 1;
+                self.state.down[at] += 1;
                 health.push(until, Hardware::NodeBack, node);
                 let hit: SmallVec<[JobId; 8]> = self.on_node(node).collect();
                 self.lose(node, &hit, u32::MAX)
@@ -133,15 +133,15 @@ impl Simulator {
     /// Active jobs that have to do with `node`: also those that still work on what they were told to leave.
     fn on_node(&self, node: NodeId) -> impl Iterator<Item = JobId> + '_ {
         let on = move |placement: &Placement| placement.slices().iter().any(|slice| slice.node == node);
-        let state = |job: &&JobId| self.table.state(**job);
-        self.table.active().iter().filter(move |job| on(&state(job).placement) || on(state(job).share())).copied()
+        let state = |job: &&JobId| self.state.jobs.state(**job);
+        self.state.jobs.active().iter().filter(move |job| on(&state(job).placement) || on(state(job).share())).copied()
     }
 
     /// Who holds the accelerator of `node` with this index, if they are counted job by job, then those of inference, the free ones last.
     fn holder(&self, node: NodeId, index: u32) -> Holder {
         let mut below = 0;
         for job in self.on_node(node) {
-            let state = self.table.state(job);
+            let state = self.state.jobs.state(job);
             if state.partner.is_some_and(|partner| partner < job) {
                 continue;
             }
@@ -155,14 +155,14 @@ impl Simulator {
 
     /// The jobs in `hit` lose up to `gpus` accelerators each on `node`, and the node what its faults say.
     fn lose(&mut self, node: NodeId, hit: &[JobId], gpus: u32) -> Result<(), SimError> {
-        let scenario = self.scenario.clone();
+        let scenario = self.state.scenario.clone();
         let whole_node = gpus == u32::MAX;
         let store_lost = whole_node && scenario.options.checkpoint.is_some_and(|saved| !saved.store.survives_node());
         let mut survivors: SmallVec<[Change; 2]> = SmallVec::new();
         for &job in hit {
-            let placement = without(&self.table.state(job).placement, node, gpus);
+            let placement = without(&self.state.jobs.state(job).placement, node, gpus);
             self.interrupt(job, store_lost)?;
-            self.table.state_mut(job).saving.hits += 1;
+            self.state.jobs.state_mut(job).saving.hits += 1;
             if self.can_go_on(job, &placement) {
                 survivors.push(Change { job, placement, partner: None });
             }
@@ -171,38 +171,38 @@ impl Simulator {
             self.lose_inference(node);
         }
         let whole = scenario.cluster.nodes[node as usize].gpus;
-        let (before, after) = self.health.as_mut().map_or((0, 0), |health| health.refit(node, whole));
+        let (before, after) = self.health.as_mut().map_or((0, 0), |health| health.refit(&mut self.state, node, whole));
         let lost = before - after;
-        self.take_from_completed(node, lost.saturating_sub(self.free[node as usize]));
+        self.take_from_completed(node, lost.saturating_sub(self.state.idle[node as usize]));
         self.take_free(node, lost);
         self.trim_instances(node);
         for change in &survivors {
             self.occupy(change)?;
         }
         self.bring_home();
-        self.trigger.fault = true;
+        self.state.trigger.fault = true;
         self.update_interference()
     }
 
     /// Repaired accelerators are free.
     fn restore(&mut self, node: NodeId) {
-        let whole = self.scenario.cluster.nodes[node as usize].gpus;
-        let (before, after) = self.health.as_mut().map_or((0, 0), |health| health.refit(node, whole));
+        let whole = self.state.scenario.cluster.nodes[node as usize].gpus;
+        let (before, after) = self.health.as_mut().map_or((0, 0), |health| health.refit(&mut self.state, node, whole));
         self.add_free(node, after - before);
-        self.idle_decisions = 0;
-        self.trigger.fault = true;
+        self.decisions.idle = 0;
+        self.state.trigger.fault = true;
     }
 
     /// Takes `gpus` accelerators of `node` from what completed jobs hold until the next round.
     fn take_from_completed(&mut self, node: NodeId, gpus: u32) {
         let mut left = gpus;
-        for at in 0..self.holding.len() {
-            let here = gpus_on(&self.holding[at].1, node).min(left);
+        for at in 0..self.jobs.holding.len() {
+            let here = gpus_on(&self.jobs.holding[at].1, node).min(left);
             if here > 0 {
                 left -= here;
-                let rest = without(&self.holding[at].1, node, here);
-                let job = self.holding[at].0;
-                let held = std::mem::replace(&mut self.holding[at].1, rest.clone());
+                let rest = without(&self.jobs.holding[at].1, node, here);
+                let job = self.jobs.holding[at].0;
+                let held = std::mem::replace(&mut self.jobs.holding[at].1, rest.clone());
                 self.free_up(job, &held);
                 self.take(job, &rest);
             }
@@ -211,42 +211,42 @@ impl Simulator {
 
     /// Stops a job without warning: it waits, at its last checkpoint.
     fn interrupt(&mut self, job: JobId, store_lost: bool) -> Result<(), SimError> {
-        let now = self.now;
-        let app = self.scenario.workload.application(job).cloned();
-        let total = self.scenario.total_work(job);
-        let state = self.table.state_mut(job);
+        let now = self.state.now;
+        let app = self.state.scenario.workload.application(job).cloned();
+        let total = self.state.scenario.total_work(job);
+        let state = self.state.jobs.state_mut(job);
         state.settle(now);
         state.undo(store_lost);
         // Never past its last epoch.
         state.epoch = app.map_or(0, |app| app.epochs_by(state.progress.min(total * (1.0 - f64::EPSILON))));
         let base = state.saving.base;
         self.vacate(job)?;
-        self.table.state_mut(job).saving.base = base;
+        self.state.jobs.state_mut(job).saving.base = base;
         Ok(())
     }
 
     /// Whether a job can run on what a fault has left it.
     fn can_go_on(&self, job: JobId, left: &Placement) -> bool {
-        let spec = &self.scenario.workload.jobs[job.index()];
+        let spec = &self.state.scenario.workload.jobs[job.index()];
         let Work::Application { index, .. } = spec.work else { return false };
         if left.is_empty() || !spec.request.accepts(left.gpus()) {
             return false;
         }
         let shape = left.shape();
-        let pace = self.scenario.speeds.pace(index, self.scenario.kind_of(left));
+        let pace = self.state.scenario.speeds.pace(index, self.state.scenario.kind_of(left));
         pace.is_some_and(|pace| pace.step_time(&shape, pace.limits_on(&shape).min_local).is_ok())
     }
 
     /// Jobs that synchronise over a node's network run at the speed it now allows.
     fn retime(&mut self, node: NodeId) -> Result<(), SimError> {
-        let now = self.now;
+        let now = self.state.now;
         let runs = |job: &JobId| {
-            let state = self.table.state(*job);
+            let state = self.state.jobs.state(*job);
             state.phase == Phase::Running && state.share().is_distributed()
         };
         let touched: SmallVec<[JobId; 8]> = self.on_node(node).filter(runs).collect();
         for job in touched {
-            self.table.state_mut(job).settle(now);
+            self.state.jobs.state_mut(job).settle(now);
             self.run_segment(job)?;
         }
         Ok(())
@@ -254,31 +254,32 @@ impl Simulator {
 
     /// Times as long that a job on `share` takes to synchronise.
     pub(super) fn sync_factor(&self, share: &Placement) -> f64 {
-        let (Some(health), Some(model)) = (&self.health, &self.scenario.options.faults) else { return 1.0 };
+        let (Some(health), Some(model)) = (&self.health, &self.state.scenario.options.faults) else { return 1.0 };
         let slow = share.is_distributed() && share.slices().iter().any(|slice| health.slow[slice.node as usize] > 0);
         if slow { model.degradation.factor } else { 1.0 }
     }
 
     /// A job begins to make progress; a buggy one has only so long.
     pub(super) fn begin(&mut self, job: JobId) -> Result<(), SimError> {
-        self.table.state_mut(job).phase = Phase::Running;
+        self.state.jobs.state_mut(job).phase = Phase::Running;
         self.begin_saving(job);
-        let (now, seed) = (self.now, self.scenario.seed);
-        let state = self.table.state(job);
-        if let Some(model) = self.scenario.options.faults.as_ref().filter(|_| state.saving.buggy) {
+        let (now, seed) = (self.state.now, self.state.scenario.seed);
+        let state = self.state.jobs.state(job);
+        if let Some(model) = self.state.scenario.options.faults.as_ref().filter(|_| state.saving.buggy) {
             let ran = state.executed(now) - state.restarting(now) - state.saving.attempt_from;
             let left = model.fails_after(seed, job, state.saving.failures) - ran;
             let at = now.saturating_add(left.max(SimTime::ZERO));
-            self.queue.push(Event { at, kind: EventKind::Bug, job, generation: state.restarts });
+            self.queue.push(Event::of_job(at, EventKind::Bug, job, state.restarts));
         }
         self.run_segment(job)
     }
 
     /// An attempt fails by itself: the job is tried again, or given up.
     pub(super) fn fail(&mut self, job: JobId) -> Result<(), SimError> {
-        let now = self.now;
-        let retries = self.scenario.options.faults.as_ref().and_then(|model| model.bugs).map_or(0, |bugs| bugs.retries);
-        let state = self.table.state_mut(job);
+        let now = self.state.now;
+        let retries =
+            self.state.scenario.options.faults.as_ref().and_then(|model| model.bugs).map_or(0, |bugs| bugs.retries);
+        let state = self.state.jobs.state_mut(job);
         state.settle(now);
         state.saving.failures += 1;
         state.saving.attempt_from = state.executed(now) - state.restarting(now);
@@ -286,7 +287,7 @@ impl Simulator {
             state.saving.lost += state.kept_gpu_millis(now);
             return self.leave(job, None);
         }
-        self.trigger.fault = true;
+        self.state.trigger.fault = true;
         self.interrupt(job, false)
     }
 }

@@ -14,6 +14,7 @@ use super::Simulator;
 use crate::cluster::NodeId;
 use crate::job::JobId;
 use crate::scenario::Scenario;
+use crate::state::ClusterState;
 use crate::time::SimTime;
 
 /// Fragmentation from a moment on.
@@ -64,17 +65,33 @@ impl Fragments {
         let widest = self.waiting.iter().rposition(|&jobs| jobs > 0).unwrap_or(0);
         (0..widest as u32).zip(&self.nodes).map(|(free, nodes)| free * nodes).sum()
     }
+
+    /// Time passes from `state.now` on.
+    pub fn advance(&mut self, state: &ClusterState, millis: i64) {
+        if millis == 0 {
+            return;
+        }
+        if self.known.is_none() {
+            let gpus = self.gpus();
+            self.known = Some(gpus);
+            let last = self.log.last().map_or(0, |last| last.gpus);
+            if state.scenario.options.log_allocations && gpus != last {
+                self.log.push(FragmentChange { at: state.now, gpus });
+            }
+        }
+        self.millis += i64::from(self.known.unwrap_or(0)) * millis;
+    }
 }
 
 impl Simulator {
     /// Free accelerators that the widest waiting job cannot use, as they lie now.
     pub fn fragmented_gpus(&self) -> u32 {
-        self.fragments.known.unwrap_or_else(|| self.fragments.gpus())
+        self.records.fragments.known.unwrap_or_else(|| self.records.fragments.gpus())
     }
 
     /// Accelerators of `node` are free again.
     pub(super) fn add_free(&mut self, node: NodeId, gpus: u32) {
-        let free = &mut self.free[node as usize];
+        let free = &mut self.state.idle[node as usize];
         *free = free.wrapping_add(gpus);
         self.recount(node);
     }
@@ -82,42 +99,25 @@ impl Simulator {
     /// Accelerators of `node` are no longer free. Between two moves of a plan there may be fewer than are taken, so they are kept in wrapping
     /// numbers; the guard has seen that the whole plan fits.
     pub(super) fn take_free(&mut self, node: NodeId, gpus: u32) {
-        let free = &mut self.free[node as usize];
+        let free = &mut self.state.idle[node as usize];
         *free = free.wrapping_sub(gpus);
         self.recount(node);
     }
 
     /// Something changed on `node` that says whether it is a fragment.
     pub(super) fn recount(&mut self, node: NodeId) {
-        let cluster = self.health.as_deref().map_or(&*self.scenario.cluster, |health| &health.cluster);
-        let (free, whole) = (self.free[node as usize], cluster.nodes[node as usize].gpus);
-        let partly = free < whole && self.loans.may_train(cluster, node);
-        self.fragments.count(node, if partly { free } else { 0 });
+        let cluster = &*self.state.cluster;
+        let (free, whole) = (self.state.idle[node as usize], cluster.nodes[node as usize].gpus);
+        let partly = free < whole && self.state.loans.may_train(cluster, node);
+        self.records.fragments.count(node, if partly { free } else { 0 });
     }
 
     /// A job begins to wait, or no longer does.
     pub(super) fn count_waiting(&mut self, job: JobId, by: i32) {
-        let fewest = self.scenario.workload.jobs[job.index()].request.min_gpus() as usize;
-        let widest = self.fragments.waiting.len() - 1;
-        let jobs = &mut self.fragments.waiting[fewest.min(widest)];
+        let fewest = self.state.scenario.workload.jobs[job.index()].request.min_gpus() as usize;
+        let widest = self.records.fragments.waiting.len() - 1;
+        let jobs = &mut self.records.fragments.waiting[fewest.min(widest)];
         *jobs = jobs.wrapping_add_signed(by);
-        self.fragments.known = None;
-    }
-
-    /// Time passes.
-    pub(super) fn advance_fragments(&mut self, millis: i64) {
-        if millis == 0 {
-            return;
-        }
-        let fragments = &mut self.fragments;
-        if fragments.known.is_none() {
-            let gpus = fragments.gpus();
-            fragments.known = Some(gpus);
-            let last = fragments.log.last().map_or(0, |last| last.gpus);
-            if self.scenario.options.log_allocations && gpus != last {
-                fragments.log.push(FragmentChange { at: self.now, gpus });
-            }
-        }
-        fragments.millis += i64::from(fragments.known.unwrap_or(0)) * millis;
+        self.records.fragments.known = None;
     }
 }

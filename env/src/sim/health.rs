@@ -4,12 +4,14 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::sync::Arc;
 
 use super::HardwareRecord;
-use crate::cluster::{Cluster, NodeId};
+use crate::cluster::NodeId;
 use crate::model::FaultModel;
 use crate::model::fault::Seen;
 use crate::scenario::Scenario;
+use crate::state::ClusterState;
 use crate::time::SimTime;
 
 /// What happens, in the order in which it happens at one instant: repairs first.
@@ -28,10 +30,6 @@ pub(crate) enum Hardware {
 /// By node: what is broken. All of it grows and shrinks by one, because faults may overlap.
 #[derive(Clone, Debug)]
 pub(crate) struct Health {
-    /// The machines as they are now.
-    pub cluster: Cluster,
-    /// Faults of the whole node that are not repaired.
-    pub down: Vec<u32>,
     /// Accelerators that are not repaired.
     pub broken: Vec<u32>,
     /// Reasons why its network is bad.
@@ -51,8 +49,6 @@ impl Health {
     pub fn new(model: &FaultModel, scenario: &Scenario) -> Self {
         let nodes = scenario.cluster.nodes.len();
         let mut health = Self {
-            cluster: (*scenario.cluster).clone(),
-            down: vec![0; nodes],
             broken: vec![0; nodes],
             slow: vec![0; nodes],
             queue: BinaryHeap::with_capacity(2 * nodes + model.script.len()),
@@ -92,10 +88,10 @@ impl Health {
     }
 
     /// Brings a node that had `whole` accelerators up to date with its faults. Returns how many it had and has in service.
-    pub fn refit(&mut self, node: NodeId, whole: u32) -> (u32, u32) {
+    pub fn refit(&mut self, state: &mut ClusterState, node: NodeId, whole: u32) -> (u32, u32) {
         let at = node as usize;
-        let now = if self.down[at] > 0 { 0 } else { whole.saturating_sub(self.broken[at]) };
-        let before = std::mem::replace(&mut self.cluster.nodes[at].gpus, now);
+        let now = if state.down[at] > 0 { 0 } else { whole.saturating_sub(self.broken[at]) };
+        let before = std::mem::replace(&mut Arc::make_mut(&mut state.cluster).nodes[at].gpus, now);
         self.out = self.out + before - now;
         (before, now)
     }

@@ -12,15 +12,15 @@ use crate::time::SimTime;
 impl Simulator {
     /// Leaves what `job` shares to its partner, which goes on at its own speed; false where it shares nothing.
     pub(super) fn leave_partner(&mut self, job: JobId) -> Result<bool, SimError> {
-        let Some(partner) = self.table.state_mut(job).partner.take() else { return Ok(false) };
-        let now = self.now;
+        let Some(partner) = self.state.jobs.state_mut(job).partner.take() else { return Ok(false) };
+        let now = self.state.now;
         if job < partner {
             // The first of two is whom shared accelerators are booked for.
-            let placement = self.table.state(partner).placement.clone();
+            let placement = self.state.jobs.state(partner).placement.clone();
             self.book(job, &placement, -1);
             self.book(partner, &placement, 1);
         }
-        let state = self.table.state_mut(partner);
+        let state = self.state.jobs.state_mut(partner);
         state.partner = None;
         if state.phase == Phase::Running {
             state.settle(now);
@@ -30,7 +30,7 @@ impl Simulator {
     }
 
     pub(super) fn release_holding(&mut self) {
-        while let Some((job, placement)) = self.holding.pop() {
+        while let Some((job, placement)) = self.jobs.holding.pop() {
             self.give_back(job, &placement);
         }
         self.bring_home();
@@ -46,10 +46,11 @@ impl Simulator {
         for slice in placement.slices() {
             let node = slice.node as usize;
             self.add_free(slice.node, slice.gpus);
-            self.distributed[node] = self.distributed[node].wrapping_sub(u32::from(placement.is_distributed()));
-            self.loans.trained_on[node] = self.loans.trained_on[node].wrapping_sub(slice.gpus);
+            self.jobs.distributed[node] =
+                self.jobs.distributed[node].wrapping_sub(u32::from(placement.is_distributed()));
+            self.state.loans.trained_on[node] = self.state.loans.trained_on[node].wrapping_sub(slice.gpus);
         }
-        self.held -= placement.gpus();
+        self.records.held -= placement.gpus();
         self.wake_requests();
     }
 
@@ -58,17 +59,17 @@ impl Simulator {
         let distributed = u32::from(placement.is_distributed());
         for slice in placement.slices() {
             self.take_free(slice.node, slice.gpus);
-            self.distributed[slice.node as usize] += distributed;
-            let trained = &mut self.loans.trained_on[slice.node as usize];
+            self.jobs.distributed[slice.node as usize] += distributed;
+            let trained = &mut self.state.loans.trained_on[slice.node as usize];
             *trained = trained.wrapping_add(slice.gpus);
         }
-        self.held += placement.gpus();
+        self.records.held += placement.gpus();
     }
 
     /// Takes away what a job holds.
     pub(super) fn vacate(&mut self, job: JobId) -> Result<(), SimError> {
-        let now = self.now;
-        let state = self.table.state_mut(job);
+        let now = self.state.now;
+        let state = self.state.jobs.state_mut(job);
         state.settle(now);
         state.save_all();
         state.phase = Phase::Pending;
@@ -91,34 +92,34 @@ impl Simulator {
     }
 
     pub(super) fn is_free_move(&self, change: &Change) -> bool {
-        let state = &self.table.state(change.job);
+        let state = &self.state.jobs.state(change.job);
         let held = &state.placement;
-        self.scenario.options.free_moves
+        self.state.scenario.options.free_moves
             && !held.is_empty()
             && state.partner.is_none()
             && change.partner.is_none()
             && held.shape() == change.placement.shape()
-            && self.scenario.kind_of(held) == self.scenario.kind_of(&change.placement)
+            && self.state.scenario.kind_of(held) == self.state.scenario.kind_of(&change.placement)
     }
 
     /// Puts a job on other nodes as if they were the same. Between two of these the books may be short of what others still hold, so
     /// they are kept in wrapping numbers.
     pub(super) fn relabel(&mut self, change: &Change) {
-        let held = std::mem::replace(&mut self.table.state_mut(change.job).placement, change.placement.clone());
+        let held = std::mem::replace(&mut self.state.jobs.state_mut(change.job).placement, change.placement.clone());
         self.book(change.job, &held, -1);
         self.book(change.job, &change.placement, 1);
         let distributed = u32::from(held.is_distributed());
         for slice in held.slices() {
             let node = slice.node as usize;
             self.add_free(slice.node, slice.gpus);
-            self.distributed[node] = self.distributed[node].wrapping_sub(distributed);
-            self.loans.trained_on[node] = self.loans.trained_on[node].wrapping_sub(slice.gpus);
+            self.jobs.distributed[node] = self.jobs.distributed[node].wrapping_sub(distributed);
+            self.state.loans.trained_on[node] = self.state.loans.trained_on[node].wrapping_sub(slice.gpus);
         }
         for slice in change.placement.slices() {
             let node = slice.node as usize;
             self.take_free(slice.node, slice.gpus);
-            self.distributed[node] = self.distributed[node].wrapping_add(distributed);
-            self.loans.trained_on[node] = self.loans.trained_on[node].wrapping_add(slice.gpus);
+            self.jobs.distributed[node] = self.jobs.distributed[node].wrapping_add(distributed);
+            self.state.loans.trained_on[node] = self.state.loans.trained_on[node].wrapping_add(slice.gpus);
         }
     }
 
@@ -131,25 +132,30 @@ impl Simulator {
         if change.counts() {
             self.take(change.job, &change.placement);
         }
-        let there = self.ready_for(&change.placement).max(self.now);
-        let (job, now) = (change.job, self.now);
-        let state = self.table.state(job);
+        let there = self.ready_for(&change.placement).max(self.state.now);
+        let (job, now) = (change.job, self.state.now);
+        let state = self.state.jobs.state(job);
         let switch = Switch {
-            application: self.scenario.workload.application_name(job),
+            application: self.state.scenario.workload.application_name(job),
             from: state.previous_gpus,
             to: change.placement.gpus(),
             moved: true,
             started: state.started.is_some(),
         };
-        let cost = self.scenario.options.switch_cost.drawn_millis(&switch, self.scenario.seed, job.0, state.restarts);
-        let state = self.table.state_mut(job);
+        let cost = self.state.scenario.options.switch_cost.drawn_millis(
+            &switch,
+            self.state.scenario.seed,
+            job.0,
+            state.restarts,
+        );
+        let state = self.state.jobs.state_mut(job);
         state.placement = change.placement.clone();
         state.partner = change.partner;
         state.restarts += u32::from(state.started.is_some());
         state.started.get_or_insert(now);
         let until = there + SimTime::from_millis(cost);
         state.phase = Phase::Starting { until };
-        let event = Event { at: until, kind: EventKind::Phase, job, generation: state.generation };
+        let event = Event::of_job(until, EventKind::Phase, job, state.generation);
         self.choose_batch(job);
         if until > now {
             self.queue.push(event)
@@ -161,9 +167,9 @@ impl Simulator {
     }
 
     pub(super) fn log(&mut self, job: JobId, placement: &Placement) {
-        if self.scenario.options.log_allocations {
-            let change = AllocationChange { at: self.now, job, gpus: placement.gpus(), nodes: placement.nodes() };
-            self.allocations.push(change);
+        if self.state.scenario.options.log_allocations {
+            let change = AllocationChange { at: self.state.now, job, gpus: placement.gpus(), nodes: placement.nodes() };
+            self.records.allocations.push(change);
         }
     }
 }

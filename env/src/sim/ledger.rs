@@ -30,7 +30,7 @@ struct Cell {
 
 /// The books, by node; a change costs work for the applications seen on its nodes only.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Ledger(Vec<SmallVec<[Cell; 2]>>);
+pub(super) struct Ledger(Vec<SmallVec<[Cell; 2]>>);
 
 impl Ledger {
     pub fn new(nodes: usize) -> Self {
@@ -71,18 +71,18 @@ impl Ledger {
 
 impl Simulator {
     pub(super) fn book(&mut self, job: JobId, placement: &Placement, sign: i32) {
-        let workload = &self.scenario.workload;
+        let workload = &self.state.scenario.workload;
         let classes = workload.applications.len() as u16;
         let application = match workload.jobs[job.index()].work {
             Work::Application { index, .. } => index,
             Work::Steps { class, .. } => classes + class,
             Work::Fixed { .. } => classes + workload.classes.len() as u16,
         };
-        self.ledger.enter(application, placement, sign, self.now);
+        self.records.training.enter(application, placement, sign, self.state.now);
     }
 
     /// What training held so far, by node, then application.
     pub fn training_by_node(&self) -> Vec<TrainingOnNode> {
-        self.ledger.rows(self.now)
+        self.records.training.rows(self.state.now)
     }
 }

@@ -4,7 +4,7 @@
 //! the last one has left it, and is emptied by force at its deadline.
 
 use super::Simulator;
-use super::services::{ServiceEvent, ServiceEventKind};
+use super::events::{Event, EventKind};
 use crate::cluster::{NodeId, Pool};
 use crate::job::JobId;
 use crate::plan::Plan;
@@ -33,17 +33,25 @@ pub struct LoanRecord {
     pub evictions: u64,
 }
 
+/// Loans of a run, as far as the state does not tell.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Lending {
+    /// Servers that are called back.
+    pub returning: Vec<NodeId>,
+    pub record: LoanRecord,
+}
+
 impl Simulator {
     /// Gives `node` to another cluster; `false`, and nothing changed, unless it is a server of the inference pool, at home and empty.
     pub fn hand_over(&mut self, node: NodeId) -> bool {
-        let known = self.scenario.cluster.nodes.get(node as usize);
+        let known = self.state.scenario.cluster.nodes.get(node as usize);
         let Some(server) = known.filter(|server| server.pool == Pool::Inference) else { return false };
-        let movable = self.loans.of(node) == Loan::Home && self.free[node as usize] == server.gpus;
+        let movable = self.state.loans.of(node) == Loan::Home && self.state.idle[node as usize] == server.gpus;
         if movable {
-            self.loans.by_node[node as usize] = Loan::Elsewhere;
+            self.state.loans.by_node[node as usize] = Loan::Elsewhere;
             // What sleeps there stays behind.
-            while let Some(id) = self.requests.instances.longest_free(node) {
-                self.requests.instances.remove(id);
+            while let Some(id) = self.state.instances.longest_free(node) {
+                self.state.instances.remove(id);
             }
             self.recount(node);
         }
@@ -52,9 +60,9 @@ impl Simulator {
 
     /// Gets `node` from another cluster; `false` where it is here already.
     pub fn take_over(&mut self, node: NodeId) -> bool {
-        let elsewhere = self.loans.of(node) == Loan::Elsewhere;
+        let elsewhere = self.state.loans.of(node) == Loan::Elsewhere;
         if elsewhere {
-            self.loans.by_node[node as usize] = Loan::Home;
+            self.state.loans.by_node[node as usize] = Loan::Home;
             self.recount(node);
             self.refresh_open();
         }
@@ -63,25 +71,24 @@ impl Simulator {
 
     /// Brings what training may take up to date; policies look at it at decision points only.
     pub(super) fn refresh_open(&mut self) {
-        for node in 0..self.loans.open.len() {
-            let open = self.loans.may_train(&self.scenario.cluster, node as NodeId);
-            self.loans.open[node] = if open { self.free[node] } else { 0 };
+        for node in 0..self.state.loans.open.len() {
+            let open = self.state.loans.may_train(&self.state.scenario.cluster, node as NodeId);
+            self.state.loans.open[node] = if open { self.state.idle[node] } else { 0 };
         }
     }
 
     pub(super) fn lend_and_call_back(&mut self, plan: &Plan) {
         for &node in &plan.lend {
-            self.loans.by_node[node as usize] = Loan::Lent { since: self.now };
-            self.loan_record.lent += 1;
+            self.state.loans.by_node[node as usize] = Loan::Lent { since: self.state.now };
+            self.lending.record.lent += 1;
             self.recount(node);
         }
         for reclaim in &plan.reclaim {
-            let at = &mut self.loans.by_node[reclaim.node as usize];
+            let at = &mut self.state.loans.by_node[reclaim.node as usize];
             if let Loan::Lent { since } = *at {
-                *at = Loan::Returning { since, called: self.now, deadline: reclaim.deadline };
-                self.loans.returning.push(reclaim.node);
-                let (at, kind) = (reclaim.deadline, ServiceEventKind::Deadline);
-                self.services.push(ServiceEvent { at, kind, id: reclaim.node });
+                *at = Loan::Returning { since, called: self.state.now, deadline: reclaim.deadline };
+                self.lending.returning.push(reclaim.node);
+                self.queue.push(Event::of(reclaim.deadline, EventKind::Deadline, reclaim.node));
                 self.recount(reclaim.node);
             }
         }
@@ -89,38 +96,38 @@ impl Simulator {
 
     /// Brings home the servers that were called back and that no training job is left on.
     pub(super) fn bring_home(&mut self) {
-        let returning = std::mem::take(&mut self.loans.returning);
-        let (empty, left) = returning.into_iter().partition(|&node| self.loans.trained_on[node as usize] == 0);
-        self.loans.returning = left;
+        let returning = std::mem::take(&mut self.lending.returning);
+        let (empty, left) = returning.into_iter().partition(|&node| self.state.loans.trained_on[node as usize] == 0);
+        self.lending.returning = left;
         let empty: Vec<NodeId> = empty;
         empty.into_iter().for_each(|node| self.came_home(node));
     }
 
     fn came_home(&mut self, node: NodeId) {
-        let Loan::Returning { since, called, .. } = self.loans.of(node) else { return };
-        self.loans.by_node[node as usize] = Loan::Home;
+        let Loan::Returning { since, called, .. } = self.state.loans.of(node) else { return };
+        self.state.loans.by_node[node as usize] = Loan::Home;
         self.recount(node);
-        let reclaim = (self.now - called).as_millis();
-        let gpus = i64::from(self.scenario.cluster.nodes[node as usize].gpus);
-        let record = &mut self.loan_record;
+        let reclaim = (self.state.now - called).as_millis();
+        let gpus = i64::from(self.state.scenario.cluster.nodes[node as usize].gpus);
+        let record = &mut self.lending.record;
         record.returned += 1;
         record.reclaim_millis += reclaim;
         record.longest_reclaim_millis = record.longest_reclaim_millis.max(reclaim);
-        record.lent_gpu_millis += gpus * (self.now - since).as_millis();
-        self.trigger.load = true;
+        record.lent_gpu_millis += gpus * (self.state.now - since).as_millis();
+        self.state.trigger.load = true;
     }
 
     /// The deadline of a server: whatever training is left on it goes.
     pub(super) fn evict(&mut self, node: NodeId) -> Result<(), super::SimError> {
         let on = |placement: &crate::placement::Placement| placement.slices().iter().any(|slice| slice.node == node);
-        while let Some(at) = self.holding.iter().position(|(_, held)| on(held)) {
-            let (job, placement) = self.holding.swap_remove(at);
+        while let Some(at) = self.jobs.holding.iter().position(|(_, held)| on(held)) {
+            let (job, placement) = self.jobs.holding.swap_remove(at);
             self.give_back(job, &placement);
         }
-        let table = &self.table;
+        let table = &self.state.jobs;
         let there: Vec<JobId> = table.active().iter().copied().filter(|&job| on(&table.state(job).placement)).collect();
         for job in there {
-            self.loan_record.evictions += 1;
+            self.lending.record.evictions += 1;
             self.vacate(job)?;
         }
         self.bring_home();
@@ -129,8 +136,8 @@ impl Simulator {
 
     /// What lending came to so far, loans that are out included.
     pub fn loan_record(&mut self) -> LoanRecord {
-        let mut record = self.loan_record;
-        let scenario = self.scenario.clone();
+        let mut record = self.lending.record;
+        let scenario = self.state.scenario.clone();
         let nodes = &scenario.cluster.nodes;
         let pool = |node: &&crate::cluster::Node| node.pool == Pool::Inference;
         record.pool_gpus = nodes.iter().filter(pool).map(|node| node.gpus).sum();
@@ -141,9 +148,9 @@ impl Simulator {
             let there = records.iter().flat_map(|record| &record.nodes).filter(|on| pool(&&nodes[on.node as usize]));
             record.served_gpu_millis = there.map(|on| on.gpu_millis).sum();
         }
-        for (node, loan) in nodes.iter().zip(&self.loans.by_node) {
+        for (node, loan) in nodes.iter().zip(&self.state.loans.by_node) {
             if let Loan::Lent { since } | Loan::Returning { since, .. } = *loan {
-                record.lent_gpu_millis += i64::from(node.gpus) * (self.now - since).as_millis();
+                record.lent_gpu_millis += i64::from(node.gpus) * (self.state.now - since).as_millis();
             }
         }
         record

@@ -16,6 +16,7 @@ mod loans;
 mod observed;
 mod outages;
 mod record;
+mod records;
 mod replay;
 mod requests;
 mod resize;
@@ -38,23 +39,23 @@ use crate::plan::{Change, Plan};
 use crate::policy::Policy;
 use crate::scenario::{Information, Release, Resize, Scenario};
 use crate::seed::{Stream, keyed, standard_normal};
-use crate::state::{EXPECTED_ACTIVE, InstanceTable, JobState, JobTable, Loans, ObservedError, Phase, Profile, Trigger};
+use crate::state::{ClusterState, EXPECTED_ACTIVE, JobState, ObservedError, Phase, Profile};
 use crate::time::SimTime;
 use crate::view::ClusterView;
 
 use events::EventQueue;
 pub use fragments::FragmentChange;
-use fragments::Fragments;
 use health::Health;
-use ledger::Ledger;
 pub use ledger::TrainingOnNode;
+use loans::Lending;
 pub use loans::LoanRecord;
 pub use record::{
     AllocationChange, FaultRecord, HardwareRecord, InstanceUsage, JobRecord, Outcome, RequestRecord, Served,
 };
+use records::Records;
 use requests::Requests;
+use services::Services;
 pub use services::ServingChange;
-use services::{ReplicasHeld, Services};
 
 /// Why a run cannot go on.
 #[derive(Debug, Error)]
@@ -128,157 +129,98 @@ pub enum Status {
 /// One run. Cloning it is a snapshot; assigning the clone back restores it.
 #[derive(Clone, Debug)]
 pub struct Simulator {
-    scenario: Arc<Scenario>,
-    now: SimTime,
-    table: JobTable,
-    /// Accelerators by node that neither jobs nor instances which run or are protected hold.
-    free: Vec<u32>,
-    fragments: Fragments,
-    requests: Requests,
+    state: ClusterState,
+    /// Events of jobs, services and servers.
     queue: EventQueue,
-    /// Jobs that have arrived are those below.
-    arrived: usize,
+    decisions: Decisions,
+    jobs: Jobs,
+    services: Services,
+    requests: Requests,
+    lending: Lending,
+    /// What is broken; `None` where nothing ever is.
+    health: Option<Box<Health>>,
+    records: Records,
+    guard: Guard,
+}
+
+/// When decisions fall.
+#[derive(Clone, Debug)]
+struct Decisions {
     last_round: SimTime,
     /// When the policy asked to be woken; [`SimTime::NEVER`] where it did not.
     wake: SimTime,
-    trigger: Trigger,
+    /// Decisions in a row that changed no allocation.
+    idle: u32,
+}
+
+/// Jobs of a run, as far as their states do not tell.
+#[derive(Clone, Debug, Default)]
+struct Jobs {
+    /// Jobs that have arrived are those below.
+    arrived: usize,
     /// What completed jobs hold until the next round, and with it their part in interference.
     holding: Vec<(JobId, Placement)>,
     /// Running jobs whose batch size is to be chosen again at the next decision.
     stale: Vec<JobId>,
     /// By application, where jobs share what they measure; empty where they do not.
     shared: Vec<Profile>,
-    records: Vec<JobRecord>,
-    allocations: Vec<AllocationChange>,
+    /// By node: distributed jobs that have a part there.
     distributed: Vec<u32>,
     /// By node: when the last job that was told to leave accelerators there has left them. Empty where changes of size stop a job.
     drained: Vec<SimTime>,
-    services: Services,
-    served: ReplicasHeld,
-    loans: Loans,
-    loan_record: LoanRecord,
-    ledger: Ledger,
-    in_system: u32,
-    job_millis: i64,
-    gpu_millis: i64,
-    /// Accelerator time that completed jobs held without use.
-    idle_gpu_millis: i64,
-    held: u32,
-    /// What is broken; `None` where nothing ever is.
-    health: Option<Box<Health>>,
-    idle_decisions: u32,
-    decisions: u64,
-    events: u64,
-    guard: Guard,
 }
 
 impl Simulator {
     /// A run at time zero.
     pub fn new(scenario: Arc<Scenario>) -> Self {
-        let free: Vec<u32> = scenario.cluster.nodes.iter().map(|node| node.gpus).collect();
+        let nodes = scenario.cluster.nodes.len();
         let overlaps = scenario.options.resize != Resize::StopRestart;
-        let jobs = &scenario.workload.jobs;
-        let room = jobs.len().min(EXPECTED_ACTIVE);
-        let records = jobs
-            .iter()
-            .enumerate()
-            .map(|(index, job)| JobRecord {
-                job: JobId(index as u32),
-                submit: job.request.submit,
-                start: None,
-                finish: None,
-                restarts: 0,
-                attained_gpu_millis: 0,
-                executed: SimTime::ZERO,
-                restarting: SimTime::ZERO,
-                faults: FaultRecord::default(),
-            })
-            .collect();
-        let workload = &scenario.workload;
-        let requests = Requests {
-            instances: InstanceTable::new(workload.served.len(), free.len()),
-            records: workload.requests.iter().map(|request| RequestRecord::new(request.submit)).collect(),
-            ..Requests::default()
-        };
+        let room = scenario.workload.jobs.len().min(EXPECTED_ACTIVE);
+        let state = ClusterState::new(scenario.clone());
+        let mut queue = EventQueue::with_capacity(4 * (room + state.services.len()));
         Self {
-            requests,
-            now: SimTime::ZERO,
-            table: JobTable::new(jobs.len()),
-            distributed: vec![0; free.len()],
-            drained: vec![SimTime::ZERO; if overlaps { free.len() } else { 0 }],
-            services: Services::new(&scenario),
-            served: ReplicasHeld::new(&scenario),
-            loans: Loans::new(&scenario.cluster),
-            loan_record: LoanRecord::default(),
-            ledger: Ledger::new(free.len()),
-            fragments: Fragments::new(&scenario),
-            free,
-            queue: EventQueue::with_capacity(4 * room),
-            arrived: 0,
-            last_round: SimTime::ZERO,
-            wake: SimTime::NEVER,
-            trigger: Trigger::default(),
-            holding: Vec::new(),
-            stale: Vec::new(),
-            shared: shared_profiles::empty(&scenario),
-            records,
-            allocations: Vec::new(),
-            in_system: 0,
-            job_millis: 0,
-            gpu_millis: 0,
-            idle_gpu_millis: 0,
-            held: 0,
+            services: Services::new(&state, &mut queue),
+            state,
+            queue,
+            decisions: Decisions { last_round: SimTime::ZERO, wake: SimTime::NEVER, idle: 0 },
+            jobs: Jobs {
+                shared: shared_profiles::empty(&scenario),
+                distributed: vec![0; nodes],
+                drained: vec![SimTime::ZERO; if overlaps { nodes } else { 0 }],
+                ..Jobs::default()
+            },
+            requests: Requests::new(&scenario),
+            lending: Lending::default(),
             health: scenario.options.faults.as_ref().map(|model| Box::new(Health::new(model, &scenario))),
-            idle_decisions: 0,
-            decisions: 0,
-            events: 0,
-            guard: Guard::with_capacity(scenario.cluster.nodes.len(), room),
-            scenario,
+            records: Records::new(&scenario),
+            guard: Guard::with_capacity(nodes, room),
         }
     }
 
     /// The inputs of this run.
     pub fn scenario(&self) -> &Arc<Scenario> {
-        &self.scenario
+        &self.state.scenario
     }
 
     /// Now.
     pub fn now(&self) -> SimTime {
-        self.now
+        self.state.now
     }
 
     /// Integral over time of the number of jobs in the system, job-milliseconds. By Little's law its final value is the
     /// sum of all completion times.
     pub fn job_millis(&self) -> i64 {
-        self.job_millis
+        self.records.job_millis
     }
 
     /// Integral over time of the number of accelerators held, GPU-milliseconds.
     pub fn gpu_millis(&self) -> i64 {
-        self.gpu_millis
+        self.records.gpu_millis
     }
 
     /// What a policy sees now.
     pub fn view(&self) -> ClusterView<'_> {
-        let health = self.health.as_deref();
-        ClusterView {
-            now: self.now,
-            trigger: self.current_trigger(),
-            information: self.scenario.options.information,
-            batching: self.scenario.options.batching,
-            scenario: &self.scenario,
-            table: &self.table,
-            free: if self.loans.open.is_empty() { &self.free } else { &self.loans.open },
-            idle: &self.free,
-            served: &self.served.by_node,
-            services: &self.services.states,
-            loans: &self.loans,
-            instances: &self.requests.instances,
-            waiting: &self.requests.waiting,
-            cluster: health.map_or(&self.scenario.cluster, |health| &health.cluster),
-            down: health.map_or(&[], |health| &health.down),
-            ids: self.table.active(),
-        }
+        ClusterView { trigger: self.current_trigger(), ..self.state.view() }
     }
 
     /// Runs `policy` to the end.
@@ -296,45 +238,46 @@ impl Simulator {
 
     /// Makes `at` a decision point if no other comes first and decisions fall on churn. It is forgotten at the next decision.
     pub fn wake_at(&mut self, at: Option<SimTime>) {
-        let at = at.filter(|&at| at > self.now && self.scenario.options.rounds.on_churn);
-        self.wake = at.unwrap_or(SimTime::NEVER);
+        let at = at.filter(|&at| at > self.state.now && self.state.scenario.options.rounds.on_churn);
+        self.decisions.wake = at.unwrap_or(SimTime::NEVER);
     }
 
     /// The records so far.
     pub fn outcome(mut self) -> Outcome {
-        let now = self.now;
-        for &id in self.table.active() {
-            self.records[id.index()] = record_of(self.table.state(id), &self.records[id.index()], now, None);
-            self.idle_gpu_millis += self.table.state(id).idle_gpu_millis(now);
+        let now = self.state.now;
+        for &id in self.state.jobs.active() {
+            self.records.jobs[id.index()] =
+                record_of(self.state.jobs.state(id), &self.records.jobs[id.index()], now, None);
+            self.records.idle_gpu_millis += self.state.jobs.state(id).idle_gpu_millis(now);
         }
         let unanswered = self.requests.records.iter().any(|record| record.finish.is_none());
-        let truncated = unanswered || self.records.iter().any(|record| record.left().is_none());
+        let truncated = unanswered || self.records.jobs.iter().any(|record| record.left().is_none());
         Outcome {
             services: self.service_records(),
             loans: self.loan_record(),
             training: self.training_by_node(),
-            serving: self.served.log.take().unwrap_or_default(),
+            serving: self.services.log.take().unwrap_or_default(),
             end: now,
             truncated,
-            idle_gpu_millis: self.idle_gpu_millis,
-            fragmented_gpu_millis: self.fragments.millis,
-            fragments: std::mem::take(&mut self.fragments.log),
+            idle_gpu_millis: self.records.idle_gpu_millis,
+            fragmented_gpu_millis: self.records.fragments.millis,
+            fragments: std::mem::take(&mut self.records.fragments.log),
             hardware: self.health.as_ref().map(|health| health.record).unwrap_or_default(),
-            decisions: self.decisions,
-            events: self.events,
-            allocations: std::mem::take(&mut self.allocations),
+            decisions: self.records.decisions,
+            events: self.records.events,
+            allocations: std::mem::take(&mut self.records.allocations),
             requests: self.requests.records,
             instance_usage: self.requests.usage,
             instance_run_millis: self.requests.run_millis,
             instance_cold_millis: self.requests.cold_millis,
             instance_protect_millis: self.requests.protect_millis,
-            jobs: self.records,
+            jobs: self.records.jobs,
         }
     }
 
     /// Records of completed jobs so far, by id; others are blank.
     pub fn records(&self) -> &[JobRecord] {
-        &self.records
+        &self.records.jobs
     }
 
     /// Carries out a plan at the current decision point.
@@ -346,7 +289,7 @@ impl Simulator {
         let mut guard = std::mem::take(&mut self.guard);
         let checked = guard.check(&self.view(), plan);
         self.guard = guard;
-        checked.map_err(|violations| SimError::Refused { at: self.now, violations })?;
+        checked.map_err(|violations| SimError::Refused { at: self.state.now, violations })?;
         // Every release comes before every allocation, so that the order within a plan does not matter.
         plan.scale.iter().for_each(|scale| self.scale_in(scale));
         self.lend_and_call_back(plan);
@@ -354,7 +297,7 @@ impl Simulator {
             if self.is_free_move(change) {
                 self.relabel(change);
             } else if self.differs(change) {
-                self.idle_decisions = 0;
+                self.decisions.idle = 0;
                 if self.overlaps(change) {
                     self.prepare(change)?;
                 } else {
@@ -365,7 +308,7 @@ impl Simulator {
         self.assign(&plan.assign);
         for change in &plan.changes {
             if self.differs(change) {
-                match self.table.state(change.job).is_allocated() {
+                match self.state.jobs.state(change.job).is_allocated() {
                     true => self.reconfigure(change)?,
                     false => self.occupy(change)?,
                 }
@@ -381,53 +324,52 @@ impl Simulator {
     }
 
     fn differs(&self, change: &Change) -> bool {
-        let state = self.table.state(change.job);
+        let state = self.state.jobs.state(change.job);
         state.placement != change.placement || state.partner != change.partner
     }
 
     fn name(&self, job: JobId) -> &str {
-        &self.scenario.workload.jobs[job.index()].request.name
+        &self.state.scenario.workload.jobs[job.index()].request.name
     }
 
     fn arrive(&mut self) {
-        let id = JobId(self.arrived as u32);
-        let factor = match self.scenario.options.information {
+        let id = JobId(self.jobs.arrived as u32);
+        let factor = match self.state.scenario.options.information {
             Information::Estimate { sigma } => {
-                let mut rng = keyed(self.scenario.seed, Stream::Estimates, u64::from(id.0));
+                let mut rng = keyed(self.state.scenario.seed, Stream::Estimates, u64::from(id.0));
                 (sigma * standard_normal(rng.random(), rng.random())).exp()
             }
             Information::Oracle | Information::Profiled => 1.0,
         };
-        let mut state = JobState::new(id, self.now, factor);
-        let faults = self.scenario.options.faults.as_ref();
-        let tenant = self.scenario.workload.jobs[id.index()].request.tenant;
-        state.saving.buggy = faults.is_some_and(|model| model.is_buggy(self.scenario.seed, id, tenant));
-        self.table.insert(state);
+        let mut state = JobState::new(id, self.state.now, factor);
+        let faults = self.state.scenario.options.faults.as_ref();
+        let tenant = self.state.scenario.workload.jobs[id.index()].request.tenant;
+        state.saving.buggy = faults.is_some_and(|model| model.is_buggy(self.state.scenario.seed, id, tenant));
+        self.state.jobs.insert(state);
         self.know_what_others_measured(id);
         self.count_waiting(id, 1);
-        self.arrived += 1;
-        self.in_system += 1;
-        self.events += 1;
-        self.trigger.arrival = true;
+        self.jobs.arrived += 1;
+        self.records.in_system += 1;
+        self.records.events += 1;
+        self.state.trigger.arrival = true;
     }
 
     /// A job ends its restart or an epoch.
     fn phase_end(&mut self, job: JobId) -> Result<(), SimError> {
-        self.events += 1;
-        let now = self.now;
-        let state = self.table.state_mut(job);
+        let now = self.state.now;
+        let state = self.state.jobs.state_mut(job);
         state.settle(now);
         if let Phase::Starting { .. } = state.phase {
             return self.begin(job);
         }
-        let end = self.scenario.epoch_end(job, state.epoch);
+        let end = self.state.scenario.epoch_end(job, state.epoch);
         state.epoch += 1;
-        if self.scenario.workload.application(job).is_some() {
+        if self.state.scenario.workload.application(job).is_some() {
             // The end of an epoch is exact by definition, whatever rounding put the event here.
             state.progress = end;
         }
-        if end >= self.scenario.total_work(job) {
-            return if self.table.state(job).saving.buggy { self.fail(job) } else { self.leave(job, Some(now)) };
+        if end >= self.state.scenario.total_work(job) {
+            return if self.state.jobs.state(job).saving.buggy { self.fail(job) } else { self.leave(job, Some(now)) };
         }
         self.choose_batch(job);
         self.run_segment(job)
@@ -435,25 +377,27 @@ impl Simulator {
 
     /// A job leaves the system: complete, or given up where there is no `finish`.
     fn leave(&mut self, job: JobId, finish: Option<SimTime>) -> Result<(), SimError> {
-        let state = self.table.state(job);
-        let mut record = record_of(state, &self.records[job.index()], self.now, finish);
-        record.faults.failed = finish.is_none().then_some(self.now);
-        self.idle_gpu_millis += state.idle_gpu_millis(self.now);
-        self.records[job.index()] = record;
-        self.in_system -= 1;
-        self.trigger.completion = true;
-        let placement = std::mem::take(&mut self.table.state_mut(job).placement);
+        let state = self.state.jobs.state(job);
+        let mut record = record_of(state, &self.records.jobs[job.index()], self.state.now, finish);
+        record.faults.failed = finish.is_none().then_some(self.state.now);
+        self.records.idle_gpu_millis += state.idle_gpu_millis(self.state.now);
+        self.records.jobs[job.index()] = record;
+        self.records.in_system -= 1;
+        self.state.trigger.completion = true;
+        let placement = std::mem::take(&mut self.state.jobs.state_mut(job).placement);
         if placement.is_empty() {
             self.count_waiting(job, -1);
         }
         if self.leave_partner(job)? {
             self.log(job, &Placement::none());
-        } else if self.scenario.options.release == Release::NextRound && self.scenario.options.rounds.period.is_some() {
-            self.holding.push((job, placement));
+        } else if self.state.scenario.options.release == Release::NextRound
+            && self.state.scenario.options.rounds.period.is_some()
+        {
+            self.jobs.holding.push((job, placement));
         } else {
             self.give_back(job, &placement);
         }
-        self.table.remove(job);
+        self.state.jobs.remove(job);
         self.bring_home();
         Ok(())
     }

@@ -6,15 +6,20 @@ use crate::state::Observed;
 impl Simulator {
     /// What an observer of this cluster would see now. Services and requests are not part of it.
     pub fn observed(&self) -> Observed {
-        let health = self.health.as_deref();
         Observed {
-            now: self.now,
+            now: self.state.now,
             trigger: self.current_trigger(),
-            cluster: health.map_or(&*self.scenario.cluster, |health| &health.cluster).clone(),
-            down: health.map_or_else(Vec::new, |health| health.down.clone()),
-            idle: self.free.clone(),
-            loans: self.loans.by_node.clone(),
-            jobs: self.table.active().iter().map(|&id| self.table.state(id).observe(self.now)).collect(),
+            cluster: (*self.state.cluster).clone(),
+            down: self.state.down.clone(),
+            idle: self.state.idle.clone(),
+            loans: self.state.loans.by_node.clone(),
+            jobs: self
+                .state
+                .jobs
+                .active()
+                .iter()
+                .map(|&id| self.state.jobs.state(id).observe(self.state.now))
+                .collect(),
         }
     }
 }

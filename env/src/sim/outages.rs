@@ -15,10 +15,10 @@ impl Simulator {
     /// instances that run or are protected. False where nobody does.
     pub(super) fn lose_holder(&mut self, node: NodeId, index: u32) -> bool {
         let mut below = 0;
-        for service in 0..self.services.states.len() {
-            let gpus = self.scenario.workload.services[service].gpus_per_replica;
-            for at in 0..self.services.states[service].replicas.len() {
-                if self.services.states[service].replicas[at].node == node {
+        for service in 0..self.state.services.len() {
+            let gpus = self.state.scenario.workload.services[service].gpus_per_replica;
+            for at in 0..self.state.services[service].replicas.len() {
+                if self.state.services[service].replicas[at].node == node {
                     below += gpus;
                     if index < below {
                         self.lose_replica(service, at, gpus);
@@ -27,41 +27,40 @@ impl Simulator {
                 }
             }
         }
-        let busy = self.requests.instances.busy_on(node).nth((index - below) as usize);
+        let busy = self.state.instances.busy_on(node).nth((index - below) as usize);
         busy.map(|id| self.lose_instance(id, node)).is_some()
     }
 
     fn lose_replica(&mut self, service: usize, at: usize, gpus: u32) {
-        let scenario = self.scenario.clone();
-        let state = &mut self.services.states[service];
-        state.settle(&scenario, self.now);
+        let scenario = self.state.scenario.clone();
+        let state = &mut self.state.services[service];
+        state.settle(&scenario, self.state.now);
         let replica = state.replicas[at];
         if replica.phase == ReplicaPhase::Ready {
             state.set_ready(&scenario, replica.node, false);
         }
         self.drop_replica(service, at, gpus);
-        self.trigger.load = true;
+        self.state.trigger.load = true;
     }
 
     fn lose_instance(&mut self, id: InstanceId, node: NodeId) {
-        if let Some(InstanceState::Run { request, .. }) = self.requests.instances.get(id).map(|instance| instance.state)
-        {
+        if let Some(InstanceState::Run { request, .. }) = self.state.instances.get(id).map(|instance| instance.state) {
             let record = &mut self.requests.records[request.index()];
             (record.start, record.served) = (None, None);
-            let at = self.requests.waiting.partition_point(|&other| other < request);
-            self.requests.waiting.insert(at, request);
+            let at = self.state.waiting.partition_point(|&other| other < request);
+            self.state.waiting.insert(at, request);
             self.requests.due = true;
         }
-        self.requests.instances.remove(id);
+        self.state.instances.remove(id);
         self.add_free(node, 1);
     }
 
     /// Free instances are on accelerators that count as free; those in excess of what is left end, the longest free first.
     pub(super) fn trim_instances(&mut self, node: NodeId) {
-        while self.requests.instances.sleeping_on(node) > self.free[node as usize]
-            && let Some(id) = self.requests.instances.longest_free(node)
+        while self.state.instances.sleeping_on(node) > self.state.idle[node as usize]
+            && let Some(id) = self.state.instances.longest_free(node)
         {
-            self.requests.instances.remove(id);
+            self.state.instances.remove(id);
         }
     }
 }

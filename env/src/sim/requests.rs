@@ -1,99 +1,128 @@
 //! Requests come, are answered, and leave a warm instance behind; jobs take the accelerators of free instances.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
 use super::{InstanceUsage, RequestRecord, Served, SimError, Simulator, Status};
 use crate::cluster::NodeId;
 use crate::plan::Plan;
 use crate::request::{Assign, InstanceId, RequestId, Target};
-use crate::state::{Instance, InstanceState, InstanceTable, Trigger};
+use crate::scenario::Scenario;
+use crate::state::{Instance, InstanceEnd, InstanceState, InstanceTable, Trigger};
 use crate::time::SimTime;
 
-/// Requests and instances of a run.
+/// Requests of a run, as far as the state does not tell, and the ends of the states of instances.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Requests {
-    pub instances: InstanceTable,
     /// Requests that have come are those below.
     pub arrived: usize,
-    /// Those of them that nobody answers yet, in order.
-    pub waiting: Vec<RequestId>,
     /// A request came, or something became free while one waits.
     pub due: bool,
     /// The decision at hand is about requests alone.
     pub alone: bool,
+    /// Ends of the states of instances; those of states that have been left are void.
+    ends: BinaryHeap<Reverse<InstanceEnd>>,
     pub records: Vec<RequestRecord>,
     pub usage: Vec<InstanceUsage>,
-    /// Accelerator time of instances that run, cold starts included, that start, and that are protected; milliseconds.
+    /// Accelerator time of instances that run, cold starts included, milliseconds.
     pub run_millis: i64,
+    /// Accelerator time of instances that start, milliseconds.
     pub cold_millis: i64,
+    /// Accelerator time of instances that are protected, milliseconds.
     pub protect_millis: i64,
+}
+
+impl Requests {
+    pub fn new(scenario: &Scenario) -> Self {
+        let records = scenario.workload.requests.iter().map(|request| RequestRecord::new(request.submit)).collect();
+        Self { records, ..Self::default() }
+    }
+
+    /// Time passes.
+    pub fn advance(&mut self, instances: &InstanceTable, millis: i64) {
+        self.run_millis += i64::from(instances.running()) * millis;
+        self.protect_millis += i64::from(instances.protected()) * millis;
+    }
+
+    /// When the next instance changes its state.
+    fn next_end(&mut self, instances: &InstanceTable) -> SimTime {
+        while let Some(Reverse(end)) = self.ends.peek() {
+            if instances.is_current(end) {
+                return end.at;
+            }
+            self.ends.pop();
+        }
+        SimTime::NEVER
+    }
 }
 
 impl Simulator {
     pub(super) fn next_request(&self) -> SimTime {
-        let next = self.scenario.workload.requests.get(self.requests.arrived);
+        let next = self.state.scenario.workload.requests.get(self.requests.arrived);
         next.map_or(SimTime::NEVER, |request| request.submit)
     }
 
     /// When an instance changes its state, unless nothing is left to do for any.
     pub(super) fn next_lifecycle(&mut self, request: SimTime, arrival: SimTime) -> SimTime {
-        let requests = &mut self.requests;
-        let over = request == SimTime::NEVER && requests.waiting.is_empty() && requests.instances.running() == 0;
-        if over && arrival == SimTime::NEVER && self.table.active().is_empty() {
+        let idle = self.state.waiting.is_empty() && self.state.instances.running() == 0;
+        let over = request == SimTime::NEVER && idle;
+        if over && arrival == SimTime::NEVER && self.state.jobs.active().is_empty() {
             return SimTime::NEVER;
         }
-        requests.instances.next_end()
+        self.requests.next_end(&self.state.instances)
     }
 
     pub(super) fn request_arrives(&mut self) {
         let id = RequestId(self.requests.arrived as u32);
         self.requests.arrived += 1;
-        self.requests.waiting.push(id);
+        self.state.waiting.push(id);
         self.requests.due = true;
-        self.events += 1;
+        self.records.events += 1;
     }
 
     /// Something became free; whoever waits may have it.
     pub(super) fn wake_requests(&mut self) {
-        self.requests.due |= !self.requests.waiting.is_empty();
+        self.requests.due |= !self.state.waiting.is_empty();
     }
 
     /// The policy is asked about requests.
     pub(super) fn request_decision(&mut self) -> Status {
         self.refresh_open();
-        self.decisions += 1;
+        self.records.decisions += 1;
         self.requests.alone = true;
         Status::Decision
     }
 
     /// Why the policy is asked: what happened to jobs waits for a decision about jobs.
     pub(super) fn current_trigger(&self) -> Trigger {
-        let of_jobs = if self.requests.alone { Trigger::default() } else { self.trigger };
+        let of_jobs = if self.requests.alone { Trigger::default() } else { self.state.trigger };
         Trigger { request: self.requests.due, ..of_jobs }
     }
 
     /// The last decision is over.
     pub(super) fn forget_trigger(&mut self) {
         if !std::mem::take(&mut self.requests.alone) {
-            self.trigger = Trigger::default();
+            self.state.trigger = Trigger::default();
         }
         self.requests.due = false;
     }
 
     /// An instance has answered, or its protection is over.
     pub(super) fn instance_due(&mut self) {
-        self.events += 1;
-        let (now, options) = (self.now, self.scenario.options.instances);
-        let Some(id) = self.requests.instances.pop_end() else { return };
-        let Some(&Instance { node, state, hits, .. }) = self.requests.instances.get(id) else { return };
+        self.records.events += 1;
+        let (now, options) = (self.state.now, self.state.scenario.options.instances);
+        let Some(Reverse(InstanceEnd { id, .. })) = self.requests.ends.pop() else { return };
+        let Some(&Instance { node, state, hits, .. }) = self.state.instances.get(id) else { return };
         match state {
             InstanceState::Run { request, .. } => {
                 self.requests.records[request.index()].finish = Some(now);
                 let until = now + options.protection(hits);
                 if !options.keep {
-                    self.requests.instances.remove(id);
+                    self.state.instances.remove(id);
                     self.add_free(node, 1);
                     self.wake_jobs();
                 } else if until > now {
-                    self.requests.instances.set(id, InstanceState::Protect { until }, hits, now);
+                    self.set_instance(id, InstanceState::Protect { until }, hits);
                 } else {
                     self.set_free(id, node);
                 }
@@ -105,43 +134,49 @@ impl Simulator {
         self.log_instances();
     }
 
+    fn set_instance(&mut self, id: InstanceId, state: InstanceState, hits: u32) {
+        let end = self.state.instances.set(id, state, hits, self.state.now);
+        self.requests.ends.extend(end.map(Reverse));
+    }
+
     fn set_free(&mut self, id: InstanceId, node: NodeId) {
-        let now = self.now;
-        self.requests.instances.set(id, InstanceState::Free { since: now }, 0, now);
+        let now = self.state.now;
+        self.set_instance(id, InstanceState::Free { since: now }, 0);
         self.add_free(node, 1);
         self.wake_jobs();
     }
 
     /// An accelerator that an instance gave up is there for jobs too.
     fn wake_jobs(&mut self) {
-        self.requests.due |= self.scenario.options.rounds.on_churn && !self.table.active().is_empty();
+        self.requests.due |= self.state.scenario.options.rounds.on_churn && !self.state.jobs.active().is_empty();
     }
 
     /// Carries out assignments that the guard has let pass, after jobs have left what they are to leave.
     pub(super) fn assign(&mut self, assign: &[Assign]) {
         for &Assign { request, target } in assign {
-            let now = self.now;
-            let spec = self.scenario.workload.requests[request.index()];
-            let requests = &mut self.requests;
-            if let Ok(at) = requests.waiting.binary_search(&request) {
-                requests.waiting.remove(at);
+            let now = self.state.now;
+            let spec = self.state.scenario.workload.requests[request.index()];
+            if let Ok(at) = self.state.waiting.binary_search(&request) {
+                self.state.waiting.remove(at);
             }
             let (cold, served) = match target {
                 Target::Instance(id) => {
-                    let Some(&Instance { node, state, hits, .. }) = requests.instances.get(id) else { continue };
+                    let Some(&Instance { node, state, hits, .. }) = self.state.instances.get(id) else { continue };
                     let free = matches!(state, InstanceState::Free { .. });
                     let hits = if free { 0 } else { hits + 1 };
                     let until = now + spec.duration;
-                    requests.instances.set(id, InstanceState::Run { request, until }, hits, now);
+                    self.set_instance(id, InstanceState::Run { request, until }, hits);
                     self.take_free(node, u32::from(free));
                     (SimTime::ZERO, if free { Served::Reused } else { Served::Hit })
                 }
                 Target::Node(node) => {
-                    let model = &self.scenario.workload.served[spec.model as usize];
-                    let cold_start = self.scenario.options.instances.cold_start;
+                    let model = &self.state.scenario.workload.served[spec.model as usize];
+                    let cold_start = self.state.scenario.options.instances.cold_start;
                     let cold = SimTime::from_millis(cold_start.cost_millis(&model.application, 0, 1, true));
                     let until = now + cold + spec.duration;
-                    requests.instances.start(spec.model, node, InstanceState::Run { request, until }, now);
+                    let state = InstanceState::Run { request, until };
+                    let end = self.state.instances.start(spec.model, node, state, now);
+                    self.requests.ends.extend(end.map(Reverse));
                     self.take_free(node, 1);
                     (cold, Served::Cold)
                 }
@@ -154,7 +189,7 @@ impl Simulator {
 
     /// Ends free instances whose accelerators the plan has given away.
     pub(super) fn evict_instances(&mut self, plan: &Plan) {
-        if self.scenario.workload.requests.is_empty() {
+        if self.state.scenario.workload.requests.is_empty() {
             return;
         }
         let jobs = plan.changes.iter().flat_map(|change| change.placement.slices().iter().map(|slice| slice.node));
@@ -170,17 +205,10 @@ impl Simulator {
         }
     }
 
-    /// Time passes.
-    pub(super) fn advance_instances(&mut self, millis: i64) {
-        let requests = &mut self.requests;
-        requests.run_millis += i64::from(requests.instances.running()) * millis;
-        requests.protect_millis += i64::from(requests.instances.protected()) * millis;
-    }
-
     fn log_instances(&mut self) {
-        if self.scenario.options.log_allocations {
-            let (running, protected) = (self.requests.instances.running(), self.requests.instances.protected());
-            let usage = InstanceUsage { at: self.now, running, protected };
+        if self.state.scenario.options.log_allocations {
+            let (running, protected) = (self.state.instances.running(), self.state.instances.protected());
+            let usage = InstanceUsage { at: self.state.now, running, protected };
             match self.requests.usage.last_mut().filter(|last| last.at == usage.at) {
                 Some(last) => *last = usage,
                 None => self.requests.usage.push(usage),
@@ -190,9 +218,9 @@ impl Simulator {
 
     /// Nothing happens any more and requests still wait.
     pub(super) fn unserved(&self) -> Option<SimError> {
-        let first = *self.requests.waiting.first()?;
-        let model = self.scenario.workload.requests[first.index()].model;
-        let model = self.scenario.workload.served[model as usize].name.to_string();
-        Some(SimError::Unserved { at: self.now, waiting: self.requests.waiting.len(), model })
+        let first = *self.state.waiting.first()?;
+        let model = self.state.scenario.workload.requests[first.index()].model;
+        let model = self.state.scenario.workload.served[model as usize].name.to_string();
+        Some(SimError::Unserved { at: self.state.now, waiting: self.state.waiting.len(), model })
     }
 }

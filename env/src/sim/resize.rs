@@ -36,27 +36,27 @@ fn lasting(state: &JobState) -> &Placement {
 impl Simulator {
     /// Whether the change goes on without a pause: a part of the running share stays, and the job can run on it.
     pub(super) fn overlaps(&self, change: &Change) -> bool {
-        if self.scenario.options.resize == Resize::StopRestart {
+        if self.state.scenario.options.resize == Resize::StopRestart {
             return false;
         }
-        let state = self.table.state(change.job);
+        let state = self.state.jobs.state(change.job);
         // Rigid jobs that share accelerators come and go together.
         if change.partner.is_some() || state.partner.is_some() {
             return false;
         }
         let kept = common(lasting(state), &change.placement).gpus();
-        let request = &self.scenario.workload.jobs[change.job.index()].request;
+        let request = &self.state.scenario.workload.jobs[change.job.index()].request;
         state.phase == Phase::Running && kept > 0 && request.accepts(kept)
     }
 
     /// Accounts a running job's placement as free, and says until when it works on what it is to leave.
     pub(super) fn prepare(&mut self, change: &Change) -> Result<(), SimError> {
         let end = self.leaves_at(change.job)?;
-        let state = self.table.state(change.job);
+        let state = self.state.jobs.state(change.job);
         let leaving = without(lasting(state), &change.placement);
         let placement = state.placement.clone();
         for slice in leaving.slices() {
-            let drained = &mut self.drained[slice.node as usize];
+            let drained = &mut self.jobs.drained[slice.node as usize];
             *drained = end.max(*drained);
         }
         self.free_up(change.job, &placement);
@@ -65,26 +65,32 @@ impl Simulator {
 
     /// The end of the iteration at which a job leaves what is taken from it now. Others may count on one that was set before.
     fn leaves_at(&self, job: JobId) -> Result<SimTime, SimError> {
-        let set = self.table.state(job).resize.as_ref().map_or(SimTime::NEVER, |resize| resize.leave_at);
+        let set = self.state.jobs.state(job).resize.as_ref().map_or(SimTime::NEVER, |resize| resize.leave_at);
         Ok(self.end_of_iteration(job)?.min(set))
     }
 
     /// Gives a running job, whose old placement is accounted as free, its new one without stopping it.
     pub(super) fn reconfigure(&mut self, change: &Change) -> Result<(), SimError> {
-        let (job, now) = (change.job, self.now);
+        let (job, now) = (change.job, self.state.now);
         let end = self.leaves_at(job)?;
-        self.table.state_mut(job).settle(now);
-        let share = self.table.state(job).share().clone();
-        let kept = common(lasting(self.table.state(job)), &change.placement);
+        self.state.jobs.state_mut(job).settle(now);
+        let share = self.state.jobs.state(job).share().clone();
+        let kept = common(lasting(self.state.jobs.state(job)), &change.placement);
         let leaves = kept.gpus() < share.gpus();
         // What it keeps is there already.
         let there = self.ready_for(&without(&change.placement, &kept));
         self.take(job, &change.placement);
         self.log(job, &change.placement);
 
-        let boot = boot_time(&self.scenario, job, self.table.state(job).commands, kept.gpus(), change.placement.gpus());
-        let mode = self.scenario.options.resize;
-        let state = self.table.state_mut(job);
+        let boot = boot_time(
+            &self.state.scenario,
+            job,
+            self.state.jobs.state(job).commands,
+            kept.gpus(),
+            change.placement.gpus(),
+        );
+        let mode = self.state.scenario.options.resize;
+        let state = self.state.jobs.state_mut(job);
         let mut resize = state.resize.take().unwrap_or_else(|| {
             let (never, targets) = (SimTime::NEVER, SmallVec::new());
             let stay = share.clone();
@@ -113,7 +119,7 @@ impl Simulator {
         state.resize = Some(resize);
         if settled {
             // Back to what is running: nothing happens, unless the order of its nodes changed.
-            self.table.state_mut(job).resize = None;
+            self.state.jobs.state_mut(job).resize = None;
             if reordered {
                 self.choose_batch(job);
                 self.run_segment(job)?;
@@ -122,6 +128,7 @@ impl Simulator {
         }
         if leaves && end <= now {
             // The iteration ends at this very moment, so whoever is next may start at it too.
+            self.records.events += 1;
             return self.resize_due(job);
         }
         self.queue_next(job);
@@ -130,11 +137,10 @@ impl Simulator {
 
     /// A share is to be left, or new workers are up.
     pub(super) fn resize_due(&mut self, job: JobId) -> Result<(), SimError> {
-        self.events += 1;
-        let now = self.now;
+        let now = self.state.now;
         let end = self.end_of_iteration(job)?;
-        let scenario = self.scenario.clone();
-        let state = self.table.state_mut(job);
+        let scenario = self.state.scenario.clone();
+        let state = self.state.jobs.state_mut(job);
         state.settle(now);
         let Some(mut resize) = state.resize.take() else {
             return Ok(());
@@ -150,7 +156,8 @@ impl Simulator {
             // A target that waited may have lost accelerators since; the last one never has.
             let target = common(&resize.targets[0], &state.placement);
             let leaving = resize.leave_at < SimTime::NEVER;
-            let there = last_left(&self.drained, &without(&target, if leaving { &resize.stay } else { &resize.share }));
+            let there =
+                last_left(&self.jobs.drained, &without(&target, if leaving { &resize.stay } else { &resize.share }));
             if there > now {
                 // It lost them and got them back, and the owner in between has not left them yet.
                 (resize.ready_at, resize.aligned) = (there, false);
@@ -180,35 +187,35 @@ impl Simulator {
 
     /// When all accelerators of `placement` are there: their last owners have ended their iterations.
     pub(super) fn ready_for(&self, placement: &Placement) -> SimTime {
-        last_left(&self.drained, placement)
+        last_left(&self.jobs.drained, placement)
     }
 
     fn queue_next(&mut self, job: JobId) {
-        let state = self.table.state(job);
+        let state = self.state.jobs.state(job);
         let Some(resize) = &state.resize else { return };
-        let at = resize.leave_at.min(resize.ready_at).max(self.now);
-        self.queue.push(Event { at, kind: EventKind::Resize, job, generation: state.commands });
+        let at = resize.leave_at.min(resize.ready_at).max(self.state.now);
+        self.queue.push(Event::of_job(at, EventKind::Resize, job, state.commands));
     }
 
     /// The first end of an iteration of a running job that is not before now. Jobs without a model have no iterations and can leave at any
     /// time.
     fn end_of_iteration(&self, job: JobId) -> Result<SimTime, SimError> {
-        let state = self.table.state(job);
-        let secs = match self.scenario.workload.jobs[job.index()].work {
+        let state = self.state.jobs.state(job);
+        let secs = match self.state.scenario.workload.jobs[job.index()].work {
             Work::Fixed { .. } => 0.0,
             Work::Steps { .. } => state.rate.recip(),
             Work::Application { index, .. } => {
-                let kind = self.scenario.kind_of(&state.placement);
+                let kind = self.state.scenario.kind_of(&state.placement);
                 let step = self.true_step(job, index, kind)?;
                 let pass_secs = step.step_secs - step.sync_secs;
                 (step.step_secs + f64::from(state.batch.accumulation) * pass_secs) / state.kept_speed
             }
         };
-        let run = (self.now - state.segment).as_secs_f64();
+        let run = (self.state.now - state.segment).as_secs_f64();
         // Within a millisecond of an end, this is the end.
         let iterations = ((run - 1e-3) / secs).ceil().max(0.0);
         let end = state.segment.saturating_add(SimTime::from_secs_f64(iterations * secs));
-        Ok(if secs > 0.0 && iterations.is_finite() { end.max(self.now) } else { self.now })
+        Ok(if secs > 0.0 && iterations.is_finite() { end.max(self.state.now) } else { self.state.now })
     }
 }
 

@@ -18,20 +18,20 @@ impl Simulator {
     pub fn resume(scenario: Arc<Scenario>, seen: &Observed) -> Result<Self, SimError> {
         ClusterState::observed(scenario.clone(), seen, 0)?;
         let mut run = Self::new(scenario);
-        let period = run.scenario.options.rounds.period.map_or(1, |period| period.as_millis().max(1));
+        let period = run.state.scenario.options.rounds.period.map_or(1, |period| period.as_millis().max(1));
         let round = SimTime::from_millis(seen.now.as_millis().div_euclid(period) * period);
-        (run.now, run.last_round, run.wake) = (seen.now, round, seen.now);
-        run.arrived = run.scenario.workload.jobs.len();
+        (run.state.now, run.decisions.last_round, run.decisions.wake) = (seen.now, round, seen.now);
+        run.jobs.arrived = run.state.scenario.workload.jobs.len();
         for job in &seen.jobs {
-            run.table.insert(JobState::observed(job, seen.now, 0));
+            run.state.jobs.insert(JobState::observed(job, seen.now, 0));
             run.share_what_was_measured(job.id);
-            run.in_system += 1;
+            run.records.in_system += 1;
             if job.placement.is_empty() {
                 run.count_waiting(job.id, 1);
                 continue;
             }
             if job.partner.is_none_or(|partner| job.id < partner) {
-                let full = |slice: &&crate::placement::Slice| run.free[slice.node as usize] < slice.gpus;
+                let full = |slice: &&crate::placement::Slice| run.state.idle[slice.node as usize] < slice.gpus;
                 if let Some(slice) = job.placement.slices().iter().find(full) {
                     return Err(ObservedError::Overfull { node: slice.node }.into());
                 }
@@ -51,8 +51,8 @@ impl Simulator {
                 }
                 Phase::Starting { until } => {
                     let (at, kind) = (until.max(seen.now), EventKind::Phase);
-                    let generation = run.table.state(job.id).generation;
-                    run.queue.push(Event { at, kind, job: job.id, generation });
+                    let generation = run.state.jobs.state(job.id).generation;
+                    run.queue.push(Event::of_job(at, kind, job.id, generation));
                 }
             }
         }

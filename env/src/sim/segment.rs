@@ -11,17 +11,17 @@ use crate::time::SimTime;
 impl Simulator {
     /// Chooses the batch size for the current placement.
     pub(super) fn choose_batch(&mut self, job: JobId) {
-        let Work::Application { index, .. } = self.scenario.workload.jobs[job.index()].work else {
+        let Work::Application { index, .. } = self.state.scenario.workload.jobs[job.index()].work else {
             return;
         };
-        let scenario = &self.scenario;
+        let scenario = &self.state.scenario;
         let app = &scenario.workload.applications[index as usize];
         let request = &scenario.workload.jobs[job.index()].request;
-        let share = self.table.state(job).share();
+        let share = self.state.jobs.state(job).share();
         let kind = scenario.kind_of(share);
         let pace = scenario.speeds.pace(index, kind);
         let limits = pace.map_or(app.limits, |pace| pace.limits_on(&share.shape()));
-        let state = self.table.state_mut(job);
+        let state = self.state.jobs.state_mut(job);
         let (nodes, gpus) = (state.share().nodes(), state.share().gpus());
         state.stale = false;
         let requested = request.batch_size.unwrap_or(app.limits.init);
@@ -46,38 +46,38 @@ impl Simulator {
 
     /// Starts to run at the current batch size: measures it, sets the rate and queues the end of the epoch.
     pub(super) fn run_segment(&mut self, job: JobId) -> Result<(), SimError> {
-        let spec = &self.scenario.workload.jobs[job.index()];
-        let state = self.table.state(job);
+        let spec = &self.state.scenario.workload.jobs[job.index()];
+        let state = self.state.jobs.state(job);
         let (rate, goal) = match spec.work {
             Work::Fixed { duration } => {
                 (spec.request.linear_rate(state.share().gpus()).unwrap_or(1.0), duration.as_secs_f64())
             }
             Work::Steps { class, steps } => {
-                let kind = self.scenario.kind_of(&state.placement);
+                let kind = self.state.scenario.kind_of(&state.placement);
                 let rate = match state.partner {
-                    Some(partner) => self.scenario.rate_beside(job, partner, kind),
-                    None => self.scenario.speeds.steps_per_sec(class, kind),
+                    Some(partner) => self.state.scenario.rate_beside(job, partner, kind),
+                    None => self.state.scenario.speeds.steps_per_sec(class, kind),
                 };
                 let rate = rate.ok_or_else(|| self.no_speed(job, kind))?;
                 (rate, steps)
             }
             Work::Application { index, .. } => {
-                let app = self.scenario.workload.applications[index as usize].clone();
+                let app = self.state.scenario.workload.applications[index as usize].clone();
                 let (epoch, batch, replicas) = (state.epoch, state.batch, state.share().gpus());
-                let kind = self.scenario.kind_of(&state.placement);
+                let kind = self.state.scenario.kind_of(&state.placement);
                 let step = self.true_step(job, index, kind)?;
                 let total = batch.total(replicas) as f64;
                 let stats = app.gradients.at(total, epoch);
-                if self.scenario.options.batching == Batching::Agent {
-                    let state = self.table.state_mut(job);
+                if self.state.scenario.options.batching == Batching::Agent {
+                    let state = self.state.jobs.state_mut(job);
                     let nodes = state.share().nodes();
                     if state.profile.observe(kind, nodes, replicas, batch.atomic, step, stats) && !state.stale {
                         state.stale = true;
-                        self.stale.push(job);
+                        self.jobs.stale.push(job);
                     }
                     self.share_what_was_measured(job);
                 }
-                (app.progress_rate(step, replicas, batch, epoch), self.scenario.epoch_end(job, epoch))
+                (app.progress_rate(step, replicas, batch, epoch), self.state.scenario.epoch_end(job, epoch))
             }
         };
         self.set_rate(job, rate, goal);
@@ -85,12 +85,12 @@ impl Simulator {
     }
 
     pub(super) fn true_step(&self, job: JobId, index: u16, kind: u16) -> Result<StepTime, SimError> {
-        let app = &self.scenario.workload.applications[index as usize];
-        let state = self.table.state(job);
-        let pace = self.scenario.speeds.pace(index, kind).ok_or_else(|| self.no_speed(job, kind))?;
+        let app = &self.state.scenario.workload.applications[index as usize];
+        let state = self.state.jobs.state(job);
+        let pace = self.state.scenario.speeds.pace(index, kind).ok_or_else(|| self.no_speed(job, kind))?;
         let factor = self.sync_factor(state.share());
         pace.step_time_slowed(&state.share().shape(), state.batch.atomic, factor).map_err(|source| SimError::Profile {
-            at: self.now,
+            at: self.state.now,
             name: self.name(job).into(),
             application: app.name.clone(),
             source,
@@ -99,17 +99,17 @@ impl Simulator {
 
     fn no_speed(&self, job: JobId, kind: u16) -> SimError {
         SimError::NoSpeed {
-            application: self.scenario.workload.application_name(job).into(),
-            accelerator: self.scenario.cluster.types.get(kind as usize).map_or("gpu", |kind| &kind.name).into(),
+            application: self.state.scenario.workload.application_name(job).into(),
+            accelerator: self.state.scenario.cluster.types.get(kind as usize).map_or("gpu", |kind| &kind.name).into(),
         }
     }
 
     /// Sets a settled job's undisturbed rate and queues the event at which it reaches `goal`.
     pub(super) fn set_rate(&mut self, job: JobId, rate: f64, goal: f64) {
-        let now = self.now;
-        let whole_seconds = self.scenario.options.epoch_end == EpochEnd::WholeSecond;
-        let period = self.scenario.options.rounds.period;
-        let state = self.table.state_mut(job);
+        let now = self.state.now;
+        let whole_seconds = self.state.scenario.options.epoch_end == EpochEnd::WholeSecond;
+        let period = self.state.scenario.options.rounds.period;
+        let state = self.state.jobs.state_mut(job);
         state.rate = rate * state.kept_speed;
         state.generation += 1;
         state.segment = now;
@@ -127,16 +127,16 @@ impl Simulator {
         } else {
             (done(left), EventKind::Phase)
         };
-        self.queue.push(Event { at, kind, job, generation: state.generation });
+        self.queue.push(Event::of_job(at, kind, job, state.generation));
     }
 
     /// Chooses batch sizes again where an agent's model has changed.
     pub(super) fn rechoose_batches(&mut self) -> Result<(), SimError> {
         // Segments that start here may become stale again and queue behind the ones looked at now.
-        let count = self.stale.len();
+        let count = self.jobs.stale.len();
         for at in 0..count {
-            let job = self.stale[at];
-            let Some(state) = self.table.get(job) else {
+            let job = self.jobs.stale[at];
+            let Some(state) = self.state.jobs.get(job) else {
                 continue;
             };
             if !state.stale || state.phase != Phase::Running {
@@ -144,30 +144,30 @@ impl Simulator {
             }
             let before = state.batch;
             self.choose_batch(job);
-            if self.table.state(job).batch != before {
-                let now = self.now;
-                self.table.state_mut(job).settle(now);
+            if self.state.jobs.state(job).batch != before {
+                let now = self.state.now;
+                self.state.jobs.state_mut(job).settle(now);
                 self.run_segment(job)?;
             }
         }
-        self.stale.drain(..count);
+        self.jobs.stale.drain(..count);
         Ok(())
     }
 
     /// Slows distributed jobs that share nodes, speeds up those that no longer do.
     pub(super) fn update_interference(&mut self) -> Result<(), SimError> {
-        let penalty = self.scenario.options.interference;
+        let penalty = self.state.scenario.options.interference;
         if penalty == 0.0 {
             return Ok(());
         }
-        for at in 0..self.table.active().len() {
-            let job = self.table.active()[at];
-            let state = self.table.state(job);
-            let shared = state.placement.slices().iter().map(|slice| self.distributed[slice.node as usize]);
+        for at in 0..self.state.jobs.active().len() {
+            let job = self.state.jobs.active()[at];
+            let state = self.state.jobs.state(job);
+            let shared = state.placement.slices().iter().map(|slice| self.jobs.distributed[slice.node as usize]);
             let kept = slowdown(&shared.collect::<smallvec::SmallVec<[u32; 16]>>(), penalty);
             if kept != state.kept_speed {
-                let (running, now) = (state.phase == Phase::Running, self.now);
-                let state = self.table.state_mut(job);
+                let (running, now) = (state.phase == Phase::Running, self.state.now);
+                let state = self.state.jobs.state_mut(job);
                 state.settle(now);
                 state.kept_speed = kept;
                 if running {

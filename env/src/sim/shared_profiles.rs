@@ -18,9 +18,9 @@ pub(super) fn empty(scenario: &Scenario) -> Vec<Profile> {
 impl Simulator {
     /// Tells a job what others of its application have measured.
     pub(super) fn know_what_others_measured(&mut self, job: JobId) {
-        let shared = self.application_of(job).and_then(|index| self.shared.get(index));
+        let shared = self.application_of(job).and_then(|index| self.jobs.shared.get(index));
         if let Some(shared) = shared {
-            let state = self.table.state_mut(job);
+            let state = self.state.jobs.state_mut(job);
             state.profile.know(shared);
             state.told += 1;
         }
@@ -29,23 +29,23 @@ impl Simulator {
     /// Tells all jobs of its application what a job has measured.
     pub(super) fn share_what_was_measured(&mut self, job: JobId) {
         let application = self.application_of(job);
-        let Some(shared) = application.and_then(|index| self.shared.get_mut(index)) else { return };
-        if shared.learn(&self.table.state(job).profile) {
+        let Some(shared) = application.and_then(|index| self.jobs.shared.get_mut(index)) else { return };
+        if shared.learn(&self.state.jobs.state(job).profile) {
             let alike = |id: &JobId| self.application_of(*id) == application;
-            let told: Vec<JobId> = self.table.active().iter().copied().filter(alike).collect();
+            let told: Vec<JobId> = self.state.jobs.active().iter().copied().filter(alike).collect();
             for id in told {
                 self.know_what_others_measured(id);
-                let state = self.table.state_mut(id);
+                let state = self.state.jobs.state_mut(id);
                 if !state.stale && state.is_allocated() {
                     state.stale = true;
-                    self.stale.push(id);
+                    self.jobs.stale.push(id);
                 }
             }
         }
     }
 
     fn application_of(&self, job: JobId) -> Option<usize> {
-        match self.scenario.workload.jobs[job.index()].work {
+        match self.state.scenario.workload.jobs[job.index()].work {
             Work::Application { index, .. } => Some(usize::from(index)),
             _ => None,
         }

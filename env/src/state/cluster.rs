@@ -6,6 +6,7 @@ use super::{InstanceTable, JobTable, Loans, ServiceState, Trigger};
 use crate::cluster::Cluster;
 use crate::request::RequestId;
 use crate::scenario::Scenario;
+use crate::service::ServiceId;
 use crate::time::SimTime;
 
 /// State of a cluster at one moment: all that a view of the cluster is made from.
@@ -29,4 +30,29 @@ pub struct ClusterState {
     pub(crate) instances: InstanceTable,
     /// Inference requests that no instance answers yet, in order of (submission, id).
     pub(crate) waiting: Vec<RequestId>,
+}
+
+impl ClusterState {
+    /// State at time zero, before anything has happened.
+    pub(crate) fn new(scenario: Arc<Scenario>) -> Self {
+        let (cluster, workload) = (&scenario.cluster, &scenario.workload);
+        let nodes = cluster.nodes.len();
+        let services = workload.services.iter().enumerate();
+        let services: Vec<_> =
+            services.map(|(index, service)| ServiceState::new(ServiceId(index as u32), service)).collect();
+        Self {
+            now: SimTime::ZERO,
+            trigger: Trigger::default(),
+            jobs: JobTable::new(workload.jobs.len()),
+            cluster: cluster.clone(),
+            down: vec![0; if scenario.options.faults.is_some() { nodes } else { 0 }],
+            idle: cluster.nodes.iter().map(|node| node.gpus).collect(),
+            served: vec![0; if services.is_empty() { 0 } else { nodes }],
+            services,
+            loans: Loans::new(cluster),
+            instances: InstanceTable::new(workload.served.len(), nodes),
+            waiting: Vec::new(),
+            scenario,
+        }
+    }
 }

@@ -4,9 +4,6 @@
 //! The accelerator of a FREE instance is free in the cluster's books: whoever takes it ends the instance. Until then a request for its model finds it warm.
 //! The book is kept by node and by model, so that an event costs work only for the instance it is about.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-
 use crate::cluster::NodeId;
 use crate::request::{InstanceId, RequestId};
 use crate::time::SimTime;
@@ -60,6 +57,15 @@ impl Instance {
     }
 }
 
+/// End of the state of an instance. It is void once the instance has changed its state before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct InstanceEnd {
+    pub at: SimTime,
+    pub id: InstanceId,
+    /// Number of the instance's state.
+    pub generation: u32,
+}
+
 /// All instances.
 #[derive(Clone, Debug, Default)]
 pub struct InstanceTable {
@@ -70,8 +76,6 @@ pub struct InstanceTable {
     of_model: Vec<Vec<InstanceId>>,
     on_node: Vec<Vec<InstanceId>>,
     sleeping: Vec<u32>,
-    /// When each state ends, instance, generation.
-    ends: BinaryHeap<Reverse<(SimTime, InstanceId, u32)>>,
     running: u32,
     protected: u32,
     live: u32,
@@ -125,24 +129,19 @@ impl InstanceTable {
         self.live - self.running
     }
 
-    /// When the next instance changes its state.
-    pub(crate) fn next_end(&mut self) -> SimTime {
-        while let Some(&Reverse((at, id, generation))) = self.ends.peek() {
-            if self.generations[id.0 as usize] == generation {
-                return at;
-            }
-            self.ends.pop();
-        }
-        SimTime::NEVER
+    /// Whether the instance is still in the state that `end` is the end of.
+    pub(crate) fn is_current(&self, end: &InstanceEnd) -> bool {
+        self.generations[end.id.0 as usize] == end.generation
     }
 
-    /// The instance whose state ends next; [`Self::next_end`] says when.
-    pub(crate) fn pop_end(&mut self) -> Option<InstanceId> {
-        self.ends.pop().map(|Reverse((_, id, _))| id)
-    }
-
-    /// A new instance that runs.
-    pub(crate) fn start(&mut self, model: u16, node: NodeId, state: InstanceState, now: SimTime) {
+    /// A new instance that runs. Returns the end of its state.
+    pub(crate) fn start(
+        &mut self,
+        model: u16,
+        node: NodeId,
+        state: InstanceState,
+        now: SimTime,
+    ) -> Option<InstanceEnd> {
         let id = self.spare.pop().unwrap_or_else(|| {
             self.slots.push(None);
             self.generations.push(0);
@@ -155,7 +154,7 @@ impl InstanceTable {
         }
         self.live += 1;
         self.count(state, node, 1);
-        self.queue(id, state);
+        self.end_of(id, state)
     }
 
     /// Ends an instance.
@@ -169,14 +168,14 @@ impl InstanceTable {
         self.spare.push(id);
     }
 
-    /// Changes the state of an instance.
-    pub(crate) fn set(&mut self, id: InstanceId, state: InstanceState, hits: u32, now: SimTime) {
-        let Some(instance) = self.slots[id.0 as usize].as_mut() else { return };
+    /// Changes the state of an instance. Returns the end of the new state; `None` where nothing ends it by itself.
+    pub(crate) fn set(&mut self, id: InstanceId, state: InstanceState, hits: u32, now: SimTime) -> Option<InstanceEnd> {
+        let instance = self.slots[id.0 as usize].as_mut()?;
         let (before, node) = (instance.state, instance.node);
         *instance = Instance { state, hits, since: now, ..*instance };
         self.count(before, node, -1);
         self.count(state, node, 1);
-        self.queue(id, state);
+        self.end_of(id, state)
     }
 
     /// The free instance on `node` that has been so longest, the lowest id of those.
@@ -201,7 +200,7 @@ impl InstanceTable {
         self.busy_on(node).any(runs)
     }
 
-    fn queue(&mut self, id: InstanceId, state: InstanceState) {
+    fn end_of(&mut self, id: InstanceId, state: InstanceState) -> Option<InstanceEnd> {
         let generation = &mut self.generations[id.0 as usize];
         *generation += 1;
         let generation = *generation;
@@ -209,9 +208,9 @@ impl InstanceTable {
             InstanceState::Run { until, .. } => until,
             // The last moment belongs to the protection.
             InstanceState::Protect { until } => until.saturating_add(SimTime::from_millis(1)),
-            InstanceState::Free { .. } => return,
+            InstanceState::Free { .. } => return None,
         };
-        self.ends.push(Reverse((at, id, generation)));
+        Some(InstanceEnd { at, id, generation })
     }
 
     fn count(&mut self, state: InstanceState, node: NodeId, by: i32) {

@@ -31,8 +31,6 @@ pub enum Loan {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Loans {
     pub by_node: Vec<Loan>,
-    /// Servers that are called back.
-    pub returning: Vec<NodeId>,
     /// By node: accelerators that training jobs hold.
     pub trained_on: Vec<u32>,
     /// By node: free accelerators that training may take.
@@ -42,12 +40,7 @@ pub(crate) struct Loans {
 impl Loans {
     pub fn new(cluster: &Cluster) -> Self {
         let nodes = if cluster.has_pools() { cluster.nodes.len() } else { 0 };
-        Self {
-            by_node: vec![Loan::Home; nodes],
-            returning: Vec::new(),
-            trained_on: vec![0; cluster.nodes.len()],
-            open: vec![0; nodes],
-        }
+        Self { by_node: vec![Loan::Home; nodes], trained_on: vec![0; cluster.nodes.len()], open: vec![0; nodes] }
     }
 
     pub fn of(&self, node: NodeId) -> Loan {

@@ -15,6 +15,7 @@ mod services;
 mod trigger;
 
 pub use cluster::ClusterState;
+pub(crate) use instances::InstanceEnd;
 pub use instances::{Instance, InstanceState, InstanceTable};
 pub(crate) use job::EXPECTED_ACTIVE;
 pub use job::{JobState, JobTable, Phase};

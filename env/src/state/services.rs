@@ -129,6 +129,14 @@ impl ServiceState {
         self.lasting().filter(|replica| replica.node == node).count() as u32
     }
 
+    /// Whether a replica changes its phase at `at`.
+    pub(crate) fn is_due(&self, at: SimTime) -> bool {
+        self.replicas.iter().any(|replica| match replica.phase {
+            ReplicaPhase::Starting { until } | ReplicaPhase::Draining { until } => until == at,
+            ReplicaPhase::Ready => false,
+        })
+    }
+
     /// Replicas that are starting or ready.
     pub fn lasting(&self) -> impl DoubleEndedIterator<Item = &Replica> {
         self.replicas.iter().filter(|replica| !matches!(replica.phase, ReplicaPhase::Draining { .. }))

@@ -42,7 +42,7 @@ pub const LISTED: &[ListedPolicy] = &[
     },
     ListedPolicy {
         name: "afs-p",
-        about: "the same with lengths unknown: who has run least is presumed to finish first",
+        about: "as afs-l with lengths unknown: the job that has run least is presumed to finish first",
         source: "Hwang et al. (AFS), NSDI 2021; our reading of its unknown-length form",
         traits: Traits { preemptive: true, elastic: true, heterogeneous: false },
         build: |_| Box::new(Afs::new(AfsRule::Attained)),

@@ -110,18 +110,18 @@ pub(super) trait Departures: Send {
 }
 
 /// Gavel as the paper has it.
-pub(super) struct Published {
+pub(super) struct PublishedGavel {
     random: ChaCha8Rng,
 }
 
-impl Published {
+impl PublishedGavel {
     /// Draws from the policy's stream of `seed`.
     pub(super) fn new(seed: u64) -> Self {
         Self { random: rng(seed, Stream::Policy) }
     }
 }
 
-impl Departures for Published {
+impl Departures for PublishedGavel {
     fn shuffle(&mut self, types: &mut [usize]) {
         for i in (1..types.len()).rev() {
             types.swap(i, self.random.random_range(0..=i));

@@ -107,6 +107,7 @@ impl GandivaPairs {
             }
             let [one, other] = self.draws.two_of(left.len()).map(|at| left[at]);
             let gpus = |id: JobId| ids.binary_search(&id).ok().map(|job| instance.jobs[job].gpus);
+            // A draw of two jobs that cannot share is lost, which bounds the number of draws.
             if gpus(one) == gpus(other) && row_of(one, other).is_some() {
                 left.retain(|&job| job != one && job != other);
                 self.assigned.extend([(one, Some(other)), (other, Some(one))]);

@@ -100,15 +100,15 @@ impl GavelInstance {
 
     /// Instance as seen by a scheduler that does not know speeds of types: each job has `rate(job)`
     /// on every type.
-    pub fn blind(&self, rate: impl Fn(usize) -> f64) -> Self {
-        let mut blind = self.clone();
-        for row in &mut blind.rows {
+    pub fn unaware(&self, rate: impl Fn(usize) -> f64) -> Self {
+        let mut unaware = self.clone();
+        for row in &mut unaware.rows {
             let pair = [rate(row.first), row.second.map_or(0.0, &rate)];
             for rates in &mut row.rates {
                 *rates = rates.map(|_| pair);
             }
         }
-        blind
+        unaware
     }
 }
 

@@ -17,7 +17,7 @@ const PRICES: &[(&str, f64)] = &[("v100", 0.74), ("p100", 0.43), ("k80", 0.135)]
 
 const SOURCE: &str = "Narayanan et al., OSDI 2020; stanford-futuredata/gavel";
 const AWARE: Traits = Traits { preemptive: true, elastic: false, heterogeneous: true };
-const BLIND: Traits = Traits { preemptive: true, elastic: false, heterogeneous: false };
+const UNAWARE: Traits = Traits { preemptive: true, elastic: false, heterogeneous: false };
 
 macro_rules! listed {
     ($name:literal, $about:literal, $traits:expr, |$seed:ident, $artifact:ident| $objective:expr) => {
@@ -40,11 +40,11 @@ macro_rules! listed {
 
 /// Entries in the list of policies.
 pub const LISTED: &[ListedPolicy] = &[
-    listed!("gavel-isolated", "an equal part of the cluster for each job", BLIND, |_seed, _artifact| {
+    listed!("gavel-isolated", "an equal part of the cluster for each job", UNAWARE, |_seed, _artifact| {
         GavelObjective::Isolated
     }),
     listed!("gavel-max-min", "max-min fairness over speeds on types", AWARE, |_seed, _artifact| GavelObjective::MaxMin),
-    listed!("gavel-max-min-agnostic", "max-min fairness over time, blind to types", BLIND, |_seed, _artifact| {
+    listed!("gavel-max-min-agnostic", "max-min fairness over time, blind to types", UNAWARE, |_seed, _artifact| {
         GavelObjective::MaxMin
     }),
     listed!("gavel-water-filling", "max-min fairness, carried on above the minimum", AWARE, |_seed, _artifact| {
@@ -62,11 +62,11 @@ pub const LISTED: &[ListedPolicy] = &[
     listed!("gavel-ftf", "finish-time fairness over speeds on types", AWARE, |_seed, _artifact| {
         GavelObjective::FinishTime
     }),
-    listed!("gavel-ftf-agnostic", "finish-time fairness, blind to types", BLIND, |_seed, _artifact| {
+    listed!("gavel-ftf-agnostic", "finish-time fairness, blind to types", UNAWARE, |_seed, _artifact| {
         GavelObjective::FinishTime
     }),
     listed!("gavel-makespan", "least time for all jobs", AWARE, |_seed, _artifact| GavelObjective::Makespan),
-    listed!("gavel-makespan-agnostic", "least time for all jobs, blind to types", BLIND, |_seed, _artifact| {
+    listed!("gavel-makespan-agnostic", "least time for all jobs, blind to types", UNAWARE, |_seed, _artifact| {
         GavelObjective::Makespan
     }),
     listed!("gavel-min-jct", "least sum of completion times", AWARE, |_seed, _artifact| GavelObjective::MinJct),
@@ -93,7 +93,7 @@ pub const LISTED: &[ListedPolicy] = &[
         },
         replica: None,
     },
-    listed!("gavel-fifo", "oldest first, on a type drawn at random", BLIND, |seed, artifact| {
+    listed!("gavel-fifo", "oldest first, on a type drawn at random", UNAWARE, |seed, artifact| {
         GavelObjective::Fifo(TypeFifo::new(match artifact {
             true => TypeChoice::LastOfAll(Box::new(PythonRandom::new(seed))),
             false => TypeChoice::Random(Box::new(rng(seed, Stream::Policy))),
@@ -105,7 +105,7 @@ pub const LISTED: &[ListedPolicy] = &[
     listed!(
         "gavel-gandiva",
         "random pairs share accelerators when there are more jobs than those",
-        BLIND,
+        UNAWARE,
         |seed, artifact| { GavelObjective::Gandiva(GandivaPairs::new(seed, artifact)) }
     ),
 ];

@@ -11,7 +11,7 @@ use goodput_env::view::{ClusterView, JobView};
 
 use super::artifact::Artifact;
 use super::config::{GavelConfig, GavelObjective};
-use super::departures::{Departures, Published};
+use super::departures::{Departures, PublishedGavel};
 use super::instance::{CombinationRow, GavelInstance, GavelJob, TimeShares};
 use super::isolated::{isolated, isolated_rate};
 use super::objectives;
@@ -58,7 +58,7 @@ impl Gavel {
     pub fn new(config: GavelConfig) -> Self {
         let departures: Box<dyn Departures> = match config.artifact {
             true => Box::new(Artifact::new(config.seed)),
-            false => Box::new(Published::new(config.seed)),
+            false => Box::new(PublishedGavel::new(config.seed)),
         };
         Self {
             config,
@@ -97,6 +97,7 @@ impl Gavel {
             ledger.close(|job| view.job(job).is_some());
         }
         let new = view.jobs().rev().take_while(|job| job.id() >= self.unseen).count();
+        // A view lists jobs by id, so new jobs come last.
         for job in view.jobs().skip(view.active() - new) {
             self.enter(view, ledger, &job);
         }
@@ -146,17 +147,20 @@ impl Gavel {
         let participants: Vec<usize> = (0..self.jobs.len()).filter(|&at| fits(&self.jobs[at])).collect();
         let ids: Vec<JobId> = participants.iter().map(|&at| self.jobs[at].id).collect();
         let (mut instance, accounts) = self.instance(view, ledger, &ids, capacity);
-        let seen = if self.config.aware || self.config.sharing { instance.clone() } else { self.blind(&instance) };
+        let seen = if self.config.aware || self.config.sharing { instance.clone() } else { self.unaware(&instance) };
         for (job, &at) in participants.iter().enumerate() {
             let left = instance.jobs[job].steps_left;
             let known = &mut self.jobs[at];
             if let Some((before, rate)) = known.allocated {
+                // Finish-time fairness compares with the time that these steps would have taken
+                // under isolated shares.
                 known.isolated_secs += (before - left) / rate;
             }
             known.allocated = Some((left, isolated_rate(&seen, job)));
             instance.jobs[job].isolated_secs = known.isolated_secs;
         }
         let seen = GavelInstance { jobs: instance.jobs.clone(), ..seen };
+        // The solver may give up; isolated shares are always feasible.
         let allocation = self.allocate(view, &seen, &ids).unwrap_or_else(|| isolated(&seen));
         for (row, account) in accounts.into_iter().enumerate() {
             ledger.set_share(account, allocation.row(row));
@@ -206,12 +210,12 @@ impl Gavel {
     }
 
     /// Instance as an objective sees it that does not know speeds: one speed on all types.
-    fn blind(&self, instance: &GavelInstance) -> GavelInstance {
+    fn unaware(&self, instance: &GavelInstance) -> GavelInstance {
         match self.config.objective {
             GavelObjective::FinishTime | GavelObjective::Makespan | GavelObjective::MinJct => {
-                instance.blind(|job| self.departures.unaware_rate(instance, job))
+                instance.unaware(|job| self.departures.unaware_rate(instance, job))
             }
-            _ => instance.blind(|_| 1.0),
+            _ => instance.unaware(|_| 1.0),
         }
     }
 
@@ -260,11 +264,14 @@ impl Gavel {
 
     /// Plans the next round.
     fn plan_round(&mut self, view: &ClusterView<'_>, ledger: &RoundLedger) -> Plan {
+        // A round places all jobs anew, so what running jobs hold counts as free.
         let mut free = view.free().to_vec();
         for job in view.jobs().filter(|job| job.state.counts()) {
             job.state.placement.slices().iter().for_each(|slice| free[slice.node as usize] += slice.gpus);
         }
         let order = self.order_of_types(view.cluster().types.len());
+        // In first in, first out a job without a type waits; elsewhere idle accelerators go to jobs
+        // without a share.
         let only_allocated = matches!(self.config.objective, GavelObjective::Fifo(_));
         let chosen = ledger.choose(&order, of_types(view, &free), only_allocated);
         let held = |combination: Combination| {
@@ -316,6 +323,7 @@ impl Policy for Gavel {
         if !self.over(view) {
             return self.departures.within_round(view, &self.tasks);
         }
+        // The ledger leaves `self` for the decision, since methods of `self` change it.
         let mut ledger =
             self.ledger.take().unwrap_or_else(|| RoundLedger::new(view.cluster().types.len(), self.config.round_secs));
         self.close_round(view, &mut ledger);

@@ -161,6 +161,7 @@ impl RoundLedger {
                     (self.priority(account, kind), account.deficit[kind], share, at)
                 },
             ));
+            // The sort is stable: equal entries keep the order of combinations, as in the artifact.
             ranked.sort_by(descending);
             for &(priority, _, _, at) in &ranked {
                 if left[kind] == 0 {
@@ -195,6 +196,8 @@ impl RoundLedger {
         let mut order: Vec<ChosenAccount> = chosen.to_vec();
         order.sort_by_key(|chosen| std::cmp::Reverse(gpus(chosen)));
         let mut placed = Vec::with_capacity(order.len());
+        // Of one size, combinations that can stay are placed first, so that no other takes their
+        // nodes.
         for same in order.chunk_by(|a, b| gpus(a) == gpus(b)) {
             let mut new = Vec::new();
             for &chosen in same {

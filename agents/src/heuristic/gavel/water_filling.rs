@@ -118,6 +118,8 @@ fn able_to_rise(instance: &GavelInstance, level: &[f64], rise: &[f64]) -> Option
         let mut terms = level_terms(&program, instance, job, -1.0);
         if rise[job] > 0.0 {
             let gain = program.column(-1.0);
+            // A gain in [0, 1] is the fraction of `SLACK` by which the job rises: about 0 or about
+            // 1, since the slack is tiny.
             program.at_most(vec![(gain, -1.0)], 0.0);
             program.at_most(vec![(gain, 1.0)], 1.0);
             terms.push((gain, SLACK * level[job]));

@@ -80,6 +80,7 @@ impl GittinsSample {
                 loop {
                     let further = self.hull[at] as usize;
                     let index = slope(from, self.point(further));
+                    // On a concave hull the slope rises to the tangent point and falls behind it.
                     if further == at || index < best {
                         return best;
                     }
@@ -115,6 +116,8 @@ impl GittinsSample {
     fn link(&mut self) {
         let count = self.lengths.len();
         self.hull = (0..count as u32).collect();
+        // From the right, so that the hull of every suffix exists before the point in front of it
+        // joins.
         for at in (0..count.saturating_sub(1)).rev() {
             let mut next = at + 1;
             loop {

@@ -40,7 +40,7 @@ pub const LISTED: &[ListedPolicy] = &[
     },
     ListedPolicy {
         name: "kai-time-aware",
-        about: "the same with past usage counted against a tenant, and jobs protected in their first minutes",
+        about: "kai with past usage counted against a tenant, and jobs protected in their first minutes",
         source: "NVIDIA KAI Scheduler, time-aware fairness",
         traits: Traits { preemptive: true, elastic: false, heterogeneous: false },
         build: |_| Box::new(Kai::new(KaiConfig::time_aware())),

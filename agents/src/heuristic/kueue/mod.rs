@@ -237,13 +237,13 @@ impl<'a, 'v> KueueCycle<'a, 'v> {
     fn admit(&mut self, claim: &JobClaim) -> bool {
         if !self.fits(claim) {
             let evicted = fair_preemption(self.tree, self.usage, &self.running, claim, self.rules);
-            let gone: BTreeSet<JobId> = evicted.iter().map(|(job, _)| *job).collect();
-            let freed: u64 = self.running.iter().filter(|of| gone.contains(&of.job)).map(|of| of.amount).sum();
+            let victims: BTreeSet<JobId> = evicted.iter().map(|(job, _)| *job).collect();
+            let freed: u64 = self.running.iter().filter(|of| victims.contains(&of.job)).map(|of| of.amount).sum();
             let free = u64::from(self.free.of_type(self.view.cluster(), claim.resource as u16));
-            if gone.is_empty() || free + freed < claim.amount {
+            if victims.is_empty() || free + freed < claim.amount {
                 return false;
             }
-            self.evict(&gone);
+            self.evict(&victims);
         }
         let (cluster, kind) = (self.view.cluster(), claim.resource as u16);
         let Some(placement) = self.free.pack(cluster, kind, claim.amount as u32) else { return false };
@@ -255,17 +255,17 @@ impl<'a, 'v> KueueCycle<'a, 'v> {
         true
     }
 
-    fn evict(&mut self, gone: &BTreeSet<JobId>) {
+    fn evict(&mut self, victims: &BTreeSet<JobId>) {
         let (view, tree) = (self.view, self.tree);
-        for claim in self.running.iter().filter(|claim| gone.contains(&claim.job)) {
+        for claim in self.running.iter().filter(|claim| victims.contains(&claim.job)) {
             tree.remove(self.usage, claim.tenant, claim.resource, claim.amount);
             if let Some(job) = view.job(claim.job) {
                 self.free.release(&job.state.placement);
             }
             self.plan.set(claim.job, Placement::none());
         }
-        self.evicted.extend(gone);
-        self.running.retain(|claim| !gone.contains(&claim.job));
+        self.evicted.extend(victims);
+        self.running.retain(|claim| !victims.contains(&claim.job));
         self.inadmissible.clear();
         self.waiting.values_mut().for_each(Line::reopen);
     }

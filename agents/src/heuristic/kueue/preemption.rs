@@ -118,6 +118,7 @@ pub fn fair_preemption(
     let fits = search.run(candidates, rules);
     search.remove(incoming);
     if fits {
+        // A victim taken early may be superfluous after later ones.
         search.spare();
     } else {
         search.restore();
@@ -176,6 +177,7 @@ impl VictimSearch<'_> {
                 continue;
             }
             let (taker, giver) = below_common_ancestor(self.tree, own, tenant);
+            // Shares are compared just below the common cohort: above it both sides change alike.
             let (new, before) = (self.share(taker), self.share(giver));
             while let Some(victim) = order.pop(tenant) {
                 self.remove(&victim);
@@ -188,6 +190,7 @@ impl VictimSearch<'_> {
                     if self.evict(victim, EvictionReason::InCohortFairSharing) {
                         return true;
                     }
+                    // The eviction changed shares, so another tenant may be next.
                     break;
                 }
                 self.add(&victim);

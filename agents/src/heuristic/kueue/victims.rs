@@ -66,6 +66,8 @@ impl<'a> Victims<'a> {
                 continue;
             }
             let share = tree.share(usage, child, None);
+            // Groups above the preempting tenant are entered although they do not borrow: its own
+            // jobs are below.
             let on_path = child == self.own || tree.ancestors(self.own).any(|above| above == child);
             if !share.is_borrowing() && !on_path || tree.is_tenant(child) && !self.has(child) {
                 self.pruned.insert(child);

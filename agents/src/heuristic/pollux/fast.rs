@@ -74,8 +74,8 @@ impl Fast {
         if self.rival.terms() < self.draft.terms() {
             std::mem::swap(&mut self.draft, &mut self.rival);
         }
-        let worth = problem.worth(&self.draft.rows);
-        (&self.draft.rows, worth)
+        let value = problem.value(&self.draft.rows);
+        (&self.draft.rows, value)
     }
 
     /// Counts of the least sum of terms if nodes did not matter.
@@ -89,6 +89,7 @@ impl Fast {
             let held = problem.jobs[job].held.gpus();
             self.options.clear();
             for replicas in std::iter::once(0).chain(problem.sizes(job)) {
+                // A job that keeps its count is assumed to keep its nodes, and so not to restart.
                 let kept = replicas == held;
                 let [term, _] = if kept { problem.kept(job) } else { problem.moved(job, replicas > node, replicas) };
                 self.options.push((replicas, term));
@@ -128,6 +129,8 @@ impl Fast {
             let job = self.order[at];
             let count = self.counts[job];
             self.draft.place(problem, job, count);
+            // The placement is worse than the knapsack assumed: too few replicas, or more than one
+            // node.
             if self.draft.term[job] > problem.moved(job, count > node, count)[0] {
                 self.clear_for(problem, job, count);
             }
@@ -154,6 +157,7 @@ impl Fast {
         for &other in &self.evicted {
             self.draft.place(problem, other, lanes::sum(self.backup.row(problem, other)));
         }
+        // Evicted jobs may have lost more than this job gained.
         if self.draft.terms() >= self.backup.terms() {
             std::mem::swap(&mut self.draft, &mut self.backup);
         }
@@ -210,6 +214,7 @@ impl Fast {
         for &(job, most) in jobs {
             draft.place(problem, job, most);
         }
+        // Terms of other jobs do not change, so comparing these few is enough.
         if terms(draft) < before * (1.0 - PROGRESS) {
             return true;
         }

@@ -60,7 +60,7 @@ pub struct Genetic {
     config: GeneticConfig,
     /// States of all slots, two populations of them.
     cells: Vec<Lanes>,
-    worths: Vec<StateValue>,
+    values: Vec<StateValue>,
     hashes: Vec<u64>,
     alive: Vec<u16>,
     spare: Vec<u16>,
@@ -80,7 +80,7 @@ impl Genetic {
         Self {
             config,
             cells: Vec::new(),
-            worths: Vec::new(),
+            values: Vec::new(),
             hashes: Vec::new(),
             alive: Vec::new(),
             spare: Vec::new(),
@@ -102,7 +102,7 @@ impl Genetic {
                 break;
             }
             first = self.survival.select(
-                &self.worths,
+                &self.values,
                 &mut self.alive,
                 self.config.population.into(),
                 &mut self.spare,
@@ -111,11 +111,11 @@ impl Genetic {
         }
         self.remember(problem, first);
         let fitter = |best: u16, next: u16| {
-            let fitness = |slot: u16| self.worths[slot as usize].fitness;
+            let fitness = |slot: u16| self.values[slot as usize].fitness;
             if fitness(next) > fitness(best) { next } else { best }
         };
         let best = self.alive[..first].iter().copied().reduce(fitter).unwrap_or(self.alive[0]);
-        (&self.cells[range(best, problem)], self.worths[best as usize])
+        (&self.cells[range(best, problem)], self.values[best as usize])
     }
 
     /// Builds the first population from the last front, or from the present state. Returns the size
@@ -124,7 +124,7 @@ impl Genetic {
         let (slots, len) = (2 * self.config.population, problem.current.len());
         self.cells.clear();
         self.cells.resize(usize::from(slots) * len, [0; 16]);
-        self.worths.resize(slots.into(), StateValue::default());
+        self.values.resize(slots.into(), StateValue::default());
         self.hashes.resize(slots.into(), 0);
         self.alive.clear();
         self.spare.clear();
@@ -153,7 +153,7 @@ impl Genetic {
             }
             self.settle(problem, slot, rng);
         }
-        self.survival.select(&self.worths, &mut self.alive, slots.into(), &mut self.spare, rng)
+        self.survival.select(&self.values, &mut self.alive, slots.into(), &mut self.spare, rng)
     }
 
     /// Row of the old front that each job starts from; `None` without a front that fits.
@@ -163,6 +163,7 @@ impl Genetic {
         }
         let old_row = |job: JobId| self.front_jobs.iter().position(|&old| old == job);
         let mut rows: Vec<Option<usize>> = problem.jobs.iter().map(|job| old_row(job.job)).collect();
+        // Surviving rows in their old order go to surviving jobs in their new order.
         if self.config.warm_start == FrontReuse::ByPosition {
             let mut old: Vec<usize> = rows.iter().flatten().copied().collect();
             old.sort_unstable();
@@ -197,6 +198,7 @@ impl Genetic {
             self.deck.restart();
             for _ in 0..(wanted - self.alive.len()).div_ceil(2) {
                 let (a, b) = (self.parent(parents, rng), self.parent(parents, rng));
+                // One cut between jobs: a row is never split.
                 let cut = match rng.next_u32() < CROSSOVER {
                     true => below(rng, problem.jobs.len() as u32) as usize * problem.width,
                     false => 0,
@@ -222,7 +224,7 @@ impl Genetic {
     fn parent(&mut self, parents: usize, rng: &mut impl Rng) -> u16 {
         let mut draw = || self.alive[usize::from(self.deck.draw(parents as u16, rng))];
         let (a, b) = (draw(), draw());
-        let first_wins = self.survival.better(&self.worths, a, b).unwrap_or_else(|| rng.next_u32() & 1 == 0);
+        let first_wins = self.survival.better(&self.values, a, b).unwrap_or_else(|| rng.next_u32() & 1 == 0);
         if first_wins { a } else { b }
     }
 
@@ -237,7 +239,7 @@ impl Genetic {
     /// already.
     fn settle(&mut self, problem: &mut PolluxProblem, slot: u16, rng: &mut impl Rng) {
         let cells = &mut self.cells[range(slot, problem)];
-        let (worth, hash) = self.operators.repair(problem, cells, self.config.avoid_interference, rng);
+        let (value, hash) = self.operators.repair(problem, cells, self.config.avoid_interference, rng);
         let (cells, hashes) = (&self.cells, &self.hashes);
         let same =
             |other: u16| hashes[other as usize] == hash && cells[range(other, problem)] == cells[range(slot, problem)];
@@ -245,7 +247,7 @@ impl Genetic {
             self.spare.push(slot);
             return;
         }
-        self.worths[slot as usize] = worth;
+        self.values[slot as usize] = value;
         self.hashes[slot as usize] = hash;
         self.seen.insert(hash, slot);
         self.alive.push(slot);

@@ -25,18 +25,18 @@ pub(super) struct FrontSelection {
 }
 
 impl FrontSelection {
-    /// Reduces `pool`, slots into `worths`, to the best `keep` in order of fronts and hands the
+    /// Reduces `pool`, slots into `values`, to the best `keep` in order of fronts and hands the
     /// others to `dropped`. Returns the number of survivors in the first front.
     pub fn select(
         &mut self,
-        worths: &[StateValue],
+        values: &[StateValue],
         pool: &mut Vec<u16>,
         keep: usize,
         dropped: &mut Vec<u16>,
         rng: &mut impl Rng,
     ) -> usize {
-        self.crowding.resize(worths.len(), 0.0);
-        self.sort(worths, pool);
+        self.crowding.resize(values.len(), 0.0);
+        self.sort(values, pool);
         pool.clear();
         let (mut begin, mut first) = (0, 0);
         for &end in &self.ends {
@@ -46,8 +46,10 @@ impl FrontSelection {
                 dropped.extend_from_slice(front);
                 continue;
             }
-            crowd(front, worths, &mut self.crowding);
+            crowd(front, values, &mut self.crowding);
             let missing = keep - pool.len();
+            // Fronts join whole; of the one that does not fit, the least crowded points, ties at
+            // random.
             if front.len() <= missing {
                 pool.extend_from_slice(front);
             } else {
@@ -64,9 +66,9 @@ impl FrontSelection {
     }
 
     /// Fills `by_front`, each front in descending order of fitness.
-    fn sort(&mut self, worths: &[StateValue], pool: &[u16]) {
+    fn sort(&mut self, values: &[StateValue], pool: &[u16]) {
         let key =
-            |slot: u16| (!worths[slot as usize].fitness.to_bits(), !worths[slot as usize].utility.to_bits(), slot);
+            |slot: u16| (!values[slot as usize].fitness.to_bits(), !values[slot as usize].utility.to_bits(), slot);
         self.sorted.clear();
         self.sorted.extend(pool.iter().map(|&slot| key(slot)));
         self.sorted.sort_unstable();
@@ -78,6 +80,9 @@ impl FrontSelection {
             let dominated = |&(top_fitness, top_utility): &(u64, u64)| {
                 top_utility < utility || (top_utility == utility && top_fitness < fitness)
             };
+            // Points come in descending fitness, so a front dominates a point if its top has at
+            // least the point's utility. Tops descend in utility from front to front, hence a
+            // binary search.
             let front = self.tops.partition_point(dominated);
             match self.tops.get_mut(front) {
                 None => {
@@ -92,6 +97,7 @@ impl FrontSelection {
         }
         let mut end = 0;
         for count in &mut self.ends {
+            // Counts become starts, and, filled in order, ends.
             (end, *count) = (end + *count, end);
         }
         self.by_front.clear();
@@ -104,13 +110,13 @@ impl FrontSelection {
     }
 
     /// Whether slot `a` wins a tournament against `b`; `None` for a draw.
-    pub fn better(&self, worths: &[StateValue], a: u16, b: u16) -> Option<bool> {
-        let (a_worth, b_worth) = (worths[a as usize], worths[b as usize]);
+    pub fn better(&self, values: &[StateValue], a: u16, b: u16) -> Option<bool> {
+        let (a_value, b_value) = (values[a as usize], values[b as usize]);
         let crowding = || {
             let (a, b) = (self.crowding[a as usize], self.crowding[b as usize]);
             a.partial_cmp(&b).filter(|order| order.is_ne()).map(|order| order.is_gt())
         };
-        match (dominates(a_worth, b_worth), dominates(b_worth, a_worth)) {
+        match (dominates(a_value, b_value), dominates(b_value, a_value)) {
             (true, _) => Some(true),
             (_, true) => Some(false),
             _ => crowding(),
@@ -125,13 +131,13 @@ fn dominates(a: StateValue, b: StateValue) -> bool {
 /// Crowding distance within one front, given in descending order of fitness and so in ascending
 /// order of utility. Of equal points the first counts and the others get 0; a front of one or two
 /// points is not crowded at all (pymoo 0.4.2).
-fn crowd(front: &[u16], worths: &[StateValue], crowding: &mut [f64]) {
+fn crowd(front: &[u16], values: &[StateValue], crowding: &mut [f64]) {
     if front.len() <= 2 {
         front.iter().for_each(|&slot| crowding[slot as usize] = f64::INFINITY);
         return;
     }
-    let worth = |at: usize| worths[front[at] as usize];
-    let (best, worst) = (worth(0), worth(front.len() - 1));
+    let value = |at: usize| values[front[at] as usize];
+    let (best, worst) = (value(0), value(front.len() - 1));
     let (fitness, utility) = (best.fitness - worst.fitness, worst.utility - best.utility);
     if fitness == 0.0 {
         front.iter().for_each(|&slot| crowding[slot as usize] = 0.0);
@@ -140,9 +146,9 @@ fn crowd(front: &[u16], worths: &[StateValue], crowding: &mut [f64]) {
     let mut before: Option<StateValue> = None;
     let mut at = 0;
     while at < front.len() {
-        let here = worth(at);
-        let next = (at + 1..front.len()).find(|&next| worth(next) != here);
-        crowding[front[at] as usize] = match (before, next.map(worth)) {
+        let here = value(at);
+        let next = (at + 1..front.len()).find(|&next| value(next) != here);
+        crowding[front[at] as usize] = match (before, next.map(value)) {
             (Some(before), Some(after)) => {
                 ((before.fitness - after.fitness) / fitness + (after.utility - before.utility) / utility) / 2.0
             }
@@ -161,7 +167,7 @@ mod tests {
     use goodput_env::seed::{Stream, rng};
     use rand::RngExt;
 
-    fn random_worths(count: usize, levels: u32, seed: u64) -> Vec<StateValue> {
+    fn random_values(count: usize, levels: u32, seed: u64) -> Vec<StateValue> {
         let mut rng = rng(seed, Stream::Policy);
         let mut draw = || f64::from(rng.random_range(0..levels));
         (0..count).map(|_| StateValue { fitness: draw(), utility: draw() }).collect()
@@ -170,12 +176,12 @@ mod tests {
     #[test]
     fn fronts_equal_the_quadratic_definition() {
         for (seed, levels) in (0..40).zip([3, 10, 1000].into_iter().cycle()) {
-            let worths = random_worths(60, levels, seed);
+            let values = random_values(60, levels, seed);
             let mut survival = FrontSelection::default();
             let mut pool: Vec<u16> = (0..60).collect();
-            let first = survival.select(&worths, &mut pool, 60, &mut Vec::new(), &mut rng(seed, Stream::Policy));
+            let first = survival.select(&values, &mut pool, 60, &mut Vec::new(), &mut rng(seed, Stream::Policy));
             let undominated = |among: &[u16]| -> Vec<u16> {
-                let beaten = |a: u16| among.iter().any(|&b| dominates(worths[b as usize], worths[a as usize]));
+                let beaten = |a: u16| among.iter().any(|&b| dominates(values[b as usize], values[a as usize]));
                 among.iter().copied().filter(|&a| !beaten(a)).collect()
             };
             let mut left: Vec<u16> = (0..60).collect();
@@ -197,10 +203,10 @@ mod tests {
     #[test]
     fn crowding_is_the_published_one() {
         let points = [(5.0, 0.0), (4.0, 1.0), (4.0, 1.0), (2.0, 3.0), (1.0, 4.0)];
-        let worths: Vec<StateValue> = points.map(|(fitness, utility)| StateValue { fitness, utility }).into();
+        let values: Vec<StateValue> = points.map(|(fitness, utility)| StateValue { fitness, utility }).into();
         let mut survival = FrontSelection::default();
         let mut pool: Vec<u16> = (0..5).collect();
-        survival.select(&worths, &mut pool, 5, &mut Vec::new(), &mut rng(0, Stream::Policy));
+        survival.select(&values, &mut pool, 5, &mut Vec::new(), &mut rng(0, Stream::Policy));
         // (5 - 2) / 4 and (3 - 0) / 4, halved; (4 - 1) / 4 and (4 - 1) / 4, halved.
         assert_eq!(survival.crowding, [f64::INFINITY, 0.75, 0.0, 0.75, f64::INFINITY]);
     }

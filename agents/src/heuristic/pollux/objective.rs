@@ -253,7 +253,7 @@ impl PolluxProblem {
     }
 
     /// Value of `state`.
-    pub fn worth(&mut self, state: &[Lanes]) -> StateValue {
+    pub fn value(&mut self, state: &[Lanes]) -> StateValue {
         let mut sums = [0.0; 2];
         let mut used = vec![[0u8; 16]; self.width];
         for job in 0..self.jobs.len() {

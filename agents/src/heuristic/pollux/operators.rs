@@ -51,6 +51,7 @@ impl Operators {
         fill(&mut self.used, width, [0; 16]);
         fill(&mut self.sharers, width, [0; 16]);
         for (row, current) in cells.chunks_exact_mut(width).zip(problem.current.chunks_exact(width)) {
+            // One draw serves both decisions: its halves are independent.
             let draws = rng.next_u32();
             if (draws & 0xffff) < TENTH {
                 row.copy_from_slice(current);
@@ -86,12 +87,15 @@ impl Operators {
             for (chunk, row) in row.iter_mut().enumerate() {
                 for lane in set_lanes(nonzero(*row) & self.open[chunk]) {
                     let sharers = u32::from(self.sharers[chunk][lane]);
+                    // A job alone on its node is picked with certainty, so nothing is drawn.
                     if sharers == 1 || below(rng, sharers) == 0 || below(rng, jobs as u32) == 0 {
                         row[lane] += below(rng, u32::from(problem.capacity[chunk][lane] - row[lane]) + 1) as u8;
                     }
                 }
             }
         }
+        // Most elements are zero: gaps between picked ones are drawn instead of one number an
+        // element.
         let mut job = self.skips.next(rng);
         for &node in &self.open_nodes {
             let (chunk, lane) = (usize::from(node) / 16, usize::from(node) % 16);

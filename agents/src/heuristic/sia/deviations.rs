@@ -1,6 +1,18 @@
 //! Departures of the public artifact from the paper, each apart, so that the effect of each can be
 //! measured.
 
+use goodput_env::model::{GoodputModel, SwitchCost};
+use goodput_env::placement::Placement;
+use goodput_env::view::JobView;
+
+use super::{ORDER, POWER, restart_factor};
+use crate::placement::whole_nodes::{Nodes, Wanted};
+
+/// Relative distance from the optimum at which the artifact's solver stops.
+const GAP: f64 = 1e-4;
+/// Largest cost in the artifact's program.
+const CLIP: f64 = 3000.0;
+
 /// Departures from the paper. The default has none: the published rule.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Deviations {
@@ -45,5 +57,60 @@ impl Deviations {
             ("rounded", Self { rounded: true, ..none }),
             ("repacked", Self { repacked: true, ..none }),
         ]
+    }
+
+    /// Cost of a configuration: its utility to the power of -0.5. The artifact computes in single
+    /// precision and rounds to two decimals, so that many configurations cost the same.
+    pub(super) fn cost(self, utility: f64, rank: f64) -> f64 {
+        if !self.rounded {
+            return utility.powf(POWER) * (1.0 + ORDER * rank);
+        }
+        let cost = f64::from((utility as f32).powf(POWER as f32));
+        ((cost * 100.0).round_ties_even() / 100.0).min(CLIP)
+    }
+
+    /// Relative distance from the optimum at which the solver may stop.
+    pub(super) fn gap(self) -> f64 {
+        if self.rounded { GAP } else { 0.0 }
+    }
+
+    /// Fraction of the job's utility that a restart leaves.
+    pub(super) fn restart_factor(self, job: &JobView<'_>) -> f64 {
+        let age = job.age().as_secs_f64();
+        if !self.own_restart_costs {
+            return restart_factor(age, job.state.restarts, job.restart_secs());
+        }
+        let name = job.application().map_or("", |app| app.name.as_str());
+        let secs = SwitchCost::SiaSimulatedPolicy.cost_millis(name, 1, 1, true) as f64 / 1e3;
+        if age < secs { 1.0 } else { restart_factor(age, job.state.restarts, secs) }
+    }
+
+    /// Placements of `wanted` on the nodes of one type.
+    pub(super) fn place(self, nodes: Nodes, wanted: &[Wanted]) -> Vec<Placement> {
+        if self.repacked { nodes.ring(wanted) } else { nodes.stay(wanted) }
+    }
+
+    /// Goodput on a type before the first run, given the throughput of one accelerator.
+    pub(super) fn first_goodput(self, throughput: f64) -> f64 {
+        if self.blind_start { 1.0 } else { throughput }
+    }
+
+    /// `model` as the optimiser sees it, for a job that asked for a batch size of `batch`.
+    pub(super) fn capped(self, mut model: GoodputModel, batch: Option<u32>) -> GoodputModel {
+        if let Some(batch) = batch.filter(|_| self.capped_batch) {
+            model.limits.max = batch.clamp(model.limits.init, model.limits.max);
+        }
+        model
+    }
+
+    /// Whether a later type's model stands in for types without one, rather than the best so far,
+    /// given the most replicas measured on either.
+    pub(super) fn stands_in(self, later: u32, best: u32) -> bool {
+        !self.first_model && later > best
+    }
+
+    /// Speed of one accelerator of `kind`, for the ratio between types.
+    pub(super) fn single_speed(self, job: &JobView<'_>, kind: u16) -> Option<f64> {
+        if self.first_model { job.largest_over_slowest(kind) } else { job.single_throughput(kind) }
     }
 }

@@ -71,7 +71,7 @@ fn elastic(job: &JobView<'_>, types: &[TypeSizes], deviations: Deviations) -> Ve
 fn unexplored(job: &JobView<'_>, types: &[TypeSizes], deviations: Deviations) -> Vec<SiaColumn> {
     let worth = |kind: u16| {
         let throughput = job.single_throughput(kind)?;
-        Some(if deviations.blind_start { 1.0 } else { throughput })
+        Some(deviations.first_goodput(throughput))
     };
     let fewest = |sizes: &TypeSizes| sizes.sizes.iter().copied().find(|&gpus| gpus >= job.min_gpus());
     let column = |(at, sizes): (usize, &TypeSizes)| {
@@ -83,11 +83,7 @@ fn unexplored(job: &JobView<'_>, types: &[TypeSizes], deviations: Deviations) ->
 /// Model of the job on a type. The artifact's optimiser takes the batch size asked for as the
 /// largest allowed one, which the running job does not.
 fn model(job: &JobView<'_>, kind: u16, deviations: Deviations) -> Option<GoodputModel> {
-    let mut model = job.goodput_model_on(kind)?;
-    if let Some(batch) = job.request().batch_size.filter(|_| deviations.capped_batch) {
-        model.limits.max = batch.clamp(model.limits.init, model.limits.max);
-    }
-    Some(model)
+    Some(deviations.capped(job.goodput_model_on(kind)?, job.request().batch_size))
 }
 
 /// Type with the model that stands in for types without one: the type with most replicas measured,
@@ -95,16 +91,12 @@ fn model(job: &JobView<'_>, kind: u16, deviations: Deviations) -> Option<Goodput
 fn source(job: &JobView<'_>, models: &[Option<GoodputModel>], deviations: Deviations) -> Option<usize> {
     let fitted = (0..models.len()).filter(|&kind| models[kind].is_some());
     let measured = |kind: usize| job.state.profile.on(kind as u16).map_or(0, |seen| seen.max_replicas());
-    fitted.reduce(|best, next| if !deviations.first_model && measured(next) > measured(best) { next } else { best })
+    fitted.reduce(|best, next| if deviations.stands_in(measured(next), measured(best)) { next } else { best })
 }
 
 /// Speed of one accelerator of `kind` relative to one of `source`.
 fn ratio(job: &JobView<'_>, kind: u16, source: u16, deviations: Deviations) -> Option<f64> {
-    let speed = |kind: u16| match deviations.first_model {
-        false => job.single_throughput(kind),
-        true => job.largest_over_slowest(kind),
-    };
-    Some(speed(kind)? / speed(source)?)
+    Some(deviations.single_speed(job, kind)? / deviations.single_speed(job, source)?)
 }
 
 fn goodput(model: &GoodputModel, nodes: u32, gpus: u32, fixed: Option<u32>) -> Option<f64> {

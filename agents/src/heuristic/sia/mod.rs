@@ -13,7 +13,6 @@ pub mod estimate;
 pub mod program;
 
 use goodput_env::job::JobId;
-use goodput_env::model::SwitchCost;
 use goodput_env::placement::Placement;
 use goodput_env::plan::Plan;
 use goodput_env::policy::Policy;
@@ -39,10 +38,6 @@ pub const LISTED: &[ListedPolicy] = &[ListedPolicy {
 
 /// Fairness: utilities count to this power (`p` of the paper, section 3.4).
 const POWER: f64 = -0.5;
-/// Distance from the optimum, relative, at which the artifact's solver stops.
-const GAP: f64 = 1e-4;
-/// The largest cost that the artifact's program knows.
-const CLIP: f64 = 3000.0;
 /// Relative weight of being first in line, so that equal jobs are served in order of submission;
 /// too small to outweigh utility.
 const ORDER: f64 = 1e-6;
@@ -63,27 +58,13 @@ impl Sia {
     /// Every configuration of a job with its cost: utility, less restarts, to the power of -0.5.
     fn columns(&self, job: &JobView<'_>, rank: f64) -> Vec<SiaColumn> {
         let mut columns = estimate::utilities(job, &self.types, self.deviations);
-        let (held, kind, factor) = (job.gpus(), job.kind(), self.restart_factor(job));
+        let (held, kind, factor) = (job.gpus(), job.kind(), self.deviations.restart_factor(job));
         for column in &mut columns {
             let stays = held == 0 || (column.kind == kind && column.gpus == held);
             let utility = if stays { column.cost } else { factor * column.cost };
-            column.cost = match self.deviations.rounded {
-                false => utility.powf(POWER) * (1.0 + ORDER * rank),
-                true => rounded(utility),
-            };
+            column.cost = self.deviations.cost(utility, rank);
         }
         columns
-    }
-
-    /// Fraction of the job's utility that a restart leaves.
-    fn restart_factor(&self, job: &JobView<'_>) -> f64 {
-        let age = job.age().as_secs_f64();
-        if !self.deviations.own_restart_costs {
-            return restart_factor(age, job.state.restarts, job.restart_secs());
-        }
-        let name = job.application().map_or("", |app| app.name.as_str());
-        let secs = SwitchCost::SiaSimulatedPolicy.cost_millis(name, 1, 1, true) as f64 / 1e3;
-        if age < secs { 1.0 } else { restart_factor(age, job.state.restarts, secs) }
     }
 
     /// Size and type of each job.
@@ -106,8 +87,7 @@ impl Sia {
                 rows.push(self.columns(&job, rank as f64 / jobs));
             }
         }
-        let gap = if self.deviations.rounded { GAP } else { 0.0 };
-        let chosen = program::choose(&rows, &capacity, gap);
+        let chosen = program::choose(&rows, &capacity, self.deviations.gap());
         let free = choices.iter_mut().filter(|choice| !choice.pinned);
         for ((choice, columns), chosen) in free.zip(&rows).zip(chosen) {
             let column = chosen.map(|at| columns[at]);
@@ -148,10 +128,7 @@ impl Policy for Sia {
             let of_type = (0..cluster.nodes.len()).filter(|&id| cluster.nodes[id].accelerator == kind);
             let size = self.types[usize::from(kind)].per_node;
             let nodes = Nodes::new(of_type.map(|id| (id as u32, available[id])), size);
-            let places = match self.deviations.repacked {
-                false => nodes.stay(&wanted),
-                true => nodes.ring(&wanted),
-            };
+            let places = self.deviations.place(nodes, &wanted);
             here.iter().zip(places).for_each(|(choice, place)| set(&mut plan, view, choice.job, place));
         }
         for choice in choices.iter().filter(|choice| choice.gpus == 0) {
@@ -187,11 +164,4 @@ fn set(plan: &mut Plan, view: &ClusterView<'_>, job: JobId, place: Placement) {
     if view.job(job).is_some_and(|known| known.state.placement != place) {
         plan.set(job, place);
     }
-}
-
-/// The artifact computes in single precision and rounds to two decimals, so that many
-/// configurations cost the same.
-fn rounded(utility: f64) -> f64 {
-    let cost = f64::from((utility as f32).powf(POWER as f32));
-    ((cost * 100.0).round_ties_even() / 100.0).min(CLIP)
 }

@@ -30,11 +30,13 @@ pub struct SiaColumn {
 pub fn choose(jobs: &[Vec<SiaColumn>], capacity: &[u32], gap: f64) -> Vec<Option<usize>> {
     let useful: Vec<Vec<usize>> = jobs.iter().map(|columns| useful(columns, capacity)).collect();
     let greedy = greedy(jobs, &useful, capacity);
-    solve(jobs, &useful, capacity, gap).filter(|found| worth(jobs, found) <= worth(jobs, &greedy)).unwrap_or(greedy)
+    solve(jobs, &useful, capacity, gap)
+        .filter(|found| total_cost(jobs, found) <= total_cost(jobs, &greedy))
+        .unwrap_or(greedy)
 }
 
 /// Cost of a choice, jobs without accelerators included.
-pub fn worth(jobs: &[Vec<SiaColumn>], choice: &[Option<usize>]) -> f64 {
+pub fn total_cost(jobs: &[Vec<SiaColumn>], choice: &[Option<usize>]) -> f64 {
     jobs.iter().zip(choice).map(|(columns, chosen)| chosen.map_or(WITHOUT, |at| columns[at].cost)).sum()
 }
 

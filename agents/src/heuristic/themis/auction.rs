@@ -66,12 +66,15 @@ pub fn exact(gpus: u32, values: &[Vec<f64>]) -> Vec<AuctionWin> {
     for at in (0..logs.len()).rev() {
         let best = before[at + 1][left];
         let sizes = 0..logs[at].len().min(left + 1);
+        // Sums are recomputed as `extend` did, so equality is exact, and the first size found is
+        // the smallest.
         wins[at] = sizes.into_iter().find(|&n| before[at][left - n] + logs[at][n] == best).unwrap_or(0);
         left -= wins[at];
     }
     let of_others =
         |at: usize| -> f64 { (0..logs.len()).filter(|&other| other != at).map(|other| logs[other][wins[other]]).sum() };
     let without = |at: usize| -> f64 {
+        // The others divide all accelerators: some among those before, the rest among those after.
         (0..room).map(|g| before[at][g] + after[at + 1][room - 1 - g]).fold(f64::NEG_INFINITY, f64::max)
     };
     (0..logs.len())
@@ -102,6 +105,7 @@ pub fn greedy(gpus: u32, values: &[Vec<f64>]) -> Vec<AuctionWin> {
     let fraction = |at: usize, wins: &mut Vec<usize>, steps: &mut BinaryHeap<AuctionStep>| {
         // The others go on with what is left and what this agent has; then everything is put back.
         let mut room = left + wins[at];
+        // Undoing the steps is cheaper than a division from scratch for each agent.
         let heap = steps.clone();
         let taken = climb(&logs, wins, &mut room, steps, Some(at));
         let gain: f64 = taken.iter().map(|step| step.gain * step.size as f64).sum();

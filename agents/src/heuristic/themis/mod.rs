@@ -227,7 +227,7 @@ impl Themis {
 
 /// Gives `left` accelerators in turns to those of `jobs` for which `may` holds, as long as they
 /// make a job faster.
-fn hand_out(jobs: &[AgentStanding<'_>], counts: &mut [u32], left: &mut u32, may: impl Fn(usize) -> bool) {
+fn give_leftovers(jobs: &[AgentStanding<'_>], counts: &mut [u32], left: &mut u32, may: impl Fn(usize) -> bool) {
     let mut turn: Vec<usize> = (0..jobs.len()).filter(|&at| may(at)).collect();
     while *left > 0 && !turn.is_empty() {
         turn.retain(|&at| {
@@ -269,8 +269,8 @@ impl Policy for Themis {
         let available = capacity - counts.iter().sum::<u32>();
         let (takes_part, gang_waits) = self.auction(&jobs, &mut counts, available);
         let mut left = capacity - counts.iter().sum::<u32>();
-        hand_out(&jobs, &mut counts, &mut left, |at| !takes_part[at]);
-        hand_out(&jobs, &mut counts, &mut left, |at| takes_part[at]);
+        give_leftovers(&jobs, &mut counts, &mut left, |at| !takes_part[at]);
+        give_leftovers(&jobs, &mut counts, &mut left, |at| takes_part[at]);
         self.unwanted = left;
         self.grant(view.now, &jobs, &counts, gang_waits);
         let sizes: Vec<(JobView<'_>, u32)> = jobs.iter().map(|standing| standing.job).zip(counts).collect();

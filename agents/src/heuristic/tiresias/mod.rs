@@ -81,7 +81,7 @@ pub enum QueueOrder {
 
 /// Moment of a demotion, where the run lets the policy choose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Promotion {
+pub enum DemotionTiming {
     /// As soon as the job's service reaches the limit.
     Due,
     /// As in the public simulator, which divides (limit - seconds run) by the accelerators, as if
@@ -115,7 +115,7 @@ pub struct TiresiasConfig {
     /// simulator; the Pollux artifact does not).
     pub running_first: bool,
     /// Moment of demotions.
-    pub jump: Promotion,
+    pub demotion: DemotionTiming,
     /// Choice of nodes.
     pub placing: TiresiasPlacement,
 }
@@ -130,7 +130,7 @@ impl TiresiasConfig {
             order: QueueOrder::Entry,
             starvation_knob: 0.0,
             running_first: true,
-            jump: Promotion::Due,
+            demotion: DemotionTiming::Due,
             placing: TiresiasPlacement::Packer(Packer::MostFreeFirst),
         }
     }
@@ -148,7 +148,7 @@ impl TiresiasConfig {
 
     /// Behaviour of the public simulator (`dlas`, `dlas-gpu`).
     pub fn artifact(service: ServiceMeasure) -> Self {
-        Self { jump: Promotion::Artifact, ..Self::queues(&SIMULATOR_LIMITS, service) }
+        Self { demotion: DemotionTiming::Artifact, ..Self::queues(&SIMULATOR_LIMITS, service) }
     }
 
     /// Behaviour of the public simulator's `dlas-gpu-gittins`.

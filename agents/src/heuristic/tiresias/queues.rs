@@ -22,7 +22,7 @@ use goodput_env::policy::Policy;
 use goodput_env::time::SimTime;
 use goodput_env::view::ClusterView;
 
-use super::{Promotion, QueueOrder, ServiceMeasure, TiresiasConfig, TiresiasPlacement};
+use super::{DemotionTiming, QueueOrder, ServiceMeasure, TiresiasConfig, TiresiasPlacement};
 use crate::placement::Free;
 
 /// Tiresias over a cluster. Ties are broken by order of entry into the queue, and among jobs that
@@ -112,7 +112,7 @@ impl Tiresias {
     fn requeue(&mut self, view: &ClusterView<'_>) {
         let TiresiasConfig { limits, service, starvation_knob: knob, order, .. } = &mut self.config;
         self.moved.clear();
-        let mut learnt = false;
+        let mut sample_changed = false;
         let held = &mut self.held;
         *held = 0;
         for (at, queue) in self.queues.iter_mut().enumerate() {
@@ -121,12 +121,16 @@ impl Tiresias {
             queue.retain_mut(|entry| {
                 let Some(job) = view.job(entry.job) else {
                     if let QueueOrder::Gittins(experience, _) = order {
+                        // The view no longer has a completed job, so its last stretch is counted
+                        // here.
                         let run = if entry.running { view.now - entry.checked } else { SimTime::ZERO };
-                        learnt |= experience.learn(weighted(*service, entry, entry.executed + run) as f64 / 1000.0);
+                        sample_changed |=
+                            experience.learn(weighted(*service, entry, entry.executed + run) as f64 / 1000.0);
                     }
                     return false;
                 };
                 if entry.running {
+                    // A running job attains service, which puts its index out of date.
                     entry.rank = f64::NAN;
                     entry.executed = job.state.executed(view.now);
                     entry.running = job.state.is_allocated();
@@ -146,11 +150,12 @@ impl Tiresias {
                 true
             });
         }
+        // Jobs that enter a queue at once enter by id, whatever queues they come from.
         self.moved.sort_unstable_by_key(|(entry, _)| entry.job);
         for (entry, to) in self.moved.drain(..) {
             self.queues[to].push(entry);
         }
-        self.reorder(learnt);
+        self.reorder(sample_changed);
     }
 
     /// Sorts each queue by index, where it is ordered by one. `all`: every index is out of date,
@@ -184,6 +189,7 @@ impl Tiresias {
     fn schedule(&mut self, view: &ClusterView<'_>) -> Plan {
         let mut plan = Plan::keep();
         let mut again = false;
+        // Each further walk bars at least one more job, so the loop ends.
         while self.choose(view, &mut plan, again) && !self.start(view, &mut plan) {
             plan.changes.clear();
             again = true;
@@ -199,6 +205,7 @@ impl Tiresias {
         for queue in &mut self.queues {
             for entry in queue {
                 entry.checked = view.now;
+                // A bar holds for the walks of one decision only.
                 entry.barred &= again;
                 entry.chosen = entry.gpus <= left && !entry.barred;
                 if entry.chosen {
@@ -216,6 +223,7 @@ impl Tiresias {
     /// nodes and are barred.
     fn start(&mut self, view: &ClusterView<'_>, plan: &mut Plan) -> bool {
         self.free.reset(view.free());
+        // So far the plan only preempts, and preempted jobs make room for those that start.
         for change in &plan.changes {
             if let Some(job) = view.job(change.job) {
                 self.free.release(&job.state.placement);
@@ -239,7 +247,7 @@ impl Tiresias {
 
     /// Notes which jobs run from now on and when the next job is to change its queue.
     fn settle(&mut self, now: SimTime) {
-        let TiresiasConfig { limits, service, starvation_knob: knob, jump, running_first, .. } = &self.config;
+        let TiresiasConfig { limits, service, starvation_knob: knob, demotion, running_first, .. } = &self.config;
         let mut next = SimTime::NEVER;
         self.held = 0;
         for (at, queue) in self.queues.iter_mut().enumerate() {
@@ -253,7 +261,7 @@ impl Tiresias {
                 if entry.running {
                     self.held += entry.gpus;
                     if let Some(limit) = limit {
-                        next = next.min(until(limit, *service, *jump, entry));
+                        next = next.min(until(limit, *service, *demotion, entry));
                     }
                 } else if waits && entry.counted() > SimTime::ZERO {
                     next = next.min(patience(*knob, entry) - entry.waited);
@@ -294,14 +302,15 @@ fn attained(service: ServiceMeasure, entry: &QueuedJob) -> i64 {
 }
 
 /// Time until a running job is demoted.
-fn until(limit: i64, service: ServiceMeasure, jump: Promotion, entry: &QueuedJob) -> SimTime {
+fn until(limit: i64, service: ServiceMeasure, demotion: DemotionTiming, entry: &QueuedJob) -> SimTime {
     let width = match service {
         ServiceMeasure::GpuTime => i64::from(entry.gpus),
         ServiceMeasure::Time => 1,
     };
-    SimTime::from_millis(match jump {
-        Promotion::Due => (limit - attained(service, entry) + width - 1) / width,
-        Promotion::Artifact => (limit - entry.counted().as_millis()) / 1000 / width * 1000,
+    SimTime::from_millis(match demotion {
+        // Rounded up, so that the limit is reached when the policy wakes.
+        DemotionTiming::Due => (limit - attained(service, entry) + width - 1) / width,
+        DemotionTiming::Artifact => (limit - entry.counted().as_millis()) / 1000 / width * 1000,
     })
 }
 

@@ -28,7 +28,7 @@ pub struct ReservedQueues {
     classes: Vec<WidthClass>,
     unseen: JobId,
     next_reserve: SimTime,
-    next_jump: SimTime,
+    next_demotion: SimTime,
     free: Free,
 }
 
@@ -57,7 +57,7 @@ impl ReservedQueues {
             classes: hashed(widths).into_iter().map(class).collect(),
             unseen: JobId(0),
             next_reserve: INTERVAL,
-            next_jump: SimTime::NEVER,
+            next_demotion: SimTime::NEVER,
             free: Free::default(),
         }
     }
@@ -125,15 +125,15 @@ impl ReservedQueues {
     /// Brings service up to date, demotes jobs, and chooses the jobs that run.
     fn step(&mut self, view: &ClusterView<'_>) {
         let now = view.now.as_millis() / 1000;
-        self.next_jump = SimTime::NEVER;
+        self.next_demotion = SimTime::NEVER;
         for class in &mut self.classes {
             class.update(view);
             if class.jobs() > 0 {
                 class.schedule();
             }
             let waits = class.queues[0].iter().filter(|entry| entry.running);
-            let jump = waits.map(|entry| SimTime::from_secs(now + (LIMIT - entry.executed) / class.gpus)).min();
-            self.next_jump = self.next_jump.min(jump.unwrap_or(SimTime::NEVER));
+            let demotion = waits.map(|entry| SimTime::from_secs(now + (LIMIT - entry.executed) / class.gpus)).min();
+            self.next_demotion = self.next_demotion.min(demotion.unwrap_or(SimTime::NEVER));
         }
     }
 
@@ -210,7 +210,7 @@ impl Policy for ReservedQueues {
         self.admit(view);
         // Events at the instant of a reservation come before it, as a step of their own.
         let churned = view.trigger.arrival || view.trigger.completion || view.trigger.fault;
-        if churned || self.next_jump == view.now {
+        if churned || self.next_demotion == view.now {
             self.step(view);
         }
         if self.next_reserve == view.now {
@@ -222,7 +222,7 @@ impl Policy for ReservedQueues {
     }
 
     fn wake_at(&self) -> Option<SimTime> {
-        Some(self.next_jump.min(self.next_reserve))
+        Some(self.next_demotion.min(self.next_reserve))
     }
 }
 
