@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
+use goodput_configs::seeds::{HELD_OUT, VALIDATION, training_seed};
 use goodput_console::{Color, OutputFormat};
-use goodput_train::config::{HELD_OUT, VALIDATION, training_seed};
 use goodputd::args::{Live, Top};
 
 /// Train, compare and deploy schedulers for deep-learning clusters.

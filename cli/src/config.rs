@@ -5,12 +5,12 @@ use std::path::Path;
 
 use goodput_agents::compose;
 use goodput_agents::zoo;
+use goodput_configs::experiment::Experiment;
+use goodput_configs::federation::FederationConfig;
+use goodput_configs::forecast::{ForecastConfig, ForecasterExperiment};
+use goodput_configs::scenario::SetupError;
 use goodput_console::CommandError;
-use goodput_eval::setup::SetupError;
-use goodput_eval::studies::federation::{Federation, FederationConfig};
-use goodput_eval::studies::forecasting::ForecastConfig;
-use goodput_train::config::Experiment;
-use goodput_train::forecaster::{ForecasterExperiment, ForecasterTrainError};
+use goodput_eval::studies::federation::Federation;
 use toml_edit::{DocumentMut, Item, Key, Table, Value};
 
 use crate::wording::{nearest, reword};
@@ -51,7 +51,7 @@ pub fn read_federation(path: &Path, sets: &[String]) -> Result<(FederationConfig
         false => HELP,
     };
     let (config, name, text) = parse_with_text::<FederationConfig>(path, sets, help)?;
-    let federation = config.setup().map_err(|error| BadValue::from(error).at_key(&name, &text))?;
+    let federation = Federation::new(config.clone()).map_err(|error| BadValue::from(error).at_key(&name, &text))?;
     Ok((config, federation))
 }
 
@@ -70,12 +70,8 @@ pub fn read_forecast(path: &Path, sets: &[String]) -> Result<ForecastConfig, Com
 pub fn read_forecaster(path: &Path, sets: &[String]) -> Result<ForecasterExperiment, CommandError> {
     let help = "`configs/forecast/nhits.toml` is an example; docs, neural forecasters, describes every key";
     let (experiment, name, text) = parse_with_text::<ForecasterExperiment>(path, sets, help)?;
-    match experiment.check() {
-        Err(error @ ForecasterTrainError::Value { key, .. }) => {
-            Err(BadValue { message: error.to_string(), key: Some(key) }.at_key(&name, &text))
-        }
-        other => other.map(|()| experiment).map_err(CommandError::input),
-    }
+    experiment.check().map_err(|error| BadValue::from(error).at_key(&name, &text))?;
+    Ok(experiment)
 }
 
 /// A message about the value of a key of a file, `--set KEY=VALUE` applied.

@@ -5,8 +5,9 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 
+use goodput_configs::experiment::Experiment;
+use goodput_configs::seeds::training_seed;
 use goodput_env::gym::{ClusterEnv, ResetOptions, VecBuffers, VecEnv};
-use goodput_train::config::{Experiment, training_seed};
 
 const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../configs/experiment/quickstart.toml");
 const ENVS: usize = 2;

@@ -7,7 +7,6 @@
 //! - [`metrics`]: named metrics that are measured on a finished run.
 //! - [`run`]: policies x scenarios in parallel, on common random numbers, and `summary.json`.
 //! - [`report`]: the HTML page, its SVG plots, the leaderboard, and the tables in CSV and Parquet.
-//! - [`setup`]: from a configuration to scenarios.
 //! - [`studies`]: bounds, explanations of decisions, federations, forecasters.
 //! - [`reproduce`]: published tables run again, ours beside theirs.
 //!
@@ -18,7 +17,6 @@ pub mod metrics;
 pub mod report;
 pub mod reproduce;
 pub mod run;
-pub mod setup;
 pub mod stats;
 pub mod studies;
 

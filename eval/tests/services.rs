@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+use goodput_configs::scenario::{ClusterConfig, EnvironmentConfig, ServiceConfig, Setup, WorkloadConfig};
 use goodput_datasets::synth::LoadSynth;
 use goodput_env::model::serving::{Demand, Fleet};
 use goodput_env::plan::Plan;
@@ -11,7 +12,6 @@ use goodput_env::sim::Simulator;
 use goodput_env::view::ClusterView;
 use goodput_eval::metrics::{Level, LevelRow, RunFacts, levels, measure, slo_classes};
 use goodput_eval::reproduce::REPRODUCTIONS;
-use goodput_eval::setup::{ClusterConfig, EnvironmentConfig, ServiceConfig, Setup, WorkloadConfig};
 use serde::Deserialize;
 
 #[derive(Deserialize)]

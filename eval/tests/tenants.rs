@@ -6,14 +6,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use goodput_agents::compose::by_name;
+use goodput_configs::scenario::{
+    Burst, ClusterConfig, CohortConfig, EnvironmentConfig, NodeGroup, QuotaConfig, Setup, TenantConfig, WorkloadConfig,
+};
 use goodput_env::cluster::Pool;
 use goodput_env::scenario::{Batching, Information, Scenario};
 use goodput_env::sim::{Simulator, Status};
 use goodput_eval::metrics::{
     Measures, RunFacts, TenantFacts, envious, isolation_index, jain_index, measure, tenant_facts,
-};
-use goodput_eval::setup::{
-    Burst, ClusterConfig, CohortConfig, EnvironmentConfig, NodeGroup, QuotaConfig, Setup, TenantConfig, WorkloadConfig,
 };
 
 const HOUR: f64 = 3600.0;

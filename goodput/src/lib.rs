@@ -7,6 +7,7 @@
 //! - [`forecast`]: probabilistic forecasts of load.
 //! - `datasets` and `eval` (feature `eval`, on by default): traces and generated workloads; comparisons of policies
 //!   with paired statistics.
+//! - `configs` (feature `eval`): configuration files, and the scenarios that they describe.
 //! - `train` (feature `train`): the learning loops.
 //!
 //! # Example
@@ -34,6 +35,8 @@
 //! `examples/own-policy` in the repository is a policy of its own, compared with published ones.
 
 pub use goodput_agents as agents;
+#[cfg(feature = "eval")]
+pub use goodput_configs as configs;
 #[cfg(feature = "eval")]
 pub use goodput_datasets as datasets;
 pub use goodput_env as env;

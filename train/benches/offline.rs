@@ -8,11 +8,12 @@ use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use goodput_agents::bundle::PolicyBundle;
+use goodput_configs::experiment::{AgentConfig, Algorithm, Experiment};
 use goodput_datasets::store::Provenance;
 use goodput_datasets::store::decisions::Behaviour;
 use goodput_eval::report::leaderboard::leaderboard;
 use goodput_eval::run::{Comparison, Evaluation, PolicyEntry};
-use goodput_train::config::{AgentConfig, Algorithm, Experiment};
+use goodput_train::comparison;
 use goodput_train::run_dir::RunDir;
 use goodput_train::validate::{learned_entry, mean_jct_secs};
 use goodput_train::{Hooks, Trained, log, train};
@@ -45,7 +46,9 @@ fn main() {
     let online = read("offline-ppo");
     learned.push(("ppo", learn("ppo", &online, &dir.path().join("ppo"))));
 
-    let heuristic = |name: &String| experiment.heuristic(name, &setup).expect("the file names policies that there are");
+    let heuristic = |name: &String| {
+        comparison::heuristic(&experiment, name, &setup).expect("the file names policies that there are")
+    };
     let heuristics = || experiment.evaluate.policies.iter().map(heuristic).collect::<Vec<PolicyEntry>>();
     let best = best(&compare(&experiment, heuristics(), None));
     let mut entries = heuristics();
@@ -104,7 +107,7 @@ fn learn(name: &str, experiment: &Experiment, path: &Path) -> PolicyBundle {
 }
 
 fn compare(experiment: &Experiment, entries: Vec<PolicyEntry>, reference: Option<String>) -> Evaluation {
-    let scenarios = experiment.held_out(experiment.evaluate.seeds).expect("it is checked by a test");
+    let scenarios = comparison::held_out(&experiment, experiment.evaluate.seeds).expect("it is checked by a test");
     let mut comparison = Comparison::new(entries, scenarios);
     comparison.reference = reference;
     comparison.run(&|_, _| ()).expect("policies that run")

@@ -6,19 +6,20 @@ use std::sync::atomic::Ordering;
 use goodput_agents::bundle::{Model, PolicyBundle, Provenance};
 use goodput_agents::learning::cem::Cem;
 use goodput_agents::policies::linear::Linear;
+use goodput_configs::scenario::Setup;
 use goodput_env::gym::{EnvError, ExpectedPeak, Layout};
 use goodput_env::sim::Simulator;
-use goodput_eval::setup::Setup;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use crate::checkpoint::StateError;
-use crate::config::{CemAgent, Experiment, training_seed};
 use crate::error::TrainError;
 use crate::recorder::Recorder;
 use crate::run_dir::RunDir;
 use crate::validate::{Validation, bundle, mean_jct_secs};
 use crate::{Hooks, Progress, Trained};
+use goodput_configs::experiment::{CemAgent, Experiment};
+use goodput_configs::seeds::training_seed;
 
 const STATE: &str = "checkpoints/cem.json";
 

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use goodput_agents::compose::loaning::complete;
+use goodput_configs::scenario::{Setup, SetupError};
 use goodput_env::application::Application;
 use goodput_env::gym::WarmUp;
 use goodput_env::job::Workload;
@@ -13,13 +14,14 @@ use goodput_env::model::{SwitchCost, ThroughputParams};
 use goodput_env::scenario::{Resize, Scenario, SimOptions};
 use goodput_env::seed::{Stream, keyed};
 use goodput_env::time::SimTime;
-use goodput_eval::setup::{Setup, SetupError};
 use rand::RngExt;
 use rand_distr::{Distribution, Normal};
 use rayon::prelude::*;
 
-use crate::config::{Curriculum, Experiment, Randomise, training_seed};
+use crate::comparison;
 use crate::error::TrainError;
+use goodput_configs::experiment::{Curriculum, Experiment, Randomise};
+use goodput_configs::seeds::training_seed;
 
 /// Steps in which a curriculum becomes harder.
 const STAGES: u64 = 5;
@@ -102,7 +104,7 @@ impl Episodes {
 /// [`TrainError`] where there is no heuristic of that name.
 pub(crate) fn warm_up(experiment: &Experiment, setup: &Setup) -> Result<Option<WarmUp>, TrainError> {
     let Some(config) = &experiment.train.warm_up else { return Ok(None) };
-    let entry = experiment.heuristic(&config.policy, setup)?;
+    let entry = comparison::heuristic(experiment, &config.policy, setup)?;
     let sharing = setup.sharing().clone();
     let policy = move |scenario: &Arc<Scenario>| complete((entry.make)(scenario.seed), scenario, &sharing);
     Ok(Some(WarmUp { policy: Arc::new(policy), longest: SimTime::from_secs_f64(config.longest_secs) }))

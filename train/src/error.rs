@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 
 use goodput_agents::learning::learner::{CheckpointError, Diverged};
+use goodput_configs::scenario::SetupError;
 use goodput_datasets::DataError;
 use goodput_env::gym::EnvError;
 use goodput_eval::run::RunError;
-use goodput_eval::setup::SetupError;
 use thiserror::Error;
 
 use crate::checkpoint::StateError;

@@ -23,7 +23,7 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use crate::checkpoint::StateError;
-use crate::config::{EvolutionAgent, Experiment, started};
+use crate::comparison;
 use crate::constraint::{ServedRequests, feasible_first};
 use crate::cost;
 use crate::episodes::Episodes;
@@ -32,6 +32,7 @@ use crate::recorder::Recorder;
 use crate::run_dir::RunDir;
 use crate::validate::{Score, Validation, bundle};
 use crate::{Hooks, Progress, Trained};
+use goodput_configs::experiment::{EvolutionAgent, Experiment, started};
 
 const STATE: &str = "checkpoints/evolution.json";
 /// Number of training episodes that provide the jobs in the experience that a policy starts with.
@@ -61,7 +62,7 @@ pub fn train(
 ) -> Result<Trained, TrainError> {
     let training = Episodes::new(experiment)?;
     let setup = training.setup();
-    let teacher = experiment.heuristic(&agent.teacher, setup)?;
+    let teacher = comparison::heuristic(experiment, &agent.teacher, setup)?;
     let config_sha256 = dir.config_sha256()?;
     let validation = Validation::without_heuristics(experiment, setup)?;
     let space = Space::of(experiment, agent);
@@ -80,7 +81,7 @@ pub fn train(
     };
     let taught = match state.teacher.take() {
         Some(score) => score,
-        None => validation.score_of(experiment.heuristic(&agent.teacher, setup)?)?,
+        None => validation.score_of(comparison::heuristic(experiment, &agent.teacher, setup)?)?,
     };
     let of_teacher = taught.jct_secs;
     state.teacher = Some(taught.clone());

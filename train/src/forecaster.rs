@@ -9,114 +9,24 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use goodput_agents::bundle::Provenance;
 use goodput_agents::bundle::forecaster::{Card, ForecasterBundle};
 use goodput_agents::nets::archive::{Archive, ArchiveError, write};
+use goodput_configs::forecast::ForecasterExperiment;
+use goodput_configs::scenario::SetupError;
 use goodput_datasets::DataError;
-use goodput_eval::studies::forecasting::{SeriesConfig, read_series};
+use goodput_eval::studies::forecasting::read_series;
 use goodput_forecast::Series;
-use goodput_forecast::neural::{
-    Adam, Architecture, Centre, Checkpoint, Loss, Spec, SpecError, TrainError, Trainer, Training,
-};
+use goodput_forecast::neural::{Adam, Checkpoint, Spec, SpecError, TrainError, Trainer};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::recorder::Recorder;
 use crate::run_dir::{RunDir, RunDirError};
 
-/// A forecaster to train: `goodput train FILE` with a `[forecaster]`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ForecasterExperiment {
-    /// Name; runs go to `runs/NAME`.
-    pub name: String,
-    /// Master seed of the run.
-    #[serde(default = "one")]
-    pub seed: u64,
-    /// Steps between checkpoints.
-    #[serde(default = "hundred")]
-    pub checkpoint_every: u64,
-    /// Load series on which the net is trained.
-    pub series: SeriesConfig,
-    /// Architecture of the net.
-    pub forecaster: Architecture,
-    /// Inputs and outputs of the net.
-    #[serde(default)]
-    pub window: WindowConfig,
-    /// Parts of the series that training and validation use.
-    #[serde(default)]
-    pub data: DataConfig,
-    /// How it learns.
-    #[serde(default)]
-    pub train: Training,
-}
-
-fn one() -> u64 {
-    1
-}
-
-fn hundred() -> u64 {
-    100
-}
-
-/// Inputs and outputs of a net.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct WindowConfig {
-    /// Hours of history that the net reads.
-    pub lookback_hours: f64,
-    /// Hours forecast at once.
-    pub horizon_hours: f64,
-    /// Steps in a day; from the step of the series where it is left out.
-    pub day_steps: Option<usize>,
-    /// Levels of the quantiles, 0.5 among them.
-    pub levels: Vec<f64>,
-    /// Centre that is subtracted from a window: `last`, `mean` or `series`.
-    pub centre: Centre,
-    /// Loss that is minimised: `pinball` or `squared`.
-    pub loss: Loss,
-}
-
-impl Default for WindowConfig {
-    fn default() -> Self {
-        Self {
-            lookback_hours: 48.0,
-            horizon_hours: 24.0,
-            day_steps: None,
-            levels: Spec::LEVELS.to_vec(),
-            centre: Centre::default(),
-            loss: Loss::default(),
-        }
-    }
-}
-
-/// Parts of a series that training and validation use.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct DataConfig {
-    /// Share of the series that is read at all; backtests may begin after it.
-    pub known_share: f64,
-    /// Newest share of that which picks the weights and is not learnt from; 0 keeps the last
-    /// weights.
-    pub validation_share: f64,
-}
-
-impl Default for DataConfig {
-    fn default() -> Self {
-        Self { known_share: 0.65, validation_share: 0.15 }
-    }
-}
-
 /// Reason for which no forecaster is trained.
 #[derive(Debug, Error)]
 pub enum ForecasterTrainError {
     /// A value of the file cannot work.
-    #[error("{key}: {value}; expected {expected}")]
-    Value {
-        /// The dotted key.
-        key: &'static str,
-        /// The value found.
-        value: String,
-        /// Values that are allowed.
-        expected: String,
-    },
+    #[error(transparent)]
+    Setting(#[from] SetupError),
     /// The series cannot be read.
     #[error(transparent)]
     Data(#[from] DataError),
@@ -170,83 +80,50 @@ struct Header {
     best: Option<f64>,
 }
 
-impl ForecasterExperiment {
-    /// Checks the values that can be checked without the series.
-    ///
-    /// # Errors
-    /// The first that cannot work, by its key.
-    pub fn check(&self) -> Result<(), ForecasterTrainError> {
-        let refuse = |key, value: String, expected: &str| {
-            Err(ForecasterTrainError::Value { key, value, expected: expected.into() })
-        };
-        if self.name.is_empty() || self.name.contains(['/', '\\']) {
-            return refuse("name", format!("{:?}", self.name), "a name without slashes");
-        }
-        let hours = [
-            ("window.lookback_hours", self.window.lookback_hours),
-            ("window.horizon_hours", self.window.horizon_hours),
-        ];
-        if let Some((key, value)) = hours.into_iter().find(|(_, hours)| !(*hours > 0.0 && *hours <= 10_000.0)) {
-            return refuse(key, value.to_string(), "a positive number of hours, at most 10000");
-        }
-        let DataConfig { known_share, validation_share } = self.data;
-        if !(known_share > 0.0 && known_share <= 1.0) {
-            return refuse("data.known_share", known_share.to_string(), "above 0, at most 1");
-        }
-        if !(0.0..=0.9).contains(&validation_share) {
-            return refuse("data.validation_share", validation_share.to_string(), "0 to 0.9");
-        }
-        if self.checkpoint_every == 0 {
-            return refuse("checkpoint_every", "0".into(), "at least 1");
-        }
-        Ok(())
-    }
+/// The part of the series that is read, and the trainer of a net for it, before its first step.
+///
+/// # Errors
+/// A series that cannot be read, has no days or is too short; a net that cannot work; a processor that is not there.
+pub fn prepare(experiment: &ForecasterExperiment) -> Result<(Series, Trainer), ForecasterTrainError> {
+    experiment.check()?;
+    let (series, _) = read_series(&experiment.series)?;
+    let Some(day_steps) = experiment.window.day_steps.or(series.steps_per_day()).filter(|&steps| steps > 0) else {
+        let value = format!("a step of {} ms", series.step_millis());
+        let expected = "steps of which a whole number is a day, or window.day_steps".into();
+        return Err(SetupError::Value { key: "window.day_steps", value, expected }.into());
+    };
+    let steps = |hours: f64| ((hours * day_steps as f64 / 24.0).round() as usize).max(1);
+    let spec = Spec {
+        architecture: experiment.forecaster.clone(),
+        day_steps,
+        lookback: steps(experiment.window.lookback_hours),
+        horizon: steps(experiment.window.horizon_hours),
+        levels: experiment.window.levels.clone(),
+        centre: experiment.window.centre,
+        loss: experiment.window.loss,
+    };
+    spec.check().map_err(|error| at(experiment, &error))?;
+    let known = ((series.len() as f64 * experiment.data.known_share) as usize).clamp(1, series.len().max(1));
+    let series = series.slice(0..known.min(series.len())).unwrap_or(series);
+    let validation_from = series.len() - (series.len() as f64 * experiment.data.validation_share) as usize;
+    let trainer =
+        Trainer::new(&spec, &experiment.train, std::slice::from_ref(&series), validation_from, experiment.seed)?;
+    Ok((series, trainer))
+}
 
-    /// The part of the series that is read, and the trainer of a net for it, before its first step.
-    ///
-    /// # Errors
-    /// A series that cannot be read, has no days or is too short; a net that cannot work; a
-    /// processor that is not there.
-    pub fn prepare(&self) -> Result<(Series, Trainer), ForecasterTrainError> {
-        self.check()?;
-        let (series, _) = read_series(&self.series)?;
-        let Some(day_steps) = self.window.day_steps.or(series.steps_per_day()).filter(|&steps| steps > 0) else {
-            let value = format!("a step of {} ms", series.step_millis());
-            let expected = "steps of which a whole number is a day, or window.day_steps".into();
-            return Err(ForecasterTrainError::Value { key: "window.day_steps", value, expected });
-        };
-        let steps = |hours: f64| ((hours * day_steps as f64 / 24.0).round() as usize).max(1);
-        let spec = Spec {
-            architecture: self.forecaster.clone(),
-            day_steps,
-            lookback: steps(self.window.lookback_hours),
-            horizon: steps(self.window.horizon_hours),
-            levels: self.window.levels.clone(),
-            centre: self.window.centre,
-            loss: self.window.loss,
-        };
-        spec.check().map_err(|error| self.at(&error))?;
-        let known = ((series.len() as f64 * self.data.known_share) as usize).clamp(1, series.len().max(1));
-        let series = series.slice(0..known.min(series.len())).unwrap_or(series);
-        let validation_from = series.len() - (series.len() as f64 * self.data.validation_share) as usize;
-        let trainer = Trainer::new(&spec, &self.train, std::slice::from_ref(&series), validation_from, self.seed)?;
-        Ok((series, trainer))
-    }
-
-    /// An error of the net under the key of the file.
-    fn at(&self, error: &SpecError) -> ForecasterTrainError {
-        let key = match error {
-            SpecError::Setting { key: "lookback", .. } => "window.lookback_hours",
-            SpecError::Setting { key: "horizon", .. } => "window.horizon_hours",
-            SpecError::Setting { key: "levels", .. } | SpecError::Levels(_) => "window.levels",
-            _ => "forecaster",
-        };
-        let expected = match error {
-            SpecError::Setting { key, expected } => format!("`{key}` {expected}"),
-            other => other.to_string(),
-        };
-        ForecasterTrainError::Value { key, value: self.forecaster.name().into(), expected }
-    }
+/// An error of the net under the key of the file.
+fn at(experiment: &ForecasterExperiment, error: &SpecError) -> ForecasterTrainError {
+    let key = match error {
+        SpecError::Setting { key: "lookback", .. } => "window.lookback_hours",
+        SpecError::Setting { key: "horizon", .. } => "window.horizon_hours",
+        SpecError::Setting { key: "levels", .. } | SpecError::Levels(_) => "window.levels",
+        _ => "forecaster",
+    };
+    let expected = match error {
+        SpecError::Setting { key, expected } => format!("`{key}` {expected}"),
+        other => other.to_string(),
+    };
+    SetupError::Value { key, value: experiment.forecaster.name().into(), expected }.into()
 }
 
 /// Trains in `dir`, from its checkpoint if there is one. `None` when stopped; a checkpoint is then
@@ -259,7 +136,7 @@ pub fn train(
     dir: &RunDir,
     hooks: &ForecasterHooks<'_>,
 ) -> Result<Option<ForecasterBundle>, ForecasterTrainError> {
-    let (series, mut trainer) = experiment.prepare()?;
+    let (series, mut trainer) = prepare(experiment)?;
     let config_sha256 = dir.config_sha256()?;
     if dir.path(&format!("checkpoints/{FILE}")).exists() {
         trainer.resume(read_checkpoint(dir, &config_sha256)?)?;

@@ -2,7 +2,7 @@
 //!
 //! Layout:
 //!
-//! - [`config`]: one file describes one experiment.
+//! - [`comparison`]: the held-out scenarios and heuristics of an experiment.
 //! - [`episodes`]: training episodes, drawn by seed.
 //! - [`rollout`], [`scaling`]: experience from environments on all cores; [`guide`]: the
 //!   policy that is imitated or logged.
@@ -24,7 +24,7 @@
 
 pub mod cem;
 pub mod checkpoint;
-pub mod config;
+pub mod comparison;
 pub mod constraint;
 pub mod cost;
 pub mod episodes;
@@ -55,8 +55,8 @@ pub use error::TrainError;
 
 use goodput_agents::bundle::PolicyBundle;
 
-use crate::config::{AgentConfig, Experiment};
 use crate::run_dir::RunDir;
+use goodput_configs::experiment::{AgentConfig, Experiment};
 
 /// State of a training loop, as passed to the caller after each update.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -5,18 +5,19 @@
 
 use std::sync::Arc;
 
+use goodput_configs::scenario::SetupError;
 use goodput_datasets::store::DecisionLog;
 use goodput_datasets::store::decisions::{Behaviour, Decision, End};
 use goodput_env::gym::{ClusterEnv, EnvError, Environment, Observation, ResetOptions};
 use goodput_env::seed::{Stream, keyed};
-use goodput_eval::setup::SetupError;
 use rand::RngExt;
 use rayon::prelude::*;
 
-use crate::config::{Experiment, training_seed};
 use crate::error::TrainError;
 use crate::guide::{Guide, Scheduler};
 use crate::validate::published;
+use goodput_configs::experiment::Experiment;
+use goodput_configs::seeds::training_seed;
 
 /// Logged workloads are numbered from here among those of training: reinforcement does not meet
 /// them.

@@ -9,12 +9,11 @@ use goodput_agents::learning::learner::Learner;
 use goodput_agents::learning::ppo::{PpoConfig, PpoRates, PpoStats};
 use goodput_agents::nets::fused::Fused;
 use goodput_agents::nets::weights::Weights;
+use goodput_configs::scenario::Setup;
 use goodput_env::gym::{ClusterEnv, Environment};
 use goodput_env::seed::{Stream, keyed};
-use goodput_eval::setup::Setup;
 
 use crate::checkpoint::{BEST, LEARNER, REFERENCE, State, latest, save};
-use crate::config::{Experiment, PpoAgent};
 use crate::episodes::{Episodes, warm_up};
 use crate::error::TrainError;
 use crate::rollout::{Collect, ExperienceBuffer, Rollout};
@@ -24,6 +23,7 @@ use crate::training_run::TrainingRun;
 use crate::updates::{self, Updates};
 use crate::validate::bundle;
 use crate::{Hooks, Trained, warm_start};
+use goodput_configs::experiment::{Experiment, PpoAgent};
 
 /// Trains from the latest checkpoint, or from the beginning.
 ///

@@ -13,9 +13,9 @@ use goodput_env::seed::{Stream, keyed};
 use rand::{Rng, RngExt};
 use rayon::prelude::*;
 
-use crate::config::training_seed;
 use crate::guide::{Guide, MakeGuide};
 use crate::scaling::ReturnScale;
+use goodput_configs::seeds::training_seed;
 
 /// Environments in a shard.
 const SHARD: usize = 4;

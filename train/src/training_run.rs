@@ -1,15 +1,15 @@
 //! Training run: the parts that every loop over updates shares, whatever the loop learns from.
 
 use goodput_agents::bundle::Provenance;
-use goodput_eval::setup::Setup;
+use goodput_configs::scenario::Setup;
 
 use crate::checkpoint::State;
-use crate::config::Experiment;
 use crate::error::TrainError;
 use crate::recorder::{ProgressFigures, Recorder};
 use crate::run_dir::RunDir;
 use crate::validate::Validation;
 use crate::{Hooks, Progress};
+use goodput_configs::experiment::Experiment;
 
 /// Run of one experiment in one directory: the configuration, the state that checkpoints hold, the
 /// validation seeds and the recorder of progress. A loop adds its learner and its source of data.

@@ -4,8 +4,8 @@
 use std::sync::atomic::Ordering;
 
 use crate::Hooks;
-use crate::config::Experiment;
 use crate::error::TrainError;
+use goodput_configs::experiment::Experiment;
 
 /// Operations of a learner that advances update by update.
 pub(crate) trait Updates {

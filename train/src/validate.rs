@@ -8,16 +8,18 @@ use goodput_agents::compose::loaning::{Sharing, Variant};
 use goodput_agents::heuristic;
 use goodput_agents::policies::ranking;
 use goodput_agents::policies::rounds::Decoder;
+use goodput_configs::scenario::Setup;
 use goodput_env::gym::ExpectedPeak;
 use goodput_env::sim::Outcome;
 use goodput_eval::run::{Comparison, NamedScenario, PolicyEntry};
-use goodput_eval::setup::Setup;
 use goodput_forecast::Model;
 use serde::{Deserialize, Serialize};
 
-use crate::config::{Experiment, VALIDATION};
+use crate::comparison;
 use crate::constraint::ServedRequests;
 use crate::error::TrainError;
+use goodput_configs::experiment::Experiment;
+use goodput_configs::seeds::VALIDATION;
 
 /// Validation seeds of an experiment and the heuristics' results on them.
 pub struct Validation {
@@ -48,7 +50,8 @@ impl Validation {
         // The genetic search of Pollux costs more than the whole training; it is compared in the
         // end.
         let quick = experiment.evaluate.policies.iter().filter(|name| *name != "pollux");
-        let entries = quick.map(|name| experiment.heuristic(name, setup)).collect::<Result<Vec<_>, _>>()?;
+        let entries =
+            quick.map(|name| comparison::heuristic(experiment, name, setup)).collect::<Result<Vec<_>, _>>()?;
         if !entries.is_empty() {
             let means = validation.run(entries)?;
             validation.best_heuristic_jct_secs = means.iter().map(|score| score.jct_secs).fold(f64::INFINITY, f64::min);
@@ -63,7 +66,7 @@ impl Validation {
     pub fn without_heuristics(experiment: &Experiment, setup: &Setup) -> Result<Self, TrainError> {
         let train = &experiment.train;
         Ok(Self {
-            scenarios: experiment.scenarios(&train.loads, VALIDATION, train.validation_seeds)?,
+            scenarios: comparison::scenarios(experiment, &train.loads, VALIDATION, train.validation_seeds)?,
             sharing: setup.sharing().clone(),
             expected: experiment.expected_peak(setup),
             best_heuristic_jct_secs: f64::INFINITY,

@@ -7,7 +7,6 @@ use goodput_agents::learning::learner::Learner;
 use goodput_env::gym::ClusterEnv;
 use goodput_env::seed::{Stream, keyed};
 
-use crate::config::WarmStart;
 use crate::error::TrainError;
 use crate::guide::{Guide, Scheduler};
 use crate::recorder::Recorder;
@@ -16,6 +15,7 @@ use crate::run_dir::RunDir;
 use crate::scaling::ReturnScale;
 use crate::validate::published;
 use crate::{Hooks, Progress};
+use goodput_configs::experiment::WarmStart;
 
 /// Iterations of imitation are numbered from here, so that their random streams are not those of
 /// reinforcement.

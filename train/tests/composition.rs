@@ -4,8 +4,8 @@
 
 use std::fmt::Write as _;
 
+use goodput_configs::experiment::Experiment;
 use goodput_eval::run::{Comparison, Evaluation};
-use goodput_train::config::Experiment;
 use goodput_train::validate::{heuristic_entry, scenarios};
 
 fn workload() -> String {

@@ -1,6 +1,5 @@
 //! The integration tests of `train`, one program: it is linked once, not once for each file.
 mod composition;
-mod config_fuzz;
 mod episodes;
 mod evolution;
 mod offline;

@@ -5,11 +5,11 @@
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use goodput_configs::experiment::{Algorithm, Experiment};
 use goodput_datasets::DataError;
 use goodput_datasets::store::decisions::{Behaviour, Decision, End};
 use goodput_datasets::store::{DecisionLog, Provenance};
 use goodput_env::gym::Layout;
-use goodput_train::config::{Algorithm, Experiment};
 use goodput_train::offline::{Dataset, Minibatch};
 use goodput_train::run_dir::RunDir;
 use goodput_train::{Hooks, TrainError, Trained, log, train};
@@ -240,7 +240,9 @@ fn every_algorithm_learns_and_resumes_to_the_same_bits() {
     logged().write(&data, &Provenance::default()).unwrap();
     for algorithm in [Algorithm::Bc, Algorithm::FilteredBc, Algorithm::Iql, Algorithm::Cql] {
         let mut experiment = experiment();
-        let Some(goodput_train::config::AgentConfig::Offline(agent)) = &mut experiment.agent else { unreachable!() };
+        let Some(goodput_configs::experiment::AgentConfig::Offline(agent)) = &mut experiment.agent else {
+            unreachable!()
+        };
         (agent.algorithm, agent.data) = (algorithm, data.clone());
         let [whole, halves] = ["whole", "halves"].map(|name| dir.path().join(format!("{algorithm:?}-{name}")));
         let Trained::Complete(expected) = run(&experiment, &whole, None) else { panic!("not complete") };

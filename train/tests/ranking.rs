@@ -13,6 +13,7 @@ use goodput_agents::policies::ranking::learner::{RankingConfig, RankingLearner};
 use goodput_agents::policies::ranking::{Decoding, Ranked, Ranking, RankingNet};
 use goodput_agents::policies::rounds::Decoder;
 use goodput_agents::policies::utility::{Experience, Theta, Utility, UtilityPolicy};
+use goodput_configs::experiment::{AgentConfig, Experiment};
 use goodput_env::cluster::Cluster;
 use goodput_env::job::{Elasticity, JobRequest, JobSpec, Work, Workload};
 use goodput_env::model::SwitchCost;
@@ -21,7 +22,6 @@ use goodput_env::scenario::{Batching, Information, Rounds, Scenario, SimOptions}
 use goodput_env::seed::{Stream, keyed, rng};
 use goodput_env::sim::Simulator;
 use goodput_env::time::SimTime;
-use goodput_train::config::{AgentConfig, Experiment};
 use goodput_train::ranking::rollouts::Rollouts;
 use goodput_train::run_dir::RunDir;
 use goodput_train::validate::mean_jct_secs;
@@ -183,7 +183,7 @@ fn what_it_cannot_learn_from_is_refused() {
         change(&mut experiment);
         experiment.setup().unwrap_err().to_string()
     };
-    let agent = |change: &'static dyn Fn(&mut goodput_train::config::RankingAgent)| {
+    let agent = |change: &'static dyn Fn(&mut goodput_configs::experiment::RankingAgent)| {
         refused(&move |experiment| {
             let Some(AgentConfig::Ranking(agent)) = &mut experiment.agent else { panic!("not a ranking") };
             change(agent);
@@ -194,7 +194,7 @@ fn what_it_cannot_learn_from_is_refused() {
     assert!(agent(&|agent| _ = agent.start.insert("expnent".into(), 1.0)).contains("agent.ranking.start"));
     let two_types = refused(&|experiment| {
         let other =
-            goodput_eval::setup::NodeGroup { accelerator: "v100".into(), ..experiment.cluster.groups[0].clone() };
+            goodput_configs::scenario::NodeGroup { accelerator: "v100".into(), ..experiment.cluster.groups[0].clone() };
         experiment.cluster.groups.push(other);
     });
     assert!(two_types.contains("agent.evolution"), "{two_types}");

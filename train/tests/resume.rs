@@ -5,9 +5,9 @@
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use goodput_configs::experiment::{AgentConfig, EvaluateConfig, Experiment, PpoAgent, TrainConfig, WarmStart};
+use goodput_configs::scenario::{ClusterConfig, EnvironmentConfig, NodeGroup, WorkloadConfig};
 use goodput_env::cluster::Pool;
-use goodput_eval::setup::{ClusterConfig, EnvironmentConfig, NodeGroup, WorkloadConfig};
-use goodput_train::config::{AgentConfig, EvaluateConfig, Experiment, PpoAgent, TrainConfig, WarmStart};
 use goodput_train::run_dir::RunDir;
 use goodput_train::{Hooks, Trained, train};
 

@@ -5,9 +5,11 @@
 use std::path::Path;
 
 use goodput_agents::bundle::PolicyBundle;
+use goodput_configs::experiment::Experiment;
+use goodput_configs::seeds::VALIDATION;
 use goodput_env::gym::ExpectedPeak;
 use goodput_eval::run::Comparison;
-use goodput_train::config::{Experiment, VALIDATION};
+use goodput_train::comparison;
 use goodput_train::model_card::{ModelCard, NOTES, stale};
 use goodput_train::validate::{learned_entry, scenarios};
 
@@ -98,7 +100,7 @@ fn what_was_trained_on_16_accelerators_runs_on_more() {
         let setup = experiment.setup().unwrap();
         let learned = learned_entry("learned", &bundle, ExpectedPeak::default(), setup.sharing()).unwrap();
         let mut policies = vec![learned];
-        policies.extend(["pollux-fast", "fifo"].map(|name| experiment.heuristic(name, &setup).unwrap()));
+        policies.extend(["pollux-fast", "fifo"].map(|name| comparison::heuristic(&experiment, name, &setup).unwrap()));
         // Not among the seeds of any table.
         let evaluation = Comparison::new(policies, scenarios(&setup, VALIDATION + 500, 3)).run(&|_, _| {}).unwrap();
         let mean = |name: &str| evaluation.summary.policy(name).unwrap().metrics["jct_mean_secs"].value;
@@ -114,7 +116,7 @@ fn a_card_says_where_its_policy_ends_and_keeps_notes() {
     let setup = experiment.setup().unwrap();
     let policies = vec![
         learned_entry("learned", &bundle, ExpectedPeak::default(), setup.sharing()).unwrap(),
-        experiment.heuristic("fifo", &setup).unwrap(),
+        comparison::heuristic(&experiment, "fifo", &setup).unwrap(),
     ];
     let results = Comparison::new(policies, scenarios(&setup, VALIDATION + 500, 2)).run(&|_, _| {}).unwrap().summary;
     let before = format!("# old{NOTES}\nAsk before use.\n");

@@ -6,14 +6,21 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Crates of the workspace that each crate may use.
-const MAY_USE: [(&str, &[&str]); 13] = [
+const MAY_USE: [(&str, &[&str]); 14] = [
     ("goodput-env", &[]),
     ("goodput-forecast", &[]),
     ("goodput-datasets", &["goodput-env", "goodput-forecast"]),
     ("goodput-agents", &["goodput-env", "goodput-forecast"]),
-    ("goodput-eval", &["goodput-env", "goodput-forecast", "goodput-datasets", "goodput-agents"]),
-    ("goodput-train", &["goodput-env", "goodput-forecast", "goodput-datasets", "goodput-agents", "goodput-eval"]),
-    ("goodput-executor", &["goodput-env", "goodput-forecast", "goodput-agents", "goodput-nvml-double"]),
+    ("goodput-configs", &["goodput-env", "goodput-forecast", "goodput-datasets", "goodput-agents"]),
+    ("goodput-eval", &["goodput-env", "goodput-forecast", "goodput-datasets", "goodput-agents", "goodput-configs"]),
+    (
+        "goodput-train",
+        &["goodput-env", "goodput-forecast", "goodput-datasets", "goodput-agents", "goodput-configs", "goodput-eval"],
+    ),
+    (
+        "goodput-executor",
+        &["goodput-env", "goodput-forecast", "goodput-agents", "goodput-configs", "goodput-nvml-double"],
+    ),
     ("goodput-nvml-double", &[]),
     ("goodput-console", &[]),
     ("goodputd", &["goodput-console", "goodput-datasets", "goodput-env", "goodput-executor"]),
@@ -26,13 +33,22 @@ const MAY_USE: [(&str, &[&str]); 13] = [
             "goodput-forecast",
             "goodput-datasets",
             "goodput-agents",
+            "goodput-configs",
             "goodput-eval",
             "goodput-train",
         ],
     ),
     (
         "goodput",
-        &["goodput-env", "goodput-forecast", "goodput-datasets", "goodput-agents", "goodput-eval", "goodput-train"],
+        &[
+            "goodput-env",
+            "goodput-forecast",
+            "goodput-datasets",
+            "goodput-agents",
+            "goodput-configs",
+            "goodput-eval",
+            "goodput-train",
+        ],
     ),
     ("xtask", &[]),
 ];
@@ -134,7 +150,8 @@ fn env_cannot_see_the_world() {
 
 #[test]
 fn the_product_names_no_path_of_the_workshop() {
-    let rooms = ["env", "forecast", "datasets", "agents", "eval", "train", "executor", "console", "goodputd", "cli"];
+    let rooms =
+        ["env", "forecast", "datasets", "agents", "configs", "eval", "train", "executor", "console", "goodputd", "cli"];
     for file in rooms.iter().flat_map(|room| sources(&root().join(room).join("src"))) {
         let text = std::fs::read_to_string(&file).unwrap();
         let product = text.split("#[cfg(test)]").next().unwrap_or_default();
@@ -145,7 +162,7 @@ fn the_product_names_no_path_of_the_workshop() {
 /// Tests that docs/src/results/coverage.md names are there.
 #[test]
 fn coverage_names_tests_that_exist() {
-    let rooms = ["env", "forecast", "datasets", "agents", "eval", "train", "executor", "cli"];
+    let rooms = ["env", "forecast", "datasets", "agents", "configs", "eval", "train", "executor", "cli"];
     let files = rooms.iter().flat_map(|room| sources(&root().join(room)));
     let code: String = files.map(|path| std::fs::read_to_string(path).unwrap()).collect();
     let table = std::fs::read_to_string(root().join("docs/src/results/coverage.md")).unwrap();
@@ -159,7 +176,7 @@ fn coverage_names_tests_that_exist() {
 /// Integration tests of a room are one program, so a file that `main.rs` does not name is a test that never runs.
 #[test]
 fn every_test_file_runs() {
-    for room in ["env", "forecast", "datasets", "agents", "eval", "train", "executor", "cli"] {
+    for room in ["env", "forecast", "datasets", "agents", "configs", "eval", "train", "executor", "cli"] {
         let tests = root().join(room).join("tests");
         let manifest = std::fs::read_to_string(root().join(room).join("Cargo.toml")).unwrap();
         let main = std::fs::read_to_string(tests.join("main.rs")).unwrap();

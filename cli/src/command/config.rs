@@ -4,10 +4,10 @@ use std::fs;
 use std::path::Path;
 use std::process::ExitCode;
 
+use goodput_configs::experiment::Experiment;
+use goodput_configs::federation::FederationConfig;
+use goodput_configs::forecast::ForecastConfig;
 use goodput_console::{CommandError, print, say};
-use goodput_eval::studies::federation::FederationConfig;
-use goodput_eval::studies::forecasting::ForecastConfig;
-use goodput_train::config::Experiment;
 use schemars::{Schema, schema_for};
 
 use crate::args::Config;

@@ -4,6 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use goodput_configs::experiment::Experiment;
+use goodput_configs::scenario::WorkloadConfig;
 use goodput_console::{Cell, CommandError, Listing, OutputFormat, say};
 use goodput_datasets::inspect::{QUANTILES, summarise};
 use goodput_datasets::store::decisions::Behaviour;
@@ -11,8 +13,6 @@ use goodput_datasets::store::{Provenance, jobs};
 use goodput_datasets::validate::validate;
 use goodput_datasets::{Catalog, fit, import_table, read_jobs};
 use goodput_env::cluster::Cluster;
-use goodput_eval::setup::WorkloadConfig;
-use goodput_train::config::Experiment;
 
 use crate::args::Data;
 use crate::command::config::resolved;

@@ -4,10 +4,11 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use goodput_agents::{compose, heuristic, zoo};
+use goodput_configs::experiment::Experiment;
+use goodput_configs::scenario::{FileWorkload, Setup, WorkloadConfig};
 use goodput_console::{CommandError, say};
 use goodput_eval::run::{Comparison, Evaluation, NamedScenario, PolicyEntry, RunError};
-use goodput_eval::setup::{FileWorkload, Setup, WorkloadConfig};
-use goodput_train::config::Experiment;
+use goodput_train::comparison;
 use goodput_train::run_dir::RunDir;
 use goodput_train::validate::{learned_entry, scenarios};
 
@@ -48,7 +49,8 @@ pub fn run(args: &Eval, quiet: bool) -> Result<ExitCode, CommandError> {
 fn workloads(experiment: &Experiment, args: &Eval, seeds: u64) -> Result<Vec<NamedScenario>, CommandError> {
     let first = args.split.first_seed(experiment.seed, 0);
     if args.workloads.is_empty() {
-        return experiment.scenarios(&experiment.evaluate.loads, first, seeds).map_err(CommandError::input);
+        return comparison::scenarios(experiment, &experiment.evaluate.loads, first, seeds)
+            .map_err(CommandError::input);
     }
     let mut all = Vec::new();
     for path in &args.workloads {
@@ -77,7 +79,7 @@ fn entry(name: &str, experiment: &Experiment, setup: &Setup) -> Result<PolicyEnt
     if !shipped && !Path::new(name).is_file() {
         return match name.strip_suffix(compose::REPLICA) {
             Some(_) => replica_entry(name),
-            None => experiment.heuristic(name, setup).map_err(CommandError::input),
+            None => comparison::heuristic(experiment, name, setup).map_err(CommandError::input),
         };
     }
     let parent = Path::new(name).parent().and_then(Path::file_name).map(|folder| folder.to_string_lossy().into_owned());

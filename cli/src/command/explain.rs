@@ -6,6 +6,7 @@ use std::sync::Arc;
 use goodput_agents::bundle::PolicyBundle;
 use goodput_agents::compose;
 use goodput_agents::policies::explain::{Contribution, Decision, Explained, Explanation};
+use goodput_configs::seeds::HELD_OUT;
 use goodput_console::{Cell, CommandError, Listing, OutputFormat, say};
 use goodput_datasets::{Catalog, read_workload};
 use goodput_env::job::JobId;
@@ -15,7 +16,6 @@ use goodput_env::time::SimTime;
 use goodput_env::view::ClusterView;
 use goodput_eval::report::plots::ContributionBar;
 use goodput_eval::studies::explain::{ComparedDecision, ExplainPage, JobStanding, compare_decision};
-use goodput_train::config::HELD_OUT;
 use serde_json::json;
 
 use crate::args::Explain;

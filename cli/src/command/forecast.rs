@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use goodput_agents::bundle::forecaster::Saved;
+use goodput_configs::forecast::ForecastConfig;
 use goodput_console::{Cell, CommandError, Listing, OutputFormat};
-use goodput_eval::studies::forecasting::{ForecastConfig, ScoreRow, Study, StudyError, page};
+use goodput_eval::studies::forecasting::{ScoreRow, Study, StudyError, page};
 use goodput_forecast::{Fit, Horizon, Predict, Snapshot, check_levels};
 
 use crate::args::Forecast;

@@ -1,12 +1,13 @@
 //! `goodput train`: learn, compare with the heuristics on held-out seeds, write the report.
 
+use goodput_console::{CommandError, OutputFormat, say};
+use goodput_train::comparison;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use goodput_console::{CommandError, OutputFormat, say};
 use goodput_eval::run::Comparison;
 use goodput_train::gate::{GateVerdict, judge};
 use goodput_train::run_dir::{RunDir, RunManifest};
@@ -88,9 +89,9 @@ pub fn run(args: &Train, quiet: bool) -> Result<ExitCode, CommandError> {
     let mut entries =
         vec![learned_entry(LEARNED, &bundle, experiment.expected_peak(&setup), setup.sharing()).map_err(fault)?];
     for name in &experiment.evaluate.policies {
-        entries.push(experiment.heuristic(name, &setup).map_err(CommandError::input)?);
+        entries.push(comparison::heuristic(&experiment, name, &setup).map_err(CommandError::input)?);
     }
-    let held_out = experiment.held_out(experiment.evaluate.seeds).map_err(CommandError::input)?;
+    let held_out = comparison::held_out(&experiment, experiment.evaluate.seeds).map_err(CommandError::input)?;
     let mut comparison = Comparison::new(entries, held_out);
     comparison.sharing = setup.sharing().clone();
     let evaluation = compare(&comparison, &meter)?;

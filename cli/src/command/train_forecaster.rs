@@ -4,9 +4,11 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 
+use goodput_configs::forecast::ForecasterExperiment;
+use goodput_configs::scenario::SetupError;
 use goodput_console::{CommandError, say};
 use goodput_forecast::neural::TrainError;
-use goodput_train::forecaster::{ForecasterExperiment, ForecasterHooks, ForecasterTrainError, train};
+use goodput_train::forecaster::{self, ForecasterHooks, ForecasterTrainError, train};
 use goodput_train::run_dir::RunDir;
 
 use crate::args::Train;
@@ -35,7 +37,7 @@ pub fn run(args: &Train, quiet: bool) -> Result<ExitCode, CommandError> {
         (None, Some(file)) => {
             let mut experiment = config::read_forecaster(file, &args.sets)?;
             experiment.seed = args.seed.unwrap_or(experiment.seed);
-            experiment.prepare().map_err(|error| fault(error, file, &args.sets))?;
+            forecaster::prepare(&experiment).map_err(|error| fault(error, file, &args.sets))?;
             if args.dry_run {
                 let (name, seed, on) = (&experiment.name, experiment.seed, experiment.train.processor.name());
                 say(&format!("{}: ok; would train {name} with seed {seed} on the {on}", file.display()));
@@ -81,7 +83,9 @@ fn learn(
 
 fn fault(error: ForecasterTrainError, file: &Path, sets: &[String]) -> CommandError {
     match error {
-        ForecasterTrainError::Value { key, .. } => config::at_key(file, sets, key, &error.to_string()),
+        ForecasterTrainError::Setting(SetupError::Value { key, .. }) => {
+            config::at_key(file, sets, key, &error.to_string())
+        }
         ForecasterTrainError::Train(error @ (TrainError::NoGpu | TrainError::NoAdapter)) => {
             config::at_key(file, sets, "train.processor", &error.to_string())
         }

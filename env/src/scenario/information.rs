@@ -1,17 +1,21 @@
-//! Options that bound the knowledge of policies and agents: information level and choice of the batch size.
+//! Options that bound the knowledge of policies and agents: information level and choice of the
+//! batch size.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What policies of a run may know about jobs, beyond what they asked for and how they ran so far.
+/// Knowledge about jobs that policies of a run have beyond what was asked for and how the jobs ran
+/// so far.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase", deny_unknown_fields)]
 pub enum Information {
     /// Only what the job's own agent has profiled; remaining work is unknown.
     Profiled,
-    /// The application's catalogued model, and remaining work times a log-normal error of median 1 that stays with the job.
+    /// The application's catalogued model, and remaining work times a log-normal error of median 1
+    /// that stays with the job.
     Estimate {
-        /// Standard deviation of the logarithm of the error; 0.5 means that one job in three is off by more than 1.65x.
+        /// Standard deviation of the logarithm of the error; 0.5 means that one job in three is off
+        /// by more than 1.65x.
         sigma: f64,
     },
     /// True remaining work and true speed.
@@ -47,7 +51,8 @@ impl std::fmt::Display for Information {
 pub enum Batching {
     /// The total batch size of the request, split over the replicas.
     Requested,
-    /// Goodput-optimal by the job's own agent, which fits its model to what it has measured (Pollux).
+    /// Goodput-optimal by the job's own agent, which fits its model to what it has measured
+    /// (Pollux).
     Agent,
     /// Goodput-optimal by the catalogued model.
     Catalog,

@@ -21,19 +21,19 @@ pub use speeds::{Best, SpeedTables};
 /// Cluster, workload, options and master seed: what determines a run, together with the policy.
 #[derive(Clone, Debug)]
 pub struct Scenario {
-    /// The machines.
+    /// Machines of the run, before anything fails.
     pub cluster: Arc<Cluster>,
-    /// The jobs.
+    /// Jobs, services and requests of the run.
     pub workload: Arc<Workload>,
     /// Precomputed speeds of the workload's applications on the cluster.
     pub speeds: Arc<SpeedTables>,
     /// Serving profiles by service, then accelerator type.
     pub profiles: Arc<[Option<ServingProfile>]>,
-    /// JobShapes of the workload's jobs, worked out when somebody asks.
+    /// Shapes of the workload's jobs, computed on first use.
     pub shapes: OnceLock<JobShapes>,
-    /// Options.
+    /// Options of the run: decision points, costs, information.
     pub options: SimOptions,
-    /// Master seed.
+    /// Master seed of all random streams of the run.
     pub seed: u64,
 }
 
@@ -45,7 +45,8 @@ impl Scenario {
         Self { cluster, workload, speeds, profiles, shapes: OnceLock::new(), options, seed }
     }
 
-    /// Speed of a replica of `service` on accelerator type `kind`; `None` where it cannot run there.
+    /// Speed of a replica of `service` on accelerator type `kind`; `None` where it cannot run
+    /// there.
     pub fn profile(&self, service: ServiceId, kind: u16) -> Option<&ServingProfile> {
         let kinds = self.cluster.types.len();
         self.profiles.get(service.index() * kinds..)?.get(..kinds)?.get(kind as usize)?.as_ref()
@@ -64,7 +65,8 @@ impl Scenario {
         }
     }
 
-    /// Steps per second of `job` beside `partner` on the same accelerators of type `kind`; `None` where nothing is known of it.
+    /// Steps per second of `job` beside `partner` on the same accelerators of type `kind`; `None`
+    /// where nothing is known of it.
     pub(crate) fn rate_beside(&self, job: JobId, partner: JobId, kind: u16) -> Option<f64> {
         let class = |job: JobId| match self.workload.jobs.get(job.index())?.work {
             Work::Steps { class, .. } => Some(class),
@@ -73,13 +75,15 @@ impl Scenario {
         self.speeds.steps_per_sec_beside(class(job)?, class(partner)?, kind)
     }
 
-    /// The same cluster and applications with other jobs and seed; the speed tables are shared.
+    /// Scenario on this cluster with these applications, but other jobs and another seed. The speed
+    /// tables are shared.
     pub fn with_jobs(&self, workload: Arc<Workload>, seed: u64) -> Self {
         let profiles = profiles(&self.cluster, &workload);
         Self { workload, seed, profiles, shapes: OnceLock::new(), ..self.clone() }
     }
 
-    /// The goodput-optimal batch size by the catalogued model on `gpus` accelerators of type `kind` on `nodes` nodes.
+    /// The goodput-optimal batch size by the catalogued model on `gpus` accelerators of type `kind`
+    /// on `nodes` nodes.
     pub(crate) fn best_batch(&self, index: u16, kind: u16, epoch: u32, nodes: u32, gpus: u32) -> Option<BatchConfig> {
         let app = &self.workload.applications[index as usize];
         let stats = app.gradients.at(f64::from(app.limits.init), epoch);
@@ -89,7 +93,8 @@ impl Scenario {
             .map(|best| pace.limits.capped(best.batch, gpus))
     }
 
-    /// All work of a job in its unit: scale-invariant iterations, steps, or seconds at the requested size.
+    /// All work of a job in its unit: scale-invariant iterations, steps, or seconds at the
+    /// requested size.
     pub(crate) fn total_work(&self, job: JobId) -> f64 {
         match self.workload.jobs[job.index()].work {
             Work::Fixed { duration } => duration.as_secs_f64(),
@@ -100,7 +105,8 @@ impl Scenario {
         }
     }
 
-    /// Work of a job at the end of its epoch number `epoch`, from 0: at most all of it. What is no application has one epoch.
+    /// Work of a job at the end of its epoch number `epoch`, from 0: at most all of it. What is no
+    /// application has one epoch.
     pub(crate) fn epoch_end(&self, job: JobId, epoch: u32) -> f64 {
         let total = self.total_work(job);
         self.workload.application(job).map_or(total, |app| app.epoch_end(epoch).min(total))

@@ -6,20 +6,21 @@ use super::{Batching, Information};
 use crate::model::{Checkpointing, FaultModel, SwitchCost};
 use crate::time::SimTime;
 
-/// When the policy is asked.
+/// Moments at which the policy is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rounds {
     /// At each multiple of this time while there are active jobs.
     pub period: Option<SimTime>,
-    /// On each arrival and completion, and when the policy itself asks for it ([`crate::policy::Policy::wake_at`]).
+    /// On each arrival and completion, and when the policy itself asks for it
+    /// ([`crate::policy::Policy::wake_at`]).
     pub on_churn: bool,
 }
 
-/// When a completed job gives its accelerators back.
+/// Moment at which a completed job gives its accelerators back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Release {
-    /// At completion.
+    /// At the completion itself.
     Immediately,
     /// At the next scheduling round (Pollux artifact).
     NextRound,
@@ -39,21 +40,22 @@ pub enum EpochEnd {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Resize {
-    /// It stops, saves, and starts again on the new accelerators.
+    /// Stop, save, and start again on the new accelerators.
     #[default]
     StopRestart,
-    /// It goes on with what it keeps until the new accelerators are ready. A command that comes in between cancels the one under way.
+    /// Go on with the accelerators that the job keeps until the new ones are ready. A command that
+    /// comes in between cancels the one under way.
     Overlapped,
-    /// The same, but a command waits for all before it; each takes a whole start-up.
+    /// Overlapped, but a command waits for all commands before it; each takes a whole start-up.
     OverlappedSerial,
-    /// The same, but a command waits for the one under way and replaces any other that waits.
+    /// Overlapped, but a command waits for the one under way and replaces any other that waits.
     OverlappedMerge,
 }
 
 /// How instances live.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct InstanceOptions {
-    /// What starting an instance costs, by the application it is a variant of.
+    /// Cost of starting an instance, by the application that its model is a variant of.
     pub cold_start: SwitchCost,
     /// Factor on the time of protection; 0 frees an instance as soon as it has answered.
     pub protect_times: f64,
@@ -64,11 +66,12 @@ pub struct InstanceOptions {
 }
 
 impl InstanceOptions {
-    /// DeepBoot's.
+    /// Options as published for DeepBoot.
     pub const DEEPBOOT: Self =
         Self { cold_start: SwitchCost::DeepbootInfer, protect_times: 1.0, protect_more: SimTime::ZERO, keep: true };
 
-    /// How long an instance is protected after a request: 30 s, and 15 s more for each of the requests before that found it so, at most 120 s.
+    /// How long an instance is protected after a request: 30 s, and 15 s more for each of the
+    /// requests before that found it so, at most 120 s.
     pub fn protection(&self, hits: u32) -> SimTime {
         let secs = (30 + 15 * hits.min(6)).min(120);
         SimTime::from_secs_f64(f64::from(secs) * self.protect_times) + self.protect_more
@@ -78,9 +81,9 @@ impl InstanceOptions {
 /// Options of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SimOptions {
-    /// When the policy is asked.
+    /// Moments at which the policy is asked.
     pub rounds: Rounds,
-    /// When completed jobs give accelerators back.
+    /// Moment at which completed jobs give accelerators back.
     pub release: Release,
     /// Rounding of epoch ends.
     pub epoch_end: EpochEnd,
@@ -88,8 +91,9 @@ pub struct SimOptions {
     pub switch_cost: SwitchCost,
     /// How a running job's change of size is carried out.
     pub resize: Resize,
-    /// Whether a job that keeps its accelerator type and its replicas per node changes nodes for free, as in simulators that do not
-    /// tell equal nodes apart (Sia artifact). It is no restart then.
+    /// Whether a job that keeps its accelerator type and its replicas per node changes nodes for
+    /// free, as in simulators that do not tell equal nodes apart (Sia artifact). It is no restart
+    /// then.
     pub free_moves: bool,
     /// How inference instances live, in workloads with requests.
     pub instances: InstanceOptions,
@@ -97,11 +101,12 @@ pub struct SimOptions {
     pub interference: f64,
     /// How jobs choose their batch size.
     pub batching: Batching,
-    /// What policies know.
+    /// Knowledge that policies have of jobs.
     pub information: Information,
-    /// Whether jobs of one application share what their agents measure, so that a job need not find out by itself how fast others have run.
+    /// Whether jobs of one application share what their agents measure, so that a job need not find
+    /// out by itself how fast others have run.
     pub shared_profiles: bool,
-    /// What breaks; nothing where `None`.
+    /// Model of faults; nothing breaks where `None`.
     pub faults: Option<FaultModel>,
     /// How jobs write checkpoints; where `None`, only a job that is stopped by plan saves its work.
     pub checkpoint: Option<Checkpointing>,
@@ -112,7 +117,8 @@ pub struct SimOptions {
 }
 
 impl SimOptions {
-    /// Decisions on churn and every 60 s, accelerators released at once, 30 s restarts, catalogued models.
+    /// Decisions on churn and every 60 s, accelerators released at once, 30 s restarts, catalogued
+    /// models.
     pub fn standard() -> Self {
         Self {
             rounds: Rounds { period: Some(SimTime::from_secs(60)), on_churn: true },
@@ -133,14 +139,15 @@ impl SimOptions {
         }
     }
 
-    /// The conventions of the Sia SOSP'23 artifact: those of Pollux's with restarts by application and free moves between equal
-    /// nodes. Gavel's rounds in it take 360 s.
+    /// The conventions of the Sia SOSP'23 artifact: those of Pollux's with restarts by application
+    /// and free moves between equal nodes. Gavel's rounds in it take 360 s.
     pub fn sia_sosp23(batching: Batching, information: Information) -> Self {
         Self { switch_cost: SwitchCost::SiaFull, free_moves: true, ..Self::pollux_osdi21(batching, information) }
     }
 
-    /// The conventions of the Pollux OSDI'21 artifact: rounds of 60 s, accelerators released at round ends, epoch ends at
-    /// whole seconds, 30 s restarts. Batching and information are the policy's own, as published.
+    /// The conventions of the Pollux OSDI'21 artifact: rounds of 60 s, accelerators released at
+    /// round ends, epoch ends at whole seconds, 30 s restarts. Batching and information are the
+    /// policy's own, as published.
     pub fn pollux_osdi21(batching: Batching, information: Information) -> Self {
         Self {
             rounds: Rounds { period: Some(SimTime::from_secs(60)), on_churn: false },

@@ -1,15 +1,15 @@
-//! Jobs that a queue can tell apart by their age only: what fits one of them fits all, so a scheduler that has found no place for one need not look at the
-//! others.
+//! Jobs that a queue can tell apart by their age only: what fits one of them fits all, so a
+//! scheduler that has found no place for one need not look at the others.
 
 use std::collections::BTreeMap;
 
 use super::SpeedTables;
 use crate::job::{JobId, Workload};
 
-/// What a queueing scheduler looks at beside age.
+/// Properties of a waiting job that a queueing scheduler looks at beside its age.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct JobShape {
-    /// Whose it is.
+    /// Index of the tenant.
     pub tenant: u32,
     /// The higher the earlier.
     pub priority: i32,

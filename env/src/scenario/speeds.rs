@@ -1,5 +1,6 @@
-//! How fast everything runs on every accelerator type of a cluster: goodput-optimal batch sizes and rates of applications at
-//! every size, and rates of job classes; computed once and shared by all runs.
+//! How fast everything runs on every accelerator type of a cluster: goodput-optimal batch sizes and
+//! rates of applications at every size, and rates of job classes; computed once and shared by all
+//! runs.
 
 use std::sync::{Arc, OnceLock};
 
@@ -18,18 +19,20 @@ pub struct Best {
     pub rate: f64,
 }
 
-/// Tables by application, accelerator type, epoch and number of replicas; rows are filled on first use.
+/// Tables by application, accelerator type, epoch and number of replicas; rows are filled on first
+/// use.
 #[derive(Debug)]
 pub struct SpeedTables {
     /// Accelerators of the largest node of each type.
     gpus_per_node: Vec<u32>,
-    /// Accelerators of the type with most of them, where there are several types; no limit otherwise.
+    /// Accelerators of the type with most of them, where there are several types; no limit
+    /// otherwise.
     most_of_one_type: u32,
     /// By application, then accelerator type.
     apps: Vec<AppSpeeds>,
     /// Steps per second by job class, then accelerator type.
     classes: Vec<Option<f64>>,
-    /// The same beside another class: by job class, the other class, then accelerator type.
+    /// Steps per second beside another class: by job class, the other class, then accelerator type.
     beside: Vec<Option<f64>>,
 }
 
@@ -86,12 +89,14 @@ impl SpeedTables {
         self.gpus_per_node.get(kind as usize).copied().unwrap_or(1)
     }
 
-    /// Most accelerators that a job can hold where types differ, for it holds one type only; no limit on a cluster of one type.
+    /// Most accelerators that a job can hold where types differ, for it holds one type only; no
+    /// limit on a cluster of one type.
     pub fn most_of_one_type(&self) -> u32 {
         self.most_of_one_type
     }
 
-    /// How fast application `index` is on accelerator type `kind`; `None` where nothing is known of it.
+    /// How fast application `index` is on accelerator type `kind`; `None` where nothing is known of
+    /// it.
     pub fn pace(&self, index: u16, kind: u16) -> Option<&Pace> {
         self.app(index, kind)?.pace.as_ref()
     }
@@ -106,7 +111,7 @@ impl SpeedTables {
         *self.row(index, kind, epoch)?.get(gpus.checked_sub(1)? as usize)?
     }
 
-    /// The same for all sizes, by accelerators - 1.
+    /// Best batch sizes and rates for all sizes, by accelerators - 1.
     pub fn row(&self, index: u16, kind: u16, epoch: u32) -> Option<&[Option<Best>]> {
         let app = self.app(index, kind)?;
         // Past the last epoch that was measured, speeds are those of that one.
@@ -114,14 +119,15 @@ impl SpeedTables {
         Some(app.rows[epoch as usize].get_or_init(|| app.row(epoch)))
     }
 
-    /// Steps per second of job class `class` on accelerator type `kind`; `None` where it was not measured or cannot run.
+    /// Steps per second of job class `class` on accelerator type `kind`; `None` where it was not
+    /// measured or cannot run.
     pub fn steps_per_sec(&self, class: u16, kind: u16) -> Option<f64> {
         let kinds = self.gpus_per_node.len();
         *self.classes.get(class as usize * kinds..)?.get(..kinds)?.get(kind as usize)?
     }
 
-    /// Steps per second of job class `class` beside one of class `other` on the same accelerators of type `kind`; `None` where they
-    /// were not measured together or do not fit.
+    /// Steps per second of job class `class` beside one of class `other` on the same accelerators
+    /// of type `kind`; `None` where they were not measured together or do not fit.
     pub fn steps_per_sec_beside(&self, class: u16, other: u16, kind: u16) -> Option<f64> {
         let kinds = self.gpus_per_node.len();
         let classes = self.classes.len() / kinds;

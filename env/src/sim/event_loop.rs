@@ -14,7 +14,7 @@ impl Simulator {
     /// # Errors
     /// [`SimError`] where a job leaves its profile or the run stalls.
     pub fn run_until_decision(&mut self) -> Result<Status, SimError> {
-        self.forget_trigger();
+        self.requests.forget_trigger(&mut self.state);
         let horizon = self.state.scenario.options.horizon.unwrap_or(SimTime::NEVER);
         loop {
             let next = self.next_event();
@@ -43,10 +43,10 @@ impl Simulator {
     /// The next event. Its time is [`SimTime::NEVER`] where none comes.
     fn next_event(&mut self) -> Event {
         self.queue.drop_void(&self.state);
-        let arrival = self.next_arrival();
-        let request = self.next_request();
+        let arrival = self.jobs.next_arrival(&self.state.scenario);
+        let request = self.requests.next(&self.state.scenario);
         let unqueued = [
-            Event::unqueued(self.next_lifecycle(request, arrival), EventKind::InstanceEnd),
+            Event::unqueued(self.requests.next_lifecycle(&self.state, request, arrival), EventKind::InstanceEnd),
             Event::unqueued(request, EventKind::Request),
             Event::unqueued(self.next_fault(arrival), EventKind::Hardware),
             Event::unqueued(self.next_round(arrival), EventKind::Round),
@@ -56,7 +56,8 @@ impl Simulator {
         unqueued.into_iter().chain(self.queue.peek()).fold(arrival, Event::min)
     }
 
-    /// Carries out an event. Returns whether the policy is to be asked at once if it is there and something is active.
+    /// Carries out an event. Returns whether the policy is to be asked at once if it is there and
+    /// something is active.
     fn handle(&mut self, event: Event) -> Result<bool, SimError> {
         let job = JobId(event.id);
         match event.kind {
@@ -103,7 +104,7 @@ impl Simulator {
     }
 
     pub(super) fn decision(&mut self) -> Status {
-        self.refresh_open();
+        self.state.refresh_open();
         self.records.decisions += 1;
         self.decisions.idle += 1;
         self.decisions.wake = SimTime::NEVER;
@@ -112,7 +113,7 @@ impl Simulator {
 
     pub(super) fn at_rest(&self) -> Result<Status, SimError> {
         match self.state.jobs.active().first() {
-            None => self.unserved().map_or(Ok(Status::Complete), Err),
+            None => self.requests.unserved(&self.state).map_or(Ok(Status::Complete), Err),
             Some(&first) => Err(self.stalled(first)),
         }
     }
@@ -121,12 +122,8 @@ impl Simulator {
         SimError::Stalled {
             at: self.state.now,
             pending: self.state.jobs.active().len(),
-            first: self.name(first).into(),
+            first: self.state.name(first).into(),
         }
-    }
-
-    pub(super) fn next_arrival(&self) -> SimTime {
-        self.state.scenario.workload.jobs.get(self.jobs.arrived).map_or(SimTime::NEVER, |job| job.request.submit)
     }
 
     /// The next round: there is none while nothing is active, and a stalled cluster stops asking.

@@ -9,10 +9,11 @@ use crate::time::SimTime;
 
 /// Kind of an event. The order of the kinds is the order in which events happen at one millisecond.
 ///
-/// What gives accelerators back or says that load has changed comes first, so that whatever comes later at this moment finds
-/// it done: a request finds the instance that has just answered. Jobs come to their ends before the hardware under them
-/// breaks, so a job that completes at the moment of a fault is complete. Jobs arrive before the round, so the round decides
-/// about them. A wake-up brings no news of its own, so it comes last, and a round at the same moment stands for it.
+/// What gives accelerators back or says that load has changed comes first, so that whatever comes
+/// later at this moment finds it done: a request finds the instance that has just answered. Jobs
+/// come to their ends before the hardware under them breaks, so a job that completes at the moment
+/// of a fault is complete. Jobs arrive before the round, so the round decides about them. A wake-up
+/// brings no news of its own, so it comes last, and a round at the same moment stands for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum EventKind {
     /// A server that is called back reaches its deadline: training has to be gone from the server.

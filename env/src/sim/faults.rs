@@ -1,13 +1,16 @@
-//! What faults do to a run.
+//! Effects of faults on a run.
 //!
-//! A fault takes accelerators out of the books and stops every job on them. The job goes back to its last checkpoint
-//! ([`super::saving`]) and loses what it did since. A rigid job waits for a new place; an elastic one that can run on what is left of its
-//! placement starts again there at once. Either start costs what the run's switch cost says. What is repaired is free again.
+//! A fault takes accelerators out of the books and stops every job on them. The job goes back to
+//! its last checkpoint ([`super::saving`]) and loses what it did since. A rigid job waits for a new
+//! place; an elastic one that can run on what is left of its placement starts again there at once.
+//! Either start costs what the run's switch cost says. What is repaired is free again.
 //!
-//! A node's bad network stretches the time that distributed jobs on it take to synchronise; jobs without a model of it are not
-//! touched. While the scheduler is away jobs run on and nothing is decided.
+//! A node's bad network stretches the time that distributed jobs on it take to synchronise; jobs
+//! without a model of it are not touched. While the scheduler is away jobs run on and nothing is
+//! decided.
 //!
-//! A fault looks at all active jobs to find those it hits: faults are hours apart, and an index by node would cost every placement.
+//! A fault looks at all active jobs to find those it hits: faults are hours apart, and an index by
+//! node would cost every placement.
 
 use smallvec::SmallVec;
 
@@ -19,23 +22,64 @@ use crate::job::{JobId, Work};
 use crate::model::fault::Cause;
 use crate::placement::Placement;
 use crate::plan::Change;
-use crate::state::Phase;
+use crate::state::{ClusterState, Phase};
 use crate::time::SimTime;
 
-/// Who is on an accelerator.
+/// Holder of an accelerator.
 enum Holder {
     /// A job, or two that share it.
     Jobs(SmallVec<[JobId; 2]>),
-    /// Nobody of these; the index among the rest.
+    /// No job; the index among the accelerators that jobs do not hold.
     Other(u32),
 }
 
+impl ClusterState {
+    /// Active jobs that have to do with `node`: also those that still work on what they were told
+    /// to leave.
+    fn on_node(&self, node: NodeId) -> impl Iterator<Item = JobId> + '_ {
+        let on = move |placement: &Placement| placement.slices().iter().any(|slice| slice.node == node);
+        let state = |job: &&JobId| self.jobs.state(**job);
+        self.jobs.active().iter().filter(move |job| on(&state(job).placement) || on(state(job).share())).copied()
+    }
+
+    /// Holder of the accelerator of `node` with this index, counted job by job, then those of
+    /// inference, the free ones last.
+    fn holder(&self, node: NodeId, index: u32) -> Holder {
+        let mut below = 0;
+        for job in self.on_node(node) {
+            let state = self.jobs.state(job);
+            if state.partner.is_some_and(|partner| partner < job) {
+                continue;
+            }
+            below += gpus_on(&state.placement, node);
+            if index < below {
+                return Holder::Jobs(std::iter::once(job).chain(state.partner).collect());
+            }
+        }
+        Holder::Other(index - below)
+    }
+
+    /// Whether a job can run on what a fault has left it.
+    fn can_go_on(&self, job: JobId, left: &Placement) -> bool {
+        let spec = &self.scenario.workload.jobs[job.index()];
+        let Work::Application { index, .. } = spec.work else { return false };
+        if left.is_empty() || !spec.request.accepts(left.gpus()) {
+            return false;
+        }
+        let shape = left.shape();
+        let pace = self.scenario.speeds.pace(index, self.scenario.kind_of(left));
+        pace.is_some_and(|pace| pace.step_time(&shape, pace.limits_on(&shape).min_local).is_ok())
+    }
+}
+
 impl Simulator {
-    /// When the hardware changes next, as long as that can matter to anybody.
+    /// Moment of the next change of the hardware, as long as a job or a request can still meet it.
     pub(super) fn next_fault(&self, arrival: SimTime) -> SimTime {
         let Some(health) = &self.health else { return SimTime::NEVER };
         let unanswered = (self.awaits_repair() || self.is_headless()) && !self.state.waiting.is_empty();
-        let requests = self.next_request() < SimTime::NEVER || self.state.instances.running() > 0 || unanswered;
+        let requests = self.requests.next(&self.state.scenario) < SimTime::NEVER
+            || self.state.instances.running() > 0
+            || unanswered;
         let nobody = !self.has_active() && !requests && arrival == SimTime::NEVER;
         if nobody || self.has_stalled(arrival) { SimTime::NEVER } else { health.next() }
     }
@@ -111,7 +155,7 @@ impl Simulator {
                 health.record.accelerators += 1;
                 health.broken[at] += 1;
                 health.push(until, Hardware::AcceleratorBack, node);
-                match self.holder(node, (victim * f64::from(in_service)) as u32) {
+                match self.state.holder(node, (victim * f64::from(in_service)) as u32) {
                     Holder::Jobs(hit) => self.lose(node, &hit, 1),
                     Holder::Other(index) => {
                         self.lose_holder(node, index);
@@ -123,37 +167,15 @@ impl Simulator {
                 health.record.nodes += 1;
                 self.state.down[at] += 1;
                 health.push(until, Hardware::NodeBack, node);
-                let hit: SmallVec<[JobId; 8]> = self.on_node(node).collect();
+                let hit: SmallVec<[JobId; 8]> = self.state.on_node(node).collect();
                 self.lose(node, &hit, u32::MAX)
             }
             Cause::Accelerator | Cause::Scheduler => Ok(()),
         }
     }
 
-    /// Active jobs that have to do with `node`: also those that still work on what they were told to leave.
-    fn on_node(&self, node: NodeId) -> impl Iterator<Item = JobId> + '_ {
-        let on = move |placement: &Placement| placement.slices().iter().any(|slice| slice.node == node);
-        let state = |job: &&JobId| self.state.jobs.state(**job);
-        self.state.jobs.active().iter().filter(move |job| on(&state(job).placement) || on(state(job).share())).copied()
-    }
-
-    /// Who holds the accelerator of `node` with this index, if they are counted job by job, then those of inference, the free ones last.
-    fn holder(&self, node: NodeId, index: u32) -> Holder {
-        let mut below = 0;
-        for job in self.on_node(node) {
-            let state = self.state.jobs.state(job);
-            if state.partner.is_some_and(|partner| partner < job) {
-                continue;
-            }
-            below += gpus_on(&state.placement, node);
-            if index < below {
-                return Holder::Jobs(std::iter::once(job).chain(state.partner).collect());
-            }
-        }
-        Holder::Other(index - below)
-    }
-
-    /// The jobs in `hit` lose up to `gpus` accelerators each on `node`, and the node what its faults say.
+    /// The jobs in `hit` lose up to `gpus` accelerators each on `node`, and the node what its
+    /// faults say.
     fn lose(&mut self, node: NodeId, hit: &[JobId], gpus: u32) -> Result<(), SimError> {
         let scenario = self.state.scenario.clone();
         let whole_node = gpus == u32::MAX;
@@ -163,7 +185,7 @@ impl Simulator {
             let placement = without(&self.state.jobs.state(job).placement, node, gpus);
             self.interrupt(job, store_lost)?;
             self.state.jobs.state_mut(job).saving.hits += 1;
-            if self.can_go_on(job, &placement) {
+            if self.state.can_go_on(job, &placement) {
                 survivors.push(Change { job, placement, partner: None });
             }
         }
@@ -175,7 +197,7 @@ impl Simulator {
         let lost = before - after;
         self.take_from_completed(node, lost.saturating_sub(self.state.idle[node as usize]));
         self.take_free(node, lost);
-        self.trim_instances(node);
+        self.state.trim_instances(node);
         for change in &survivors {
             self.occupy(change)?;
         }
@@ -225,18 +247,6 @@ impl Simulator {
         Ok(())
     }
 
-    /// Whether a job can run on what a fault has left it.
-    fn can_go_on(&self, job: JobId, left: &Placement) -> bool {
-        let spec = &self.state.scenario.workload.jobs[job.index()];
-        let Work::Application { index, .. } = spec.work else { return false };
-        if left.is_empty() || !spec.request.accepts(left.gpus()) {
-            return false;
-        }
-        let shape = left.shape();
-        let pace = self.state.scenario.speeds.pace(index, self.state.scenario.kind_of(left));
-        pace.is_some_and(|pace| pace.step_time(&shape, pace.limits_on(&shape).min_local).is_ok())
-    }
-
     /// Jobs that synchronise over a node's network run at the speed it now allows.
     fn retime(&mut self, node: NodeId) -> Result<(), SimError> {
         let now = self.state.now;
@@ -244,7 +254,7 @@ impl Simulator {
             let state = self.state.jobs.state(*job);
             state.phase == Phase::Running && state.share().is_distributed()
         };
-        let touched: SmallVec<[JobId; 8]> = self.on_node(node).filter(runs).collect();
+        let touched: SmallVec<[JobId; 8]> = self.state.on_node(node).filter(runs).collect();
         for job in touched {
             self.state.jobs.state_mut(job).settle(now);
             self.run_segment(job)?;

@@ -1,12 +1,13 @@
 //! Free accelerators that the widest waiting job cannot use.
 //!
-//! A node is a *fragment* for a job when it has fewer accelerators free than the job needs there; all that is free on it then counts (FGD,
-//! ATC'23, section 3.1, with the widest waiting job for the typical one). What a job needs on a node is the fewest accelerators it starts on, at
-//! most as many as the node has in service: jobs may span nodes, so a whole free node is no fragment for anybody, and while nobody waits
-//! nothing is. Nodes that training may not use do not count.
+//! A node is a *fragment* for a job when it has fewer accelerators free than the job needs there;
+//! all that is free on it then counts (FGD, ATC'23, section 3.1, with the widest waiting job for
+//! the typical one). What a job needs on a node is the fewest accelerators it starts on, at most as
+//! many as the node has in service: jobs may span nodes, so a whole free node is no fragment for
+//! anybody, and while nobody waits nothing is. Nodes that training may not use do not count.
 //!
-//! Kept by number of free accelerators, so that a change costs work for the nodes it touches and time that passes costs at most one addition
-//! for each accelerator of the largest node.
+//! Kept by number of free accelerators, so that a change costs work for the nodes it touches and
+//! time that passes costs at most one addition for each accelerator of the largest node.
 
 use serde::{Deserialize, Serialize};
 
@@ -20,13 +21,13 @@ use crate::time::SimTime;
 /// Fragmentation from a moment on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FragmentChange {
-    /// When.
+    /// Moment of the change.
     pub at: SimTime,
     /// Free accelerators that the widest waiting job cannot use.
     pub gpus: u32,
 }
 
-/// The books.
+/// Free accelerators that fragments hold, by node and by number of free accelerators.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Fragments {
     /// By node: its free accelerators where some of it is taken and training may use it, else 0.
@@ -35,7 +36,8 @@ pub(super) struct Fragments {
     nodes: Vec<u32>,
     /// By accelerators that a job needs on a node: jobs that wait.
     waiting: Vec<u32>,
-    /// What the books came to when they were last looked at; `None` where they changed since.
+    /// Number of fragmented accelerators; `None` where a node or a job changed since it was
+    /// computed.
     known: Option<u32>,
     /// Integral over time, GPU-milliseconds.
     pub millis: i64,
@@ -66,6 +68,23 @@ impl Fragments {
         (0..widest as u32).zip(&self.nodes).map(|(free, nodes)| free * nodes).sum()
     }
 
+    /// A job begins to wait, or no longer does.
+    pub fn count_waiting(&mut self, state: &ClusterState, job: JobId, by: i32) {
+        let fewest = state.scenario.workload.jobs[job.index()].request.min_gpus() as usize;
+        let widest = self.waiting.len() - 1;
+        let jobs = &mut self.waiting[fewest.min(widest)];
+        *jobs = jobs.wrapping_add_signed(by);
+        self.known = None;
+    }
+
+    /// Something changed on `node` that says whether it is a fragment.
+    pub fn recount(&mut self, state: &ClusterState, node: NodeId) {
+        let cluster = &*state.cluster;
+        let (free, whole) = (state.idle[node as usize], cluster.nodes[node as usize].gpus);
+        let partly = free < whole && state.loans.may_train(cluster, node);
+        self.count(node, if partly { free } else { 0 });
+    }
+
     /// Time passes from `state.now` on.
     pub fn advance(&mut self, state: &ClusterState, millis: i64) {
         if millis == 0 {
@@ -93,31 +112,15 @@ impl Simulator {
     pub(super) fn add_free(&mut self, node: NodeId, gpus: u32) {
         let free = &mut self.state.idle[node as usize];
         *free = free.wrapping_add(gpus);
-        self.recount(node);
+        self.records.fragments.recount(&self.state, node);
     }
 
-    /// Accelerators of `node` are no longer free. Between two moves of a plan there may be fewer than are taken, so they are kept in wrapping
-    /// numbers; the guard has seen that the whole plan fits.
+    /// Accelerators of `node` are no longer free. Between two moves of a plan there may be fewer
+    /// than are taken, so they are kept in wrapping numbers; the guard has seen that the whole plan
+    /// fits.
     pub(super) fn take_free(&mut self, node: NodeId, gpus: u32) {
         let free = &mut self.state.idle[node as usize];
         *free = free.wrapping_sub(gpus);
-        self.recount(node);
-    }
-
-    /// Something changed on `node` that says whether it is a fragment.
-    pub(super) fn recount(&mut self, node: NodeId) {
-        let cluster = &*self.state.cluster;
-        let (free, whole) = (self.state.idle[node as usize], cluster.nodes[node as usize].gpus);
-        let partly = free < whole && self.state.loans.may_train(cluster, node);
-        self.records.fragments.count(node, if partly { free } else { 0 });
-    }
-
-    /// A job begins to wait, or no longer does.
-    pub(super) fn count_waiting(&mut self, job: JobId, by: i32) {
-        let fewest = self.state.scenario.workload.jobs[job.index()].request.min_gpus() as usize;
-        let widest = self.records.fragments.waiting.len() - 1;
-        let jobs = &mut self.records.fragments.waiting[fewest.min(widest)];
-        *jobs = jobs.wrapping_add_signed(by);
-        self.records.fragments.known = None;
+        self.records.fragments.recount(&self.state, node);
     }
 }

@@ -1,6 +1,7 @@
-//! What of the hardware is in service, and what happens to it next.
+//! Hardware in service, and the faults and repairs that come next.
 //!
-//! Hardware events have a queue of their own: a run without faults has none, and what breaks does not depend on what jobs do.
+//! Hardware events have a queue of their own: a run without faults has none, and what breaks does
+//! not depend on what jobs do.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -14,7 +15,7 @@ use crate::scenario::Scenario;
 use crate::state::ClusterState;
 use crate::time::SimTime;
 
-/// What happens, in the order in which it happens at one instant: repairs first.
+/// Faults and repairs, in the order in which they happen at one millisecond: repairs first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Hardware {
     SchedulerBack,
@@ -76,7 +77,7 @@ impl Health {
         }
     }
 
-    /// When the next thing happens.
+    /// Moment of the next fault or repair.
     pub fn next(&self) -> SimTime {
         self.queue.peek().map_or(SimTime::NEVER, |Reverse((at, ..))| *at)
     }
@@ -87,7 +88,8 @@ impl Health {
         Some((what, node))
     }
 
-    /// Brings a node that had `whole` accelerators up to date with its faults. Returns how many it had and has in service.
+    /// Brings a node that had `whole` accelerators up to date with its faults. Returns how many it
+    /// had and has in service.
     pub fn refit(&mut self, state: &mut ClusterState, node: NodeId, whole: u32) -> (u32, u32) {
         let at = node as usize;
         let now = if state.down[at] > 0 { 0 } else { whole.saturating_sub(self.broken[at]) };

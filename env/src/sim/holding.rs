@@ -1,24 +1,38 @@
-//! Who holds what: jobs take accelerators and give them back, and the books of free ones follow.
+//! Allocation: jobs take accelerators and give them back, and the counts of free ones follow.
 
 use super::events::{Event, EventKind};
-use super::{AllocationChange, SimError, Simulator};
+use super::{SimError, Simulator};
 use crate::job::JobId;
 use crate::model::switching::Switch;
 use crate::placement::Placement;
 use crate::plan::Change;
-use crate::state::Phase;
+use crate::state::{ClusterState, Phase};
 use crate::time::SimTime;
 
+impl ClusterState {
+    pub(super) fn is_free_move(&self, change: &Change) -> bool {
+        let state = &self.jobs.state(change.job);
+        let held = &state.placement;
+        self.scenario.options.free_moves
+            && !held.is_empty()
+            && state.partner.is_none()
+            && change.partner.is_none()
+            && held.shape() == change.placement.shape()
+            && self.scenario.kind_of(held) == self.scenario.kind_of(&change.placement)
+    }
+}
+
 impl Simulator {
-    /// Leaves what `job` shares to its partner, which goes on at its own speed; false where it shares nothing.
+    /// Leaves what `job` shares to its partner, which goes on at its own speed; false where it
+    /// shares nothing.
     pub(super) fn leave_partner(&mut self, job: JobId) -> Result<bool, SimError> {
         let Some(partner) = self.state.jobs.state_mut(job).partner.take() else { return Ok(false) };
         let now = self.state.now;
         if job < partner {
-            // The first of two is whom shared accelerators are booked for.
+            // Shared accelerators are booked for the first of two jobs.
             let placement = self.state.jobs.state(partner).placement.clone();
-            self.book(job, &placement, -1);
-            self.book(partner, &placement, 1);
+            self.records.book(&self.state, job, &placement, -1);
+            self.records.book(&self.state, partner, &placement, 1);
         }
         let state = self.state.jobs.state_mut(partner);
         state.partner = None;
@@ -38,11 +52,11 @@ impl Simulator {
 
     pub(super) fn give_back(&mut self, job: JobId, placement: &Placement) {
         self.free_up(job, placement);
-        self.log(job, &Placement::none());
+        self.records.log(&self.state, job, &Placement::none());
     }
 
     pub(super) fn free_up(&mut self, job: JobId, placement: &Placement) {
-        self.book(job, placement, -1);
+        self.records.book(&self.state, job, placement, -1);
         for slice in placement.slices() {
             let node = slice.node as usize;
             self.add_free(slice.node, slice.gpus);
@@ -51,11 +65,11 @@ impl Simulator {
             self.state.loans.trained_on[node] = self.state.loans.trained_on[node].wrapping_sub(slice.gpus);
         }
         self.records.held -= placement.gpus();
-        self.wake_requests();
+        self.requests.wake(&self.state);
     }
 
     pub(super) fn take(&mut self, job: JobId, placement: &Placement) {
-        self.book(job, placement, 1);
+        self.records.book(&self.state, job, placement, 1);
         let distributed = u32::from(placement.is_distributed());
         for slice in placement.slices() {
             self.take_free(slice.node, slice.gpus);
@@ -81,33 +95,22 @@ impl Simulator {
         let placement = std::mem::take(&mut state.placement);
         state.previous_gpus = placement.gpus();
         if !placement.is_empty() {
-            self.count_waiting(job, 1);
+            self.records.fragments.count_waiting(&self.state, job, 1);
         }
         if self.leave_partner(job)? {
-            self.log(job, &Placement::none());
+            self.records.log(&self.state, job, &Placement::none());
         } else if !placement.is_empty() {
             self.give_back(job, &placement);
         }
         Ok(())
     }
 
-    pub(super) fn is_free_move(&self, change: &Change) -> bool {
-        let state = &self.state.jobs.state(change.job);
-        let held = &state.placement;
-        self.state.scenario.options.free_moves
-            && !held.is_empty()
-            && state.partner.is_none()
-            && change.partner.is_none()
-            && held.shape() == change.placement.shape()
-            && self.state.scenario.kind_of(held) == self.state.scenario.kind_of(&change.placement)
-    }
-
-    /// Puts a job on other nodes as if they were the same. Between two of these the books may be short of what others still hold, so
-    /// they are kept in wrapping numbers.
+    /// Puts a job on other nodes as if they were the same. Between two of these the books may be
+    /// short of what others still hold, so they are kept in wrapping numbers.
     pub(super) fn relabel(&mut self, change: &Change) {
         let held = std::mem::replace(&mut self.state.jobs.state_mut(change.job).placement, change.placement.clone());
-        self.book(change.job, &held, -1);
-        self.book(change.job, &change.placement, 1);
+        self.records.book(&self.state, change.job, &held, -1);
+        self.records.book(&self.state, change.job, &change.placement, 1);
         let distributed = u32::from(held.is_distributed());
         for slice in held.slices() {
             let node = slice.node as usize;
@@ -127,12 +130,12 @@ impl Simulator {
         if change.placement.is_empty() {
             return Ok(());
         }
-        self.count_waiting(change.job, -1);
+        self.records.fragments.count_waiting(&self.state, change.job, -1);
         // What two jobs share is taken once, by the first of them.
         if change.counts() {
             self.take(change.job, &change.placement);
         }
-        let there = self.ready_for(&change.placement).max(self.state.now);
+        let there = self.jobs.ready_for(&change.placement).max(self.state.now);
         let (job, now) = (change.job, self.state.now);
         let state = self.state.jobs.state(job);
         let switch = Switch {
@@ -156,20 +159,13 @@ impl Simulator {
         let until = there + SimTime::from_millis(cost);
         state.phase = Phase::Starting { until };
         let event = Event::of_job(until, EventKind::Phase, job, state.generation);
-        self.choose_batch(job);
+        self.state.choose_batch(job);
         if until > now {
             self.queue.push(event)
         } else {
             self.begin(job)?
         }
-        self.log(job, &change.placement);
+        self.records.log(&self.state, job, &change.placement);
         Ok(())
-    }
-
-    pub(super) fn log(&mut self, job: JobId, placement: &Placement) {
-        if self.state.scenario.options.log_allocations {
-            let change = AllocationChange { at: self.state.now, job, gpus: placement.gpus(), nodes: placement.nodes() };
-            self.records.allocations.push(change);
-        }
     }
 }

@@ -1,34 +1,38 @@
-//! Accelerator time of training by node and application, in whole GPU-milliseconds, so that cluster, node and application agree to the last one.
+//! Accelerator time of training by node and application, in whole GPU-milliseconds, so that
+//! cluster, node and application agree to the last one.
 
 use smallvec::SmallVec;
 
 use super::Simulator;
 use crate::cluster::NodeId;
-use crate::job::{JobId, Work};
 use crate::placement::Placement;
 use crate::time::SimTime;
 
-/// What the jobs of one application held on one node.
+/// Accelerator time of the jobs of one application on one node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TrainingOnNode {
-    /// The node.
+    /// Index of the node.
     pub node: NodeId,
-    /// The application: an index into the workload's applications, then its classes; one more for jobs of known duration.
+    /// The application: an index into the workload's applications, then its classes; one more for
+    /// jobs of known duration.
     pub application: u16,
-    /// Accelerator time held, GPU-milliseconds; what two jobs share counts once, for the first of them, then for the one that stays.
+    /// Accelerator time held, GPU-milliseconds; what two jobs share counts once, for the first of
+    /// them, then for the one that stays.
     pub gpu_millis: i64,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Cell {
     application: u16,
-    /// Accelerators held. Between two moves of a plan it may be short of what others still hold, so it has a sign.
+    /// Accelerators held. Between two moves of a plan it may be short of what others still hold, so
+    /// it has a sign.
     held: i32,
     since: SimTime,
     gpu_millis: i64,
 }
 
-/// The books, by node; a change costs work for the applications seen on its nodes only.
+/// Accelerator time of training by node; a change costs work for the applications seen on its nodes
+/// only.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Ledger(Vec<SmallVec<[Cell; 2]>>);
 
@@ -38,7 +42,7 @@ impl Ledger {
     }
 
     /// `sign` is 1 for accelerators taken and -1 for those left.
-    fn enter(&mut self, application: u16, placement: &Placement, sign: i32, now: SimTime) {
+    pub fn enter(&mut self, application: u16, placement: &Placement, sign: i32, now: SimTime) {
         for slice in placement.slices() {
             let cells = &mut self.0[slice.node as usize];
             let at = cells.iter().position(|cell| cell.application == application).unwrap_or_else(|| {
@@ -70,18 +74,7 @@ impl Ledger {
 }
 
 impl Simulator {
-    pub(super) fn book(&mut self, job: JobId, placement: &Placement, sign: i32) {
-        let workload = &self.state.scenario.workload;
-        let classes = workload.applications.len() as u16;
-        let application = match workload.jobs[job.index()].work {
-            Work::Application { index, .. } => index,
-            Work::Steps { class, .. } => classes + class,
-            Work::Fixed { .. } => classes + workload.classes.len() as u16,
-        };
-        self.records.training.enter(application, placement, sign, self.state.now);
-    }
-
-    /// What training held so far, by node, then application.
+    /// Accelerator time of training so far, by node, then application.
     pub fn training_by_node(&self) -> Vec<TrainingOnNode> {
         self.records.training.rows(self.state.now)
     }

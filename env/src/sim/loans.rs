@@ -1,16 +1,17 @@
 //! Servers of the inference pool that training borrows.
 //!
-//! A lent server runs training jobs only; at home it runs replicas only. A server called back takes no new training job, comes home when
-//! the last one has left it, and is emptied by force at its deadline.
+//! A lent server runs training jobs only; at home it runs replicas only. A server called back takes
+//! no new training job, comes home when the last one has left it, and is emptied by force at its
+//! deadline.
 
 use super::Simulator;
 use super::events::{Event, EventKind};
 use crate::cluster::{NodeId, Pool};
 use crate::job::JobId;
 use crate::plan::Plan;
-use crate::state::Loan;
+use crate::state::{ClusterState, Loan};
 
-/// What lending came to.
+/// Totals of lending.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LoanRecord {
     /// Accelerators of the inference pool.
@@ -19,7 +20,7 @@ pub struct LoanRecord {
     pub trained_gpu_millis: i64,
     /// Accelerator time that replicas held on them, GPU-milliseconds.
     pub served_gpu_millis: i64,
-    /// Servers lent.
+    /// Number of loans.
     pub lent: u64,
     /// Servers that came back.
     pub returned: u64,
@@ -35,14 +36,25 @@ pub struct LoanRecord {
 
 /// Loans of a run, as far as the state does not tell.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Lending {
+pub(super) struct RunLoans {
     /// Servers that are called back.
     pub returning: Vec<NodeId>,
     pub record: LoanRecord,
 }
 
+impl ClusterState {
+    /// Brings what training may take up to date; policies look at it at decision points only.
+    pub(super) fn refresh_open(&mut self) {
+        for node in 0..self.loans.open.len() {
+            let open = self.loans.may_train(&self.scenario.cluster, node as NodeId);
+            self.loans.open[node] = if open { self.idle[node] } else { 0 };
+        }
+    }
+}
+
 impl Simulator {
-    /// Gives `node` to another cluster; `false`, and nothing changed, unless it is a server of the inference pool, at home and empty.
+    /// Gives `node` to another cluster; `false`, and nothing changed, unless it is a server of the
+    /// inference pool, at home and empty.
     pub fn hand_over(&mut self, node: NodeId) -> bool {
         let known = self.state.scenario.cluster.nodes.get(node as usize);
         let Some(server) = known.filter(|server| server.pool == Pool::Inference) else { return false };
@@ -53,7 +65,7 @@ impl Simulator {
             while let Some(id) = self.state.instances.longest_free(node) {
                 self.state.instances.remove(id);
             }
-            self.recount(node);
+            self.records.fragments.recount(&self.state, node);
         }
         movable
     }
@@ -63,25 +75,17 @@ impl Simulator {
         let elsewhere = self.state.loans.of(node) == Loan::Elsewhere;
         if elsewhere {
             self.state.loans.by_node[node as usize] = Loan::Home;
-            self.recount(node);
-            self.refresh_open();
+            self.records.fragments.recount(&self.state, node);
+            self.state.refresh_open();
         }
         elsewhere
-    }
-
-    /// Brings what training may take up to date; policies look at it at decision points only.
-    pub(super) fn refresh_open(&mut self) {
-        for node in 0..self.state.loans.open.len() {
-            let open = self.state.loans.may_train(&self.state.scenario.cluster, node as NodeId);
-            self.state.loans.open[node] = if open { self.state.idle[node] } else { 0 };
-        }
     }
 
     pub(super) fn lend_and_call_back(&mut self, plan: &Plan) {
         for &node in &plan.lend {
             self.state.loans.by_node[node as usize] = Loan::Lent { since: self.state.now };
             self.lending.record.lent += 1;
-            self.recount(node);
+            self.records.fragments.recount(&self.state, node);
         }
         for reclaim in &plan.reclaim {
             let at = &mut self.state.loans.by_node[reclaim.node as usize];
@@ -89,7 +93,7 @@ impl Simulator {
                 *at = Loan::Returning { since, called: self.state.now, deadline: reclaim.deadline };
                 self.lending.returning.push(reclaim.node);
                 self.queue.push(Event::of(reclaim.deadline, EventKind::Deadline, reclaim.node));
-                self.recount(reclaim.node);
+                self.records.fragments.recount(&self.state, reclaim.node);
             }
         }
     }
@@ -106,7 +110,7 @@ impl Simulator {
     fn came_home(&mut self, node: NodeId) {
         let Loan::Returning { since, called, .. } = self.state.loans.of(node) else { return };
         self.state.loans.by_node[node as usize] = Loan::Home;
-        self.recount(node);
+        self.records.fragments.recount(&self.state, node);
         let reclaim = (self.state.now - called).as_millis();
         let gpus = i64::from(self.state.scenario.cluster.nodes[node as usize].gpus);
         let record = &mut self.lending.record;
@@ -134,7 +138,7 @@ impl Simulator {
         self.update_interference()
     }
 
-    /// What lending came to so far, loans that are out included.
+    /// Totals of lending so far, loans that are out included.
     pub fn loan_record(&mut self) -> LoanRecord {
         let mut record = self.lending.record;
         let scenario = self.state.scenario.clone();

@@ -1,9 +1,9 @@
 //! The discrete-event simulator.
 //!
-//! Between events a running job has a constant rate, so an event costs work only for jobs whose rate changed, whatever
-//! the number of jobs. [`Simulator::run_until_decision`] advances to the next moment a policy is asked; the caller looks at
-//! [`Simulator::view`] and answers with [`Simulator::apply`]. Nothing else drives it: evaluation, gym and tests share this
-//! path.
+//! Between events a running job has a constant rate, so an event costs work only for jobs with a
+//! new rate, whatever the number of jobs. [`Simulator::run_until_decision`] advances to the next
+//! moment a policy is asked; the caller looks at [`Simulator::view`] and answers with
+//! [`Simulator::apply`]. Nothing else drives it: evaluation, gym and tests share this path.
 
 mod event_loop;
 mod events;
@@ -11,6 +11,7 @@ mod faults;
 mod fragments;
 mod health;
 mod holding;
+mod jobs;
 mod ledger;
 mod loans;
 mod observed;
@@ -39,34 +40,35 @@ use crate::plan::{Change, Plan};
 use crate::policy::Policy;
 use crate::scenario::{Information, Release, Resize, Scenario};
 use crate::seed::{Stream, keyed, standard_normal};
-use crate::state::{ClusterState, EXPECTED_ACTIVE, JobState, ObservedError, Phase, Profile};
+use crate::state::{ClusterState, EXPECTED_ACTIVE, JobState, ObservedError, Phase};
 use crate::time::SimTime;
 use crate::view::ClusterView;
 
 use events::EventQueue;
 pub use fragments::FragmentChange;
 use health::Health;
+use jobs::RunJobs;
 pub use ledger::TrainingOnNode;
-use loans::Lending;
 pub use loans::LoanRecord;
+use loans::RunLoans;
 pub use record::{
     AllocationChange, FaultRecord, HardwareRecord, InstanceUsage, JobRecord, Outcome, RequestRecord, Served,
 };
-use records::Records;
-use requests::Requests;
-use services::Services;
+use records::RunRecords;
+use requests::RunRequests;
+use services::RunServices;
 pub use services::ServingChange;
 
-/// Why a run cannot go on.
+/// Reason why a run cannot go on.
 #[derive(Debug, Error)]
 pub enum SimError {
-    /// What was observed cannot be gone on from.
+    /// The observation does not fit the scenario.
     #[error("cannot go on from what was observed: {0}")]
     Observed(#[from] ObservedError),
     /// The guard refused a plan.
     #[error("the plan at {at} was refused: {}", .violations.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
     Refused {
-        /// When.
+        /// Moment of the failure.
         at: SimTime,
         /// Every rule it breaks.
         violations: Vec<Violation>,
@@ -74,19 +76,19 @@ pub enum SimError {
     /// A job runs where its measurements do not reach.
     #[error("job {name} ({application}) at {at}: {source}")]
     Profile {
-        /// When.
+        /// Moment of the failure.
         at: SimTime,
         /// The job's name.
         name: String,
-        /// Its application.
+        /// Name of the job's application.
         application: String,
-        /// What is missing.
+        /// Measurement that is missing.
         source: OutsideProfile,
     },
     /// A job's application has no speed on this cluster.
     #[error("application {application} has no throughput parameters for accelerator type {accelerator}")]
     NoSpeed {
-        /// The application.
+        /// Name of the application.
         application: String,
         /// The accelerator type.
         accelerator: String,
@@ -94,9 +96,9 @@ pub enum SimError {
     /// Nothing runs, nothing will arrive and the policy starts nothing.
     #[error("stalled at {at}: {pending} jobs wait, nothing runs, and the policy starts none of them (first: {first})")]
     Stalled {
-        /// When.
+        /// Moment of the failure.
         at: SimTime,
-        /// Jobs waiting.
+        /// Number of jobs that wait.
         pending: usize,
         /// Name of the first.
         first: String,
@@ -106,16 +108,16 @@ pub enum SimError {
         "stalled at {at}: {waiting} requests for inference wait, first for {model}, and the policy answers none; NAME+ats-i does beside training policy NAME"
     )]
     Unserved {
-        /// When.
+        /// Moment of the failure.
         at: SimTime,
-        /// Requests waiting.
+        /// Number of requests that wait.
         waiting: usize,
         /// The model that the first asks for.
         model: String,
     },
 }
 
-/// Where a run stands.
+/// Standing of a run after it was advanced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
     /// A policy is to decide.
@@ -133,41 +135,31 @@ pub struct Simulator {
     /// Events of jobs, services and servers.
     queue: EventQueue,
     decisions: Decisions,
-    jobs: Jobs,
-    services: Services,
-    requests: Requests,
-    lending: Lending,
-    /// What is broken; `None` where nothing ever is.
+    jobs: RunJobs,
+    services: RunServices,
+    requests: RunRequests,
+    lending: RunLoans,
+    /// Faults of the hardware; `None` where nothing ever breaks.
     health: Option<Box<Health>>,
-    records: Records,
+    records: RunRecords,
     guard: Guard,
 }
 
-/// When decisions fall.
+/// Past and requested decision points of a run.
 #[derive(Clone, Debug)]
 struct Decisions {
     last_round: SimTime,
-    /// When the policy asked to be woken; [`SimTime::NEVER`] where it did not.
+    /// Moment at which the policy asked to be woken; [`SimTime::NEVER`] where it did not.
     wake: SimTime,
     /// Decisions in a row that changed no allocation.
     idle: u32,
 }
 
-/// Jobs of a run, as far as their states do not tell.
-#[derive(Clone, Debug, Default)]
-struct Jobs {
-    /// Jobs that have arrived are those below.
-    arrived: usize,
-    /// What completed jobs hold until the next round, and with it their part in interference.
-    holding: Vec<(JobId, Placement)>,
-    /// Running jobs whose batch size is to be chosen again at the next decision.
-    stale: Vec<JobId>,
-    /// By application, where jobs share what they measure; empty where they do not.
-    shared: Vec<Profile>,
-    /// By node: distributed jobs that have a part there.
-    distributed: Vec<u32>,
-    /// By node: when the last job that was told to leave accelerators there has left them. Empty where changes of size stop a job.
-    drained: Vec<SimTime>,
+impl ClusterState {
+    pub(super) fn differs(&self, change: &Change) -> bool {
+        let state = self.jobs.state(change.job);
+        state.placement != change.placement || state.partner != change.partner
+    }
 }
 
 impl Simulator {
@@ -179,20 +171,20 @@ impl Simulator {
         let state = ClusterState::new(scenario.clone());
         let mut queue = EventQueue::with_capacity(4 * (room + state.services.len()));
         Self {
-            services: Services::new(&state, &mut queue),
+            services: RunServices::new(&state, &mut queue),
             state,
             queue,
             decisions: Decisions { last_round: SimTime::ZERO, wake: SimTime::NEVER, idle: 0 },
-            jobs: Jobs {
+            jobs: RunJobs {
                 shared: shared_profiles::empty(&scenario),
                 distributed: vec![0; nodes],
                 drained: vec![SimTime::ZERO; if overlaps { nodes } else { 0 }],
-                ..Jobs::default()
+                ..RunJobs::default()
             },
-            requests: Requests::new(&scenario),
-            lending: Lending::default(),
+            requests: RunRequests::new(&scenario),
+            lending: RunLoans::default(),
             health: scenario.options.faults.as_ref().map(|model| Box::new(Health::new(model, &scenario))),
-            records: Records::new(&scenario),
+            records: RunRecords::new(&scenario),
             guard: Guard::with_capacity(nodes, room),
         }
     }
@@ -202,13 +194,13 @@ impl Simulator {
         &self.state.scenario
     }
 
-    /// Now.
+    /// Present moment of the run.
     pub fn now(&self) -> SimTime {
         self.state.now
     }
 
-    /// Integral over time of the number of jobs in the system, job-milliseconds. By Little's law its final value is the
-    /// sum of all completion times.
+    /// Integral over time of the number of jobs in the system, job-milliseconds. By Little's law
+    /// its final value is the sum of all completion times.
     pub fn job_millis(&self) -> i64 {
         self.records.job_millis
     }
@@ -218,9 +210,9 @@ impl Simulator {
         self.records.gpu_millis
     }
 
-    /// What a policy sees now.
+    /// View of the present state, as a policy is shown it.
     pub fn view(&self) -> ClusterView<'_> {
-        ClusterView { trigger: self.current_trigger(), ..self.state.view() }
+        ClusterView { trigger: self.requests.trigger(&self.state), ..self.state.view() }
     }
 
     /// Runs `policy` to the end.
@@ -236,7 +228,8 @@ impl Simulator {
         Ok(self.outcome())
     }
 
-    /// Makes `at` a decision point if no other comes first and decisions fall on churn. It is forgotten at the next decision.
+    /// Makes `at` a decision point if no other comes first and decisions fall on churn. It is
+    /// forgotten at the next decision.
     pub fn wake_at(&mut self, at: Option<SimTime>) {
         let at = at.filter(|&at| at > self.state.now && self.state.scenario.options.rounds.on_churn);
         self.decisions.wake = at.unwrap_or(SimTime::NEVER);
@@ -283,20 +276,21 @@ impl Simulator {
     /// Carries out a plan at the current decision point.
     ///
     /// # Errors
-    /// [`SimError::Refused`] where the guard finds violations (nothing is changed then), [`SimError::Profile`] where a job
-    /// would run outside its measurements.
+    /// [`SimError::Refused`] where the guard finds violations (nothing is changed then),
+    /// [`SimError::Profile`] where a job would run outside its measurements.
     pub fn apply(&mut self, plan: &Plan) -> Result<(), SimError> {
         let mut guard = std::mem::take(&mut self.guard);
         let checked = guard.check(&self.view(), plan);
         self.guard = guard;
         checked.map_err(|violations| SimError::Refused { at: self.state.now, violations })?;
-        // Every release comes before every allocation, so that the order within a plan does not matter.
+        // Every release comes before every allocation, so that the order within a plan does not
+        // matter.
         plan.scale.iter().for_each(|scale| self.scale_in(scale));
         self.lend_and_call_back(plan);
         for change in &plan.changes {
-            if self.is_free_move(change) {
+            if self.state.is_free_move(change) {
                 self.relabel(change);
-            } else if self.differs(change) {
+            } else if self.state.differs(change) {
                 self.decisions.idle = 0;
                 if self.overlaps(change) {
                     self.prepare(change)?;
@@ -307,7 +301,7 @@ impl Simulator {
         }
         self.assign(&plan.assign);
         for change in &plan.changes {
-            if self.differs(change) {
+            if self.state.differs(change) {
                 match self.state.jobs.state(change.job).is_allocated() {
                     true => self.reconfigure(change)?,
                     false => self.occupy(change)?,
@@ -319,17 +313,8 @@ impl Simulator {
         self.evict_instances(plan);
         self.rechoose_batches()?;
         self.update_interference()?;
-        self.refresh_open();
+        self.state.refresh_open();
         Ok(())
-    }
-
-    fn differs(&self, change: &Change) -> bool {
-        let state = self.state.jobs.state(change.job);
-        state.placement != change.placement || state.partner != change.partner
-    }
-
-    fn name(&self, job: JobId) -> &str {
-        &self.state.scenario.workload.jobs[job.index()].request.name
     }
 
     fn arrive(&mut self) {
@@ -346,8 +331,8 @@ impl Simulator {
         let tenant = self.state.scenario.workload.jobs[id.index()].request.tenant;
         state.saving.buggy = faults.is_some_and(|model| model.is_buggy(self.state.scenario.seed, id, tenant));
         self.state.jobs.insert(state);
-        self.know_what_others_measured(id);
-        self.count_waiting(id, 1);
+        self.jobs.know_what_others_measured(&mut self.state, id);
+        self.records.fragments.count_waiting(&self.state, id, 1);
         self.jobs.arrived += 1;
         self.records.in_system += 1;
         self.records.events += 1;
@@ -371,7 +356,7 @@ impl Simulator {
         if end >= self.state.scenario.total_work(job) {
             return if self.state.jobs.state(job).saving.buggy { self.fail(job) } else { self.leave(job, Some(now)) };
         }
-        self.choose_batch(job);
+        self.state.choose_batch(job);
         self.run_segment(job)
     }
 
@@ -386,10 +371,10 @@ impl Simulator {
         self.state.trigger.completion = true;
         let placement = std::mem::take(&mut self.state.jobs.state_mut(job).placement);
         if placement.is_empty() {
-            self.count_waiting(job, -1);
+            self.records.fragments.count_waiting(&self.state, job, -1);
         }
         if self.leave_partner(job)? {
-            self.log(job, &Placement::none());
+            self.records.log(&self.state, job, &Placement::none());
         } else if self.state.scenario.options.release == Release::NextRound
             && self.state.scenario.options.rounds.period.is_some()
         {

@@ -1,14 +1,14 @@
-//! What an observer of a simulated cluster sees.
+//! Observation of a simulated cluster.
 
 use super::Simulator;
 use crate::state::Observed;
 
 impl Simulator {
-    /// What an observer of this cluster would see now. Services and requests are not part of it.
+    /// Observation of this cluster at the present moment. Services and requests are not part of it.
     pub fn observed(&self) -> Observed {
         Observed {
             now: self.state.now,
-            trigger: self.current_trigger(),
+            trigger: self.requests.trigger(&self.state),
             cluster: (*self.state.cluster).clone(),
             down: self.state.down.clone(),
             idle: self.state.idle.clone(),

@@ -1,9 +1,22 @@
-//! What a fault does to inference: replicas and instances on what broke are gone, and requests that were being answered wait again.
+//! Effects of faults on inference: replicas and instances on what broke are gone, and requests that
+//! were being answered wait again.
 
 use super::Simulator;
 use crate::cluster::NodeId;
 use crate::request::InstanceId;
-use crate::state::{InstanceState, ReplicaPhase};
+use crate::state::{ClusterState, InstanceState, ReplicaPhase};
+
+impl ClusterState {
+    /// Free instances are on accelerators that count as free; those in excess of what is left end,
+    /// the longest free first.
+    pub(super) fn trim_instances(&mut self, node: NodeId) {
+        while self.instances.sleeping_on(node) > self.idle[node as usize]
+            && let Some(id) = self.instances.longest_free(node)
+        {
+            self.instances.remove(id);
+        }
+    }
+}
 
 impl Simulator {
     /// All inference on `node` is gone.
@@ -11,8 +24,9 @@ impl Simulator {
         while self.lose_holder(node, 0) {}
     }
 
-    /// Whoever of inference holds the accelerator of `node` with this index is gone, if replicas are counted first, service by service, then
-    /// instances that run or are protected. False where nobody does.
+    /// Ends the replica or instance that holds the accelerator of `node` with this index, if
+    /// replicas are counted first, service by service, then instances that run or are protected.
+    /// False where none does.
     pub(super) fn lose_holder(&mut self, node: NodeId, index: u32) -> bool {
         let mut below = 0;
         for service in 0..self.state.services.len() {
@@ -53,14 +67,5 @@ impl Simulator {
         }
         self.state.instances.remove(id);
         self.add_free(node, 1);
-    }
-
-    /// Free instances are on accelerators that count as free; those in excess of what is left end, the longest free first.
-    pub(super) fn trim_instances(&mut self, node: NodeId) {
-        while self.state.instances.sleeping_on(node) > self.state.idle[node as usize]
-            && let Some(id) = self.state.instances.longest_free(node)
-        {
-            self.state.instances.remove(id);
-        }
     }
 }

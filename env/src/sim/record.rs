@@ -1,4 +1,4 @@
-//! What a run leaves behind: one row per job, and optionally each change of an allocation.
+//! Outcome of a run: one row per job, and optionally each change of an allocation.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,9 +10,9 @@ use crate::time::SimTime;
 /// The outcome of one job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JobRecord {
-    /// The job.
+    /// Id of the job.
     pub job: JobId,
-    /// Submission.
+    /// Moment of submission.
     pub submit: SimTime,
     /// First time it held accelerators.
     pub start: Option<SimTime>,
@@ -26,13 +26,13 @@ pub struct JobRecord {
     pub executed: SimTime,
     /// Wall time spent restarting while accelerators were held.
     pub restarting: SimTime,
-    /// What faults and checkpoints did to it.
+    /// Effects of faults and checkpoints on the job.
     #[serde(default)]
     pub faults: FaultRecord,
 }
 
-/// What faults and checkpoints did to one job. Accelerator time held divides without rest into idle (restarting, growing), writing, lost
-/// and kept.
+/// Effects of faults and checkpoints on one job. Accelerator time held divides without rest into
+/// idle (restarting, growing), writing, lost and kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct FaultRecord {
@@ -40,13 +40,14 @@ pub struct FaultRecord {
     pub hits: u32,
     /// Attempts that failed by themselves.
     pub failures: u32,
-    /// When it was given up after too many of them; it has no finish then.
+    /// Moment at which the job was given up after too many failures; it has no finish then.
     pub failed: Option<SimTime>,
     /// Accelerator time held without use while it restarted or grew, GPU-milliseconds.
     pub idle_gpu_millis: i64,
     /// Accelerator time spent on checkpoints, GPU-milliseconds.
     pub writing_gpu_millis: i64,
-    /// Accelerator time whose work a fault undid, GPU-milliseconds; all of it where the job failed for good.
+    /// Accelerator time of work that a fault undid, GPU-milliseconds; all of it where the job
+    /// failed for good.
     pub lost_gpu_millis: i64,
 }
 
@@ -56,7 +57,7 @@ impl JobRecord {
         Some(self.finish? - self.submit)
     }
 
-    /// When it left the system: complete, or given up.
+    /// Moment at which the job left the system: complete, or given up.
     pub fn left(&self) -> Option<SimTime> {
         self.finish.or(self.faults.failed)
     }
@@ -71,9 +72,9 @@ impl JobRecord {
 /// A job's allocation from a moment on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AllocationChange {
-    /// When.
+    /// Moment of the change.
     pub at: SimTime,
-    /// Whose.
+    /// Id of the job that holds the allocation.
     pub job: JobId,
     /// Accelerators held from now on.
     pub gpus: u32,
@@ -89,18 +90,18 @@ pub enum Served {
     Hit,
     /// Free, and still warm.
     Reused,
-    /// It was started for it.
+    /// Started for the request.
     Cold,
 }
 
 /// The outcome of one inference request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RequestRecord {
-    /// When it came.
+    /// Moment of submission.
     pub submit: SimTime,
-    /// When an instance took it; a cold start follows that.
+    /// Moment at which an instance took the request; a cold start follows.
     pub start: Option<SimTime>,
-    /// When it was answered.
+    /// Moment of the answer.
     pub finish: Option<SimTime>,
     /// How it found its instance.
     pub served: Option<Served>,
@@ -120,7 +121,7 @@ impl RequestRecord {
 /// Instances from a moment on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InstanceUsage {
-    /// When.
+    /// Moment of the change.
     pub at: SimTime,
     /// Instances that start or answer from now on.
     pub running: u32,
@@ -131,7 +132,8 @@ pub struct InstanceUsage {
 /// Everything a finished run tells.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
-    /// One record per job of the workload, by id; jobs that never arrived before the horizon have neither start nor finish.
+    /// One record per job of the workload, by id; jobs that never arrived before the horizon have
+    /// neither start nor finish.
     pub jobs: Vec<JobRecord>,
     /// Allocation changes in time order, where they were logged.
     pub allocations: Vec<AllocationChange>,
@@ -141,15 +143,17 @@ pub struct Outcome {
     pub serving: Vec<ServingChange>,
     /// Accelerator time of training by node, then application.
     pub training: Vec<TrainingOnNode>,
-    /// What lending came to.
+    /// Totals of lending.
     pub loans: LoanRecord,
-    /// When the run ended.
+    /// End of the run.
     pub end: SimTime,
     /// Whether the horizon cut it off.
     pub truncated: bool,
-    /// Accelerator time held without use because a job restarted or grew, all jobs, GPU-milliseconds.
+    /// Accelerator time held without use because a job restarted or grew, all jobs,
+    /// GPU-milliseconds.
     pub idle_gpu_millis: i64,
-    /// Integral over time of free accelerators that the widest waiting job could not use, GPU-milliseconds.
+    /// Integral over time of free accelerators that the widest waiting job could not use,
+    /// GPU-milliseconds.
     pub fragmented_gpu_millis: i64,
     /// Changes of their number in time order, where allocations were logged.
     pub fragments: Vec<FragmentChange>,
@@ -163,15 +167,15 @@ pub struct Outcome {
     pub instance_cold_millis: i64,
     /// Accelerator time of instances that were protected, milliseconds.
     pub instance_protect_millis: i64,
-    /// What broke.
+    /// Number of faults, and accelerator time out of service.
     pub hardware: HardwareRecord,
-    /// Decisions taken.
+    /// Number of decisions.
     pub decisions: u64,
     /// Events processed: arrivals, epoch ends, restart ends, completions.
     pub events: u64,
 }
 
-/// What broke during a run.
+/// Faults of the hardware during a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HardwareRecord {
     /// Faults that took an accelerator.

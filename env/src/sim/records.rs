@@ -3,14 +3,15 @@
 use super::fragments::Fragments;
 use super::ledger::Ledger;
 use super::{AllocationChange, FaultRecord, JobRecord};
-use crate::job::JobId;
+use crate::job::{JobId, Work};
+use crate::placement::Placement;
 use crate::scenario::Scenario;
 use crate::state::ClusterState;
 use crate::time::SimTime;
 
 /// Totals and records of a run.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Records {
+pub(super) struct RunRecords {
     /// By id of the job.
     pub jobs: Vec<JobRecord>,
     /// Changes of allocations in order of time, where the run logs them.
@@ -30,8 +31,8 @@ pub(super) struct Records {
     pub events: u64,
 }
 
-impl Records {
-    /// Blank records.
+impl RunRecords {
+    /// Records of a run at time zero.
     pub fn new(scenario: &Scenario) -> Self {
         let jobs = scenario.workload.jobs.iter().zip(0..).map(|(job, id)| JobRecord {
             job: JobId(id),
@@ -52,10 +53,30 @@ impl Records {
         }
     }
 
-    /// Time passes from `state.now` on.
+    /// Adds `millis` from `state.now` on to the integrals over time.
     pub fn advance(&mut self, state: &ClusterState, millis: i64) {
         self.job_millis += i64::from(self.in_system) * millis;
         self.gpu_millis += i64::from(self.held) * millis;
         self.fragments.advance(state, millis);
+    }
+
+    /// Enters what training takes (`sign` is 1) or leaves (-1).
+    pub fn book(&mut self, state: &ClusterState, job: JobId, placement: &Placement, sign: i32) {
+        let workload = &state.scenario.workload;
+        let classes = workload.applications.len() as u16;
+        let application = match workload.jobs[job.index()].work {
+            Work::Application { index, .. } => index,
+            Work::Steps { class, .. } => classes + class,
+            Work::Fixed { .. } => classes + workload.classes.len() as u16,
+        };
+        self.training.enter(application, placement, sign, state.now);
+    }
+
+    /// Logs what a job holds from now on, where the run logs allocations.
+    pub fn log(&mut self, state: &ClusterState, job: JobId, placement: &Placement) {
+        if state.scenario.options.log_allocations {
+            let change = AllocationChange { at: state.now, job, gpus: placement.gpus(), nodes: placement.nodes() };
+            self.allocations.push(change);
+        }
     }
 }

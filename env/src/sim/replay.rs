@@ -8,8 +8,9 @@ use crate::policy::Policy;
 use crate::scenario::Scenario;
 
 impl Simulator {
-    /// Carries out `log`, the plans of a run's decisions from the first on. A fresh `policy` is asked at each, which gives it back what it
-    /// knew; its answers are not used, so that a restored scheduler never contradicts what has happened.
+    /// Carries out `log`, the plans of a run's decisions from the first on. A fresh `policy` is
+    /// asked at each, which gives it back what it knew; its answers are not used, so that a
+    /// restored scheduler never contradicts what has happened.
     ///
     /// # Errors
     /// [`SimError`] where the log is not one of this scenario.

@@ -1,4 +1,5 @@
-//! Requests come, are answered, and leave a warm instance behind; jobs take the accelerators of free instances.
+//! Requests come, are answered, and leave a warm instance behind; jobs take the accelerators of
+//! free instances.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -8,12 +9,12 @@ use crate::cluster::NodeId;
 use crate::plan::Plan;
 use crate::request::{Assign, InstanceId, RequestId, Target};
 use crate::scenario::Scenario;
-use crate::state::{Instance, InstanceEnd, InstanceState, InstanceTable, Trigger};
+use crate::state::{ClusterState, Instance, InstanceEnd, InstanceState, InstanceTable, Trigger};
 use crate::time::SimTime;
 
 /// Requests of a run, as far as the state does not tell, and the ends of the states of instances.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Requests {
+pub(super) struct RunRequests {
     /// Requests that have come are those below.
     pub arrived: usize,
     /// A request came, or something became free while one waits.
@@ -32,19 +33,19 @@ pub(super) struct Requests {
     pub protect_millis: i64,
 }
 
-impl Requests {
+impl RunRequests {
     pub fn new(scenario: &Scenario) -> Self {
         let records = scenario.workload.requests.iter().map(|request| RequestRecord::new(request.submit)).collect();
         Self { records, ..Self::default() }
     }
 
-    /// Time passes.
+    /// Adds `millis` to the accelerator time of instances.
     pub fn advance(&mut self, instances: &InstanceTable, millis: i64) {
         self.run_millis += i64::from(instances.running()) * millis;
         self.protect_millis += i64::from(instances.protected()) * millis;
     }
 
-    /// When the next instance changes its state.
+    /// Moment at which the next instance changes its state.
     fn next_end(&mut self, instances: &InstanceTable) -> SimTime {
         while let Some(Reverse(end)) = self.ends.peek() {
             if instances.is_current(end) {
@@ -54,24 +55,75 @@ impl Requests {
         }
         SimTime::NEVER
     }
-}
 
-impl Simulator {
-    pub(super) fn next_request(&self) -> SimTime {
-        let next = self.state.scenario.workload.requests.get(self.requests.arrived);
+    /// Moment at which the next request comes.
+    pub fn next(&self, scenario: &Scenario) -> SimTime {
+        let next = scenario.workload.requests.get(self.arrived);
         next.map_or(SimTime::NEVER, |request| request.submit)
     }
 
-    /// When an instance changes its state, unless nothing is left to do for any.
-    pub(super) fn next_lifecycle(&mut self, request: SimTime, arrival: SimTime) -> SimTime {
-        let idle = self.state.waiting.is_empty() && self.state.instances.running() == 0;
+    /// Moment at which the next instance changes its state, unless no work is left for any.
+    pub fn next_lifecycle(&mut self, state: &ClusterState, request: SimTime, arrival: SimTime) -> SimTime {
+        let idle = state.waiting.is_empty() && state.instances.running() == 0;
         let over = request == SimTime::NEVER && idle;
-        if over && arrival == SimTime::NEVER && self.state.jobs.active().is_empty() {
+        if over && arrival == SimTime::NEVER && state.jobs.active().is_empty() {
             return SimTime::NEVER;
         }
-        self.requests.next_end(&self.state.instances)
+        self.next_end(&state.instances)
     }
 
+    /// Makes a decision about requests due, because accelerators became free while some wait.
+    pub fn wake(&mut self, state: &ClusterState) {
+        self.due |= !state.waiting.is_empty();
+    }
+
+    /// An accelerator that an instance gave up is there for jobs too.
+    fn wake_for_jobs(&mut self, state: &ClusterState) {
+        self.due |= state.scenario.options.rounds.on_churn && !state.jobs.active().is_empty();
+    }
+
+    /// Reasons for the decision at hand. News of jobs wait for a decision about jobs.
+    pub fn trigger(&self, state: &ClusterState) -> Trigger {
+        let of_jobs = if self.alone { Trigger::default() } else { state.trigger };
+        Trigger { request: self.due, ..of_jobs }
+    }
+
+    /// The last decision is over.
+    pub fn forget_trigger(&mut self, state: &mut ClusterState) {
+        if !std::mem::take(&mut self.alone) {
+            state.trigger = Trigger::default();
+        }
+        self.due = false;
+    }
+
+    /// Logs how many instances run and are protected, where the run logs allocations.
+    fn log(&mut self, state: &ClusterState) {
+        if state.scenario.options.log_allocations {
+            let (running, protected) = (state.instances.running(), state.instances.protected());
+            let usage = InstanceUsage { at: state.now, running, protected };
+            match self.usage.last_mut().filter(|last| last.at == usage.at) {
+                Some(last) => *last = usage,
+                None => self.usage.push(usage),
+            }
+        }
+    }
+
+    /// Changes the state of an instance and queues its end.
+    fn set(&mut self, state: &mut ClusterState, id: InstanceId, to: InstanceState, hits: u32) {
+        let end = state.instances.set(id, to, hits, state.now);
+        self.ends.extend(end.map(Reverse));
+    }
+
+    /// Nothing happens any more and requests still wait.
+    pub fn unserved(&self, state: &ClusterState) -> Option<SimError> {
+        let first = *state.waiting.first()?;
+        let model = state.scenario.workload.requests[first.index()].model;
+        let model = state.scenario.workload.served[model as usize].name.to_string();
+        Some(SimError::Unserved { at: state.now, waiting: state.waiting.len(), model })
+    }
+}
+
+impl Simulator {
     pub(super) fn request_arrives(&mut self) {
         let id = RequestId(self.requests.arrived as u32);
         self.requests.arrived += 1;
@@ -80,31 +132,12 @@ impl Simulator {
         self.records.events += 1;
     }
 
-    /// Something became free; whoever waits may have it.
-    pub(super) fn wake_requests(&mut self) {
-        self.requests.due |= !self.state.waiting.is_empty();
-    }
-
     /// The policy is asked about requests.
     pub(super) fn request_decision(&mut self) -> Status {
-        self.refresh_open();
+        self.state.refresh_open();
         self.records.decisions += 1;
         self.requests.alone = true;
         Status::Decision
-    }
-
-    /// Why the policy is asked: what happened to jobs waits for a decision about jobs.
-    pub(super) fn current_trigger(&self) -> Trigger {
-        let of_jobs = if self.requests.alone { Trigger::default() } else { self.state.trigger };
-        Trigger { request: self.requests.due, ..of_jobs }
-    }
-
-    /// The last decision is over.
-    pub(super) fn forget_trigger(&mut self) {
-        if !std::mem::take(&mut self.requests.alone) {
-            self.state.trigger = Trigger::default();
-        }
-        self.requests.due = false;
     }
 
     /// An instance has answered, or its protection is over.
@@ -120,9 +153,9 @@ impl Simulator {
                 if !options.keep {
                     self.state.instances.remove(id);
                     self.add_free(node, 1);
-                    self.wake_jobs();
+                    self.requests.wake_for_jobs(&self.state);
                 } else if until > now {
-                    self.set_instance(id, InstanceState::Protect { until }, hits);
+                    self.requests.set(&mut self.state, id, InstanceState::Protect { until }, hits);
                 } else {
                     self.set_free(id, node);
                 }
@@ -130,28 +163,19 @@ impl Simulator {
             InstanceState::Protect { .. } => self.set_free(id, node),
             InstanceState::Free { .. } => {}
         }
-        self.wake_requests();
-        self.log_instances();
-    }
-
-    fn set_instance(&mut self, id: InstanceId, state: InstanceState, hits: u32) {
-        let end = self.state.instances.set(id, state, hits, self.state.now);
-        self.requests.ends.extend(end.map(Reverse));
+        self.requests.wake(&self.state);
+        self.requests.log(&self.state);
     }
 
     fn set_free(&mut self, id: InstanceId, node: NodeId) {
         let now = self.state.now;
-        self.set_instance(id, InstanceState::Free { since: now }, 0);
+        self.requests.set(&mut self.state, id, InstanceState::Free { since: now }, 0);
         self.add_free(node, 1);
-        self.wake_jobs();
+        self.requests.wake_for_jobs(&self.state);
     }
 
-    /// An accelerator that an instance gave up is there for jobs too.
-    fn wake_jobs(&mut self) {
-        self.requests.due |= self.state.scenario.options.rounds.on_churn && !self.state.jobs.active().is_empty();
-    }
-
-    /// Carries out assignments that the guard has let pass, after jobs have left what they are to leave.
+    /// Carries out assignments that the guard has let pass, after jobs have left what they are to
+    /// leave.
     pub(super) fn assign(&mut self, assign: &[Assign]) {
         for &Assign { request, target } in assign {
             let now = self.state.now;
@@ -165,7 +189,7 @@ impl Simulator {
                     let free = matches!(state, InstanceState::Free { .. });
                     let hits = if free { 0 } else { hits + 1 };
                     let until = now + spec.duration;
-                    self.set_instance(id, InstanceState::Run { request, until }, hits);
+                    self.requests.set(&mut self.state, id, InstanceState::Run { request, until }, hits);
                     self.take_free(node, u32::from(free));
                     (SimTime::ZERO, if free { Served::Reused } else { Served::Hit })
                 }
@@ -187,7 +211,7 @@ impl Simulator {
         }
     }
 
-    /// Ends free instances whose accelerators the plan has given away.
+    /// Ends free instances on accelerators that the plan has given away.
     pub(super) fn evict_instances(&mut self, plan: &Plan) {
         if self.state.scenario.workload.requests.is_empty() {
             return;
@@ -198,29 +222,10 @@ impl Simulator {
             Target::Instance(_) => None,
         });
         for node in jobs.chain(started).chain(plan.scale.iter().map(|scale| scale.node)) {
-            self.trim_instances(node);
+            self.state.trim_instances(node);
         }
         if !plan.assign.is_empty() {
-            self.log_instances();
+            self.requests.log(&self.state);
         }
-    }
-
-    fn log_instances(&mut self) {
-        if self.state.scenario.options.log_allocations {
-            let (running, protected) = (self.state.instances.running(), self.state.instances.protected());
-            let usage = InstanceUsage { at: self.state.now, running, protected };
-            match self.requests.usage.last_mut().filter(|last| last.at == usage.at) {
-                Some(last) => *last = usage,
-                None => self.requests.usage.push(usage),
-            }
-        }
-    }
-
-    /// Nothing happens any more and requests still wait.
-    pub(super) fn unserved(&self) -> Option<SimError> {
-        let first = *self.state.waiting.first()?;
-        let model = self.state.scenario.workload.requests[first.index()].model;
-        let model = self.state.scenario.workload.served[model as usize].name.to_string();
-        Some(SimError::Unserved { at: self.state.now, waiting: self.state.waiting.len(), model })
     }
 }

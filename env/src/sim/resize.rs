@@ -1,17 +1,20 @@
 //! Elastic resizing without a pause (CoDDL, the executor of AFS: Hwang et al., NSDI'21).
 //!
-//! A job that gets more accelerators goes on with its old share while workers start on the new ones; when they are up it takes them in at
-//! the end of an iteration. A job that loses accelerators leaves them at the end of its iteration and does not stop. New accelerators are held, and idle, for
-//! as long as the run's switch cost says a restart takes. A change that keeps nothing of the share that is running, or too little for the
-//! job to run on, is a restart as ever; so are first starts.
+//! A job that gets more accelerators goes on with its old share while workers start on the new
+//! ones; when they are up it takes them in at the end of an iteration. A job that loses
+//! accelerators leaves them at the end of its iteration and does not stop. New accelerators are
+//! held, and idle, for as long as the run's switch cost says a restart takes. A change that keeps
+//! nothing of the share that is running, or too little for the job to run on, is a restart as ever;
+//! so are first starts.
 //!
-//! **A plan's books are exact and at once.** A job's placement is what the plan says from the decision on, new accelerators counted as its own and
-//! accelerators taken away as free. Its *share*, the part that makes progress, follows. Until the old owner's iteration ends, whoever is given
-//! accelerators of that node waits: start-up begins then. So no accelerator works for two jobs; the rest of one iteration counts for the
-//! new owner, or for nobody.
+//! **A plan's books are exact and at once.** A job's placement is what the plan says from the
+//! decision on, new accelerators counted as its own and accelerators taken away as free. Its
+//! *share*, the part that makes progress, follows. Until the old owner's iteration ends, a job that
+//! is given accelerators of that node waits: start-up begins then. So no accelerator works for two
+//! jobs; the rest of one iteration counts for the new owner, or for nobody.
 //!
-//! **Commands.** Each change is a command with a number that only grows. What a job scheduled for an earlier number is void, so a worker that
-//! becomes ready late changes nothing.
+//! **Commands.** Each change is a command with a number that only grows. What a job scheduled for
+//! an earlier number is void, so a worker that becomes ready late changes nothing.
 
 use smallvec::SmallVec;
 
@@ -34,7 +37,8 @@ fn lasting(state: &JobState) -> &Placement {
 }
 
 impl Simulator {
-    /// Whether the change goes on without a pause: a part of the running share stays, and the job can run on it.
+    /// Whether the change goes on without a pause: a part of the running share stays, and the job
+    /// can run on it.
     pub(super) fn overlaps(&self, change: &Change) -> bool {
         if self.state.scenario.options.resize == Resize::StopRestart {
             return false;
@@ -49,7 +53,8 @@ impl Simulator {
         state.phase == Phase::Running && kept > 0 && request.accepts(kept)
     }
 
-    /// Accounts a running job's placement as free, and says until when it works on what it is to leave.
+    /// Accounts a running job's placement as free, and says until when it works on what it is to
+    /// leave.
     pub(super) fn prepare(&mut self, change: &Change) -> Result<(), SimError> {
         let end = self.leaves_at(change.job)?;
         let state = self.state.jobs.state(change.job);
@@ -63,13 +68,15 @@ impl Simulator {
         Ok(())
     }
 
-    /// The end of the iteration at which a job leaves what is taken from it now. Others may count on one that was set before.
+    /// The end of the iteration at which a job leaves what is taken from it now. Others may count
+    /// on one that was set before.
     fn leaves_at(&self, job: JobId) -> Result<SimTime, SimError> {
         let set = self.state.jobs.state(job).resize.as_ref().map_or(SimTime::NEVER, |resize| resize.leave_at);
         Ok(self.end_of_iteration(job)?.min(set))
     }
 
-    /// Gives a running job, whose old placement is accounted as free, its new one without stopping it.
+    /// Gives a running job its new placement without stopping it. The old placement is accounted as
+    /// free.
     pub(super) fn reconfigure(&mut self, change: &Change) -> Result<(), SimError> {
         let (job, now) = (change.job, self.state.now);
         let end = self.leaves_at(job)?;
@@ -78,9 +85,9 @@ impl Simulator {
         let kept = common(lasting(self.state.jobs.state(job)), &change.placement);
         let leaves = kept.gpus() < share.gpus();
         // What it keeps is there already.
-        let there = self.ready_for(&without(&change.placement, &kept));
+        let there = self.jobs.ready_for(&without(&change.placement, &kept));
         self.take(job, &change.placement);
-        self.log(job, &change.placement);
+        self.records.log(&self.state, job, &change.placement);
 
         let boot = boot_time(
             &self.state.scenario,
@@ -121,13 +128,13 @@ impl Simulator {
             // Back to what is running: nothing happens, unless the order of its nodes changed.
             self.state.jobs.state_mut(job).resize = None;
             if reordered {
-                self.choose_batch(job);
+                self.state.choose_batch(job);
                 self.run_segment(job)?;
             }
             return Ok(());
         }
         if leaves && end <= now {
-            // The iteration ends at this very moment, so whoever is next may start at it too.
+            // The iteration ends at this very moment, so the next holder may start at once.
             self.records.events += 1;
             return self.resize_due(job);
         }
@@ -176,18 +183,13 @@ impl Simulator {
         let done = resize.leave_at == SimTime::NEVER && resize.targets.is_empty();
         state.resize = if done { None } else { Some(resize) };
         if changed {
-            self.choose_batch(job);
+            self.state.choose_batch(job);
             self.run_segment(job)?;
         }
         if !done {
             self.queue_next(job);
         }
         Ok(())
-    }
-
-    /// When all accelerators of `placement` are there: their last owners have ended their iterations.
-    pub(super) fn ready_for(&self, placement: &Placement) -> SimTime {
-        last_left(&self.jobs.drained, placement)
     }
 
     fn queue_next(&mut self, job: JobId) {
@@ -197,8 +199,8 @@ impl Simulator {
         self.queue.push(Event::of_job(at, EventKind::Resize, job, state.commands));
     }
 
-    /// The first end of an iteration of a running job that is not before now. Jobs without a model have no iterations and can leave at any
-    /// time.
+    /// The first end of an iteration of a running job that is not before now. Jobs without a model
+    /// have no iterations and can leave at any time.
     fn end_of_iteration(&self, job: JobId) -> Result<SimTime, SimError> {
         let state = self.state.jobs.state(job);
         let secs = match self.state.scenario.workload.jobs[job.index()].work {
@@ -226,12 +228,12 @@ fn boot_time(scenario: &Scenario, job: JobId, command: u32, from: u32, to: u32) 
     SimTime::from_millis(scenario.options.switch_cost.drawn_millis(&switch, scenario.seed, job.0, command))
 }
 
-fn last_left(drained: &[SimTime], placement: &Placement) -> SimTime {
+pub(super) fn last_left(drained: &[SimTime], placement: &Placement) -> SimTime {
     let drained = placement.slices().iter().filter_map(|slice| drained.get(slice.node as usize));
     drained.copied().max().unwrap_or(SimTime::ZERO)
 }
 
-/// What `first` and `second` have in common, in the order of `first`.
+/// Accelerators that `first` and `second` have in common, in the order of `first`.
 fn common(first: &Placement, second: &Placement) -> Placement {
     let mut left: SmallVec<[Slice; 16]> = second.slices().iter().copied().collect();
     let slices = first.slices().iter().map(|slice| {
@@ -246,7 +248,7 @@ fn common(first: &Placement, second: &Placement) -> Placement {
     slices.collect()
 }
 
-/// What `first` has beyond `second`.
+/// Accelerators that `first` has beyond `second`.
 fn without(first: &Placement, second: &Placement) -> Placement {
     let mut left: SmallVec<[Slice; 16]> = second.slices().iter().copied().collect();
     let slices = first.slices().iter().map(|slice| {

@@ -1,4 +1,5 @@
-//! A simulation that goes on from what was observed of a cluster: what would come of it under one policy or another.
+//! A simulation that goes on from what was observed of a cluster: what would come of it under one
+//! policy or another.
 
 use std::sync::Arc;
 
@@ -9,12 +10,15 @@ use crate::state::{ClusterState, JobState, Observed, ObservedError, Phase};
 use crate::time::SimTime;
 
 impl Simulator {
-    /// Goes on from `seen`, the inverse of [`Simulator::observed`]: age, attained service, progress and profiles of jobs are as they were, and the first decision
-    /// is due at once. Jobs of the scenario that are not among those observed do not come. Observations tell nothing of services, requests, faults and overlapped
-    /// changes of size; `scenario` is to be one without, on the cluster as it was observed.
+    /// Goes on from `seen`, the inverse of [`Simulator::observed`]: age, attained service, progress
+    /// and profiles of jobs are as they were, and the first decision is due at once. Jobs of the
+    /// scenario that are not among those observed do not come. Observations tell nothing of
+    /// services, requests, faults and overlapped changes of size; `scenario` is to be one without,
+    /// on the cluster as it was observed.
     ///
     /// # Errors
-    /// [`SimError::Observed`] where `seen` does not fit the scenario, and [`SimError::Profile`] where a job runs outside its measurements.
+    /// [`SimError::Observed`] where `seen` does not fit the scenario, and [`SimError::Profile`]
+    /// where a job runs outside its measurements.
     pub fn resume(scenario: Arc<Scenario>, seen: &Observed) -> Result<Self, SimError> {
         ClusterState::observed(scenario.clone(), seen, 0)?;
         let mut run = Self::new(scenario);
@@ -24,10 +28,10 @@ impl Simulator {
         run.jobs.arrived = run.state.scenario.workload.jobs.len();
         for job in &seen.jobs {
             run.state.jobs.insert(JobState::observed(job, seen.now, 0));
-            run.share_what_was_measured(job.id);
+            run.jobs.share_what_was_measured(&mut run.state, job.id);
             run.records.in_system += 1;
             if job.placement.is_empty() {
-                run.count_waiting(job.id, 1);
+                run.records.fragments.count_waiting(&run.state, job.id, 1);
                 continue;
             }
             if job.partner.is_none_or(|partner| job.id < partner) {
@@ -39,13 +43,13 @@ impl Simulator {
             }
         }
         for job in &seen.jobs {
-            run.know_what_others_measured(job.id);
+            run.jobs.know_what_others_measured(&mut run.state, job.id);
             match job.phase {
                 Phase::Pending => {}
                 Phase::Running => {
-                    // Who observed a live cluster does not know how jobs split their batches.
+                    // An observation of a live cluster does not tell how jobs split their batches.
                     if job.batch.atomic == 0 {
-                        run.choose_batch(job.id);
+                        run.state.choose_batch(job.id);
                     }
                     run.run_segment(job.id)?;
                 }

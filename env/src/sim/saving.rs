@@ -1,4 +1,4 @@
-//! When a running job writes checkpoints: the cycle that the run's options choose for it.
+//! Cycle of work and checkpoints of a running job: the cycle that the run's options choose for it.
 
 use super::Simulator;
 use crate::job::JobId;
@@ -39,7 +39,8 @@ impl Simulator {
         faults.map_or(f64::INFINITY, |faults| faults.job_mtbf_secs(placement, gpus_of))
     }
 
-    /// The same by what has been seen so far: faults of the hardware, and the job's own failures in the time it ran.
+    /// Seconds between faults of a job by the faults so far: faults of the hardware, and the job's
+    /// own failures in the time it ran.
     fn seen_mtbf_secs(&self, job: JobId) -> f64 {
         let state = self.state.jobs.state(job);
         let cluster = &self.state.scenario.cluster;

@@ -1,27 +1,28 @@
-//! A segment of a running job: from a restart, an epoch's end or a new batch size to the next one, at a constant rate.
+//! A segment of a running job: from a restart, an epoch's end or a new batch size to the next one,
+//! at a constant rate.
 
 use super::events::{Event, EventKind};
 use super::{SimError, Simulator};
 use crate::job::{JobId, Work};
 use crate::model::{StepTime, slowdown};
 use crate::scenario::{Batching, EpochEnd};
-use crate::state::Phase;
+use crate::state::{ClusterState, Phase};
 use crate::time::SimTime;
 
-impl Simulator {
+impl ClusterState {
     /// Chooses the batch size for the current placement.
     pub(super) fn choose_batch(&mut self, job: JobId) {
-        let Work::Application { index, .. } = self.state.scenario.workload.jobs[job.index()].work else {
+        let Work::Application { index, .. } = self.scenario.workload.jobs[job.index()].work else {
             return;
         };
-        let scenario = &self.state.scenario;
+        let scenario = &self.scenario;
         let app = &scenario.workload.applications[index as usize];
         let request = &scenario.workload.jobs[job.index()].request;
-        let share = self.state.jobs.state(job).share();
+        let share = self.jobs.state(job).share();
         let kind = scenario.kind_of(share);
         let pace = scenario.speeds.pace(index, kind);
         let limits = pace.map_or(app.limits, |pace| pace.limits_on(&share.shape()));
-        let state = self.state.jobs.state_mut(job);
+        let state = self.jobs.state_mut(job);
         let (nodes, gpus) = (state.share().nodes(), state.share().gpus());
         state.stale = false;
         let requested = request.batch_size.unwrap_or(app.limits.init);
@@ -39,12 +40,27 @@ impl Simulator {
                 tabled.or_else(|| scenario.best_batch(index, kind, state.epoch, nodes, gpus))
             }
         };
-        // Without a model yet, or where no batch size fits the limits: the smallest total the replicas allow.
+        // Without a model yet, or where no batch size fits the limits: the smallest total the
+        // replicas allow.
         let smallest = limits.smallest_total(gpus).min(u64::from(limits.max)) as u32;
         state.batch = adapted.unwrap_or_else(|| limits.split(smallest, gpus));
     }
 
-    /// Starts to run at the current batch size: measures it, sets the rate and queues the end of the epoch.
+    fn no_speed(&self, job: JobId, kind: u16) -> SimError {
+        SimError::NoSpeed {
+            application: self.scenario.workload.application_name(job).into(),
+            accelerator: self.scenario.cluster.types.get(kind as usize).map_or("gpu", |kind| &kind.name).into(),
+        }
+    }
+
+    pub(super) fn name(&self, job: JobId) -> &str {
+        &self.scenario.workload.jobs[job.index()].request.name
+    }
+}
+
+impl Simulator {
+    /// Starts to run at the current batch size: measures it, sets the rate and queues the end of
+    /// the epoch.
     pub(super) fn run_segment(&mut self, job: JobId) -> Result<(), SimError> {
         let spec = &self.state.scenario.workload.jobs[job.index()];
         let state = self.state.jobs.state(job);
@@ -58,7 +74,7 @@ impl Simulator {
                     Some(partner) => self.state.scenario.rate_beside(job, partner, kind),
                     None => self.state.scenario.speeds.steps_per_sec(class, kind),
                 };
-                let rate = rate.ok_or_else(|| self.no_speed(job, kind))?;
+                let rate = rate.ok_or_else(|| self.state.no_speed(job, kind))?;
                 (rate, steps)
             }
             Work::Application { index, .. } => {
@@ -75,7 +91,7 @@ impl Simulator {
                         state.stale = true;
                         self.jobs.stale.push(job);
                     }
-                    self.share_what_was_measured(job);
+                    self.jobs.share_what_was_measured(&mut self.state, job);
                 }
                 (app.progress_rate(step, replicas, batch, epoch), self.state.scenario.epoch_end(job, epoch))
             }
@@ -87,21 +103,14 @@ impl Simulator {
     pub(super) fn true_step(&self, job: JobId, index: u16, kind: u16) -> Result<StepTime, SimError> {
         let app = &self.state.scenario.workload.applications[index as usize];
         let state = self.state.jobs.state(job);
-        let pace = self.state.scenario.speeds.pace(index, kind).ok_or_else(|| self.no_speed(job, kind))?;
+        let pace = self.state.scenario.speeds.pace(index, kind).ok_or_else(|| self.state.no_speed(job, kind))?;
         let factor = self.sync_factor(state.share());
         pace.step_time_slowed(&state.share().shape(), state.batch.atomic, factor).map_err(|source| SimError::Profile {
             at: self.state.now,
-            name: self.name(job).into(),
+            name: self.state.name(job).into(),
             application: app.name.clone(),
             source,
         })
-    }
-
-    fn no_speed(&self, job: JobId, kind: u16) -> SimError {
-        SimError::NoSpeed {
-            application: self.state.scenario.workload.application_name(job).into(),
-            accelerator: self.state.scenario.cluster.types.get(kind as usize).map_or("gpu", |kind| &kind.name).into(),
-        }
     }
 
     /// Sets a settled job's undisturbed rate and queues the event at which it reaches `goal`.
@@ -120,7 +129,8 @@ impl Simulator {
         let done = |left: f64| state.saving.when_done(now, SimTime::from_secs_f64(left));
         let (at, kind) = if whole_seconds {
             let at = done(left.round_ties_even());
-            // An end that really falls after a round but is rounded onto it happens after the round.
+            // An end that really falls after a round but is rounded onto it happens after the
+            // round.
             let on_round = period.is_some_and(|period| at.next_multiple_of(period) == at);
             let after = on_round && left > left.round_ties_even();
             (at, if after { EventKind::PhaseAfterRound } else { EventKind::Phase })
@@ -143,7 +153,7 @@ impl Simulator {
                 continue;
             }
             let before = state.batch;
-            self.choose_batch(job);
+            self.state.choose_batch(job);
             if self.state.jobs.state(job).batch != before {
                 let now = self.state.now;
                 self.state.jobs.state_mut(job).settle(now);

@@ -1,7 +1,7 @@
 //! Services in a run: replicas come and go, rates change, requests are counted.
 //!
-//! Between its own events (a change of its rate, a replica ready or gone) a service is in one state, so it is settled then and only then,
-//! whatever else happens in the cluster.
+//! Between its own events (a change of its rate, a replica ready or gone) a service is in one
+//! state, so it is settled then and only then, whatever else happens in the cluster.
 
 use super::Simulator;
 use super::events::{Event, EventKind, EventQueue};
@@ -13,9 +13,9 @@ use crate::time::SimTime;
 /// A change of what replicas hold on a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ServingChange {
-    /// When.
+    /// Moment of the change.
     pub at: SimTime,
-    /// Where.
+    /// Index of the node.
     pub node: NodeId,
     /// Accelerators that replicas hold there from now on.
     pub gpus: u32,
@@ -23,14 +23,14 @@ pub struct ServingChange {
 
 /// Services of a run, as far as their states do not tell.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Services {
+pub(super) struct RunServices {
     /// Services that still expect requests.
     pub live: usize,
     /// Changes of what replicas hold in order of time, where the run logs them.
     pub log: Option<Vec<ServingChange>>,
 }
 
-impl Services {
+impl RunServices {
     /// All services of `state` before their first request; their first changes of rate are queued.
     pub fn new(state: &ClusterState, queue: &mut EventQueue) -> Self {
         let log = state.scenario.options.log_allocations.then(Vec::new);
@@ -54,7 +54,8 @@ impl Services {
 }
 
 impl Simulator {
-    /// Requests that missed their objective so far, micro-requests: up to now, though services are settled at their own events only.
+    /// Requests that missed their objective so far, micro-requests: up to now, though services are
+    /// settled at their own events only.
     pub fn violated_micros(&self) -> u64 {
         let violated = |state: &ServiceState| {
             state.record.violated
@@ -168,7 +169,7 @@ impl Simulator {
         }
     }
 
-    /// What services have done so far.
+    /// Totals of services so far.
     pub fn service_records(&mut self) -> Vec<ServiceRecord> {
         let (now, scenario) = (self.state.now, self.state.scenario.clone());
         let record = |state: &mut ServiceState| {

@@ -21,7 +21,8 @@ pub struct ClusterState {
     pub(crate) cluster: Arc<Cluster>,
     /// By node: failures that are not repaired; empty where no node ever fails.
     pub(crate) down: Vec<u32>,
-    /// By node: accelerators that no job, no replica, and no instance that runs or is protected holds.
+    /// By node: accelerators that no job, no replica, and no instance that runs or is protected
+    /// holds.
     pub(crate) idle: Vec<u32>,
     /// By node: accelerators that replicas hold; empty where there are no services.
     pub(crate) served: Vec<u32>,

@@ -1,31 +1,33 @@
-//! The life of an inference instance: RUN while it starts and answers, PROTECT while it waits for the next request, FREE when its accelerator may be
-//! taken (DeepBoot, ATS-I, figure 8; the artifact calls FREE `SLEEP`).
+//! The life of an inference instance: RUN while it starts and answers, PROTECT while it waits for
+//! the next request, FREE when its accelerator may be taken (DeepBoot, ATS-I, figure 8; the
+//! artifact calls FREE `SLEEP`).
 //!
-//! The accelerator of a FREE instance is free in the cluster's books: whoever takes it ends the instance. Until then a request for its model finds it warm.
-//! The book is kept by node and by model, so that an event costs work only for the instance it is about.
+//! The accelerator of a FREE instance is free in the cluster's books: a job or an instance that
+//! takes the accelerator ends it. Until then a request for its model finds it warm. The book is
+//! kept by node and by model, so that an event costs work only for the instance it is about.
 
 use crate::cluster::NodeId;
 use crate::request::{InstanceId, RequestId};
 use crate::time::SimTime;
 
-/// What an instance is doing.
+/// State of an instance in its life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InstanceState {
     /// Starts, if it is new, and answers a request.
     Run {
-        /// The request.
+        /// Request that the instance answers.
         request: RequestId,
-        /// When it is done.
+        /// Moment at which the answer is complete.
         until: SimTime,
     },
-    /// Waits for a request; nobody takes its accelerator.
+    /// Waits for a request, and its accelerator is not taken.
     Protect {
-        /// To this moment, which is included.
+        /// Last moment of the protection, which is included.
         until: SimTime,
     },
-    /// Waits for a request until somebody takes its accelerator.
+    /// Waits for a request until a job or another instance takes its accelerator.
     Free {
-        /// Since when.
+        /// Moment at which the instance became free.
         since: SimTime,
     },
 }
@@ -33,11 +35,11 @@ pub enum InstanceState {
 /// An instance of a model on one accelerator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Instance {
-    /// The model.
+    /// Index of the model into the workload's served models.
     pub model: u16,
-    /// Where it is.
+    /// Node that the instance is on.
     pub node: NodeId,
-    /// What it is doing.
+    /// State in its life.
     pub state: InstanceState,
     /// Requests in a row that found it protected.
     pub hits: u32,
@@ -66,7 +68,7 @@ pub(crate) struct InstanceEnd {
     pub generation: u32,
 }
 
-/// All instances.
+/// Instances of a cluster by node and by model.
 #[derive(Clone, Debug, Default)]
 pub struct InstanceTable {
     slots: Vec<Option<Instance>>,
@@ -92,18 +94,18 @@ impl InstanceTable {
         }
     }
 
-    /// One instance.
+    /// Instance with this id, if it lives.
     pub fn get(&self, id: InstanceId) -> Option<&Instance> {
         self.slots.get(id.0 as usize)?.as_ref()
     }
 
-    /// All of them, in order of their ids.
+    /// Living instances, in order of their ids.
     pub fn iter(&self) -> impl Iterator<Item = (InstanceId, &Instance)> {
         let numbered = self.slots.iter().enumerate();
         numbered.filter_map(|(at, slot)| Some((InstanceId(at as u32), slot.as_ref()?)))
     }
 
-    /// Those of a model, in order of their ids.
+    /// Instances of a model, in order of their ids.
     pub fn of_model(&self, model: u16) -> impl Iterator<Item = (InstanceId, &Instance)> {
         let ids = self.of_model.get(model as usize).map_or(&[][..], Vec::as_slice);
         ids.iter().filter_map(|&id| Some((id, self.get(id)?)))
@@ -168,7 +170,8 @@ impl InstanceTable {
         self.spare.push(id);
     }
 
-    /// Changes the state of an instance. Returns the end of the new state; `None` where nothing ends it by itself.
+    /// Changes the state of an instance. Returns the end of the new state; `None` where nothing
+    /// ends it by itself.
     pub(crate) fn set(&mut self, id: InstanceId, state: InstanceState, hits: u32, now: SimTime) -> Option<InstanceEnd> {
         let instance = self.slots[id.0 as usize].as_mut()?;
         let (before, node) = (instance.state, instance.node);

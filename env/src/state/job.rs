@@ -1,5 +1,5 @@
-//! Active jobs. Between events a job advances at a constant rate, so its state is only touched when the rate changes and
-//! everything that grows with time is derived from `(value at since, rate)`.
+//! Active jobs. Between events a job advances at a constant rate, so its state is only touched when
+//! the rate changes and everything that grows with time is derived from `(value at since, rate)`.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,7 +11,7 @@ use crate::model::BatchConfig;
 use crate::placement::Placement;
 use crate::time::SimTime;
 
-/// What an active job is doing.
+/// Phase of an active job: waiting, restarting, or making progress.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Phase {
     /// Waits for accelerators.
@@ -19,35 +19,35 @@ pub enum Phase {
     Pending,
     /// Holds accelerators and restarts on them.
     Starting {
-        /// When it begins to make progress.
+        /// Moment at which the job begins to make progress.
         until: SimTime,
     },
-    /// Makes progress.
+    /// Holds accelerators and makes progress on them.
     Running,
 }
 
 /// One active job.
 #[derive(Clone, Debug)]
 pub struct JobState {
-    /// The job.
+    /// Id of the job in its workload.
     pub id: JobId,
-    /// What it is doing.
+    /// Phase of the job.
     pub phase: Phase,
-    /// Where it is.
+    /// Accelerators that the job holds.
     pub placement: Placement,
     /// The job it shares its accelerators with.
     pub partner: Option<JobId>,
     /// Current batch size per replica and accumulation steps.
     pub batch: BatchConfig,
-    /// Completed epochs.
+    /// Number of epochs that are complete.
     pub epoch: u32,
     /// Changes of placement after the first start that stopped it.
     pub restarts: u32,
     /// First time it held accelerators.
     pub started: Option<SimTime>,
-    /// When its placement changed last; submission before that.
+    /// Moment of the last change of the placement; the submission before that.
     pub changed: SimTime,
-    /// What its agent has measured.
+    /// Measurements of the job's own agent.
     pub profile: Profile,
     /// Accelerator time held before `since`, GPU-milliseconds.
     pub(crate) attained: i64,
@@ -57,7 +57,7 @@ pub struct JobState {
     pub(crate) progress: f64,
     /// Work per second from `since` on.
     pub(crate) rate: f64,
-    /// When the fields above were last settled.
+    /// Moment at which the fields above were last settled.
     pub(crate) since: SimTime,
     /// Since when it runs at one speed.
     pub(crate) segment: SimTime,
@@ -69,7 +69,7 @@ pub struct JobState {
     pub(crate) commands: u32,
     /// Events scheduled under another generation are void.
     pub(crate) generation: u32,
-    /// How often it was told what others have measured.
+    /// Number of times the job was told what other jobs have measured.
     pub(crate) told: u32,
     /// The agent's model may have changed since the batch size was chosen.
     pub(crate) stale: bool,
@@ -79,7 +79,7 @@ pub struct JobState {
     pub(crate) previous_gpus: u32,
     /// Error of estimates of remaining work; 1 is exact.
     pub(crate) estimate_factor: f64,
-    /// Its checkpoints.
+    /// Checkpoints of the job, and the work that faults undid.
     pub(crate) saving: Saving,
 }
 
@@ -117,13 +117,15 @@ impl JobState {
         }
     }
 
-    /// Names a state in which nothing has happened to the job but time, and nobody told it anything.
+    /// Number of the job's state: it stays equal while only time passes and no measurement of other
+    /// jobs arrives.
     #[inline]
     pub(crate) fn version(&self) -> (u32, u32) {
         (self.generation, self.told)
     }
 
-    /// Whether what it holds counts as its own: two jobs that share accelerators hold one placement, counted for the first of them.
+    /// Whether what it holds counts as its own: two jobs that share accelerators hold one
+    /// placement, counted for the first of them.
     #[inline]
     pub fn counts(&self) -> bool {
         self.partner.is_none_or(|partner| self.id < partner)
@@ -135,13 +137,14 @@ impl JobState {
         !self.placement.is_empty()
     }
 
-    /// The part of its placement that makes progress, or will after its restart; during an elastic resize that is what it ran on before.
+    /// The part of its placement that makes progress, or will after its restart; during an elastic
+    /// resize that is what it ran on before.
     pub fn share(&self) -> &Placement {
         self.resize.as_ref().map_or(&self.placement, |resize| resize.share())
     }
 
-    /// Accelerator time held until `now` without use, GPU-milliseconds: by a job that restarts all of its accelerators, by one that grows
-    /// without a pause the new ones.
+    /// Accelerator time held until `now` without use, GPU-milliseconds: by a job that restarts all
+    /// of its accelerators, by one that grows without a pause the new ones.
     pub fn idle_gpu_millis(&self, now: SimTime) -> i64 {
         let idle = match self.phase {
             Phase::Pending => 0,
@@ -193,7 +196,8 @@ impl JobState {
 
 const NONE: u32 = u32::MAX;
 
-/// Room made in advance, so that an episode with fewer active jobs allocates nothing after its reset.
+/// Room made in advance, so that an episode with fewer active jobs allocates nothing after its
+/// reset.
 pub(crate) const EXPECTED_ACTIVE: usize = 256;
 
 /// Active jobs by id, iterated in ascending id, which is the order of (submission, trace).
@@ -222,19 +226,19 @@ impl JobTable {
         &self.active
     }
 
-    /// One active job.
+    /// State of a job, if it is active.
     #[inline]
     pub fn get(&self, id: JobId) -> Option<&JobState> {
         let slot = *self.slot_of.get(id.index())?;
         (slot != NONE).then(|| &self.slots[slot as usize])
     }
 
-    /// One job known to be active.
+    /// State of a job that is known to be active.
     pub(crate) fn state(&self, id: JobId) -> &JobState {
         &self.slots[self.slot_of[id.index()] as usize]
     }
 
-    /// One job known to be active.
+    /// State of a job that is known to be active.
     pub(crate) fn state_mut(&mut self, id: JobId) -> &mut JobState {
         &mut self.slots[self.slot_of[id.index()] as usize]
     }

@@ -3,31 +3,32 @@
 use crate::cluster::{Cluster, NodeId, Pool};
 use crate::time::SimTime;
 
-/// Where a server of the inference pool is; all others are always at home.
+/// Whereabouts of a server of the inference pool. All other servers are always at home.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Loan {
-    /// Not lent.
+    /// Not lent: replicas may run there.
     #[default]
     Home,
     /// Training may use it.
     Lent {
-        /// Since when.
+        /// Moment at which the server was lent.
         since: SimTime,
     },
-    /// It belongs to another cluster for now: nothing runs on it here.
+    /// Belongs to another cluster for now, so that nothing runs there.
     Elsewhere,
     /// Called back: training leaves it.
     Returning {
-        /// When it was lent.
+        /// Moment at which the server was lent.
         since: SimTime,
-        /// When it was called back.
+        /// Moment of the call.
         called: SimTime,
-        /// When what is left there is evicted.
+        /// Moment at which training jobs that are left there are evicted.
         deadline: SimTime,
     },
 }
 
-/// The books of pools. On a cluster without pools, where everything may run everywhere, `by_node` and `open` are empty.
+/// Loans by node. On a cluster without pools, where everything may run everywhere, `by_node` and
+/// `open` are empty.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Loans {
     pub by_node: Vec<Loan>,

@@ -1,7 +1,7 @@
 //! The state of a cluster at one moment, simulated or live: plain data without events.
 //!
-//! Between events everything that grows with time is derived from a value and a rate, so the state of a job or a service changes only when something
-//! happens to it.
+//! Between events everything that grows with time is derived from a value and a rate, so the state
+//! of a job or a service changes only when something happens to it.
 
 mod cluster;
 mod instances;

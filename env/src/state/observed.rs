@@ -1,7 +1,9 @@
-//! A cluster as something other than a simulation saw it: what is needed, and no more, to show a policy the same view.
+//! A cluster as something other than a simulation saw it: what is needed, and no more, to show a
+//! policy the same view.
 //!
-//! Everything that grows with time is settled at the moment of observation, so a view of [`ClusterState`] answers every question with the
-//! same bits as the simulator that [`Simulator::observed`] was asked of.
+//! Everything that grows with time is settled at the moment of observation, so a view of
+//! [`ClusterState`] answers every question with the same bits as the simulator that
+//! [`Simulator::observed`] was asked of.
 
 use std::sync::Arc;
 
@@ -19,24 +21,24 @@ use crate::time::SimTime;
 /// An active job.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ObservedJob {
-    /// The job.
+    /// Id of the job in its workload.
     pub id: JobId,
-    /// What it is doing.
+    /// Phase of the job.
     pub phase: Phase,
-    /// Where it is.
+    /// Accelerators that the job holds.
     pub placement: Placement,
     /// The job it shares its accelerators with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub partner: Option<JobId>,
     /// Batch size per replica and accumulation steps.
     pub batch: BatchConfig,
-    /// Completed epochs.
+    /// Number of epochs that are complete.
     pub epoch: u32,
     /// Changes of placement after the first start.
     pub restarts: u32,
     /// First time it held accelerators.
     pub started: Option<SimTime>,
-    /// When its placement changed last; submission before that.
+    /// Moment of the last change of the placement; the submission before that.
     pub changed: SimTime,
     /// Accelerator time held so far, GPU-milliseconds.
     pub attained_gpu_millis: i64,
@@ -50,22 +52,22 @@ pub struct ObservedJob {
     pub failures: u32,
     /// Error of estimates of remaining work; 1 is exact.
     pub estimate_factor: f64,
-    /// What its agent has measured.
+    /// Measurements of the job's own agent.
     pub profile: Profile,
 }
 
 /// A cluster at one moment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Observed {
-    /// Now.
+    /// Moment of the observation.
     pub now: SimTime,
-    /// Why a decision is due.
+    /// Reasons why a decision is due.
     pub trigger: Trigger,
     /// The machines as they are now: what has failed is missing.
     pub cluster: Cluster,
     /// By node: failures that are not repaired; empty where no node ever fails.
     pub down: Vec<u32>,
-    /// By node: accelerators that nobody holds.
+    /// By node: accelerators that are free.
     pub idle: Vec<u32>,
     /// By node: where servers of the inference pool are; empty on a cluster without pools.
     pub loans: Vec<Loan>,
@@ -73,13 +75,13 @@ pub struct Observed {
     pub jobs: Vec<ObservedJob>,
 }
 
-/// An observation that cannot be.
+/// Fault of an observation that does not fit its scenario.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum ObservedError {
     /// A list by node does not have one entry per node.
     #[error("{what}: {found} entries for {nodes} nodes")]
     Nodes {
-        /// Which list.
+        /// Name of the list.
         what: &'static str,
         /// Entries it has.
         found: usize,
@@ -89,25 +91,25 @@ pub enum ObservedError {
     /// A job that the workload does not have, or not in ascending order.
     #[error("job {} is unknown to the workload, or out of order", .0.0)]
     Job(JobId),
-    /// More accelerators are held on a node than it has: somebody has not left yet.
+    /// More accelerators are held on a node than it has, because a job has not left yet.
     #[error("more accelerators are held on node {node} than it has")]
     Overfull {
-        /// The node.
+        /// Index of the node.
         node: u32,
     },
     /// A job is on a node that does not exist.
     #[error("job {} is on node {node}, which does not exist", .job.0)]
     Node {
-        /// The job.
+        /// Id of the job.
         job: JobId,
-        /// The node.
+        /// Index of the node.
         node: u32,
     },
 }
 
 impl ClusterState {
-    /// The cluster that `seen` was seen of. `generation` tells learned policies that what they remember of a job may be out of date: it
-    /// differs from observation to observation.
+    /// State of the cluster that `seen` was observed of. `generation` tells learned policies that
+    /// what they remember of a job may be out of date: it differs from observation to observation.
     ///
     /// # Errors
     /// [`ObservedError`] where `seen` does not fit the scenario's workload.

@@ -1,4 +1,5 @@
-//! What a job's own agent knows of it: the configurations it has measured and the model fitted to them (PolluxAgent).
+//! Knowledge of a job's own agent: the configurations it has measured and the model fitted to them
+//! (PolluxAgent).
 
 use std::sync::OnceLock;
 
@@ -21,12 +22,13 @@ pub struct TypeProfile {
     kind: u16,
     samples: Vec<Sample>,
     max_replicas: u32,
-    /// Fitted on first use after a new sample: policies that never look at the model do not pay for it.
+    /// Fitted on first use after a new sample: policies that never look at the model do not pay for
+    /// it.
     #[serde(skip)]
     fitted: OnceLock<ThroughputParams>,
 }
 
-/// What was measured is compared; whether somebody has looked at the fit is not.
+/// Compares measurements only: the fit follows from them and may not have been computed yet.
 impl PartialEq for TypeProfile {
     fn eq(&self, other: &Self) -> bool {
         (self.kind, &self.samples, self.max_replicas) == (other.kind, &other.samples, other.max_replicas)
@@ -56,8 +58,8 @@ impl TypeProfile {
 }
 
 impl Profile {
-    /// Of measurements that were averaged elsewhere: of a live job, whose steps never take the same time twice. The models are fitted here, once, so that copies
-    /// need not.
+    /// Profile from measurements that were averaged elsewhere, as those of a live job, whose steps
+    /// vary. The models are fitted here, once, so that copies need not.
     pub fn measured(stats: GradientStats, types: impl IntoIterator<Item = (u16, Vec<Sample>)>) -> Self {
         let of_type = |(kind, samples): (u16, Vec<Sample>)| {
             let max_replicas = samples.iter().map(|sample| sample.replicas).max().unwrap_or(0);
@@ -93,7 +95,8 @@ impl Profile {
         changed || !known
     }
 
-    /// Takes over what `other` has measured and this one has not. Returns whether that was anything.
+    /// Takes over what `other` has measured and this one has not. Returns whether that was
+    /// anything.
     pub(crate) fn learn(&mut self, other: &Self) -> bool {
         let mut learnt = false;
         for seen in &other.types {
@@ -120,8 +123,8 @@ impl Profile {
         learnt
     }
 
-    /// Knows `all` that is known of its application; what it has measured is among that. Gradient statistics move with a job's progress, so they stay its own once
-    /// it has any.
+    /// Knows `all` that is known of its application; what it has measured is among that. Gradient
+    /// statistics move with a job's progress, so they stay its own once it has any.
     pub(crate) fn know(&mut self, all: &Self) {
         self.types.clone_from(&all.types);
         self.stats = self.stats.or(all.stats);
@@ -132,12 +135,12 @@ impl Profile {
         self.types.iter().map(|seen| seen.max_replicas).max().unwrap_or(0)
     }
 
-    /// What was measured, by accelerator type in the order of first use.
+    /// Measurements by accelerator type, in the order of first use.
     pub fn types(&self) -> &[TypeProfile] {
         &self.types
     }
 
-    /// What was measured on accelerator type `kind`.
+    /// Measurements on accelerator type `kind`.
     pub fn on(&self, kind: u16) -> Option<&TypeProfile> {
         self.types.iter().find(|seen| seen.kind == kind)
     }
@@ -147,8 +150,8 @@ impl Profile {
         self.stats
     }
 
-    /// The goodput model fitted to the measurements on accelerator type `kind` with the latest gradient statistics; `None`
-    /// before the first measurement there.
+    /// The goodput model fitted to the measurements on accelerator type `kind` with the latest
+    /// gradient statistics; `None` before the first measurement there.
     pub fn model(&self, kind: u16, limits: BatchLimits) -> Option<GoodputModel> {
         Some(GoodputModel { params: self.on(kind)?.params(), stats: self.stats?, limits })
     }

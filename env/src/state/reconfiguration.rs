@@ -8,15 +8,18 @@ use crate::time::SimTime;
 /// A job between two sizes.
 #[derive(Clone, Debug)]
 pub(crate) struct Reconfiguration {
-    /// What makes progress meanwhile.
+    /// Part of the placement that makes progress meanwhile.
     pub share: Placement,
-    /// The end of the iteration at which the share leaves what was taken from it; never where nothing was.
+    /// The end of the iteration at which the share leaves what was taken from it; never where
+    /// nothing was.
     pub leave_at: SimTime,
-    /// What the share is after that. Whoever was given the rest counts on it, so a later command cannot take a leave back.
+    /// Share after that. The new owner of the rest counts on it, so a later command cannot take a
+    /// leave back.
     pub stay: Placement,
     /// Targets of commands not yet carried out; the first is under way.
     pub targets: SmallVec<[Placement; 1]>,
-    /// When the workers of the first command are up, then the end of the iteration after that.
+    /// Moment at which the workers of the first command are up, then the end of the iteration after
+    /// that.
     pub ready_at: SimTime,
     /// Whether `ready_at` is the end of an iteration.
     pub aligned: bool,

@@ -1,8 +1,10 @@
-//! Checkpoints of a running job: work and writes alternate, and a fault sets the job back to the last complete write.
+//! Checkpoints of a running job: work and writes alternate, and a fault sets the job back to the
+//! last complete write.
 //!
-//! A cycle is `work` milliseconds of progress, then `write` milliseconds of standing still; its end is a checkpoint. Cycles repeat until
-//! the job stops, so progress up to any moment, the moment some work is done, and what the last checkpoint holds are closed forms: writes
-//! are exact to the millisecond and need no events. A job that completes does not write once more.
+//! A cycle is `work` milliseconds of progress, then `write` milliseconds of standing still; its end
+//! is a checkpoint. Cycles repeat until the job stops, so progress up to any moment, the moment
+//! some work is done, and what the last checkpoint holds are closed forms: writes are exact to the
+//! millisecond and need no events. A job that completes does not write once more.
 
 use super::{JobState, Phase};
 use crate::time::SimTime;
@@ -23,15 +25,15 @@ pub(crate) struct Saving {
     pub work: i64,
     /// Milliseconds of a write.
     pub write: i64,
-    /// When the first cycle began.
+    /// Beginning of the first cycle.
     pub from: SimTime,
-    /// What any fault leaves.
+    /// Work that is left after a fault.
     pub point: Point,
-    /// What a fault leaves that takes the store with it.
+    /// Work that is left after a fault which takes the checkpoint store with it.
     pub base: Point,
     /// Accelerator time of writes before the job was last settled, GPU-milliseconds.
     pub writing: i64,
-    /// Accelerator time whose work was undone, GPU-milliseconds.
+    /// Accelerator time of work that was undone, GPU-milliseconds.
     pub lost: i64,
     /// Faults of the hardware under it.
     pub hits: u32,
@@ -57,7 +59,7 @@ impl Saving {
         if self.work == 0 { now - since } else { SimTime::from_millis(self.worked(now) - self.worked(since)) }
     }
 
-    /// When `left` more of work is done, from `now` on.
+    /// Moment at which `left` more of work is done, from `now` on.
     pub fn when_done(&self, now: SimTime, left: SimTime) -> SimTime {
         let at = now.saturating_add(left);
         if self.work == 0 || at == SimTime::NEVER {

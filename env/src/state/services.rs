@@ -1,7 +1,7 @@
 //! Services at a moment: their replicas, and what became of their requests.
 //!
-//! Between its own events (a change of its rate, a replica ready or gone) a service is in one state, so it is settled then and only then,
-//! whatever else happens in the cluster.
+//! Between its own events (a change of its rate, a replica ready or gone) a service is in one
+//! state, so it is settled then and only then, whatever else happens in the cluster.
 
 use smallvec::SmallVec;
 
@@ -11,56 +11,58 @@ use crate::scenario::Scenario;
 use crate::service::{Service, ServiceId};
 use crate::time::SimTime;
 
-/// What a replica is doing.
+/// Phase of a replica: loading, answering, or finishing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReplicaPhase {
-    /// It loads; requests do not reach it yet.
+    /// Loads; requests do not reach the replica yet.
     Starting {
-        /// When it is ready.
+        /// Moment at which the replica is ready.
         until: SimTime,
     },
-    /// It answers.
+    /// Answers requests.
     Ready,
-    /// It finishes what it works on and takes nothing new.
+    /// Finishes the requests at work and takes no new ones.
     Draining {
-        /// When its accelerators are free.
+        /// Moment at which its accelerators are free.
         until: SimTime,
     },
 }
 
-/// One replica.
+/// Replica of a service on one node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Replica {
-    /// Where it is.
+    /// Node that the replica is on.
     pub node: NodeId,
-    /// What it is doing.
+    /// Phase of the replica.
     pub phase: ReplicaPhase,
 }
 
-/// What a service has done on one node.
+/// Totals of a service on one node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ServiceOnNode {
-    /// The service.
+    /// Id of the service.
     pub service: ServiceId,
-    /// The node.
+    /// Index of the node.
     pub node: NodeId,
     /// Accelerator time its replicas held, GPU-milliseconds.
     pub gpu_millis: i64,
-    /// Requests that fell to its replicas, micro-requests; those that came while no replica was ready are on no node.
+    /// Requests that fell to its replicas, micro-requests; those that came while no replica was
+    /// ready are on no node.
     pub requests: u64,
     /// Of these, requests that took longer than the objective allows, micro-requests.
     pub violated: u64,
 }
 
-/// Latencies by multiples of the objective, quarter octaves from 1/64 to 64 times; requests in micro-requests.
+/// Latencies by multiples of the objective, quarter octaves from 1/64 to 64 times; requests in
+/// micro-requests.
 pub type LatencyCounts = [u64; crate::model::serving::BINS];
 
-/// What a service has done.
+/// Totals of a service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServiceRecord {
-    /// The service.
+    /// Id of the service.
     pub service: ServiceId,
-    /// Requests, micro-requests.
+    /// Requests that came, micro-requests.
     pub requests: u64,
     /// Requests that took longer than the objective allows, micro-requests.
     pub violated: u64,
@@ -70,20 +72,20 @@ pub struct ServiceRecord {
     pub gpu_millis: i64,
     /// Requests by how long they took.
     pub latencies: LatencyCounts,
-    /// Replicas started.
+    /// Number of replicas that were started.
     pub starts: u64,
-    /// The same by node, ascending.
+    /// Totals by node, ascending.
     pub nodes: Vec<ServiceOnNode>,
 }
 
 /// A service at a moment.
 #[derive(Clone, Debug)]
 pub struct ServiceState {
-    /// The service.
+    /// Id of the service.
     pub id: ServiceId,
     /// Requests per second now, in thousandths.
     pub rate_milli: u32,
-    /// Its replicas, oldest first.
+    /// Replicas of the service, oldest first.
     pub replicas: Vec<Replica>,
     /// Requests that wait because there are more than its replicas can answer, micro-requests.
     pub backlog: u64,
@@ -161,7 +163,8 @@ impl ServiceState {
         }
     }
 
-    /// Requests that came since the last time, micro-requests, and what became of them; `None` where there were none and none waits.
+    /// Requests that came since the last time, micro-requests, and what became of them; `None`
+    /// where there were none and none waits.
     pub(crate) fn since_settled(&self, scenario: &Scenario, now: SimTime) -> Option<(u64, Interval)> {
         let millis = (now - self.since).as_millis().max(0);
         let requests = u64::from(self.rate_milli) * millis as u64;
@@ -212,7 +215,7 @@ impl ServiceState {
         }
     }
 
-    /// Its ready replicas as a queueing system.
+    /// Ready replicas as a queueing system.
     pub(crate) fn fleet<'a>(&self, scenario: &'a Scenario) -> Fleet<'a> {
         let groups = self.ready.iter().filter_map(|&(kind, count)| Some((scenario.profile(self.id, kind)?, count)));
         Fleet(groups.collect())

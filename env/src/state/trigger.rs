@@ -1,6 +1,6 @@
 //! Reasons why a decision is due.
 
-/// Why a decision is due.
+/// Reasons why a decision is due; several may hold at once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Trigger {
     /// A job arrived.
@@ -13,7 +13,8 @@ pub struct Trigger {
     pub wake: bool,
     /// The rate of a service changed, a replica became ready or went, or a lent server came home.
     pub load: bool,
-    /// An inference request came, or something became free that a request or, where decisions fall on churn, a job may want.
+    /// An inference request came, or something became free that a request or, where decisions fall
+    /// on churn, a job may want.
     pub request: bool,
     /// Something broke or came back, a job failed, or the scheduler itself was away.
     pub fault: bool,

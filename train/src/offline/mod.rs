@@ -10,13 +10,12 @@ use goodput_agents::learning::learner::Learner;
 use goodput_agents::learning::offline::draw;
 use goodput_agents::nets::weights::Weights;
 use goodput_agents::policies::rounds::{Choice, Decoder};
+use goodput_configs::scenario::Setup;
 use goodput_env::seed::{Stream, keyed};
-use goodput_eval::setup::Setup;
 
 pub use self::dataset::{Dataset, Minibatch};
 use self::pupil::{Figures, Pupil, file};
 use crate::checkpoint::{BEST, State, latest, save};
-use crate::config::{Algorithm, Experiment, OfflineAgent};
 use crate::error::TrainError;
 use crate::run_dir::RunDir;
 use crate::scaling::ReturnScale;
@@ -24,6 +23,7 @@ use crate::training_run::TrainingRun;
 use crate::updates::{self, Updates};
 use crate::validate::{bundle, decoder};
 use crate::{Hooks, Trained};
+use goodput_configs::experiment::{Algorithm, Experiment, OfflineAgent};
 
 /// Trains from the latest checkpoint, or from the beginning.
 ///

@@ -11,8 +11,8 @@ use goodput_env::gym::Layout;
 use goodput_env::seed::{Stream, rng};
 
 use crate::checkpoint::LEARNER;
-use crate::config::{Algorithm, OfflineAgent};
 use crate::error::TrainError;
+use goodput_configs::experiment::{Algorithm, OfflineAgent};
 
 /// A learner by its algorithm.
 pub enum Pupil {

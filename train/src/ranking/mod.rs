@@ -15,7 +15,6 @@ use goodput_env::seed::{Stream, keyed};
 
 use self::rollouts::{Rollouts, Rounds};
 use crate::checkpoint::{BEST, LEARNER, State, latest, save};
-use crate::config::{Experiment, RankingAgent, started};
 use crate::episodes::Episodes;
 use crate::error::TrainError;
 use crate::evolution::{EXPERIENCE, past};
@@ -25,6 +24,7 @@ use crate::scaling::ReturnScale;
 use crate::updates::{self, Updates};
 use crate::validate::{Validation, bundle};
 use crate::{Hooks, Progress, Trained};
+use goodput_configs::experiment::{Experiment, RankingAgent, started};
 
 /// Trains from the latest checkpoint, or from the start. The best policy on validation seeds under either decoding is what is returned; beside it, the
 /// same net under each of them is written to `DECODING/policy.bundle`.

@@ -1,8 +1,6 @@
 //! Clusters that lend each other servers, run with and without a coordinator on the same jobs and
 //! loads.
 
-mod config;
-
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use goodput_agents::compose::coordinator;
@@ -12,10 +10,9 @@ use rayon::prelude::*;
 use thiserror::Error;
 
 use crate::run::summary::Statistics;
-use crate::setup::Setup;
 use crate::stats::{Bootstrap, Estimate, difference};
-
-pub use config::{CoordinatorConfig, FederationConfig, MemberConfig, OutlookConfig, ServerConfig};
+use goodput_configs::federation::{FederationConfig, OutlookConfig};
+use goodput_configs::scenario::{Setup, SetupError};
 
 /// A federation that can be run.
 #[derive(Clone, Debug)]
@@ -111,6 +108,15 @@ impl Tally {
 }
 
 impl Federation {
+    /// Federation of the clusters of a file.
+    ///
+    /// # Errors
+    /// [`SetupError`] naming the key, and the cluster where it is one's.
+    pub fn new(config: FederationConfig) -> Result<Self, SetupError> {
+        let setups = config.setups()?;
+        Ok(Self { config, setups })
+    }
+
     /// Runs every coordinator of the file on the same seeds, on rayon's current thread pool.
     /// `progress` is told how many runs are done and how many there are. Rows come cluster by
     /// cluster and then for all together, of each the coordinators in the order of the file.

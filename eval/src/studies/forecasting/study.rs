@@ -14,9 +14,9 @@ use rayon::prelude::*;
 use serde::Serialize;
 use thiserror::Error;
 
-use super::{ForecastConfig, LendingConfig, SeriesConfig};
 use crate::report::plots::Fan;
-use crate::setup::SetupError;
+use goodput_configs::forecast::{ForecastConfig, LendingConfig, SeriesConfig};
+use goodput_configs::scenario::SetupError;
 
 /// Reason for which a study cannot be run.
 #[derive(Debug, Error)]

@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
+use crate::scenario::SetupError;
 use goodput_agents::learning::cql::CqlConfig;
 use goodput_agents::learning::iql::IqlConfig;
 use goodput_agents::nets::weights::NetConfig;
 use goodput_agents::policies::rounds::Choice;
-use goodput_eval::setup::SetupError;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

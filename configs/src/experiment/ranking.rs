@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use crate::scenario::SetupError;
 use goodput_agents::nets::weights::SetConfig;
 use goodput_agents::policies::utility::Theta;
-use goodput_eval::setup::SetupError;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -10,8 +10,7 @@ use goodput_env::time::SimTime;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Federation;
-use crate::setup::{
+use crate::scenario::{
     ClusterConfig, EnvironmentConfig, ForecasterConfig, LoaningConfig, NodeGroup, ServiceConfig, Setup, SetupError,
     WorkloadConfig,
 };
@@ -134,11 +133,11 @@ fn expect(holds: bool, key: &'static str, found: impl ToString, expected: &str) 
 }
 
 impl FederationConfig {
-    /// Checks values and prepares the clusters.
+    /// Checks values and prepares the clusters: one setup each.
     ///
     /// # Errors
     /// [`SetupError`] naming the key, and the cluster where it is one's.
-    pub fn setup(&self) -> Result<Federation, SetupError> {
+    pub fn setups(&self) -> Result<Vec<Setup>, SetupError> {
         expect((1..=10_000).contains(&self.seeds), "seeds", self.seeds, "1 to 10000")?;
         expect(self.seed <= 1 << 40, "seed", self.seed, "at most 2^40")?;
         self.coordinator.check()?;
@@ -161,8 +160,7 @@ impl FederationConfig {
             let named = |source| SetupError::Member { cluster: cluster.name.clone(), source: Box::new(source) };
             cluster.setup(&self.server, movable, self).map_err(named)
         };
-        let setups = self.clusters.iter().map(setup).collect::<Result<_, _>>()?;
-        Ok(Federation { config: self.clone(), setups })
+        self.clusters.iter().map(setup).collect()
     }
 }
 
@@ -181,7 +179,7 @@ impl CoordinatorConfig {
     }
 
     /// The coordinator of clusters whose services have these forecasters; `None` where there is none.
-    pub(super) fn build<'a>(
+    pub fn build<'a>(
         &self,
         outlook: OutlookConfig,
         clusters: impl Iterator<Item = &'a Foresight>,
@@ -246,7 +244,7 @@ impl MemberConfig {
     }
 
     /// Its schedulers; `None` where the name is of none, or of one that does more than training.
-    pub(super) fn composite(&self, seed: u64, sharing: &Sharing) -> Option<Composite> {
+    pub fn composite(&self, seed: u64, sharing: &Sharing) -> Option<Composite> {
         let (plain, variant) = self.policy.split_once(VARIANT).unwrap_or((&self.policy, ""));
         let training = policies().find(|entry| entry.name == plain)?.build(seed);
         if training.scope() == Scope::Everything {

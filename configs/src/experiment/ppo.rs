@@ -1,7 +1,7 @@
 //! `[agent.ppo]`.
 
+use crate::scenario::SetupError;
 use goodput_agents::nets::weights::NetConfig;
-use goodput_eval::setup::SetupError;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::scenario::SetupError;
 use goodput_agents::policies::utility::Theta;
-use goodput_eval::setup::SetupError;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -105,7 +105,7 @@ pub(super) fn check_start(key: &'static str, start: &BTreeMap<String, f64>, thet
 }
 
 /// `theta` with the numbers of `start`.
-pub(crate) fn started(theta: &Theta, start: &BTreeMap<String, f64>) -> Theta {
+pub fn started(theta: &Theta, start: &BTreeMap<String, f64>) -> Theta {
     let named = theta.names().zip(theta.values());
     let values: Vec<f64> = named.map(|(name, value)| start.get(name).copied().unwrap_or(value)).collect();
     theta.clone().of_values(&values).unwrap_or_else(|| theta.clone())

@@ -1,7 +1,7 @@
 //! Under what circumstances training meets its workloads; validation and held-out workloads are always as the experiment says.
 
+use crate::scenario::SetupError;
 use goodput_env::model::SwitchCost;
-use goodput_eval::setup::SetupError;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -69,7 +69,7 @@ impl Randomise {
     }
 
     /// The switching costs that are drawn from.
-    pub(crate) fn costs(&self) -> Result<Vec<SwitchCost>, SetupError> {
+    pub fn costs(&self) -> Result<Vec<SwitchCost>, SetupError> {
         let named = |name: &String| {
             SwitchCost::by_name(name).ok_or_else(|| SetupError::Value {
                 key: "train.randomise.switch_costs",

@@ -6,30 +6,24 @@ mod offline;
 mod ppo;
 mod ranking;
 
-use goodput_agents::compose;
-use goodput_agents::heuristic::ListedPolicy;
+use crate::scenario::{
+    ClusterConfig, CohortConfig, EnvironmentConfig, ForecasterConfig, LoaningConfig, ServiceConfig, Setup, SetupError,
+    TenantConfig, WorkloadConfig,
+};
 use goodput_agents::learning::cem::CemConfig;
 use goodput_agents::policies::utility::{Group, Theta};
 use goodput_datasets::synth::SynthConfig;
 use goodput_env::cluster::Pool;
 use goodput_env::gym::{EnvOptions, ExpectedPeak};
-use goodput_env::scenario::{Batching, Information};
-use goodput_eval::run::{NamedScenario, PolicyEntry};
-use goodput_eval::setup::{
-    ClusterConfig, CohortConfig, EnvironmentConfig, ForecasterConfig, LoaningConfig, ServiceConfig, Setup, SetupError,
-    TenantConfig, WorkloadConfig,
-};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use self::circumstances::{Curriculum, Randomise, WarmUpConfig};
-pub use self::evolution::EvolutionAgent;
-pub(crate) use self::evolution::started;
+pub use self::evolution::{EvolutionAgent, started};
+
 pub use self::offline::{Algorithm, OfflineAgent};
 pub use self::ppo::{PpoAgent, WarmStart};
 pub use self::ranking::RankingAgent;
-use crate::error::TrainError;
-use crate::validate::{heuristic_entry, scenarios};
 
 /// An experiment: `goodput train FILE`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -188,18 +182,6 @@ impl Default for EvaluateConfig {
     }
 }
 
-/// First held-out seed; training seeds are far away from it (see [`training_seed`]).
-pub const HELD_OUT: u64 = 1_000_000;
-
-/// First validation seed.
-pub const VALIDATION: u64 = 2_000_000;
-
-/// First episode seed of environment `index`: far from all others, and never a held-out or validation seed.
-pub fn training_seed(master: u64, index: u64) -> u64 {
-    let spread = (master.wrapping_mul(1_000_003).wrapping_add(index)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-    (1 << 63) | (spread >> 1)
-}
-
 impl Experiment {
     /// Checks values and prepares the scenarios.
     ///
@@ -316,7 +298,7 @@ impl Experiment {
 
     /// The same experiment with jobs coming at the same rate for `share` of the time.
     #[must_use]
-    pub(crate) fn at_horizon(&self, share: f64) -> Self {
+    pub fn at_horizon(&self, share: f64) -> Self {
         let mut cut = self.clone();
         let part = |number: u32| (f64::from(number) * share).round().max(1.0) as u32;
         match &mut cut.workload {
@@ -329,57 +311,5 @@ impl Experiment {
             WorkloadConfig::File(_) | WorkloadConfig::Bursts(_) => {}
         }
         cut
-    }
-
-    /// Scenarios of `count` seeds from `first` on under each of `loads`, as workloads named by it.
-    ///
-    /// # Errors
-    /// [`SetupError`] naming the key.
-    pub fn scenarios(&self, loads: &[f64], first: u64, count: u64) -> Result<Vec<NamedScenario>, SetupError> {
-        let setup = self.setup()?;
-        if loads.is_empty() {
-            return Ok(scenarios(&setup, first, count));
-        }
-        let mut all = Vec::new();
-        for load in loads {
-            let name = format!("load {load}");
-            let at_load = scenarios(&self.at_load(*load).setup()?, first, count);
-            all.extend(at_load.into_iter().map(|scenario| NamedScenario { name: name.clone(), ..scenario }));
-        }
-        Ok(all)
-    }
-
-    /// The held-out scenarios.
-    ///
-    /// # Errors
-    /// [`SetupError`] naming the key.
-    pub fn held_out(&self, seeds: u64) -> Result<Vec<NamedScenario>, SetupError> {
-        self.scenarios(&self.evaluate.loads, HELD_OUT, seeds)
-    }
-
-    /// A heuristic of the comparison, with estimates where it needs them and the experiment grants them.
-    ///
-    /// # Errors
-    /// [`TrainError`] where there is none of this name.
-    pub fn heuristic(&self, name: &str, setup: &Setup) -> Result<PolicyEntry, TrainError> {
-        let mut entry = heuristic_entry(name, setup.sharing())?;
-        let needs = (entry.make)(0).needs();
-        if let Some(sigma) = self.evaluate.estimates_sigma
-            && (!self.environment.information.allows(needs) || self.leaves_types_unknown(name))
-        {
-            entry.information = Some(Information::Estimate { sigma });
-        }
-        Ok(entry)
-    }
-}
-
-impl Experiment {
-    /// Whether a heuristic chooses accelerator types by speeds that it expects to be known beforehand, where they are only measured by jobs' own
-    /// agents: it would never start a job.
-    fn leaves_types_unknown(&self, name: &str) -> bool {
-        let EnvironmentConfig { batching, information, .. } = self.environment;
-        let measured = (batching, information) == (Batching::Agent, Information::Profiled);
-        let told = |known: &ListedPolicy| known.traits.heterogeneous && known.batching() != Batching::Agent;
-        measured && compose::policies().any(|known| known.name == name && told(known))
     }
 }

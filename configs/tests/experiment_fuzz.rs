@@ -1,10 +1,10 @@
 //! No experiment file makes the program panic: it parses and runs, or it is an error.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
-use goodput_train::config::Experiment;
+use goodput_configs::experiment::Experiment;
 use proptest::prelude::*;
 
-const QUICKSTART: &str = include_str!("../../configs/experiment/quickstart.toml");
+const QUICKSTART: &str = include_str!("../experiment/quickstart.toml");
 
 /// Values that tend to break things.
 const HOSTILE: [&str; 14] = [

@@ -1,0 +1,149 @@
+//! Studies of forecasters on a load series.
+
+use std::path::PathBuf;
+
+use goodput_datasets::import::series::SeriesOptions;
+use goodput_forecast::lending::Lease;
+use goodput_forecast::{Adaptive, Model};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::scenario::SetupError;
+
+/// A study from a file.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ForecastConfig {
+    /// Load series that is forecast.
+    pub series: SeriesConfig,
+    /// Forecaster that is studied.
+    #[serde(default)]
+    pub model: ModelConfig,
+    /// Horizon and origins of the backtest.
+    #[serde(default)]
+    pub backtest: BacktestConfig,
+    /// Terms of lending; no lending where it is left out.
+    #[serde(default)]
+    pub lending: Option<LendingConfig>,
+}
+
+/// Source of the load series.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SeriesConfig {
+    /// A table of rates, a log of requests or samples of containers.
+    pub path: PathBuf,
+    /// Column of values; by default the first after the times, or the number of requests of a log.
+    #[serde(default)]
+    pub column: Option<String>,
+    /// Seconds of a step; as in the table, or 600 of a log or of samples, where it is left out.
+    #[serde(default)]
+    pub step_secs: Option<f64>,
+    /// Whether zeros are gaps: a collector that was silent.
+    #[serde(default)]
+    pub zeros_are_gaps: bool,
+}
+
+impl ForecastConfig {
+    /// Checks what can be checked without the series.
+    ///
+    /// # Errors
+    /// [`SetupError::Value`] naming the key.
+    pub fn check(&self) -> Result<(), SetupError> {
+        let expect = |holds: bool, key, value: f64, expected: &str| match holds {
+            true => Ok(()),
+            false => Err(SetupError::Value { key, value: value.to_string(), expected: expected.into() }),
+        };
+        let step = self.series.step_secs.unwrap_or(1.0);
+        expect((0.001..=1e7).contains(&step), "series.step_secs", step, "0.001 to 10000000 seconds")?;
+        let day = self.model.day_steps.unwrap_or(1);
+        expect((1..=1_000_000).contains(&day), "model.day_steps", day as f64, "1 to 1000000")?;
+        let BacktestConfig { initial_share, stride_hours, horizon_hours } = self.backtest;
+        let within = initial_share > 0.0 && initial_share < 1.0;
+        expect(within, "backtest.initial_share", initial_share, "above 0 and below 1")?;
+        expect((1e-3..=1e4).contains(&stride_hours), "backtest.stride_hours", stride_hours, "0.001 to 10000 hours")?;
+        expect((1e-3..=1e4).contains(&horizon_hours), "backtest.horizon_hours", horizon_hours, "0.001 to 10000 hours")?;
+        let Some(lending) = &self.lending else { return Ok(()) };
+        let (count, per) = (lending.accelerators, lending.load_per_accelerator.unwrap_or(1.0));
+        expect(count > 0, "lending.accelerators", f64::from(count), "at least 1")?;
+        expect(per > 0.0 && per.is_finite(), "lending.load_per_accelerator", per, "a load above 0")?;
+        let (hours, target) = (lending.lease_hours, lending.target);
+        expect((1e-3..=1e4).contains(&hours), "lending.lease_hours", hours, "0.001 to 10000 hours")?;
+        expect((0.0..1.0).contains(&target), "lending.target", target, "at least 0 and below 1")
+    }
+}
+
+impl SeriesConfig {
+    /// For the importer.
+    pub fn options(&self) -> SeriesOptions {
+        SeriesOptions { column: self.column.clone(), step_secs: self.step_secs, zeros_are_gaps: self.zeros_are_gaps }
+    }
+}
+
+/// The forecaster: the fourteen models of the default are weighed, unless some are named.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ModelConfig {
+    /// The models weighed; the fourteen of the default where none is named.
+    #[serde(default)]
+    pub models: Vec<Model>,
+    /// Steps in a day; from the step of the series where it is left out.
+    #[serde(default)]
+    pub day_steps: Option<usize>,
+    /// Trained forecasters weighed beside the models, as `goodput train` writes them.
+    #[serde(default)]
+    pub bundles: Vec<PathBuf>,
+}
+
+/// Horizon and origins of the backtest.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct BacktestConfig {
+    /// Share of the series known at the first origin.
+    pub initial_share: f64,
+    /// Hours from one origin to the next.
+    pub stride_hours: f64,
+    /// Hours that are forecast.
+    pub horizon_hours: f64,
+}
+
+impl Default for BacktestConfig {
+    fn default() -> Self {
+        Self { initial_share: 0.65, stride_hours: 1.0, horizon_hours: 24.0 }
+    }
+}
+
+/// Terms on which accelerators are lent.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LendingConfig {
+    /// Accelerators that serve the load.
+    pub accelerators: u32,
+    /// Load that one serves; so that all are needed at the peak of the series where it is left out.
+    #[serde(default)]
+    pub load_per_accelerator: Option<f64>,
+    /// Hours of a lease.
+    pub lease_hours: f64,
+    /// Share of steps that may be violated.
+    #[serde(default = "one_percent")]
+    pub target: f64,
+}
+
+fn one_percent() -> f64 {
+    0.01
+}
+
+impl LendingConfig {
+    /// The lease in steps: it begins with the step after the next.
+    pub fn lease(&self, steps_per_hour: f64) -> Lease {
+        Lease { lead: 1, steps: ((self.lease_hours * steps_per_hour).round() as usize).max(1) }
+    }
+}
+
+impl ModelConfig {
+    /// The forecaster for a series with `day_steps` a day and a horizon of `horizon` steps.
+    pub fn forecaster(&self, day_steps: usize, horizon: usize) -> Adaptive {
+        let models = if self.models.is_empty() { Model::DEFAULT.to_vec() } else { self.models.clone() };
+        Adaptive { models, horizon_steps: horizon.max(1), ..Adaptive::daily(day_steps) }
+    }
+}

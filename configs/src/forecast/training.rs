@@ -1,0 +1,122 @@
+//! Forecasters to train: which series, how much of it, which net.
+
+use goodput_forecast::neural::{Architecture, Centre, Loss, Spec, Training};
+use serde::{Deserialize, Serialize};
+
+use super::SeriesConfig;
+use crate::scenario::SetupError;
+
+/// A forecaster to train: `goodput train FILE` with a `[forecaster]`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ForecasterExperiment {
+    /// Name; runs go to `runs/NAME`.
+    pub name: String,
+    /// Master seed of the run.
+    #[serde(default = "one")]
+    pub seed: u64,
+    /// Steps between checkpoints.
+    #[serde(default = "hundred")]
+    pub checkpoint_every: u64,
+    /// Load series on which the net is trained.
+    pub series: SeriesConfig,
+    /// Architecture of the net.
+    pub forecaster: Architecture,
+    /// Inputs and outputs of the net.
+    #[serde(default)]
+    pub window: WindowConfig,
+    /// Parts of the series that training and validation use.
+    #[serde(default)]
+    pub data: DataConfig,
+    /// How it learns.
+    #[serde(default)]
+    pub train: Training,
+}
+
+fn one() -> u64 {
+    1
+}
+
+fn hundred() -> u64 {
+    100
+}
+
+/// Inputs and outputs of a net.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct WindowConfig {
+    /// Hours of history that the net reads.
+    pub lookback_hours: f64,
+    /// Hours forecast at once.
+    pub horizon_hours: f64,
+    /// Steps in a day; from the step of the series where it is left out.
+    pub day_steps: Option<usize>,
+    /// Levels of the quantiles, 0.5 among them.
+    pub levels: Vec<f64>,
+    /// Centre that is subtracted from a window: `last`, `mean` or `series`.
+    pub centre: Centre,
+    /// Loss that is minimised: `pinball` or `squared`.
+    pub loss: Loss,
+}
+
+impl Default for WindowConfig {
+    fn default() -> Self {
+        Self {
+            lookback_hours: 48.0,
+            horizon_hours: 24.0,
+            day_steps: None,
+            levels: Spec::LEVELS.to_vec(),
+            centre: Centre::default(),
+            loss: Loss::default(),
+        }
+    }
+}
+
+/// Parts of a series that training and validation use.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct DataConfig {
+    /// Share of the series that is read at all; backtests may begin after it.
+    pub known_share: f64,
+    /// Newest share of that which picks the weights and is not learnt from; 0 keeps the last
+    /// weights.
+    pub validation_share: f64,
+}
+
+impl Default for DataConfig {
+    fn default() -> Self {
+        Self { known_share: 0.65, validation_share: 0.15 }
+    }
+}
+
+impl ForecasterExperiment {
+    /// Checks the values that can be checked without the series.
+    ///
+    /// # Errors
+    /// The first that cannot work, by its key.
+    pub fn check(&self) -> Result<(), SetupError> {
+        let refuse =
+            |key, value: String, expected: &str| Err(SetupError::Value { key, value, expected: expected.into() });
+        if self.name.is_empty() || self.name.contains(['/', '\\']) {
+            return refuse("name", format!("{:?}", self.name), "a name without slashes");
+        }
+        let hours = [
+            ("window.lookback_hours", self.window.lookback_hours),
+            ("window.horizon_hours", self.window.horizon_hours),
+        ];
+        if let Some((key, value)) = hours.into_iter().find(|(_, hours)| !(*hours > 0.0 && *hours <= 10_000.0)) {
+            return refuse(key, value.to_string(), "a positive number of hours, at most 10000");
+        }
+        let DataConfig { known_share, validation_share } = self.data;
+        if !(known_share > 0.0 && known_share <= 1.0) {
+            return refuse("data.known_share", known_share.to_string(), "above 0, at most 1");
+        }
+        if !(0.0..=0.9).contains(&validation_share) {
+            return refuse("data.validation_share", validation_share.to_string(), "0 to 0.9");
+        }
+        if self.checkpoint_every == 0 {
+            return refuse("checkpoint_every", "0".into(), "at least 1");
+        }
+        Ok(())
+    }
+}

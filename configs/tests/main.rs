@@ -1,0 +1,2 @@
+//! The integration tests of `configs`, one program: it is linked once, not once for each file.
+mod experiment_fuzz;

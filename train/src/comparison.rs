@@ -1,0 +1,67 @@
+//! What a policy is compared on and with: the held-out scenarios of an experiment, and its heuristics.
+
+use goodput_agents::compose;
+use goodput_agents::heuristic::ListedPolicy;
+use goodput_configs::experiment::Experiment;
+use goodput_configs::scenario::{EnvironmentConfig, Setup, SetupError};
+use goodput_configs::seeds::HELD_OUT;
+use goodput_env::scenario::{Batching, Information};
+use goodput_eval::run::{NamedScenario, PolicyEntry};
+
+use crate::error::TrainError;
+use crate::validate;
+
+/// Scenarios of `count` seeds from `first` on under each of `loads`, as workloads named by it.
+///
+/// # Errors
+/// [`SetupError`] naming the key.
+pub fn scenarios(
+    experiment: &Experiment,
+    loads: &[f64],
+    first: u64,
+    count: u64,
+) -> Result<Vec<NamedScenario>, SetupError> {
+    let setup = experiment.setup()?;
+    if loads.is_empty() {
+        return Ok(validate::scenarios(&setup, first, count));
+    }
+    let mut all = Vec::new();
+    for load in loads {
+        let name = format!("load {load}");
+        let at_load = validate::scenarios(&experiment.at_load(*load).setup()?, first, count);
+        all.extend(at_load.into_iter().map(|scenario| NamedScenario { name: name.clone(), ..scenario }));
+    }
+    Ok(all)
+}
+
+/// The held-out scenarios.
+///
+/// # Errors
+/// [`SetupError`] naming the key.
+pub fn held_out(experiment: &Experiment, seeds: u64) -> Result<Vec<NamedScenario>, SetupError> {
+    scenarios(experiment, &experiment.evaluate.loads, HELD_OUT, seeds)
+}
+
+/// A heuristic of the comparison, with estimates where it needs them and the experiment grants them.
+///
+/// # Errors
+/// [`TrainError`] where there is none of this name.
+pub fn heuristic(experiment: &Experiment, name: &str, setup: &Setup) -> Result<PolicyEntry, TrainError> {
+    let mut entry = validate::heuristic_entry(name, setup.sharing())?;
+    let needs = (entry.make)(0).needs();
+    if let Some(sigma) = experiment.evaluate.estimates_sigma
+        && (!experiment.environment.information.allows(needs) || leaves_types_unknown(&experiment.environment, name))
+    {
+        entry.information = Some(Information::Estimate { sigma });
+    }
+    Ok(entry)
+}
+
+/// Whether a heuristic chooses accelerator types by speeds that it expects to be known beforehand, where they are only
+/// measured by jobs' own agents: it would never start a job.
+fn leaves_types_unknown(environment: &EnvironmentConfig, name: &str) -> bool {
+    let EnvironmentConfig { batching, information, .. } = *environment;
+    let measured = (batching, information) == (Batching::Agent, Information::Profiled);
+    let told = |known: &ListedPolicy| known.traits.heterogeneous && known.batching() != Batching::Agent;
+    measured && compose::policies().any(|known| known.name == name && told(known))
+}
