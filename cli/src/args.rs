@@ -57,6 +57,9 @@ pub enum Command {
     Config(Config),
     /// List policies, metrics, formats and other names that the program knows.
     List(List),
+    /// Print the results of runs as Markdown tables with their origin, for pages of the book.
+    #[command(hide = true)]
+    Results(Results),
     /// Write the reference pages of the book.
     #[command(hide = true)]
     Reference(Reference),
@@ -65,6 +68,14 @@ pub enum Command {
         #[arg(value_enum)]
         shell: clap_complete::Shell,
     },
+}
+
+/// Options of `results`.
+#[derive(Debug, clap::Args)]
+pub struct Results {
+    /// Run directories with a `summary.json`, as `train` and `eval` write it.
+    #[arg(value_name = "RUN", required = true)]
+    pub runs: Vec<PathBuf>,
 }
 
 /// Options of `reference`.

@@ -43,6 +43,7 @@ fn run(args: Args) -> Result<ExitCode, CommandError> {
         Command::Top(options) => goodputd::top::run(&options, LIVE),
         Command::Config(verb) => command::config::run(&verb),
         Command::List(options) => command::list::run(&options),
+        Command::Results(options) => command::results::run(&options),
         Command::Reference(options) => command::reference::run(&options),
         Command::Completions { shell } => {
             clap_complete::generate(

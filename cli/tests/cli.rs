@@ -260,6 +260,13 @@ fn train_from_end_to_end_gives_the_same_bytes_on_any_number_of_threads() {
     let args = ["eval", "x.toml", "--policies", "srtf,run-1/policy.bundle", "--seeds", "2", "-o", "csv"];
     let said = run(dir.path(), &args);
     assert!(said.starts_with("exit: 0") && said.contains("learned (run-1)"), "{said}");
+    // The results are a Markdown table that names the command which made them.
+    let said = run(dir.path(), &["results", "run-1", "runs/eval"]);
+    let rows = |policy: &str| said.matches(&format!("\n| {policy} ")).count();
+    assert!(said.starts_with("exit: 0") && rows("srtf") == 2, "{said}");
+    assert!(said.contains("- Command: `goodput eval x.toml --policies srtf,run-1/policy.bundle"), "{said}");
+    let said = run(dir.path(), &["results", "nowhere"]);
+    assert!(said.starts_with("exit: 2") && said.contains("summary.json"), "{said}");
     let again = run(dir.path(), &["train", "x.toml", "--run-dir", "run-1"]);
     assert!(again.starts_with("exit: 2") && again.contains("--resume"), "{again}");
 

@@ -86,6 +86,15 @@ fn a_single_run_of_a_single_policy_makes_a_page() {
 }
 
 #[test]
+fn few_seeds_are_no_confidence() {
+    let page = report().render(&evaluation()).unwrap();
+    assert!(page.contains("bootstrap ranges over 6 seeds") && !page.contains("95\u{a0}% interval"), "six seeds");
+    let eight = comparison(8, 6);
+    let page = Report { title: "Eight".into(), ..Report::default() }.render(&eight.run(&|_, _| {}).unwrap()).unwrap();
+    assert!(page.contains("95\u{a0}% intervals") && !page.contains("bootstrap ranges"), "eight seeds");
+}
+
+#[test]
 fn an_unknown_focus_is_an_error() {
     let report = Report { focus: Some("ppo".into()), ..Report::default() };
     assert!(matches!(report.render(&evaluation()), Err(ReportError::UnknownFocus(name)) if name == "ppo"));

@@ -6,6 +6,7 @@ use std::path::Path;
 use crate::common::comparison;
 use goodput_eval::Evaluation;
 use goodput_eval::report::leaderboard::leaderboard;
+use goodput_eval::report::origin::{ResultOrigin, markdown_results};
 use goodput_eval::report::tables::{allocation_table, job_table, run_table};
 
 fn evaluation() -> Evaluation {
@@ -72,4 +73,25 @@ fn parquet_is_the_same_twice_and_reads_back() {
 #[test]
 fn the_leaderboard_is_a_markdown_table() {
     insta::assert_snapshot!(leaderboard(&comparison(3, 12).run(&|_, _| {}).unwrap().summary));
+}
+
+#[test]
+fn results_in_markdown_name_their_origin() {
+    let json = comparison(2, 4).run(&|_, _| {}).unwrap().summary.to_json();
+    let summary = serde_json::from_str(&json).unwrap();
+    let origin = ResultOrigin {
+        command: "goodput eval x.toml".into(),
+        version: "0.1.0".into(),
+        commit: Some("0123456789ab".into()),
+        date: "2026-01-31".into(),
+    };
+    let text = markdown_results(&summary, Some(&origin));
+    assert!(text.starts_with(&leaderboard(&summary)), "{text}");
+    assert!(text.contains("- Workload `steady`: 2 seeds, "), "{text}");
+    assert!(
+        text.ends_with("- Command: `goodput eval x.toml`, on 2026-01-31, goodput 0.1.0, commit `0123456789ab`.\n"),
+        "{text}"
+    );
+    assert_eq!(serde_json::from_str::<ResultOrigin>(&origin.to_json()).unwrap(), origin);
+    assert!(!markdown_results(&summary, None).contains("Command"));
 }

@@ -90,6 +90,15 @@ pub struct Filling {
 /// Progressive filling (the paper's algorithm 1): tasks are granted one at a time to the user with
 /// the smallest dominant share, the first on ties, until no user's next task fits.
 /// `demands[user][resource]` is for one task; a user that asks for nothing gets nothing.
+///
+/// The example of the paper's section 4.1: nine processors and 18 GB, for tasks of one processor
+/// and 4 GB, and of three processors and 1 GB.
+///
+/// ```
+/// use goodput_agents::heuristic::drf::fill;
+///
+/// assert_eq!(fill(&[9, 18], &[vec![1, 4], vec![3, 1]]).tasks, [3, 2]);
+/// ```
 pub fn fill(capacity: &[u64], demands: &[Vec<u64>]) -> Filling {
     let mut used = vec![0; capacity.len()];
     let mut held: Vec<Vec<u64>> = demands.iter().map(|demand| vec![0; demand.len()]).collect();

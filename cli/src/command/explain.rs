@@ -199,9 +199,12 @@ fn moment(view: &ClusterView<'_>, decision: &Decision) -> String {
 fn question(job: &str, explanation: &Explanation) -> String {
     let Explanation { of, score, usual_score, .. } = explanation;
     let residual = explanation.residual();
-    format!(
-        "{job}: {of} is {score:.4}; the usual job of the queue in its place: {usual_score:.4}. The contributions make up the difference but for {residual:.1e}."
-    )
+    // Sums of rounded numbers differ in the last digits; that is no news.
+    let sum = match residual.abs() < 1e-9 * score.abs().max(1.0) {
+        true => "The contributions make up the difference.".to_owned(),
+        false => format!("The contributions make up the difference but for {residual:.1e}."),
+    };
+    format!("{job}: {of} is {score:.4}; the usual job of the queue in its place: {usual_score:.4}. {sum}")
 }
 
 /// Largest contributions first.

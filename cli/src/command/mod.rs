@@ -11,7 +11,7 @@ pub mod forecast;
 pub mod list;
 pub mod reference;
 pub mod reproduce;
-mod results;
+pub mod results;
 pub mod sim;
 pub mod train;
 mod train_forecaster;

@@ -1,10 +1,13 @@
-//! Results of a comparison: files in its directory, and tables on standard output.
+//! Results of a comparison: the files in the run directory, the tables on standard output, and
+//! `goodput results`, which prints them as Markdown.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 
 use goodput_console::{Cell, CommandError, Listing, OutputFormat, say};
 use goodput_datasets::store::table::Table;
 use goodput_eval::report::Report;
+use goodput_eval::report::origin::{ResultOrigin, markdown_results};
 use goodput_eval::report::plots::{CurvePoint, LearningCurve};
 use goodput_eval::report::timeseries::timeseries_table;
 use goodput_eval::report::{leaderboard, tables};
@@ -13,7 +16,11 @@ use goodput_eval::run::summary::Summary;
 use goodput_eval::studies::bound;
 use goodput_train::run_dir::RunDir;
 
+use crate::args::Results;
 use crate::command::sim::data_fault;
+
+/// Name of the file with the origin of the results.
+const ORIGIN: &str = "origin.json";
 
 /// Facts in the report beside the comparison.
 pub struct About<'a> {
@@ -31,6 +38,7 @@ pub struct About<'a> {
 /// and the tables `runs`, `events`, `timeseries` and `usage` as Parquet.
 pub fn write(dir: &RunDir, evaluation: &Evaluation, about: &About<'_>) -> Result<(), CommandError> {
     dir.write("summary.json", evaluation.summary.to_json().as_bytes()).map_err(CommandError::input)?;
+    dir.write(ORIGIN, origin().to_json().as_bytes()).map_err(CommandError::input)?;
     let jobs = tables::job_table(evaluation);
     let mut csv = Vec::new();
     jobs.write_csv(&dir.path("jobs.csv"), &mut csv).map_err(data_fault)?;
@@ -57,6 +65,39 @@ pub fn write(dir: &RunDir, evaluation: &Evaluation, about: &About<'_>) -> Result
     dir.write("report.html", page.as_bytes()).map_err(CommandError::input)?;
     say(&format!("report: {}", dir.path("report.html").display()));
     Ok(())
+}
+
+/// Origin of results that are written now.
+fn origin() -> ResultOrigin {
+    ResultOrigin {
+        command: command(),
+        version: env!("CARGO_PKG_VERSION").into(),
+        commit: option_env!("GOODPUT_COMMIT").map(str::to_owned),
+        date: jiff::Timestamp::now().strftime("%Y-%m-%d").to_string(),
+    }
+}
+
+/// Runs `goodput results`: one Markdown table for each run directory.
+pub fn run(args: &Results) -> Result<ExitCode, CommandError> {
+    for (at, run) in args.runs.iter().enumerate() {
+        if at > 0 {
+            goodput_console::print("\n")?;
+        }
+        let summary: Summary = read(run.join("summary.json"))?;
+        let path = run.join(ORIGIN);
+        let origin = if path.exists() { Some(read(path)?) } else { None };
+        goodput_console::print(&markdown_results(&summary, origin.as_ref()))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Value of a JSON file of a run directory.
+fn read<T: serde::de::DeserializeOwned>(path: PathBuf) -> Result<T, CommandError> {
+    let help = "goodput results takes directories in which `train` or `eval` has finished";
+    let bytes = std::fs::read(&path)
+        .map_err(|error| CommandError::input(format!("{}: {error}", path.display())).with_help(help))?;
+    serde_json::from_slice(&bytes)
+        .map_err(|error| CommandError::input(format!("{}: {error}", path.display())).with_help(help))
 }
 
 /// Prints the leaderboard.

@@ -3,13 +3,13 @@
 use goodput_env::time::SimTime;
 use serde::Serialize;
 
-use super::words::tied;
+use super::words::{few_seeds, interval_name, tied};
 use super::{Report, color_of};
 use crate::metrics::{HEADLINE, jct_secs};
 use crate::report::leaderboard::ranking;
 use crate::report::plots::{
-    CdfSeries, Figure, ForestRow, GanttFrame, PROFILE_MOST_BANDS, ProfileSeries, UtilizationRow, cdf, forest, gantt,
-    learning_curve, performance_profiles, utilization,
+    CdfSeries, Figure, ForestRow, GANTT_MOST_JOBS, GanttFrame, PROFILE_MOST_BANDS, ProfileSeries, UtilizationRow, cdf,
+    forest, gantt, learning_curve, performance_profiles, utilization,
 };
 use crate::run::summary::{PolicySummary, profiles, scores};
 use crate::run::{Evaluation, PolicyRun};
@@ -67,14 +67,17 @@ fn differences(evaluation: &Evaluation, ranked: &[&PolicySummary]) -> Option<Sec
         Some(ForestRow { name: policy.name.clone(), ratio })
     };
     let rows: Vec<ForestRow> = ranked.iter().filter_map(row).collect();
+    let meaning = match few_seeds(&evaluation.summary) {
+        true => "; so few seeds show the spread, not how sure a difference is",
+        false => "; one that stays off the line is a difference, before correction for the number of policies",
+    };
     let caption = format!(
-        "Each policy's mean completion time relative to {reference}, on the same seeds. Whiskers are {} % intervals of the \
-         paired bootstrap; one that stays off the line is a difference that these seeds establish. Blue is sooner, orange \
-         later, grey undecided.",
-        evaluation.summary.statistics.confidence * 100.0
+        "Each policy's mean completion time relative to {reference}, on the same seeds. Whiskers are {} of the paired \
+         differences{meaning}. Blue is sooner, orange later, grey undecided.",
+        interval_name(&evaluation.summary)
     );
     (!rows.is_empty())
-        .then(|| Section::new("differences", "Who finishes jobs sooner", &forest(reference, &rows), &caption))
+        .then(|| Section::new("differences", "Differences in completion time", &forest(reference, &rows), &caption))
 }
 
 fn completion(evaluation: &Evaluation, ranked: &[&PolicySummary]) -> Option<Section> {
@@ -121,6 +124,14 @@ fn gantts(evaluation: &Evaluation, shown: &RankedRuns<'_>, focus: Option<&str>) 
         Some(Section::new(id, format!("What {policy} does"), &figure, &caption))
     };
     chosen.into_iter().filter_map(section).collect()
+}
+
+/// Sentence about the charts of single jobs where runs have too many jobs for such a chart.
+pub(super) fn omitted(evaluation: &Evaluation) -> Option<String> {
+    let jobs = evaluation.runs.first()?.outcome.jobs.len();
+    (jobs > GANTT_MOST_JOBS).then(|| {
+        format!("There is no chart of single jobs: the first run has {jobs} jobs, and a chart shows {GANTT_MOST_JOBS} at most.")
+    })
 }
 
 fn reliability(evaluation: &Evaluation, ranked: &[&PolicySummary]) -> Option<Section> {

@@ -8,6 +8,7 @@ mod figures;
 mod format;
 mod grids;
 pub mod leaderboard;
+pub mod origin;
 pub mod plots;
 pub mod tables;
 pub mod timeseries;
@@ -65,14 +66,13 @@ struct ReportPage<'a> {
     verdict: String,
     facts: Vec<String>,
     reference: &'a str,
-    confidence: String,
-    resamples: usize,
-    seeds: usize,
+    intervals: String,
     workloads: &'a [WorkloadSummary],
     table: grids::Grid,
     unequal: Vec<String>,
     unfinished: Vec<String>,
     figures: Vec<figures::Section>,
+    omitted: Option<String>,
     evidence: Option<grids::Grid>,
     by_workload: Option<grids::Grid>,
     details: Vec<grids::MetricDetail>,
@@ -103,14 +103,13 @@ impl Report {
             verdict: words::tied(&words::verdict(summary, focus)),
             facts: words::facts(summary),
             reference: &summary.reference,
-            confidence: format!("{}", summary.statistics.confidence * 100.0),
-            resamples: summary.statistics.resamples,
-            seeds: summary.workloads.first().map_or(0, |workload| workload.seeds.len()),
+            intervals: words::tied(&words::interval_note(summary)),
             workloads: &summary.workloads,
             table: grids::headline_table(evaluation, focus),
             unequal: words::unequal_information(summary),
             unfinished: words::unfinished(summary),
             figures: figures::figures(evaluation, self),
+            omitted: figures::omitted(evaluation),
             evidence: grids::evidence(evaluation, focus),
             by_workload: grids::by_workload(evaluation, focus),
             details: grids::details(evaluation),

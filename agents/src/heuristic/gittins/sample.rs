@@ -64,6 +64,14 @@ impl GittinsSample {
 
     /// Index of a job that has had service `attained`, completions per unit of service; zero where
     /// no sample is longer.
+    ///
+    /// ```
+    /// use goodput_agents::heuristic::gittins::{GittinsHorizon, GittinsSample};
+    ///
+    /// // Half of all jobs end within the first second, which no longer quantum beats.
+    /// let sample = GittinsSample::new([1.0, 1.0, 4.0, 16.0]);
+    /// assert_eq!(sample.index(0.0, GittinsHorizon::Supremum), 0.5);
+    /// ```
     pub fn index(&self, attained: f64, horizon: GittinsHorizon) -> f64 {
         let (next, from) = self.from(attained);
         if next == self.lengths.len() {

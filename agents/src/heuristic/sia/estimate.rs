@@ -69,13 +69,13 @@ fn elastic(job: &JobView<'_>, types: &[TypeSizes], deviations: Deviations) -> Ve
 /// of each type beforehand; the artifact's agents start without a profile, and every type counts
 /// alike.
 fn unexplored(job: &JobView<'_>, types: &[TypeSizes], deviations: Deviations) -> Vec<SiaColumn> {
-    let worth = |kind: u16| {
+    let goodput = |kind: u16| {
         let throughput = job.single_throughput(kind)?;
         Some(deviations.first_goodput(throughput))
     };
     let fewest = |sizes: &TypeSizes| sizes.sizes.iter().copied().find(|&gpus| gpus >= job.min_gpus());
     let column = |(at, sizes): (usize, &TypeSizes)| {
-        Some(SiaColumn { kind: at as u16, gpus: fewest(sizes)?, cost: worth(at as u16)? })
+        Some(SiaColumn { kind: at as u16, gpus: fewest(sizes)?, cost: goodput(at as u16)? })
     };
     types.iter().enumerate().filter_map(column).collect()
 }

@@ -37,7 +37,7 @@ pub fn page(title: &str, study: &Study, reports: &[(String, BacktestReport)], le
     }
     format!(
         "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>{}</title><style>{THEME_CSS}{}\
-         body{{background:var(--page);color:var(--text);font-family:system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}}\
+         body{{background:var(--page);color:var(--ink);font-family:system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}}\
          table{{border-collapse:collapse;font-variant-numeric:tabular-nums}}td,th{{padding:.2rem .8rem;text-align:right}}\
          td:first-child,th:first-child{{text-align:left}}tbody+tbody tr:first-child td{{padding-top:.9rem}}\
          figcaption{{font-size:.9rem}}</style>{body}</html>\n",
@@ -82,7 +82,9 @@ fn scores(rows: &[ScoreRow]) -> String {
     let last = if compared { "<th>MAE minus the first, 95 %</th>" } else { "" };
     format!(
         "<h2>Scores</h2><table><thead><tr><th>forecaster</th><th>ahead</th><th>MASE</th><th>WAPE</th><th>CRPS</th>\
-         <th>below the 0.9 quantile</th>{last}</tr></thead>{groups}</table>"
+         <th>below the 0.9 quantile</th>{last}</tr></thead>{groups}</table>\
+         <p>MASE is the mean absolute error over the error of repeating the value of one day before, on \
+         the series before the first origin. A value below 1 beats that rule; compare long horizons with the naive rows.</p>"
     )
 }
 
