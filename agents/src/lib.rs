@@ -2,13 +2,17 @@
 //!
 //! Each room uses only rooms above it in this list:
 //!
-//! - [`placement`]: the nodes of a job, once its number of accelerators is decided; plugins of the scheduling framework.
-//! - [`allocation`]: the number of accelerators of each job (knapsack), the quotas of tenants, the queue of waiting jobs.
+//! - [`placement`]: the nodes of a job, once its number of accelerators is decided; plugins of the
+//!   scheduling framework.
+//! - [`allocation`]: the number of accelerators of each job (knapsack), the quotas of tenants, the
+//!   queue of waiting jobs.
 //! - [`nets`]: the neural networks: weights, forward pass, gradients.
 //! - [`heuristic`]: published policies, one folder a paper.
-//! - [`compose`]: policies made of policies: loans, services, resilience, federations, and the registry by name.
+//! - [`compose`]: policies made of policies: loans, services, resilience, federations, and the
+//!   registry by name.
 //! - [`learning`]: update rules that take batches and own no loop.
-//! - [`policies`]: learned policies that decide: nets that play rounds, utilities in a knapsack, explanations.
+//! - [`policies`]: learned policies that decide: nets that play rounds, utilities in a knapsack,
+//!   explanations.
 //! - [`bundle`]: trained policies and forecasters as files, with their model cards.
 //! - [`zoo`]: the bundles that come with the product.
 

@@ -1,21 +1,23 @@
-//! Trained policies that come with the product, each in a folder of `agents/zoo` with its model card: what it learned from, by which command,
-//! what came of it, where it ends. Users type `zoo:NAME` wherever a bundle is asked for.
+//! Trained policies that come with the product, each in a folder of `agents/zoo` with its model
+//! card: what it learned from, by which command, what came of it, where it ends. Users type
+//! `zoo:NAME` wherever a bundle is asked for.
 //!
-//! They are part of the program, so a name works without a checkout, and a test refuses to let one go stale.
+//! They are part of the program, so a name works without a checkout, and a test refuses to let one
+//! go stale.
 
 use std::path::Path;
 
 use crate::bundle::{BundleError, PolicyBundle};
 
-/// What the name of a shipped policy begins with where a bundle or a policy is asked for.
+/// Prefix of the names of shipped policies, wherever a bundle or a policy is asked for.
 pub const PREFIX: &str = "zoo:";
 
 /// A shipped policy.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry {
-    /// What users type after [`PREFIX`].
+    /// Name that users type after [`PREFIX`].
     pub name: &'static str,
-    /// What it is for, in one line.
+    /// Purpose in one line.
     pub about: &'static str,
     bytes: &'static [u8],
 }
@@ -41,7 +43,8 @@ pub const ZOO: &[Entry] = &[
 /// Reads a bundle for this program's observations: a file, or `zoo:NAME`.
 ///
 /// # Errors
-/// When there is no such file or shipped policy, or it is not a sound bundle of this format and schema.
+/// When there is no such file or shipped policy, or it is not a sound bundle of this format and
+/// schema.
 pub fn open(path: &Path) -> Result<PolicyBundle, BundleError> {
     match path.to_str().and_then(|text| text.strip_prefix(PREFIX)) {
         Some(name) => load(name),

@@ -10,7 +10,7 @@ use goodput_agents::allocation::knapsack::Hull;
 use goodput_agents::bundle::{Card, Model, PolicyBundle};
 use goodput_agents::nets::normaliser::Normaliser;
 use goodput_agents::nets::weights::{NetConfig, Weights};
-use goodput_agents::policies::explain::{Decision, Explained, Explanation};
+use goodput_agents::policies::explain::{Decision, Explanation};
 use goodput_agents::policies::linear::Linear;
 use goodput_agents::policies::rounds::Decoder;
 use goodput_agents::policies::utility::{Experience, Observer, PARAMETERS, Theta, Utility, UtilityPolicy};
@@ -65,7 +65,7 @@ fn net_of(config: &NetConfig, layout: Layout, seed: u64) -> Weights {
 
 /// Shows `see` every so many decisions of a run.
 fn watch(mut simulator: Simulator, bundle: &PolicyBundle, mut see: impl FnMut(&ClusterView<'_>, &Decision)) {
-    let mut policy = Explained::new(bundle, ExpectedPeak::default()).unwrap();
+    let mut policy = bundle.explained(ExpectedPeak::default()).unwrap();
     let mut decisions = 0;
     while simulator.run_until_decision().unwrap() == Status::Decision {
         decisions += 1;

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::support::fixed;
-use goodput_agents::bundle::forecaster::{Card, ForecasterBundle, Misfit, Saved};
+use goodput_agents::bundle::forecaster::{Card, ForecasterBundle};
 use goodput_agents::compose::by_name;
 use goodput_agents::compose::loaning::{Sharing, Variant};
-use goodput_agents::compose::serving::{Ahead, Foresight, Outlook};
+use goodput_agents::compose::serving::{Ahead, Foresight, Misfit, Outlook, SavedForecaster};
 use goodput_env::cluster::{Cluster, Pool};
 use goodput_env::gym::{ClusterEnv, EnvOptions, check};
 use goodput_env::job::Workload;
@@ -65,7 +65,7 @@ fn scenario(service: Arc<Service>) -> Arc<Scenario> {
     Arc::new(Scenario::new(Arc::new(cluster), Arc::new(workload), options, 1))
 }
 
-fn with(saved: Saved) -> Foresight {
+fn with(saved: SavedForecaster) -> Foresight {
     Foresight { saved: Arc::new(BTreeMap::from([("web".to_string(), saved)])), ..Foresight::default() }
 }
 
@@ -152,7 +152,7 @@ fn a_saved_forecaster_knows_the_day_from_the_first_step() {
     let snapshot = Snapshot::fit(&Adaptive::daily(DAY), &series).unwrap();
     let again: Snapshot = serde_json::from_slice(&serde_json::to_vec(&snapshot).unwrap()).unwrap();
     assert_eq!(again, snapshot);
-    let saved = with(Saved::Fitted(Box::new(snapshot)));
+    let saved = with(SavedForecaster::Fitted(Box::new(snapshot)));
     let [mut knows, mut learns] = [saved, Foresight::default()].map(Ahead::new);
     let mut errors = [0.0; 2];
     plans("reactive", &scenario(service(STEP, future)), |view| {
@@ -173,7 +173,7 @@ fn a_saved_forecaster_knows_the_day_from_the_first_step() {
 #[test]
 fn a_bundle_forecasts_by_its_net_once_a_window_is_known() {
     let rates = days(4);
-    let mut ahead = Ahead::new(with(Saved::Trained(Box::new(as_today()))));
+    let mut ahead = Ahead::new(with(as_today().into_saved()));
     let mut seen = [0; 2];
     plans("reactive", &scenario(service(STEP, &rates)), |view| {
         let service = view.services().next().unwrap();
@@ -195,7 +195,7 @@ fn a_bundle_forecasts_by_its_net_once_a_window_is_known() {
 
 #[test]
 fn a_bundle_drives_loans_aryl_and_observations() {
-    let foresight = with(Saved::Trained(Box::new(as_today())));
+    let foresight = with(as_today().into_saved());
     let sharing = Sharing { foresight: foresight.clone(), ..Sharing::default() };
     let scenario = scenario(service(STEP, &days(4)));
     for variant in ["srtf+forecast", "aryl+forecast"] {
@@ -214,9 +214,9 @@ fn a_bundle_drives_loans_aryl_and_observations() {
 #[test]
 fn a_bundle_that_does_not_fit_a_load_is_refused() {
     let rates = |step: SimTime, per_sec: &[f64]| RateSeries::new(step, per_sec).unwrap();
-    let saved = Saved::Trained(Box::new(as_today()));
+    let saved = as_today().into_saved();
     assert_eq!(saved.check(&rates(STEP, &days(4))), Ok(()));
-    let misfit = |saved: &Saved, rates: &RateSeries| saved.check(rates).unwrap_err();
+    let misfit = |saved: &SavedForecaster, rates: &RateSeries| saved.check(rates).unwrap_err();
     let steps = Misfit::Steps { own: 1_800_000, load: 300_000 };
     assert_eq!(misfit(&saved, &rates(SimTime::from_secs(300), &days(4))), steps);
     assert_eq!(misfit(&saved, &rates(STEP, &days(1))), Misfit::Short { lookback: 48, steps: 48 });
@@ -226,7 +226,7 @@ fn a_bundle_that_does_not_fit_a_load_is_refused() {
         let (mut bundle, mut spec) = (as_today(), as_today().net.spec().clone());
         change(&mut spec);
         bundle.net = Net::from_parts(spec, 330.0, 200.0, bundle.net.weights().to_vec()).unwrap();
-        Saved::Trained(Box::new(bundle))
+        bundle.into_saved()
     };
     let half_days = other(|spec| spec.day_steps = 24);
     assert_eq!(misfit(&half_days, &rates(STEP, &days(4))), Misfit::Days { own: 24, load: 48 });

@@ -11,7 +11,6 @@ use std::time::{Duration, Instant};
 use goodput_agents::bundle::{Card, Model, PolicyBundle};
 use goodput_agents::nets::weights::{NetConfig, SetConfig, Weights};
 use goodput_agents::policies::linear::Linear;
-use goodput_agents::policies::ranking::{self, Decoding, Ranking, RankingNet};
 use goodput_agents::policies::rounds::Decoder;
 use goodput_agents::policies::utility::{Experience, Theta, Utility};
 use goodput_env::gym::layout;
@@ -343,15 +342,11 @@ fn every_kind_of_bundle_decides() {
     let (shape, width) = (layout(8), NonZeroUsize::new(4).unwrap());
     let net = Weights::new(&NetConfig::Set(SetConfig::new(width)), shape, 1);
     let linear = Linear::new(shape, vec![0.1; shape.verbs * shape.slot_features + 1]).unwrap();
-    let utility =
-        || Utility { theta: Theta::sia(), experience: Experience::default(), siblings: false, efficiency: true };
-    let of_pairs = RankingNet::new(&SetConfig::new(width), 1);
-    let ranking = Ranking { utility: utility(), net: of_pairs, decoding: Decoding::Knapsack };
+    let utility = Utility { theta: Theta::sia(), experience: Experience::default(), siblings: false, efficiency: true };
     for (model, schema_hash) in [
         (Model::Net(net), shape.schema_hash()),
         (Model::Linear(linear), shape.schema_hash()),
-        (Model::Utility(utility()), Theta::sia().schema_hash()),
-        (Model::Ranking(Box::new(ranking)), ranking::schema_hash()),
+        (Model::Utility(utility), Theta::sia().schema_hash()),
     ] {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("policy.bundle");

@@ -1,4 +1,4 @@
-//! Cloning, implicit and conservative Q-learning from one log of heuristics, and PPO in the same
+//! Cloning and implicit Q-learning from one log of heuristics, and PPO in the same
 //! environment, on held-out workloads: the table of docs/src/results/offline-learning.md. `cargo
 //! xtask bench offline`; more decisions with `cargo bench --workspace --bench offline -- 1000000`.
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
@@ -31,12 +31,7 @@ fn main() {
 
     let setup = experiment.setup().expect("it is checked by a test");
     let mut learned = Vec::new();
-    let algorithms = [
-        ("bc", Algorithm::Bc),
-        ("filtered-bc", Algorithm::FilteredBc),
-        ("iql", Algorithm::Iql),
-        ("cql", Algorithm::Cql),
-    ];
+    let algorithms = [("bc", Algorithm::Bc), ("filtered-bc", Algorithm::FilteredBc), ("iql", Algorithm::Iql)];
     for (name, algorithm) in algorithms {
         let mut experiment = experiment.clone();
         let Some(AgentConfig::Offline(agent)) = &mut experiment.agent else { unreachable!("the file says so") };

@@ -54,7 +54,7 @@ pub enum TrainError {
     },
     /// Nothing to train.
     #[error(
-        "the experiment has no agent: add [agent.ppo], [agent.cem], [agent.evolution] or [agent.ranking], or compare policies with `goodput eval`"
+        "the experiment has no agent: add [agent.ppo], [agent.cem] or [agent.evolution], or compare policies with `goodput eval`"
     )]
     NoAgent,
     /// A replica in a training configuration.

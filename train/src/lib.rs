@@ -6,7 +6,7 @@
 //! - [`episodes`]: training episodes, drawn by seed.
 //! - [`rollout`], [`scaling`]: experience from environments on all cores; [`guide`]: the
 //!   policy that is imitated or logged.
-//! - [`ppo`], [`cem`], [`evolution`], [`ranking`]: the loops; `warm_start` imitates a heuristic
+//! - [`ppo`], [`cem`], [`evolution`]: the loops; `warm_start` imitates a heuristic
 //!   first.
 //! - [`returns`]: what a run costs from any moment on.
 //! - `training_run`: the parts that the loops share; `updates`: when a learner is validated, saved and stopped.
@@ -38,7 +38,6 @@ pub mod memory;
 pub mod model_card;
 pub mod offline;
 pub mod ppo;
-pub mod ranking;
 pub mod recorder;
 pub mod returns;
 pub mod rollout;
@@ -103,7 +102,6 @@ pub fn train(experiment: &Experiment, dir: &RunDir, hooks: &Hooks<'_>) -> Result
         Some(AgentConfig::Ppo(agent)) => ppo::train(experiment, agent, dir, hooks),
         Some(AgentConfig::Cem(agent)) => cem::train(experiment, agent, dir, hooks),
         Some(AgentConfig::Evolution(agent)) => evolution::train(experiment, agent, dir, hooks),
-        Some(AgentConfig::Ranking(agent)) => ranking::train(experiment, agent, dir, hooks),
         Some(AgentConfig::Offline(agent)) => offline::train(experiment, agent, dir, hooks),
         None => Err(TrainError::NoAgent),
     }

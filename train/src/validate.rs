@@ -6,7 +6,6 @@ use goodput_agents::bundle::{Card, Model as Net, PolicyBundle, Provenance};
 use goodput_agents::compose;
 use goodput_agents::compose::loaning::{Sharing, Variant};
 use goodput_agents::heuristic;
-use goodput_agents::policies::ranking;
 use goodput_agents::policies::rounds::Decoder;
 use goodput_configs::scenario::Setup;
 use goodput_env::gym::ExpectedPeak;
@@ -206,7 +205,7 @@ fn types_told_apart(model: &Net, setup: &Setup) -> Vec<String> {
     setup.type_names(match model {
         Net::Net(weights) => weights.layout().types,
         Net::Linear(linear) => linear.layout().types,
-        Net::Utility(_) | Net::Ranking(_) => 0,
+        Net::Utility(_) => 0,
     })
 }
 
@@ -220,7 +219,6 @@ pub fn bundle(model: Net, setup: &Setup, provenance: Provenance) -> PolicyBundle
             Net::Utility(utility) => utility.theta.schema_hash(),
             Net::Net(weights) => weights.layout().schema_hash(),
             Net::Linear(linear) => linear.layout().schema_hash(),
-            Net::Ranking(_) => ranking::schema_hash(),
         },
         information: options.information.to_string(),
         decoder: serde_json::to_value(decoder).expect("a decoder is plain data"),

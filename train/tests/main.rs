@@ -3,7 +3,6 @@ mod composition;
 mod episodes;
 mod evolution;
 mod offline;
-mod ranking;
 mod resume;
 mod single_server;
 mod toy;

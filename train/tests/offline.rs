@@ -238,7 +238,7 @@ fn every_algorithm_learns_and_resumes_to_the_same_bits() {
     let dir = tempfile::tempdir().unwrap();
     let data = dir.path().join("decisions.parquet");
     logged().write(&data, &Provenance::default()).unwrap();
-    for algorithm in [Algorithm::Bc, Algorithm::FilteredBc, Algorithm::Iql, Algorithm::Cql] {
+    for algorithm in [Algorithm::Bc, Algorithm::FilteredBc, Algorithm::Iql] {
         let mut experiment = experiment();
         let Some(goodput_configs::experiment::AgentConfig::Offline(agent)) = &mut experiment.agent else {
             unreachable!()

@@ -1,4 +1,4 @@
-//! The rooms of `goodput-env` stand in an order, and the live cluster does not lean on the simulator.
+//! The rooms of `goodput-env` and of `goodput-agents` stand in an order, and the live cluster does not lean on the simulator.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::collections::BTreeSet;
@@ -30,19 +30,23 @@ const ORDER: [&str; 19] = [
     "gym",
 ];
 
+/// Rooms of `goodput-agents` from the ground up, in the same sense.
+const AGENTS: [&str; 9] =
+    ["placement", "allocation", "nets", "heuristic", "compose", "learning", "policies", "bundle", "zoo"];
+
 /// Rooms of `goodput-env` that may use the simulator.
 const MAY_SIMULATE: [&str; 1] = ["gym"];
 
 /// Files of the executor that may use the simulator: the engine that is one, and the rollouts of shadow policies.
 const SIMULATING_EXECUTOR: [&str; 2] = ["engine/sim", "daemon/shadow/rollout.rs"];
 
-#[test]
-fn rooms_of_env_use_earlier_rooms_only() {
-    let place = |room: &str| ORDER.iter().position(|known| *known == room);
+/// Rooms below `src` that are not in `order`, and uses of rooms that do not come before their user.
+fn offences(src: &str, order: &[&str]) -> Vec<String> {
+    let place = |room: &str| order.iter().position(|known| *known == room);
     let mut offences = Vec::new();
-    for (room, used) in room_uses(&root().join("env/src")).unwrap() {
+    for (room, used) in room_uses(&root().join(src)).unwrap() {
         let Some(at) = place(&room) else {
-            offences.push(format!("room {room} has no place in ORDER"));
+            offences.push(format!("room {room} has no place in the order of {src}"));
             continue;
         };
         for (other, files) in used {
@@ -51,6 +55,18 @@ fn rooms_of_env_use_earlier_rooms_only() {
             }
         }
     }
+    offences
+}
+
+#[test]
+fn rooms_of_env_use_earlier_rooms_only() {
+    let offences = offences("env/src", &ORDER);
+    assert!(offences.is_empty(), "{}", offences.join("\n"));
+}
+
+#[test]
+fn rooms_of_agents_use_earlier_rooms_only() {
+    let offences = offences("agents/src", &AGENTS);
     assert!(offences.is_empty(), "{}", offences.join("\n"));
 }
 

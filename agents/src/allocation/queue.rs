@@ -1,8 +1,9 @@
 //! Queues by (priority, age) in which jobs alike are passed over together.
 //!
-//! On a cluster that cannot keep up the queue grows without end, while the jobs in it have few different shapes. Once one of a shape has no place, those behind it have none
-//! either until something changes, so a decision looks at each shape about once, whatever the length of the queue. The order in which jobs
-//! are looked at is that of a plain queue.
+//! On a cluster that cannot keep up the queue grows without end, while the jobs in it have few
+//! different shapes. Once one of a shape has no place, those behind it have none either until
+//! something changes, so a decision looks at each shape about once, whatever the length of the
+//! queue. The order in which jobs are looked at is that of a plain queue.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,7 +20,7 @@ struct Alike {
     shape: u32,
     priority: i32,
     jobs: Vec<JobId>,
-    /// Those before have left the queue.
+    /// Index of the first job that is still in the queue.
     next: usize,
 }
 
@@ -29,7 +30,7 @@ impl Alike {
     }
 }
 
-/// One queue.
+/// Queue of waiting jobs by (priority, age), grouped by shape.
 #[derive(Clone, Debug, Default)]
 pub struct Line {
     alike: Vec<Alike>,
@@ -41,7 +42,8 @@ pub struct Line {
 }
 
 impl Line {
-    /// The first job that is not barred, with its shape. Those before it are passed over for good; where there is none, all are.
+    /// The first job that is not barred, with its shape. Those before it are passed over for good;
+    /// where there is none, all are.
     pub fn first(&mut self) -> Option<(JobId, u32)> {
         match self.open.first() {
             Some(&(place, at)) => {

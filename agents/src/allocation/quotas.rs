@@ -1,4 +1,5 @@
-//! The quotas that a fair policy goes by: those of the run, and where it has none, what the tenants' weights make of the cluster.
+//! The quotas that a fair policy goes by: those of the run, and where it has none, what the
+//! tenants' weights make of the cluster.
 
 use std::collections::BTreeMap;
 
@@ -20,8 +21,8 @@ impl Quotas {
         Self::default()
     }
 
-    /// Without quotas, every declared tenant owns a part of each type in proportion to its weight and borrows nothing. Where none is declared,
-    /// as [`Self::shared`].
+    /// Without quotas, every declared tenant owns a part of each type in proportion to its weight
+    /// and borrows nothing. Where none is declared, as [`Self::shared`].
     pub fn partitioned() -> Self {
         Self { partitioned: true, tree: None }
     }
@@ -73,7 +74,8 @@ fn parts(cluster: &Cluster, weights: &[u32], capacity: &[u64]) -> Option<QuotaTr
     QuotaTree::new(&groups, groups.len(), &types).ok()
 }
 
-/// `whole` in proportion to `weights`, in whole numbers that add up to it (Hamilton's method; lower indices first on ties).
+/// `whole` in proportion to `weights`, in whole numbers that add up to it (Hamilton's method; lower
+/// indices first on ties).
 fn largest_remainder(weights: &[u32], whole: u64) -> Vec<u64> {
     let total: u64 = weights.iter().map(|&weight| u64::from(weight)).sum::<u64>().max(1);
     let exact = |weight: u32| u64::from(weight) * whole;

@@ -7,12 +7,12 @@ use serde::Deserialize;
 use super::model::{Model, PolicyBundle};
 use crate::compose::loaning::{Judge, Sharing, Variant, Worths};
 use crate::policies::deployed::Deployed;
-use crate::policies::ranking::Ranked;
 use crate::policies::rounds::{Decoder, LearnedPolicy};
 use crate::policies::utility::{Group, UtilityPolicy};
 
 impl PolicyBundle {
-    /// The policy behind the interface that all schedulers have; it is told of the load of services what `expected` says.
+    /// The policy behind the interface that all schedulers have; it is told of the load of services
+    /// what `expected` says.
     ///
     /// # Errors
     /// What is wrong with the bundle's decoder options.
@@ -23,14 +23,11 @@ impl PolicyBundle {
                 let decoder = Decoder::deserialize(&self.card.decoder)?;
                 Box::new(UtilityPolicy::new(utility, decoder.batching, decoder.information))
             }
-            Model::Ranking(ranking) => {
-                let Decoder { batching, information, .. } = Decoder::deserialize(&self.card.decoder)?;
-                Box::new(UtilityPolicy::dividing(&ranking.utility, batching, information, Ranked::new(ranking)))
-            }
         })
     }
 
-    /// The same where services share the cluster by `sharing`: a policy that has learned of loans decides about them as well.
+    /// Policy for a cluster that services share by `sharing`. A policy that has learned loans
+    /// decides about loans as well.
     ///
     /// # Errors
     /// What is wrong with the bundle's decoder options.
@@ -51,7 +48,8 @@ impl PolicyBundle {
         }
     }
 
-    /// The net or linear policy at work in rounds of the gym; a utility or a ranking has no say in them and always waits.
+    /// The net or linear policy at work in rounds of the gym; a utility has no say in them and
+    /// always waits.
     ///
     /// # Errors
     /// What is wrong with the bundle's decoder options.
@@ -60,13 +58,13 @@ impl PolicyBundle {
         Ok(LearnedPolicy::new(self.deploy(), self.layout(), decoder, self.card.provenance.seed))
     }
 
-    /// The same without rounds, to score single observations.
+    /// Net or linear policy without rounds, to score single observations.
     pub fn deploy(&self) -> Deployed {
         let normaliser = self.normaliser.clone();
         match &self.model {
             Model::Net(weights) => Deployed::net(weights, normaliser),
             Model::Linear(linear) => Deployed::linear(linear.clone(), normaliser),
-            Model::Utility(_) | Model::Ranking(_) => Deployed::waits(),
+            Model::Utility(_) => Deployed::waits(),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What can be wrong with a bundle.
+//! Errors of reading and writing bundles.
 
 use std::path::PathBuf;
 
@@ -11,35 +11,35 @@ pub enum BundleError {
     /// The file system refused.
     #[error("{path}: cannot {action}: {source}")]
     Io {
-        /// The file.
+        /// Path of the bundle.
         path: PathBuf,
-        /// What was tried.
+        /// Operation that failed, as a verb.
         action: &'static str,
-        /// Why not.
+        /// Error of the file system.
         source: std::io::Error,
     },
     /// No policy of this name comes with the product.
     #[error("there is no shipped policy {name:?}; there are: {known}")]
     NotShipped {
-        /// What was asked for.
+        /// Name that was asked for.
         name: String,
-        /// What there is.
+        /// Names of the shipped policies.
         known: String,
     },
     /// Another kind of file.
     #[error("{path}: not a policy bundle: {source}")]
     NotABundle {
-        /// The file.
+        /// Path of the bundle.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Fault of the archive.
         source: ArchiveError,
     },
     /// A bundle that is damaged.
     #[error("{path}: damaged policy bundle: {source}")]
     Damaged {
-        /// The file.
+        /// Path of the bundle.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Fault of the archive.
         source: ArchiveError,
     },
     /// A bundle of another version of this program.
@@ -47,7 +47,7 @@ pub enum BundleError {
         "{path}: bundle format {found}, this program reads format {FORMAT}; export the policy again with this version"
     )]
     Format {
-        /// The file.
+        /// Path of the bundle.
         path: PathBuf,
         /// The format it has.
         found: u32,
@@ -58,7 +58,7 @@ pub enum BundleError {
          train the policy again with this version, or run it with the version that trained it"
     )]
     Schema {
-        /// The file.
+        /// Path of the bundle.
         path: PathBuf,
         /// Hash the policy was trained on.
         found: String,

@@ -17,10 +17,12 @@ impl PolicyBundle {
         Self::inspect(path)?.checked(path)
     }
 
-    /// The bundle, if it was trained on this program's observations or features; `path` is only for messages.
+    /// The bundle, if it was trained on this program's observations or features; `path` is only for
+    /// messages.
     ///
     /// # Errors
-    /// [`BundleError::Schema`] where it was not, [`BundleError::Damaged`] where it says so and has another shape.
+    /// [`BundleError::Schema`] where it was not, [`BundleError::Damaged`] where it says so and has
+    /// another shape.
     pub fn checked(self, path: &Path) -> Result<Self, BundleError> {
         let (path, expected) = (path.to_owned(), self.schema());
         if self.card.schema_hash != expected {
@@ -42,7 +44,8 @@ impl PolicyBundle {
         Self::from_bytes(&bytes, path)
     }
 
-    /// Writes the bundle beside its place and moves it there: a reader sees the old file or the whole new one.
+    /// Writes the bundle beside its place and moves it there: a reader sees the old file or the
+    /// whole new one.
     ///
     /// # Errors
     /// When the file system refuses; nothing is left behind.

@@ -1,4 +1,4 @@
-//! What a bundle holds.
+//! Content of a bundle: the model, its scaling and its card.
 
 use goodput_env::gym::Layout;
 
@@ -6,7 +6,6 @@ use super::card::Card;
 use crate::nets::normaliser::Normaliser;
 use crate::nets::weights::{NetConfig, Weights};
 use crate::policies::linear::Linear;
-use crate::policies::ranking::{self, Ranking};
 use crate::policies::utility::Utility;
 
 /// Version of the format this build writes and reads.
@@ -15,10 +14,26 @@ pub const FORMAT: u32 = 1;
 const NO_ROUNDS: Layout =
     Layout { slots: 0, slot_features: 0, globals: 0, verbs: 0, services: 0, pools: false, types: 0 };
 
-/// A trained policy with what it was trained on.
+/// Trained policy with its scaling and its model card, as a file holds them.
+///
+/// ```
+/// use std::path::Path;
+///
+/// use goodput_agents::bundle::PolicyBundle;
+/// use goodput_agents::zoo;
+/// use goodput_env::gym::ExpectedPeak;
+///
+/// let bundle = zoo::load("elastic")?;
+/// assert_eq!(bundle.kind(), "utility");
+/// let copy = PolicyBundle::from_bytes(&bundle.to_bytes(), Path::new("copy.bundle"))?;
+/// assert_eq!(copy.sha256(), bundle.sha256());
+/// let policy = copy.policy(ExpectedPeak::default())?;
+/// assert_eq!(policy.information().to_string(), copy.card.information);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct PolicyBundle {
-    /// The policy.
+    /// Numbers of the policy.
     pub model: Model,
     /// Scaling applied to observations before the policy sees them.
     pub normaliser: Option<Normaliser>,
@@ -35,8 +50,6 @@ pub enum Model {
     Linear(Linear),
     /// Utilities that a knapsack goes by. It plays no rounds of the gym.
     Utility(Utility),
-    /// A net on top of them. It plays no rounds of the gym either.
-    Ranking(Box<Ranking>),
 }
 
 impl PolicyBundle {
@@ -45,11 +58,12 @@ impl PolicyBundle {
         match &self.model {
             Model::Net(weights) => weights.layout(),
             Model::Linear(linear) => linear.layout(),
-            Model::Utility(_) | Model::Ranking(_) => &NO_ROUNDS,
+            Model::Utility(_) => &NO_ROUNDS,
         }
     }
 
-    /// Whether it plays rounds of the gym, from observations of its [layout](Self::layout). A utility and a ranking look at the cluster themselves.
+    /// Whether it plays rounds of the gym, from observations of its [layout](Self::layout). A
+    /// utility looks at the cluster itself.
     pub const fn plays_rounds(&self) -> bool {
         matches!(self.model, Model::Net(_) | Model::Linear(_))
     }
@@ -59,11 +73,10 @@ impl PolicyBundle {
         match &self.model {
             Model::Net(_) | Model::Linear(_) => self.layout().schema_hash(),
             Model::Utility(utility) => utility.theta.schema_hash(),
-            Model::Ranking(_) => ranking::schema_hash(),
         }
     }
 
-    /// What is wrong with its shape for this program, if anything is.
+    /// Reason for which the shape does not fit this program; `None` where it fits.
     pub(super) fn misshapen(&self) -> Option<String> {
         let (layout, types) = (self.layout(), &self.card.types);
         match self.plays_rounds() {
@@ -75,7 +88,7 @@ impl PolicyBundle {
         }
     }
 
-    /// Name of the kind of policy: `set`, `mlp`, `linear`, `utility` or `ranking`.
+    /// Name of the kind of policy: `set`, `mlp`, `linear` or `utility`.
     pub const fn kind(&self) -> &'static str {
         match &self.model {
             Model::Net(weights) => match weights.config() {
@@ -84,7 +97,6 @@ impl PolicyBundle {
             },
             Model::Linear(_) => "linear",
             Model::Utility(_) => "utility",
-            Model::Ranking(_) => "ranking",
         }
     }
 }

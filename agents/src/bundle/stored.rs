@@ -1,4 +1,4 @@
-//! A bundle's bytes: a safetensors file whose metadata carries the manifest as JSON.
+//! A bundle's bytes: a safetensors file with the manifest as JSON in its metadata.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -14,7 +14,6 @@ use crate::nets::archive::{Archive, ArchiveError, Entry, write};
 use crate::nets::normaliser::Normaliser;
 use crate::nets::weights::{Layer, MlpConfig, NetConfig, SetConfig, Weights};
 use crate::policies::linear::Linear;
-use crate::policies::ranking::{Decoding, Ranking, RankingNet};
 use crate::policies::utility::{Experience, Group, Theta, Utility};
 
 /// Largest number of slots, features or verbs believed: buffers of their products are allocated.
@@ -40,10 +39,9 @@ enum Kind {
     Mlp(MlpConfig),
     Linear,
     Utility(StoredUtility),
-    Ranking { utility: StoredUtility, net: SetConfig, decoding: Decoding },
 }
 
-/// What gives meaning to the tensors of a utility.
+/// Manifest of a utility, which gives meaning to its tensors.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct StoredUtility {
@@ -117,11 +115,6 @@ impl PolicyBundle {
             Kind::Set(config) => net(NetConfig::Set(config))?,
             Kind::Mlp(config) => net(NetConfig::Mlp(config))?,
             Kind::Utility(stored) => Model::Utility(utility(archive, stored)?),
-            Kind::Ranking { utility: stored, net, decoding } => {
-                let weights = RankingNet::from_data(&net, numbers(archive, &RankingNet::layers_of(&net))?);
-                let net = weights.map_err(|error| ArchiveError::BadHeader { reason: error.to_string() })?;
-                Model::Ranking(Box::new(Ranking { utility: utility(archive, stored)?, net, decoding }))
-            }
             Kind::Linear => {
                 let mut weights = archive.tensor("verbs.weight", &[layout.verbs, layout.slot_features])?;
                 weights.extend(archive.tensor("wait.bias", &[1])?);
@@ -165,11 +158,6 @@ impl PolicyBundle {
                 Kind::Linear
             }
             Model::Utility(utility) => Kind::Utility(StoredUtility::of(utility)),
-            Model::Ranking(ranking) => {
-                tensors.extend(entries(ranking.net.layers(), ranking.net.data()));
-                let (net, decoding) = (ranking.net.config().clone(), ranking.decoding);
-                Kind::Ranking { utility: StoredUtility::of(&ranking.utility), net, decoding }
-            }
         };
         let parts = self.normaliser.as_ref().map(Normaliser::parts);
         if let Some((mean, deviation, _)) = parts {
@@ -189,7 +177,6 @@ impl PolicyBundle {
         match &self.model {
             Model::Net(_) | Model::Linear(_) => None,
             Model::Utility(utility) => Some(utility),
-            Model::Ranking(ranking) => Some(&ranking.utility),
         }
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! - [`serving`]: replicas of inference services: how many, and where.
 //! - [`loaning`]: servers of the inference pool that training borrows.
-//! - [`resilience`]: wrappers for faults: reserved capacity, quarantine of bad nodes, back-off of crash loops.
+//! - [`resilience`]: wrappers for faults: reserved capacity, quarantine of bad nodes, back-off of
+//!   crash loops.
 //! - [`coordinator`]: servers that move between clusters.
 //! - [`by_name`]: the policy that users call by a name, variants included.
 

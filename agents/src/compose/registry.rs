@@ -1,4 +1,5 @@
-//! Registry of the policies by the names that users type. Each paper's file declares its own entries ([`ListedPolicy`]).
+//! Registry of the policies by the names that users type. Each paper's file declares its own
+//! entries ([`ListedPolicy`]).
 
 use goodput_env::policy::Policy;
 
@@ -20,14 +21,15 @@ pub fn policies() -> impl Iterator<Item = &'static ListedPolicy> {
     PAPERS.iter().copied().flatten()
 }
 
-/// Their names, in the same order.
+/// Names of all policies, in order of [`policies`].
 pub fn names() -> Vec<&'static str> {
     policies().map(|entry| entry.name).collect()
 }
 
-/// The policy that users call `name`: by the paper's rule, or with `@replica` as its artifact behaves. `None` where there is
-/// no such policy, or no artifact that differs. `NAME+VARIANT` shares the cluster with services in that way ([`Variant`], with its usual settings); `NAME+ats-i` runs beside DeepBoot's
-/// scheduler of inference requests.
+/// The policy that users call `name`: by the paper's rule, or with `@replica` as its artifact
+/// behaves. `None` where there is no such policy, or no artifact that differs. `NAME+VARIANT`
+/// shares the cluster with services in that way ([`Variant`], with its usual settings);
+/// `NAME+ats-i` runs beside DeepBoot's scheduler of inference requests.
 pub fn by_name(name: &str, seed: u64) -> Option<Box<dyn Policy>> {
     if let Some(training) = name.strip_suffix(deepboot::SUFFIX) {
         let plain = training.split([VARIANT, '@']).next().unwrap_or_default();

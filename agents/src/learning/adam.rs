@@ -1,7 +1,8 @@
 //! Adam (Kingma and Ba 2015) over one flat vector of parameters.
 //!
-//! Ours rather than burn's, because its state is then two vectors and a counter that a checkpoint stores as they are. burn
-//! keys optimiser state by random parameter ids, which a checkpoint would have to carry and restore along with the module.
+//! Ours rather than burn's, because its state is then two vectors and a counter that a checkpoint
+//! stores as they are. burn keys optimiser state by random parameter ids, which a checkpoint would
+//! have to carry and restore along with the module.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -27,9 +28,9 @@ impl Default for AdamConfig {
 /// State of the optimiser.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Adam {
-    /// Its constants.
+    /// Constants of the optimiser.
     pub config: AdamConfig,
-    /// Steps made.
+    /// Number of steps made so far.
     pub step: u64,
     /// Mean of gradients, one per parameter.
     pub first: Vec<f32>,

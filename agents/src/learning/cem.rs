@@ -1,7 +1,9 @@
-//! The cross-entropy method (Rubinstein 1999; Szita and Lorincz 2006 with decaying noise): search without gradients.
+//! The cross-entropy method (Rubinstein 1999; Szita and Lorincz 2006 with decaying noise): search
+//! without gradients.
 //!
-//! Ask for a population, score it in any order and on any number of threads, tell the scores. Each generation draws from a
-//! stream of its own, so the whole state is the mean, the deviations and the generation's number.
+//! Ask for a population, score it in any order and on any number of threads, tell the scores. Each
+//! generation draws from a stream of its own, so the whole state is the mean, the deviations and
+//! the generation's number.
 
 use goodput_env::seed::{Stream, keyed};
 use rand_distr::{Distribution, StandardNormal};
@@ -48,7 +50,8 @@ impl Cem {
         Self { config, seed, generation: 0, mean, deviation }
     }
 
-    /// The candidates of this generation; the same ones until [`Self::tell`]. The first is the mean itself.
+    /// The candidates of this generation; the same ones until [`Self::tell`]. The first is the mean
+    /// itself.
     pub fn ask(&self) -> Vec<Vec<f64>> {
         let mut random = keyed(self.seed, Stream::Exploration, self.generation);
         let mut population = vec![self.mean.clone()];
@@ -94,7 +97,7 @@ impl Cem {
         &self.deviation
     }
 
-    /// Generations told.
+    /// Number of generations told so far.
     pub const fn generation(&self) -> u64 {
         self.generation
     }

@@ -1,8 +1,10 @@
-//! CMA-ES: search without gradients that learns which directions of the weights belong together (Hansen, "The CMA Evolution Strategy: A
-//! Tutorial", arXiv:1604.00772, 2016; its default settings throughout).
+//! CMA-ES: search without gradients that learns which directions of the weights belong together
+//! (Hansen, "The CMA Evolution Strategy: A Tutorial", arXiv:1604.00772, 2016; its default settings
+//! throughout).
 //!
-//! Ask for a population, score it in any order and on any number of threads, tell the scores. Each generation draws from a stream of its own,
-//! so the state is a handful of vectors and resuming is exact.
+//! Ask for a population, score it in any order and on any number of threads, tell the scores. Each
+//! generation draws from a stream of its own, so the state is a handful of vectors and resuming is
+//! exact.
 
 use goodput_env::seed::{Stream, keyed};
 use rand_distr::{Distribution, StandardNormal};
@@ -16,7 +18,7 @@ pub struct Cma {
     population: usize,
     generation: u64,
     mean: Vec<f64>,
-    /// Overall step.
+    /// Overall step size.
     sigma: f64,
     /// Covariance, row by row.
     covariance: Vec<f64>,
@@ -62,7 +64,8 @@ impl Settings {
 }
 
 impl Cma {
-    /// A search around `mean` with a first step of `sigma` times `scales`, one for each weight, and at least 4 candidates a generation.
+    /// A search around `mean` with a first step of `sigma` times `scales`, one for each weight, and
+    /// at least 4 candidates a generation.
     pub fn new(population: usize, mean: Vec<f64>, scales: &[f64], sigma: f64, seed: u64) -> Self {
         let n = mean.len();
         let mut covariance = vec![0.0; n * n];
@@ -141,7 +144,7 @@ impl Cma {
         &self.mean
     }
 
-    /// Generations told.
+    /// Number of generations told so far.
     pub const fn generation(&self) -> u64 {
         self.generation
     }
@@ -156,7 +159,8 @@ fn normal(random: &mut impl rand::Rng) -> f64 {
     StandardNormal.sample(random)
 }
 
-/// Eigenvectors, in columns, and roots of the eigenvalues of a symmetric matrix: cyclic Jacobi rotations (Golub and Van Loan, section 8.5).
+/// Eigenvectors, in columns, and roots of the eigenvalues of a symmetric matrix: cyclic Jacobi
+/// rotations (Golub and Van Loan, section 8.5).
 fn eigen(matrix: &[f64], n: usize) -> (Vec<f64>, Vec<f64>) {
     let mut a = matrix.to_vec();
     let mut v = vec![0.0; n * n];

@@ -1,7 +1,8 @@
 //! Generalised advantage estimation (Schulman et al. 2016) in continuous time.
 //!
-//! Scheduling events are irregular, so a transition of `dt` seconds is discounted by `exp(-beta * dt)` (a semi-Markov decision
-//! process). A discount per decision would reward making more or fewer decisions rather than better ones.
+//! Scheduling events are irregular, so a transition of `dt` seconds is discounted by `exp(-beta *
+//! dt)` (a semi-Markov decision process). A discount per decision would reward making more or fewer
+//! decisions rather than better ones.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -19,28 +20,30 @@ pub struct GaeConfig {
     pub trace: Trace,
 }
 
-/// What the trace of an advantage decays with.
+/// Clock of the decay of an advantage's trace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Trace {
     /// `lambda` at every decision, as published.
     #[default]
     Decision,
-    /// `lambda^(dt / seconds)`: the many decisions of one scheduling round take no time and do not shorten the trace.
+    /// `lambda^(dt / seconds)`: the many decisions of one scheduling round take no time and do not
+    /// shorten the trace.
     Time {
         /// Time in which the trace decays by `lambda`.
         seconds: f64,
     },
 }
 
-/// Transitions of `envs` environments side by side; each slice but the last is `[steps, envs]`, row by row.
+/// Transitions of `envs` environments side by side; each slice but the last is `[steps, envs]`, row
+/// by row.
 #[derive(Clone, Copy, Debug)]
 pub struct Transitions<'a> {
-    /// Environments.
+    /// Number of environments.
     pub envs: usize,
     /// Reward of the transition.
     pub rewards: &'a [f32],
-    /// Its length, seconds.
+    /// Length of the step, seconds.
     pub dt: &'a [f32],
     /// Critic at the observation acted upon.
     pub values: &'a [f32],

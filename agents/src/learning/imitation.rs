@@ -1,4 +1,5 @@
-//! Behaviour cloning: raise the probability of the teacher's actions, and teach the critic the teacher's returns.
+//! Behaviour cloning: raise the probability of the teacher's actions, and teach the critic the
+//! teacher's returns.
 
 use burn::tensor::Tensor;
 use rand::Rng;
@@ -32,9 +33,9 @@ impl Default for ImitationConfig {
 /// Decisions of a teacher.
 #[derive(Clone, Copy, Debug)]
 pub struct ImitationBatch<'a> {
-    /// `[rows, obs_dim]`.
+    /// Values of shape `[rows, obs_dim]`.
     pub observations: &'a [f32],
-    /// `[rows, actions]`.
+    /// Values of shape `[rows, actions]`.
     pub masks: &'a [u8],
     /// `[rows]`: what the teacher did, or would have done.
     pub actions: &'a [u32],

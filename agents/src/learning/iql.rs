@@ -1,11 +1,14 @@
-//! Implicit Q-learning (Kostrikov, Nair and Levine 2021, arXiv:2110.06169): no value of an action that was not taken is ever asked for.
+//! Implicit Q-learning (Kostrikov, Nair and Levine 2021, arXiv:2110.06169): no value of an action
+//! that was not taken is ever asked for.
 //!
-//! - `V` is an upper expectile of the smaller of two target critics: `|tau - 1(u < 0)| u^2` of `u = Q(s, a) - V(s)`;
+//! - `V` is an upper expectile of the smaller of two target critics: `|tau - 1(u < 0)| u^2` of `u =
+//!   Q(s, a) - V(s)`;
 //! - each `Q` regresses on `r + exp(-beta dt) V(s')`;
 //! - the policy imitates what was done with weight `exp(temperature * advantage)`, at most 100.
 //!
-//! Where we depart: the advantage is divided by its root mean square over the minibatch. What one decision is worth is small and differs by
-//! cluster, load and unit of reward; the temperature then means the same everywhere. `V` is the critic of the policy's own net.
+//! Where we depart: the advantage is divided by its root mean square over the minibatch. What one
+//! decision is worth is small and differs by cluster, load and unit of reward; the temperature then
+//! means the same everywhere. `V` is the critic of the policy's own net.
 
 use burn::tensor::Tensor;
 use schemars::JsonSchema;
@@ -24,9 +27,10 @@ const HEAVIEST: f32 = 100.0;
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct IqlConfig {
-    /// Which expectile the value is: 0.5 is the mean, 1 the maximum over what was done.
+    /// Expectile that the value estimates: 0.5 is the mean, 1 the maximum over what was done.
     pub expectile: f32,
-    /// How much more decisions of greater advantage count, per root mean square of advantages; 0: all alike.
+    /// How much more decisions of greater advantage count, per root mean square of advantages; 0:
+    /// all alike.
     pub temperature: f32,
     /// Share by which target critics follow at every step.
     pub target_rate: f32,
@@ -60,7 +64,7 @@ pub struct IqlStats {
 pub struct Iql {
     /// The policy; its critic is `V`.
     pub policy: Learner,
-    /// `Q` twice.
+    /// Two critics, each an estimate of `Q`.
     pub critics: [Learner; 2],
     /// Slow copies of both.
     pub targets: [Weights; 2],
@@ -111,7 +115,7 @@ impl Iql {
         let mut stats = IqlStats { value_loss, policy_loss, value: mean, advantage: square.sqrt(), critic_loss: 0.0 };
         self.policy.step(&mut gradient, config.max_grad_norm, rate, 0)?;
         for (critic, target) in self.critics.iter_mut().zip(&mut self.targets) {
-            let ([error, _], mut gradient) = critic.critic_gradient(batch, &targets, 0.0);
+            let (error, mut gradient) = critic.critic_gradient(batch, &targets);
             stats.critic_loss += error / 2.0;
             critic.step(&mut gradient, config.max_grad_norm, rate, 0)?;
             follow(target, critic.weights(), if batch.returns.is_some() { 1.0 } else { config.target_rate });
@@ -121,8 +125,9 @@ impl Iql {
 }
 
 impl Learner {
-    /// Expectile loss of the value against `estimates` of what was done, cross-entropy of what was done with these `weights`, mean value; and the
-    /// gradient of the sum of the first two. The weights stay as they are.
+    /// Expectile loss of the value against `estimates` of what was done, cross-entropy of what was
+    /// done with these `weights`, mean value; and the gradient of the sum of the first two. The
+    /// weights stay as they are.
     pub fn extraction_gradient(
         &self,
         batch: &OfflineBatch<'_>,
@@ -137,12 +142,13 @@ impl Learner {
     }
 }
 
-/// The expectile regression of the value and the weighted imitation of the policy: one net, one gradient.
+/// The expectile regression of the value and the weighted imitation of the policy: one net, one
+/// gradient.
 struct Extraction<'a> {
     actions: &'a [u32],
     /// `Q(s, a)` of what was done.
     estimates: &'a [f32],
-    /// What a decision counts.
+    /// Weight of each decision.
     weights: &'a [f32],
     expectile: f32,
     rows: f32,

@@ -1,4 +1,4 @@
-//! What learns: weights, the optimiser's state, and nothing else that a checkpoint would need.
+//! Learner: weights and the optimiser's state, which is all that a checkpoint needs.
 
 use burn::tensor::Device;
 use goodput_env::gym::Layout;
@@ -13,8 +13,9 @@ use crate::nets::weights::{NetConfig, Weights, WeightsError};
 
 /// Weights under training.
 ///
-/// Update rules ([`Self::ppo`], [`Self::imitate`]) take batches and own no loop over the environment. They are deterministic:
-/// the same batch and random stream give the same bits on any number of threads.
+/// Update rules ([`Self::ppo`], [`Self::imitate`]) take batches and own no loop over the
+/// environment. They are deterministic: the same batch and random stream give the same bits on any
+/// number of threads.
 #[derive(Clone, Debug)]
 pub struct Learner {
     weights: Weights,
@@ -91,7 +92,7 @@ impl Learner {
         self.adam = Adam::new(self.adam.config, self.weights.data().len());
     }
 
-    /// Everything, exactly.
+    /// Bytes of a checkpoint, exact to the bit.
     pub fn to_bytes(&self) -> Vec<u8> {
         let header = Header {
             net: self.weights.config().clone(),
@@ -105,7 +106,7 @@ impl Learner {
         write(HEADER, &header, &tensors.map(|(name, data)| (name.to_owned(), shape.clone(), data)))
     }
 
-    /// What [`Self::to_bytes`] stored.
+    /// Learner from the bytes of [`Self::to_bytes`].
     ///
     /// # Errors
     /// When the bytes are not those of a learner or do not fit together.
@@ -122,7 +123,7 @@ impl Learner {
     }
 
     /// The gradient of `objective` over `rows`.
-    pub(crate) fn gradient<O: Objective>(
+    pub(super) fn gradient<O: Objective>(
         &self,
         observations: &[f32],
         masks: &[u8],
@@ -134,7 +135,7 @@ impl Learner {
     }
 
     /// Cuts the gradient to `max_norm` and makes one step. Gives the norm before the cut.
-    pub(crate) fn step(
+    pub(super) fn step(
         &mut self,
         gradient: &mut [f32],
         max_norm: f32,
@@ -146,8 +147,9 @@ impl Learner {
         Ok(norm)
     }
 
-    /// Rows `0..count` in random order, divided as evenly as possible into minibatches of about `size`.
-    pub(crate) fn minibatches(count: usize, size: usize, random: &mut impl Rng) -> Vec<Vec<u32>> {
+    /// Rows `0..count` in random order, divided as evenly as possible into minibatches of about
+    /// `size`.
+    pub(super) fn minibatches(count: usize, size: usize, random: &mut impl Rng) -> Vec<Vec<u32>> {
         use rand::seq::SliceRandom;
         let mut order: Vec<u32> = (0..count as u32).collect();
         order.shuffle(random);
@@ -157,7 +159,7 @@ impl Learner {
 }
 
 /// Cuts `gradient` to `max_norm` and gives the norm that it had; `None` where that is not finite.
-pub(crate) fn cut(gradient: &mut [f32], max_norm: f32) -> Option<f32> {
+fn cut(gradient: &mut [f32], max_norm: f32) -> Option<f32> {
     let norm = gradient.iter().map(|&g| f64::from(g) * f64::from(g)).sum::<f64>().sqrt() as f32;
     if norm > max_norm {
         let scale = max_norm / (norm + 1e-6);

@@ -1,12 +1,13 @@
 //! Update rules: they take batches and own no loop over the environment.
 //!
-//! The learner asks one question only, "what is the gradient of this loss at these weights". A checkpoint is the weights, the two
-//! moments of Adam and a counter, so resuming is exact by construction.
+//! The learner asks one question only, "what is the gradient of this loss at these weights". A
+//! checkpoint is the weights, the two moments of Adam and a counter, so resuming is exact by
+//! construction.
 //!
 //! - [`adam`], [`gae`]: the optimiser; advantages in continuous time.
 //! - [`cem`], [`cma`]: searches without gradients.
 //! - [`teacher`]: any policy as a source of labels.
-//! - with the feature `learn`: the `Learner` and its rules, `ppo`, `imitation`, `iql`, `cql`.
+//! - with the feature `learn`: the `Learner` and its rules, `ppo`, `imitation`, `iql`.
 
 pub mod adam;
 pub mod cem;
@@ -15,15 +16,13 @@ pub mod gae;
 pub mod teacher;
 
 #[cfg(feature = "learn")]
-pub mod cql;
-#[cfg(feature = "learn")]
 pub mod imitation;
 #[cfg(feature = "learn")]
 pub mod iql;
 #[cfg(feature = "learn")]
 pub mod learner;
 #[cfg(feature = "learn")]
-pub(crate) mod objective;
+mod objective;
 #[cfg(feature = "learn")]
 pub mod offline;
 #[cfg(feature = "learn")]

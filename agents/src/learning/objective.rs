@@ -1,8 +1,9 @@
 //! The gradient of a loss over a minibatch, computed shard by shard.
 //!
-//! Shards have a fixed size and their gradients are added in order, so the sum does not depend on how many threads computed
-//! them. Small shards also stay in cache and waste less on empty slots. burn differentiates the loss along five numbers a row; the nets themselves go
-//! back by hand ([`crate::nets::backward`]).
+//! Shards have a fixed size and their gradients are added in order, so the sum does not depend on
+//! how many threads computed them. Small shards also stay in cache and waste less on empty slots.
+//! burn differentiates the loss along five numbers a row; the nets themselves go back by hand
+//! ([`crate::nets::backward`]).
 
 use burn::tensor::{Device, Tensor, TensorData};
 
@@ -18,11 +19,12 @@ const SET_ROWS: usize = 64;
 /// Rows of a shard of a perceptron: the gradient of its first matrix is written once for each.
 const MLP_ROWS: usize = 128;
 
-/// What a net said about the rows of a shard. Tensors are `[rows]`, and the loss is differentiated along them.
-pub(crate) struct Outputs<'a> {
-    /// Which rows of the batch.
+/// Outputs of a net for the rows of a shard. Tensors are `[rows]`, and the loss is differentiated
+/// along them.
+pub(super) struct Outputs<'a> {
+    /// Indices of the rows in the batch.
     pub rows: &'a [u32],
-    /// Critic.
+    /// Values by the critic.
     pub values: Tensor<1>,
     /// Score of the action that was taken.
     pub score: Tensor<1>,
@@ -51,11 +53,11 @@ impl Outputs<'_> {
 }
 
 /// A loss that is a sum over rows.
-pub(crate) trait Objective: Sync {
-    /// What is measured on the way.
+pub(super) trait Objective: Sync {
+    /// Figures that are measured with the loss.
     type Report: Send;
 
-    /// What was done, by row of the batch.
+    /// Actions taken, by row of the batch.
     fn actions(&self) -> &[u32];
 
     /// A policy to stay close to.
@@ -67,8 +69,9 @@ pub(crate) trait Objective: Sync {
     fn loss(&self, outputs: &Outputs<'_>) -> (Tensor<1>, Self::Report);
 }
 
-/// The gradient of `objective` over `rows`, in the order of the flat vector, and the shards' reports.
-pub(crate) fn gradient<O: Objective>(
+/// The gradient of `objective` over `rows`, in the order of the flat vector, and the shards'
+/// reports.
+pub(super) fn gradient<O: Objective>(
     weights: &Weights,
     source: &Source<'_>,
     rows: &[u32],
@@ -122,7 +125,7 @@ pub(crate) fn gradient<O: Objective>(
 }
 
 /// The sum of gradients in order, and what was reported with them.
-pub(crate) fn total<R>(parameters: usize, of_shards: Vec<(Vec<f32>, R)>) -> (Vec<f32>, Vec<R>) {
+fn total<R>(parameters: usize, of_shards: Vec<(Vec<f32>, R)>) -> (Vec<f32>, Vec<R>) {
     let mut total: Option<Vec<f32>> = None;
     let mut reports = Vec::with_capacity(of_shards.len());
     for (gradient, report) in of_shards {
@@ -135,9 +138,9 @@ pub(crate) fn total<R>(parameters: usize, of_shards: Vec<(Vec<f32>, R)>) -> (Vec
     (total.unwrap_or_else(|| vec![0.0; parameters]), reports)
 }
 
-/// The result of each shard, in order, computed by so many threads. The neediest shards come last: dealing from the end gives every thread its
-/// share of them.
-pub(crate) fn deal<T: Sync, R: Send>(shards: &[T], threads: usize, one: impl Fn(&T) -> R + Sync) -> Vec<R> {
+/// The result of each shard, in order, computed by so many threads. The neediest shards come last:
+/// dealing from the end gives every thread its share of them.
+fn deal<T: Sync, R: Send>(shards: &[T], threads: usize, one: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let threads = threads.clamp(1, shards.len().max(1));
     if threads == 1 {
         return shards.iter().map(one).collect();

@@ -1,7 +1,8 @@
 //! Learning from logged decisions, without acting: what the rules of this kind share.
 //!
-//! The critics are nets of the same kind as the policy. `Q(s, a)` is the value head plus the score of the action: the part that all actions of
-//! a state share and the part that tells them apart (Wang et al. 2016), by (slot, verb) as the scores of a policy are.
+//! The critics are nets of the same kind as the policy. `Q(s, a)` is the value head plus the score
+//! of the action: the part that all actions of a state share and the part that tells them apart
+//! (Wang et al. 2016), by (slot, verb) as the scores of a policy are.
 
 use burn::tensor::Tensor;
 use rand::Rng;
@@ -15,22 +16,23 @@ use crate::nets::weights::Weights;
 /// Transitions of a minibatch; a slice has one entry or one row of entries a decision.
 #[derive(Clone, Copy, Debug)]
 pub struct OfflineBatch<'a> {
-    /// `[rows, obs_dim]`.
+    /// Values of shape `[rows, obs_dim]`.
     pub observations: &'a [f32],
-    /// `[rows, actions]`.
+    /// Values of shape `[rows, actions]`.
     pub masks: &'a [u8],
     /// `[rows]`: what was done.
     pub actions: &'a [u32],
     /// `[rows]`: what it got, over the scale of returns.
     pub rewards: &'a [f32],
-    /// `[rows]`: `exp(-beta dt)` of the time that passed (a semi-Markov decision process); 0 where the episode ended by itself.
+    /// `[rows]`: `exp(-beta dt)` of the time that passed (a semi-Markov decision process); 0 where
+    /// the episode ended by itself.
     pub discounts: &'a [f32],
     /// `[rows, obs_dim]`: what was seen then; anything where the discount is 0.
     pub next_observations: &'a [f32],
     /// `[rows, actions]`: what was allowed then.
     pub next_masks: &'a [u8],
-    /// `[rows]`: discounted sum of rewards to the end of the episode. Where given, critics regress on it instead of on their own
-    /// estimates: how they begin.
+    /// `[rows]`: discounted sum of rewards to the end of the episode. Where given, critics regress
+    /// on it instead of on their own estimates: how they begin.
     pub returns: Option<&'a [f32]>,
 }
 
@@ -63,51 +65,39 @@ pub(super) fn q(net: &Fused, observation: &[f32], action: usize, scratch: &mut S
     value + scores[action]
 }
 
-/// Squared error of `Q` of what was done against targets, and perhaps the conservative term.
+/// Squared error of `Q` of the logged actions against targets.
 struct Regression<'a> {
     actions: &'a [u32],
     targets: &'a [f32],
-    /// Weight of `logsumexp Q(s, .) - Q(s, a)` over what was allowed.
-    conservative: f32,
     rows: f32,
 }
 
 impl Objective for Regression<'_> {
-    /// Mean squared error and conservative gap.
-    type Report = [f64; 2];
+    /// Mean squared error.
+    type Report = [f64; 1];
 
     fn actions(&self) -> &[u32] {
         self.actions
     }
 
-    fn loss(&self, outputs: &Outputs<'_>) -> (Tensor<1>, [f64; 2]) {
+    fn loss(&self, outputs: &Outputs<'_>) -> (Tensor<1>, [f64; 1]) {
         let score = outputs.score.clone();
         let error = outputs.values.clone() + score - outputs.column(|row| self.targets[row as usize]);
-        let mut loss = error.square().sum() / self.rows;
-        let mut report = [outputs.number(&loss), 0.0];
-        if self.conservative > 0.0 {
-            // ln of the sum of exp Q less Q of what was done: the logarithm of its softmax, negated.
-            let gap = outputs.log_prob.clone().sum().neg() / self.rows;
-            report[1] = outputs.number(&gap);
-            loss = loss + gap * self.conservative;
-        }
+        let loss = error.square().sum() / self.rows;
+        let report = [outputs.number(&loss)];
         (loss, report)
     }
 }
 
 impl Learner {
-    /// Mean squared error of `Q` of what was done against `targets`, the conservative gap, and the gradient of their sum, the latter with weight
-    /// `conservative`; the weights stay as they are.
-    pub fn critic_gradient(
-        &self,
-        batch: &OfflineBatch<'_>,
-        targets: &[f32],
-        conservative: f32,
-    ) -> ([f64; 2], Vec<f32>) {
+    /// Mean squared error of `Q` of the logged actions against `targets`, and its gradient; the
+    /// weights stay as they are.
+    pub fn critic_gradient(&self, batch: &OfflineBatch<'_>, targets: &[f32]) -> (f64, Vec<f32>) {
         let rows = batch.check(self.weights());
-        let objective = Regression { actions: batch.actions, targets, conservative, rows: rows as f32 };
+        let objective = Regression { actions: batch.actions, targets, rows: rows as f32 };
         let (gradient, reports) = self.gradient(batch.observations, batch.masks, &all(rows), &objective);
-        (sum(&reports), gradient)
+        let [error] = sum(&reports);
+        (error, gradient)
     }
 }
 

@@ -1,6 +1,7 @@
-//! Proximal policy optimisation (Schulman et al. 2017) with the details that matter (Huang et al. 2022, "The 37
-//! implementation details"): minibatches over the flattened batch, advantages normalised per minibatch, no clipping of the
-//! value loss, one global norm for the gradient, Adam with epsilon 1e-5, and masks re-applied exactly as they were.
+//! Proximal policy optimisation (Schulman et al. 2017) with the details that matter (Huang et al.
+//! 2022, "The 37 implementation details"): minibatches over the flattened batch, advantages
+//! normalised per minibatch, no clipping of the value loss, one global norm for the gradient, Adam
+//! with epsilon 1e-5, and masks re-applied exactly as they were.
 //!
 //! Annealing belongs to the caller: learning rate and coefficients are given with each update.
 
@@ -28,7 +29,8 @@ pub struct PpoConfig {
     pub value_coefficient: f32,
     /// Largest norm of a gradient.
     pub max_grad_norm: f32,
-    /// The update ends when the approximate KL divergence from the acting policy exceeds 1.5 times this; 0 for never.
+    /// The update ends when the approximate KL divergence from the acting policy exceeds 1.5 times
+    /// this; 0 for never.
     pub target_kl: f32,
 }
 
@@ -38,12 +40,13 @@ impl Default for PpoConfig {
     }
 }
 
-/// What the caller anneals.
+/// Rates that the caller anneals.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PpoRates {
     /// Step size of Adam.
     pub learning_rate: f32,
-    /// Weight of the entropy bonus. Entropies are divided by the logarithm of the number of allowed actions.
+    /// Weight of the entropy bonus. Entropies are divided by the logarithm of the number of allowed
+    /// actions.
     pub entropy: f32,
     /// Weight of `KL(reference || policy)`; needs a reference.
     pub reference_kl: f32,
@@ -52,17 +55,17 @@ pub struct PpoRates {
 /// Rows of experience, environments and steps flattened.
 #[derive(Clone, Copy, Debug)]
 pub struct PpoBatch<'a> {
-    /// `[rows, obs_dim]`.
+    /// Values of shape `[rows, obs_dim]`.
     pub observations: &'a [f32],
     /// `[rows, actions]`, as they were when acting.
     pub masks: &'a [u8],
-    /// `[rows]`.
+    /// Values of shape `[rows]`.
     pub actions: &'a [u32],
     /// `[rows]`: log-probabilities when acting.
     pub log_probs: &'a [f32],
     /// `[rows]`: critic when acting; only for the explained variance.
     pub values: &'a [f32],
-    /// `[rows]`.
+    /// Values of shape `[rows]`.
     pub advantages: &'a [f32],
     /// `[rows]`: targets of the critic.
     pub returns: &'a [f32],
@@ -79,7 +82,7 @@ pub struct PpoStats {
     pub entropy: f64,
     /// `mean(r - 1 - ln r)` of the probability ratio `r`.
     pub approx_kl: f64,
-    /// Share of rows whose ratio lies outside the clip.
+    /// Share of rows with a probability ratio outside the clip.
     pub clipfrac: f64,
     /// `KL(reference || policy)`; 0 without a reference.
     pub reference_kl: f64,
@@ -98,14 +101,15 @@ pub struct PpoStats {
 pub struct PpoGradient {
     /// Total loss: policy + value - entropy + reference, each with its weight.
     pub loss: f64,
-    /// Its terms; `grad_norm`, `minibatches` and `explained_variance` are not set.
+    /// Terms of the loss; `grad_norm`, `minibatches` and `explained_variance` are not set.
     pub terms: PpoStats,
     /// By parameter, in the order of the flat vector.
     pub gradient: Vec<f32>,
 }
 
 impl Learner {
-    /// One update on a batch. `reference` is a frozen policy, such as the imitated teacher, to stay close to.
+    /// One update on a batch. `reference` is a frozen policy, such as the imitated teacher, to stay
+    /// close to.
     ///
     /// # Errors
     /// [`Diverged`] when a gradient is not finite; the weights are those before that minibatch.

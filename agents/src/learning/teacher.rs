@@ -1,5 +1,6 @@
-//! Any policy as a teacher: its plan for a round becomes the action to take in each state of that round, the learner's own
-//! states included (DAgger, Ross et al. 2011). In a simulator, asking the teacher is free.
+//! Any policy as a teacher: its plan for a round becomes the action to take in each state of that
+//! round, the learner's own states included (DAgger, Ross et al. 2011). In a simulator, asking the
+//! teacher is free.
 
 use goodput_env::gym::{Action, Layout, Round, Slot, Verb};
 use goodput_env::policy::Policy;
@@ -10,7 +11,8 @@ pub struct Teacher {
     policy: Box<dyn Policy>,
     /// Accelerators each slot of the current round should end up with, and their type.
     targets: Vec<(u32, u16)>,
-    /// Slots in the order in which growth is shown: as the policy listed them, so that the order carries its priorities.
+    /// Slots in the order in which growth is shown: as the policy listed them, so that the order
+    /// carries its priorities.
     order: Vec<u32>,
 }
 
@@ -20,7 +22,8 @@ impl Teacher {
         Self { policy, targets: Vec::new(), order: Vec::new() }
     }
 
-    /// Asks the policy for its plan at the beginning of a round. Sizes off a job's ladder are rounded down.
+    /// Asks the policy for its plan at the beginning of a round. Sizes off a job's ladder are
+    /// rounded down.
     pub fn begin(&mut self, view: &ClusterView<'_>, round: &Round) {
         let plan = self.policy.decide(view);
         self.targets.clear();
@@ -37,8 +40,9 @@ impl Teacher {
         }
     }
 
-    /// What the policy would do next in the round as it stands: first it takes away, then it gives, then it waits. Where accelerator types are told apart it
-    /// moves jobs before it lets others grow.
+    /// Next action of the policy in the round as it stands: first it takes away, then it gives,
+    /// then it waits. Where accelerator types are told apart it moves jobs before it lets others
+    /// grow.
     pub fn action(&self, round: &Round, layout: &Layout) -> usize {
         let change = |slot: usize, verb: Verb| Action::Change { slot, verb }.encode(layout);
         let excess = |at: usize| round.slots()[at].working > self.targets[at].0;
@@ -58,7 +62,8 @@ impl Teacher {
         if let Some(slot) = listed().find(|&at| elsewhere(at)) {
             return change(slot, place(slot));
         }
-        // Not on a type that it is to leave: it would be moved with more than was meant for it there.
+        // Not on a type that it is to leave: it would be moved with more than was meant for it
+        // there.
         let there = |slot: &Slot, kind: u16| layout.types == 0 || slot.working == 0 || slot.accelerator == kind;
         let lacking = |at: usize| {
             let (slot, (size, kind)) = (&round.slots()[at], self.targets[at]);
@@ -70,7 +75,8 @@ impl Teacher {
         if round.may_end() {
             return layout.wait();
         }
-        // The environment does not let a cluster stand still; the first job that can start is then as good as any.
+        // The environment does not let a cluster stand still; the first job that can start is then
+        // as good as any.
         let starts = || (0..layout.types).map(|kind| Verb::Place(kind as u16)).chain([Verb::Grow]);
         let start =
             (0..round.slots().len()).find_map(|slot| Some((slot, starts().find(|&verb| round.allows(slot, verb))?)));

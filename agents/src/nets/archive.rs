@@ -1,4 +1,5 @@
-//! Named f32 tensors and one JSON header in a safetensors file: the form of bundles and of a learner's checkpoint.
+//! Named f32 tensors and one JSON header in a safetensors file: the form of bundles and of a
+//! learner's checkpoint.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +13,7 @@ pub enum ArchiveError {
     /// Another kind of file.
     #[error("not a safetensors file: {reason}")]
     NotAnArchive {
-        /// What does not fit.
+        /// Size that does not fit.
         reason: String,
     },
     /// A safetensors file of something else.
@@ -21,30 +22,30 @@ pub enum ArchiveError {
         /// The key looked for.
         key: String,
     },
-    /// Cut short.
+    /// File that was cut short.
     #[error("truncated: {found} bytes of at least {expected}")]
     Truncated {
-        /// Bytes there.
+        /// Number of bytes in the file.
         found: usize,
-        /// Bytes announced.
+        /// Number of bytes that the header announces.
         expected: usize,
     },
     /// A header that is not what was written.
     #[error("its header cannot be read: {reason}")]
     BadHeader {
-        /// What the parser says.
+        /// Message of the parser.
         reason: String,
     },
     /// A tensor that should be there.
     #[error("tensor `{name}` is missing")]
     MissingTensor {
-        /// Its name.
+        /// Name of the tensor or header.
         name: String,
     },
     /// A tensor of another shape or type.
     #[error("tensor `{name}` is {found}, expected F32 {expected:?}")]
     WrongShape {
-        /// Its name.
+        /// Name of the tensor or header.
         name: String,
         /// The shape it should have.
         expected: Vec<usize>,
@@ -54,7 +55,7 @@ pub enum ArchiveError {
     /// A NaN or an infinity.
     #[error("tensor `{name}` is not finite at {index}")]
     NotFinite {
-        /// Its name.
+        /// Name of the tensor or header.
         name: String,
         /// Position in the tensor.
         index: usize,

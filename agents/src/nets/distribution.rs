@@ -1,8 +1,8 @@
 //! A categorical distribution over the allowed actions, on the host.
 //!
-//! What is not allowed has probability exactly zero, never merely a tiny one: a denormal there once cost a factor of five in
-//! speed, and a sampled forbidden action costs a run. The exponential is our own polynomial, so a decision does not depend on the
-//! machine's maths library.
+//! What is not allowed has probability exactly zero, never merely a tiny one: a denormal there once
+//! cost a factor of five in speed, and a sampled forbidden action costs a run. The exponential is
+//! our own polynomial, so a decision does not depend on the machine's maths library.
 
 /// Probabilities of a masked categorical distribution, kept unnormalised until asked.
 #[derive(Clone, Debug, Default)]

@@ -1,15 +1,18 @@
-//! Orthogonal initialisation (Saxe et al. 2014), drawn from our own stream so that a seed means the same on every backend.
+//! Orthogonal initialisation (Saxe et al. 2014), drawn from our own stream so that a seed means the
+//! same on every backend.
 
 use rand::Rng;
 use rand_distr::{Distribution, StandardNormal};
 
-/// A `rows x cols` matrix, row by row, with orthonormal columns (or rows, whichever are fewer) times `gain`.
+/// A `rows x cols` matrix, row by row, with orthonormal columns (or rows, whichever are fewer)
+/// times `gain`.
 pub fn orthogonal(rows: usize, cols: usize, gain: f32, random: &mut impl Rng) -> Vec<f32> {
     let (long, short) = (rows.max(cols), rows.min(cols));
     let mut basis: Vec<Vec<f64>> = Vec::with_capacity(short);
     while basis.len() < short {
         let mut vector: Vec<f64> = (0..long).map(|_| StandardNormal.sample(random)).collect();
-        // Twice is enough (Kahan, Parlett): the second pass removes what rounding left of the first.
+        // Twice is enough (Kahan, Parlett): the second pass removes what rounding left of the
+        // first.
         for _ in 0..2 {
             for earlier in &basis {
                 let along = dot(&vector, earlier);

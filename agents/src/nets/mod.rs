@@ -1,8 +1,9 @@
 //! Neural networks that score job slots: small actor-critics, from weights to gradients.
 //!
-//! **Where the numbers live.** The host owns the parameters: one flat [`Weights`](weights::Weights) vector. The forward pass of a
-//! deployed policy ([`Fused`](fused::Fused)) reads the very vector that the learner writes. burn differentiates losses and nets
-//! with attention, `backward` the others, and nothing is kept between calls.
+//! **Where the numbers live.** The host owns the parameters: one flat [`Weights`](weights::Weights)
+//! vector. The forward pass of a deployed policy ([`Fused`](fused::Fused)) reads the very vector
+//! that the learner writes. burn differentiates losses and nets with attention, `backward` the
+//! others, and nothing is kept between calls.
 //!
 //! - [`weights`], [`init`]: the layers of a net, their flat storage and seeded orthogonal start.
 //! - [`archive`]: named tensors and a header in one file.

@@ -1,7 +1,7 @@
 //! Feature scaling measured in training and frozen into the bundle.
 //!
-//! One scale per slot feature, shared by all slots, keeps the net indifferent to their order. Empty slots stay all zeros and
-//! the occupancy flag stays 1.
+//! One scale per slot feature, shared by all slots, keeps the net indifferent to their order. Empty
+//! slots stay all zeros and the occupancy flag stays 1.
 
 use goodput_env::gym::Layout;
 
@@ -22,8 +22,8 @@ impl Normaliser {
         layout.slot_features + layout.globals
     }
 
-    /// Scales by these means and deviations, both `[slot_features + globals]`. `None` if a length is wrong, a number is not
-    /// finite, or a deviation is not positive.
+    /// Scales by these means and deviations, both `[slot_features + globals]`. `None` if a length
+    /// is wrong, a number is not finite, or a deviation is not positive.
     pub fn new(layout: Layout, mean: Vec<f32>, deviation: Vec<f32>, limit: f32) -> Option<Self> {
         let fits = mean.len() == Self::len(&layout) && deviation.len() == mean.len();
         let sound =

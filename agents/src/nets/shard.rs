@@ -1,7 +1,8 @@
 //! A few rows of a batch, cut to the slots they use.
 //!
-//! Most slots are empty most of the time. Rows of a minibatch are sorted by how many slots they need before they are divided
-//! into shards, and each shard computes only as many slots as its neediest row.
+//! Most slots are empty most of the time. Rows of a minibatch are sorted by how many slots they
+//! need before they are divided into shards, and each shard computes only as many slots as its
+//! neediest row.
 
 use burn::tensor::{Device, Tensor, TensorData};
 use goodput_env::gym::Layout;
@@ -12,7 +13,7 @@ use crate::nets::weights::NetConfig;
 /// The observations and masks of a whole batch, row by row.
 pub(crate) struct Source<'a> {
     pub layout: Layout,
-    /// `[rows, obs_dim]`.
+    /// Values of shape `[rows, obs_dim]`.
     pub observations: &'a [f32],
     /// `[rows, actions]`, 1 = allowed.
     pub masks: &'a [u8],
@@ -35,26 +36,26 @@ impl Source<'_> {
     }
 }
 
-/// What a net reads.
+/// Inputs of a net.
 #[expect(clippy::large_enum_variant, reason = "one of them per shard")]
 pub(crate) enum Inputs {
     Set(SetInputs),
     Flat(FlatInputs),
 }
 
-/// What a flat net reads: all slots side by side, and the cluster.
+/// Inputs of a perceptron: all slots side by side, and the cluster.
 pub(crate) struct FlatInputs {
-    /// `[rows, slots * slot_features]`.
+    /// Values of shape `[rows, slots * slot_features]`.
     pub features: Tensor<2>,
     /// `[rows, globals]`, unless there are none.
     pub globals: Option<Tensor<2>>,
 }
 
-/// What a set encoder reads.
+/// Inputs of a set encoder.
 pub(crate) struct SetInputs {
     pub rows: usize,
     pub slots: usize,
-    /// `[rows * slots, slot_features]`.
+    /// Values of shape `[rows * slots, slot_features]`.
     pub features: Tensor<2>,
     /// `[rows, globals]`, unless there are none.
     pub globals: Option<Tensor<2>>,
@@ -66,13 +67,13 @@ pub(crate) struct SetInputs {
 
 /// Some rows, cut to the slots that one of them needs.
 pub(crate) struct Shard {
-    /// How many.
+    /// Number of rows.
     pub rows: usize,
     /// Slots kept of each row.
     pub slots: usize,
-    /// `[rows, slots, slot_features]`.
+    /// Values of shape `[rows, slots, slot_features]`.
     pub features: Vec<f32>,
-    /// `[rows, globals]`.
+    /// Values of shape `[rows, globals]`.
     pub globals: Vec<f32>,
     /// `[rows, actions kept]`: 0 where allowed, -1e9 elsewhere.
     pub penalty: Vec<f32>,
@@ -113,7 +114,7 @@ impl Shard {
         self.penalty.len() / self.rows.max(1)
     }
 
-    /// What `net` would do, `[rows, actions kept]`.
+    /// Action probabilities of `net`, `[rows, actions kept]`.
     pub fn probabilities(&self, source: &Source<'_>, rows: &[u32], net: &Fused) -> Vec<f32> {
         let layout = &source.layout;
         let (mut scratch, mut all) = (net.scratch(), vec![0.0; layout.actions()]);
@@ -150,7 +151,7 @@ impl Shard {
         })
     }
 
-    /// Where `action` lies among the actions kept. Those of slots that are not kept map to the last.
+    /// Index of `action` among the kept actions. Those of slots that are not kept map to the last.
     pub fn local_action(&self, layout: &Layout, action: usize) -> usize {
         let of_slots = self.slots * layout.verbs;
         match action.checked_sub(layout.first_other()) {

@@ -1,4 +1,5 @@
-//! What an objective reads of the scores of a round: four numbers a row, on the host, and the way back from their slopes to those of the scores.
+//! Softmax of the scores of a round, as objectives read it: four numbers a row, on the host, and
+//! the way back from their slopes to those of the scores.
 
 use crate::nets::distribution::exp;
 use crate::nets::shard::Shard;
@@ -20,7 +21,7 @@ pub(crate) struct Columns {
 pub(crate) struct Softmax {
     /// Actions kept of each row.
     actions: usize,
-    /// Where the action of each row lies among them.
+    /// Index of each row's action among the kept actions.
     taken: Vec<usize>,
     /// `[rows, actions kept]`: far below 0 where not allowed.
     log_probs: Vec<f32>,

@@ -1,4 +1,4 @@
-//! Which layers a net has and where their parameters lie in one flat vector.
+//! Layers of a net, and the places of their parameters in one flat vector.
 
 use std::num::NonZeroUsize;
 
@@ -26,14 +26,16 @@ pub enum NetConfig {
     Mlp(MlpConfig),
 }
 
-/// A DeepSets actor-critic (Zaheer et al. 2017; the kernel network of RLScheduler, SC'20, with a pooled context).
+/// A DeepSets actor-critic (Zaheer et al. 2017; the kernel network of RLScheduler, SC'20, with a
+/// pooled context).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct SetConfig {
     /// Width W of a slot's embedding; pooled layers are twice as wide.
     pub width: NonZeroUsize,
-    /// Heads of attention between embedding and pooling, so that a job is seen beside each of the others and not only beside their mean and
-    /// maximum (Set Transformer, Lee et al. 2019); 0: none. A round then costs the square of the jobs.
+    /// Heads of attention between embedding and pooling, so that a job is seen beside each of the
+    /// others and not only beside their mean and maximum (Set Transformer, Lee et al. 2019); 0:
+    /// none. A round then costs the square of the jobs.
     #[serde(skip_serializing_if = "is_zero")]
     pub heads: usize,
 }
@@ -51,7 +53,7 @@ pub(crate) struct Heads {
 }
 
 impl Heads {
-    /// What products of queries and keys are multiplied by.
+    /// Factor of the products of queries and keys.
     pub fn scale(self) -> f32 {
         1.0 / (self.depth as f32).sqrt()
     }
@@ -83,7 +85,7 @@ impl SetConfig {
         Self { width, heads: 0 }
     }
 
-    /// Its attention. More heads than the width has numbers have one each.
+    /// Attention of the encoder. More heads than the width has numbers have one each.
     pub(crate) fn heads(&self) -> Option<Heads> {
         (self.heads > 0).then(|| Heads { count: self.heads, depth: (self.width.get() / self.heads).max(1) })
     }
@@ -98,7 +100,7 @@ pub struct Layer {
     pub inputs: usize,
     /// Columns of the matrix and length of the bias.
     pub outputs: usize,
-    /// Where the matrix starts in the flat vector; the bias follows it.
+    /// Start of the matrix in the flat vector; the bias follows it.
     pub offset: usize,
 }
 
@@ -136,7 +138,8 @@ pub(crate) mod set_layer {
     pub const MERGE: usize = 11;
 }
 
-/// Layers with their initial gains, one after the other in a flat vector. Sizes saturate: they may come from a file.
+/// Layers with their initial gains, one after the other in a flat vector. Sizes saturate: they may
+/// come from a file.
 #[derive(Debug, Default)]
 pub(crate) struct Plan {
     layers: Vec<(Layer, f32)>,
@@ -236,7 +239,7 @@ pub enum WeightsError {
     Length {
         /// Parameters of the net.
         expected: usize,
-        /// Parameters given.
+        /// Number of parameters given.
         found: usize,
     },
     /// A NaN or an infinity.
@@ -273,7 +276,7 @@ impl Weights {
         Self { config: config.clone(), layout, data: plan.initial(seed), layers: plan.layers() }
     }
 
-    /// Stored parameters.
+    /// Net of stored parameters.
     ///
     /// # Errors
     /// When their number is not that of the net, or one is not finite.
@@ -298,7 +301,7 @@ impl Weights {
         &self.layers
     }
 
-    /// All parameters.
+    /// All parameters as one flat vector.
     pub fn data(&self) -> &[f32] {
         &self.data
     }

@@ -1,7 +1,8 @@
 //! New sizes for running jobs with as little moving as possible.
 //!
-//! A job that shrinks keeps a part of what it has, and one that grows keeps all of it where the result spans no more nodes than
-//! packing it anew could at best. Moving costs a restart under every model of switching costs, and where elastic resizes overlap with training
+//! A job that shrinks keeps a part of what it has, and one that grows keeps all of it where the
+//! result spans no more nodes than packing it anew could at best. Moving costs a restart under
+//! every model of switching costs, and where elastic resizes overlap with training
 //! (`goodput_env::scenario::Resize`) only a job that keeps a share goes on without a pause.
 
 use goodput_env::cluster::NodeId;
@@ -11,9 +12,10 @@ use goodput_env::view::{ClusterView, JobView};
 
 use super::{Free, Packer};
 
-/// Writes into `plan` what takes every job of `sizes` to its number of accelerators, 0 for none; who keeps its size keeps its
-/// nodes. Stops and shrinks come first, then growing and starting jobs in ascending order of size, then of `sizes`. A job that finds less room
-/// on one type of accelerator gets that, or is stopped where it cannot run on it.
+/// Writes into `plan` what takes every job of `sizes` to its number of accelerators, 0 for none; a
+/// job that keeps its size keeps its nodes. Stops and shrinks come first, then growing and starting
+/// jobs in ascending order of size, then of `sizes`. A job that finds less room on one type of
+/// accelerator gets that, or is stopped where it cannot run on it.
 pub fn resize(view: &ClusterView<'_>, free: &mut Free, sizes: &[(JobView<'_>, u32)], plan: &mut Plan) {
     free.reset(view.free());
     let mut larger: Vec<&(JobView<'_>, u32)> = Vec::new();
@@ -45,7 +47,8 @@ fn take(free: &mut Free, placement: &Placement) {
     }
 }
 
-/// `gpus` of what `held` holds: the largest slices whole, the first of equal ones, in their old order.
+/// `gpus` of what `held` holds: the largest slices whole, the first of equal ones, in their old
+/// order.
 fn shrunk(held: &Placement, gpus: u32) -> Placement {
     let mut order: Vec<usize> = (0..held.slices().len()).collect();
     order.sort_by_key(|&at| std::cmp::Reverse(held.slices()[at].gpus));

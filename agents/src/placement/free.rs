@@ -3,7 +3,8 @@
 use goodput_env::cluster::{Cluster, NodeId};
 use goodput_env::placement::{Placement, pack};
 
-/// Free accelerators by node. Kept by a policy across decisions, so that planning allocates nothing.
+/// Free accelerators by node. Kept by a policy across decisions, so that planning allocates
+/// nothing.
 #[derive(Clone, Debug, Default)]
 pub struct Free {
     nodes: Vec<u32>,
@@ -61,12 +62,14 @@ impl Free {
         nodes.filter(|(node, _)| node.accelerator == kind).map(|(_, free)| free).sum()
     }
 
-    /// Takes `gpus` of type `kind` on as few nodes as possible; `None`, and nothing taken, where there are not so many.
+    /// Takes `gpus` of type `kind` on as few nodes as possible; `None`, and nothing taken, where
+    /// there are not so many.
     pub fn pack(&mut self, cluster: &Cluster, kind: u16, gpus: u32) -> Option<Placement> {
         self.with_nodes(gpus, |nodes| pack(cluster, nodes, kind, gpus))
     }
 
-    /// The type with most free accelerators, the first of those on ties; `None` if it has fewer than `gpus`.
+    /// The type with most free accelerators, the first of those on ties; `None` if it has fewer
+    /// than `gpus`.
     pub(super) fn roomiest_type(&self, cluster: &Cluster, gpus: u32) -> Option<u16> {
         let (free, kind) = self.roomiest(cluster);
         (gpus <= free).then_some(kind)
@@ -88,7 +91,8 @@ impl Free {
     /// The node of type `kind` with most free accelerators, the lowest id of those.
     pub(super) fn emptiest(&self, cluster: &Cluster, kind: u16) -> NodeId {
         if cluster.types.len() <= 1 {
-            // Two passes without branches are several times faster than one that carries the position along.
+            // Two passes without branches are several times faster than one that carries the
+            // position along.
             let most = self.nodes.iter().copied().fold(0, u32::max);
             return self.nodes.iter().position(|&free| free == most).unwrap_or(0) as NodeId;
         }

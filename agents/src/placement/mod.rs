@@ -1,7 +1,8 @@
 //! From how many accelerators to exactly which: the packers that policies share.
 //!
-//! Published schedulers differ in their packer as much as in their order of jobs, and a profile keyed by placement tells one
-//! from the other. So a policy names its packer, and a comparison can hold it fixed.
+//! Published schedulers differ in their packer as much as in their order of jobs, and a profile
+//! keyed by placement tells one from the other. So a policy names its packer, and a comparison can
+//! hold it fixed.
 
 mod elastic;
 pub mod fractional;
@@ -19,21 +20,24 @@ pub use yarn::Yarn;
 use goodput_env::cluster::Cluster;
 use goodput_env::placement::{Placement, pack};
 
-/// How nodes are chosen for a job. Lower node ids win ties. All accelerators of a job are of one type: the one with most free
-/// accelerators, the first of those on ties.
+/// How nodes are chosen for a job. Lower node ids win ties. All accelerators of a job are of one
+/// type: the one with most free accelerators, the first of those on ties.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Packer {
-    /// Repeatedly everything needed from the node with most free accelerators (Pollux artifact, `tiresias.py` and
-    /// `optimus.py`): a balanced cluster, at the price of a small job taking the place of a large one.
+    /// Repeatedly everything needed from the node with most free accelerators (Pollux artifact,
+    /// `tiresias.py` and `optimus.py`): a balanced cluster, at the price of a small job taking the
+    /// place of a large one.
     #[default]
     MostFreeFirst,
-    /// Best fit: the node with the fewest sufficient free accelerators; where there is none, everything from the emptiest node and
-    /// again for the rest (DeepBoot, figure 7). No placement uses fewer nodes.
+    /// Best fit: the node with the fewest sufficient free accelerators; where there is none,
+    /// everything from the emptiest node and again for the rest (DeepBoot, figure 7). No placement
+    /// uses fewer nodes.
     FewestNodes,
 }
 
 impl Packer {
-    /// Takes `gpus` accelerators out of `free`; `None`, and nothing taken, where no type has that many left.
+    /// Takes `gpus` accelerators out of `free`; `None`, and nothing taken, where no type has that
+    /// many left.
     pub fn place(self, cluster: &Cluster, free: &mut Free, gpus: u32) -> Option<Placement> {
         let kind = free.roomiest_type(cluster, gpus)?;
         match self {
@@ -44,8 +48,9 @@ impl Packer {
 }
 
 impl Packer {
-    /// Takes `most` accelerators, or as many of one type as there are; `None`, and nothing taken, where those are fewer than `least`.
-    /// A job that can get no more than the `held` accelerators it had stays on them, where they are free: moving would gain nothing.
+    /// Takes `most` accelerators, or as many of one type as there are; `None`, and nothing taken,
+    /// where those are fewer than `least`. A job that can get no more than the `held` accelerators
+    /// it had stays on them, where they are free: moving would gain nothing.
     pub fn place_most(
         self,
         cluster: &Cluster,

@@ -1,10 +1,12 @@
-//! Placement by the tensor sizes of the model (Tiresias, NSDI'19, section 3.3: "profile-based placement").
+//! Placement by the tensor sizes of the model (Tiresias, NSDI'19, section 3.3: "profile-based
+//! placement").
 //!
-//! A parameter server that holds one tensor larger than all others together is a bottleneck when gradients cross the network, so a model
-//! with such a tensor suffers where a balanced one does not. Its *skew* is its largest tensor over its size. Jobs above a
-//! threshold are placed on as few nodes as any cluster state allows, or not at all; others take any free accelerators, the smallest
-//! fragments first, which keeps whole nodes for those that need them. The public simulator has the tensor sizes but not the rule: the
-//! definition of skew and the threshold are ours.
+//! A parameter server that holds one tensor larger than all others together is a bottleneck when
+//! gradients cross the network, so a model with such a tensor suffers where a balanced one does
+//! not. Its *skew* is its largest tensor over its size. Jobs above a threshold are placed on as few
+//! nodes as any cluster state allows, or not at all; others take any free accelerators, the
+//! smallest fragments first, which keeps whole nodes for those that need them. The public simulator
+//! has the tensor sizes but not the rule: the definition of skew and the threshold are ours.
 
 use goodput_env::cluster::Cluster;
 use goodput_env::placement::Placement;
@@ -29,8 +31,9 @@ impl ModelTensors {
     }
 }
 
-/// The models of the Tiresias simulator, with the sums of its lists of tensors. For VGG, AlexNet and ResNet they follow from the layer
-/// shapes (`agents/tests/tiresias.rs` works them out); the Inception lists are taken as they are.
+/// The models of the Tiresias simulator, with the sums of its lists of tensors. For VGG, AlexNet
+/// and ResNet they follow from the layer shapes (`agents/tests/tiresias.rs` works them out); the
+/// Inception lists are taken as they are.
 pub const TENSORS: [ModelTensors; 9] = [
     ModelTensors { name: "vgg19", largest_mib: 392.0, total_mib: 547.1 },
     ModelTensors { name: "vgg16", largest_mib: 392.0, total_mib: 526.8 },
@@ -43,7 +46,7 @@ pub const TENSORS: [ModelTensors; 9] = [
     ModelTensors { name: "inception3", largest_mib: 7.8, total_mib: 56.6 },
 ];
 
-/// The rule.
+/// Rule of Tiresias for placement by tensor skew.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Skew {
     /// Models above this are kept together.
@@ -53,7 +56,8 @@ pub struct Skew {
 }
 
 impl Default for Skew {
-    /// The table above and one half, between the families: VGG and AlexNet are above 0.6, the others below 0.14.
+    /// The table above and one half, between the families: VGG and AlexNet are above 0.6, the
+    /// others below 0.14.
     fn default() -> Self {
         Self { threshold: 0.5, tensors: TENSORS.to_vec() }
     }
@@ -65,7 +69,8 @@ impl Skew {
         self.tensors.iter().any(|known| known.name == model && known.skew() > self.threshold)
     }
 
-    /// Takes `gpus` accelerators out of `free`; `None`, and nothing taken, where there are too few, or too scattered for a sensitive job.
+    /// Takes `gpus` accelerators out of `free`; `None`, and nothing taken, where there are too few,
+    /// or too scattered for a sensitive job.
     pub fn place(&self, cluster: &Cluster, free: &mut Free, gpus: u32, sensitive: bool) -> Option<Placement> {
         if !sensitive {
             return fragments_first(cluster, free, gpus);

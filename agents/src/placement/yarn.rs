@@ -1,10 +1,12 @@
-//! The `yarn` placement scheme of the Tiresias simulator: all accelerators of a job below one switch, and in the most consolidated shape
-//! or not at all.
+//! The `yarn` placement scheme of the Tiresias simulator: all accelerators of a job below one
+//! switch, and in the most consolidated shape or not at all.
 //!
-//! A job that fits into a node takes the first node with room. A wider one takes as many idle nodes as it fills and the rest from one more,
-//! each the first there is. The scheme also counts processor cores (2 for a job of one accelerator, else 6 an accelerator) and memory (5 GB
-//! for a job within a node, else 11 GB and 0.1 GB a worker for each accelerator). On the published clusters, with 40 to 128 cores and
-//! 254 GB or more a node of 4 or 8, neither runs out before the accelerators do for jobs of up to 200, so they are left out here.
+//! A job that fits into a node takes the first node with room. A wider one takes as many idle nodes
+//! as it fills and the rest from one more, each the first there is. The scheme also counts
+//! processor cores (2 for a job of one accelerator, else 6 an accelerator) and memory (5 GB for a
+//! job within a node, else 11 GB and 0.1 GB a worker for each accelerator). On the published
+//! clusters, with 40 to 128 cores and 254 GB or more a node of 4 or 8, neither runs out before the
+//! accelerators do for jobs of up to 200, so they are left out here.
 
 use goodput_env::cluster::{Cluster, NodeId};
 use goodput_env::placement::Placement;
@@ -19,7 +21,8 @@ pub struct Yarn {
 }
 
 impl Yarn {
-    /// Takes `gpus` accelerators out of `free`; `None`, and nothing taken, where no switch has them in that shape.
+    /// Takes `gpus` accelerators out of `free`; `None`, and nothing taken, where no switch has them
+    /// in that shape.
     pub fn place(self, cluster: &Cluster, free: &mut Free, gpus: u32) -> Option<Placement> {
         let nodes = cluster.nodes.len() as NodeId;
         let mut switches = (0..nodes).step_by(self.nodes_per_switch.max(1) as usize);

@@ -36,12 +36,13 @@ impl Deployed {
         Self { decider: Decider::Linear(linear, logits), normaliser, observation }
     }
 
-    /// What never changes anything.
+    /// Policy that always waits.
     pub const fn waits() -> Self {
         Self { decider: Decider::Waits, normaliser: None, observation: Vec::new() }
     }
 
-    /// The allowed action of the greatest score for one flat observation `[obs_dim]` and its mask `[actions]`.
+    /// The allowed action of the greatest score for one flat observation `[obs_dim]` and its mask
+    /// `[actions]`.
     pub fn decide(&mut self, observation: &[f32], mask: &[u8]) -> usize {
         let Self { decider, normaliser, observation: buffer } = self;
         let observation = normalised(normaliser.as_ref(), observation, buffer);
@@ -52,14 +53,16 @@ impl Deployed {
         }
     }
 
-    /// An allowed action of a net drawn at `uniform` in [0, 1), as [`Fused::draw`] does; of what is no net what [`Self::decide`] says.
+    /// An allowed action of a net drawn at `uniform` in [0, 1), as [`Fused::draw`] does; of what is
+    /// no net what [`Self::decide`] says.
     pub fn draw(&mut self, observation: &[f32], mask: &[u8], temperature: f32, uniform: f32) -> usize {
         let Decider::Net(net) = &mut self.decider else { return self.decide(observation, mask) };
         let observation = normalised(self.normaliser.as_ref(), observation, &mut self.observation);
         net.0.draw(observation, mask, temperature, uniform, &mut net.1)
     }
 
-    /// The scores of all actions for one flat observation `[obs_dim]`, allowed or not; none from a utility, which scores sizes of jobs instead.
+    /// The scores of all actions for one flat observation `[obs_dim]`, allowed or not; none from a
+    /// utility, which scores sizes of jobs instead.
     pub fn scores(&mut self, observation: &[f32]) -> &[f32] {
         let Self { decider, normaliser, observation: buffer } = self;
         let observation = normalised(normaliser.as_ref(), observation, buffer);

@@ -1,7 +1,8 @@
-//! A linear priority policy: each verb scores a slot by a weighted sum of its features, and waiting and all else that is about no job
-//! has a score of its own.
+//! A linear priority policy: each verb scores a slot by a weighted sum of its features, and waiting
+//! and all else that is about no job has a score of its own.
 //!
-//! About a dozen weights, tuned by [`crate::learning::cem`]: the honest baseline a network has to beat.
+//! About a dozen weights, tuned by [`crate::learning::cem`]: the honest baseline a network has to
+//! beat.
 
 use goodput_env::gym::Layout;
 
@@ -21,8 +22,8 @@ impl Linear {
         layout.verbs * layout.slot_features + layout.others()
     }
 
-    /// A policy with these weights: `verbs x slot_features`, then the score of waiting. `None` if their number is not
-    /// [`Self::parameters`].
+    /// A policy with these weights: `verbs x slot_features`, then the score of waiting. `None` if
+    /// their number is not [`Self::parameters`].
     pub fn new(layout: Layout, weights: Vec<f32>) -> Option<Self> {
         (weights.len() == Self::parameters(&layout)).then_some(Self { layout, weights })
     }
@@ -32,7 +33,7 @@ impl Linear {
         &self.layout
     }
 
-    /// All weights.
+    /// All weights, verb by verb, and the bias of waiting.
     pub fn weights(&self) -> &[f32] {
         &self.weights
     }

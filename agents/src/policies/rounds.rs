@@ -1,4 +1,5 @@
-//! A learned policy at work: the same rounds, observations and masks as in training, behind the one interface that heuristics have.
+//! A learned policy at work: the same rounds, observations and masks as in training, behind the one
+//! interface that heuristics have.
 
 use goodput_env::gym::{Action, Encoder, ExpectedPeak, Layout, Observation, Round, Slot};
 use goodput_env::plan::Plan;
@@ -19,7 +20,7 @@ use crate::policies::deployed::Deployed;
 pub struct Decoder {
     /// How jobs choose their batch size.
     pub batching: Batching,
-    /// What it knows of jobs.
+    /// Information level about jobs.
     pub information: Information,
     /// How a net chooses among what it scores.
     #[serde(default, skip_serializing_if = "Choice::is_best")]
@@ -33,11 +34,12 @@ pub enum Choice {
     /// The greatest score.
     #[default]
     Best,
-    /// By chance. There are many changes to choose from and one end, so that the end may be the most probable single action of a round in which nearly everybody
-    /// would go on.
+    /// By chance. There are many changes to choose from and one end, so that the end may be the
+    /// most probable single action of a round in which nearly every policy would go on.
     Drawn {
-        /// Which change is made is drawn from probabilities to the power of the inverse of this; 0: the most probable one. Whether the round ends is drawn from
-        /// the probabilities as they are.
+        /// Temperature of the draw among changes: probabilities count to the power of its inverse;
+        /// 0 takes the most probable change. Whether the round ends is drawn from the probabilities
+        /// as they are.
         temperature: f32,
     },
 }
@@ -61,7 +63,7 @@ impl Decoder {
 pub struct LearnedPolicy {
     deployed: Deployed,
     decoder: Decoder,
-    /// Where its draws come from.
+    /// Random stream of the draws.
     random: ChaCha8Rng,
     round: Round,
     encoder: Encoder,
@@ -69,7 +71,8 @@ pub struct LearnedPolicy {
 }
 
 impl LearnedPolicy {
-    /// What was trained on observations of this layout, run as it was trained; draws follow from `seed`.
+    /// Policy trained on observations of this layout, run as it was trained; draws follow from
+    /// `seed`.
     pub fn new(deployed: Deployed, layout: &Layout, decoder: Decoder, seed: u64) -> Self {
         Self {
             deployed,
@@ -95,7 +98,8 @@ impl LearnedPolicy {
         (self.round.slots().to_vec(), self.encoder.observation().to_vec())
     }
 
-    /// Decides as [`Policy::decide`] does, and shows `watch` what the policy saw before each action and which it chose.
+    /// Decides as [`Policy::decide`] does, and shows `watch` what the policy saw before each action
+    /// and which it chose.
     pub fn decide_watched(&mut self, view: &ClusterView<'_>, mut watch: impl FnMut(&[f32], usize)) -> Plan {
         let layout = *self.encoder.layout();
         self.round.begin(view, &layout);

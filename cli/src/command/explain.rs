@@ -41,7 +41,7 @@ pub fn run(args: &Explain) -> Result<ExitCode, CommandError> {
     };
     check(&bundle, &scenario)?;
     let decoder = |error: serde_json::Error| CommandError::input(format!("{}: decoder options: {error}", args.bundle));
-    let mut policy = Explained::new(&bundle, expected).map_err(decoder)?;
+    let mut policy = bundle.explained(expected).map_err(decoder)?;
     let at = match args.at {
         Some(secs) if !(0.0..=1e12).contains(&secs) => {
             return Err(CommandError::input(format!("--at {secs}: expected a number of seconds from 0 on")));
@@ -90,10 +90,6 @@ fn check(bundle: &PolicyBundle, scenario: &Scenario) -> Result<(), CommandError>
             "`explain` is about training jobs; this workload has services, requests or pools",
         )
         .with_help("a workload of jobs alone: configs/experiment/elastic.toml"));
-    }
-    if bundle.kind() == "ranking" {
-        return Err(CommandError::input("a ranking cannot be explained: its net scores sizes, not jobs")
-            .with_help("the utility that it starts from can: goodput explain zoo:elastic --config FILE"));
     }
     bundle.check_types(&scenario.cluster).map_err(CommandError::input)?;
     let trained = bundle.policy(Default::default()).map_err(|error| CommandError::input(error.to_string()))?;

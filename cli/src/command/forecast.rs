@@ -4,7 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use goodput_agents::bundle::forecaster::Saved;
+use goodput_agents::bundle::forecaster;
+use goodput_agents::compose::serving::SavedForecaster;
 use goodput_configs::forecast::ForecastConfig;
 use goodput_console::{Cell, CommandError, Listing, OutputFormat};
 use goodput_eval::studies::forecasting::{ScoreRow, Study, StudyError, page};
@@ -112,9 +113,9 @@ struct Ahead {
 
 /// A snapshot as it is; a bundle on the series of a study, with the quantiles of its own heads.
 fn known(path: &Path, study: Option<&Path>, sets: &[String]) -> Result<Ahead, CommandError> {
-    let bundle = match Saved::load(path).map_err(CommandError::input)? {
-        Saved::Trained(bundle) => bundle,
-        Saved::Fitted(snapshot) => {
+    let net = match forecaster::open(path).map_err(CommandError::input)? {
+        SavedForecaster::Trained { net, .. } => net,
+        SavedForecaster::Fitted(snapshot) => {
             let Snapshot { next_epoch_millis, step_millis, day_steps, forecaster } = *snapshot;
             return Ok(Ahead { next_epoch_millis, step_millis, day_steps, forecaster: Box::new(forecaster) });
         }
@@ -124,7 +125,7 @@ fn known(path: &Path, study: Option<&Path>, sets: &[String]) -> Result<Ahead, Co
         return Err(CommandError::input(message).with_help("name one: --study configs/forecast/servegen.toml"));
     };
     let study = Study::new(&read(study, sets, &[path.to_path_buf()])?).map_err(fault)?;
-    let forecaster = bundle.net.fit(&study.series).map_err(|error| CommandError::input(format!("fit: {error}")))?;
+    let forecaster = net.fit(&study.series).map_err(|error| CommandError::input(format!("fit: {error}")))?;
     Ok(Ahead {
         next_epoch_millis: study.series.end_epoch_millis(),
         step_millis: study.series.step_millis(),

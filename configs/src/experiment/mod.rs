@@ -4,7 +4,6 @@ mod circumstances;
 mod evolution;
 mod offline;
 mod ppo;
-mod ranking;
 
 use crate::scenario::{
     ClusterConfig, CohortConfig, EnvironmentConfig, ForecasterConfig, LoaningConfig, ServiceConfig, Setup, SetupError,
@@ -23,7 +22,6 @@ pub use self::evolution::{EvolutionAgent, started};
 
 pub use self::offline::{Algorithm, OfflineAgent};
 pub use self::ppo::{PpoAgent, WarmStart};
-pub use self::ranking::RankingAgent;
 
 /// An experiment: `goodput train FILE`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -81,8 +79,6 @@ pub enum AgentConfig {
     Cem(CemAgent),
     /// Evolution of utilities that a knapsack goes by.
     Evolution(EvolutionAgent),
-    /// Policy gradients over rankings of (job, size) pairs.
-    Ranking(RankingAgent),
     /// Learning from logged decisions.
     Offline(OfflineAgent),
 }
@@ -94,7 +90,6 @@ impl AgentConfig {
             Self::Ppo(agent) => agent.warm_start.as_ref().map(|plan| plan.teacher.as_str()),
             Self::Cem(_) | Self::Offline(_) => None,
             Self::Evolution(agent) => Some(&agent.teacher),
-            Self::Ranking(agent) => Some(&agent.teacher),
         }
     }
 }
@@ -211,9 +206,6 @@ impl Experiment {
         self.check_circumstances()?;
         if let Some(AgentConfig::Evolution(agent)) = &self.agent {
             agent.check(&Theta::sia().with(self.groups()))?;
-        }
-        if let Some(AgentConfig::Ranking(agent)) = &self.agent {
-            agent.check(self)?;
         }
         if let Some(AgentConfig::Offline(agent)) = &self.agent {
             agent.check()?;

@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 
 use crate::scenario::SetupError;
-use goodput_agents::learning::cql::CqlConfig;
 use goodput_agents::learning::iql::IqlConfig;
 use goodput_agents::nets::weights::NetConfig;
 use goodput_agents::policies::rounds::Choice;
@@ -21,8 +20,6 @@ pub enum Algorithm {
     /// Implicit Q-learning (Kostrikov et al. 2021).
     #[default]
     Iql,
-    /// Conservative Q-learning on a double deep Q network (Kumar et al. 2020).
-    Cql,
 }
 
 /// Learning from a log of decisions (`goodput data log`), without acting.
@@ -55,8 +52,6 @@ pub struct OfflineAgent {
     pub choice: Choice,
     /// Constants of implicit Q-learning.
     pub iql: IqlConfig,
-    /// Constants of conservative Q-learning.
-    pub cql: CqlConfig,
 }
 
 impl Default for OfflineAgent {
@@ -74,19 +69,18 @@ impl Default for OfflineAgent {
             relative: true,
             choice: Choice::Drawn { temperature: 1.0 },
             iql: IqlConfig::default(),
-            cql: CqlConfig::default(),
         }
     }
 }
 
 impl OfflineAgent {
     pub(super) fn check(&self) -> Result<(), SetupError> {
-        let rates = [self.iql.target_rate, self.cql.target_rate].map(f64::from);
+        let target_rate = f64::from(self.iql.target_rate);
         let drawn_at = match self.choice {
             Choice::Drawn { temperature } => f64::from(temperature),
             Choice::Best => 0.0,
         };
-        let checks: [(&'static str, f64, bool, &str); 10] = [
+        let checks: [(&'static str, f64, bool, &str); 9] = [
             (
                 "agent.offline.choice.drawn.temperature",
                 drawn_at,
@@ -125,12 +119,11 @@ impl OfflineAgent {
                 (0.0..=100.0).contains(&self.iql.temperature),
                 "0 to 100",
             ),
-            ("agent.offline.cql.alpha", f64::from(self.cql.alpha), (0.0..=1e6).contains(&self.cql.alpha), "0 to 1e6"),
             (
-                "agent.offline",
-                rates[0].min(rates[1]),
-                rates.iter().all(|rate| *rate > 0.0 && *rate <= 1.0),
-                "target rates above 0 and at most 1",
+                "agent.offline.iql.target_rate",
+                target_rate,
+                target_rate > 0.0 && target_rate <= 1.0,
+                "above 0 and at most 1",
             ),
         ];
         match checks.into_iter().find(|(_, _, ok, _)| !ok) {

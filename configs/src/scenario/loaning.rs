@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use goodput_agents::bundle::forecaster::Saved;
+use goodput_agents::bundle::forecaster;
 use goodput_agents::compose::loaning::{Sharing, Terms};
 use goodput_agents::compose::serving::{Foresight, Scaling};
 use goodput_env::service::Service;
@@ -108,7 +108,7 @@ impl ForecasterConfig {
                 value(KEY, format!("for {name:?}"), if known.is_empty() { "[[services]]" } else { &known })
             })?;
             let expected = "a file that `goodput forecast fit` or `goodput train` has written";
-            let saved = Saved::load(path).map_err(|error| value(KEY, error, expected))?;
+            let saved = forecaster::open(path).map_err(|error| value(KEY, error, expected))?;
             let unfit =
                 |misfit| value(KEY, path.display(), format!("a forecaster for the load of {name}, but {misfit}"));
             saved.check(&service.rates).map_err(unfit)?;

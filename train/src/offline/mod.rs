@@ -9,7 +9,7 @@ use goodput_agents::bundle::{Model, PolicyBundle};
 use goodput_agents::learning::learner::Learner;
 use goodput_agents::learning::offline::draw;
 use goodput_agents::nets::weights::Weights;
-use goodput_agents::policies::rounds::{Choice, Decoder};
+use goodput_agents::policies::rounds::Decoder;
 use goodput_configs::scenario::Setup;
 use goodput_env::seed::{Stream, keyed};
 
@@ -163,9 +163,7 @@ impl Updates for OfflineLoop<'_> {
 impl OfflineLoop<'_> {
     fn bundle(&self, weights: &Weights) -> PolicyBundle {
         let mut bundle = bundle(Model::Net(weights.clone()), self.run.setup, self.run.provenance());
-        // Scores of conservative Q-learning are values, not logarithms of probabilities.
-        let choice = if self.agent.algorithm == Algorithm::Cql { Choice::Best } else { self.agent.choice };
-        let decoder = Decoder { choice, ..decoder(self.run.setup) };
+        let decoder = Decoder { choice: self.agent.choice, ..decoder(self.run.setup) };
         bundle.card.decoder = serde_json::to_value(decoder).expect("a decoder is plain data");
         bundle
     }

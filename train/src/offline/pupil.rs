@@ -1,7 +1,6 @@
 //! Learners from a log: one interface over the algorithms.
 
 use goodput_agents::learning::adam::AdamConfig;
-use goodput_agents::learning::cql::Cql;
 use goodput_agents::learning::imitation::{ImitationBatch, ImitationConfig};
 use goodput_agents::learning::iql::Iql;
 use goodput_agents::learning::learner::{Diverged, Learner};
@@ -18,7 +17,6 @@ use goodput_configs::experiment::{Algorithm, OfflineAgent};
 pub enum Pupil {
     Clone(Box<Learner>),
     Implicit(Box<Iql>),
-    Conservative(Box<Cql>),
 }
 
 /// Figures of an update, by the names of columns.
@@ -31,7 +29,6 @@ impl Pupil {
         match agent.algorithm {
             Algorithm::Bc | Algorithm::FilteredBc => Self::Clone(Box::new(learner)),
             Algorithm::Iql => Self::Implicit(Box::new(Iql::new(learner, seed))),
-            Algorithm::Cql => Self::Conservative(Box::new(Cql::new(learner))),
         }
     }
 
@@ -57,10 +54,6 @@ impl Pupil {
                     ("train/advantage_rms", stats.advantage),
                 ])
             }
-            Self::Conservative(cql) => {
-                let stats = cql.update(&agent.cql, rate, batch)?;
-                Ok(vec![("train/critic_loss", stats.critic_loss), ("train/conservative_gap", stats.gap)])
-            }
         }
     }
 
@@ -69,7 +62,6 @@ impl Pupil {
         match self {
             Self::Clone(learner) => learner.weights(),
             Self::Implicit(iql) => iql.policy.weights(),
-            Self::Conservative(cql) => cql.critic.weights(),
         }
     }
 
@@ -88,7 +80,6 @@ impl Pupil {
                     ("target-2.bin", file(slow_second)),
                 ]
             }
-            Self::Conservative(cql) => vec![(LEARNER, cql.critic.to_bytes()), ("target-1.bin", file(&cql.target))],
         }
     }
 
@@ -110,7 +101,6 @@ impl Pupil {
                     targets: [weights("target-1.bin")?, weights("target-2.bin")?],
                 };
             }
-            Self::Conservative(cql) => **cql = Cql { critic: learner(LEARNER)?, target: weights("target-1.bin")? },
         }
         Ok(())
     }

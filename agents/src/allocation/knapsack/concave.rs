@@ -1,8 +1,10 @@
-//! Knapsack groups whose every further step gains no more than the one before, in steps of one unit a group.
+//! Knapsack groups in which no step gains more than the step before, in steps of one unit a group.
 //!
-//! Where all units are equal, taking the largest gains first is exact. Units of 1, 2, 4 and 8 accelerators are not equal but divide one another,
-//! and then it stays exact to settle the smallest unit first: what the larger units cannot use of the capacity goes to the best small steps,
-//! and the other small steps are tied, best first, into bundles as large as the next unit (sequential knapsack; Hartmann and Olmstead 1993).
+//! Where all units are equal, taking the largest gains first is exact. Units of 1, 2, 4 and 8
+//! accelerators are not equal but divide one another, and then it stays exact to settle the
+//! smallest unit first: what the larger units cannot use of the capacity goes to the best small
+//! steps, and the other small steps are tied, best first, into bundles as large as the next unit
+//! (sequential knapsack; Hartmann and Olmstead 1993).
 
 use std::cmp::Ordering;
 
@@ -11,11 +13,12 @@ use std::cmp::Ordering;
 pub struct Ladder<'a> {
     /// Weight of each step, at least 1.
     pub unit: u32,
-    /// What each step gains, none more than the one before. Steps that gain nothing are not taken.
+    /// Gain of each step, none more than the step before. Steps that gain nothing are not taken.
     pub gains: &'a [f64],
 }
 
-/// How many steps each group climbs for the largest sum of gains within `capacity`; `None` where units do not divide one another, or a gain grows.
+/// How many steps each group climbs for the largest sum of gains within `capacity`; `None` where
+/// units do not divide one another, or a gain grows.
 ///
 /// Of equal gains the later group's comes first, as in [`super::Knapsack::solve`].
 pub fn concave(groups: &[Ladder<'_>], capacity: u32) -> Option<Vec<u32>> {

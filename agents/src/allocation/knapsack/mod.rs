@@ -1,15 +1,18 @@
-//! The multiple-choice knapsack that elastic schedulers solve: of each job's possible sizes one or none, within so many accelerators, for the
-//! largest sum of values (Kellerer et al., Knapsack Problems, chapter 11; used by Aryl, arXiv:2202.07896, and DeepBoot, TPDS'23).
+//! The multiple-choice knapsack that elastic schedulers solve: of each job's possible sizes one or
+//! none, within so many accelerators, for the largest sum of values (Kellerer et al., Knapsack
+//! Problems, chapter 11; used by Aryl, arXiv:2202.07896, and DeepBoot, TPDS'23).
 //!
-//! [`Knapsack::solve`] is the dynamic program, exact for any values: `groups x capacity` cells, each tried with every item of its group.
-//! [`Hull`] is for clusters where that is too much, and for several types of accelerators: a sort of all choices, nearly exact with many groups. [`concave`] is for gains that shrink with each step, as remaining time under linear scaling does, and needs only a sort. Both are
-//! deterministic, and their ties are part of the contract because published schedules depend on them.
+//! [`Knapsack::solve`] is the dynamic program, exact for any values: `groups x capacity` cells,
+//! each tried with every item of its group. [`Hull`] is for clusters where that is too much, and
+//! for several types of accelerators: a sort of all choices, nearly exact with many groups.
+//! [`concave`] is for gains that shrink with each step, as remaining time under linear scaling
+//! does, and needs only a sort. Both are deterministic, and their ties are part of the contract
+//! because published schedules depend on them.
 
 mod concave;
 mod hull;
 
 pub use concave::{Ladder, concave};
-pub(crate) use hull::extend;
 pub use hull::{Hull, Offer};
 
 /// One choice of a group.
@@ -17,7 +20,8 @@ pub use hull::{Hull, Offer};
 pub struct Item {
     /// Capacity it takes.
     pub weight: u32,
-    /// What it is worth; an item that is worth less than nothing is never chosen over the empty choice.
+    /// Value of the item; an item that is worth less than nothing is never chosen over the empty
+    /// choice.
     pub value: f64,
 }
 
@@ -25,7 +29,7 @@ pub struct Item {
 #[derive(Clone, Debug, Default)]
 pub struct Knapsack {
     items: Vec<Item>,
-    /// Where each group's items end.
+    /// End of each group's items.
     ends: Vec<usize>,
     /// Best value by groups considered and capacity.
     best: Vec<f64>,
@@ -47,9 +51,10 @@ impl Knapsack {
 
     /// For each group the index of the chosen item among its own, or `None`.
     ///
-    /// Of several optima: going from the last group to the first, each takes the first of its items that an optimum for the capacity left
-    /// over can contain, and no item only where none of them can be. So ties favour taking something, and the last group (DeepBoot
-    /// artifact, `dp` policy).
+    /// Of several optima: going from the last group to the first, each takes the first of its items
+    /// that an optimum for the capacity left over can contain, and no item only where none of them
+    /// can be. So ties favour taking something, and the last group (DeepBoot artifact, `dp`
+    /// policy).
     pub fn solve(&mut self, capacity: u32) -> &[Option<usize>] {
         let heaviest: u64 = (0..self.ends.len()).map(|group| self.heaviest(group)).sum();
         let capacity = u64::from(capacity).min(heaviest) as usize;

@@ -1,4 +1,5 @@
-//! The coordinator: asks every cluster what it needs and could use, and says how many servers each should have.
+//! The coordinator: asks every cluster what it needs and could use, and says how many servers each
+//! should have.
 
 use goodput_env::cluster::Pool;
 use goodput_env::time::SimTime;
@@ -21,12 +22,14 @@ pub struct Coordinator {
 }
 
 impl Coordinator {
-    /// One outlook per cluster: reactive or forecast. A server moves where that saves more than ten minutes of ten jobs.
+    /// One outlook per cluster: reactive or forecast. A server moves where that saves more than ten
+    /// minutes of ten jobs.
     pub fn new(outlooks: Vec<Box<dyn Outlook>>, period: SimTime) -> Self {
         Self { outlooks, period, move_cost: 6000.0, headroom: 0.02, utilisation: 0.7 }
     }
 
-    /// What the cluster number `index` needs until two periods from now, for a server called for at the next decision comes at the one after.
+    /// Servers that the cluster number `index` needs until two periods from now, for a server
+    /// called for at the next decision comes at the one after.
     pub fn claim(&mut self, index: usize, view: &ClusterView<'_>) -> Claim {
         let (mut owned, mut own, mut per_server) = (0, 0, 1);
         for (node, id) in view.cluster().nodes.iter().zip(0..) {

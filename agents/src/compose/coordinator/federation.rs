@@ -1,7 +1,9 @@
-//! Clusters side by side: each has its own simulator and schedulers, and they meet at the coordinator's decisions.
+//! Clusters side by side: each has its own simulator and schedulers, and they meet at the
+//! coordinator's decisions.
 //!
-//! The servers that can move are the inference pools. Each cluster lists all of them as nodes, with the same ids, and those it does not own are
-//! elsewhere. A server moves in two steps, so that nothing is ever in two places: at one decision its owner is told how many it owes and empties
+//! The servers that can move are the inference pools. Each cluster lists all of them as nodes, with
+//! the same ids, and those it does not own are elsewhere. A server moves in two steps, so that
+//! nothing is ever in two places: at one decision its owner is told how many it owes and empties
 //! them, at the next the empty ones change hands.
 
 use std::sync::Arc;
@@ -18,13 +20,13 @@ use crate::compose::loaning::Composite;
 /// A server that changed hands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transfer {
-    /// When.
+    /// Time of the transfer.
     pub at: SimTime,
-    /// The server.
+    /// Server that changes owner.
     pub node: NodeId,
-    /// Its owner before.
+    /// Cluster that owned the server before.
     pub from: usize,
-    /// Its owner after.
+    /// Cluster that owns the server afterwards.
     pub to: usize,
 }
 
@@ -39,7 +41,7 @@ struct Member {
     short: u32,
 }
 
-/// The clusters.
+/// Clusters of the federation.
 pub struct Federation {
     members: Vec<Member>,
     movable: Vec<NodeId>,
@@ -51,8 +53,9 @@ pub struct Federation {
 }
 
 impl Federation {
-    /// Clusters with equal lists of movable servers. Each starts with a run of them in order of id, as many as `owned` says; what is left over belongs to
-    /// nobody. Without a coordinator they stay isolated.
+    /// Clusters with equal lists of movable servers. Each starts with a run of them in order of id,
+    /// as many as `owned` says; servers that are left over belong to no cluster. Without a
+    /// coordinator they stay isolated.
     pub fn new(members: Vec<(Arc<Scenario>, Composite)>, owned: &[u32], coordinator: Option<Coordinator>) -> Self {
         let movable: Vec<NodeId> = members.first().map_or_else(Vec::new, |(scenario, _)| movable(scenario));
         let owners: Vec<usize> =
@@ -77,7 +80,8 @@ impl Federation {
         Self { outage: at, ..self }
     }
 
-    /// Runs every cluster to its end. `met` is told how many movable servers each cluster owns after each meeting.
+    /// Runs every cluster to its end. `met` is told how many movable servers each cluster owns
+    /// after each meeting.
     ///
     /// # Errors
     /// The first [`SimError`] of a cluster.
@@ -127,7 +131,7 @@ impl Federation {
         }
     }
 
-    /// Empty servers that are owed go to those who were promised them.
+    /// Empty servers that are owed go to the clusters that they were promised to.
     fn hand_over_owed(&mut self, at: SimTime) {
         if self.coordinator.is_none() {
             return;

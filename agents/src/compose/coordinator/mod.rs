@@ -1,4 +1,5 @@
-//! Several clusters, each with its own schedulers and peak hours, and a coordinator that moves whole servers between them.
+//! Several clusters, each with its own schedulers and peak hours, and a coordinator that moves
+//! whole servers between them.
 //!
 //! - [`allot`]: the decision, a separable concave program solved exactly.
 //! - [`Coordinator`]: what it is told by the clusters, and how far it looks ahead.

@@ -1,7 +1,8 @@
 //! One policy of three schedulers: inference, orchestrator, training.
 //!
-//! They know each other only by messages, as in Aryl, so any training scheduler of the list can be put in, and each goes on when another is gone:
-//! without an orchestrator services scale on the servers they have, and training runs on those it was left with.
+//! They know each other only by messages, as in Aryl, so any training scheduler of the list can be
+//! put in, and each goes on when another is gone: without an orchestrator services scale on the
+//! servers they have, and training runs on those it was left with.
 
 use goodput_env::cluster::NodeId;
 use goodput_env::plan::Plan;
@@ -14,7 +15,7 @@ use super::orchestrator::{Loans, Orchestrator};
 use super::{Body, Message, Party};
 use crate::compose::serving::{Autoscaler, Claim, Replicas, allot};
 
-/// The policy.
+/// Composite of three schedulers: replicas, loans, training jobs.
 pub struct Composite {
     autoscaler: Autoscaler,
     orchestrator: Option<Orchestrator>,
@@ -41,7 +42,7 @@ impl Composite {
         }
     }
 
-    /// What was said so far.
+    /// Messages of the three schedulers so far.
     pub fn messages(&self) -> &[Message] {
         &self.log
     }

@@ -1,7 +1,8 @@
-//! What may be learned of lending: how much is kept at home, when a server is called back, and which one.
+//! Learned parameters of lending: servers kept at home, the moment of a recall, and the server that
+//! is recalled.
 //!
-//! All that is learned is relative to the published rule (Aryl, arXiv:2202.07896), which the numbers are 0 at. Forecasts are the same for all policies;
-//! what is made of them is not.
+//! All that is learned is relative to the published rule (Aryl, arXiv:2202.07896), which the
+//! numbers are 0 at. Forecasts are the same for all policies; what is made of them is not.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,10 +17,11 @@ use crate::compose::serving::Expected;
 /// How far an orchestrator departs from the published rule.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Lending {
-    /// How much higher the high rate is taken, as a part of what it is above the usual one: another quantile of the same forecast. -1 takes the usual
-    /// rate for the high one.
+    /// How much higher the high rate is taken, as a part of what it is above the usual one: another
+    /// quantile of the same forecast. -1 takes the usual rate for the high one.
     pub caution: f64,
-    /// Servers that stay at home beside those that are needed, or, below 0, are lent though they are.
+    /// Servers that stay at home beside those that are needed, or, below 0, are lent though they
+    /// are.
     pub margin_servers: f64,
     /// Servers that may be missing at home before one is called back.
     pub tolerated_servers: f64,
@@ -29,7 +31,7 @@ pub struct Lending {
     pub price_by_restart: f64,
     /// Power of its worth to the training policy in the same.
     pub price_by_worth: f64,
-    /// What scaling a job in costs, for it stops as well, relative to preempting it.
+    /// Price of scaling a job in, relative to preempting it; scaling in stops the job as well.
     pub price_of_scaling_in: f64,
 }
 
@@ -59,7 +61,7 @@ impl Lending {
         }
     }
 
-    /// What is expected, at another level.
+    /// Expectation at another level of caution.
     pub(super) fn expected(&self, expected: Expected) -> Expected {
         let high = expected.high + self.caution * (expected.high - expected.usual);
         Expected { high: high.max(expected.usual), ..expected }
@@ -71,7 +73,8 @@ impl Lending {
     }
 }
 
-/// Logarithms of what jobs are worth, from a training policy to its orchestrator. Both hold it, and nobody else.
+/// Logarithms of the jobs' values, from a training policy to its orchestrator, which share this
+/// map.
 #[derive(Clone, Debug, Default)]
 pub struct Worths(Arc<Mutex<BTreeMap<JobId, f64>>>);
 
@@ -86,17 +89,18 @@ impl Worths {
     }
 }
 
-/// Says what calling servers back costs.
+/// Prices of recalling servers.
 #[derive(Clone, Debug, Default)]
 pub struct Judge {
     /// How it departs from the published rule.
     pub lending: Lending,
-    /// What the training policy says.
+    /// Values from the training policy.
     pub worths: Worths,
 }
 
 impl Judge {
-    /// Prices of these jobs, relative to the mean of their logarithms; equal ones as published where nothing is learned. A job of unknown worth has the mean.
+    /// Prices of these jobs, relative to the mean of their logarithms; equal ones as published
+    /// where nothing is learned. A job of unknown worth has the mean.
     pub(super) fn prices(&self, jobs: &[JobView<'_>]) -> Vec<Prices> {
         let lost = jobs.iter().map(|job| Some((f64::from(job.gpus()) * job.restart_secs() + 60.0).ln()));
         let lost = centred(lost.collect());
@@ -110,7 +114,7 @@ impl Judge {
     }
 }
 
-/// What each known value is above their mean; 0 for those that are not.
+/// Known values less their mean; 0 for unknown values.
 fn centred(values: Vec<Option<f64>>) -> Vec<f64> {
     let known = values.iter().flatten().count().max(1) as f64;
     let mean = values.iter().flatten().sum::<f64>() / known;

@@ -1,13 +1,13 @@
-//! What the three schedulers of a shared cluster tell each other (Aryl, arXiv:2202.07896, figure 3: inference scheduler, orchestrator, training
-//! scheduler).
+//! Messages between the three schedulers of a shared cluster (Aryl, arXiv:2202.07896, figure 3:
+//! inference scheduler, orchestrator, training scheduler).
 
 use goodput_env::cluster::NodeId;
 use goodput_env::time::SimTime;
 
-/// Who speaks.
+/// Scheduler that sends or receives messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Party {
-    /// Scales services.
+    /// Inference scheduler: scales services.
     Inference,
     /// Lends servers and calls them back.
     Orchestrator,
@@ -15,10 +15,11 @@ pub enum Party {
     Training,
 }
 
-/// What is said.
+/// Content of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Body {
-    /// Inference to orchestrator: accelerators that services will need, and how many the inference pool has.
+    /// Inference to orchestrator: accelerators that services will need, and how many the inference
+    /// pool has.
     Need {
         /// Needed until the next decision about loans could take effect.
         gpus: u32,
@@ -27,34 +28,34 @@ pub enum Body {
     },
     /// Orchestrator to training: these servers may be used.
     Lent {
-        /// The servers.
+        /// Servers that the message is about.
         servers: Vec<NodeId>,
     },
     /// Orchestrator to training: these servers are to be left.
     CallBack {
-        /// The servers.
+        /// Servers that the message is about.
         servers: Vec<NodeId>,
         /// Jobs that lose all they hold.
         preempted: u32,
-        /// When they have to be empty.
+        /// Time at which the servers have to be empty.
         deadline: SimTime,
     },
     /// Orchestrator to inference: these servers are empty now.
     Returned {
-        /// The servers.
+        /// Servers that the message is about.
         servers: Vec<NodeId>,
     },
 }
 
-/// One message.
+/// Message between two schedulers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
-    /// When.
+    /// Time of the message.
     pub at: SimTime,
-    /// From whom.
+    /// Scheduler that sends the message.
     pub from: Party,
-    /// To whom.
+    /// Scheduler that receives the message.
     pub to: Party,
-    /// What.
+    /// Content of the message.
     pub body: Body,
 }

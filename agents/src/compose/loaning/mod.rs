@@ -1,4 +1,5 @@
-//! Capacity loaning: how many servers of the inference pool training may borrow, and which come back (Aryl, arXiv:2202.07896; Lyra, EuroSys'23).
+//! Capacity loaning: how many servers of the inference pool training may borrow, and which come
+//! back (Aryl, arXiv:2202.07896; Lyra, EuroSys'23).
 //!
 //! - [`lendable`]: the rule, from what services need.
 //! - [`cheapest`]: which servers to call back.

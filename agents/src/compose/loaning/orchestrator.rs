@@ -1,4 +1,5 @@
-//! The orchestrator: every five minutes it lends what services will not need, and calls servers back as soon as they may.
+//! The orchestrator: every five minutes it lends what services will not need, and calls servers
+//! back as soon as they may.
 
 use goodput_env::cluster::{NodeId, Pool};
 use goodput_env::job::JobId;
@@ -12,16 +13,18 @@ use goodput_env::view::{ClusterView, JobView};
 use super::{Judge, Occupant, Prices, cheapest};
 use crate::compose::serving::{Claim, Outlook, kind_for, needed_for};
 
-/// What loans are subject to.
+/// Terms of loans.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Terms {
-    /// Share of the need that is kept on top of it. The paper keeps a little; 2 % is what we remember of it.
+    /// Share of the need that is kept on top of it. The paper keeps a little; 2 % is what we
+    /// remember of it.
     pub headroom: f64,
     /// Time between decisions to lend.
     pub period: SimTime,
     /// From calling a server back until training has to be gone.
     pub deadline: SimTime,
-    /// A server is lent if it is not expected to be needed for so long; at least until the next decision could take effect.
+    /// A server is lent if it is not expected to be needed for so long; at least until the next
+    /// decision could take effect.
     pub lease: SimTime,
 }
 
@@ -32,8 +35,8 @@ impl Default for Terms {
     }
 }
 
-/// Whole servers of `per_server` accelerators that a pool of `pool` can lend when `need` of them will be used: what is left after the need and
-/// its headroom, rounded down.
+/// Whole servers of `per_server` accelerators that a pool of `pool` can lend when `need` of them
+/// will be used: what is left after the need and its headroom, rounded down.
 pub fn lendable(pool: u32, need: f64, headroom: f64, per_server: u32) -> u32 {
     let spare = f64::from(pool) - need * (1.0 + headroom);
     // Tolerates the rounding of the product, which must not cost a server.
@@ -45,7 +48,7 @@ pub struct Orchestrator {
     outlook: Box<dyn Outlook>,
     terms: Terms,
     judge: Judge,
-    /// When it decides again about lending.
+    /// Time of the next decision about lending.
     next: SimTime,
     /// Until when it lends nothing because it called back.
     rests: SimTime,
@@ -62,9 +65,9 @@ pub struct Loans {
     pub need: u32,
     /// Called back, and empty once the plan is carried out.
     pub home: Vec<NodeId>,
-    /// Jobs preempted.
+    /// Number of jobs preempted by recalls.
     pub preempted: u32,
-    /// When servers called back have to be empty.
+    /// Times at which recalled servers have to be empty.
     pub deadline: SimTime,
 }
 
@@ -85,18 +88,20 @@ impl Orchestrator {
         self.outlook.needs()
     }
 
-    /// When it wants to decide again.
+    /// Time at which the orchestrator wants to decide again.
     pub fn next(&self) -> SimTime {
         self.next
     }
 
-    /// Keeps `servers` servers at home and empty from its next decision on, which is due at once: they are to go to another cluster.
+    /// Keeps `servers` servers at home and empty from its next decision on, which is due at once:
+    /// they are to go to another cluster.
     pub fn owe(&mut self, servers: u32) {
         self.owed = servers;
         self.next = SimTime::ZERO;
     }
 
-    /// Adds loans and returns to `plan`, and what jobs lose by them. `wanted` are the replicas each service is to have now, at `utilisation`.
+    /// Adds loans and returns to `plan`, and what jobs lose by them. `wanted` are the replicas each
+    /// service is to have now, at `utilisation`.
     pub fn decide(&mut self, view: &ClusterView<'_>, wanted: &[Claim], utilisation: f64, plan: &mut Plan) -> Loans {
         let pool = Servers::of(view);
         let soon = self.terms.period + self.terms.deadline;
@@ -134,7 +139,8 @@ impl Orchestrator {
         lendable.saturating_sub(self.owed) as usize
     }
 
-    /// Accelerators that services will need within `time`, and until a replica started at its end is warm, or have now if that is more.
+    /// Accelerators that services will need within `time`, and until a replica started at its end
+    /// is warm, or have now if that is more.
     fn need(&mut self, view: &ClusterView<'_>, wanted: &[Claim], utilisation: f64, time: SimTime) -> u32 {
         let of_service = |service: goodput_env::view::ServiceView<'_>| {
             let now = wanted.get(service.id().index()).map_or(0, |claim| claim.most);

@@ -1,36 +1,41 @@
-//! Which lent servers to call back when so many have to come: those whose return preempts least (Aryl, arXiv:2202.07896, section 4).
+//! Choice of the lent servers to recall: the servers with the least preemption (cost of stopped
+//! jobs) (Aryl, arXiv:2202.07896, section 4).
 //!
-//! A job that can go on without what it holds on a server gives just that up; it is scaled in, not preempted. The *server preemption cost* is
-//! the sum over the jobs that a server's return would preempt of 1 over the number of servers the job is on: preempting a job frees all of
-//! its servers, so each bears a part. The cheapest server is taken, its jobs are gone, the costs of their other servers fall, and so on. The
-//! abstract names the notion and the greedy rule; one over the number of servers is our reading of it. It is a heuristic: finding the
-//! fewest preemptions is a hitting set problem. Preemptions count alike unless they are given [`Prices`].
+//! A job that can go on without what it holds on a server gives just that up; it is scaled in, not
+//! preempted. The *server preemption cost* is the sum over the jobs that a server's return would
+//! preempt of 1 over the number of servers the job is on: preempting a job frees all of its
+//! servers, so each bears a part. The cheapest server is taken, its jobs are gone, the costs of
+//! their other servers fall, and so on. The abstract names the notion and the greedy rule; one over
+//! the number of servers is our reading of it. It is a heuristic: finding the fewest preemptions is
+//! a hitting set problem. Preemptions count alike unless they are given [`Prices`].
 
 use goodput_env::cluster::NodeId;
 use goodput_env::job::JobId;
 
-/// One preempted job counts this much. Divisible by 1 to 16, so that costs of equal jobs compare exactly.
+/// One preempted job counts this much. Divisible by 1 to 16, so that costs of equal jobs compare
+/// exactly.
 const WHOLE: u64 = 720_720;
 
 /// A job on servers that may have to return.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Occupant {
-    /// The job.
+    /// Job on the server.
     pub job: JobId,
     /// Accelerators by server, lent or not, each server once.
     pub servers: Vec<(NodeId, u32)>,
-    /// Accelerators that it can do without: its flexible workers. 0 for a job that runs on all it holds or not at all.
+    /// Accelerators that it can do without: its flexible workers. 0 for a job that runs on all it
+    /// holds or not at all.
     pub spare: u32,
-    /// What it costs.
+    /// Prices of stopping this job.
     pub prices: Prices,
 }
 
-/// What it costs to stop a job.
+/// Prices of stopping a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Prices {
-    /// When it loses all it holds.
+    /// Price of losing all its accelerators.
     preempted: u64,
-    /// When it loses what it can do without on a server.
+    /// Price of losing only the workers on a server that the job can do without.
     scaled_in: u64,
 }
 
@@ -49,17 +54,18 @@ impl Prices {
     }
 }
 
-/// What returns, and at what price.
+/// Recall: the servers that return, and its price.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Returned {
     /// Servers in the order in which they were chosen.
     pub servers: Vec<NodeId>,
-    /// Jobs that lose all they hold, in the order in which it happens. Other occupants lose what they hold on `servers`.
+    /// Jobs that lose all they hold, in the order in which it happens. Other occupants lose what
+    /// they hold on `servers`.
     pub preempted: Vec<JobId>,
 }
 
-/// Chooses `count` of the servers in `lent`, or all of them where there are fewer: the lowest preemption cost first, then the fewest
-/// accelerators given up by scaling in, then the lowest id.
+/// Chooses `count` of the servers in `lent`, or all of them where there are fewer: the lowest
+/// preemption cost first, then the fewest accelerators given up by scaling in, then the lowest id.
 pub fn cheapest(lent: &[NodeId], occupants: &[Occupant], count: usize) -> Returned {
     let mut market = Market::new(lent, occupants);
     let mut returned = Returned::default();
@@ -88,7 +94,7 @@ struct Server {
 
 struct Tenant {
     job: JobId,
-    /// What it still holds, lent or not.
+    /// Accelerators that the job still holds, lent or not.
     held: Vec<(NodeId, u32)>,
     spare: u32,
     prices: Prices,

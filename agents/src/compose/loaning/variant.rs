@@ -1,4 +1,5 @@
-//! The published ways to share a cluster, by the names users type behind a training policy's: `srtf+forecast`.
+//! The published ways to share a cluster, by the names users type behind a training policy's:
+//! `srtf+forecast`.
 
 use goodput_env::policy::{Policy, Scope};
 use goodput_env::scenario::Scenario;
@@ -7,12 +8,12 @@ use goodput_forecast::Model;
 use super::{Composite, Judge, Orchestrator, Terms};
 use crate::compose::serving::{Ahead, Autoscaler, Foresight, Now, Outlook, Scaling, Told};
 
-/// What all ways to share a cluster have in common: settings of the three schedulers.
+/// Settings of the three schedulers of a shared cluster, common to all variants.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Sharing {
     /// How services are scaled.
     pub scaling: Scaling,
-    /// What loans are subject to.
+    /// Terms of loans.
     pub terms: Terms,
     /// The forecaster of those that look ahead.
     pub foresight: Foresight,
@@ -27,7 +28,7 @@ pub enum Variant {
     Reactive,
     /// By the load as forecast from its past.
     Forecast,
-    /// The same by one model alone.
+    /// By the load as one model alone forecasts it.
     ForecastBy(Model),
     /// By the load as it will be.
     Oracle,
@@ -46,7 +47,8 @@ impl Variant {
         Self::ALL.into_iter().find(|(known, _)| *known == name).map(|(_, variant)| variant)
     }
 
-    /// How `training` shares where nobody says: as forecast if it was published with loaning, without loans otherwise.
+    /// How `training` shares without a variant in its name: as forecast if it was published with
+    /// loaning, without loans otherwise.
     pub fn usual(training: &dyn Policy) -> Self {
         match training.scope() {
             Scope::Borrowing => Self::Forecast,
@@ -59,7 +61,7 @@ impl Variant {
         self.judged(training, sharing, Judge::default())
     }
 
-    /// The same with loans as `judge` says.
+    /// `training` with services and loans, at the prices of `judge`.
     pub fn judged(self, training: Box<dyn Policy>, sharing: &Sharing, judge: Judge) -> Composite {
         let foresight = &sharing.foresight;
         let [of_services, of_loans]: [Box<dyn Outlook>; 2] = match self {
@@ -73,8 +75,9 @@ impl Variant {
     }
 }
 
-/// `policy` as it has to be to run `scenario`: where there are services or pools, somebody has to scale and lend. A training policy that was
-/// published with loaning gets that, any other one reactive scaling and no loans. Where single requests are served, that is up to the policy.
+/// `policy` as it has to be to run `scenario`: where there are services or pools, a scheduler has
+/// to scale and lend. A training policy that was published with loaning gets that, any other one
+/// reactive scaling and no loans. Where single requests are served, that is up to the policy.
 pub fn complete(policy: Box<dyn Policy>, scenario: &Scenario, sharing: &Sharing) -> Box<dyn Policy> {
     let shared = !scenario.workload.services.is_empty() || scenario.cluster.has_pools();
     if !shared || !scenario.workload.requests.is_empty() {

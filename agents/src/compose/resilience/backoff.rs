@@ -1,5 +1,6 @@
-//! Jobs that fail again and again wait longer each time, as Kubernetes restarts containers (`CrashLoopBackOff`): 10 s, twice as long
-//! after each failure, at most 5 min. A crash loop then costs others a bounded share of the queue's head.
+//! Jobs that fail again and again wait longer each time, as Kubernetes restarts containers
+//! (`CrashLoopBackOff`): 10 s, twice as long after each failure, at most 5 min. A crash loop then
+//! costs others a bounded share of the queue's head.
 
 use goodput_env::job::JobId;
 use goodput_env::plan::Plan;
@@ -28,7 +29,7 @@ impl std::fmt::Debug for BackOff {
 }
 
 impl BackOff {
-    /// Around `inner`.
+    /// Back-off around the policy `inner`.
     pub fn new(inner: Box<dyn Policy>) -> Self {
         Self { inner, waiting: Vec::new(), wake: None }
     }

@@ -1,5 +1,6 @@
-//! Policies around policies that keep faults in bounds. Each shows the policy inside it a part of the cluster
-//! ([`goodput_env::view::Restriction`]), so any scheduler gains them without knowing, and they nest.
+//! Policies around policies that keep faults in bounds. Each shows the policy inside it a part of
+//! the cluster ([`goodput_env::view::Restriction`]), so any scheduler gains them without knowing,
+//! and they nest.
 //!
 //! - [`Reserve`]: key jobs have machines of their own, replaced at once when they fail.
 //! - [`Quarantine`]: nodes that fail again and again are left alone for a while.
@@ -15,7 +16,7 @@ pub use reserve::Reserve;
 
 use goodput_env::time::SimTime;
 
-/// The earlier of two times at which somebody wants to be asked.
+/// Earlier of two wake-up times.
 fn earlier(one: Option<SimTime>, other: Option<SimTime>) -> Option<SimTime> {
     one.into_iter().chain(other).min()
 }

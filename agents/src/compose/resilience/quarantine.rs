@@ -1,7 +1,8 @@
 //! Nodes that fail again and again are left alone for a while.
 //!
-//! A few nodes cause far more than their share of failures: taking 1 to 2 % of nodes out cut failed large jobs from 14 to 4 % on Meta's
-//! research clusters (Kokolis et al., HPCA'25, "lemon nodes"). A repair does not tell a lemon from an unlucky node; its record does.
+//! A few nodes cause far more than their share of failures: taking 1 to 2 % of nodes out cut failed
+//! large jobs from 14 to 4 % on Meta's research clusters (Kokolis et al., HPCA'25, "lemon nodes").
+//! A repair does not tell a lemon from an unlucky node; its record does.
 
 use goodput_env::plan::Plan;
 use goodput_env::policy::{Policy, Scope};
@@ -21,7 +22,8 @@ pub struct Quarantine {
     hold: SimTime,
     /// Most nodes left alone at once, as a share of all.
     most: f64,
-    /// By node: accelerators in service when last seen, times of recent failures, and until when it is left alone.
+    /// By node: accelerators in service when last seen, times of recent failures, and until when it
+    /// is left alone.
     nodes: Vec<Node>,
     wake: Option<SimTime>,
 }
@@ -40,7 +42,8 @@ impl std::fmt::Debug for Quarantine {
 }
 
 impl Quarantine {
-    /// Leaves a node alone for `hold` once it has failed `failures` times within `window`, but never more than a tenth of all nodes.
+    /// Leaves a node alone for `hold` once it has failed `failures` times within `window`, but
+    /// never more than a tenth of all nodes.
     pub fn new(inner: Box<dyn Policy>, failures: usize, window: SimTime, hold: SimTime) -> Self {
         Self { inner, failures, window, hold, most: 0.1, nodes: Vec::new(), wake: None }
     }

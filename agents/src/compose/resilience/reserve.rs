@@ -1,8 +1,9 @@
 //! Reserved capacity for key jobs.
 //!
-//! Some nodes are for key jobs alone. When one of them fails, another node takes its place in the same decision and the jobs on it make
-//! way; so key jobs always find the capacity they were promised, as long as that much is in service at all, and whatever other jobs do
-//! (crash in loops, flood the queue) does not reach them. The price is capacity that idles when no key job wants it.
+//! Some nodes are for key jobs alone. When one of them fails, another node takes its place in the
+//! same decision and the jobs on it make way; so key jobs always find the capacity they were
+//! promised, as long as that much is in service at all, and whatever other jobs do (crash in loops,
+//! flood the queue) does not reach them. The price is capacity that idles when no key job wants it.
 
 use goodput_env::cluster::Cluster;
 use goodput_env::job::{JobId, JobRequest};
@@ -15,15 +16,16 @@ use goodput_env::view::{ClusterView, Restriction};
 
 use super::earlier;
 
-/// Two policies that share a cluster: one for key jobs on reserved nodes, one for all others on the rest.
+/// Two policies that share a cluster: one for key jobs on reserved nodes, one for all others on the
+/// rest.
 pub struct Reserve {
     key: Box<dyn Policy>,
     rest: Box<dyn Policy>,
     gpus: u32,
     is_key: fn(&JobRequest) -> bool,
-    /// By node.
+    /// Accelerators kept free, by node.
     reserved: Vec<bool>,
-    /// When jobs that had to make way are shown to their policy again.
+    /// Times at which preempted jobs are shown to their policy again.
     again: Option<SimTime>,
 }
 
@@ -34,13 +36,14 @@ impl std::fmt::Debug for Reserve {
 }
 
 impl Reserve {
-    /// Keeps whole nodes with at least `gpus` accelerators in service for the jobs that `is_key` names. A key job that wants more than
-    /// that never runs.
+    /// Keeps whole nodes with at least `gpus` accelerators in service for the jobs that `is_key`
+    /// names. A key job that wants more than that never runs.
     pub fn new(key: Box<dyn Policy>, rest: Box<dyn Policy>, gpus: u32, is_key: fn(&JobRequest) -> bool) -> Self {
         Self { key, rest, gpus, is_key, reserved: Vec::new(), again: None }
     }
 
-    /// Drafts nodes until enough is reserved, the ones with most free first; lets go of those that are not needed and have no key job.
+    /// Drafts nodes until enough is reserved, the ones with most free first; lets go of those that
+    /// are not needed and have no key job.
     fn draft(&mut self, view: &ClusterView<'_>) {
         let nodes = &view.cluster().nodes;
         self.reserved.resize(nodes.len(), false);

@@ -1,9 +1,13 @@
 //! The load ahead by a forecaster that is told every new value and nothing else.
 //!
-//! Of each service one forecaster is kept. It knows the steps of the series up to now, and what it answers depends on them alone, not on when it was
-//! asked. Steps shorter than five minutes are taken together, the highest rate standing for all: a day of minutes would cost the regressions a hundred times more
-//! and tell them little. It sees logarithms, because what a load does is relative: a burst at noon is ten times that at night, and an error kept in requests per second would
-//! be too large for one and too small for the other. Quantiles and maxima survive the way back. A forecaster made before sees the steps and the load that it was made for. It is estimated anew when its series has doubled, up to four days, and refreshed once a day from then on.
+//! Of each service one forecaster is kept. It knows the steps of the series up to now, and what it
+//! answers depends on them alone, not on when it was asked. Steps shorter than five minutes are
+//! taken together, the highest rate standing for all: a day of minutes would cost the regressions a
+//! hundred times more and tell them little. It sees logarithms, because what a load does is
+//! relative: a burst at noon is ten times that at night, and an error kept in requests per second
+//! would be too large for one and too small for the other. Quantiles and maxima survive the way
+//! back. A forecaster made before sees the steps and the load that it was made for. It is estimated
+//! anew when its series has doubled, up to four days, and refreshed once a day from then on.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -11,15 +15,15 @@ use goodput_env::time::SimTime;
 use goodput_env::view::ServiceView;
 use goodput_forecast::{Adaptive, Fit, FittedAdaptive, Predict, Series};
 
-use super::{Expected, Foresight, Outlook};
-use crate::bundle::forecaster::Saved;
+use super::{Expected, Foresight, Outlook, SavedForecaster};
 
 /// Shortest step of a forecaster.
 const SHORTEST: SimTime = SimTime::from_secs(300);
 const DAY: SimTime = SimTime::from_secs(86_400);
 /// Days of series until which it is estimated anew at every doubling.
 const YOUNG_DAYS: usize = 4;
-/// Nothing beyond so many times the highest rate so far is expected: while few errors are known, one of a model that knew nothing yet would be taken for a quantile.
+/// Nothing beyond so many times the highest rate so far is expected: while few errors are known,
+/// one of a model that knew nothing yet would be taken for a quantile.
 const RECORDS: f64 = 2.0;
 
 /// The highest rate to expect, as forecast.
@@ -54,7 +58,8 @@ impl Ahead {
 impl Outlook for Ahead {
     fn expect(&mut self, service: &ServiceView<'_>, until: SimTime) -> Expected {
         let rate = service.rate();
-        // Past the end of its series a service has no new values, and yesterday's would be expected for ever.
+        // Past the end of its series a service has no new values, and yesterday's would be expected
+        // for ever.
         if service.is_over() {
             return Expected::sure(rate);
         }
@@ -69,7 +74,7 @@ impl Outlook for Ahead {
 /// The forecaster of one service.
 #[derive(Clone, Debug)]
 struct Watched {
-    /// What it is estimated with; `None` for one that was fitted before.
+    /// Settings of the estimation; `None` for one that was fitted before.
     settings: Option<Adaptive>,
     /// Whether it sees logarithms; one made before sees what it was made for, the load.
     logarithms: bool,
@@ -77,12 +82,12 @@ struct Watched {
     /// Length of its steps, and steps of the service's series in each.
     step: SimTime,
     taken_together: usize,
-    /// Its steps that it knows, and the highest rate in them.
+    /// Number of steps that the forecaster knows, and the highest rate in them.
     known: usize,
     highest: f64,
-    /// Numbers of steps whose maximum it learns.
+    /// Lengths of the windows, in steps, of which the forecaster learns the maximum.
     windows: Vec<usize>,
-    /// What it has said since the last step, by number of steps.
+    /// Answers since the last step, by number of steps.
     answers: Vec<(usize, Expected)>,
 }
 
@@ -97,12 +102,12 @@ impl Watched {
         let step = SimTime::from_millis(own.as_millis().max(1) * taken_together as i64);
         let day_steps = (DAY.as_millis() / step.as_millis()).max(1) as usize;
         let (models, nets) = match saved {
-            Some(Saved::Trained(bundle)) => (Vec::new(), vec![bundle.net.clone()]),
+            Some(SavedForecaster::Trained { net, .. }) => (Vec::new(), vec![(**net).clone()]),
             _ => (foresight.models.clone(), Vec::new()),
         };
         let settings = Adaptive { models, nets, horizon_steps: 1, ..Adaptive::daily(day_steps) };
         let (settings, fitted) = match saved {
-            Some(Saved::Fitted(snapshot)) => (None, Some(snapshot.forecaster.clone())),
+            Some(SavedForecaster::Fitted(snapshot)) => (None, Some(snapshot.forecaster.clone())),
             _ => (Some(settings), None),
         };
         Self {
@@ -118,7 +123,8 @@ impl Watched {
         }
     }
 
-    /// Makes sure that it learns the maximum over so long a time. Whatever the moment, that is one of two numbers of steps.
+    /// Makes sure that it learns the maximum over so long a time. Whatever the moment, that is one
+    /// of two numbers of steps.
     fn reach(&mut self, time: SimTime) {
         let steps = (time.as_millis() / self.step.as_millis()) as usize;
         for steps in [steps.max(1), steps + 1] {
@@ -191,8 +197,8 @@ impl Watched {
             return Some(*expected);
         }
         let window = fitted.watch(0, steps);
-        // The usual rate is the highest of the expected path, the high one a quantile of the highest rate: how far maxima rise above the path belongs to
-        // what is not foreseen.
+        // The usual rate is the highest of the expected path, the high one a quantile of the
+        // highest rate: how far maxima rise above the path belongs to what is not foreseen.
         let usual = fitted.uncorrected(steps).into_iter().fold(0.0, f64::max);
         let high = fitted.peak(window, &[level])?.first()?.max(usual);
         let most = if self.settings.is_some() { RECORDS * self.highest } else { f64::MAX };

@@ -1,10 +1,13 @@
-//! Who gets the replicas when there is no room for all: first what every service usually needs, then the tails, the greatest risk first.
+//! Allotment of replicas when there is no room for all: first the usual need of every service, then
+//! the tails, the greatest risk first.
 //!
-//! Either is filled replica by replica: the next one goes to the service that lacks the largest share of what it wants, which is the share of its rate that would find
-//! no replica. So all lack the same share as nearly as whole replicas allow (progressive filling, the max-min fair allotment: Bertsekas, Gallager, "Data Networks",
-//! 2nd ed. 1992, section 6.5.2). A service with a high rate that may come never takes a replica that another one needs for the rate it has.
+//! Either is filled replica by replica: the next one goes to the service that lacks the largest
+//! share of what it wants, which is the share of its rate that would find no replica. So all lack
+//! the same share as nearly as whole replicas allow (progressive filling, the max-min fair
+//! allotment: Bertsekas, Gallager, "Data Networks", 2nd ed. 1992, section 6.5.2). A service with a
+//! high rate that may come never takes a replica that another one needs for the rate it has.
 
-/// What one service wants.
+/// Claim of one service.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Claim {
     /// Accelerators of a replica.
@@ -13,12 +16,14 @@ pub struct Claim {
     pub has: u32,
     /// Replicas for its usual rate.
     pub usual: u32,
-    /// Replicas with those for its high rate, or those it is not to lose yet; no fewer than for the usual one.
+    /// Replicas with those for its high rate, or those it is not to lose yet; no fewer than for the
+    /// usual one.
     pub most: u32,
 }
 
-/// Replicas by service that `held` accelerators, all that replicas hold or could, are enough for, when `free` of them are free now: a service that is to have fewer
-/// gives them back at once, one that is to have more gets what is free already.
+/// Replicas by service that `held` accelerators, all that replicas hold or could, are enough for,
+/// when `free` of them are free now: a service that is to have fewer gives them back at once, one
+/// that is to have more gets what is free already.
 pub fn allot(claims: &[Claim], held: u32, free: u32) -> Vec<u32> {
     let all: u64 = claims.iter().map(|claim| u64::from(claim.most) * u64::from(claim.gpus)).sum();
     let more = |claim: &Claim| u64::from(claim.most.saturating_sub(claim.has)) * u64::from(claim.gpus);
@@ -60,11 +65,14 @@ mod tests {
 
     #[test]
     fn the_usual_need_of_all_comes_before_any_tail() {
-        // Eight accelerators. Usual needs take 2 and 3; of the three left the first goes to A, which lacks 4 of 6 (B 1 of 4), the next to A, 3 of 6, and the last again, 2 of 6.
+        // Eight accelerators. Usual needs take 2 and 3; of the three left the first goes to A,
+        // which lacks 4 of 6 (B 1 of 4), the next to A, 3 of 6, and the last again, 2 of 6.
         assert_eq!(allot(&[claim(0, 2, 6), claim(0, 3, 4)], 8, 8), [5, 3]);
-        // A has taken six before B came: it gives one back at once, and B, for whom two are free, begins with those.
+        // A has taken six before B came: it gives one back at once, and B, for which two are free,
+        // begins with those.
         assert_eq!(allot(&[claim(6, 2, 6), claim(0, 3, 4)], 8, 2), [5, 2]);
-        // Not even the usual needs fit: four for 6 and 3 wanted. A lacks 6/6 and is the first of equals, then B 3/3, A 5/6, and A again, 4/6 as B.
+        // Not even the usual needs fit: four for 6 and 3 wanted. A lacks 6/6 and is the first of
+        // equals, then B 3/3, A 5/6, and A again, 4/6 as B.
         assert_eq!(allot(&[claim(0, 6, 9), claim(0, 3, 9)], 4, 4), [3, 1]);
     }
 

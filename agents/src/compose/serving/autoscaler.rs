@@ -1,7 +1,8 @@
 //! How many replicas a service should have.
 //!
-//! The rule is that of the Kubernetes horizontal autoscaler, whose defaults are ours: replicas in proportion to utilisation over its target, no change
-//! within 10 % of the target, and down only to the most that was wanted in the last five minutes. On top of it comes the objective: as many
+//! The rule is that of the Kubernetes horizontal autoscaler, with its defaults: replicas in
+//! proportion to utilisation over its target, no change within 10 % of the target, and down only to
+//! the most that was wanted in the last five minutes. On top of it comes the objective: as many
 //! replicas as the queueing model asks for to keep it.
 
 use std::collections::VecDeque;
@@ -13,7 +14,7 @@ use goodput_env::view::{ClusterView, ServiceView};
 
 use super::{Claim, Expected, Now, Outlook};
 
-/// Settings.
+/// Settings of the autoscaler.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Scaling {
     /// Share of a replica's throughput that is to be used, in (0, 1].
@@ -30,7 +31,8 @@ impl Default for Scaling {
     }
 }
 
-/// Replicas on accelerators of type `kind` that `rate` requests per second need: to stay at `utilisation` and to keep the objective.
+/// Replicas on accelerators of type `kind` that `rate` requests per second need: to stay at
+/// `utilisation` and to keep the objective.
 pub fn needed(service: &ServiceView<'_>, kind: u16, rate: f64, utilisation: f64) -> u32 {
     let (min, max) = service.replica_limits();
     let Some(profile) = service.profile(kind) else { return min };
@@ -53,13 +55,14 @@ pub fn needed(service: &ServiceView<'_>, kind: u16, rate: f64, utilisation: f64)
     count.clamp(min, max)
 }
 
-/// Replicas for what is expected: the usual rate at `utilisation`, and the high one within the objective. The share that utilisation leaves free is there for what
-/// is not foreseen; keeping it free at the high rate as well would pay for that twice.
+/// Replicas for what is expected: the usual rate at `utilisation`, and the high one within the
+/// objective. The share that utilisation leaves free is there for what is not foreseen; keeping it
+/// free at the high rate as well would pay for that twice.
 pub fn needed_for(service: &ServiceView<'_>, kind: u16, expected: Expected, utilisation: f64) -> u32 {
     for_tail(service, kind, expected, needed(service, kind, expected.usual, utilisation))
 }
 
-/// The same, given the replicas for the usual rate.
+/// Replicas for the high rate, given the replicas for the usual rate.
 fn for_tail(service: &ServiceView<'_>, kind: u16, expected: Expected, usual: u32) -> u32 {
     if expected.high <= expected.usual {
         return usual;
@@ -132,7 +135,8 @@ impl Autoscaler {
     }
 }
 
-/// The accelerator type to count with: of those it can run on the one of the first server that serves.
+/// The accelerator type to count with: of those it can run on the one of the first server that
+/// serves.
 pub(crate) fn kind_for(view: &ClusterView<'_>, service: &ServiceView<'_>) -> Option<u16> {
     use goodput_env::cluster::Pool;
     let nodes = view.cluster().nodes.iter().filter(|node| node.pool != Pool::Training && node.gpus > 0);

@@ -1,4 +1,4 @@
-//! Which forecaster looks ahead, and how sure it is to be.
+//! Settings of foresight: the forecasters, and the level of their quantiles.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,16 +6,16 @@ use std::sync::Arc;
 use goodput_env::gym::ExpectedPeak;
 use goodput_forecast::Model;
 
-use super::{Ahead, Outlook};
-use crate::bundle::forecaster::Saved;
+use super::{Ahead, Outlook, SavedForecaster};
 
 /// Settings of everything that looks ahead by a forecast.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Foresight {
     /// The models weighed online for every service without a forecaster of its own.
     pub models: Vec<Model>,
-    /// Forecasters made before, by name of service, with the step of its series. A net is alone, with quantiles from its own errors.
-    pub saved: Arc<BTreeMap<String, Saved>>,
+    /// Forecasters made before, by name of service, with the step of its series. A net is alone,
+    /// with quantiles from its own errors.
+    pub saved: Arc<BTreeMap<String, SavedForecaster>>,
     /// Probability, in (0, 1), that the highest rate of a window stays below what is called high.
     pub level: f64,
 }
@@ -26,7 +26,7 @@ impl Default for Foresight {
     }
 }
 
-/// That of [`goodput_forecast::Lender::DEFAULT`], which was chosen on series of its own.
+/// Level of [`goodput_forecast::Lender::DEFAULT`], which was chosen on other series.
 const LEVEL: f64 = 0.98;
 
 impl Foresight {
@@ -41,7 +41,7 @@ impl Foresight {
         Self { level, ..self }
     }
 
-    /// What learned policies are told of a service's load: the high rate.
+    /// Expected load of services for learned policies: the high rate.
     pub fn expected_peak(&self) -> ExpectedPeak {
         let foresight = self.clone();
         ExpectedPeak::remembering(move || {

@@ -1,10 +1,12 @@
 //! Inference services on a cluster: how many replicas each should have, and where they go.
 //!
-//! - [`Outlook`]: the highest rate to expect, as measured now ([`Now`]), as forecast ([`Ahead`]), or as it will be ([`Told`]).
-//! - [`Foresight`]: which forecaster, and how sure it is to be.
+//! - [`Outlook`]: the highest rate to expect, as measured now ([`Now`]), as forecast ([`Ahead`]),
+//!   or as it will be ([`Told`]).
+//! - [`Foresight`]: the forecasters, and the level of their quantiles.
 //! - [`Autoscaler`]: from a rate to a number of replicas, with hysteresis.
-//! - [`allot`]: who gets them where there are too few for all.
-//! - [`Replicas`]: which servers gain or lose replicas, so that as many as possible stay empty.
+//! - [`allot`]: the division of too few replicas among services.
+//! - [`Replicas`]: the servers that gain or lose replicas, so that as many servers as possible stay
+//!   empty.
 
 mod ahead;
 mod allotment;
@@ -12,6 +14,7 @@ mod autoscaler;
 mod foresight;
 mod outlook;
 mod replicas;
+mod saved;
 
 use goodput_env::time::SimTime;
 
@@ -22,6 +25,7 @@ pub use autoscaler::{Autoscaler, Scaling, needed, needed_for};
 pub use foresight::Foresight;
 pub use outlook::{Expected, Now, Outlook, Told};
 pub use replicas::Replicas;
+pub use saved::{Misfit, SavedForecaster};
 
 /// Steps of length `step` after the first `known` that begin no later than `until`.
 fn steps_until(step: SimTime, known: usize, until: SimTime) -> usize {

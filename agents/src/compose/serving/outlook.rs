@@ -1,10 +1,11 @@
-//! The load to expect until a moment: what separates reactive from forecast-driven scaling and loaning.
+//! The load to expect until a moment: what separates reactive from forecast-driven scaling and
+//! loaning.
 
 use goodput_env::scenario::Information;
 use goodput_env::time::SimTime;
 use goodput_env::view::ServiceView;
 
-/// What to expect of the highest rate within a window, requests per second.
+/// Expected highest rate within a window, requests per second.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Expected {
     /// As likely exceeded as not.
@@ -36,7 +37,7 @@ pub trait Outlook: Send {
     }
 }
 
-/// It stays as it is: the reactive outlook.
+/// Reactive outlook: the rate stays as it is.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Now;
 
@@ -46,7 +47,7 @@ impl Outlook for Now {
     }
 }
 
-/// What will be: the bound for every forecast. It has to be told everything.
+/// Oracle outlook: the true future rate, a bound for every forecast. It needs all information.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Told;
 

@@ -1,4 +1,5 @@
-//! Which servers gain or lose replicas: packed on few, the lowest ids first, so that whole servers stay empty and can be lent.
+//! Placement of replicas: packed on few servers, the lowest ids first, so that whole servers stay
+//! empty and can be lent.
 
 use goodput_env::cluster::NodeId;
 use goodput_env::plan::Plan;
@@ -11,8 +12,8 @@ pub struct Replicas {
 }
 
 impl Replicas {
-    /// Starts from what is free now and after `plan`'s loans: nothing on servers it lends, all of those in `home`, which it calls back and
-    /// empties.
+    /// Starts from what is free now and after `plan`'s loans: nothing on servers it lends, all of
+    /// those in `home`, which it calls back and empties.
     pub fn reset(&mut self, view: &ClusterView<'_>, plan: &Plan, home: &[NodeId]) {
         let nodes = 0..view.cluster().nodes.len() as NodeId;
         self.free.clear();

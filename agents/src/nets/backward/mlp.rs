@@ -1,5 +1,6 @@
-//! Actor and critic perceptrons. Empty slots at the end are left out: their features are 0 and their actions are not allowed, so the rows of the first
-//! matrix and the columns of the actor's last one that belong to them have no part in the result and a gradient of 0.
+//! Actor and critic perceptrons. Empty slots at the end are left out: their features are 0 and
+//! their actions are not allowed, so the rows of the first matrix and the columns of the actor's
+//! last one that belong to them have no part in the result and a gradient of 0.
 
 use ndarray::{Array2, ArrayView2};
 

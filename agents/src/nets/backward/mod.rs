@@ -1,7 +1,9 @@
-//! Gradients of the nets without a tensor framework: plain matrix products of ndarray, and nothing kept of slots that are empty.
+//! Gradients of the nets without a tensor framework: plain matrix products of ndarray, and nothing
+//! kept of slots that are empty.
 //!
-//! Of a minibatch's time a framework spent most beside the products: copies, masks, one pass over memory for each elementary operation. Here a
-//! forward pass keeps what its way back needs. Equal to burn's gradients for any shape (a test) and to PyTorch's on a saved batch; nets with
+//! Of a minibatch's time a framework spent most beside the products: copies, masks, one pass over
+//! memory for each elementary operation. Here a forward pass keeps what its way back needs. Equal
+//! to burn's gradients for any shape (a test) and to PyTorch's on a saved batch; nets with
 //! attention still go back through burn.
 
 mod mlp;
@@ -17,17 +19,18 @@ use crate::nets::layers::affine::host;
 use crate::nets::shard::Shard;
 use crate::nets::weights::{NetConfig, Weights};
 
-/// What a net says about the rows of a shard.
+/// Outputs of a net for the rows of a shard.
 pub(crate) struct Said {
     /// `[rows, actions kept]`, whether allowed or not; those of empty slots mean nothing.
     pub scores: Vec<f32>,
-    /// `[rows]`.
+    /// Values of shape `[rows]`.
     pub values: Vec<f32>,
 }
 
 /// A net that was evaluated on a shard and knows the way back.
 pub(crate) trait Pass {
-    /// The gradient of every parameter, in the order of the flat vector, from those of scores and values.
+    /// The gradient of every parameter, in the order of the flat vector, from those of scores and
+    /// values.
     fn backward(self: Box<Self>, slopes: &Said) -> Vec<f32>;
 }
 

@@ -10,11 +10,12 @@ use crate::nets::fused::pool;
 use crate::nets::shard::Shard;
 use crate::nets::weights::{Weights, set_layer as layer};
 
-/// What each layer made of the occupied slots (`[jobs, ...]`) or of the rows (`[rows, ...]`).
+/// Activations of each layer for the occupied slots (`[jobs, ...]`) or of the rows (`[rows, ...]`).
 pub(super) struct SetPass<'a> {
     weights: &'a Weights,
     shard: &'a Shard,
-    /// Occupied slots of the shard, row by row: which rows of what follows belong to a row, and which slot each is.
+    /// Occupied slots of the shard, row by row: which rows of what follows belong to a row, and
+    /// which slot each is.
     jobs: Vec<Range<usize>>,
     slots: Vec<usize>,
     features: Array2<f32>,

@@ -13,9 +13,9 @@ pub(crate) struct Buffers {
     keys: Vec<f32>,
     /// `[rows]`: weights of one query.
     weights: Vec<f32>,
-    /// `[rows, heads * depth]`.
+    /// Values of shape `[rows, heads * depth]`.
     mixed: Vec<f32>,
-    /// `[rows, padded width]`.
+    /// Values of shape `[rows, padded width]`.
     merged: Vec<f32>,
 }
 

@@ -1,8 +1,8 @@
 //! One affine layer over a few rows, written so that plain x86-64 vectorises it.
 //!
-//! Columns are stored in panels of eight; a block of four rows by one panel, or one row by four panels, keeps its sums in
-//! registers. Each output is `bias + x0 w0 + x1 w1 + ...` in that order whatever the blocking, so results do not depend on how
-//! many rows are computed together.
+//! Columns are stored in panels of eight; a block of four rows by one panel, or one row by four
+//! panels, keeps its sums in registers. Each output is `bias + x0 w0 + x1 w1 + ...` in that order
+//! whatever the blocking, so results do not depend on how many rows are computed together.
 
 use std::ops::Range;
 
@@ -18,14 +18,15 @@ pub(crate) const fn padded(outputs: usize) -> usize {
     outputs.div_ceil(LANES) * LANES
 }
 
-/// What is done to the sums.
+/// Activation that is applied to the sums.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Activation {
     None,
     Relu,
 }
 
-/// An affine layer with its matrix in panels. Rows of its output are [`padded`] long; the padding is 0.
+/// An affine layer with its matrix in panels. Rows of its output are [`padded`] long; the padding
+/// is 0.
 #[derive(Clone, Debug)]
 pub(crate) struct Dense {
     inputs: usize,
@@ -85,8 +86,8 @@ impl Dense {
         }
     }
 
-    /// `y = activation(x W + b)` for one row of which only the inputs in these two ranges are not 0: the same bits as [`Self::forward`]. `sums` is room for
-    /// a row of output.
+    /// `y = activation(x W + b)` for one row of which only the inputs in these two ranges are not
+    /// 0: the same bits as [`Self::forward`]. `sums` is room for a row of output.
     pub fn forward_ends(
         &self,
         x: &[f32],

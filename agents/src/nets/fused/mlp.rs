@@ -35,7 +35,8 @@ impl MlpForward {
     }
 }
 
-/// Runs `layers` in turn and leaves the output in `scratch.a`. Features of slots behind the last occupied one are 0 and left out.
+/// Runs `layers` in turn and leaves the output in `scratch.a`. Features of slots behind the last
+/// occupied one are 0 and left out.
 fn chain(layers: &[Dense], layout: &Layout, observation: &[f32], scratch: &mut Scratch) {
     let ends =
         [0..layout.extent(observation) * layout.slot_features, layout.slots * layout.slot_features..layout.obs_dim()];

@@ -1,8 +1,9 @@
 //! The forward pass of a learned policy in plain Rust.
 //!
-//! Rollouts, evaluation and the executor use this one. It equals burn's to 1e-5 (a test), links no tensor framework, allocates
-//! nothing, skips empty slots and gives the same bits on every x86-64: sums run in a fixed order on one thread, multiplications
-//! and additions are not fused, and no function of the system's maths library is called on the way to a greedy action.
+//! Rollouts, evaluation and the executor use this one. It equals burn's to 1e-5 (a test), links no
+//! tensor framework, allocates nothing, skips empty slots and gives the same bits on every x86-64:
+//! sums run in a fixed order on one thread, multiplications and additions are not fused, and no
+//! function of the system's maths library is called on the way to a greedy action.
 
 pub(crate) mod attention;
 pub(crate) mod dense;
@@ -53,7 +54,7 @@ pub struct Scratch {
 /// A sampled action and what the learner must remember of it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sampled {
-    /// The action.
+    /// Index of the action.
     pub action: usize,
     /// Logarithm of its probability.
     pub log_prob: f32,
@@ -62,7 +63,7 @@ pub struct Sampled {
 }
 
 impl Fused {
-    /// Packs `weights`.
+    /// Net with the packed layers of `weights`.
     pub fn new(weights: &Weights) -> Self {
         let net = match weights.config() {
             NetConfig::Set(config) => Forward::Set(SetForward::new(weights, config)),
@@ -130,7 +131,8 @@ impl Fused {
         }
     }
 
-    /// Scores `[A]` of all actions and the value of the state. Scores of empty slots are 0 and mean nothing.
+    /// Scores `[A]` of all actions and the value of the state. Scores of empty slots are 0 and mean
+    /// nothing.
     pub fn forward<'s>(&self, observation: &[f32], scratch: &'s mut Scratch) -> (&'s [f32], f32) {
         let value = match &self.net {
             Forward::Set(net) => {
@@ -174,8 +176,9 @@ impl Fused {
         argmax(self.logits(observation, scratch), mask)
     }
 
-    /// The last action, which ends a round, with its probability, and otherwise another one drawn from the probabilities to the power of `1 / temperature`; at 0 the
-    /// most probable of the others.
+    /// The last action, which ends a round, with its probability, and otherwise another one drawn
+    /// from the probabilities to the power of `1 / temperature`; at 0 the most probable of the
+    /// others.
     pub fn draw(
         &self,
         observation: &[f32],

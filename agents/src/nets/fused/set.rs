@@ -33,7 +33,8 @@ impl SetForward {
         &mut self.layers
     }
 
-    /// Embeds the occupied slots into `scratch.b` and pools them with the globals into `scratch.pooled`.
+    /// Embeds the occupied slots into `scratch.b` and pools them with the globals into
+    /// `scratch.pooled`.
     pub fn encode(&self, layout: &Layout, observation: &[f32], scratch: &mut Scratch) {
         let (features, w) = (layout.slot_features, self.width);
         let (slots, globals) = observation.split_at(layout.slots * features);
@@ -58,7 +59,8 @@ impl SetForward {
         pool(&scratch.b, stride, n, w, globals, &mut scratch.pooled);
     }
 
-    /// Scores of all actions from what [`Self::encode`] left; 0 for empty slots, whose actions are never allowed.
+    /// Scores of all actions from what [`Self::encode`] left; 0 for empty slots, which allow no
+    /// action.
     pub fn logits(&self, layout: &Layout, scratch: &mut Scratch) {
         let (n, verbs) = (scratch.occupied.len(), layout.verbs);
         let [pool1, pool2, project] = [layer::POOL1, layer::POOL2, layer::PROJECT].map(|i| &self.layers[i]);
@@ -91,7 +93,8 @@ impl SetForward {
     }
 }
 
-/// Writes the mean and the maximum of `rows` embeddings of this `width`, which lie `stride` apart and are not negative, and `globals` after them.
+/// Writes the mean and the maximum of `rows` embeddings of this `width`, which lie `stride` apart
+/// and are not negative, and `globals` after them.
 pub(crate) fn pool(embedded: &[f32], stride: usize, rows: usize, width: usize, globals: &[f32], pooled: &mut [f32]) {
     let (mean, rest) = pooled.split_at_mut(width);
     let (max, rest) = rest.split_at_mut(width);

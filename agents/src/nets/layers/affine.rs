@@ -24,7 +24,8 @@ impl Affine {
         layers.iter().map(of).collect()
     }
 
-    /// The gradient of every parameter in the order of the flat vector; 0 where the loss does not reach.
+    /// The gradient of every parameter in the order of the flat vector; 0 where the loss does not
+    /// reach.
     pub fn gradient(layers: &[Self], gradients: &mut Gradients) -> Vec<f32> {
         let mut flat = Vec::new();
         for parameter in layers.iter().flat_map(|layer| [&layer.weight, &layer.bias]) {
@@ -36,7 +37,7 @@ impl Affine {
         flat
     }
 
-    /// `[rows, inputs] -> [rows, outputs]`.
+    /// Values of shape `[rows, inputs] -> [rows, outputs]`.
     pub fn forward(&self, x: Tensor<2>) -> Tensor<2> {
         x.matmul(self.weight.clone()) + self.bias.clone()
     }

@@ -1,4 +1,5 @@
-//! Attention over jobs in burn (Vaswani et al. 2017, section 3.2; over a set as in Lee et al. 2019, so without positions).
+//! Attention over jobs in burn (Vaswani et al. 2017, section 3.2; over a set as in Lee et al. 2019,
+//! so without positions).
 
 use burn::tensor::{
     Tensor,
@@ -26,7 +27,8 @@ impl<'a> Attention<'a> {
         Self { heads, attend: &layers[0], merge: &layers[1] }
     }
 
-    /// `relu(x + merge(heads of x))` for embeddings `[rows * slots, width]`; empty slots are not attended to.
+    /// `relu(x + merge(heads of x))` for embeddings `[rows * slots, width]`; empty slots are not
+    /// attended to.
     pub fn forward(&self, x: Tensor<2>, inputs: &SetInputs) -> Tensor<2> {
         let (rows, slots, Heads { count, depth }) = (inputs.rows, inputs.slots, self.heads);
         let parts: Tensor<4> = self.attend.forward(x.clone()).reshape([rows, slots, 3 * count, depth]);

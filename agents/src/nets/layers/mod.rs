@@ -1,13 +1,14 @@
-//! The nets in burn: built from [`Weights`] for one gradient, then dropped. Those without attention have a faster gradient in [`crate::nets::backward`], which is
-//! tested against these; `explain` differentiates all of them along what they read.
+//! The nets in burn: built from [`Weights`] for one gradient, then dropped. Those without attention
+//! have a faster gradient in [`crate::nets::backward`], which is tested against these; `explain`
+//! differentiates all of them along what they read.
 //!
-//! Plain structs of tensors rather than `Module`s: the host owns the parameters, so ids, records and visitors would have
-//! nothing to do.
+//! Plain structs of tensors rather than `Module`s: the host owns the parameters, so ids, records
+//! and visitors would have nothing to do.
 
 pub(crate) mod affine;
-pub(crate) mod attention;
+mod attention;
 mod mlp;
-pub(crate) mod set;
+mod set;
 
 use burn::tensor::{Device, Gradients, Tensor};
 
@@ -42,7 +43,8 @@ impl Net {
         }
     }
 
-    /// The gradient of every parameter in the order of the flat vector; 0 where the loss does not reach.
+    /// The gradient of every parameter in the order of the flat vector; 0 where the loss does not
+    /// reach.
     pub fn gradient(&self, gradients: &mut Gradients) -> Vec<f32> {
         let layers = match self {
             Self::Set(net) => &net.layers,
@@ -52,8 +54,8 @@ impl Net {
     }
 }
 
-/// Scores `[rows, actions]` (0 where not allowed) and values `[rows]` of flat observations, by burn: what
-/// [`crate::nets::fused::Fused`] must equal.
+/// Scores `[rows, actions]` (0 where not allowed) and values `[rows]` of flat observations, by
+/// burn: what [`crate::nets::fused::Fused`] must equal.
 pub fn forward(weights: &Weights, observations: &[f32], masks: &[u8]) -> (Vec<f32>, Vec<f32>) {
     let layout = *weights.layout();
     let device = Device::flex();

@@ -1,4 +1,5 @@
-//! The set encoder in burn. Slots are rows of one matrix wherever possible: a batched product would be several times slower.
+//! The set encoder in burn. Slots are rows of one matrix wherever possible: a batched product would
+//! be several times slower.
 
 use burn::tensor::{Tensor, activation::relu};
 
@@ -36,7 +37,8 @@ impl SetNet {
     }
 }
 
-/// Embeddings `[rows * slots, width]` of all slots, and their mean, maximum and the globals `[rows, 2 width + globals]`.
+/// Embeddings `[rows * slots, width]` of all slots, and their mean, maximum and the globals `[rows,
+/// 2 width + globals]`.
 pub(crate) fn encode(
     first: &Affine,
     second: &Affine,
@@ -51,7 +53,8 @@ pub(crate) fn encode(
     };
     let width = embedded.dims()[1];
     let per_slot: Tensor<3> = embedded.clone().reshape([rows, slots, width]);
-    // Embeddings are not negative, so zeros in place of empty slots change neither the sum nor the maximum.
+    // Embeddings are not negative, so zeros in place of empty slots change neither the sum nor the
+    // maximum.
     let kept = match &inputs.occupied {
         Some(occupied) => per_slot * occupied.clone(),
         None => per_slot,

@@ -1,7 +1,9 @@
-//! How much idle accelerator of a node the typical request cannot use (Weng et al., ATC'23, section 4).
+//! How much idle accelerator of a node the typical request cannot use (Weng et al., ATC'23, section
+//! 4).
 //!
-//! The measure is an expectation over the requests that the workload is known to bring. Weights are counts of requests, so it is a whole
-//! number: thousandths of an accelerator times requests. Divide by [`Fragmentation::weight`] for thousandths.
+//! The measure is an expectation over the requests that the workload is known to bring. Weights are
+//! counts of requests, so it is a whole number: thousandths of an accelerator times requests.
+//! Divide by [`Fragmentation::weight`] for thousandths.
 
 use std::collections::BTreeMap;
 
@@ -28,12 +30,14 @@ pub struct Fragmentation {
     weight: i32,
 }
 
-/// Distinct thousandths are multiples of at least this in practice; more levels than this are refused.
+/// Distinct thousandths are multiples of at least this in practice; more levels than this are
+/// refused.
 const MOST_LEVELS: usize = 64;
 
 impl Fragmentation {
-    /// The most frequent requests until they make up `percent` of all; memory does not tell requests apart. Equally frequent
-    /// ones go by larger processors, thousandths, number, types first, as in the artifact.
+    /// The most frequent requests until they make up `percent` of all; memory does not tell
+    /// requests apart. Equally frequent ones go by larger processors, thousandths, number, types
+    /// first, as in the artifact.
     pub fn of_requests(requests: &[Request], percent: u32) -> Self {
         let mut counts: BTreeMap<(u32, u32, u32, super::Kinds), u32> = BTreeMap::new();
         for request in requests {
@@ -84,8 +88,8 @@ impl Fragmentation {
 
     /// Fragmentation of a node of type `kind` with so much left.
     ///
-    /// For one typical request it is all that is idle where the request cannot run here or needs no accelerator, else what
-    /// is idle on the accelerators that have too little left for it.
+    /// For one typical request it is all that is idle where the request cannot run here or needs no
+    /// accelerator, else what is idle on the accelerators that have too little left for it.
     pub fn measure(&self, kind: u16, cpu_milli: u32, idle: impl Iterator<Item = u16>) -> i32 {
         // By level: accelerators with enough idle for it, and thousandths idle on the others.
         let (mut enough, mut short, mut total) = ([0_u32; MOST_LEVELS], [0_i32; MOST_LEVELS], 0_i32);

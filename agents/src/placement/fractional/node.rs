@@ -14,7 +14,7 @@ pub enum Class {
 /// Accelerators given to a request, by their index on the node.
 pub type Taken = Vec<u16>;
 
-/// What is left of a node; integers only.
+/// Free resources of a node; integers only.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Node {
     /// Accelerator type, by its index.
@@ -41,12 +41,13 @@ impl Node {
         self.idle.iter().map(|&milli| u32::from(milli)).sum()
     }
 
-    /// Accelerators that nobody uses.
+    /// Number of idle accelerators.
     pub fn wholly_idle(&self) -> u32 {
         self.idle.iter().filter(|&&milli| u32::from(milli) == MILLI).count() as u32
     }
 
-    /// Whether the request's processors, accelerators and their type are here. Memory is asked apart, by [`Self::has_memory`].
+    /// Whether the request's processors, accelerators and their type are here. Memory is asked
+    /// apart, by [`Self::has_memory`].
     pub fn fits(&self, request: &Request) -> bool {
         if self.cpu_milli < request.cpu_milli {
             return false;
@@ -65,7 +66,7 @@ impl Node {
         self.classes.iter().map(|&(class, _)| class)
     }
 
-    /// The lowest accelerators that nobody uses, for a request of whole ones.
+    /// The lowest idle accelerators, for a request of whole ones.
     pub fn whole(&self, request: &Request) -> Taken {
         let free = (0..self.idle.len() as u16).filter(|&at| u32::from(self.idle[usize::from(at)]) == MILLI);
         free.take(request.accelerators as usize).collect()
@@ -113,8 +114,8 @@ impl Node {
         }
     }
 
-    /// The node as scores see it: without memory, accelerators in order of what is idle, classes without counts. Equal ones
-    /// score equal.
+    /// The node as scores see it: without memory, accelerators in order of what is idle, classes
+    /// without counts. Equal ones score equal.
     pub(super) fn key(&self) -> Self {
         let mut idle = self.idle.clone();
         idle.sort_unstable();
@@ -124,7 +125,7 @@ impl Node {
 }
 
 impl Request {
-    /// Its class of work; `None` on processors only.
+    /// Class of work of the request; `None` on processors only.
     pub fn class(&self) -> Option<Class> {
         match self.accelerators {
             0 => None,

@@ -1,8 +1,10 @@
 //! Places requests one after the other, scoring again only what changed.
 //!
-//! Two things repeat in a trace: requests (the openb trace has 91 shapes among 8,152) and nodes (549 of its 1,213 are one model). So the
-//! placer keeps the score of every node for every shape seen, and for each shape where it stopped reading the log of changes. Before
-//! a shape is placed again only nodes in the log since then are scored; and a score is computed once for all nodes that look the same.
+//! Two things repeat in a trace: requests (the openb trace has 91 shapes among 8,152) and nodes
+//! (549 of its 1,213 are one model). So the placer keeps the score of every node for every shape
+//! seen, and for each shape where it stopped reading the log of changes. Before a shape is placed
+//! again only nodes in the log since then are scored; and a score is computed once for all nodes
+//! that look the same.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +18,7 @@ use super::{Node, Request, Strategy, Taken, TieBreak};
 /// Score of a node that the request does not fit.
 const NOWHERE: i32 = i32::MIN;
 
-/// Where a request was put.
+/// Place of a request: node and accelerators.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Placed {
     /// Index of the node in the list given.
@@ -25,7 +27,8 @@ pub struct Placed {
     pub accelerators: Taken,
 }
 
-/// Nodes, a strategy, and the scores kept. Inside, nodes are in the order that breaks ties, so the first best one wins.
+/// Nodes, a strategy, and the scores kept. Inside, nodes are in the order that breaks ties, so the
+/// first best one wins.
 pub struct Placer {
     strategy: Box<dyn Strategy>,
     draws: bool,
@@ -38,7 +41,8 @@ pub struct Placer {
     /// Look of each node.
     look: Vec<u32>,
     looks: Looks,
-    /// Nodes in the order they changed, and the length of the log just after the last change of each.
+    /// Nodes in the order they changed, and the length of the log just after the last change of
+    /// each.
     changes: Vec<u32>,
     last_change: Vec<usize>,
     shapes: BTreeMap<Request, u32>,
@@ -52,7 +56,7 @@ struct Looks {
     potentials: Vec<i32>,
 }
 
-/// What is known for one shape of request.
+/// Cached scores for one shape of request.
 struct Scores {
     by_node: Vec<i32>,
     /// By look; `None` where not asked yet.

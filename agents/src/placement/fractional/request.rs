@@ -1,4 +1,4 @@
-//! What is asked for.
+//! Request for a share of an accelerator, or for whole ones.
 
 use thiserror::Error;
 
@@ -10,7 +10,7 @@ pub const MILLI: u32 = 1000;
 pub struct Kinds(u64);
 
 impl Kinds {
-    /// Any type.
+    /// Any type of accelerator.
     pub const ANY: Self = Self(0);
 
     /// Adds a type, by its index below 64. Any type becomes only this one.
@@ -31,7 +31,7 @@ impl Kinds {
 pub struct Request {
     /// Thousandths of a processor core.
     pub cpu_milli: u32,
-    /// Memory, MiB.
+    /// Memory of each accelerator, MiB.
     pub memory_mib: u32,
     /// Accelerators; 0 for work on processors only.
     pub accelerators: u32,
@@ -49,15 +49,15 @@ pub enum RequestError {
         "{milli} thousandths of each of {accelerators} accelerators: expected 1 to 1000, and 0 where there are none"
     )]
     Milli {
-        /// Accelerators.
+        /// Number of accelerators.
         accelerators: u32,
         /// Thousandths of each.
         milli: u32,
     },
-    /// A part of several accelerators: nobody offers that.
+    /// Fraction of several accelerators, which no device offers.
     #[error("{milli} thousandths of each of {accelerators} accelerators: only a single accelerator can be shared")]
     SharedSeveral {
-        /// Accelerators.
+        /// Number of accelerators.
         accelerators: u32,
         /// Thousandths of each.
         milli: u32,
@@ -88,7 +88,7 @@ impl Request {
         self.accelerators == 1 && self.milli < MILLI
     }
 
-    /// The same without its memory, which no published score looks at.
+    /// Request without its memory, which no published score uses.
     pub fn shape(self) -> Self {
         Self { memory_mib: 0, ..self }
     }

@@ -1,8 +1,11 @@
-//! The scheduling framework of kube-scheduler (KEP-624): one pod at a time through fixed extension points, at which plugins decide.
+//! The scheduling framework of kube-scheduler (KEP-624): one pod at a time through fixed extension
+//! points, at which plugins decide.
 //!
-//! A pod is sorted into a queue ([`QueueSort`]), then passes PreFilter, Filter, Score (with normalisation and weights), Reserve, Permit, PreBind, Bind
-//! and PostBind; PostFilter is asked where no node is left, and Unreserve takes back what fails after Reserve. A [`Plugin`] implements
-//! the points it cares about. A pod that Permit holds back keeps what is reserved for it until it is allowed or its time is up.
+//! A pod is sorted into a queue ([`QueueSort`]), then passes PreFilter, Filter, Score (with
+//! normalisation and weights), Reserve, Permit, PreBind, Bind and PostBind; PostFilter is asked
+//! where no node is left, and Unreserve takes back what fails after Reserve. A [`Plugin`]
+//! implements the points it cares about. A pod that Permit holds back keeps what is reserved for it
+//! until it is allowed or its time is up.
 //!
 //! The pods of one job form a gang: [`plugins::Gang`] binds all of them or none.
 
@@ -26,14 +29,15 @@ pub const MAX_SCORE: i64 = 100;
 
 /// The order in which pods are scheduled. There is exactly one.
 pub trait QueueSort: Send {
-    /// Less: `one` goes before `other`. Pods that are different must not be equal, so that the order never depends on the heap.
+    /// Less: `one` goes before `other`. Pods that are different must not be equal, so that the
+    /// order never depends on the heap.
     fn compare(&self, one: &Pod, other: &Pod) -> Ordering;
 }
 
 /// Whether a pod can run on a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Filtered {
-    /// It can.
+    /// The pod can run on the node.
     Fits,
     /// Not now; eviction might help.
     Unschedulable,
@@ -41,10 +45,10 @@ pub enum Filtered {
     Unresolvable,
 }
 
-/// What PostFilter does for a pod that fits nowhere.
+/// Remedy of PostFilter for a pod that fits nowhere.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Remedy {
-    /// Nothing.
+    /// Nothing can be done.
     None,
     /// Evicts these jobs; the pod is tried once more.
     Evict(Vec<JobId>),
@@ -52,7 +56,7 @@ pub enum Remedy {
     RejectJob,
 }
 
-/// What Permit says.
+/// Verdict of Permit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Permit {
     /// Go on to bind.
@@ -78,7 +82,7 @@ pub trait Plugin: Send {
         Filtered::Fits
     }
 
-    /// What to do for a pod that fits nowhere; `resolvable` are nodes on which eviction might help.
+    /// Remedy for a pod that fits nowhere; `resolvable` are nodes on which eviction might help.
     fn post_filter(&mut self, snapshot: &Snapshot, pod: &Pod, resolvable: &[NodeId]) -> Remedy {
         Remedy::None
     }
@@ -109,7 +113,8 @@ pub trait Plugin: Send {
         true
     }
 
-    /// Binds the pod; true: it is bound and no other plugin is asked. Where nobody does, the framework binds.
+    /// Binds the pod; true: it is bound and no other plugin is asked. Where no plugin binds the
+    /// pod, the framework binds it.
     fn bind(&mut self, pod: &Pod, node: NodeId) -> bool {
         false
     }

@@ -1,4 +1,4 @@
-//! What the framework sees: pods, and nodes with who runs on them.
+//! Snapshot for the framework: pods, and nodes with the pods that run on them.
 
 use std::collections::BTreeMap;
 
@@ -10,13 +10,13 @@ use goodput_env::time::SimTime;
 /// A pod of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PodId {
-    /// The job.
+    /// Job of the pod.
     pub job: JobId,
-    /// Which of its pods.
+    /// Index among the pods of the job.
     pub index: u32,
 }
 
-/// Where a pod may and would like to run, by labels of nodes.
+/// Required and preferred nodes of a pod, by label.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Affinity {
     /// For each key, one of these values.
@@ -25,33 +25,33 @@ pub struct Affinity {
     pub preferred: Vec<(String, String, i64)>,
 }
 
-/// What is scheduled at once: a part of a job that runs on one node.
+/// Unit of scheduling: the part of a job that runs on one node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pod {
-    /// Its name.
+    /// Name of the pod.
     pub id: PodId,
     /// Pods of its job, itself included; they run all together or not at all.
     pub members: u32,
-    /// Whose it is.
+    /// Tenant that owns the pod.
     pub tenant: u32,
     /// The higher the earlier.
     pub priority: i32,
-    /// When it was created.
+    /// Time of creation.
     pub created: SimTime,
-    /// Whole accelerators.
+    /// Number of whole accelerators.
     pub gpus: u32,
     /// Parts of accelerators.
     pub share: Option<ShareRequest>,
-    /// Which nodes.
+    /// Required and preferred nodes.
     pub affinity: Affinity,
 }
 
 /// A job, or the part of it on one node, that runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Resident {
-    /// The job.
+    /// Job of the pod.
     pub job: JobId,
-    /// Whose it is.
+    /// Tenant that owns the pod.
     pub tenant: u32,
     /// Accelerators on this node.
     pub gpus: u32,
@@ -61,18 +61,18 @@ pub struct Resident {
     pub since: SimTime,
 }
 
-/// One node.
+/// Node of the snapshot.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct NodeInfo {
-    /// Accelerator type.
+    /// Name of the accelerator type.
     pub kind: u16,
     /// Labels, `accelerator` among them.
     pub labels: BTreeMap<String, String>,
-    /// Accelerators.
+    /// Number of accelerators.
     pub gpus: u32,
     /// Of those, free and not reserved.
     pub free: u32,
-    /// What runs here and can be evicted.
+    /// Pods that run on the node and can be evicted.
     pub residents: Vec<Resident>,
     /// Accelerators that are given in parts.
     pub cards: Vec<Card>,
@@ -81,14 +81,15 @@ pub struct NodeInfo {
 /// The nodes as they are while pods are scheduled.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Snapshot {
-    /// Now.
+    /// Time of the snapshot.
     pub now: SimTime,
     /// By [`NodeId`].
     pub nodes: Vec<NodeInfo>,
 }
 
 impl Snapshot {
-    /// Nodes of a cluster with these free accelerators, labelled by the name of their type, nobody on them yet.
+    /// Nodes of a cluster with these free accelerators, labelled by the name of their type, without
+    /// any pod yet.
     pub fn new(cluster: &Cluster, free: &[u32], now: SimTime) -> Self {
         let node = |(node, &free): (&goodput_env::cluster::Node, &u32)| {
             let kind = &cluster.types[usize::from(node.accelerator)].name;
@@ -98,7 +99,7 @@ impl Snapshot {
         Self { now, nodes: cluster.nodes.iter().zip(free).map(node).collect() }
     }
 
-    /// One node.
+    /// Node of the snapshot.
     pub fn node(&self, node: NodeId) -> &NodeInfo {
         &self.nodes[node as usize]
     }

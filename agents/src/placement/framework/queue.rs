@@ -1,4 +1,5 @@
-//! The queue of pods to schedule: a binary heap, as in kube-scheduler, in the order of the one [`QueueSort`] plugin.
+//! The queue of pods to schedule: a binary heap, as in kube-scheduler, in the order of the one
+//! [`QueueSort`] plugin.
 
 use super::{Pod, QueueSort};
 

@@ -8,14 +8,14 @@ use goodput_env::time::SimTime;
 
 use super::{Filtered, Permit, Plugin, Pod, PodId, Queue, QueueSort, Remedy, Snapshot};
 
-/// What became of a pod.
+/// Outcome of scheduling a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scheduled {
-    /// It runs on this node.
+    /// The pod runs on this node.
     Bound(NodeId),
-    /// Its place is reserved; Permit holds it back.
+    /// The place of the pod is reserved; Permit holds it back.
     Waiting(NodeId),
-    /// It fits nowhere, or a plugin refused it.
+    /// The pod fits nowhere, or a plugin refused it.
     Unschedulable,
 }
 
@@ -107,7 +107,8 @@ impl Framework {
         }
     }
 
-    /// Releases what is reserved for pods whose time is up, and for the other waiting pods of their jobs.
+    /// Releases the places of pods that have waited too long, and of the other waiting pods of
+    /// their jobs.
     pub fn expire(&mut self, snapshot: &mut Snapshot) {
         let now = snapshot.now;
         let jobs: Vec<JobId> =

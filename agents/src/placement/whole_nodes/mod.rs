@@ -3,7 +3,7 @@
 //! The paper's three rules: a part of a node is not split, whole nodes are whole, and where that is
 //! impossible some jobs move (section 3.5). Jobs that keep their size stay where they are if they
 //! can, because a move is a restart. The artifact's simulator, in which equal nodes are one, packs
-//! everybody anew in each round ([`Nodes::ring`]).
+//! all jobs anew in each round ([`Nodes::ring`]).
 
 mod room;
 
@@ -15,9 +15,9 @@ use room::Room;
 /// A job to be placed.
 #[derive(Clone, Debug)]
 pub struct Wanted {
-    /// Accelerators.
+    /// Number of accelerators.
     pub gpus: u32,
-    /// Where it is, if it keeps that size there.
+    /// Present placement of the job, if the job keeps that size there.
     pub held: Placement,
     /// Whether it must stay.
     pub pinned: bool,
@@ -39,7 +39,7 @@ impl Nodes {
         Self { ids, size: size.max(1), free }
     }
 
-    /// Places `jobs`, whose sizes must fit in total, with as few moves as these rules need.
+    /// Places `jobs` with as few moves as these rules need. Their sizes must fit in total.
     pub fn stay(self, jobs: &[Wanted]) -> Vec<Placement> {
         Room::new(self.ids, self.free, self.size, jobs).place()
     }

@@ -1,5 +1,5 @@
-//! Where there is room, and where room can be made: the free accelerators of the nodes of one type,
-//! in order.
+//! Free accelerators of the nodes of one type, in order, and the room that moves of smaller jobs
+//! can make.
 //!
 //! A look at every node for every job would cost a round their product. Here nodes are kept by how
 //! many of their accelerators are free, with the jobs on each, and, from the first time that room
@@ -16,7 +16,7 @@ use goodput_env::placement::Placement;
 
 use super::Wanted;
 
-/// The nodes of one type and who is on them. Nodes are numbered in order of id, jobs as they were
+/// Nodes of one type and the jobs on them. Nodes are numbered in order of id, jobs as they were
 /// given.
 pub(super) struct Room<'a> {
     jobs: &'a [Wanted],
@@ -64,7 +64,7 @@ impl<'a> Room<'a> {
                 self.waiting.insert((Reverse(job.gpus), at));
             }
         }
-        // Those who have to make room are smaller and join behind.
+        // Jobs that have to make room are smaller and join behind.
         while let Some((Reverse(gpus), at)) = self.waiting.pop_first() {
             if !self.fits(gpus) {
                 self.make_room(gpus);
@@ -150,7 +150,7 @@ impl<'a> Room<'a> {
     }
 
     /// Moves the smaller jobs of the nodes where fewest accelerators have to be freed, until `gpus`
-    /// fit or nobody is left to move.
+    /// fit or no job is left to move.
     fn make_room(&mut self, gpus: u32) {
         let wanted = gpus.min(self.size);
         let (jobs, free, on) = (self.jobs, &self.free, &self.on);
@@ -192,7 +192,7 @@ fn movable<'a>(jobs: &'a [Wanted], on: &'a [usize], wanted: u32) -> impl Iterato
     on.iter().copied().filter(move |&at| !jobs[at].pinned && jobs[at].gpus < wanted)
 }
 
-/// How many accelerators a node lacks, where some are missing and those who may move would free
+/// How many accelerators a node lacks, where some are missing and the jobs that may move would free
 /// them.
 fn missing(jobs: &[Wanted], on: &[usize], free: u32, wanted: u32) -> Option<u32> {
     let freed: u32 = if free < wanted { movable(jobs, on, wanted).map(|at| jobs[at].gpus).sum() } else { 0 };

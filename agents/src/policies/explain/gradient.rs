@@ -10,8 +10,8 @@ use crate::nets::weights::Weights;
 /// Observations at once.
 const ROWS: usize = 64;
 
-/// The gradient of the score of `action` with respect to the features of `slot`, `[slot_features]`, its mean over observations `[rows, obs_dim]`
-/// in all of which the slot is occupied.
+/// The gradient of the score of `action` with respect to the features of `slot`, `[slot_features]`,
+/// its mean over observations `[rows, obs_dim]` in all of which the slot is occupied.
 pub(super) fn mean_gradient(weights: &Weights, observations: &[f32], slot: usize, action: usize) -> Vec<f64> {
     let layout = *weights.layout();
     let device = Device::flex().autodiff();
@@ -25,7 +25,8 @@ pub(super) fn mean_gradient(weights: &Weights, observations: &[f32], slot: usize
     for chunk in all.chunks(ROWS) {
         let shard = Shard::gather(&source, chunk, layout.slots);
         let mut inputs = shard.inputs(weights.config(), &device);
-        // A set encoder reads slots as rows of a matrix, a perceptron side by side: the same numbers in the same order.
+        // A set encoder reads slots as rows of a matrix, a perceptron side by side: the same
+        // numbers in the same order.
         let features = match &mut inputs {
             Inputs::Set(inputs) => &mut inputs.features,
             Inputs::Flat(inputs) => &mut inputs.features,

@@ -1,36 +1,41 @@
-//! Why a learned policy decides as it does: the score of a job, taken apart into what each of its features did.
+//! Explanations of learned policies: the score of a job, taken apart into a contribution of each
+//! feature.
 //!
-//! The question is always "why does this job score as it does rather than as the usual job of the queue would in its place". For policies that
-//! are linear in features the answer is exact. For nets it is integrated gradients (Sundararajan et al., ICML 2017) along the straight
-//! line from the usual job to this one: the contributions then sum to the difference of the two scores (completeness), and a feature that the
-//! net does not look at gets nothing. Occlusion, the change of the score where one feature alone is the usual one, is the check: it asks the plain
-//! forward pass and no gradient, and where it disagrees, features act together.
+//! The question is always "why does this job score as it does rather than as the usual job of the
+//! queue would in its place". For policies that are linear in features the answer is exact. For
+//! nets it is integrated gradients (Sundararajan et al., ICML 2017) along the straight line from
+//! the usual job to this one: the contributions then sum to the difference of the two scores
+//! (completeness), and a feature that the net does not look at gets nothing. Occlusion, the change
+//! of the score where one feature alone is the usual one, is the check: it asks the plain forward
+//! pass and no gradient, and where it disagrees, features act together.
 
 mod gradient;
 mod rounds;
+mod scored;
 mod utility;
 
-use goodput_env::gym::ExpectedPeak;
 use goodput_env::job::JobId;
 use goodput_env::plan::Plan;
 use goodput_env::policy::Policy;
 use goodput_env::time::SimTime;
 use goodput_env::view::ClusterView;
 
-use crate::bundle::{Model, PolicyBundle};
+use crate::policies::rounds::{Decoder, LearnedPolicy};
+use crate::policies::utility::Utility;
 use rounds::Rounds;
+pub use scored::{Scored, ScoredModel};
 use utility::Utilities;
 
-/// What a feature did to a score.
+/// Contribution of a feature to a score.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Contribution {
     /// Name of the feature.
     pub feature: String,
-    /// Its value for this job.
+    /// Value of the feature for this job.
     pub value: f64,
-    /// That of the usual job: the mean over the queue.
+    /// Value of the feature for the usual job: the mean over the queue.
     pub usual: f64,
-    /// Its part of the difference between the two scores.
+    /// Part of the difference between the two scores.
     pub contribution: f64,
     /// How much the score would lose if this feature alone were the usual one.
     pub occlusion: f64,
@@ -39,9 +44,9 @@ pub struct Contribution {
 /// A score taken apart.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Explanation {
-    /// What is scored, in words.
+    /// Name of the score, in words.
     pub of: String,
-    /// The score.
+    /// Score of the job.
     pub score: f64,
     /// The score that the usual job would have in its place.
     pub usual_score: f64,
@@ -50,7 +55,7 @@ pub struct Explanation {
 }
 
 impl Explanation {
-    /// What the contributions leave unexplained: the difference of the scores less their sum.
+    /// Residual of the contributions: the difference of the scores less their sum.
     pub fn residual(&self) -> f64 {
         let sum: f64 = self.contributions.iter().map(|part| part.contribution).sum();
         self.score - self.usual_score - sum
@@ -60,10 +65,10 @@ impl Explanation {
 /// A decision with its reasons.
 #[derive(Clone, Debug)]
 pub struct Decision {
-    /// The decision.
+    /// Plan that was decided.
     pub plan: Plan,
-    /// Active jobs in order of id with their scores, the highest of which is served first; `None` for those that are not scored: they are left alone, or
-    /// have no slot.
+    /// Active jobs in order of id with their scores, the highest of which is served first; `None`
+    /// for those that are not scored: they are left alone, or have no slot.
     pub scores: Vec<(JobId, Option<f64>)>,
     reasons: Reasons,
 }
@@ -95,16 +100,14 @@ enum Inner {
 }
 
 impl Explained {
-    /// The policy of a bundle.
-    ///
-    /// # Errors
-    /// What is wrong with the bundle's decoder options.
-    pub fn new(bundle: &PolicyBundle, expected: ExpectedPeak) -> Result<Self, serde_json::Error> {
-        Ok(Self(match &bundle.model {
-            Model::Net(_) | Model::Linear(_) => Inner::Rounds(Box::new(Rounds::new(bundle, expected)?)),
-            Model::Utility(utility) => Inner::Utilities(Box::new(Utilities::new(bundle, utility)?)),
-            Model::Ranking(_) => return Err(serde::de::Error::custom("a ranking cannot be explained")),
-        }))
+    /// Policy that plays rounds by the scores of `scored`.
+    pub fn playing(policy: LearnedPolicy, scored: Scored) -> Self {
+        Self(Inner::Rounds(Box::new(Rounds { policy, scored })))
+    }
+
+    /// Policy that divides the accelerators by `utility`.
+    pub fn dividing(utility: &Utility, decoder: Decoder) -> Self {
+        Self(Inner::Utilities(Box::new(Utilities::new(utility, decoder))))
     }
 
     /// Decides without a word.
@@ -115,7 +118,7 @@ impl Explained {
         }
     }
 
-    /// When it wants to be asked again.
+    /// Time at which the policy wants to be asked again.
     pub fn wake_at(&self) -> Option<SimTime> {
         match &self.0 {
             Inner::Rounds(rounds) => rounds.policy.wake_at(),

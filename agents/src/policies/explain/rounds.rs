@@ -1,50 +1,47 @@
-//! Policies that play rounds: the score of the action that changed a job, or would have made it grow.
+//! Policies that play rounds: the score of the action that changed a job, or would have made it
+//! grow.
 
-use goodput_env::gym::{Action, ExpectedPeak, Layout, SLOT_FEATURES, Slot, TENANT_FEATURES, TYPE_FEATURES, Verb};
+use goodput_env::gym::{Action, Layout, SLOT_FEATURES, Slot, TENANT_FEATURES, TYPE_FEATURES, Verb};
 use goodput_env::job::JobId;
 use goodput_env::view::ClusterView;
 
 use super::gradient::mean_gradient;
+use super::scored::{Scored, ScoredModel};
 use super::{Contribution, Decision, Explanation, Reasons};
-use crate::bundle::{Model, PolicyBundle};
 use crate::policies::rounds::LearnedPolicy;
 
 /// Points on the line from the usual job to this one: at first, and at most.
 const POINTS: (usize, usize) = (64, 4096);
-/// What the contributions may leave unexplained, relative to the difference of the scores.
+/// Tolerance for the residual of contributions, relative to the difference of the scores.
 const COMPLETE: f64 = 1e-3;
 
 /// A net or a linear policy.
 #[derive(Clone, Debug)]
 pub(super) struct Rounds {
     pub policy: LearnedPolicy,
-    bundle: PolicyBundle,
+    pub scored: Scored,
 }
 
 /// A round as it was played.
 #[derive(Clone, Debug)]
 pub(super) struct Played {
-    bundle: PolicyBundle,
+    scored: Scored,
     /// Jobs by slot.
     jobs: Vec<JobId>,
     /// By what it would soonest give each of them more.
     sooner: Vec<Verb>,
-    /// What was seen at first, and before each action with the action.
+    /// First observation, and the observations before each action with the action.
     first: Vec<f32>,
     steps: Vec<(Vec<f32>, usize)>,
 }
 
 impl Rounds {
-    pub fn new(bundle: &PolicyBundle, expected: ExpectedPeak) -> Result<Self, serde_json::Error> {
-        Ok(Self { policy: bundle.playing()?.with_expected_peak(expected), bundle: bundle.clone() })
-    }
-
     pub fn explain(&mut self, view: &ClusterView<'_>) -> Decision {
         let (slots, first) = self.policy.look(view);
         let mut steps = Vec::new();
         let plan = self.policy.decide_watched(view, |observation, action| steps.push((observation.to_vec(), action)));
-        let layout = *self.bundle.layout();
-        let mut deployed = self.bundle.deploy();
+        let layout = *self.scored.layout();
+        let mut deployed = self.scored.deploy();
         let logits = deployed.scores(&first);
         let of = |slot: usize, verb: Verb| f64::from(logits[Action::Change { slot, verb }.encode(&layout)]);
         let sooner = |(at, slot): (usize, &Slot)| {
@@ -54,7 +51,7 @@ impl Rounds {
         let jobs: Vec<JobId> = slots.iter().map(|slot| slot.job).collect();
         let score = |id: JobId| (id, jobs.binary_search(&id).ok().map(|slot| of(slot, sooner[slot])));
         let scores = view.jobs().map(|job| score(job.id())).collect();
-        let played = Played { bundle: self.bundle.clone(), jobs, sooner, first, steps };
+        let played = Played { scored: self.scored.clone(), jobs, sooner, first, steps };
         Decision { plan, scores, reasons: Reasons::Rounds(Box::new(played)) }
     }
 }
@@ -62,7 +59,7 @@ impl Rounds {
 impl Played {
     pub fn explain(&self, job: JobId) -> Option<Explanation> {
         let slot = self.jobs.binary_search(&job).ok()?;
-        let layout = self.bundle.layout();
+        let layout = self.scored.layout();
         let changed = self.steps.iter().find_map(|(observation, action)| match Action::decode(*action, layout) {
             Some(Action::Change { slot: at, verb }) if at == slot => Some((observation, verb)),
             _ => None,
@@ -73,42 +70,40 @@ impl Played {
         };
         let action = Action::Change { slot, verb }.encode(layout);
         let verb = match verb {
-            Verb::Place(kind) => self.bundle.card.types.get(usize::from(kind)).map(|name| format!("place on {name}")),
+            Verb::Place(kind) => self.scored.types.get(usize::from(kind)).map(|name| format!("place on {name}")),
             _ => None,
         }
         .unwrap_or_else(|| verb.to_string());
         let of = format!("score of the action \"{verb}\", {when}");
-        Some(explain(&self.bundle, observation, slot, action, of))
+        Some(explain(&self.scored, observation, slot, action, of))
     }
 }
 
 /// Takes the score of `action`, which is about `slot`, apart.
-fn explain(bundle: &PolicyBundle, observation: &[f32], slot: usize, action: usize, of: String) -> Explanation {
-    let layout = *bundle.layout();
+fn explain(scored: &Scored, observation: &[f32], slot: usize, action: usize, of: String) -> Explanation {
+    let layout = *scored.layout();
     let features = layout.slot_features;
     let here = slot * features..(slot + 1) * features;
     let usual = usual_job(&layout, observation);
-    let mut deployed = bundle.deploy();
+    let mut deployed = scored.deploy();
     let mut score = |change: &dyn Fn(&mut [f32])| {
         let mut changed = observation.to_vec();
         change(&mut changed[here.clone()]);
         f64::from(deployed.scores(&changed)[action])
     };
     let (at, from) = (score(&|_| {}), score(&|job| job.copy_from_slice(&usual)));
-    let contributions = match &bundle.model {
-        Model::Linear(linear) => {
+    let contributions = match &scored.model {
+        ScoredModel::Linear(linear) => {
             let weights = &linear.weights()[action % layout.verbs * features..][..features];
             let parts = weights.iter().zip(&observation[here.clone()]).zip(&usual);
             parts.map(|((weight, value), usual)| f64::from(*weight) * f64::from(value - usual)).collect()
         }
-        Model::Net(_) => integrated(bundle, observation, &usual, (slot, action), at - from),
-        Model::Utility(_) | Model::Ranking(_) => Vec::new(),
+        ScoredModel::Net(_) => integrated(scored, observation, &usual, (slot, action), at - from),
     };
     let of_types = layout.types * TYPE_FEATURES.len();
     let of_tenants = if features - of_types > SLOT_FEATURES.len() { &TENANT_FEATURES[..] } else { &[] };
     let plain = SLOT_FEATURES.iter().chain(of_tenants).map(|&name| name.to_owned());
-    let by_type =
-        bundle.card.types.iter().flat_map(|kind| TYPE_FEATURES.iter().map(move |name| format!("{name}, {kind}")));
+    let by_type = scored.types.iter().flat_map(|kind| TYPE_FEATURES.iter().map(move |name| format!("{name}, {kind}")));
     let contributions =
         plain.chain(by_type).zip(contributions).enumerate().map(|(index, (name, contribution))| Contribution {
             feature: name,
@@ -132,22 +127,23 @@ fn usual_job(layout: &Layout, observation: &[f32]) -> Vec<f32> {
     sum.iter().map(|sum| (sum / f64::max(count, 1.0)) as f32).collect()
 }
 
-/// Integrated gradients by the midpoint rule, with twice as many points until they sum to `difference`: between two kinks a net is a plane.
+/// Integrated gradients by the midpoint rule, with twice as many points until they sum to
+/// `difference`: between two kinks a net is a plane.
 fn integrated(
-    bundle: &PolicyBundle,
+    scored: &Scored,
     observation: &[f32],
     usual: &[f32],
     (slot, action): (usize, usize),
     difference: f64,
 ) -> Vec<f64> {
-    let Model::Net(weights) = &bundle.model else { return Vec::new() };
+    let ScoredModel::Net(weights) = &scored.model else { return Vec::new() };
     let start = slot * usual.len();
     let scaled = |job: Option<&[f32]>| {
         let mut all = observation.to_vec();
         if let Some(job) = job {
             all[start..start + job.len()].copy_from_slice(job);
         }
-        if let Some(normaliser) = &bundle.normaliser {
+        if let Some(normaliser) = &scored.normaliser {
             normaliser.apply(&mut all);
         }
         all

@@ -4,10 +4,8 @@ use goodput_env::job::JobId;
 use goodput_env::plan::Plan;
 use goodput_env::policy::Policy;
 use goodput_env::view::ClusterView;
-use serde::Deserialize;
 
 use super::{Contribution, Decision, Explanation, Reasons};
-use crate::bundle::PolicyBundle;
 use crate::policies::rounds::Decoder;
 use crate::policies::utility::features::{FEATURES, weight};
 use crate::policies::utility::{Observer, Utility, UtilityPolicy, Worth};
@@ -19,7 +17,7 @@ pub(super) struct Utilities {
     observer: Observer,
 }
 
-/// What it went by.
+/// Job values and weights at a decision.
 #[derive(Clone, Debug)]
 pub(super) struct Seen {
     worths: Vec<Worth>,
@@ -27,10 +25,9 @@ pub(super) struct Seen {
 }
 
 impl Utilities {
-    pub fn new(bundle: &PolicyBundle, utility: &Utility) -> Result<Self, serde_json::Error> {
-        let decoder = Decoder::deserialize(&bundle.card.decoder)?;
+    pub fn new(utility: &Utility, decoder: Decoder) -> Self {
         let policy = UtilityPolicy::new(utility, decoder.batching, decoder.information);
-        Ok(Self { policy, observer: Observer::new(utility) })
+        Self { policy, observer: Observer::new(utility) }
     }
 
     pub fn decide(&mut self, view: &ClusterView<'_>) -> Plan {

@@ -1,8 +1,10 @@
-//! What completed jobs of earlier runs did: the log that every cluster has of its past, shipped with a policy.
+//! Work of completed jobs in earlier runs: the log that every cluster has of its past, shipped with
+//! a policy.
 //!
-//! A policy without it knows nothing of a model until its first job completes, which for the longest is when most of the run is over. It holds
-//! what could be seen when jobs completed, by the name of the model they trained, and nothing of jobs to come; a model it does not know is met
-//! as without experience.
+//! A policy without it knows nothing of a model until its first job completes, which for the
+//! longest is when most of the run is over. It holds what could be seen when jobs completed, by the
+//! name of the model they trained, and nothing of jobs to come; a model it does not know is met as
+//! without experience.
 
 use std::collections::BTreeMap;
 
@@ -30,7 +32,7 @@ impl Experience {
         Self { models: all.into_iter().map(|(model, works)| (model.to_owned(), quantiles(works))).collect() }
     }
 
-    /// As stored.
+    /// Experience as a bundle stores it.
     pub fn stored(models: impl IntoIterator<Item = (String, Vec<f32>)>) -> Self {
         Self { models: models.into_iter().collect() }
     }

@@ -1,4 +1,5 @@
-//! What a job's weight may go by: ratios and logarithms of order one, none of them a constant of an application.
+//! Features of a job's weight: ratios and logarithms of order one, none of them a constant of an
+//! application.
 
 use super::group::Group;
 
@@ -25,7 +26,8 @@ pub const FEATURES: [&str; 16] = [
     "log_failures",
 ];
 
-/// The group of parameters that the weight of the feature at a place belongs to; `None` for those that all utilities have.
+/// The group of parameters that the weight of the feature at a place belongs to; `None` for those
+/// that all utilities have.
 pub(super) fn group_of(at: usize) -> Option<Group> {
     match at.checked_sub(COMMON) {
         None => None,
@@ -34,7 +36,7 @@ pub(super) fn group_of(at: usize) -> Option<Group> {
     }
 }
 
-/// What is known of a job at a decision.
+/// Facts about a job at a decision.
 #[derive(Clone, Copy, Debug)]
 pub struct Facts {
     /// Accelerator seconds held so far.
@@ -45,9 +47,10 @@ pub struct Facts {
     pub done_gpu_secs: f64,
     /// Seconds since submission.
     pub age_secs: f64,
-    /// Speed relative to that of its smallest size: at an equal share of the cluster, on a whole node, at the most it may have.
+    /// Speed relative to that of its smallest size: at an equal share of the cluster, on a whole
+    /// node, at the most it may have.
     pub speedups: [f64; 3],
-    /// It holds nothing.
+    /// Whether the job holds no accelerator.
     pub waiting: bool,
     /// Nothing has been measured of it.
     pub never_ran: bool,
@@ -55,16 +58,17 @@ pub struct Facts {
     pub restarts: u32,
     /// Logarithm of jobs per node.
     pub pressure: f64,
-    /// How much faster its smallest size is on the fastest type of accelerator than on the slowest; 1 where there is one.
+    /// How much faster its smallest size is on the fastest type of accelerator than on the slowest;
+    /// 1 where there is one.
     pub spread: f64,
-    /// What its tenant holds by what it is due; 1 where there is one tenant.
+    /// Accelerators of its tenant relative to the tenant's due; 1 where there is one tenant.
     pub share_of_tenant: f64,
     /// Times it failed by itself.
     pub failures: u32,
 }
 
 impl Facts {
-    /// The features.
+    /// Features in the order of [`FEATURES`].
     pub fn features(&self) -> [f64; FEATURES.len()] {
         // Hours, with a minute as the shortest time that matters.
         let hours = |secs: f64| ((secs + 60.0) / 3600.0).ln();
@@ -93,7 +97,8 @@ impl Facts {
     }
 }
 
-/// The weight of a job, from the logarithm that the features add up to; bounded, so that no job is beyond comparison.
+/// The weight of a job, from the logarithm that the features add up to; bounded, so that no job is
+/// beyond comparison.
 pub fn weight(theta: &[f64], features: &[f64]) -> f64 {
     theta.iter().zip(features).map(|(weight, feature)| weight * feature).sum::<f64>().clamp(-30.0, 30.0).exp()
 }

@@ -2,14 +2,15 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Parameters that only some experiments give a meaning. Utilities of others do not have them, so that their searches have no idle dimensions.
+/// Parameters that only some experiments give a meaning. Utilities of others do not have them, so
+/// that their searches have no idle dimensions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Group {
-    /// Which servers are lent and called back: where services share the cluster.
+    /// Loans and recalls of servers, for clusters that services share.
     Loans,
-    /// Where tenants do.
+    /// Shares of tenants, for clusters with several tenants.
     Tenants,
-    /// Where jobs fail.
+    /// Failures of jobs, for clusters with faults.
     Faults,
 }

@@ -1,11 +1,14 @@
-//! What a job may have left, from what can be seen: the work that completed jobs of the same model did, and how far jobs have come.
+//! Remaining work of a job, estimated from the work of completed jobs of its model and from the
+//! progress of the job.
 //!
-//! A job that has done `d` is one of those that do more than `d`: of the completed ones only those count that did, and what they did beyond
-//! `d` is what this one may have left (mean residual life). Jobs that are still running are further along than some completed ones; leaving
-//! them out would make every model look shorter than it is, so those beyond `d` count with what their own progress promises. Where there are
-//! few, the job's own progress decides: it may go on in proportion to what it did (the Pareto law of process lifetimes; Harchol-Balter and Downey,
-//! SIGMETRICS 1996). Only what was seen enters, in this run and in the experience a policy brings along; no
-//! catalogue.
+//! A job that has done `d` is one of those that do more than `d`: of the completed ones only those
+//! count that did, and what they did beyond `d` is what this one may have left (mean residual
+//! life). Jobs that are still running are further along than some completed ones; leaving them out
+//! would make every model look shorter than it is, so those beyond `d` count with what their own
+//! progress promises. Where there are few, the job's own progress decides: it may go on in
+//! proportion to what it did (the Pareto law of process lifetimes; Harchol-Balter and Downey,
+//! SIGMETRICS 1996). Only what was seen enters, in this run and in the experience a policy brings
+//! along; no catalogue.
 
 use std::collections::BTreeMap;
 
@@ -28,7 +31,8 @@ struct Model {
     totals: Vec<f64>,
     /// Work so far of active jobs, ascending.
     active: Vec<f64>,
-    /// The same with what each may come to, and completed ones: work, and the sum of it and all that is more.
+    /// Running jobs with their possible work, and completed jobs: work, and the sum of this work
+    /// and all greater work.
     lives: Vec<(f64, f64)>,
     /// Sum and number of speeds on the smallest size.
     rates: (f64, f64),
@@ -48,7 +52,7 @@ struct Seen {
 pub struct Left {
     /// Accelerator seconds on its smallest size.
     pub gpu_secs: f64,
-    /// The same of what it has done.
+    /// Accelerator seconds on its smallest size that the job has done.
     pub done_gpu_secs: f64,
 }
 
@@ -61,7 +65,8 @@ impl History {
         Self { models, seen: Vec::new() }
     }
 
-    /// Takes note of who is gone and how far the others have come. `rate` is a job's speed on its smallest size, where it is known.
+    /// Records the jobs that are gone and the progress of the others. `rate` is a job's speed on
+    /// its smallest size, where it is known.
     pub fn observe(
         &mut self,
         view: &ClusterView<'_>,

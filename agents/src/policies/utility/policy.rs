@@ -10,7 +10,6 @@ use goodput_env::state::Phase;
 use goodput_env::time::SimTime;
 use goodput_env::view::{ClusterView, JobView};
 
-use super::division::{Division, Valued};
 use super::experience::Experience;
 use super::features::{Facts, weight};
 use super::history::{History, Left};
@@ -21,59 +20,53 @@ use crate::allocation::knapsack::{Hull, Offer};
 use crate::compose::loaning::Worths;
 use crate::placement::whole_nodes::{Nodes, Wanted};
 
-/// What was learned.
+/// Learned utility: parameters, experience and options.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Utility {
-    /// The numbers.
+    /// Learned parameters.
     pub theta: Theta,
-    /// What was seen of jobs meanwhile.
+    /// Work of jobs that completed during training.
     pub experience: Experience,
     /// Whether a job is believed to be as fast as others of its model.
     pub siblings: bool,
-    /// Whether sizes are judged by goodput. If not, by throughput alone, as though every sample of a larger batch taught as much: for ablations.
+    /// Whether sizes are judged by goodput. If not, by throughput alone, as though every sample of
+    /// a larger batch taught as much: for ablations.
     pub efficiency: bool,
 }
 
-/// Learned utilities at work. A knapsack divides by them, or whoever else knows how ([`crate::policies::ranking`]).
+/// Policy that divides the accelerators by learned utilities, with a knapsack.
 #[derive(Clone, Debug)]
-pub struct UtilityPolicy<D = Hull> {
+pub struct UtilityPolicy {
     theta: Theta,
     batching: Batching,
     information: Information,
     speeds: Speeds,
     history: History,
-    division: D,
+    division: Hull,
     goals: Vec<Goal>,
-    /// When the next restart is over.
+    /// Time at which the next restart is over.
     wake: Option<SimTime>,
     /// Choices of the job at hand.
     offers: Vec<Offer>,
     /// Type and size of all choices, job by job, and where each job's begin.
     choices: Vec<(u16, u32)>,
     starts: Vec<usize>,
-    /// By type.
+    /// Accelerators to divide, by type.
     capacity: Vec<u32>,
-    /// Where it says what jobs are worth to it.
+    /// Channel to the orchestrator for the values of jobs.
     worths: Option<Worths>,
 }
 
 impl UtilityPolicy {
     /// As trained under this batching and information level.
     pub fn new(utility: &Utility, batching: Batching, information: Information) -> Self {
-        Self::dividing(utility, batching, information, Hull::default())
-    }
-}
-
-impl<D: Division> UtilityPolicy<D> {
-    /// The same with another division.
-    pub fn dividing(utility: &Utility, batching: Batching, information: Information, division: D) -> Self {
         Self {
             theta: utility.theta.clone(),
             batching,
             information,
             speeds: Speeds::new(utility),
             history: History::after(&utility.experience),
-            division,
+            division: Hull::default(),
             goals: Vec::new(),
             wake: None,
             offers: Vec::new(),
@@ -90,12 +83,8 @@ impl<D: Division> UtilityPolicy<D> {
         Self { worths: Some(worths), ..self }
     }
 
-    /// Who divides.
-    pub fn into_division(self) -> D {
-        self.division
-    }
-
-    /// What the job at `at` is worth on each of its sizes on each type, and on what it has if that is another.
+    /// Values of the job at `at` on each of its sizes on each type, and on its present accelerators
+    /// if they are of another size.
     fn value(&mut self, view: &ClusterView<'_>, at: usize, job: &JobView<'_>, round: &Round) {
         let (theta, speeds) = (&self.theta, &self.speeds);
         let least = speeds.smallest(at).max(1);
@@ -134,20 +123,14 @@ impl<D: Division> UtilityPolicy<D> {
             }
             self.offers.extend(keep.map(|held| offer(kind, held)));
         }
-        self.division.job(Some(&Valued {
-            features,
-            held: (held_on, held),
-            after_restart: moved,
-            offers: &self.offers,
-            speedup: &|kind, gpus| speeds.speedup(at, kind, gpus),
-        }));
+        self.division.group(self.offers.iter().copied());
     }
 
-    /// What each job is to have, of which type: one division for all of them.
+    /// Goals of all jobs, size and type, by one division.
     fn divide(&mut self, view: &ClusterView<'_>, available: &[u32]) {
         self.capacity = capacity(view, available);
         let round = Round::new(view, &self.theta, &self.capacity);
-        self.division.begin(view.now, round.pressure);
+        self.division.clear();
         self.choices.clear();
         self.starts.clear();
         for (at, job) in view.jobs().enumerate() {
@@ -160,7 +143,7 @@ impl<D: Division> UtilityPolicy<D> {
             if is_left_alone(view, &job) {
                 let left = &mut self.capacity[usize::from(job.kind())];
                 *left = left.saturating_sub(job.gpus());
-                self.division.job(None);
+                self.division.group::<Offer>([]);
             } else {
                 self.value(view, at, &job, &round);
                 self.goals[at].gpus = 0;
@@ -168,7 +151,7 @@ impl<D: Division> UtilityPolicy<D> {
             self.starts.push(self.choices.len());
             self.choices.extend(self.offers.iter().map(|offer| (offer.kind, offer.weight)));
         }
-        let chosen = self.division.divide(&self.capacity).iter().zip(&self.starts);
+        let chosen = self.division.solve(&self.capacity).iter().zip(&self.starts);
         for (goal, (item, start)) in self.goals.iter_mut().zip(chosen) {
             if let Some(item) = item {
                 (goal.kind, goal.gpus) = self.choices[start + *item as usize];
@@ -198,12 +181,15 @@ impl<D: Division> UtilityPolicy<D> {
     }
 }
 
-/// Restarts after which a job runs undisturbed for as long as a restart takes before it may be stopped again; after twice as many for twice as long.
+/// Restarts after which a job runs undisturbed for as long as a restart takes before it may be
+/// stopped again; after twice as many for twice as long.
 const PATIENCE: u32 = 8;
 
-/// Whether a job keeps what it holds, as it is: while it starts, for it has paid for what it is about to get, and for the longer afterwards the more often it was
-/// stopped. However wrong the utility is on jobs unlike those of its training, so of the time that a job holds accelerators an ever greater part is
-/// work; without this a policy can go on for ever stopping every job on a crowded cluster in favour of the next.
+/// Whether a job keeps what it holds, as it is: while it starts, for it has paid for what it is
+/// about to get, and for the longer afterwards the more often it was stopped. However wrong the
+/// utility is on jobs unlike those of its training, so of the time that a job holds accelerators an
+/// ever greater part is work; without this a policy can go on for ever stopping every job on a
+/// crowded cluster in favour of the next.
 pub(super) fn is_left_alone(view: &ClusterView<'_>, job: &JobView<'_>) -> bool {
     match job.state.phase {
         Phase::Pending => false,
@@ -226,7 +212,7 @@ pub(super) fn available(view: &ClusterView<'_>) -> Vec<u32> {
     available
 }
 
-/// The same by type.
+/// Accelerators by type that are free or held by jobs.
 pub(super) fn capacity(view: &ClusterView<'_>, available: &[u32]) -> Vec<u32> {
     let mut capacity = vec![0; view.cluster().types.len().max(1)];
     for (node, available) in view.cluster().nodes.iter().zip(available) {
@@ -235,7 +221,7 @@ pub(super) fn capacity(view: &ClusterView<'_>, available: &[u32]) -> Vec<u32> {
     capacity
 }
 
-/// What a job is to have.
+/// Goal of a job: accelerators and their type.
 #[derive(Clone, Copy, Debug)]
 struct Goal {
     job: JobId,
@@ -243,7 +229,7 @@ struct Goal {
     kind: u16,
 }
 
-/// What is the same for all jobs of a round.
+/// Quantities that all jobs of a round share.
 pub(super) struct Round {
     pub fair: u32,
     pub pressure: f64,
@@ -251,7 +237,7 @@ pub(super) struct Round {
     pub tenants: Tenants,
 }
 
-/// What is known of the job at `at`.
+/// Facts about the job at `at`.
 pub(super) fn facts(
     view: &ClusterView<'_>,
     speeds: &Speeds,
@@ -294,7 +280,7 @@ impl Round {
     }
 }
 
-impl<D: Division> Policy for UtilityPolicy<D> {
+impl Policy for UtilityPolicy {
     fn decide(&mut self, view: &ClusterView<'_>) -> Plan {
         self.speeds.load(view, &self.theta);
         let speeds = &self.speeds;
@@ -317,7 +303,7 @@ impl<D: Division> Policy for UtilityPolicy<D> {
         self.batching
     }
 
-    /// Where there are services it shares the cluster with them as published policies with loaning do.
+    /// Scope of published policies with loaning: the policy shares the cluster with services.
     fn scope(&self) -> Scope {
         Scope::Borrowing
     }

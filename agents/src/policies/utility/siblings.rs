@@ -1,12 +1,15 @@
-//! What jobs of the same model have measured: a job need not find out by itself what others already know.
+//! Measurements of jobs of one model, so that a job need not measure again what others already
+//! know.
 //!
-//! Jobs' agents start from nothing, so under published schedulers every job is doubled from one accelerator up, with a restart each time. But
-//! people submit the same model many times. Here a job of a model that was seen before in this run is taken to be as fast, size by size and type by
-//! type, as the job of that model that was measured on most accelerators; what its own measurements reach further than is its own. Efficiency, which moves with a job's
-//! progress, is its own from the first measurement on; before, it is that of the model's jobs at theirs.
+//! Jobs' agents start from nothing, so under published schedulers every job is doubled from one
+//! accelerator up, with a restart each time. But people submit the same model many times. Here a
+//! job of a model that was seen before in this run is taken to be as fast, size by size and type by
+//! type, as the job of that model that was measured on most accelerators; what its own measurements
+//! reach further than is its own. Efficiency, which moves with a job's progress, is its own from
+//! the first measurement on; before, it is that of the model's jobs at theirs.
 //!
-//! On real machines a model is but a name that a user gave, and jobs of one name may be different programs. Whose own measurement is far from what
-//! its model's would be goes by its own alone.
+//! On real machines a model is but a name that a user gave, and jobs of one name may be different
+//! programs. A job with a measurement far from what its model's would be goes by its own alone.
 
 use std::collections::BTreeMap;
 
@@ -60,7 +63,7 @@ impl Siblings {
         }
     }
 
-    /// What is believed of `job` on a type: what it has measured itself where that reaches as far.
+    /// Believed speeds of `job` on a type: what it has measured itself where that reaches as far.
     pub fn model(&self, job: &JobView<'_>, kind: u16) -> Option<GoodputModel> {
         let own = || job.goodput_model_on(kind);
         let Some(model) = self.kin(job) else { return own() };

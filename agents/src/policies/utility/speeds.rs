@@ -1,8 +1,10 @@
-//! Speeds of jobs by accelerator type and size, asked for once for as long as what a job's agent knows stays the same.
+//! Speeds of jobs by accelerator type and size, asked for once for as long as what a job's agent
+//! knows stays the same.
 //!
-//! A type that a job has run on has a fitted model. Another one is taken to be as much faster or slower at every size as it is on one accelerator,
-//! which a job measures on each type before it is placed; so is the first guess of a job that never ran (Sia, SOSP'23, section 3.3). How far
-//! these ratios are believed is learned ([`Theta`]).
+//! A type that a job has run on has a fitted model. Another one is taken to be as much faster or
+//! slower at every size as it is on one accelerator, which a job measures on each type before it is
+//! placed; so is the first guess of a job that never ran (Sia, SOSP'23, section 3.3). How far these
+//! ratios are believed is learned ([`Theta`]).
 
 use goodput_env::job::JobId;
 use goodput_env::model::{GoodputModel, GradientStats};
@@ -15,8 +17,8 @@ use super::{Theta, Utility};
 /// Past so many nodes sizes grow by a quarter at a time.
 const WHOLE_NODES: u32 = 8;
 
-/// The sizes worth considering for a job, ascending: powers of two within a node, then whole nodes, and the most it may have. They share nodes
-/// without remainder.
+/// The sizes worth considering for a job, ascending: powers of two within a node, then whole nodes,
+/// and the most it may have. They share nodes without remainder.
 pub(super) fn sizes(min: u32, max: u32, per_node: u32) -> impl Iterator<Item = u32> {
     let per_node = per_node.max(1);
     let next = move |size: &u32| {
@@ -38,13 +40,13 @@ pub(super) fn sizes(min: u32, max: u32, per_node: u32) -> impl Iterator<Item = u
 #[derive(Clone, Debug)]
 struct Row {
     job: JobId,
-    /// What its agent knows of each type.
+    /// Knowledge of the job's agent about each type.
     models: Vec<Option<GoodputModel>>,
     /// Smallest and largest size.
     range: (u32, u32),
-    /// By type.
+    /// Speeds by accelerator type.
     curves: Vec<Curve>,
-    /// The type whose measurements speak for all.
+    /// Type of the measurements that stand for all types.
     telling: usize,
     /// Speed of the smallest size on the slowest type; 0 where nothing is known.
     base: f64,
@@ -53,7 +55,8 @@ struct Row {
 /// Speeds on one type.
 #[derive(Clone, Debug, Default)]
 struct Curve {
-    /// By place among the sizes from the least up: accelerators, work per second. Empty where the job does not run.
+    /// By place among the sizes from the least up: accelerators, work per second. Empty where the
+    /// job does not run.
     rates: Vec<(u32, f64)>,
     /// Speed of the smallest size relative to the slowest type, of a job of which nothing is known.
     guess: f64,
@@ -65,7 +68,7 @@ pub(super) struct Speeds {
     rows: Vec<Row>,
     before: Vec<Row>,
     kinds: Vec<Kind>,
-    /// What jobs of the same model have measured, where that is believed.
+    /// Measurements of jobs of the same model, where the policy believes them.
     siblings: Option<Siblings>,
     /// Whether what gradients say of large batches is left out.
     blind_to_noise: bool,
@@ -108,7 +111,8 @@ impl Speeds {
                     Some(siblings) => siblings.model(&job, kind as u16),
                     None => job.goodput_model_on(kind as u16),
                 };
-                // Without a gradient everything is noise, and larger batches are as efficient as small ones.
+                // Without a gradient everything is noise, and larger batches are as efficient as
+                // small ones.
                 model.map(|model| {
                     if blind { GoodputModel { stats: GradientStats { sqr: 0.0, var: 1.0 }, ..model } } else { model }
                 })
@@ -136,12 +140,13 @@ impl Speeds {
         self.kinds = (0..kinds as u16).map(of).collect();
     }
 
-    /// Sizes and speeds of the job at `at` on a type, ascending. Speeds are 0 where nothing is known.
+    /// Sizes and speeds of the job at `at` on a type, ascending. Speeds are 0 where nothing is
+    /// known.
     pub fn on(&self, at: usize, kind: u16) -> &[(u32, f64)] {
         self.rows[at].curves.get(usize::from(kind)).map_or(&[], |curve| &curve.rates)
     }
 
-    /// The type whose measurements tell most of the job at `at`.
+    /// Type with the most informative measurements of the job at `at`.
     pub fn telling(&self, at: usize) -> u16 {
         self.rows[at].telling as u16
     }
@@ -156,8 +161,8 @@ impl Speeds {
         Some(self.rows[at].base).filter(|&rate| rate > 0.0)
     }
 
-    /// Speed of the job at `at` on `gpus` of a type relative to [`Self::least`], between sizes as on the next smaller one; a job of which
-    /// nothing is known is believed to scale perfectly.
+    /// Speed of the job at `at` on `gpus` of a type relative to [`Self::least`], between sizes as
+    /// on the next smaller one; a job of which nothing is known is believed to scale perfectly.
     pub fn speedup(&self, at: usize, kind: u16, gpus: u32) -> f64 {
         let row = &self.rows[at];
         let Some(curve) = row.curves.get(usize::from(kind)) else { return 0.0 };
@@ -169,12 +174,13 @@ impl Speeds {
         }
     }
 
-    /// The same relative to the smallest size on that type.
+    /// Speed relative to that of the smallest size on that type.
     pub fn scaling(&self, at: usize, kind: u16, gpus: u32) -> f64 {
         self.speedup(at, kind, gpus) / self.speedup(at, kind, self.smallest(at)).max(f64::MIN_POSITIVE)
     }
 
-    /// How much faster the job at `at` is on its smallest size on the fastest type than on the slowest.
+    /// How much faster the job at `at` is on its smallest size on the fastest type than on the
+    /// slowest.
     pub fn spread(&self, at: usize) -> f64 {
         let row = &self.rows[at];
         (0..row.curves.len()).map(|kind| self.speedup(at, kind as u16, row.range.0)).fold(1.0, f64::max)

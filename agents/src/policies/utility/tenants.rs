@@ -1,4 +1,4 @@
-//! What tenants hold by what they are due.
+//! Accelerators of tenants relative to their due.
 
 use goodput_env::view::ClusterView;
 
@@ -9,8 +9,9 @@ pub(super) struct Tenants {
 }
 
 impl Tenants {
-    /// Of `capacity` accelerators, each tenant with active jobs is due a part in proportion to its weight. One accelerator is added to what it
-    /// holds and to what it is due, so that shares of a few do not jump.
+    /// Of `capacity` accelerators, each tenant with active jobs is due a part in proportion to its
+    /// weight. One accelerator is added to what it holds and to what it is due, so that shares of a
+    /// few do not jump.
     pub fn of(view: &ClusterView<'_>, capacity: u32) -> Self {
         let declared = view.tenants().len();
         if declared < 2 {

@@ -13,21 +13,24 @@ const SHAPE: [(&str, f64, f64); 12] = [
     // Exponent of the speed, and how it moves with the load.
     ("exponent", -0.5, 0.3),
     ("exponent_by_pressure", 0.0, 0.3),
-    // Logarithm of what is added to the speed, so that a job without accelerators is worth something.
+    // Logarithm of what is added to the speed, so that a job without accelerators is worth
+    // something.
     ("log_floor", -3.0, 1.0),
-    // Logarithm of the horizon over which a restart pays, seconds; by age and by the time the job may have left.
+    // Logarithm of the horizon over which a restart pays, seconds; by age and by the time the job
+    // may have left.
     ("log_horizon", 0.0, 0.7),
     ("horizon_by_age", 1.0, 0.3),
     ("horizon_by_remaining", 0.0, 0.3),
     // How much of the past restarts count against another one.
     ("restart_memory", 1.0, 0.3),
-    // What is left of a job by its own progress alone: so many times what it did, and so many accelerator seconds at first.
+    // What is left of a job by its own progress alone: so many times what it did, and so many
+    // accelerator seconds at first.
     ("log_more", 0.0, 0.5),
     ("log_first_secs", 6.0, 1.0),
     // Completed jobs of the same model that count as much as the job's own progress.
     ("log_doubt", 0.0, 1.0),
-    // Power of the ratio of two types' speeds, for a job that never ran and for a type that one has not run on: 1 believes what one accelerator
-    // measured, as in Sia; 0 takes all types for equal.
+    // Power of the ratio of two types' speeds, for a job that never ran and for a type that one has
+    // not run on: 1 believes what one accelerator measured, as in Sia; 0 takes all types for equal.
     ("trust_before_run", 1.0, 0.3),
     ("trust_of_other_type", 1.0, 0.3),
 ];
@@ -41,17 +44,20 @@ const ALL: usize = FEATURES.len() + SHAPE.len() + Lending::NAMES.len();
 #[derive(Clone, Debug, PartialEq)]
 pub struct Theta {
     groups: BTreeSet<Group>,
-    /// Weights of [`FEATURES`], [`SHAPE`], [`Lending::NAMES`]; those of absent groups have no effect.
+    /// Weights of [`FEATURES`], [`SHAPE`], [`Lending::NAMES`]; those of absent groups have no
+    /// effect.
     values: Vec<f64>,
 }
 
 impl Theta {
-    /// From numbers in the order of [`Self::names`]; `None` where there are not [`PARAMETERS`] finite ones.
+    /// From numbers in the order of [`Self::names`]; `None` where there are not [`PARAMETERS`]
+    /// finite ones.
     pub fn new(values: &[f64]) -> Option<Self> {
         Self::sia().of_values(values)
     }
 
-    /// The same groups with other numbers, in the order of [`Self::names`]; `None` where there are not as many, or one is not finite.
+    /// Parameters of these groups with other values, in the order of [`Self::names`]; `None` where
+    /// there are not as many, or one is not finite.
     pub fn of_values(mut self, values: &[f64]) -> Option<Self> {
         let places: Vec<usize> = self.places().collect();
         if places.len() != values.len() || values.iter().any(|value| !value.is_finite()) {
@@ -79,7 +85,7 @@ impl Theta {
         pollux
     }
 
-    /// With these groups, whose numbers change nothing as yet.
+    /// Parameters with these groups added, at values that change no decision.
     #[must_use]
     pub fn with(mut self, groups: impl IntoIterator<Item = Group>) -> Self {
         self.groups.extend(groups);
@@ -101,12 +107,12 @@ impl Theta {
         self.places().map(|at| parameter(at).2).collect()
     }
 
-    /// The numbers.
+    /// Values of all parameters.
     pub fn values(&self) -> Vec<f64> {
         self.places().map(|at| self.values[at]).collect()
     }
 
-    /// Where the numbers are.
+    /// Places of the group's values.
     fn places(&self) -> impl Iterator<Item = usize> {
         let of = |group: Option<Group>| (0..ALL).filter(move |&at| group_at(at) == group);
         of(None).chain(self.groups.iter().flat_map(move |group| of(Some(*group))))
@@ -118,7 +124,7 @@ impl Theta {
         Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
-    /// What it has learned of loans: nothing without [`Group::Loans`].
+    /// Learned parameters of loans: none without [`Group::Loans`].
     pub fn lending(&self) -> Lending {
         let first = FEATURES.len() + SHAPE.len();
         Lending::new(std::array::from_fn(|at| self.values[first + at]))
@@ -143,8 +149,9 @@ impl Theta {
         self.shape(2).clamp(-9.0, 3.0).exp()
     }
 
-    /// What a job is left of its speed if it restarts, at `secs` each: less the more it did so already, as in Pollux and Sia, and the shorter the
-    /// horizon over which the new size pays. `remaining` are the seconds it may have left at its present speed.
+    /// Fraction of its speed that a job keeps if it restarts, at `secs` each: less the more it did
+    /// so already, as in Pollux and Sia, and the shorter the horizon over which the new size pays.
+    /// `remaining` are the seconds it may have left at its present speed.
     pub(super) fn after_restart(&self, secs: f64, age: f64, restarts: u32, remaining: f64) -> f64 {
         let log = self.shape(3) + self.shape(4) * (age + 1.0).ln() + self.shape(5) * (remaining + 1.0).ln();
         let horizon = log.clamp(-20.0, 20.0).exp();
@@ -164,7 +171,7 @@ impl Theta {
         self.shape(9).clamp(-5.0, 5.0).exp()
     }
 
-    /// What a ratio of two types' speeds on one accelerator is taken for, by whether the job has run at all.
+    /// Trusted ratio of two types' speeds on one accelerator, by whether the job has run at all.
     pub(super) fn trusted(&self, ratio: f64, ran: bool) -> f64 {
         ratio.powf(self.shape(10 + usize::from(ran)).clamp(0.0, 2.0))
     }

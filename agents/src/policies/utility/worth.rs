@@ -1,7 +1,9 @@
-//! What a learned utility goes by at a decision, job by job, for people who want to know why.
+//! Values of a learned utility at a decision, job by job, for explanations.
 //!
-//! A job is served when the first step of its sizes is worth more for an accelerator than what others have to offer, and the logarithm of that
-//! is a sum: weights times features, and one term for how much speed an accelerator buys, of the type where it buys most. So the score of a job comes apart exactly.
+//! A job is served when the first step of its sizes is worth more for an accelerator than what
+//! others have to offer, and the logarithm of that is a sum: weights times features, and one term
+//! for how much speed an accelerator buys, of the type where it buys most. So the score of a job
+//! comes apart exactly.
 
 use goodput_env::job::JobId;
 use goodput_env::view::{ClusterView, JobView};
@@ -21,16 +23,18 @@ pub struct Observer {
     history: History,
 }
 
-/// What a job is worth at a decision.
+/// Value of a job at a decision.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Worth {
-    /// The job.
+    /// Job that is valued.
     pub job: JobId,
-    /// Its features, by [`FEATURES`].
+    /// Features of the job, by [`FEATURES`].
     pub features: [f64; FEATURES.len()],
-    /// Its sizes, type by type and ascending, with their values; none while it is left alone and keeps what it has.
+    /// Sizes of the job, type by type and ascending, with their values; none while it is left alone
+    /// and keeps what it has.
     pub offers: Vec<Offer>,
-    /// Logarithm of what an accelerator buys it on its best size and type apart from its weight; `None` where that is nothing.
+    /// Logarithm of what an accelerator buys it on its best size and type apart from its weight;
+    /// `None` where that is nothing.
     pub log_speed_per_gpu: Option<f64>,
     /// Logarithm of the same with its weight: the higher, the earlier it is served.
     pub score: Option<f64>,
@@ -55,7 +59,8 @@ impl Observer {
         self.history.observe(view, &self.theta, |at, _| speeds.least(at));
     }
 
-    /// Worths of the active jobs at the decision point observed last, and by type the accelerators there are for those who are not left alone.
+    /// Worths of the active jobs at the decision point observed last, and by type the accelerators
+    /// for the jobs that are not left alone.
     pub fn worths(&self, view: &ClusterView<'_>) -> (Vec<Worth>, Vec<u32>) {
         let mut capacity = capacity(view, &available(view));
         let round = Round::new(view, &self.theta, &capacity);

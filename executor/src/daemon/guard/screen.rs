@@ -56,7 +56,7 @@ impl Screen {
         let sound = match &bundle.model {
             Model::Net(weights) => weights.data().iter().all(|value| value.is_finite()),
             Model::Linear(linear) => linear.weights().iter().all(|value| value.is_finite()),
-            Model::Utility(_) | Model::Ranking(_) => true, // made of finite numbers
+            Model::Utility(_) => true, // made of finite numbers
         };
         Self { bundle: bundle.clone(), round: Round::default(), encoder: Encoder::new(*bundle.layout()), sound }
     }

@@ -1,8 +1,9 @@
-//! What a climb along hulls leaves undone: one group takes more, and where there is no room another makes it, by taking less, something of another type or
-//! nothing.
+//! Exchanges after a climb along hulls: one group takes more, and where there is no room another
+//! group makes room, by taking less, an offer of another type, or nothing.
 //!
-//! Who makes room at least loss is looked up by type and by how much is needed, in powers of two, so that finding the best exchange takes
-//! two passes over the offers and not one over all pairs of them.
+//! The group that makes room at the least loss is looked up by type and by how much is needed, in
+//! powers of two, so that finding the best exchange takes two passes over the offers and not one
+//! over all pairs of them.
 
 use super::{Groups, Offer, take};
 
@@ -26,7 +27,7 @@ struct Release {
     item: Option<u32>,
 }
 
-/// A group that takes something better, and who makes room for it.
+/// Group that takes a better offer, and the group that makes room for it.
 #[derive(Clone, Copy, Debug)]
 struct Gain {
     gain: f64,
@@ -36,7 +37,8 @@ struct Gain {
 }
 
 impl Exchange {
-    /// Makes the exchange that gains most until none gains anything, or often enough. `left` is by type.
+    /// Makes the exchange that gains most until none gains anything, or often enough. `left` is by
+    /// type.
     pub fn improve(&mut self, groups: &Groups, chosen: &mut [Option<u32>], left: &mut [u32]) {
         for _ in 0..MOST {
             self.look(groups, chosen, left);
@@ -59,7 +61,7 @@ impl Exchange {
         }
     }
 
-    /// Who could make room, and at what loss.
+    /// Groups that could make room, with their losses.
     fn look(&mut self, groups: &Groups, chosen: &[Option<u32>], left: &[u32]) {
         self.releases.clear();
         self.releases.resize(left.len() * POWERS, [None; 2]);
@@ -75,7 +77,7 @@ impl Exchange {
                 self.offer(&held, freed, Release { loss: held.value - next.value, group, item: Some(item) });
             }
         }
-        // Who frees more frees enough.
+        // A group that frees more frees enough.
         for at in (0..self.releases.len()).rev().filter(|at| (at + 1) % POWERS != 0) {
             for more in self.releases[at + 1].into_iter().flatten() {
                 keep(&mut self.releases[at], more);

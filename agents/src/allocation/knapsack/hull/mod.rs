@@ -1,13 +1,17 @@
-//! Large multiple-choice knapsacks: of each group's choices only those on the upper hull of value over cost are kept, and steps along the
-//! hulls are taken in order of value per unit of cost while they fit (Dyer 1984; Zemel 1984; Kellerer et al., chapter 11.2).
+//! Large multiple-choice knapsacks: of each group's choices only those on the upper hull of value
+//! over cost are kept, and steps along the hulls are taken in order of value per unit of cost while
+//! they fit (Dyer 1984; Zemel 1984; Kellerer et al., chapter 11.2).
 //!
-//! **One type** of capacity: cost is weight. The first step that does not fit is where the linear relaxation is optimal, so what is lost to the
-//! optimum is at most that step's gain: little where a cluster has many jobs. The cost is a sort of the steps, `O(N log N)` for `N` choices
-//! whatever the capacity; the dynamic program of [`super::Knapsack`] takes `N` times the capacity.
+//! **One type** of capacity: cost is weight. The first step that does not fit is where the linear
+//! relaxation is optimal, so what is lost to the optimum is at most that step's gain: little where
+//! a cluster has many jobs. The cost is a sort of the steps, `O(N log N)` for `N` choices whatever
+//! the capacity; the dynamic program of [`super::Knapsack`] takes `N` times the capacity.
 //!
-//! **Several types**, of which a choice takes one: cost is weight times the [`prices`] at which what groups would take on their own is about what there
-//! is (Lagrangian relaxation; Fisher, Management Science 1981). A step may then lead from one type to another and frees what it leaves. Of the
-//! last prices tried the best climb is kept and mended by [`exchange`]s. Linear in choices but for the sort, a fixed number of passes.
+//! **Several types**, of which a choice takes one: cost is weight times the [`prices`] at which
+//! what groups would take on their own is about what there is (Lagrangian relaxation; Fisher,
+//! Management Science 1981). A step may then lead from one type to another and frees what it
+//! leaves. Of the last prices tried the best climb is kept and mended by [`exchange`]s. Linear in
+//! choices but for the sort, a fixed number of passes.
 
 mod exchange;
 mod prices;
@@ -21,7 +25,7 @@ pub struct Offer {
     pub kind: u16,
     /// Capacity of that type that it takes, above 0.
     pub weight: u32,
-    /// What it is worth; taking none is worth 0.
+    /// Value of the offer; taking none is worth 0.
     pub value: f64,
 }
 
@@ -31,7 +35,7 @@ impl From<Item> for Offer {
     }
 }
 
-/// Last prices whose climbs are compared.
+/// Number of last price vectors for which climbs are compared.
 const CLIMBS: usize = 4;
 
 /// A solver with its buffers, so that solving again allocates nothing.
@@ -43,7 +47,7 @@ pub struct Hull {
     steps: Vec<Step>,
     /// Offers of the group at hand, in order of cost.
     order: Vec<(f64, u32)>,
-    /// Its hull: cost, value, offer.
+    /// Upper hull of the group at hand: cost, value, offer.
     upper: Vec<(f64, f64, u32)>,
     chosen: Vec<Option<u32>>,
     left: Vec<u32>,
@@ -51,11 +55,11 @@ pub struct Hull {
     best_left: Vec<u32>,
 }
 
-/// What may be chosen.
+/// Offers that may be chosen, group by group.
 #[derive(Clone, Debug, Default)]
 struct Groups {
     offers: Vec<Offer>,
-    /// Where each group's offers end.
+    /// End of each group's offers.
     ends: Vec<usize>,
 }
 
@@ -93,14 +97,15 @@ impl Hull {
         self.groups.ends.clear();
     }
 
-    /// Adds a group, of which at most one offer is chosen; taking none is worth 0. Groups are numbered from 0 in this order.
+    /// Adds a group, of which at most one offer is chosen; taking none is worth 0. Groups are
+    /// numbered from 0 in this order.
     pub fn group<O: Into<Offer>>(&mut self, offers: impl IntoIterator<Item = O>) {
         self.groups.offers.extend(offers.into_iter().map(Into::into));
         self.groups.ends.push(self.groups.offers.len());
     }
 
-    /// For each group the index of the chosen offer among its own, or `None`. `capacity` is by type. Of equal steps the earlier group's comes
-    /// first.
+    /// For each group the index of the chosen offer among its own, or `None`. `capacity` is by
+    /// type. Of equal steps the earlier group's comes first.
     pub fn solve(&mut self, capacity: &[u32]) -> &[Option<u32>] {
         if capacity.len() == 1 {
             self.climb(&[1.0], capacity);
@@ -171,8 +176,9 @@ impl Hull {
     }
 }
 
-/// Extends the upper hull of points of cost and value, which begins at the origin, by a point that costs no less than those before.
-pub(crate) fn extend(upper: &mut Vec<(f64, f64, u32)>, (cost, value, at): (f64, f64, u32)) {
+/// Extends the upper hull of points of cost and value, which begins at the origin, by a point that
+/// costs no less than those before.
+fn extend(upper: &mut Vec<(f64, f64, u32)>, (cost, value, at): (f64, f64, u32)) {
     let slope = |from: &(f64, f64, u32)| (value - from.1) / (cost - from.0);
     while let [.., before, last] = upper[..]
         && cost > last.0

@@ -1,14 +1,16 @@
 //! Prices by type at which groups, each choosing for itself, would take about what there is.
 //!
-//! They minimise the Lagrangian dual, `sum over groups of max(0, value - price weight) + sum over types of price capacity`, which bounds the optimum from
-//! above. Its subgradient is what is left of each type; prices follow it in shrinking steps, multiplied rather than added to, because worths differ by
-//! orders of magnitude between workloads.
+//! They minimise the Lagrangian dual, `sum over groups of max(0, value - price weight) + sum over
+//! types of price capacity`, which bounds the optimum from above. Its subgradient is what is left
+//! of each type; prices follow it in shrinking steps, multiplied rather than added to, because
+//! worths differ by orders of magnitude between workloads.
 
 use super::Groups;
 
 /// Steps; with these, climbs are within a percent of the optimum on average (a test compares).
 const STEPS: u32 = 30;
-/// A price is at least this part of the highest, so that what nobody wants still costs something.
+/// A price is at least this part of the highest, so that a type without demand still costs
+/// something.
 const LEAST: f64 = 1e-6;
 
 /// The search with its buffers.
@@ -38,7 +40,7 @@ impl Prices {
         &self.tried
     }
 
-    /// All types alike: what everybody's best is worth, for each unit there is.
+    /// All types alike: the sum of the groups' best values, for each unit of capacity.
     fn start(&mut self, groups: &Groups, capacity: &[u32]) {
         let best = |group: usize| groups.of(group).iter().map(|offer| offer.value).fold(0.0, f64::max);
         let worth: f64 = (0..groups.len()).map(best).sum();
@@ -47,7 +49,7 @@ impl Prices {
         self.now.resize(capacity.len(), (worth / units.max(1.0)).max(f64::MIN_POSITIVE));
     }
 
-    /// What groups would take at the present prices.
+    /// Demand of the groups at the present prices.
     fn ask(&mut self, groups: &Groups, capacity: &[u32]) {
         self.wanted.clear();
         self.wanted.resize(capacity.len(), 0);

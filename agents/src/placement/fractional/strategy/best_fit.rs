@@ -1,4 +1,5 @@
-//! Best fit over processors and accelerators, in equal parts: the node with least of both left afterwards.
+//! Best fit over processors and accelerators, in equal parts: the node with least of both left
+//! afterwards.
 
 use super::{MOST_ACCELERATOR_MILLI, MOST_CPU_MILLI, Strategy};
 use crate::placement::fractional::{Node, Request};

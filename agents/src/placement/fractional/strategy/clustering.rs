@@ -1,9 +1,11 @@
-//! Clustering: keep shares with shares and jobs of one size with their like, so that what leaves fits what comes.
+//! Clustering: keep shares with shares and jobs of one size with their like, so that what leaves
+//! fits what comes.
 
 use super::{MOST_ACCELERATOR_MILLI, Strategy};
 use crate::placement::fractional::{Node, Request};
 
-/// The strategy: four tiers of 25, and within a tier the fuller node. Requests without accelerators score 0 everywhere.
+/// The strategy: four tiers of 25, and within a tier the fuller node. Requests without accelerators
+/// score 0 everywhere.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Clustering;
 

@@ -1,9 +1,11 @@
-//! Dot product of what is left and what is asked for, the smallest first (Tetris aligns the largest; the artifact keeps the roomy nodes).
+//! Dot product of what is left and what is asked for, the smallest first (Tetris aligns the
+//! largest; the artifact keeps the roomy nodes).
 
 use super::{MOST_ACCELERATOR_MILLI, MOST_CPU_MILLI, Strategy};
 use crate::placement::fractional::{Node, Request};
 
-/// The strategy: 100 less the mean over processors and accelerators of (left x asked), each as a part of the largest machine.
+/// The strategy: 100 less the mean over processors and accelerators of (left x asked), each as a
+/// part of the largest machine.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DotProduct;
 

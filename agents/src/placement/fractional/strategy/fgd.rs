@@ -1,4 +1,5 @@
-//! Fragmentation gradient descent (Weng et al., ATC'23): each request goes where it adds least to what typical requests cannot use.
+//! Fragmentation gradient descent (Weng et al., ATC'23): each request goes where it adds least to
+//! what typical requests cannot use.
 
 use rand_chacha::ChaCha8Rng;
 
@@ -8,21 +9,21 @@ use crate::placement::fractional::{Fragmentation, MILLI, Node, Request};
 /// How finely growths of fragmentation are told apart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Gradient {
-    /// As in the artifact: 100 times the logistic function of the accelerators saved, rounded down. Growths closer than about 40 thousandths
-    /// of an accelerator are ties.
+    /// As in the artifact: 100 times the logistic function of the accelerators saved, rounded down.
+    /// Growths closer than about 40 thousandths of an accelerator are ties.
     #[default]
     Percent,
     /// Exactly, as the paper's algorithm says.
     Exact,
 }
 
-/// The strategy.
+/// Strategy of least fragmentation gradient.
 #[derive(Clone, Debug)]
 pub struct Fgd {
     fragmentation: Fragmentation,
     gradient: Gradient,
-    /// Least saving, in thousandths times weight, for each percentage from 1 to 99: the logistic function turned around, so
-    /// that scores compare whole numbers.
+    /// Least saving, in thousandths times weight, for each percentage from 1 to 99: the logistic
+    /// function turned around, so that scores compare whole numbers.
     steps: [i32; 99],
 }
 

@@ -1,7 +1,8 @@
 //! Strategies by the names users type, one file each.
 //!
-//! The published ones score with whole numbers, 100 the best, as plug-ins of Kubernetes' scheduler do; the constants are those of the FGD
-//! artifact (hkust-adsl/kubernetes-scheduler-simulator), which scales by the largest machine: 128 cores and 8 accelerators.
+//! The published ones score with whole numbers, 100 the best, as plug-ins of Kubernetes' scheduler
+//! do; the constants are those of the FGD artifact (hkust-adsl/kubernetes-scheduler-simulator),
+//! which scales by the largest machine: 128 cores and 8 accelerators.
 
 mod best_fit;
 mod clustering;
@@ -32,7 +33,8 @@ const MOST_ACCELERATOR_MILLI: i64 = 8_000;
 
 /// How good a node is for a request. Nodes with equal leftovers must score equal.
 pub trait Strategy: Send {
-    /// Something about a node alone that every score of it needs; computed once while the node does not change.
+    /// Something about a node alone that every score of it needs; computed once while the node does
+    /// not change.
     fn potential(&self, _node: &Node) -> i32 {
         0
     }
@@ -40,12 +42,14 @@ pub trait Strategy: Send {
     /// The higher the better; `node` fits the request, and `potential` is the node's.
     fn score(&self, node: &Node, potential: i32, request: &Request) -> i32;
 
-    /// Which accelerator of the chosen node a request that shares one gets. The tightest that fits, the lowest on ties.
+    /// Accelerator of the chosen node for a request that shares one. The tightest that fits, the
+    /// lowest on ties.
     fn share(&self, node: &Node, _potential: i32, request: &Request, _rng: &mut ChaCha8Rng) -> Option<u16> {
         node.tightest(request)
     }
 
-    /// Which accelerators of the chosen node a request gets; the lowest idle ones where it takes whole ones.
+    /// Accelerators of the chosen node for a request; the lowest idle ones where it takes whole
+    /// ones.
     fn take(&self, node: &Node, potential: i32, request: &Request, rng: &mut ChaCha8Rng) -> Taken {
         if request.shares() {
             self.share(node, potential, request, rng).into_iter().collect()
@@ -63,11 +67,11 @@ pub trait Strategy: Send {
 /// A strategy in the list.
 #[derive(Clone, Copy, Debug)]
 pub struct Listed {
-    /// What users type.
+    /// Name that users type.
     pub name: &'static str,
-    /// What it does, in one line.
+    /// Description in one line.
     pub about: &'static str,
-    /// Where it was published.
+    /// Publication of the strategy.
     pub source: &'static str,
     /// Makes it for a workload of these typical requests.
     pub build: fn(&Fragmentation) -> Box<dyn Strategy>,
@@ -76,7 +80,7 @@ pub struct Listed {
 /// The source of the baselines as they are scored here.
 const ARTIFACT: &str = "Weng et al., ATC 2023, baselines of its artifact";
 
-/// All strategies.
+/// All strategies, in order of publication.
 pub const STRATEGIES: &[Listed] = &[
     Listed {
         name: "random",

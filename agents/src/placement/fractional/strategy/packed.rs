@@ -1,9 +1,10 @@
-//! The node with least idle accelerator that fits: whole nodes stay free for those who need them.
+//! The node with least idle accelerator that fits: whole nodes stay free for requests that need
+//! them.
 
 use super::Strategy;
 use crate::placement::fractional::{Node, Request};
 
-/// The strategy.
+/// Strategy that packs requests on few nodes.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Packed;
 

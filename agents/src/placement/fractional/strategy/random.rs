@@ -1,4 +1,5 @@
-//! Any node that fits, and any accelerator of it that fits: the bar below which no strategy should fall.
+//! Any node that fits, and any accelerator of it that fits: the bar below which no strategy should
+//! fall.
 
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;

@@ -1,4 +1,5 @@
-//! The node with most idle accelerator: neighbours disturb each other least, and large requests find nothing.
+//! The node with most idle accelerator: neighbours disturb each other least, and large requests
+//! find nothing.
 
 use rand_chacha::ChaCha8Rng;
 

@@ -4,7 +4,7 @@ use goodput_env::cluster::NodeId;
 
 use crate::placement::framework::{Filtered, MAX_SCORE, Plugin, Pod, Snapshot};
 
-/// The plugin.
+/// Plugin of node affinity.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NodeAffinity;
 

@@ -1,8 +1,9 @@
-//! Gang scheduling, as the coscheduling plugin does it (kubernetes-sigs/scheduler-plugins, KEP-42): the pods of a job run all together or not
-//! at all.
+//! Gang scheduling, as the coscheduling plugin does it (kubernetes-sigs/scheduler-plugins, KEP-42):
+//! the pods of a job run all together or not at all.
 //!
-//! A pod whose companions are not all reserved waits at Permit with its place held; the last one lets all of them go. Where one fits nowhere the others
-//! give back at once, and where none comes at all, when the time is up: two gangs that hold half of what each needs do not wait for each
+//! A pod waits at Permit until all its companions are reserved, with its place held; the last one
+//! lets all of them go. Where one fits nowhere the others give back at once, and where none comes
+//! at all, when the time is up: two gangs that hold half of what each needs do not wait for each
 //! other forever. A job runs on one type of accelerator.
 
 use std::collections::BTreeMap;
@@ -13,18 +14,20 @@ use goodput_env::time::SimTime;
 
 use crate::placement::framework::{Filtered, Permit, Plugin, Pod, Remedy, Snapshot};
 
-/// The plugin.
+/// Plugin of gang scheduling.
 #[derive(Clone, Debug)]
 pub struct Gang {
     timeout: SimTime,
-    /// Whether the whole job gives up when one of its pods fits nowhere, rather than at the end of the time.
+    /// Whether the whole job gives up when one of its pods fits nowhere, rather than at the end of
+    /// the time.
     eager: bool,
     /// By job: pods reserved and not bound, and their type of accelerator.
     reserved: BTreeMap<JobId, (u32, u16)>,
 }
 
 impl Gang {
-    /// Gives up at once where a pod fits nowhere; waits at most `timeout` for pods that are not there.
+    /// Gives up at once where a pod fits nowhere; waits at most `timeout` for pods that are not
+    /// there.
     pub fn new(timeout: SimTime) -> Self {
         Self { timeout, eager: true, reserved: BTreeMap::new() }
     }

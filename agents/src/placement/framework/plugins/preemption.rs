@@ -1,8 +1,11 @@
-//! Default preemption (`default_preemption.go`): where a pod fits nowhere, jobs of lower priority make room for it.
+//! Default preemption (`default_preemption.go`): where a pod fits nowhere, jobs of lower priority
+//! make room for it.
 //!
-//! For a pod alone every node is tried: all of lower priority leave, and come back from the most important down as long as the pod still fits. The node is
-//! chosen whose most important victim matters least, then by the sum of victims' priorities, then by their number, then the one whose victims
-//! started last. A gang needs room on many nodes at once: the least important, newest jobs of one type go until it has it.
+//! For a pod alone every node is tried: all of lower priority leave, and come back from the most
+//! important down as long as the pod still fits. The node is chosen whose most important victim
+//! matters least, then by the sum of victims' priorities, then by their number, then the one whose
+//! victims started last. A gang needs room on many nodes at once: the least important, newest jobs
+//! of one type go until it has it.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -28,7 +31,7 @@ impl Plugin for Preemption {
     }
 }
 
-/// What decides between nodes, and the victims there.
+/// Criteria between nodes, and the victims there.
 type Choice = (i32, i64, usize, Reverse<SimTime>, NodeId, Vec<JobId>);
 
 fn on_one_node(snapshot: &Snapshot, pod: &Pod, resolvable: &[NodeId]) -> Option<Vec<JobId>> {

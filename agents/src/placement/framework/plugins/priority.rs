@@ -1,5 +1,6 @@
-//! The default queue of Kubernetes (`priority_sort.go`): the higher priority first, then who came first. Whoever raises his priority or sends
-//! more pods earlier has all of a full cluster.
+//! The default queue of Kubernetes (`priority_sort.go`): the higher priority first, then the
+//! earlier pod. A tenant that raises its priority or sends more pods earlier has all of a full
+//! cluster.
 
 use std::cmp::Ordering;
 

@@ -1,11 +1,12 @@
-//! Quotas of tenants, as ElasticQuota of kubernetes-sigs/scheduler-plugins: who has used up what he may borrow gets nothing more.
+//! Quotas of tenants, as ElasticQuota of kubernetes-sigs/scheduler-plugins: a tenant that has used
+//! up its loans gets nothing more.
 
 use goodput_env::cluster::NodeId;
 use goodput_env::tenant::{QuotaTree, Usage};
 
 use crate::placement::framework::{Filtered, Plugin, Pod, Resident, Snapshot};
 
-/// The plugin.
+/// Plugin of tenants' quotas.
 #[derive(Clone, Debug)]
 pub struct QuotaFit {
     tree: QuotaTree,

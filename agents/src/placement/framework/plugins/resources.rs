@@ -1,10 +1,11 @@
-//! Accelerators: enough of them free (Filter), and which nodes to fill first (Score), as `NodeResourcesFit` does.
+//! Accelerators: enough of them free (Filter), and which nodes to fill first (Score), as
+//! `NodeResourcesFit` does.
 
 use goodput_env::cluster::NodeId;
 
 use crate::placement::framework::{Filtered, MAX_SCORE, Plugin, Pod, Snapshot};
 
-/// What makes a node good.
+/// Scoring rule for nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Allocated {
     /// Much is free: spread, the default of Kubernetes.
@@ -13,7 +14,7 @@ pub enum Allocated {
     Most,
 }
 
-/// The plugin.
+/// Plugin of resources: fit and score.
 #[derive(Clone, Copy, Debug)]
 pub struct ResourcesFit(pub Allocated);
 

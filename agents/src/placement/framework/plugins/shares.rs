@@ -1,4 +1,5 @@
-//! Parts of accelerators, as HAMi gives them: compute in percent and memory in MiB, on as many cards of one node as the request needs.
+//! Parts of accelerators, as HAMi gives them: compute in percent and memory in MiB, on as many
+//! cards of one node as the request needs.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +8,8 @@ use goodput_env::model::sharing::{Grant, Spread, place};
 
 use crate::placement::framework::{Filtered, Plugin, Pod, PodId, Snapshot};
 
-/// The plugin. Pods that ask for no share are not its business. What it gives is kept here until the pod is let go.
+/// The plugin. Pods that ask for no share are not its business. What it gives is kept here until
+/// the pod is let go.
 #[derive(Clone, Debug)]
 pub struct Shares {
     spread: Spread,
@@ -20,7 +22,7 @@ impl Shares {
         Self { spread, grants: BTreeMap::new() }
     }
 
-    /// What `pod` has been given on its node.
+    /// Accelerators granted to `pod` on its node.
     pub fn grants(&self, pod: PodId) -> &[Grant] {
         self.grants.get(&pod).map_or(&[], |(_, grants)| grants)
     }

@@ -1,25 +1,27 @@
-//! A forecaster made before the run that uses it, of either kind, and whether it fits a load.
-
-use std::path::Path;
+//! Forecaster made before the run that uses it, and the check that it fits a load.
 
 use goodput_env::service::RateSeries;
 use goodput_forecast::Snapshot;
+use goodput_forecast::neural::Net;
 
-use super::{ForecasterBundle, ForecasterError, read};
-
-/// A forecaster made before the run that uses it.
+/// Forecaster made before the run that uses it.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Saved {
-    /// By `goodput forecast fit`: it knows a series and goes on with it.
+pub enum SavedForecaster {
+    /// Output of `goodput forecast fit`: it knows a series and continues it.
     Fitted(Box<Snapshot>),
-    /// By `goodput train`: a net, which knows no series yet.
-    Trained(Box<ForecasterBundle>),
+    /// Output of `goodput train`: a net, which knows no series yet.
+    Trained {
+        /// The net.
+        net: Box<Net>,
+        /// Milliseconds of a step of its series.
+        step_millis: i64,
+    },
 }
 
-/// Why a forecaster cannot look ahead for a service.
+/// Reason for which a forecaster cannot look ahead for a service.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum Misfit {
-    /// It would answer, and wrongly.
+    /// Steps of another length: the forecaster would answer, and wrongly.
     #[error("its steps are {own} ms and those of the load {load} ms: set series.step_secs where it is made")]
     Steps {
         /// Milliseconds of its step.
@@ -59,26 +61,12 @@ pub enum Misfit {
 
 const DAY_MILLIS: i64 = 86_400_000;
 
-impl Saved {
-    /// Reads a forecaster of either kind.
-    ///
-    /// # Errors
-    /// When the file is neither.
-    pub fn load(path: &Path) -> Result<Self, ForecasterError> {
-        let bytes = read(path)?;
-        // Fitted forecasters are JSON; a bundle begins with the length of its header, a multiple of eight, which no `{` is.
-        if bytes.first() != Some(&b'{') {
-            return Ok(Self::Trained(Box::new(ForecasterBundle::from_bytes(&bytes, path)?)));
-        }
-        let broken = |source| ForecasterError::Snapshot { path: path.into(), source };
-        Ok(Self::Fitted(Box::new(serde_json::from_slice(&bytes).map_err(broken)?)))
-    }
-
+impl SavedForecaster {
     /// Milliseconds of a step of its series.
     pub fn step_millis(&self) -> i64 {
         match self {
             Self::Fitted(snapshot) => snapshot.step_millis,
-            Self::Trained(bundle) => bundle.card.step_millis,
+            Self::Trained { step_millis, .. } => *step_millis,
         }
     }
 
@@ -91,8 +79,8 @@ impl Saved {
         if own != load {
             return Err(Misfit::Steps { own, load });
         }
-        let Self::Trained(bundle) = self else { return Ok(()) };
-        let (net, spec) = (&bundle.net, bundle.net.spec());
+        let Self::Trained { net, .. } = self else { return Ok(()) };
+        let spec = net.spec();
         let (own, load) = (spec.day_steps, DAY_MILLIS / load);
         if own as i64 != load {
             return Err(Misfit::Days { own, load });

@@ -1,9 +1,10 @@
-//! A trained forecaster as a file: what `train` writes and `forecast`, `eval` and the executor read.
+//! A trained forecaster as a file: what `train` writes and `forecast`, `eval` and the executor
+//! read.
 //!
-//! The same form as a policy's bundle ([`crate::bundle`]): a safetensors file with one named tensor a matrix, whose metadata carries the rest as JSON. The
-//! schema of a forecaster is its step, its day and its window; a study of another step is refused, because a net would answer anyway, and wrongly.
-
-mod saved;
+//! The form is that of a policy's bundle ([`crate::bundle`]): a safetensors file with one named
+//! tensor a matrix, and the rest as JSON in its metadata. The schema of a forecaster is its step,
+//! its day and its window; a study of another step is refused, because a net would answer anyway,
+//! and wrongly.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,9 +13,8 @@ use goodput_forecast::neural::{Net, NetError, Spec};
 use serde::{Deserialize, Serialize};
 
 use crate::bundle::Provenance;
+use crate::compose::serving::SavedForecaster;
 use crate::nets::archive::{Archive, ArchiveError, Entry, write};
-
-pub use saved::{Misfit, Saved};
 
 /// Version of the format this build writes and reads.
 pub const FORMAT: u32 = 2;
@@ -24,15 +24,15 @@ const MANIFEST: &str = "goodput.forecaster";
 /// A trained forecaster with what it was trained on.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ForecasterBundle {
-    /// Its name in tables.
+    /// Name of the forecaster in tables.
     pub name: String,
-    /// The net.
+    /// Net with its weights and scale.
     pub net: Net,
-    /// What it was trained on.
+    /// Model card: the series and the training.
     pub card: Card,
 }
 
-/// What a forecaster was trained on.
+/// Model card of a forecaster: its series and its training.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Card {
@@ -40,11 +40,12 @@ pub struct Card {
     pub step_millis: i64,
     /// Column of the series.
     pub series: String,
-    /// First step that the net has not seen, validation included, milliseconds since 1970: only later forecasts tell anything about it.
+    /// First step that the net has not seen, validation included, milliseconds since 1970: only
+    /// later forecasts tell anything about it.
     pub unseen_from_epoch_millis: i64,
     /// Least loss in validation, in units of the spread of the series.
     pub validation_loss: Option<f64>,
-    /// Where it comes from.
+    /// Provenance of the net.
     pub provenance: Provenance,
 }
 
@@ -72,41 +73,41 @@ pub enum ForecasterError {
     /// The file system refused.
     #[error("{path}: cannot {action}: {source}")]
     Io {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What was tried.
+        /// Operation that failed, as a verb.
         action: &'static str,
-        /// Why not.
+        /// Error of the file system.
         source: std::io::Error,
     },
     /// Another kind of file, or a damaged one.
     #[error("{path}: not a sound forecaster bundle: {source}; `goodput train` with a [forecaster] writes one")]
     Archive {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Fault of the content.
         source: ArchiveError,
     },
     /// Numbers that do not fit their own net.
     #[error("{path}: damaged forecaster bundle: {source}")]
     Net {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Fault of the content.
         source: NetError,
     },
     /// A file that begins like a fitted forecaster and is none.
     #[error("{path}: not a fitted forecaster: {source}; `goodput forecast fit` writes one")]
     Snapshot {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Fault of the content.
         source: serde_json::Error,
     },
     /// A bundle of another version of this program.
     #[error("{path}: forecaster format {found}, this program reads format {FORMAT}; train it again with this version")]
     Format {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
         /// The format it has.
         found: u32,
@@ -117,6 +118,21 @@ fn read(path: &Path) -> Result<Vec<u8>, ForecasterError> {
     fs::read(path).map_err(|source| ForecasterError::Io { path: path.into(), action: "read", source })
 }
 
+/// Reads a forecaster of either kind: fitted, or trained.
+///
+/// # Errors
+/// When the file is neither.
+pub fn open(path: &Path) -> Result<SavedForecaster, ForecasterError> {
+    let bytes = read(path)?;
+    // Fitted forecasters are JSON; a bundle begins with the length of its header, a multiple of
+    // eight, which no `{` is.
+    if bytes.first() != Some(&b'{') {
+        return Ok(ForecasterBundle::from_bytes(&bytes, path)?.into_saved());
+    }
+    let broken = |source| ForecasterError::Snapshot { path: path.into(), source };
+    Ok(SavedForecaster::Fitted(Box::new(serde_json::from_slice(&bytes).map_err(broken)?)))
+}
+
 impl ForecasterBundle {
     /// Reads a bundle.
     ///
@@ -124,6 +140,11 @@ impl ForecasterBundle {
     /// When the file is not a sound forecaster of this format.
     pub fn load(path: &Path) -> Result<Self, ForecasterError> {
         Self::from_bytes(&read(path)?, path)
+    }
+
+    /// Forecaster for a run: the net and its step, without the model card.
+    pub fn into_saved(self) -> SavedForecaster {
+        SavedForecaster::Trained { net: Box::new(self.net), step_millis: self.card.step_millis }
     }
 
     /// Parses the bytes of a bundle; `path` is only for messages.
