@@ -534,15 +534,15 @@ impl Split {
 
 #[derive(Debug, Subcommand)]
 pub enum Config {
-    /// Say what is wrong with experiment files, with line and column.
+    /// Say what is wrong with configuration files of any kind, with line and column.
     Check {
-        /// Experiments, or federations.
+        /// Experiments, federations, studies of forecasters, deployments, node agents.
         #[arg(required = true)]
         files: Vec<PathBuf>,
     },
     /// The file with every default filled in.
     Show {
-        /// Experiment or federation.
+        /// Configuration file of any kind.
         file: PathBuf,
         /// Change a value of the file.
         #[arg(long = "set", value_name = "KEY=VALUE")]

@@ -10,6 +10,9 @@ use goodput_env::time::SimTime;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::error::CheckError;
+use crate::kind::Kind;
+use crate::reader::ConfigFile;
 use crate::scenario::{
     ClusterConfig, EnvironmentConfig, ForecasterConfig, LoaningConfig, NodeGroup, ServiceConfig, Setup, SetupError,
     WorkloadConfig,
@@ -252,5 +255,13 @@ impl MemberConfig {
         }
         let variant = if variant.is_empty() { Variant::usual(&*training) } else { Variant::by_name(variant)? };
         Some(variant.around(training, sharing))
+    }
+}
+
+impl ConfigFile for FederationConfig {
+    const KIND: Kind = Kind::Federation;
+
+    fn check(&self) -> Result<(), CheckError> {
+        Ok(self.setups().map(drop)?)
     }
 }

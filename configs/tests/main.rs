@@ -1,2 +1,3 @@
 //! The integration tests of `configs`, one program: it is linked once, not once for each file.
 mod experiment_fuzz;
+mod reader;

@@ -3,20 +3,18 @@
 use std::path::Path;
 use std::process::ExitCode;
 
+use goodput_configs::reader;
 use goodput_console::{CommandError, say};
 use goodput_executor::agent::{self, AgentConfig, AgentError, keeper, tls};
 use goodput_executor::bench_job::BenchJob;
 use goodput_executor::devices::DeviceChoice;
 use goodput_executor::job::JobName;
 
-use crate::Invocation;
+use crate::{Invocation, config_file};
 
 /// Serves this node until the agent is stopped.
 pub fn serve(config: &Path, devices: Option<&DeviceChoice>, invocation: Invocation) -> Result<(), CommandError> {
-    let text = std::fs::read_to_string(config);
-    let text = text.map_err(|error| CommandError::input(format!("{}: {error}", config.display())))?;
-    let read = toml::from_str::<AgentConfig>(&text);
-    let mut config = read.map_err(|error| CommandError::input(format!("{}: {error}", config.display())))?;
+    let (mut config, _) = reader::read::<AgentConfig>(config, &[]).map_err(config_file::command_error)?;
     if let Some(devices) = devices {
         config.devices = devices.clone();
     }

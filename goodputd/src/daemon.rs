@@ -14,8 +14,10 @@ use goodput_executor::engine::slurm::SlurmEngine;
 use goodput_executor::engine::{Engine, Order, Snapshot};
 use tokio::sync::oneshot;
 
+use crate::config_file::command_error;
+
 fn settings(path: &Path) -> Result<Settings, CommandError> {
-    Settings::read(path).map_err(|error| CommandError::input(error).with_help("configs/live has complete examples"))
+    Settings::read(path).map_err(command_error)
 }
 
 fn open<E: Engine>(engine: E, settings: Settings) -> Result<Daemon<E>, CommandError> {

@@ -11,6 +11,7 @@
 mod agent;
 pub mod args;
 mod client;
+pub mod config_file;
 mod daemon;
 mod devices;
 mod explain;

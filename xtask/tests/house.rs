@@ -23,7 +23,7 @@ const MAY_USE: [(&str, &[&str]); 14] = [
     ),
     ("goodput-nvml-double", &[]),
     ("goodput-console", &[]),
-    ("goodputd", &["goodput-console", "goodput-datasets", "goodput-env", "goodput-executor"]),
+    ("goodputd", &["goodput-configs", "goodput-console", "goodput-datasets", "goodput-env", "goodput-executor"]),
     (
         "goodput-cli",
         &[

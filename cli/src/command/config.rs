@@ -1,17 +1,20 @@
-//! `goodput config`: experiment files.
+//! `goodput config`: configuration files of every kind.
 
 use std::fs;
 use std::path::Path;
 use std::process::ExitCode;
 
+use goodput_configs::error::ReadError;
 use goodput_configs::experiment::Experiment;
 use goodput_configs::federation::FederationConfig;
-use goodput_configs::forecast::ForecastConfig;
+use goodput_configs::forecast::{ForecastConfig, ForecasterExperiment};
+use goodput_configs::kind::Kind;
+use goodput_configs::reader::{self, ConfigFile, Document};
 use goodput_console::{CommandError, print, say};
+use goodputd::config_file::{self, command_error};
 use schemars::{Schema, schema_for};
 
 use crate::args::Config;
-use crate::config;
 
 /// Runs `goodput config` and gives its exit code.
 pub fn run(verb: &Config) -> Result<ExitCode, CommandError> {
@@ -19,27 +22,15 @@ pub fn run(verb: &Config) -> Result<ExitCode, CommandError> {
         Config::Check { files } => {
             let mut failed = None;
             for file in files {
-                let read = match file {
-                    file if config::is_federation(file) => config::read_federation(file, &[]).map(|_| ()),
-                    file if config::is_forecaster(file) => config::read_forecaster(file, &[]).map(|_| ()),
-                    file if config::is_forecast(file) => config::read_forecast(file, &[]).map(|_| ()),
-                    file => config::read(file, &[]).map(|_| ()),
-                };
-                match read {
-                    Ok(()) => say(&format!("{}: ok", file.display())),
-                    Err(fault) => failed = Some(fault.report()),
+                match read_any(file, &[]) {
+                    Ok(_) => say(&format!("{}: ok", file.display())),
+                    Err(error) => failed = Some(error.report()),
                 }
             }
             Ok(failed.unwrap_or(ExitCode::SUCCESS))
         }
         Config::Show { file, sets } => {
-            let text = match file {
-                file if config::is_federation(file) => resolved(&config::read_federation(file, sets)?.0)?,
-                file if config::is_forecaster(file) => resolved(&config::read_forecaster(file, sets)?)?,
-                file if config::is_forecast(file) => resolved(&config::read_forecast(file, sets)?)?,
-                file => resolved(&config::read(file, sets)?)?,
-            };
-            print(&text)?;
+            print(&read_any(file, sets)?)?;
             Ok(ExitCode::SUCCESS)
         }
         Config::Schema { write } => {
@@ -50,6 +41,24 @@ pub fn run(verb: &Config) -> Result<ExitCode, CommandError> {
             Ok(ExitCode::SUCCESS)
         }
     }
+}
+
+/// Reads and checks a file of any kind: the text with every deerror filled in.
+fn read_any(path: &Path, sets: &[String]) -> Result<String, CommandError> {
+    let document = Document::read(path, sets).map_err(command_error)?;
+    let text = match document.kind() {
+        Kind::Experiment => shown::<Experiment>(&document),
+        Kind::Federation => shown::<FederationConfig>(&document),
+        Kind::ForecastStudy => shown::<ForecastConfig>(&document),
+        Kind::ForecasterTraining => shown::<ForecasterExperiment>(&document),
+        Kind::Deployment => config_file::deployment(&document),
+        Kind::NodeAgent => config_file::node_agent(&document),
+    };
+    text.map_err(command_error)
+}
+
+fn shown<T: ConfigFile>(document: &Document) -> Result<String, ReadError> {
+    reader::resolved(&reader::of_document::<T>(document)?)
 }
 
 /// JSON schema of one kind of configuration file.

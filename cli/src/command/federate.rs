@@ -13,7 +13,7 @@ pub fn run(args: &Federate, quiet: bool) -> Result<ExitCode, CommandError> {
     threads(args.jobs)?;
     let mut sets = args.sets.clone();
     sets.extend(args.seeds.map(|seeds| format!("seeds={seeds}")));
-    let federation = config::read_federation(&args.federation, &sets)?.1;
+    let federation = config::read_federation(&args.federation, &sets)?;
     let meter = Meter::new(quiet);
     let compared = federation.compare(&|done, total| meter.runs(done, total));
     meter.finish();

@@ -5,6 +5,9 @@ mod evolution;
 mod offline;
 mod ppo;
 
+use crate::error::CheckError;
+use crate::kind::Kind;
+use crate::reader::ConfigFile;
 use crate::scenario::{
     ClusterConfig, CohortConfig, EnvironmentConfig, ForecasterConfig, LoaningConfig, ServiceConfig, Setup, SetupError,
     TenantConfig, WorkloadConfig,
@@ -303,5 +306,13 @@ impl Experiment {
             WorkloadConfig::File(_) | WorkloadConfig::Bursts(_) => {}
         }
         cut
+    }
+}
+
+impl ConfigFile for Experiment {
+    const KIND: Kind = Kind::Experiment;
+
+    fn check(&self) -> Result<(), CheckError> {
+        Ok(self.setup().map(drop)?)
     }
 }

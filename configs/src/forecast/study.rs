@@ -8,6 +8,9 @@ use goodput_forecast::{Adaptive, Model};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::error::CheckError;
+use crate::kind::Kind;
+use crate::reader::ConfigFile;
 use crate::scenario::SetupError;
 
 /// A study from a file.
@@ -145,5 +148,13 @@ impl ModelConfig {
     pub fn forecaster(&self, day_steps: usize, horizon: usize) -> Adaptive {
         let models = if self.models.is_empty() { Model::DEFAULT.to_vec() } else { self.models.clone() };
         Adaptive { models, horizon_steps: horizon.max(1), ..Adaptive::daily(day_steps) }
+    }
+}
+
+impl ConfigFile for ForecastConfig {
+    const KIND: Kind = Kind::ForecastStudy;
+
+    fn check(&self) -> Result<(), CheckError> {
+        Ok(Self::check(self)?)
     }
 }

@@ -4,6 +4,9 @@ use goodput_forecast::neural::{Architecture, Centre, Loss, Spec, Training};
 use serde::{Deserialize, Serialize};
 
 use super::SeriesConfig;
+use crate::error::CheckError;
+use crate::kind::Kind;
+use crate::reader::ConfigFile;
 use crate::scenario::SetupError;
 
 /// A forecaster to train: `goodput train FILE` with a `[forecaster]`.
@@ -118,5 +121,13 @@ impl ForecasterExperiment {
             return refuse("checkpoint_every", "0".into(), "at least 1");
         }
         Ok(())
+    }
+}
+
+impl ConfigFile for ForecasterExperiment {
+    const KIND: Kind = Kind::ForecasterTraining;
+
+    fn check(&self) -> Result<(), CheckError> {
+        Ok(Self::check(self)?)
     }
 }

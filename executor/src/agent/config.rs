@@ -3,6 +3,9 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use goodput_configs::error::CheckError;
+use goodput_configs::kind::Kind;
+use goodput_configs::reader::ConfigFile;
 use serde::{Deserialize, Serialize};
 
 use super::tls::TlsFiles;
@@ -63,4 +66,13 @@ fn loopback() -> SocketAddr {
 
 fn daemon_name() -> String {
     "goodput-daemon".to_owned()
+}
+
+impl ConfigFile for AgentConfig {
+    const KIND: Kind = Kind::NodeAgent;
+
+    fn check(&self) -> Result<(), CheckError> {
+        // Names and addresses are checked as they are read.
+        Ok(())
+    }
 }

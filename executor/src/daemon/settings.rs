@@ -4,8 +4,10 @@ mod tenants;
 
 use std::path::{Path, PathBuf};
 
+use goodput_configs::error::{CheckError, ReadError};
+use goodput_configs::kind::Kind;
+use goodput_configs::reader::{self, ConfigFile};
 use serde::{Deserialize, Serialize};
-use thiserror::Error;
 
 use super::decide::chooser::Reliance;
 use super::guard::rules::Rules;
@@ -232,55 +234,30 @@ pub enum Role {
     Write,
 }
 
-/// A file that is no configuration.
-#[derive(Debug, Error)]
-pub enum SettingsError {
-    /// It cannot be read.
-    #[error("{path}: {source}")]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// Why not.
-        source: std::io::Error,
-    },
-    /// It is not TOML, or has keys or values that are not known.
-    #[error("{path}: {message}")]
-    Text {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong, with line and column.
-        message: String,
-    },
-    /// A value does not make sense.
-    #[error("{path}: [{key}] {problem}")]
-    Value {
-        /// The file.
-        path: PathBuf,
-        /// Where.
-        key: &'static str,
-        /// Why not, and what would.
-        problem: String,
-    },
-}
-
 impl Settings {
     /// Reads a file.
     ///
     /// # Errors
-    /// [`SettingsError`] with what is wrong and where.
-    pub fn read(path: &Path) -> Result<Self, SettingsError> {
-        let text = std::fs::read_to_string(path).map_err(|source| SettingsError::Io { path: path.into(), source })?;
-        Self::parse(&text, path)
+    /// [`ReadError`] with the key and the line.
+    pub fn read(path: &Path) -> Result<Self, ReadError> {
+        Ok(reader::read(path, &[])?.0)
     }
 
-    /// The same of a text; `path` is for messages.
+    /// Reads a text; `path` is for messages.
     ///
     /// # Errors
     /// As [`Settings::read`].
-    pub fn parse(text: &str, path: &Path) -> Result<Self, SettingsError> {
-        let settings: Self = toml::from_str(text)
-            .map_err(|error| SettingsError::Text { path: path.into(), message: error.to_string() })?;
-        let wrong = |key, problem: String| Err(SettingsError::Value { path: path.into(), key, problem });
+    pub fn parse(text: &str, path: &Path) -> Result<Self, ReadError> {
+        reader::parse(&path.display().to_string(), text)
+    }
+}
+
+impl ConfigFile for Settings {
+    const KIND: Kind = Kind::Deployment;
+
+    fn check(&self) -> Result<(), CheckError> {
+        let settings = self;
+        let wrong = |key: &'static str, problem: String| Err(CheckError::at(key, format!("[{key}] {problem}")));
         let policy = &settings.policy;
         if policy.bundle.is_some() == policy.name.is_some() {
             return wrong("policy", "name one: bundle = \"FILE\" or name = \"HEURISTIC\"".into());
@@ -290,36 +267,38 @@ impl Settings {
                 return wrong("shadow", "name one: bundle = \"FILE\" or name = \"HEURISTIC\"".into());
             }
             let numbers = [
-                (shadow.horizon_secs, 1.0, "horizon_secs"),
-                (shadow.every_secs, 1e-3, "every_secs"),
-                (shadow.restart_secs, 0.0, "restart_secs"),
+                (shadow.horizon_secs, 1.0, "shadow.horizon_secs"),
+                (shadow.every_secs, 1e-3, "shadow.every_secs"),
+                (shadow.restart_secs, 0.0, "shadow.restart_secs"),
             ];
             if let Some((value, least, key)) =
                 numbers.into_iter().find(|(value, least, _)| !(*least..=1e8).contains(value))
             {
-                return wrong("shadow", format!("{key} = {value}: expected {least} to 1e8"));
+                return wrong(key, format!("is {value}, expected {least} to 1e8"));
             }
         }
         let cycle = &settings.cycle;
-        for (value, key) in
-            [(cycle.poll_secs, "poll_secs"), (cycle.round_secs, "round_secs"), (cycle.speedup, "speedup")]
-        {
+        for (value, key) in [
+            (cycle.poll_secs, "cycle.poll_secs"),
+            (cycle.round_secs, "cycle.round_secs"),
+            (cycle.speedup, "cycle.speedup"),
+        ] {
             if !(value > 0.0 && value < 1e7) {
-                return wrong("cycle", format!("{key} = {value}: expected a positive number"));
+                return wrong(key, format!("is {value}, expected a positive number"));
             }
         }
         let guard = &settings.guard;
         for (value, most, key) in [
-            (guard.min_run_secs, 1e9, "min_run_secs"),
-            (guard.preempt_every_secs, 1e9, "preempt_every_secs"),
-            (guard.preempt_percent, 100.0, "preempt_percent"),
-            (guard.max_snapshot_age_secs, 1e9, "max_snapshot_age_secs"),
-            (guard.mass_failure_percent, 100.0, "mass_failure_percent"),
-            (guard.mass_failure_moved_percent, 100.0, "mass_failure_moved_percent"),
-            (guard.mass_failure_hold_secs, 1e9, "mass_failure_hold_secs"),
+            (guard.min_run_secs, 1e9, "guard.min_run_secs"),
+            (guard.preempt_every_secs, 1e9, "guard.preempt_every_secs"),
+            (guard.preempt_percent, 100.0, "guard.preempt_percent"),
+            (guard.max_snapshot_age_secs, 1e9, "guard.max_snapshot_age_secs"),
+            (guard.mass_failure_percent, 100.0, "guard.mass_failure_percent"),
+            (guard.mass_failure_moved_percent, 100.0, "guard.mass_failure_moved_percent"),
+            (guard.mass_failure_hold_secs, 1e9, "guard.mass_failure_hold_secs"),
         ] {
             if !(0.0..=most).contains(&value) {
-                return wrong("guard", format!("{key} = {value}: expected 0 to {most}"));
+                return wrong(key, format!("is {value}, expected 0 to {most}"));
             }
         }
         if let EngineSettings::Agents(agents) = &settings.engine
@@ -346,6 +325,6 @@ impl Settings {
                 );
             }
         }
-        Ok(settings)
+        Ok(())
     }
 }

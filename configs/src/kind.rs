@@ -1,0 +1,87 @@
+//! Kinds of configuration files.
+
+/// Kind of a configuration file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// Scenario with or without an agent: `goodput train`, `goodput eval`.
+    Experiment,
+    /// Clusters that lend each other servers: `goodput federate`.
+    Federation,
+    /// Study of forecasters on a load series: `goodput forecast`.
+    ForecastStudy,
+    /// Forecaster to train: `goodput train`.
+    ForecasterTraining,
+    /// Live cluster that a policy drives: `goodput live run`.
+    Deployment,
+    /// Agent of one node of a live cluster: `goodput live agent`.
+    NodeAgent,
+}
+
+impl Kind {
+    /// All kinds.
+    pub const ALL: [Self; 6] = [
+        Self::Experiment,
+        Self::Federation,
+        Self::ForecastStudy,
+        Self::ForecasterTraining,
+        Self::Deployment,
+        Self::NodeAgent,
+    ];
+
+    /// Name of the kind, which is also the name of its schema: `configs/schema/NAME.schema.json`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Experiment => "experiment",
+            Self::Federation => "federation",
+            Self::ForecastStudy => "forecast",
+            Self::ForecasterTraining => "forecaster",
+            Self::Deployment => "deployment",
+            Self::NodeAgent => "node-agent",
+        }
+    }
+
+    /// Kind called `name`.
+    pub fn by_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+
+    /// Kind of a file, by the keys at its top level. A file with none of the keys of other kinds is an experiment.
+    pub fn of(has: impl Fn(&str) -> bool) -> Self {
+        match () {
+            () if has("clusters") => Self::Federation,
+            () if has("series") && has("forecaster") => Self::ForecasterTraining,
+            () if has("series") => Self::ForecastStudy,
+            () if has("engine") || has("policy") => Self::Deployment,
+            () if has("state_dir") || has("checkpoint_root") => Self::NodeAgent,
+            () => Self::Experiment,
+        }
+    }
+
+    /// Advice for a file of this kind that does not parse.
+    pub(crate) fn help(self) -> &'static str {
+        match self {
+            Self::Experiment => {
+                "`goodput config schema` describes every key; `goodput config show FILE` fills in the defaults"
+            }
+            Self::Federation => "configs/scenario/cross-cluster.toml is an example",
+            Self::ForecastStudy => "configs/forecast/servegen.toml is an example",
+            Self::ForecasterTraining => "configs/forecast/nhits.toml is an example",
+            Self::Deployment => "configs/live has complete examples",
+            Self::NodeAgent => "docs, how to run node agents, has an example",
+        }
+    }
+
+    /// Advice for a command that expected a file of another kind.
+    pub(crate) fn advice(self) -> String {
+        match self {
+            Self::Experiment => "this file is an experiment: `goodput train FILE` or `goodput eval FILE`".into(),
+            Self::Federation => "with [[clusters]] it is a federation: `goodput federate FILE`".into(),
+            Self::ForecastStudy => {
+                "with [series] it is a study of forecasters: `goodput forecast backtest FILE`".into()
+            }
+            Self::ForecasterTraining => "with [forecaster] it is a forecaster to train: `goodput train FILE`".into(),
+            Self::Deployment => "with [engine] it is a deployment: `goodput live run FILE`".into(),
+            Self::NodeAgent => "with state_dir it is a node agent: `goodput live agent --config FILE`".into(),
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! Document: the text of a file with its overrides, and the places of keys in it.
+
+use std::fs;
+use std::ops::Range;
+use std::path::Path;
+
+use serde::de::DeserializeOwned;
+use toml_edit::{DocumentMut, Item, Key, Value};
+
+use super::overrides;
+use super::suggestion::suggestion;
+use crate::error::{CheckError, ReadError};
+use crate::kind::Kind;
+
+/// Text of a configuration file, overrides applied.
+#[derive(Clone, Debug)]
+pub struct Document {
+    name: String,
+    text: String,
+}
+
+impl Document {
+    /// Reads a file and applies `sets`, each `KEY=VALUE`.
+    ///
+    /// # Errors
+    /// A file that cannot be read or is not TOML; an override whose key leads nowhere.
+    pub fn read(path: &Path, sets: &[String]) -> Result<Self, ReadError> {
+        let name = path.display().to_string();
+        let text = fs::read_to_string(path).map_err(|error| {
+            ReadError::new(format!("cannot read {name}: {error}"))
+                .with_help("the folder configs has an example of every kind of file")
+        })?;
+        Self::new(name, text, sets)
+    }
+
+    /// Document of a text; `name` is for messages.
+    ///
+    /// # Errors
+    /// As [`Document::read`].
+    pub fn new(name: impl Into<String>, text: impl Into<String>, sets: &[String]) -> Result<Self, ReadError> {
+        let mut document = Self { name: name.into(), text: text.into() };
+        for set in sets {
+            document.apply(set)?;
+        }
+        Ok(document)
+    }
+
+    /// Kind of the file, by its top-level keys. A text that is not TOML counts as an experiment.
+    pub fn kind(&self) -> Kind {
+        match toml_edit::Document::parse(self.text.as_str()) {
+            Ok(document) => Kind::of(|key| document.as_table().contains_key(key)),
+            Err(_) => Kind::Experiment,
+        }
+    }
+
+    /// Reads the text as a table `T` of a file of `kind`.
+    ///
+    /// # Errors
+    /// The first key or value that does not fit, with its line and column.
+    pub fn parse<T: DeserializeOwned>(&self, kind: Kind) -> Result<T, ReadError> {
+        toml::from_str(&self.text).map_err(|error| {
+            let message = error.message().trim_end();
+            let found = self.kind();
+            let help = if found == kind { kind.help().to_owned() } else { found.advice() };
+            let help = match suggestion(message) {
+                Some(close) => format!("did you mean `{close}`?"),
+                None => help,
+            };
+            self.at(message, error.span()).with_help(help)
+        })
+    }
+
+    /// Error about the value of a dotted key, with the place of the key as far as it is written out.
+    pub fn at_key(&self, key: &str, message: impl std::fmt::Display) -> ReadError {
+        self.at(message, self.span(key, &[]).0)
+    }
+
+    /// Error about a configuration that parses but cannot be run.
+    pub fn at_error(&self, error: &CheckError) -> ReadError {
+        let CheckError { message, key, names } = error;
+        let span = key.and_then(|key| {
+            if !names.iter().any(|(array, _)| *array == "clusters") {
+                return self.span(key, names).0;
+            }
+            // A cluster of a federation is checked as if it were alone, and has its groups in a table of its own.
+            let alone = key.strip_prefix("cluster.").unwrap_or(key);
+            match self.span(&format!("clusters.{alone}"), names) {
+                (span, true) => span,
+                (span, false) => self.span(key, names).0.or(span),
+            }
+        });
+        self.at(message, span)
+    }
+
+    fn at(&self, message: impl std::fmt::Display, span: Option<Range<usize>>) -> ReadError {
+        let place = span.as_ref().map_or_else(String::new, |span| position(&self.text, span.start));
+        ReadError::new(format!("{}{place}: {message}", self.name)).pointing(&self.name, &self.text, span)
+    }
+
+    /// Applies one `KEY=VALUE`.
+    fn apply(&mut self, set: &str) -> Result<(), ReadError> {
+        let wrong = |problem: &str| {
+            ReadError::new(format!("--set {set}: {problem}"))
+                .with_help("for example --set agent.ppo.learning_rate=5e-4 or --set services.0.slo.latency_ms=50")
+        };
+        let (key, value) = set.split_once('=').ok_or_else(|| wrong("expected KEY=VALUE"))?;
+        let path = Key::parse(key).map_err(|_| wrong("expected KEY=VALUE"))?;
+        // A value that is not TOML is meant as a string.
+        let value: Value = value.trim().parse().unwrap_or_else(|_| Value::from(value.trim()));
+        let parsed: Result<DocumentMut, _> = self.text.parse();
+        let mut document = parsed.map_err(|error| self.at(error.message().trim_end(), error.span()))?;
+        overrides::set(&mut document, &path, value).map_err(|problem| wrong(&problem))?;
+        self.text = document.to_string();
+        Ok(())
+    }
+
+    /// Place of a dotted key. In an array of tables called `array`, the table is the one with the name that `names` has
+    /// for `array`, and otherwise the first with the key. The flag says whether all of the key is written out; if not, the
+    /// place is that of the longest part that is.
+    fn span(&self, key: &str, names: &[(&'static str, String)]) -> (Option<Range<usize>>, bool) {
+        let Ok(document) = toml_edit::Document::parse(self.text.as_str()) else { return (None, false) };
+        let mut item = document.as_item();
+        let (mut span, mut inside) = (None, "");
+        for part in key.split('.') {
+            let name = names.iter().find(|(array, _)| *array == inside).map(|(_, name)| name.as_str());
+            let below = match item {
+                Item::ArrayOfTables(tables) => {
+                    let named = |table: &&toml_edit::Table| {
+                        name.is_none_or(|name| table.get("name").and_then(Item::as_str) == Some(name))
+                    };
+                    tables.iter().filter(named).find_map(|table| table.get(part))
+                }
+                item => item.get(part),
+            };
+            let Some(below) = below else { return (span, false) };
+            (item, inside) = (below, part);
+            span = item.span().or(span);
+        }
+        (span, true)
+    }
+}
+
+/// `:line:column` of a byte offset, both from 1; columns count characters.
+fn position(text: &str, at: usize) -> String {
+    let before = &text[..at.min(text.len())];
+    let line = before.matches('\n').count() + 1;
+    let column = before.rsplit('\n').next().map_or(0, |rest| rest.chars().count()) + 1;
+    format!(":{line}:{column}")
+}
