@@ -18,8 +18,8 @@ use goodput_env::service::{RateSeries, Service, ServingPoint, ServingProfile, Sl
 use goodput_env::sim::{Simulator, Status};
 use goodput_env::time::SimTime;
 use goodput_env::view::ClusterView;
-use goodput_forecast::neural::{Architecture, Centre, Dlinear, Net, Spec};
-use goodput_forecast::{Adaptive, Model, Series, Snapshot};
+use goodput_forecast::neural::{Architecture, Centre, Dlinear, NeuralNet, Spec};
+use goodput_forecast::{Adaptive, ForecasterSnapshot, Model, Series};
 
 const STEP: SimTime = SimTime::from_secs(1800);
 const DAY: usize = 48;
@@ -74,11 +74,11 @@ fn as_today() -> ForecasterBundle {
     let mut spec = Spec::daily(Architecture::Dlinear(Dlinear { kernel: 5 }), DAY);
     (spec.lookback, spec.levels) = (DAY, vec![0.5]);
     let mut weights = Vec::new();
-    for (name, [rows, columns]) in Net::shapes(&spec).unwrap() {
+    for (name, [rows, columns]) in NeuralNet::shapes(&spec).unwrap() {
         let is_map = name.ends_with(".weight");
         weights.extend((0..rows * columns).map(|i| f32::from(u8::from(is_map && i / columns == i % columns))));
     }
-    let net = Net::from_parts(spec, 330.0, 200.0, weights).unwrap();
+    let net = NeuralNet::from_parts(spec, 330.0, 200.0, weights).unwrap();
     let card = Card { step_millis: STEP.as_millis(), ..Card::default() };
     ForecasterBundle { name: "as today".into(), net, card }
 }
@@ -149,8 +149,8 @@ fn a_saved_forecaster_knows_the_day_from_the_first_step() {
     let rates = days(12);
     let (past, future) = rates.split_at(10 * DAY);
     let series = Series::new(0, STEP.as_millis(), past.to_vec().into()).unwrap();
-    let snapshot = Snapshot::fit(&Adaptive::daily(DAY), &series).unwrap();
-    let again: Snapshot = serde_json::from_slice(&serde_json::to_vec(&snapshot).unwrap()).unwrap();
+    let snapshot = ForecasterSnapshot::fit(&Adaptive::daily(DAY), &series).unwrap();
+    let again: ForecasterSnapshot = serde_json::from_slice(&serde_json::to_vec(&snapshot).unwrap()).unwrap();
     assert_eq!(again, snapshot);
     let saved = with(SavedForecaster::Fitted(Box::new(snapshot)));
     let [mut knows, mut learns] = [saved, Foresight::default()].map(Ahead::new);
@@ -225,7 +225,7 @@ fn a_bundle_that_does_not_fit_a_load_is_refused() {
     let other = |change: fn(&mut Spec)| {
         let (mut bundle, mut spec) = (as_today(), as_today().net.spec().clone());
         change(&mut spec);
-        bundle.net = Net::from_parts(spec, 330.0, 200.0, bundle.net.weights().to_vec()).unwrap();
+        bundle.net = NeuralNet::from_parts(spec, 330.0, 200.0, bundle.net.weights().to_vec()).unwrap();
         bundle.into_saved()
     };
     let half_days = other(|spec| spec.day_steps = 24);

@@ -75,7 +75,8 @@ fn time<E: std::fmt::Debug>(what: &str, times: u32, mut run: impl FnMut() -> Res
     println!("{what:<58} {:>12.1}", (cpu_micros(began) - start) / f64::from(times));
 }
 
-/// CPU time of this thread where the system tells (Linux; it counts in ticks of 4 ms), wall time elsewhere.
+/// CPU time of this thread where the system tells (Linux; it counts in ticks of 4 ms), wall time
+/// elsewhere.
 fn cpu_micros(began: Instant) -> f64 {
     let told = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
     let nanos = told.and_then(|text| text.split(' ').next()?.parse::<f64>().ok());

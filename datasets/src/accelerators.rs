@@ -1,8 +1,9 @@
-//! What is known of accelerator types, and who says so.
+//! Accelerator types: memory, power and throughput, each figure with its source.
 //!
-//! A policy for unlike accelerators needs rates by type and model, and published ones are few and uneven. So each figure keeps its source and
-//! whether it was measured, derived or promised by the maker; and a figure that nobody published is `None`, never zero and never
-//! interpolated: a scheduler that wants more must profile.
+//! A policy for unlike accelerators needs rates by type and model, and published rates are few and
+//! uneven. So each figure keeps its source and says whether it was measured, derived or promised by
+//! the maker. A figure that was not published is `None`, never zero and never interpolated: a
+//! scheduler that needs more must profile.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -17,53 +18,53 @@ use crate::error::DataError;
 /// Name of the shipped file in messages.
 const SHIPPED: &str = "accelerators.toml (shipped)";
 
-/// How a figure came about.
+/// Provenance of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Evidence {
-    /// A log or a meter.
+    /// Read from a log or a meter.
     Measured,
     /// Computed from measured figures.
     Derived,
-    /// The maker's word.
+    /// Stated by the maker.
     Nameplate,
 }
 
-/// Device memory.
+/// Device memory of a type.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Memory {
     /// MiB of one accelerator.
     pub mib: u32,
-    /// How it is known.
+    /// Provenance of the figure.
     pub kind: Evidence,
-    /// Who says so, by its key among the sources.
+    /// Source of the figure, by its key.
     pub source: String,
 }
 
-/// Which power.
+/// Load under which a power is stated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PowerOf {
-    /// Doing nothing.
+    /// Power of an idle device.
     Idle,
-    /// On average under load.
+    /// Average power under load.
     Mean,
-    /// At most under load.
+    /// Greatest power under load.
     Peak,
-    /// What it is allowed.
+    /// Limit of the power.
     Limit,
 }
 
-/// Where power is measured.
+/// Point at which power is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PowerAt {
-    /// The chip alone.
+    /// Power of the chip alone.
     Chip,
-    /// The board.
+    /// Power of the board.
     Board,
-    /// The wall: an accelerator's part of the whole machine.
+    /// Power at the wall: the part of one accelerator in the power of the machine.
     Wall,
 }
 
@@ -71,22 +72,22 @@ pub enum PowerAt {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Power {
-    /// Watts.
+    /// Power in watts.
     pub watts: f64,
-    /// Which power.
+    /// Load under which a power is stated.
     pub of: PowerOf,
-    /// Measured where.
+    /// Point of the measurement.
     pub at: PowerAt,
-    /// How it is known.
+    /// Provenance of the figure.
     pub kind: Evidence,
-    /// Who says so.
+    /// Source of the figure, by its key.
     pub source: String,
 }
 
 /// Unit of a throughput figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Unit {
+pub enum RateUnit {
     /// Minutes of training to the benchmark's target: less is better.
     MinutesToTarget,
     /// Samples a second.
@@ -95,47 +96,48 @@ pub enum Unit {
     StepsPerSecond,
 }
 
-/// How fast a system of equal accelerators was.
+/// Throughput of a system of equal accelerators.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Throughput {
-    /// Compare only within one.
+    /// Name of the benchmark; rates compare only within one benchmark.
     pub benchmark: String,
-    /// The model.
+    /// Name of the model.
     pub model: String,
     /// Unit of the value.
-    pub unit: Unit,
-    /// Of the whole system.
+    pub unit: RateUnit,
+    /// Value for the whole system.
     pub value: f64,
-    /// Accelerators in it.
+    /// Number of accelerators in the system.
     pub devices: u32,
-    /// How it is known.
+    /// Provenance of the figure.
     pub kind: Evidence,
-    /// Who says so.
+    /// Source of the figure, by its key.
     pub source: String,
     /// Latency at this rate, milliseconds, where stated.
     #[serde(default)]
     pub latency_ms: Option<f64>,
-    /// Percentile of that latency.
+    /// Percentile of the latency.
     #[serde(default)]
     pub percentile: Option<u32>,
 }
 
 impl Throughput {
-    /// Rate of one accelerator, the higher the better: trainings a minute, samples a second or steps a second.
+    /// Rate of one accelerator, the higher the better: trainings a minute, samples a second or
+    /// steps a second.
     pub fn per_device(&self) -> f64 {
         let devices = f64::from(self.devices);
         match self.unit {
-            Unit::MinutesToTarget => 1.0 / (self.value * devices),
-            Unit::SamplesPerSecond | Unit::StepsPerSecond => self.value / devices,
+            RateUnit::MinutesToTarget => 1.0 / (self.value * devices),
+            RateUnit::SamplesPerSecond | RateUnit::StepsPerSecond => self.value / devices,
         }
     }
 
     /// The rate of one accelerator by the second.
     fn per_device_second(&self) -> f64 {
         match self.unit {
-            Unit::MinutesToTarget => self.per_device() / 60.0,
-            Unit::SamplesPerSecond | Unit::StepsPerSecond => self.per_device(),
+            RateUnit::MinutesToTarget => self.per_device() / 60.0,
+            RateUnit::SamplesPerSecond | RateUnit::StepsPerSecond => self.per_device(),
         }
     }
 }
@@ -143,47 +145,48 @@ impl Throughput {
 /// One accelerator type.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Accelerator {
-    /// Free name.
+pub struct AcceleratorEntry {
+    /// Name of the type, without rules.
     pub name: String,
     /// Kind of device.
     pub kind: Kind,
     /// Device memory, where known.
     #[serde(default)]
     pub memory: Option<Memory>,
-    /// Powers known.
+    /// Known powers of the type.
     #[serde(default)]
     pub power: Vec<Power>,
-    /// Rates known.
+    /// Known rates of the type.
     #[serde(default)]
     pub throughput: Vec<Throughput>,
 }
 
-impl Accelerator {
-    /// The type for a cluster.
+impl AcceleratorEntry {
+    /// Accelerator type for a cluster of the environment.
     pub fn accelerator_type(&self) -> AcceleratorType {
         let memory_mib = self.memory.as_ref().map(|memory| memory.mib);
         AcceleratorType { name: self.name.clone(), kind: self.kind, memory_mib }
     }
 
-    /// The fastest row for a model in a benchmark; `None` where nobody measured it.
+    /// Fastest row for a model in a benchmark; `None` where no measurement was published.
     pub fn fastest(&self, benchmark: &str, model: &str) -> Option<&Throughput> {
         let rows = self.throughput.iter().filter(|row| row.benchmark == benchmark && row.model == model);
         rows.max_by(|a, b| a.per_device().total_cmp(&b.per_device()))
     }
 
-    /// Rate of one accelerator as [`Throughput::per_device`]; `None` where nobody measured it.
+    /// Rate of one accelerator as [`Throughput::per_device`]; `None` where no measurement was
+    /// published.
     pub fn rate(&self, benchmark: &str, model: &str) -> Option<f64> {
         self.fastest(benchmark, model).map(Throughput::per_device)
     }
 
-    /// Watts of one accelerator; `None` where nobody said.
+    /// Watts of one accelerator; `None` where none were published.
     pub fn watts(&self, of: PowerOf, at: PowerAt) -> Option<f64> {
         self.power.iter().find(|power| (power.of, power.at) == (of, at)).map(|power| power.watts)
     }
 
-    /// Joules for one sample, step or training on one accelerator; `None` where rate or power is missing. Powers of another sort
-    /// or measured elsewhere do not stand in.
+    /// Joules for one sample, step or training on one accelerator; `None` where rate or power is
+    /// missing. Powers of another sort or measured elsewhere do not stand in.
     pub fn joules(&self, benchmark: &str, model: &str, of: PowerOf, at: PowerAt) -> Option<f64> {
         Some(self.watts(of, at)? / self.fastest(benchmark, model)?.per_device_second())
     }
@@ -195,26 +198,26 @@ impl Accelerator {
 pub struct Accelerators {
     /// Citations by key.
     pub sources: BTreeMap<String, String>,
-    /// The types.
+    /// Accelerator types in the order of the file.
     #[serde(rename = "accelerator")]
-    pub types: Vec<Accelerator>,
+    pub types: Vec<AcceleratorEntry>,
 }
 
 /// A line of a listing: one figure, or a type without any.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AcceleratorRow<'a> {
-    /// The type.
-    pub accelerator: &'a Accelerator,
+    /// Name of the type.
+    pub accelerator: &'a AcceleratorEntry,
     /// Benchmarks it is known in, ascending.
     pub benchmarks: Vec<&'a str>,
     /// Models it is known for, in any benchmark.
     pub models: usize,
-    /// Citations, ascending.
+    /// Citations in ascending order.
     pub sources: Vec<&'a str>,
 }
 
 impl Accelerators {
-    /// The catalog shipped with the product.
+    /// Accelerator types that ship with the product.
     pub fn shipped() -> &'static Self {
         static CATALOG: OnceLock<Accelerators> = OnceLock::new();
         CATALOG.get_or_init(|| {
@@ -246,26 +249,28 @@ impl Accelerators {
     }
 
     /// A type by its name.
-    pub fn get(&self, name: &str) -> Option<&Accelerator> {
+    pub fn get(&self, name: &str) -> Option<&AcceleratorEntry> {
         self.types.iter().find(|accelerator| accelerator.name == name)
     }
 
-    /// The fastest type for a model in a benchmark with its rate, the first on ties; `None` where nobody measured any.
-    pub fn best(&self, benchmark: &str, model: &str) -> Option<(&Accelerator, f64)> {
+    /// Fastest type for a model in a benchmark with its rate, the first on ties; `None` where no
+    /// measurement was published.
+    pub fn best(&self, benchmark: &str, model: &str) -> Option<(&AcceleratorEntry, f64)> {
         let rated =
             self.types.iter().filter_map(|accelerator| Some((accelerator, accelerator.rate(benchmark, model)?)));
         rated.reduce(|best, next| if next.1 > best.1 { next } else { best })
     }
 
-    /// The type that spends least energy on a model, with its joules, the first on ties; types whose rate or power is unknown
-    /// are not candidates, nor those whose stated latency is missing or above `most_latency_ms` where that is given.
+    /// Type that spends least energy on a model, with its joules, the first on ties. Types with an
+    /// unknown rate or power are not candidates. Where `most_latency_ms` is given, types without a
+    /// stated latency or with a higher one are not either.
     pub fn most_frugal(
         &self,
         (benchmark, model): (&str, &str),
         (of, at): (PowerOf, PowerAt),
         most_latency_ms: Option<f64>,
-    ) -> Option<(&Accelerator, f64)> {
-        let prompt = |accelerator: &&Accelerator| match most_latency_ms {
+    ) -> Option<(&AcceleratorEntry, f64)> {
+        let prompt = |accelerator: &&AcceleratorEntry| match most_latency_ms {
             None => true,
             Some(most) => accelerator
                 .fastest(benchmark, model)
@@ -282,7 +287,7 @@ impl Accelerators {
         self.types.iter().map(|accelerator| self.row(accelerator)).collect()
     }
 
-    fn row<'a>(&'a self, accelerator: &'a Accelerator) -> AcceleratorRow<'a> {
+    fn row<'a>(&'a self, accelerator: &'a AcceleratorEntry) -> AcceleratorRow<'a> {
         let benchmarks: BTreeSet<&str> = accelerator.throughput.iter().map(|row| row.benchmark.as_str()).collect();
         let models: BTreeSet<&str> = accelerator.throughput.iter().map(|row| row.model.as_str()).collect();
         let keys: BTreeSet<&str> = keys(accelerator).collect();
@@ -330,7 +335,7 @@ impl Accelerators {
 }
 
 /// Keys of all citations of a type.
-fn keys(accelerator: &Accelerator) -> impl Iterator<Item = &str> {
+fn keys(accelerator: &AcceleratorEntry) -> impl Iterator<Item = &str> {
     let memory = accelerator.memory.iter().map(|memory| memory.source.as_str());
     let power = accelerator.power.iter().map(|power| power.source.as_str());
     memory.chain(power).chain(accelerator.throughput.iter().map(|row| row.source.as_str()))

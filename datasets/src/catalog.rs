@@ -1,7 +1,9 @@
-//! The applications that jobs train: shipped with the product, read from a file, or measured.
+//! Catalog of the applications that jobs train: shipped with the product, read from a file, or
+//! measured.
 //!
-//! The file holds fitted and aggregated figures only (see [`crate::fit`]); its first lines say from what and how to make it
-//! again. It is TOML so that a researcher can read it, change a figure and see what that does.
+//! The file holds fitted and aggregated figures only (see [`crate::fit`]); its first lines say from
+//! what and how to make it again. It is TOML so that a researcher can read it, change a figure and
+//! see what that does.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -33,7 +35,7 @@ pub struct Catalog {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tuned {
-    /// Replicas.
+    /// Number of replicas.
     pub replicas: u32,
     /// Total batch size, samples.
     pub batch_size: u32,
@@ -41,23 +43,24 @@ pub struct Tuned {
     pub ideal_secs: f64,
 }
 
-/// A catalog as it is written.
+/// Catalog in the form of its file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CatalogFile {
-    /// Applications.
+    /// Applications in the order of the file.
     pub application: Vec<ApplicationEntry>,
 }
 
-/// One application as it is written. A phase is a range of epochs over which gradient noise is taken as constant.
+/// Application in the form of its file. A phase is a range of epochs over which gradient noise is
+/// taken as constant.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ApplicationEntry {
-    /// Name.
+    /// Name of the application.
     pub name: String,
     /// Limits of the batch size, samples.
     pub limits: BatchLimits,
-    /// Most replicas.
+    /// Greatest number of replicas.
     pub max_replicas: u32,
     /// Total batch size under every policy, where it is not adapted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -70,9 +73,10 @@ pub struct ApplicationEntry {
     pub batch_sizes: Vec<u32>,
     /// Gradient noise scale, samples: a list by phase for each batch size.
     pub pgns: Vec<Vec<f64>>,
-    /// Tuned configurations.
+    /// Tuned configurations, in ascending order of replicas.
     pub tuned: Vec<Tuned>,
-    /// The accelerator type that `limits` and `tuned` are of, and whose speed stands for an unknown one.
+    /// Accelerator type that `limits` and `tuned` are of. The speed on this type stands for the
+    /// speed on an unknown type.
     pub reference: String,
     /// Most samples per replica in one pass on other types.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -82,7 +86,7 @@ pub struct ApplicationEntry {
 }
 
 impl Catalog {
-    /// The catalog shipped with the product.
+    /// Catalog that ships with the product.
     pub fn shipped() -> &'static Self {
         static CATALOG: OnceLock<Catalog> = OnceLock::new();
         CATALOG.get_or_init(|| {
@@ -118,7 +122,7 @@ impl Catalog {
         self.applications.iter().position(|application| application.name == name).map(|index| index as u16)
     }
 
-    /// An application.
+    /// Application by its name.
     pub fn get(&self, name: &str) -> Option<&Arc<Application>> {
         self.applications.iter().find(|application| application.name == name)
     }
@@ -252,6 +256,7 @@ impl ApplicationEntry {
         let (mut start, mut done) = (0, 0.0);
         for (&end, &progress) in self.phases.iter().zip(&self.progress) {
             let count = end - start;
+            // Within a phase the noise is constant, so progress is linear in epochs.
             epochs.extend((1..=count).map(|epoch| done + (progress - done) * f64::from(epoch) / f64::from(count)));
             (start, done) = (end, progress);
         }
@@ -315,7 +320,8 @@ impl ApplicationEntry {
     }
 }
 
-/// Iterations until the end of each epoch at each batch size: the time an oracle predicts is the one that will pass.
+/// Iterations until the end of each epoch at each batch size: the time an oracle predicts is the
+/// one that will pass.
 fn iterations(
     epochs: &[f64],
     gradients: &GradientTable,

@@ -1,8 +1,9 @@
 //! Comma-separated rows with exact line numbers.
 //!
-//! Our formats are one line a row, so lines are split here and only a line with a quote goes through the `csv` crate: its
-//! reader does not count the blank lines it skips, and it costs three times as much, which matters for profiles (ten
-//! thousand rows before a simulation of milliseconds may start).
+//! Our formats are one line a row, so lines are split here and only a line with a quote goes
+//! through the `csv` crate: its reader does not count the blank lines it skips, and it costs three
+//! times as much, which matters for profiles (ten thousand rows before a simulation of milliseconds
+//! may start).
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -23,7 +24,7 @@ pub(crate) struct CsvRows<'a> {
 }
 
 /// One row; values by position in the wanted columns.
-pub(crate) struct Row<'r, 'a> {
+pub(crate) struct CsvRow<'r, 'a> {
     /// Line in the file, from 1.
     pub(crate) line: u64,
     names: &'static [&'static str],
@@ -52,15 +53,19 @@ impl<'a> CsvRows<'a> {
         Ok(rows)
     }
 
-    /// The next row that is not blank; an error names its line. Call with the columns given at the start.
-    pub(crate) fn next(&mut self, wanted: &'static [&'static str]) -> Option<Result<Row<'_, 'a>, (u64, RowProblem)>> {
+    /// The next row that is not blank; an error names its line. Call with the columns given at the
+    /// start.
+    pub(crate) fn next(
+        &mut self,
+        wanted: &'static [&'static str],
+    ) -> Option<Result<CsvRow<'_, 'a>, (u64, RowProblem)>> {
         if !self.advance() {
             return None;
         }
         if self.fields.len() != self.width {
             return Some(Err((self.line, RowProblem::Fields { found: self.fields.len(), expected: self.width })));
         }
-        Some(Ok(Row { line: self.line, names: wanted, columns: &self.columns, fields: &self.fields }))
+        Some(Ok(CsvRow { line: self.line, names: wanted, columns: &self.columns, fields: &self.fields }))
     }
 
     /// Splits the next line that is not blank; `false` at the end.
@@ -81,7 +86,7 @@ impl<'a> CsvRows<'a> {
     }
 }
 
-impl Row<'_, '_> {
+impl CsvRow<'_, '_> {
     /// The value of wanted column `index` without surrounding blanks.
     pub(crate) fn bytes(&self, index: usize) -> &[u8] {
         self.fields[self.columns[index]].trim_ascii()
@@ -159,7 +164,8 @@ fn split<'a>(line: &'a [u8], fields: &mut Vec<Cow<'a, [u8]>>) {
     }
     let mut reader = csv::ReaderBuilder::new().has_headers(false).flexible(true).from_reader(line);
     let mut record = csv::ByteRecord::new();
-    // Reading from memory in flexible mode cannot fail; were it to, the row has no fields and is refused for that.
+    // Reading from memory in flexible mode cannot fail; were it to, the row has no fields and is
+    // refused for that.
     if let Ok(true) = reader.read_byte_record(&mut record) {
         fields.extend(record.iter().map(|field| Cow::Owned(field.to_vec())));
     }

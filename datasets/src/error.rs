@@ -1,4 +1,4 @@
-//! What is wrong with data, where, and what to do about it.
+//! Errors of data: the file, the line, the problem and the remedy.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,23 +13,23 @@ pub enum DataError {
     /// The file cannot be read.
     #[error("cannot read {}: {source}", path.display())]
     Read {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What the operating system says.
+        /// Error of the operating system.
         source: io::Error,
     },
     /// The file cannot be written.
     #[error("cannot write {}: {source}", path.display())]
     Write {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What the operating system says.
+        /// Error of the operating system.
         source: io::Error,
     },
     /// No format is recognised by the file's header.
     #[error("{}:1: the header `{found}` is of no known format", path.display())]
     Format {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
         /// First line, shortened.
         found: String,
@@ -37,53 +37,53 @@ pub enum DataError {
     /// A column is missing.
     #[error("{}:1: column `{column}` is missing; found {found}", path.display())]
     MissingColumn {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// The column.
+        /// Name of the column.
         column: String,
-        /// Columns found.
+        /// Columns that were found.
         found: String,
     },
     /// There are no rows.
     #[error("{}: no rows", path.display())]
     Empty {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
     },
     /// A row cannot be used.
     #[error("{}:{line}: {problem}", path.display())]
     Row {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
         /// Line in the file, from 1; row number from 1 for Parquet.
         line: u64,
-        /// What is wrong.
+        /// Problem that was found.
         problem: RowProblem,
     },
     /// JSON that is broken, or of another shape than expected.
     #[error("{}: {at}: {problem}", path.display())]
     Json {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Where in it.
+        /// Place in the file.
         at: String,
-        /// What is wrong there.
+        /// Problem at that place.
         problem: String,
     },
     /// A profile lacks rows that its neighbours imply.
     #[error("{}:{line}: the profile has a hole: {what}", path.display())]
     Hole {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
         /// Line in the file where the hole shows.
         line: u64,
-        /// What is missing.
+        /// Part that is missing.
         what: String,
     },
     /// A directory of profiles without an application in it.
     #[error("{}: no application: expected directories with `placements.csv` and `validation-<batch size>.csv`", path.display())]
     NoProfiles {
-        /// The directory.
+        /// Path of the directory.
         path: PathBuf,
     },
     /// Step times that no step can have taken, or twice the same.
@@ -114,7 +114,7 @@ pub enum DataError {
     #[cfg(feature = "traces")]
     #[error("{}: {source}", path.display())]
     Parquet {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
         /// The library's objection.
         source: parquet::errors::ParquetError,
@@ -122,21 +122,21 @@ pub enum DataError {
     /// A Parquet column of another type than expected.
     #[error("{}: column `{column}` is {found}, expected {expected}", path.display())]
     ColumnType {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// The column.
+        /// Name of the column.
         column: String,
-        /// Type expected.
+        /// Type that was expected.
         expected: String,
-        /// Type found.
+        /// Type that was found.
         found: String,
     },
     /// Columns of a table to be written do not belong together.
     #[error("{}: column `{column}` has {found} values, the first has {expected}", path.display())]
     Ragged {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// The column.
+        /// Name of the column.
         column: String,
         /// Number of values of the first column.
         expected: usize,
@@ -146,50 +146,50 @@ pub enum DataError {
     /// A catalog that is not valid TOML of the expected shape.
     #[error("{}:{line}:{column}: {message}", path.display())]
     Catalog {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
         /// Line, from 1.
         line: u64,
         /// Column, from 1.
         column: u64,
-        /// What the parser says.
+        /// Message of the parser.
         message: String,
     },
     /// An application of the catalog that contradicts itself.
     #[error("{}: application `{application}`: {what}", path.display())]
     Application {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Its name.
+        /// Name of the entry.
         application: String,
-        /// What is wrong.
+        /// Problem that was found.
         what: String,
     },
     /// A list of accelerators that is not valid TOML of the expected shape.
     #[error("{}:{line}:{column}: {message}", path.display())]
     AcceleratorFile {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
         /// Line, from 1.
         line: u64,
         /// Column, from 1.
         column: u64,
-        /// What the parser says.
+        /// Message of the parser.
         message: String,
     },
     /// An accelerator type that contradicts itself.
     #[error("{}: accelerator `{accelerator}`: {what}", path.display())]
     Accelerator {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Its name.
+        /// Name of the entry.
         accelerator: String,
-        /// What is wrong.
+        /// Problem that was found.
         what: String,
     },
 }
 
-/// What is wrong with one row.
+/// Problem of one row.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum RowProblem {
     /// Too many or too few fields, or an unclosed quote.
@@ -203,17 +203,17 @@ pub enum RowProblem {
     /// Not a number, out of range or not finite.
     #[error("{column} is `{value}`, expected {expected}")]
     Value {
-        /// The column.
+        /// Name of the column.
         column: &'static str,
-        /// What it says, shortened.
+        /// Text of the value, shortened.
         value: String,
-        /// What it should say.
+        /// Description of a valid value.
         expected: &'static str,
     },
     /// A job name for the second time.
     #[error("job `{name}` is also on line {first}")]
     Duplicate {
-        /// The name.
+        /// Name that was given.
         name: String,
         /// Line of the first.
         first: u64,
@@ -221,17 +221,17 @@ pub enum RowProblem {
     /// An application that the catalog does not have.
     #[error("application `{name}` is not in the catalog ({known})")]
     UnknownApplication {
-        /// The name.
+        /// Name that was given.
         name: String,
-        /// Names that are.
+        /// Names that are known.
         known: String,
     },
-    /// A class of jobs whose speed was not measured.
+    /// A class of jobs without a measured speed.
     #[error("jobs of type `{name}` on {gpus} accelerators have no measured speed (known at that size: {known})")]
     UnknownClass {
-        /// The class.
+        /// Name of the class.
         name: String,
-        /// Accelerators.
+        /// Number of accelerators.
         gpus: u32,
         /// Names that are known.
         known: String,
@@ -245,17 +245,17 @@ pub enum RowProblem {
     /// A row too many.
     #[error("one row too many: expected {expected}")]
     Extra {
-        /// What the file should describe.
+        /// Description of the only row.
         expected: &'static str,
     },
     /// Sizes that contradict each other.
     #[error("gpus {gpus} are not within gpu_min {min} and gpu_max {max}")]
     Sizes {
-        /// Asked for.
+        /// Number that the job asks for.
         gpus: u32,
-        /// Fewest.
+        /// Fewest accelerators that the job accepts.
         min: u32,
-        /// Most.
+        /// Most accelerators that the job can use.
         max: u32,
     },
 }
@@ -276,7 +276,7 @@ impl RowProblem {
         }
     }
 
-    /// What the user can do about it.
+    /// Remedy: what the user can do about the error.
     pub fn remedy(&self) -> &'static str {
         match self {
             Self::Fields { .. } => "give every row as many fields as the header",
@@ -331,7 +331,7 @@ impl DataError {
         }
     }
 
-    /// What the user can do about it.
+    /// Remedy: what the user can do about the error.
     pub fn remedy(&self) -> &'static str {
         match self {
             Self::Read { .. } => "check the path and its permissions",

@@ -1,14 +1,17 @@
-//! The shipped catalog from public measurements: `goodput data fit --profiles DIR -o FILE`.
+//! Fit of the shipped catalog from public measurements: `goodput data fit --profiles DIR -o FILE`.
 //!
 //! What is shipped are figures fitted or aggregated here, never rows of the measurements.
 //!
-//! - Gradient noise: epochs are grouped into at most [`MOST_PHASES`] phases, chosen by dynamic programming so that epochs of a phase
-//!   are alike at every batch size; the noise of a phase is the one that takes as many iterations through it as were measured. A
-//!   whole training run therefore needs the measured number of iterations at every validated batch size.
-//! - Step times: the seven parameters fitted to placements on as few nodes as possible, which is where schedulers put jobs, of
-//!   the sizes that jobs have. The published fit to all placements alike is up to twice as far off there.
-//! - Tuned configurations: for each size the batch size that completes soonest, where the size is used to 50 to 80 % and
-//!   the run takes less than 12 hours (the rule of the Pollux artifact, `workload.py`).
+//! - Gradient noise: epochs are grouped into at most [`MOST_PHASES`] phases, chosen by dynamic
+//!   programming so that epochs of a phase are alike at every batch size; the noise of a phase is
+//!   the one that takes as many iterations through it as were measured. A whole training run
+//!   therefore needs the measured number of iterations at every validated batch size.
+//! - Step times: the seven parameters fitted to placements on as few nodes as possible, which is
+//!   where schedulers put jobs, of the sizes that jobs have. The published fit to all placements
+//!   alike is up to twice as far off there.
+//! - Tuned configurations: for each size the batch size that completes soonest, where the size is
+//!   used to 50 to 80 % and the run takes less than 12 hours (the rule of the Pollux artifact,
+//!   `workload.py`).
 
 mod throughput;
 
@@ -19,10 +22,10 @@ use goodput_env::cluster::Kind;
 use goodput_env::model::{Sample, ThroughputParams};
 use goodput_env::placement::packed_shape;
 
-use crate::accelerators::{Accelerator, Accelerators};
+use crate::accelerators::{AcceleratorEntry, Accelerators};
 use crate::catalog::{ACCELERATOR, ApplicationEntry, CatalogFile, Tuned};
 use crate::error::DataError;
-use crate::import::pollux_profiles::{self, Profile};
+use crate::import::pollux_profiles::{self, ApplicationProfile};
 use crate::import::sia_profiles;
 
 /// Phases of a training run at most.
@@ -34,12 +37,13 @@ const GPUS_PER_NODE: u32 = 4;
 /// Sizes at which step times are fitted and checked.
 pub const SIZES: [u32; 12] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64];
 
-/// How well the catalog agrees with the measurements of an application.
+/// Agreement of the catalog with the measurements of an application.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fidelity {
-    /// The application.
+    /// Name of the application.
     pub application: String,
-    /// Completion time of an undisturbed run by the catalog relative to the measured one, less 1, by size and batch size.
+    /// Completion time of an undisturbed run by the catalog relative to the measured one, less 1,
+    /// by size and batch size.
     pub errors: Vec<(u32, u32, f64)>,
 }
 
@@ -72,17 +76,20 @@ pub fn fit_catalog(profiles: &Path) -> Result<CatalogFile, DataError> {
 /// Names of accelerator types in the Sia artifact, and what they are.
 const TYPES: [(&str, &str); 4] = [("rtx", "rtx-2080-ti"), ("quad", "rtx-6000"), ("azure", "v100"), ("dgx-ext", "a100")];
 
-/// Applications whose model MLPerf has trained on TPUs, which nobody has profiled with these applications, and its name there.
+/// Applications with a model that MLPerf has trained on TPUs, for which there are no profiles, and
+/// the name of the model in MLPerf.
 const BENCHMARKED: [(&str, &str); 2] = [("bert", "bert"), ("imagenet", "resnet-50")];
-/// The benchmark.
+/// Name of the benchmark.
 const BENCHMARK: &str = "training-0.7";
-/// The type that both have measured.
+/// Accelerator type that both sources have measured.
 const BOTH: &str = "v100";
 
-/// Adds throughput and memory of the applications in `file` on more accelerator types, from measurements as the Sia artifact keeps
-/// them below `profiles`. The parameters are those an agent would fit to all of them. On TPUs they are derived: those of the V100 over how much faster
-/// MLPerf's training of the same model is, of whole systems of eight to sixteen chips. Where nobody has published that, as for every other application and
-/// for FPGAs, there are none, and such a job does not run there.
+/// Adds throughput and memory of the applications in `file` on more accelerator types, from
+/// measurements as the Sia artifact keeps them below `profiles`. The parameters are those an agent
+/// would fit to all of them. On TPUs they are derived: those of the V100 over how much faster
+/// MLPerf's training of the same model is, of whole systems of eight to sixteen chips. Without such
+/// a publication, as for every other application and for FPGAs, there are no parameters, and such a
+/// job does not run there.
 ///
 /// # Errors
 /// Where a profile is not usable.
@@ -104,7 +111,7 @@ pub fn add_types(file: &mut CatalogFile, profiles: &Path) -> Result<(), DataErro
 
 fn add_benchmarked(file: &mut CatalogFile) {
     let known = Accelerators::shipped();
-    let rate = |of: &Accelerator, model: &str| of.rate(BENCHMARK, model);
+    let rate = |of: &AcceleratorEntry, model: &str| of.rate(BENCHMARK, model);
     for entry in &mut file.application {
         let Some((_, model)) = BENCHMARKED.into_iter().find(|(name, _)| *name == entry.name) else { continue };
         let both = known.get(BOTH).and_then(|of| rate(of, model));
@@ -124,8 +131,8 @@ fn add_benchmarked(file: &mut CatalogFile) {
     }
 }
 
-/// Compares completion times by `fitted` with those by the measurements of `truth`, at every size and validated batch
-/// size that both can run.
+/// Compares completion times by `fitted` with those by the measurements of `truth`, at every size
+/// and validated batch size that both can run.
 pub fn fidelity(truth: &Application, fitted: &Application) -> Fidelity {
     let mut errors = Vec::new();
     for replicas in SIZES.into_iter().filter(|&replicas| replicas <= truth.max_replicas) {
@@ -139,7 +146,8 @@ pub fn fidelity(truth: &Application, fitted: &Application) -> Fidelity {
     Fidelity { application: truth.name.clone(), errors }
 }
 
-/// Seconds of an undisturbed run on packed accelerators at a constant total batch size; `None` where the application cannot.
+/// Seconds of an undisturbed run on packed accelerators at a constant total batch size; `None`
+/// where the application cannot.
 pub fn ideal_secs(application: &Application, replicas: u32, batch_size: u32) -> Option<f64> {
     let limits = application.limits;
     let batch = limits.split(batch_size, replicas);
@@ -151,13 +159,14 @@ pub fn ideal_secs(application: &Application, replicas: u32, batch_size: u32) -> 
     let mut secs = 0.0;
     let mut before = 0.0;
     for (epoch, &progress) in application.epochs.iter().enumerate() {
+        // The rate changes with the gradient noise, which is constant within an epoch only.
         secs += (progress - before) / application.progress_rate(step, replicas, batch, epoch as u32);
         before = progress;
     }
     Some(secs)
 }
 
-fn application(profile: Profile) -> Result<ApplicationEntry, DataError> {
+fn application(profile: ApplicationProfile) -> Result<ApplicationEntry, DataError> {
     let start = packed_fit(&profile)?;
     let mut application = profile.application(start, &[])?;
     let params = throughput::refine(start, &targets(&application));
@@ -186,7 +195,7 @@ fn application(profile: Profile) -> Result<ApplicationEntry, DataError> {
 }
 
 /// Parameters by the published loss, from placements on few nodes and allowed batch sizes.
-fn packed_fit(profile: &Profile) -> Result<ThroughputParams, DataError> {
+fn packed_fit(profile: &ApplicationProfile) -> Result<ThroughputParams, DataError> {
     let limits = profile.limits()?;
     let matters = |sample: &Sample| {
         let packed = sample.nodes == sample.replicas.div_ceil(GPUS_PER_NODE) || sample.replicas > 16;
@@ -198,9 +207,10 @@ fn packed_fit(profile: &Profile) -> Result<ThroughputParams, DataError> {
     Ok(goodput_env::model::fit(&samples))
 }
 
-/// Steps of whole runs at every size and validated batch size. Sizes beyond 16 count half; a batch size counts by the
-/// square of how close its run comes to the fastest of that size, and little where policies always use another.
-fn targets(application: &Application) -> Vec<throughput::Target> {
+/// Steps of whole runs at every size and validated batch size. Sizes beyond 16 count half; a batch
+/// size counts by the square of how close its run comes to the fastest of that size, and little
+/// where policies always use another.
+fn targets(application: &Application) -> Vec<throughput::FitTarget> {
     let batch_sizes: Vec<u32> = application.gradients.sqr.batch_sizes().iter().map(|&size| size as u32).collect();
     let mut targets = Vec::new();
     for replicas in SIZES.into_iter().filter(|&replicas| replicas <= application.max_replicas) {
@@ -215,9 +225,11 @@ fn targets(application: &Application) -> Vec<throughput::Target> {
             };
             let iter_secs = step.step_secs + f64::from(batch.accumulation) * (step.step_secs - step.sync_secs);
             let usual = application.fixed_batch.is_none_or(|fixed| fixed == batch_size);
+            // Policies avoid slow batch sizes, and never leave a fixed one, so errors there cost
+            // less.
             let weight =
                 (fastest / secs).powi(2) * if replicas > 16 { 0.5 } else { 1.0 } * if usual { 1.0 } else { 0.1 };
-            targets.push(throughput::Target { nodes: shape.len() as u32, replicas, batch, iter_secs, weight });
+            targets.push(throughput::FitTarget { nodes: shape.len() as u32, replicas, batch, iter_secs, weight });
         }
     }
     targets
@@ -234,8 +246,9 @@ fn weight(application: &Application, epoch: usize) -> f64 {
     application.epochs[epoch] - if epoch == 0 { 0.0 } else { application.epochs[epoch - 1] }
 }
 
-/// Noise scale, samples, at which `batch` takes the measured number of iterations through a phase. At the initial batch size that
-/// is any; there it is the geometric mean, by which policies choose batch sizes.
+/// Noise scale, samples, at which `batch` takes the measured number of iterations through a phase.
+/// At the initial batch size that is any; there it is the geometric mean, by which policies choose
+/// batch sizes.
 fn noise(application: &Application, batch: u32, phase: std::ops::Range<usize>) -> f64 {
     let init = f64::from(application.limits.init);
     let scale = f64::from(batch) / init;
@@ -243,6 +256,7 @@ fn noise(application: &Application, batch: u32, phase: std::ops::Range<usize>) -
     let mean = |value: &dyn Fn(usize) -> f64| {
         phase.clone().map(|epoch| weight(application, epoch) * value(epoch)).sum::<f64>() / total
     };
+    // At the initial batch size every noise gives the measured iterations, so they cannot tell it.
     let noise = if batch == application.limits.init {
         mean(&|epoch| {
             let stats = application.gradients.at(init, epoch as u32);
@@ -258,7 +272,8 @@ fn noise(application: &Application, batch: u32, phase: std::ops::Range<usize>) -
     round(noise * init, 4)
 }
 
-/// Splits the epochs into at most [`MOST_PHASES`] ranges with the least squared deviation of log effort within them, summed over batch sizes.
+/// Splits the epochs into at most [`MOST_PHASES`] ranges with the least squared deviation of log
+/// effort within them, summed over batch sizes.
 fn phases(application: &Application) -> Vec<std::ops::Range<usize>> {
     let epochs = application.epochs.len();
     let batch_sizes = application.gradients.sqr.batch_sizes();
@@ -274,12 +289,14 @@ fn phases(application: &Application) -> Vec<std::ops::Range<usize>> {
     let deviation = |from: usize, to: usize| -> f64 {
         let each = sums.iter().map(|column| {
             let (sum, squares) = (column[to].0 - column[from].0, column[to].1 - column[from].1);
+            // Rounding may make the difference of equal sums slightly negative.
             (squares - sum * sum / (to - from) as f64).max(0.0)
         });
         each.sum()
     };
     let count = MOST_PHASES.min(epochs);
-    // best[k][e]: least deviation of the first e epochs in k + 1 phases, and where the last phase starts.
+    // best[k][e]: least deviation of the first e epochs in k + 1 phases, and where the last phase
+    // starts.
     let mut best =
         vec![(0..=epochs).map(|end| (if end == 0 { 0.0 } else { deviation(0, end) }, 0)).collect::<Vec<_>>()];
     for k in 1..count {
@@ -305,7 +322,8 @@ fn phases(application: &Application) -> Vec<std::ops::Range<usize>> {
     phases
 }
 
-/// For each size the batch size that completes soonest, where that uses the size to 50 to 80 % and takes less than 12 hours.
+/// For each size the batch size that completes soonest, where that uses the size to 50 to 80 % and
+/// takes less than 12 hours.
 fn tuned(application: &Application) -> Vec<Tuned> {
     const SIZES: [u32; 10] = [1, 2, 4, 6, 8, 12, 16, 24, 32, 48];
     let best = |replicas: u32| {
@@ -329,7 +347,8 @@ fn tuned(application: &Application) -> Vec<Tuned> {
     }
 }
 
-/// Seconds of the run that was measured at a validated batch size, were each of its iterations made on packed accelerators.
+/// Seconds of the run that was measured at a validated batch size, were each of its iterations made
+/// on packed accelerators.
 fn measured_secs(application: &Application, replicas: u32, batch_size: u32) -> Option<f64> {
     let limits = application.limits;
     let local = batch_size.div_ceil(replicas);

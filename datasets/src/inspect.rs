@@ -1,4 +1,4 @@
-//! What a workload asks of a cluster: `goodput data inspect`.
+//! Demand of a workload on a cluster, for `goodput data inspect`.
 
 use std::collections::BTreeMap;
 
@@ -6,12 +6,12 @@ use crate::catalog::Catalog;
 use crate::fit::ideal_secs;
 use crate::jobs::JobRow;
 
-/// Shares of a distribution that are shown.
+/// Levels of the quantiles that are shown.
 pub const QUANTILES: [f64; 7] = [0.0, 0.1, 0.5, 0.9, 0.99, 0.999, 1.0];
 
 /// Figures of a workload.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Summary {
+pub struct DemandSummary {
     /// Number of jobs.
     pub jobs: usize,
     /// Number of tenants.
@@ -22,9 +22,11 @@ pub struct Summary {
     pub jobs_per_hour: f64,
     /// GPU hours of all jobs as requested and undisturbed.
     pub gpu_hours: f64,
-    /// Jobs whose run time is unknown because their application is; they are not in the GPU hours.
+    /// Jobs with an unknown run time, because their application is unknown; the GPU hours leave
+    /// them out.
     pub unknown: usize,
-    /// GPU hours per hour of the span over the GPUs of the cluster: above 1 the queue grows while jobs arrive.
+    /// GPU hours per hour of the span over the GPUs of the cluster: above 1 the queue grows while
+    /// jobs arrive.
     pub load: Option<f64>,
     /// Run time as requested and undisturbed, seconds, at [`QUANTILES`].
     pub run_secs: [f64; 7],
@@ -32,23 +34,24 @@ pub struct Summary {
     pub gpus: [f64; 7],
     /// Seconds between submissions at [`QUANTILES`].
     pub gaps_secs: [f64; 7],
-    /// By application; jobs without one are under the empty name.
-    pub applications: BTreeMap<String, Share>,
+    /// Figures by application; jobs without one are under the empty name.
+    pub applications: BTreeMap<String, ApplicationShare>,
 }
 
 /// Figures of one application in a workload.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Share {
+pub struct ApplicationShare {
     /// Number of jobs.
     pub jobs: usize,
     /// GPU hours as requested and undisturbed.
     pub gpu_hours: f64,
 }
 
-/// Summarises jobs over the applications of `catalog` on a cluster of `cluster_gpus`, where one is given.
-pub fn summarise(jobs: &[JobRow], catalog: &Catalog, cluster_gpus: Option<u32>) -> Summary {
+/// Summarises jobs over the applications of `catalog` on a cluster of `cluster_gpus`, where one is
+/// given.
+pub fn summarise(jobs: &[JobRow], catalog: &Catalog, cluster_gpus: Option<u32>) -> DemandSummary {
     let mut ideal = IdealTimes { catalog, known: BTreeMap::new() };
-    let mut applications: BTreeMap<String, Share> = BTreeMap::new();
+    let mut applications: BTreeMap<String, ApplicationShare> = BTreeMap::new();
     let mut run_secs = Vec::with_capacity(jobs.len());
     let mut gpu_hours = 0.0;
     for job in jobs {
@@ -72,7 +75,7 @@ pub fn summarise(jobs: &[JobRow], catalog: &Catalog, cluster_gpus: Option<u32>) 
     tenants.sort_unstable();
     tenants.dedup();
     let gaps = submits.windows(2).map(|pair| pair[1] - pair[0]).collect();
-    Summary {
+    DemandSummary {
         jobs: jobs.len(),
         tenants: tenants.len(),
         span_secs,

@@ -1,4 +1,4 @@
-//! The one job table that every importer fills and every generator makes, and its way into the environment.
+//! Job table, which every importer fills and every generator makes, and the workload made from it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,10 +11,11 @@ use goodput_env::time::SimTime;
 use crate::catalog::Catalog;
 use crate::error::RowProblem;
 
-/// One job as a trace tells it. Missing values stay missing: what they default to depends on the application.
+/// Row of the job table: one job as a trace describes it. Missing values stay missing: what they
+/// default to depends on the application.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct JobRow {
-    /// Line in the file it came from, from 1 (row number for Parquet); for messages only.
+    /// Line in the source file, from 1 (row number for Parquet); for messages only.
     pub line: u64,
     /// The trace's own name, unique in the table.
     pub job_id: String,
@@ -30,22 +31,23 @@ pub struct JobRow {
     pub gpu_max: Option<u32>,
     /// Total batch size asked for, samples.
     pub batch_size: Option<u32>,
-    /// Application it trains.
+    /// Application that the job trains.
     pub application: Option<String>,
-    /// How much of the application's work it does, in thousandths; missing: 1000.
+    /// Fraction of the application's work that the job does, in thousandths; missing: 1000.
     pub work_milli: Option<u32>,
-    /// Who submitted it.
+    /// Tenant that submitted the job.
     pub tenant: Option<String>,
-    /// The higher the earlier; missing: 0.
+    /// Priority, higher first; missing: 0.
     pub priority: Option<i32>,
-    /// Its part of what is shared fairly among jobs, in thousandths; missing: 1000.
+    /// Weight of the job in fair sharing, in thousandths; missing: 1000.
     pub weight_milli: Option<u32>,
-    /// When it is to be done, since the start of the trace.
+    /// Deadline, since the start of the trace; missing: none.
     pub deadline: Option<SimTime>,
 }
 
-/// Turns rows into a workload over the applications of `catalog`; also gives the names of the tenants, sorted, that the
-/// jobs' `tenant` fields index. An application in the catalog decides what a job does; otherwise its duration does.
+/// Turns rows into a workload over the applications of `catalog`; also gives the names of the
+/// tenants, sorted, that the jobs' `tenant` fields index. An application in the catalog decides
+/// what a job does; otherwise its duration does.
 ///
 /// # Errors
 /// The line and problem of the first row that cannot be simulated.
@@ -73,7 +75,7 @@ fn models(rows: &[JobRow], catalog: &Catalog) -> BTreeMap<String, Arc<str>> {
     models
 }
 
-/// What is wrong with a row as a job over `catalog`, if anything.
+/// Checks that a row is a job over `catalog`.
 pub(crate) fn check(row: &JobRow, catalog: &Catalog) -> Result<(), RowProblem> {
     resolve(row, catalog).map(drop)
 }
@@ -119,8 +121,9 @@ fn resolve(row: &JobRow, catalog: &Catalog) -> Result<(Work, Elasticity), RowPro
     }
 }
 
-/// Sizes of a job that trains `application` and asks for `gpus`: any that the application can use. A request beyond what it scales
-/// to stands, because schedulers without elasticity grant it as it is.
+/// Sizes of a job that trains `application` and asks for `gpus`: any that the application can use.
+/// A request beyond what it scales to stands, because schedulers without elasticity grant it as it
+/// is.
 pub(crate) fn application_elasticity(application: &Application, gpus: u32) -> Elasticity {
     match application.max_replicas.max(gpus) {
         1 => Elasticity::Rigid,

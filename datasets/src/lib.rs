@@ -2,18 +2,22 @@
 //!
 //! Layout, in the direction data flows:
 //!
-//! - [`import`]: one file a public format; each gives rows of the one job table and a report of what it repaired or refused.
-//! - [`jobs`]: that table, and how it becomes a `Workload` of the environment.
-//! - [`store`]: the table as Parquet with units in column names and provenance in the metadata; any table of columns as Parquet or CSV.
-//! - [`catalog`]: the applications that jobs train, as shipped with the product; [`fit`] makes it from public measurements.
-//! - [`accelerators`]: what is known of accelerator types, with sources.
+//! - [`import`]: readers, one file for each public format; each gives rows of the job table and a
+//!   report of the rows that it repaired or refused.
+//! - [`jobs`]: the job table, and the `Workload` of the environment made from it.
+//! - [`store`]: the table as Parquet with units in column names and provenance in the metadata; any
+//!   table of columns as Parquet or CSV.
+//! - [`catalog`]: the applications that jobs train, as shipped with the product; [`fit`] makes it
+//!   from public measurements.
+//! - [`accelerators`]: memory, power and throughput of accelerator types, with sources.
 //! - [`serving`]: inference models with the speed of a replica by accelerator type, with sources.
 //! - [`synth`]: workload generators by seed.
-//! - [`inspect`], [`validate`]: what a workload asks of a cluster, and what is wrong with it.
+//! - [`inspect`], [`validate`]: the demand of a workload on a cluster, and its errors.
 //!
-//! **Invariant.** Nothing is silently dropped: a row is kept, repaired on record or refused on record, with its line.
-//! Importing is lenient and reports; running is strict: [`read_workload`] refuses a file with a refused row, because a
-//! simulation of 159 of 160 jobs compares with nothing.
+//! **Invariant.** Nothing is silently dropped: a row is kept, repaired on record or refused on
+//! record, with its line. Importing is lenient and reports; running is strict: [`read_workload`]
+//! refuses a file with a refused row, because a simulation of 159 of 160 jobs compares with
+//! nothing.
 
 pub mod accelerators;
 pub mod catalog;
@@ -45,4 +49,4 @@ pub use catalog::Catalog;
 pub use error::DataError;
 pub use serving::ServingCatalog;
 #[cfg(feature = "traces")]
-pub use workload::{Loaded, import_table, read_jobs, read_workload};
+pub use workload::{LoadedWorkload, import_table, read_jobs, read_workload};

@@ -1,4 +1,4 @@
-//! Inference requests as traces tell them, and their way into the environment.
+//! Inference requests of a trace, and the workload that they join.
 
 use std::collections::BTreeMap;
 
@@ -13,17 +13,18 @@ pub struct RequestRow {
     pub line: u64,
     /// The trace's own name.
     pub name: String,
-    /// When it comes.
+    /// Time of arrival.
     pub submit: SimTime,
-    /// The model it asks for.
+    /// Model that the request asks for.
     pub model: String,
-    /// The application that model is a variant of.
+    /// Application of which the model is a variant.
     pub application: String,
-    /// How long it computes on a warm instance.
+    /// Time of computation on a warm instance.
     pub duration: SimTime,
 }
 
-/// Adds requests to a workload: in order of submission, equal times in the order of the file; models in order of their names.
+/// Adds requests to a workload: in order of submission, equal times in the order of the file;
+/// models in order of their names.
 pub(crate) fn add(workload: &mut Workload, rows: &[RequestRow]) {
     let names: BTreeMap<&str, &str> = rows.iter().map(|row| (row.model.as_str(), row.application.as_str())).collect();
     let model_of = |row: &RequestRow| names.keys().position(|name| *name == row.model).unwrap_or_default() as u16;

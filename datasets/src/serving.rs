@@ -1,4 +1,5 @@
-//! Inference models as shipped with the product: speed of a replica by accelerator type, with sources.
+//! Inference models as shipped with the product: speed of a replica by accelerator type, with
+//! sources.
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
@@ -6,15 +7,15 @@ use std::sync::OnceLock;
 use goodput_env::service::{ServingPoint, ServingProfile};
 use serde::Deserialize;
 
-/// How a profile came about.
+/// Provenance of a profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Basis {
-    /// A log says how long and how many at once.
+    /// Latency and concurrency are read from a log.
     Measured,
     /// Computed from measured numbers.
     Derived,
-    /// Throughput is measured, how many at once is assumed.
+    /// Throughput is measured, the concurrency is assumed.
     Assumed,
 }
 
@@ -26,11 +27,11 @@ pub struct ProfileEntry {
     pub accelerator: String,
     /// Requests at once and the milliseconds each takes then.
     pub points: Vec<(u32, f64)>,
-    /// How it is known.
+    /// Provenance of the speed.
     pub kind: Basis,
-    /// Who says so, by its key among the sources.
+    /// Source of the speed, by its key.
     pub source: String,
-    /// From which figures.
+    /// Figures from which the speed is derived.
     pub note: String,
 }
 
@@ -38,15 +39,15 @@ pub struct ProfileEntry {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ServingModel {
-    /// Name.
+    /// Name of the model.
     pub name: String,
-    /// The type whose speed a type called `gpu` has.
+    /// Accelerator type that lends its speed to a type called `gpu`.
     pub reference: String,
-    /// From the decision to start a replica until it answers, seconds.
+    /// Time from the decision to start a replica until it answers, seconds.
     pub cold_start_secs: f64,
-    /// Who says so.
+    /// Source of the figures, by its key.
     pub cold_start_source: String,
-    /// Speeds.
+    /// Speeds by accelerator type.
     pub profiles: Vec<ProfileEntry>,
 }
 
@@ -54,7 +55,7 @@ pub struct ServingModel {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ServingCatalog {
-    /// What a source is, by its key.
+    /// Citations of the sources, by key.
     pub sources: BTreeMap<String, String>,
     /// Models by name.
     #[serde(rename = "model")]
@@ -71,7 +72,7 @@ impl ServingCatalog {
         })
     }
 
-    /// One model.
+    /// Model by its name.
     pub fn model(&self, name: &str) -> Option<&ServingModel> {
         self.models.iter().find(|model| model.name == name)
     }
@@ -83,7 +84,8 @@ impl ServingCatalog {
 }
 
 impl ServingModel {
-    /// Profiles by name of accelerator type; those whose points make none are left out, of which a test finds none among the shipped.
+    /// Profiles by name of accelerator type. Types with points that make no profile are left out; a
+    /// test finds none among the shipped models.
     pub fn by_type(&self) -> BTreeMap<String, ServingProfile> {
         let profile = |entry: &ProfileEntry| Some((entry.accelerator.clone(), profile(&entry.points).ok()?));
         self.profiles.iter().filter_map(profile).collect()

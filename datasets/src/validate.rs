@@ -1,4 +1,4 @@
-//! What is wrong with a workload: `goodput data validate`.
+//! Validation of a workload, for `goodput data validate`.
 
 use std::fmt;
 
@@ -12,9 +12,9 @@ use crate::jobs::{self, JobRow};
 /// Longest duration that is taken for real without a remark.
 const YEAR: SimTime = SimTime::from_secs(365 * 86_400);
 
-/// The verdict on a file: with an error it does not run, with a remark it does.
+/// Verdict on a file: a file with an error does not run, a file with remarks does.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Verdict {
+pub struct WorkloadVerdict {
     /// Number of jobs looked at, refused rows not included.
     pub jobs: usize,
     /// Rows that keep the file from running.
@@ -39,7 +39,7 @@ pub enum Remark {
     Unsorted,
     /// Lasts longer than a year.
     Long {
-        /// The duration.
+        /// Duration of the job.
         duration: SimTime,
     },
     /// Asks for a batch outside the limits of its application.
@@ -53,7 +53,7 @@ pub enum Remark {
     },
 }
 
-impl Verdict {
+impl WorkloadVerdict {
     /// Whether the file runs.
     pub fn passes(&self) -> bool {
         self.errors.count == 0
@@ -84,10 +84,14 @@ impl fmt::Display for Remark {
     }
 }
 
-/// Looks at every row over the applications of `catalog` and a cluster of `cluster_gpus`, where one is given.
-pub fn validate(imported: &Imported, catalog: &Catalog, cluster_gpus: Option<u32>) -> Verdict {
-    let mut verdict =
-        Verdict { jobs: imported.jobs.len(), errors: imported.report.refused.clone(), ..Verdict::default() };
+/// Looks at every row over the applications of `catalog` and a cluster of `cluster_gpus`, where one
+/// is given.
+pub fn validate(imported: &Imported, catalog: &Catalog, cluster_gpus: Option<u32>) -> WorkloadVerdict {
+    let mut verdict = WorkloadVerdict {
+        jobs: imported.jobs.len(),
+        errors: imported.report.refused.clone(),
+        ..WorkloadVerdict::default()
+    };
     for (line, what) in &imported.report.repaired.examples {
         verdict.remarks.add("repaired", *line, Remark::Repaired(what.clone()));
     }

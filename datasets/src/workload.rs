@@ -1,4 +1,4 @@
-//! Reading a workload whatever its format.
+//! Reader of workloads in any format.
 
 use std::fs;
 use std::path::Path;
@@ -11,18 +11,19 @@ use crate::error::{DataError, RowProblem};
 use crate::import::{self, ImportReport, Imported};
 use crate::jobs::into_workload;
 use crate::requests;
-use crate::store::{self, Provenance, Table};
+use crate::store::{self, DataProvenance, Table};
 
 /// A workload ready to simulate.
 #[derive(Clone, Debug)]
-pub struct Loaded {
+pub struct LoadedWorkload {
     /// Jobs in order of submission over the catalog's applications.
     pub workload: Workload,
     /// Names of tenants, indexed by the jobs' `tenant`.
     pub tenants: Vec<String>,
 }
 
-/// Reads the jobs of a canonical Parquet file or of a published trace, recognised by content; refused rows are in the report.
+/// Reads the jobs of a canonical Parquet file or of a published trace, recognised by content;
+/// refused rows are in the report.
 ///
 /// # Errors
 /// Where the file cannot be read, is of no known format, lacks a column or has no rows.
@@ -33,6 +34,23 @@ pub fn read_jobs(path: &Path) -> Result<Imported, DataError> {
 
 /// As [`read_jobs`] from the bytes of a file; `path` is for messages.
 ///
+/// # Example
+/// ```
+/// use std::path::Path;
+///
+/// use goodput_datasets::workload::parse_jobs;
+///
+/// let table = "job_id,submit_secs,duration_secs,gpus\ntrain,0,3600,4\neval,95,-1,1\n";
+/// let imported = parse_jobs(Path::new("jobs.csv"), table.into())?;
+/// assert_eq!(imported.jobs[0].job_id, "train");
+/// assert_eq!(imported.jobs[0].gpus, 4);
+///
+/// // The row with the negative duration is left out, and the report names its line.
+/// assert_eq!(imported.jobs.len(), 1);
+/// assert_eq!(imported.report.refused.examples[0].0, 3);
+/// # Ok::<(), goodput_datasets::DataError>(())
+/// ```
+///
 /// # Errors
 /// As [`read_jobs`].
 pub fn parse_jobs(path: &Path, bytes: Vec<u8>) -> Result<Imported, DataError> {
@@ -40,7 +58,8 @@ pub fn parse_jobs(path: &Path, bytes: Vec<u8>) -> Result<Imported, DataError> {
         return store::jobs::from_bytes(path, bytes);
     }
     let has = |columns: &[&str]| columns.iter().filter(|column| header_has(&bytes, &[column])).count();
-    // Most of a format's columns make it that format, so that a missing one is named rather than the whole header.
+    // Most of a format's columns make it that format, so that a missing one is named rather than
+    // the whole header.
     if has(import::job_csv::COLUMNS) >= 3 {
         import::job_csv::parse(path, &bytes)
     } else if has(import::pollux::COLUMNS) >= 3 && has(&[import::deepboot::OWN_COLUMN]) == 1 {
@@ -62,7 +81,7 @@ pub fn parse_jobs(path: &Path, bytes: Vec<u8>) -> Result<Imported, DataError> {
 ///
 /// # Errors
 /// As [`read_jobs`], and at the first row that is refused or cannot be simulated.
-pub fn read_workload(path: &Path, catalog: &Catalog) -> Result<Loaded, DataError> {
+pub fn read_workload(path: &Path, catalog: &Catalog) -> Result<LoadedWorkload, DataError> {
     let imported = read_jobs(path)?;
     let at = |(line, problem)| DataError::Row { path: path.to_owned(), line, problem };
     if let Some(first) = imported.report.refused.examples.into_iter().min_by_key(|(line, _)| *line) {
@@ -70,11 +89,11 @@ pub fn read_workload(path: &Path, catalog: &Catalog) -> Result<Loaded, DataError
     }
     let (mut workload, tenants) = into_workload(imported.jobs, catalog).map_err(at)?;
     requests::add(&mut workload, &imported.requests);
-    Ok(Loaded { workload, tenants })
+    Ok(LoadedWorkload { workload, tenants })
 }
 
-/// Imports a file of any format into the job table with its provenance; refused rows are left out and in the report, inference requests
-/// among them.
+/// Imports a file of any format into the job table with its provenance; refused rows are left out
+/// and in the report, inference requests among them.
 ///
 /// # Errors
 /// As [`read_jobs`].
@@ -86,6 +105,6 @@ pub fn import_table(path: &Path) -> Result<(Table, ImportReport), DataError> {
         imported.report.kept -= 1;
     }
     let format = imported.format;
-    let provenance = Provenance::imported(path, &bytes, format.name(), format.licence(), &imported.report);
+    let provenance = DataProvenance::imported(path, &bytes, format.name(), format.licence(), &imported.report);
     Ok((provenance.on(store::jobs::table(&imported.jobs)), imported.report))
 }

@@ -1,4 +1,5 @@
-//! The shipped accelerators: the right type for each model, missing figures, energy, and what is refused.
+//! The shipped accelerators: the right type for each model, missing figures, energy, and what is
+//! refused.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::path::Path;
@@ -74,7 +75,7 @@ fn least_energy_compares_like_with_like() {
     assert_eq!(accelerator.name, "a100-pcie");
     assert!((1.0 / joules - 97.1).abs() < 0.1, "{}", 1.0 / joules);
 
-    // A latency objective leaves out who states none.
+    // A latency objective leaves out types that state no latency.
     assert_eq!(shipped().most_frugal(maxq, (PowerOf::Mean, PowerAt::Wall), Some(10.0)), None);
     let single = ("inference-single-stream", "resnet-50");
     assert_eq!(shipped().most_frugal(single, (PowerOf::Mean, PowerAt::Wall), Some(1.0)).unwrap().0.name, "a100-pcie");

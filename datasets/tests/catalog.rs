@@ -67,7 +67,8 @@ fn shipped_and_measured_applications_differ_only_in_what_is_fitted() {
             let oracle = shipped.iterations.as_ref().unwrap().0.at(batch, shipped.epochs.len() as u32 - 1);
             assert!((oracle / work(shipped, batch) - 1.0).abs() < 1e-12);
         }
-        // Between validated batch sizes the catalog interpolates normalised statistics; that costs little.
+        // Between validated batch sizes the catalog interpolates normalised statistics; that costs
+        // little.
         for pair in truth.gradients.sqr.batch_sizes().windows(2) {
             let batch = (pair[0] * pair[1]).sqrt();
             let ratio = work(shipped, batch) / work(truth, batch);

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use goodput_datasets::import::Format;
+use goodput_datasets::import::WorkloadFormat;
 use goodput_datasets::workload::parse_jobs;
 use goodput_datasets::{Catalog, import_table, read_workload};
 use goodput_env::time::SimTime;
@@ -24,7 +24,7 @@ fn requests_and_jobs_are_told_apart_and_bad_rows_named_by_line() {
          c,1,infer-bert-1,1,1,-1,0\n\
          cifar10-0,9,cifar10,4,512,4.0,0\n",
     );
-    assert_eq!(read.format, Format::DeepBoot);
+    assert_eq!(read.format, WorkloadFormat::DeepBoot);
     assert_eq!((read.jobs.len(), read.requests.len()), (1, 1));
     let request = &read.requests[0];
     assert_eq!((request.model.as_str(), request.application.as_str()), ("infer-bert-2", "bert"));

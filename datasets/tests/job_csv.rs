@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use goodput_datasets::catalog::Catalog;
-use goodput_datasets::import::{FORMATS, Format, job_csv};
+use goodput_datasets::import::{FORMATS, WorkloadFormat, job_csv};
 use goodput_datasets::jobs::JobRow;
 use goodput_datasets::store::jobs;
 use goodput_datasets::validate::validate;
@@ -40,7 +40,7 @@ fn a_job_is_rigid_and_lasts_as_long_as_the_table_says() {
     assert!(jobs.iter().all(|job| job.request.elasticity == Elasticity::Rigid));
     assert_eq!(jobs[2].request.submit, SimTime::from_millis(140_500));
     assert_eq!(jobs[1].work, Work::Fixed { duration: SimTime::from_secs(12_000) });
-    assert_eq!(read_jobs(&path).unwrap().format, Format::JobCsv);
+    assert_eq!(read_jobs(&path).unwrap().format, WorkloadFormat::JobCsv);
 }
 
 #[test]

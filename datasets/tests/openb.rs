@@ -7,9 +7,9 @@ use std::path::Path;
 use crate::shared::shared;
 use goodput_datasets::DataError;
 use goodput_datasets::import::ImportReport;
-use goodput_datasets::import::openb::{NodeRow, PodRow, Rows, nodes, pods};
+use goodput_datasets::import::openb::{NodeRow, OpenbRows, PodRow, nodes, pods};
 
-fn real<T>(name: &str, parse: fn(&Path, &[u8]) -> Rows<T>) -> (Vec<T>, ImportReport) {
+fn real<T>(name: &str, parse: fn(&Path, &[u8]) -> OpenbRows<T>) -> (Vec<T>, ImportReport) {
     let path = shared(&format!("data/openb/{name}.csv"));
     parse(&path, &std::fs::read(&path).unwrap()).unwrap()
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::shared::shared;
 use goodput_datasets::catalog::Catalog;
-use goodput_datasets::store::{Column, Provenance, Table, Values, jobs, provenance::sha256};
+use goodput_datasets::store::{Column, DataProvenance, Table, Values, jobs, provenance::sha256};
 use goodput_datasets::synth::{DiurnalSynth, SynthConfig};
 use goodput_datasets::{DataError, import_table, read_jobs, read_workload};
 
@@ -14,7 +14,7 @@ fn philly_survives_parquet() {
     let source = shared("data/philly/philly.csv");
     let imported = read_jobs(&source).unwrap();
     let bytes = std::fs::read(&source).unwrap();
-    let provenance = Provenance::imported(&source, &bytes, "philly", "CC-BY-4.0", &imported.report);
+    let provenance = DataProvenance::imported(&source, &bytes, "philly", "CC-BY-4.0", &imported.report);
     let table = provenance.on(jobs::table(&imported.jobs));
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("philly.parquet");
@@ -26,7 +26,7 @@ fn philly_survives_parquet() {
 
     let back = Table::read_parquet(&path).unwrap();
     assert_eq!(back, table);
-    assert_eq!(Provenance::of(&back), provenance);
+    assert_eq!(DataProvenance::of(&back), provenance);
     assert_eq!(provenance.rows, [82_247, 0, 0]);
     assert_eq!(provenance.sha256, sha256(&bytes));
 
@@ -46,7 +46,10 @@ fn a_generated_workload_survives_parquet() {
     let generator = config.build(Catalog::shipped()).unwrap();
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("w.parquet");
-    Provenance::generated("diurnal", "seed 5", 160).on(jobs::table(&generator.rows(5))).write_parquet(&path).unwrap();
+    DataProvenance::generated("diurnal", "seed 5", 160)
+        .on(jobs::table(&generator.rows(5)))
+        .write_parquet(&path)
+        .unwrap();
     let loaded = read_workload(&path, Catalog::shipped()).unwrap();
     assert_eq!(loaded.workload.jobs, generator.generate(5).jobs);
     assert_eq!(loaded.tenants, generator.tenants());

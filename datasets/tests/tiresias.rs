@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::shared::shared;
 use goodput_datasets::catalog::Catalog;
-use goodput_datasets::import::{Format, tiresias_cluster, tiresias_samples};
+use goodput_datasets::import::{WorkloadFormat, tiresias_cluster, tiresias_samples};
 use goodput_datasets::workload::parse_jobs;
 use goodput_datasets::{read_jobs, read_workload};
 use goodput_env::job::{Elasticity, JobId, Work};
@@ -20,7 +20,7 @@ fn a_trace_keeps_every_job_with_its_model() {
         let imported = read_jobs(&path).unwrap();
         assert_eq!(
             (imported.format, imported.report.kept, imported.report.refused.count),
-            (Format::Tiresias, count, 0)
+            (WorkloadFormat::Tiresias, count, 0)
         );
         let found: f64 =
             imported.jobs.iter().map(|job| job.duration.unwrap().as_secs_f64() * f64::from(job.gpus)).sum();

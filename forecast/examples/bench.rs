@@ -1,4 +1,5 @@
-//! The tables of the measured bar, ours beside the packages measured there: `cargo run --release --workspace --example bench`; with `default` behind it, of the default
+//! Tables of the benchmark, our forecasters beside the measured packages:
+//! `cargo run --release --workspace --example bench`; with `default` behind it, of the default
 //! forecaster alone.
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a program that prints tables of reference data")]
 
@@ -7,7 +8,7 @@ mod ours;
 #[path = "../tests/bench/protocol.rs"]
 mod protocol;
 
-use goodput_forecast::lending::{Fleet, Lease, LendingScore};
+use goodput_forecast::lending::{LeaseTerms, LendingFleet, LendingScore};
 use goodput_forecast::{Adaptive, Fit, Horizon, Lender, Model, Predict, Series};
 use ours::{geometric_mean, issues};
 use protocol::{Issue, SERIES, Score, Split, conformal, published, score};
@@ -98,7 +99,8 @@ fn main() {
     }
 }
 
-/// The default's quantiles against those of the same points without calibration: normal around the point with the errors' own standard deviation, and the plain pool.
+/// The default's quantiles against those of the same points without calibration: normal around the
+/// point with the errors' own standard deviation, and the plain pool.
 fn calibration(splits: &[Split], ours: &[Vec<Issue>]) {
     println!(
         "\n### Calibration of 0.9, 24 h\n\n| series | coverage: ours | normal | pool | loss: ours | normal | pool | CRPS: ours | normal | pool |\n|---|---|---|---|---|---|---|---|---|---|"
@@ -119,7 +121,7 @@ fn calibration(splits: &[Split], ours: &[Vec<Issue>]) {
     }
 }
 
-/// Where coverage is lost: by the day in which the forecasts were made.
+/// Coverage by the day in which the forecasts were made, which shows where it is lost.
 fn by_day(splits: &[Split], ours: &[Vec<Issue>]) {
     println!("\n### Coverage of 0.9, 24 h, by day of the forecast\n\n| series | days of the test part |\n|---|---|");
     for (split, issues) in splits.iter().zip(ours) {
@@ -132,7 +134,8 @@ fn by_day(splits: &[Split], ours: &[Vec<Issue>]) {
     }
 }
 
-/// Normal quantiles around the point: the standard deviation of errors of the calibration days at the same step, as a fit that is never calibrated has it.
+/// Normal quantiles around the point: the standard deviation of errors of the calibration days at
+/// the same step, as a fit that is never calibrated has it.
 fn normal(split: &Split, issues: &[Issue]) -> Vec<Issue> {
     let mut squares = vec![(0.0, 0.0); split.horizon];
     for issue in issues.iter().filter(|issue| issue.origin < split.test_start) {
@@ -184,7 +187,8 @@ fn normal_quantile(level: f64) -> f64 {
     low
 }
 
-/// Relative differences of the default's absolute error to other points we have, origin by origin, with intervals by blocks of a day.
+/// Relative differences of the default's absolute error to other points we have, origin by origin,
+/// with intervals by blocks of a day.
 fn significance(splits: &[Split], ours: &[Vec<Issue>], naive: &[Vec<Issue>]) {
     println!(
         "\n### Mean absolute error relative to the daily seasonal naive, 95 % intervals\n\n| series | 24 h | interval | 1 h | interval |\n|---|---|---|---|---|"
@@ -218,7 +222,7 @@ fn cpu_secs() -> f64 {
     text.split(' ').next().and_then(|nanos| nanos.parse::<f64>().ok()).unwrap_or(0.0) / 1e9
 }
 
-/// What it costs: processor time of one fit, refresh, update and prediction of 24 h at 21 levels.
+/// Processor time of one fit, refresh, update and prediction of 24 h at 21 levels.
 fn costs(split: &Split) {
     let timed = |work: &mut dyn FnMut()| {
         let start = cpu_secs();
@@ -254,8 +258,8 @@ fn line(name: &str, row: &[f64], base: &[f64], is_share: bool) {
 fn lend(split: &Split, lender: Lender, hours: usize) -> LendingScore {
     let series = Series::new(0, split.step_minutes * 60_000, split.masked().into()).unwrap();
     let peak = split.y.iter().copied().fold(0.0, f64::max);
-    let fleet = Fleet { accelerators: 200, load_per_accelerator: peak / 200.0 };
-    let lease = Lease { lead: 1, steps: split.hours(hours) };
+    let fleet = LendingFleet { accelerators: 200, load_per_accelerator: peak / 200.0 };
+    let lease = LeaseTerms { lead: 1, steps: split.hours(hours) };
     let loans = lender.run(&Adaptive::daily(split.season), &series, &fleet, &lease, split.cal_start).unwrap();
     let last = split.y.len() - split.horizon;
     let tested: Vec<_> = loans.into_iter().filter(|loan| (split.test_start..=last).contains(&loan.origin)).collect();

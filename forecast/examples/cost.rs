@@ -1,7 +1,9 @@
-//! What fits, updates and predictions cost, beside the packages measured in the bench: `cargo run --release -p goodput-forecast --example cost`.
+//! Cost of fits, updates and predictions, beside the packages of the benchmark:
+//! `cargo run --release -p goodput-forecast --example cost`.
 //!
-//! Processor time of this thread over loops that are long enough: fits for half a second, at least 10,000 updates, 1,000 predictions of 24 h at 21 levels. Names of series behind it
-//! leave out the others.
+//! Processor time of this thread over loops that are long enough: fits for half a second, at least
+//! 10,000 updates, 1,000 predictions of 24 h at 21 levels. Names of series behind it leave out the
+//! others.
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a program that prints tables of reference data")]
 #![allow(dead_code, reason = "the protocol has more than costs need")]
 
@@ -13,7 +15,8 @@ use protocol::{SERIES, Split};
 
 /// Processor seconds of the packages' fits by series, from the benchmark's table of costs.
 ///
-/// The table has the total of all daily refits of the direct ridge (7, 7, 7, 9, 67 and 9), so that row is divided.
+/// The table has the total of all daily refits of the direct ridge (7, 7, 7, 9, 67 and 9), so that
+/// row is divided.
 const THEIRS: [(Model, [f64; 6]); 4] = [
     (Model::HoltWinters, [0.050, 0.055, 0.027, 0.028, 0.106, 0.052]),
     (Model::DirectRidge, [0.947 / 7.0, 0.775 / 7.0, 0.801 / 7.0, 1.624 / 9.0, 7.246 / 67.0, 2.126 / 9.0]),
@@ -56,7 +59,8 @@ fn main() {
             let once = each(1, || fitted = model.fit(&known).unwrap());
             let times = ((0.5 / once.max(1e-9)) as usize).clamp(1, 500);
             let fit = each(times, || fitted = model.fit(&known).unwrap());
-            // The counter of a running thread moves in steps of 4 ms: many copies are refreshed after the same day.
+            // The counter of a running thread moves in steps of 4 ms: many copies are refreshed
+            // after the same day.
             let (mut refresh, days) = (0.0, rest.chunks_exact(day).take(7));
             let count = days.len();
             for values in days {

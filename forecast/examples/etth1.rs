@@ -1,6 +1,8 @@
-//! Neural forecasters on ETTh1, the standard 12/4/4-month split: `cargo run --release --workspace --example etth1 -- dlinear`, or `patchtst`, `nhits`, `lstm`.
+//! Neural forecasters on ETTh1, the standard 12/4/4-month split:
+//! `cargo run --release --workspace --example etth1 -- dlinear`, or `patchtst`, `nhits`, `lstm`.
 //!
-//! Options are KEY=VALUE: lookback, horizon, steps, batch, rate, decay, dropout, width, hidden, layers, patch, stride, seed.
+//! Options are KEY=VALUE: lookback, horizon, steps, batch, rate, decay, dropout, width, hidden,
+//! layers, patch, stride, seed.
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a program that prints figures of reference data")]
 
 #[path = "../tests/etth1/mod.rs"]
@@ -9,7 +11,9 @@ mod etth1;
 use std::collections::BTreeMap;
 
 use etth1::{Etth1, MONTHS4, TRAIN};
-use goodput_forecast::neural::{Architecture, Centre, Dlinear, Loss, Lstm, Nhits, PatchTst, Spec, Trainer, Training};
+use goodput_forecast::neural::{
+    Architecture, Centre, Dlinear, Lstm, NetLoss, Nhits, PatchTst, Spec, Trainer, Training,
+};
 
 fn main() {
     let mut arguments = std::env::args().skip(1);
@@ -50,7 +54,7 @@ fn main() {
         horizon: count("horizon", 96),
         levels: vec![0.5],
         centre,
-        loss: Loss::Squared,
+        loss: NetLoss::Squared,
     };
     let training = Training {
         steps: number("steps", f64::from(steps)) as u64,

@@ -1,6 +1,7 @@
-//! Neural forecasters on the six series of the measured bar: `cargo run --release --workspace --example neural`, with the names of some and settings that differ, as in `lstm rate=0.001`, or
-//! with `choose NET KEY=VALUE...` for losses
-//! on the newest fifth of what is known before the first origin, by which settings were chosen.
+//! Neural forecasters on the six series of the measured bar:
+//! `cargo run --release --workspace --example neural`, with the names of some and settings that
+//! differ, as in `lstm rate=0.001`, or with `choose NET KEY=VALUE...` for losses on the newest
+//! fifth of what is known before the first origin, by which settings were chosen.
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a program that prints tables of reference data")]
 
 #[path = "../tests/bench/protocol.rs"]
@@ -74,7 +75,8 @@ fn main() {
     }
 }
 
-/// The settings of the tables: two days in, one day out, 400 steps of 64 windows (DLinear a fifth as large).
+/// The settings of the tables: two days in, one day out, 400 steps of 64 windows (DLinear a fifth
+/// as large).
 fn settings(name: &str, season: usize, changes: &BTreeMap<&str, &str>) -> Neural {
     let architecture = match name {
         "dlinear" => Architecture::Dlinear(Dlinear::default()),
@@ -99,7 +101,7 @@ fn series(split: &Split, end: usize) -> Series {
     Series::new(0, split.step_minutes * 60_000, split.masked()[..end].to_vec().into()).unwrap()
 }
 
-fn issues(split: &Split, net: &goodput_forecast::neural::Net) -> Vec<Issue> {
+fn issues(split: &Split, net: &goodput_forecast::neural::NeuralNet) -> Vec<Issue> {
     let backtest = Backtest {
         initial_steps: split.cal_start,
         stride_steps: split.stride,
@@ -125,7 +127,8 @@ fn issues(split: &Split, net: &goodput_forecast::neural::Net) -> Vec<Issue> {
     report.origins.iter().map(issue).collect()
 }
 
-/// Losses on the newest fifth of what is known before the first origin, under the settings of the tables with some changed: `choose lstm rate=0.003 centre=mean on=taxi`.
+/// Losses on the newest fifth of what is known before the first origin, under the settings of the
+/// tables with some changed: `choose lstm rate=0.003 centre=mean on=taxi`.
 fn choose(splits: &[Split], name: &str, changes: &BTreeMap<&str, &str>) {
     let start = cpu_secs();
     let loss = |split: &Split| {

@@ -1,8 +1,10 @@
-//! Rolling-origin backtest.
+//! Backtest of a forecaster from rolling origins.
 //!
-//! Stand at an origin, know only what came before it, forecast, move on, and score at the end. The model is handed the values it may know, never the series,
-//! so it cannot see the future even by mistake; the scale of MASE comes from the initial window alone, so that all origins and all models share it.
-//! Hyndman and Athanasopoulos, "Forecasting: Principles and Practice" (3rd ed.), section 5.10.
+//! Stand at an origin, know only what came before it, forecast, move on, and score at the end. The
+//! model is handed the values it may know, never the series, so it cannot see the future even by
+//! mistake; the scale of MASE comes from the initial window alone, so that all origins and all
+//! models share it. Hyndman and Athanasopoulos, "Forecasting: Principles and Practice" (3rd ed.),
+//! section 5.10.
 
 use std::num::NonZeroUsize;
 use std::ops::Range;
@@ -11,9 +13,9 @@ use ndarray::{ArrayView1, s};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::{Fit, FitError, Forecast, ForecastError, Horizon, Predict, Scores, Series, check_levels, metrics};
+use crate::{Fit, FitError, Forecast, ForecastError, ForecastScores, Horizon, Predict, Series, check_levels, metrics};
 
-/// What to forecast and when.
+/// Settings of a backtest: the origins, the horizon, and when the model is fitted.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Backtest {
@@ -21,9 +23,11 @@ pub struct Backtest {
     pub initial_steps: usize,
     /// Steps from one origin to the next, at least 1.
     pub stride_steps: usize,
-    /// Steps forecast at each origin, at least 1; an origin with fewer steps left after it is not used.
+    /// Steps forecast at each origin, at least 1; an origin with fewer steps left after it is not
+    /// used.
     pub horizon: Horizon,
-    /// When the model is estimated anew; at all other origins it is updated with what came since the last one.
+    /// Origins at which the model is fitted anew; at the others it is updated with the values since
+    /// the last origin.
     pub refit: Refit,
     /// Quantile levels, ascending between 0 and 1.
     pub levels: Vec<f64>,
@@ -31,27 +35,30 @@ pub struct Backtest {
     pub scale_season_steps: usize,
 }
 
-/// When a model is estimated anew.
+/// Schedule of fits in a backtest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Refit {
     /// At the first origin only.
     Never,
-    /// At the first origin and every so many origins after it, on all values before the origin.
+    /// At the first origin and at every given number of origins after it, on all values before the
+    /// origin.
     EveryOrigins(NonZeroUsize),
-    /// At the first origin, and at every so many after it by [`Predict::refresh`]: parameters are estimated anew, what was learnt online is kept.
+    /// At the first origin, and at every given number of origins after it by [`Predict::refresh`],
+    /// which estimates parameters anew and keeps everything that was learnt online.
     RefreshEvery(NonZeroUsize),
 }
 
-/// What was forecast, what came, and how good it was.
+/// Result of a backtest: forecasts, outcomes and scores.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct BacktestReport {
     /// One entry an origin, in order; at least one.
     pub origins: Vec<OriginReport>,
-    /// The scale of MASE: [`metrics::seasonal_naive_mae`] of the initial window, `None` if it is shorter than a season.
+    /// The scale of MASE: [`metrics::seasonal_naive_mae`] of the initial window, `None` if it is
+    /// shorter than a season.
     pub mase_scale: Option<f64>,
     /// Scores over all steps of all origins.
-    pub scores: Scores,
+    pub scores: ForecastScores,
 }
 
 /// The forecast at one origin.
@@ -61,15 +68,15 @@ pub struct OriginReport {
     pub origin: usize,
     /// Whether the model was estimated anew here.
     pub refitted: bool,
-    /// What was forecast.
+    /// Forecast made at the origin.
     pub forecast: Forecast,
-    /// What came: as many steps as were forecast, gaps included, the first at the time of the origin.
+    /// Load that came, as many steps as were forecast, gaps included; the first step is the origin.
     pub actual: Series,
     /// Scores over the steps of this origin.
-    pub scores: Scores,
+    pub scores: ForecastScores,
 }
 
-/// Why a backtest could not be run.
+/// Reasons for which a backtest cannot run.
 #[derive(Debug, Clone, PartialEq, Error)]
 #[non_exhaustive]
 pub enum BacktestError {
@@ -95,7 +102,7 @@ pub enum BacktestError {
     Fit {
         /// Index of the first step to forecast.
         origin: usize,
-        /// Why.
+        /// Error of the fit.
         source: FitError,
     },
 }
@@ -104,7 +111,8 @@ impl Backtest {
     /// Runs `model` over `series`.
     ///
     /// # Errors
-    /// Settings of 0, bad levels, a series too short for one origin, or a model that cannot be fitted.
+    /// Settings of 0, bad levels, a series too short for one origin, or a model that cannot be
+    /// fitted.
     pub fn run<M: Fit>(&self, model: &M, series: &Series) -> Result<BacktestReport, BacktestError> {
         self.check(series)?;
         let mase_scale = metrics::seasonal_naive_mae(&part(series, 0..self.initial_steps), self.scale_season_steps);
@@ -114,6 +122,8 @@ impl Backtest {
         for (number, origin) in self.origin_indices(series.len()).enumerate() {
             let (fitted, refitted) = match known.take() {
                 Some((mut fitted, known_steps)) if !self.refit.is_due(number) => {
+                    // Only values before the origin are handed over: the model cannot see the
+                    // future by mistake.
                     fitted.update(&series.values().slice(s![known_steps..origin]).to_vec());
                     if self.refit.is_refresh_due(number) {
                         fitted.refresh();
@@ -131,13 +141,13 @@ impl Backtest {
             origins.push(OriginReport {
                 origin,
                 refitted,
-                scores: Scores::pooled([(actual.values(), &forecast)], mase_scale),
+                scores: ForecastScores::pooled([(actual.values(), &forecast)], mase_scale),
                 forecast,
                 actual,
             });
             known = Some((fitted, origin));
         }
-        let scores = Scores::pooled(origins.iter().map(OriginReport::pair), mase_scale);
+        let scores = ForecastScores::pooled(origins.iter().map(OriginReport::pair), mase_scale);
         Ok(BacktestReport { origins, mase_scale, scores })
     }
 
@@ -167,14 +177,15 @@ impl Backtest {
 }
 
 impl BacktestReport {
-    /// Scores over the first `steps` steps ahead of all origins: a forecast good for the next hour may be bad for the next day.
-    pub fn scores_within(&self, steps: usize) -> Scores {
+    /// Scores over the first `steps` steps ahead of all origins: a forecast good for the next hour
+    /// may be bad for the next day.
+    pub fn scores_within(&self, steps: usize) -> ForecastScores {
         let forecasts: Vec<Forecast> = self.origins.iter().map(|origin| origin.forecast.first(steps)).collect();
         let actuals = self.origins.iter().map(|origin| {
             let steps = steps.min(origin.actual.len());
             origin.actual.values().slice_move(s![..steps])
         });
-        Scores::pooled(actuals.zip(&forecasts), self.mase_scale)
+        ForecastScores::pooled(actuals.zip(&forecasts), self.mase_scale)
     }
 }
 
@@ -198,7 +209,7 @@ impl Refit {
     }
 }
 
-/// A part of a series: what is known at an origin, and nothing else, or what came after it.
+/// Part of a series: the values known at an origin, or the values after it.
 fn part(series: &Series, range: Range<usize>) -> Series {
     series.slice(range).expect("an origin and its horizon lie inside the series")
 }

@@ -1,7 +1,9 @@
-//! How many steps make a season.
+//! Calendar: the number of steps in a day and in a week.
 //!
-//! Seasons are counted in whole steps, so a step that does not divide the day has no daily season: the answer is `None` and not a rounded number that would
-//! drift through the day and smear the shape. Days are 24 hours of UTC; a series in local time with clock changes has to be brought to UTC by its importer.
+//! Seasons are counted in whole steps, so a step that does not divide the day has no daily season:
+//! the answer is `None` and not a rounded number that would drift through the day and smear the
+//! shape. Days are 24 hours of UTC; a series in local time with clock changes has to be brought to
+//! UTC by its importer.
 
 /// Milliseconds in a day of 24 hours.
 pub const MILLIS_PER_DAY: i64 = 24 * 60 * 60 * 1000;

@@ -1,48 +1,54 @@
-//! The lender that follows the best so far of many ways to decide.
+//! Lender that follows the best candidate rule so far.
 //!
-//! Every candidate (a level and a scaling of the window's maximum, a margin on it, a headroom on the last load) says at every decision what it would keep, and is judged by
-//! what came, whether it was followed or not. Followed is the one that lent most among those whose share of violated steps, padded for how little is known, is within the
-//! budget: the leader under a constraint (Mannor, Tsitsiklis, Yu, "Online learning with sample path constraints", JMLR 10, 2009). The best of many looks better than it is,
-//! so the budget is a third of the target; what was really violated moves it, so that a bad week is paid back.
+//! A candidate is a level and a scaling of the window's maximum, a margin on it, or a headroom on
+//! the last load. At every decision each candidate says what it would keep, and is judged by the
+//! load that came, whether the lender followed it or not. The lender follows the candidate that
+//! lent most among the candidates with a share of violated steps, padded for how little is known,
+//! within the budget: the leader under a constraint (Mannor, Tsitsiklis, Yu, "Online learning with
+//! sample path constraints", JMLR 10, 2009). The best of many looks better than it is, so the
+//! budget is a third of the target. The violations of the loans that were made move the budget, so
+//! that a bad week is paid back.
 
-use crate::lending::{Fleet, Lease, Loan};
+use crate::lending::{LeaseTerms, LendingFleet, SettledLoan};
 use crate::{Adaptive, Fit, FitError, FittedAdaptive, Predict, Series};
 
 const LEVELS: [f64; 8] = [0.5, 0.8, 0.9, 0.95, 0.97, 0.98, 0.99, 0.995];
-/// Times the highest level, and times the median.
+/// Margins that candidates put on the highest level and on the median.
 const MARGINS: [f64; 4] = [1.1, 1.25, 1.5, 2.0];
 const HEADROOMS: [f64; 4] = [0.2, 0.5, 1.0, 2.0];
-/// Days before the first decision in which candidates are judged already.
+/// Days before the first decision in which the candidates are already judged.
 const WARM_DAYS: usize = 4;
-/// Days after which a judgement counts half.
+/// Half-life of a judgement, in days.
 const HALF_LIFE_DAYS: f64 = 7.0;
-/// The budget of a candidate relative to the target.
+/// Budget of a candidate relative to the target share of violations.
 const BUDGET: f64 = 0.3;
-/// Steps over which violations are paid back.
+/// Number of steps over which violations are paid back.
 const PAY_BACK: f64 = 300.0;
-/// Violated steps, of so many, that every candidate begins with.
+/// Prior of every candidate: violated steps, and steps.
 const PAD: (f64, f64) = (0.5, 100.0);
 
-/// Records of candidates.
-struct Choice {
+/// Records of all candidates, and of the loans that were made.
+struct CandidateRecords {
     target: f64,
-    /// By candidate: violated steps, and the sum of shares it would have lent.
+    /// Violated steps of each candidate, and the sum of the shares that it would have lent.
     records: Vec<(f64, f64)>,
-    /// Measured steps, forgotten as the records are.
+    /// Measured steps, discounted as the records are.
     steps: f64,
     /// Violated and measured steps of the loans that were made.
     spent: (f64, f64),
 }
 
-/// What candidates would keep at one decision, and who was followed.
-struct Decision {
+/// One decision: the accelerators that each candidate would keep, and the candidate that was
+/// followed.
+struct LendingDecision {
     origin: usize,
     kept: Vec<u32>,
     followed: usize,
 }
 
-impl Choice {
+impl CandidateRecords {
     fn choose(&self, kept: &[u32]) -> usize {
+        // Violations that the loans may still make over the next steps, given those they have made.
         let owed = self.target * (self.spent.1 + PAY_BACK) - self.spent.0;
         let budget = BUDGET * (owed / PAY_BACK).clamp(0.0, 1.5 * self.target);
         let of = |index: usize| self.records.get(index).copied().unwrap_or_default();
@@ -56,12 +62,21 @@ impl Choice {
         most_lent.or_else(least_violated).unwrap_or(0)
     }
 
-    /// The lease of `decision` is over; `keep` is what is left of older records, `made` whether a loan was made of it.
-    fn judge(&mut self, decision: &Decision, made: bool, keep: f64, fleet: &Fleet, lease: &Lease, load: &[f64]) {
+    /// Judges all candidates once the lease of `decision` is over. `keep` discounts older records;
+    /// `made` says whether the decision became a loan.
+    fn judge(
+        &mut self,
+        decision: &LendingDecision,
+        made: bool,
+        keep: f64,
+        fleet: &LendingFleet,
+        lease: &LeaseTerms,
+        load: &[f64],
+    ) {
         self.records.resize(decision.kept.len(), (0.0, 0.0));
         let mut steps = 0.0;
         for (index, (record, &kept)) in self.records.iter_mut().zip(&decision.kept).enumerate() {
-            let loan = Loan::settle(fleet, lease, decision.origin, kept, load);
+            let loan = SettledLoan::settle(fleet, lease, decision.origin, kept, load);
             let lent = 1.0 - f64::from(kept) / f64::from(fleet.accelerators.max(1));
             *record = (keep * record.0 + loan.violated as f64, keep * record.1 + lent);
             steps = loan.steps as f64;
@@ -73,7 +88,7 @@ impl Choice {
     }
 }
 
-/// Loads that candidates keep room for, always in the same order.
+/// Loads for which the candidates keep room, in a fixed order of candidates.
 fn candidates(forecaster: &FittedAdaptive, window: usize, last: f64) -> Vec<f64> {
     let mut loads = Vec::new();
     for quantiles in forecaster.peaks(window, &LEVELS).into_iter().flatten() {
@@ -85,15 +100,15 @@ fn candidates(forecaster: &FittedAdaptive, window: usize, last: f64) -> Vec<f64>
     loads
 }
 
-/// Loans from step `first` on.
+/// Loans of the lender from step `first` on.
 pub(crate) fn run(
     target: f64,
     model: &Adaptive,
     series: &Series,
-    fleet: &Fleet,
-    lease: &Lease,
+    fleet: &LendingFleet,
+    lease: &LeaseTerms,
     first: usize,
-) -> Result<Vec<Loan>, FitError> {
+) -> Result<Vec<SettledLoan>, FitError> {
     let load = series.values().to_vec();
     let filled = series.fill_gaps(model.day_steps);
     let stride = lease.steps.max(1);
@@ -104,8 +119,8 @@ pub(crate) fn run(
     let mut forecaster = model.clone().with_window(lease.lead, stride).fit(&known)?;
     let window = model.windows.len();
     let keep = 0.5_f64.powf(stride as f64 / (HALF_LIFE_DAYS * model.day_steps as f64));
-    let mut choice = Choice { target, records: vec![], steps: 0.0, spent: (0.0, 0.0) };
-    let mut decisions: Vec<Decision> = Vec::new();
+    let mut choice = CandidateRecords { target, records: vec![], steps: 0.0, spent: (0.0, 0.0) };
+    let mut decisions: Vec<LendingDecision> = Vec::new();
     let (mut seen, mut judged, mut refreshed) = (start.max(1), 0, start);
     for origin in (start..(load.len() + 1).saturating_sub(after)).step_by(stride) {
         while let Some(decision) = decisions.get(judged).filter(|decision| decision.origin + after <= origin) {
@@ -123,18 +138,18 @@ pub(crate) fn run(
         let last = origin.checked_sub(1).and_then(|last| filled.get(last)).unwrap_or(f64::INFINITY);
         let kept: Vec<u32> = candidates(&forecaster, window, last).into_iter().map(|load| fleet.need(load)).collect();
         let followed = choice.choose(&kept);
-        decisions.push(Decision { origin, kept, followed });
+        decisions.push(LendingDecision { origin, kept, followed });
     }
     let made = decisions.iter().filter(|decision| decision.origin >= first);
-    Ok(made.map(|made| Loan::settle(fleet, lease, made.origin, made.kept[made.followed], &load)).collect())
+    Ok(made.map(|made| SettledLoan::settle(fleet, lease, made.origin, made.kept[made.followed], &load)).collect())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn choice(records: Vec<(f64, f64)>, spent: (f64, f64)) -> Choice {
-        Choice { target: 0.01, records, steps: 900.0, spent }
+    fn choice(records: Vec<(f64, f64)>, spent: (f64, f64)) -> CandidateRecords {
+        CandidateRecords { target: 0.01, records, steps: 900.0, spent }
     }
 
     #[test]
@@ -142,7 +157,8 @@ mod tests {
         // A budget of 0.3 %, of 1000 padded steps: at most 2.5 violated.
         let records = vec![(9.0, 50.0), (2.0, 30.0), (0.0, 20.0)];
         assert_eq!(choice(records.clone(), (0.0, 0.0)).choose(&[1, 2, 3]), 1);
-        // All is spent: nobody is within, so the one that violated least.
+        // The budget is spent and no candidate is within it, so the one with the fewest violations
+        // counts.
         assert_eq!(choice(records, (50.0, 300.0)).choose(&[1, 2, 3]), 2);
         assert_eq!(choice(vec![], (50.0, 300.0)).choose(&[1, 3, 2]), 1, "nothing is known: the most is kept");
     }

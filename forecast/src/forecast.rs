@@ -1,7 +1,8 @@
-//! What a model answers: a table of quantiles.
+//! Forecasts: tables of quantiles, one row for each step ahead.
 //!
-//! One row a step ahead, one column a quantile level. Quantiles that cross (a 90 % load below the 50 % load) are not a distribution, and a lender that
-//! acts on them is wrong without knowing it; so the table is rearranged when it is made, whichever model it comes from.
+//! One row a step ahead, one column a quantile level. Quantiles that cross (a 90 % load below the
+//! 50 % load) are not a distribution, and a lender that acts on them is wrong without knowing it;
+//! so the table is rearranged when it is made, whichever model it comes from.
 
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis, s};
 use serde::{Deserialize, Serialize};
@@ -9,7 +10,7 @@ use thiserror::Error;
 
 const MEDIAN: f64 = 0.5;
 
-/// How many steps ahead to forecast.
+/// Number of steps to forecast.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Horizon(usize);
@@ -20,7 +21,7 @@ impl Horizon {
         Self(steps)
     }
 
-    /// Number of steps.
+    /// Number of steps ahead.
     pub const fn get(self) -> usize {
         self.0
     }
@@ -28,7 +29,8 @@ impl Horizon {
 
 /// The distribution of the load at each of the next steps, as quantiles.
 ///
-/// In each row the quantiles do not decrease from one level to the next, and the median lies between its neighbours.
+/// In each row the quantiles do not decrease from one level to the next, and the median lies
+/// between its neighbours.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Forecast {
     levels: Array1<f64>,
@@ -36,7 +38,7 @@ pub struct Forecast {
     point: Array1<f64>,
 }
 
-/// Why quantile levels or a table of quantiles were refused.
+/// Reasons for which quantile levels or a table of quantiles are refused.
 #[derive(Debug, Clone, PartialEq, Error)]
 #[non_exhaustive]
 pub enum ForecastError {
@@ -79,9 +81,11 @@ pub enum ForecastError {
     },
 }
 
-/// Checks that quantile levels ascend strictly between 0 and 1; no level at all asks for the point forecast alone.
+/// Checks that quantile levels ascend strictly between 0 and 1; no level at all asks for the point
+/// forecast alone.
 ///
-/// Levels come from people: check them where they enter. [`Predict::predict`](crate::Predict::predict) takes them as checked.
+/// Levels come from configurations: check them where they enter the program.
+/// [`Predict::predict`](crate::Predict::predict) takes them as checked.
 ///
 /// # Errors
 /// The first level out of range or out of order.
@@ -100,11 +104,14 @@ pub fn check_levels(levels: &[f64]) -> Result<(), ForecastError> {
 }
 
 impl Forecast {
-    /// A forecast from a model's quantile function: `quantile(step, level)` with `step` 0 for one step ahead.
+    /// Forecast from a model's quantile function `quantile(step, level)`, with `step` 0 for one
+    /// step ahead.
     ///
-    /// The function is asked for the median too, whether or not it is among the levels, and each row is then rearranged: sorted, so that the smallest value
-    /// belongs to the smallest level. A function that does not cross is left as it is, and one that does comes nearer to the truth (Chernozhukov,
-    /// Fernandez-Val, Galichon, "Quantile and probability curves without crossing", Econometrica 78(3), 2010).
+    /// The function is asked for the median too, whether or not it is among the levels, and each
+    /// row is then rearranged: sorted, so that the smallest value belongs to the smallest level. A
+    /// function that does not cross is left as it is, and one that does comes nearer to the truth
+    /// (Chernozhukov, Fernandez-Val, Galichon, "Quantile and probability curves without crossing",
+    /// Econometrica 78(3), 2010).
     ///
     /// # Panics
     /// When the levels do not pass [`check_levels`].
@@ -125,10 +132,12 @@ impl Forecast {
         Self { levels: levels.to_vec().into(), quantiles: table, point }
     }
 
-    /// A forecast from a table of quantiles, shape `[horizon, levels]`, with 0.5 among the levels; rows that cross are rearranged.
+    /// A forecast from a table of quantiles, shape `[horizon, levels]`, with 0.5 among the levels;
+    /// rows that cross are rearranged.
     ///
     /// # Errors
-    /// Levels that [`check_levels`] refuses or that lack 0.5, a table of another width, a value that is not finite.
+    /// Levels that [`check_levels`] refuses or that lack 0.5, a table of another width, a value
+    /// that is not finite.
     pub fn new(levels: &[f64], mut quantiles: Array2<f64>) -> Result<Self, ForecastError> {
         check_levels(levels)?;
         let median_column = levels.iter().position(|&level| level == MEDIAN).ok_or(ForecastError::NoMedian)?;
@@ -143,7 +152,7 @@ impl Forecast {
         Ok(Self { levels: levels.to_vec().into(), quantiles, point })
     }
 
-    /// How many steps ahead this looks.
+    /// Number of steps of this forecast.
     pub fn horizon(&self) -> Horizon {
         Horizon(self.point.len())
     }
@@ -158,7 +167,8 @@ impl Forecast {
         self.quantiles.view()
     }
 
-    /// The quantile at `level` for each step, shape `[horizon]`; `None` for a level that was not asked for.
+    /// The quantile at `level` for each step, shape `[horizon]`; `None` for a level that was not
+    /// asked for.
     pub fn quantile(&self, level: f64) -> Option<ArrayView1<'_, f64>> {
         let column = self.levels.iter().position(|&known| known == level)?;
         Some(self.quantiles.column(column))
@@ -169,7 +179,8 @@ impl Forecast {
         self.quantiles.column(index)
     }
 
-    /// The point forecast, which is the median, shape `[horizon]`; there whether or not 0.5 was asked for.
+    /// The point forecast, which is the median, shape `[horizon]`; there whether or not 0.5 was
+    /// asked for.
     pub fn point(&self) -> ArrayView1<'_, f64> {
         self.point.view()
     }

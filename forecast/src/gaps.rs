@@ -1,14 +1,16 @@
-//! Filling gaps without looking ahead.
+//! Causal filling of gaps in a series.
 //!
-//! Models that need every value get the value of one season before, else the one just before. Nothing from after the gap is used, although interpolating
-//! would look better: a backtest that fills a gap from its far side has read the future. Scores never count a filled value.
+//! Models that need every value get the value of one season before, else the one just before.
+//! Nothing from after the gap is used, although interpolating would look better: a backtest that
+//! fills a gap from its far side has read the future. Scores never count a filled value.
 
 use ndarray::Array1;
 
 use crate::Series;
 
 impl Series {
-    /// This series with each gap replaced by the value `season_steps` before it, itself filled if need be, else by the value just before.
+    /// This series with each gap replaced by the value `season_steps` before it, itself filled if
+    /// need be, else by the value just before.
     ///
     /// Gaps before the first measurement stay gaps. A season of 0 steps means there is none.
     pub fn fill_gaps(&self, season_steps: usize) -> Series {

@@ -1,10 +1,11 @@
-//! What a model knows: the values so far, with their gaps filled from before.
+//! History of a series as models see it: the values so far, with gaps filled from the past.
 
 use serde::{Deserialize, Serialize};
 
-/// Values so far, gaps filled causally: by the value one season before, else by the one just before. It forgets what is older than it was told to keep.
+/// Values so far, with gaps filled causally: by the value one season before, else by the value just
+/// before. Values older than the length to keep are dropped.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct History {
+pub(crate) struct LoadHistory {
     values: Vec<f64>,
     /// `sums[i]` is the sum of the first `i` values.
     sums: Vec<f64>,
@@ -15,7 +16,7 @@ pub(crate) struct History {
     keep: usize,
 }
 
-impl History {
+impl LoadHistory {
     /// An empty history that keeps at least `keep` values.
     pub fn new(season: usize, week: usize, keep: usize) -> Self {
         Self {
@@ -53,7 +54,8 @@ impl History {
         &self.values
     }
 
-    /// Takes in the next value, a gap if it is not finite, and gives what is now known of it.
+    /// Takes in the next value, which is a gap if it is not finite, and returns the value that
+    /// fills it.
     pub fn push(&mut self, value: f64) -> f64 {
         let value = if value.is_finite() { value } else { self.filling() };
         if self.values.len() >= 2 * self.keep {
@@ -66,20 +68,22 @@ impl History {
         value
     }
 
-    /// The value `lag` steps before the next one, at least 1; the oldest known where that is forgotten, 0 where there is none.
+    /// The value `lag` steps before the next one, at least 1; the oldest known where that is
+    /// forgotten, 0 where there is none.
     pub fn lag(&self, lag: usize) -> f64 {
         let known = self.values.len();
         known.checked_sub(lag).and_then(|index| self.values.get(index)).or(self.values.first()).copied().unwrap_or(0.0)
     }
 
-    /// Mean of the `steps` values, or fewer where fewer are known, that end before position `end` of [`Self::values`].
+    /// Mean of the `steps` values, or fewer where fewer are known, that end before position `end`
+    /// of [`Self::values`].
     pub fn mean_before(&self, end: usize, steps: usize) -> f64 {
         let end = end.min(self.values.len());
         let start = end.saturating_sub(steps);
         if start == end { 0.0 } else { (self.sums[end] - self.sums[start]) / (end - start) as f64 }
     }
 
-    /// The same past in other units.
+    /// Copy of this history with every value mapped by `change`.
     pub fn map(&self, change: impl Fn(f64) -> f64) -> Self {
         let values: Vec<f64> = self.values.iter().map(|&value| change(value)).collect();
         Self { sums: sums(&values), values, ..*self }

@@ -1,56 +1,62 @@
-//! A lender at work on a series: decides, waits, settles, and knows at each decision only what came before.
+//! Lenders: rules that decide, from rolling origins on a series, how many accelerators to lend.
 
 use serde::{Deserialize, Serialize};
 
 use crate::choice;
-use crate::lending::{Control, Fleet, Lease, Loan};
+use crate::lending::{Control, LeaseTerms, LendingFleet, SettledLoan};
 use crate::{Adaptive, Fit, FitError, Predict, Series};
 
-/// How a lender decides.
+/// Rule of a lender.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Lender {
     /// Keeps what a quantile of the largest load of the lease needs.
     Quantile {
-        /// The level, between 0 and 1.
+        /// Quantile level, between 0 and 1.
         level: f64,
     },
-    /// The same with a margin under [`Control`].
+    /// Keeps what a quantile of the largest load of the lease needs, with a margin under
+    /// [`Control`].
     Controlled {
-        /// The level, between 0 and 1.
+        /// Quantile level, between 0 and 1.
         level: f64,
         /// Share of steps that may be violated.
         target: f64,
-        /// How fast the margin follows violations.
+        /// Rate at which the margin follows violations.
         rate: f64,
     },
-    /// Follows the best so far of many levels, scalings, margins and headrooms ([`choice`](crate::choice)).
+    /// Follows the best so far of many levels, scalings, margins and headrooms
+    /// ([`choice`](crate::choice)).
     Chosen {
         /// Share of steps that may be violated.
         target: f64,
     },
-    /// Keeps what the last load needs (a day before, in a gap), and this share more: no forecast.
+    /// Keeps what the last load needs (the load one day before, in a gap) plus a headroom; no
+    /// forecast.
     Reactive {
-        /// Share on top.
+        /// Headroom on the last load, as a fraction of it.
         headroom: f64,
     },
-    /// Knows what comes: the bound of all.
+    /// Keeps what the largest load of the lease will need: the bound of every lender.
     Oracle,
 }
 
-/// The share of violated steps that is steered at, relative to what may be: violations come in hours at a time, and one of them is more than a week pays back.
+/// Set point of the control, as a fraction of the target: violations come in hours at a time, and a
+/// week does not pay one of them back.
 const AIM: f64 = 0.3;
 
 impl Lender {
-    /// The one fixed in advance, for one step in a hundred that may be violated.
+    /// Default lender, for one violated step in a hundred.
     pub const DEFAULT: Lender = Lender::controlled(0.01);
 
-    /// The same for any `target`: the level and the rate were chosen on other series than those it is reported on.
+    /// Default lender for any `target` share of violated steps. The level and the rate were chosen
+    /// on other series than those of the published results.
     pub const fn controlled(target: f64) -> Lender {
         Lender::Controlled { level: 0.98, target, rate: 0.2 }
     }
 
-    /// Decides at step `first` and every `lease.steps` after it for which a whole lease is left, on `series`.
+    /// Runs this lender on `series`: it decides at step `first` and every `lease.steps` after it
+    /// for which a whole lease is left, and knows at each decision only what came before.
     ///
     /// # Errors
     /// A series that cannot be fitted before `first`, or none of it before.
@@ -58,10 +64,10 @@ impl Lender {
         self,
         model: &Adaptive,
         series: &Series,
-        fleet: &Fleet,
-        lease: &Lease,
+        fleet: &LendingFleet,
+        lease: &LeaseTerms,
         first: usize,
-    ) -> Result<Vec<Loan>, FitError> {
+    ) -> Result<Vec<SettledLoan>, FitError> {
         if let Lender::Chosen { target } = self {
             return choice::run(target, model, series, fleet, lease, first);
         }
@@ -84,7 +90,7 @@ impl Lender {
             None => None,
         };
         let window = model.windows.len();
-        let mut loans: Vec<Loan> = Vec::new();
+        let mut loans: Vec<SettledLoan> = Vec::new();
         let (mut known, mut settled, mut refreshed) = (first, 0, first);
         for origin in (first..(load.len() + 1).saturating_sub(after)).step_by(lease.steps.max(1)) {
             while settled < loans.len() && loans[settled].origin + after <= origin {
@@ -110,7 +116,7 @@ impl Lender {
                 (_, _) => load[origin + lease.lead..origin + after].iter().copied().fold(0.0, f64::max),
             };
             known = origin;
-            loans.push(Loan::settle(fleet, lease, origin, fleet.need(keep), &load));
+            loans.push(SettledLoan::settle(fleet, lease, origin, fleet.need(keep), &load));
         }
         Ok(loans)
     }

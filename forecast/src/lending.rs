@@ -1,46 +1,52 @@
-//! How many idle accelerators can be lent, and what a forecast is worth for that.
+//! Lending of idle accelerators: fleets, leases, the control of violations, and scores.
 //!
-//! At an origin the lender keeps `R` of `C` accelerators for a lease that starts `lead` steps later and lasts `lease` steps; the rest is lent. A step of the lease in which
-//! the load needs more than `R` is violated. What decides is a quantile of the *largest* load of the lease ([`FittedAdaptive::peak`](crate::FittedAdaptive::peak)). Which quantile:
-//! - **Newsvendor.** With a lent accelerator-hour worth `value` and a missing one costing `cost`, the level is `cost / (cost + value)`
-//!   (Arrow, Harris, Marschak, "Optimal inventory policy", Econometrica 19(3), 1951).
-//! - **Control.** Nobody knows the true cost of a missed objective, but many know the share of violated steps they accept. [`Control`] keeps a margin on
-//!   top of a quantile that grows with each violation and shrinks without, so that the long-run share is what was asked for whatever the load does
-//!   (Gibbs and Candes, "Adaptive conformal inference under distribution shift", NeurIPS 2021, applied to the violation itself).
+//! At an origin the lender keeps `R` of `C` accelerators for a lease that starts `lead` steps later
+//! and lasts `lease` steps; the rest is lent. A step of the lease in which the load needs more than
+//! `R` is violated. The decision rests on a quantile of the *largest* load of the lease
+//! ([`FittedAdaptive::peak`](crate::FittedAdaptive::peak)). Two ways to choose its level:
+//! - **Newsvendor.** With a lent accelerator-hour worth `value` and a missing one costing `cost`,
+//!   the level is `cost / (cost + value)` (Arrow, Harris, Marschak, "Optimal inventory policy",
+//!   Econometrica 19(3), 1951).
+//! - **Control.** The true cost of a missed objective is rarely known, but the acceptable share of
+//!   violated steps is. [`Control`] keeps a margin on top of a quantile that grows with each
+//!   violation and shrinks without, so that the long-run share is what was asked for whatever the
+//!   load does (Gibbs and Candes, "Adaptive conformal inference under distribution shift", NeurIPS
+//!   2021, applied to the violation itself).
 
 use serde::{Deserialize, Serialize};
 
-/// The level of the quantile to keep when a lent accelerator is worth `value` and a missing one costs `cost`, in any one unit.
+/// Newsvendor level: the level of the quantile to keep when a lent accelerator is worth `value` and
+/// a missing one costs `cost`, both in one unit.
 pub fn newsvendor_level(value: f64, cost: f64) -> f64 {
     if value + cost > 0.0 { (cost / (cost + value)).clamp(0.0, 1.0) } else { 1.0 }
 }
 
-/// Accelerators that serve load.
+/// Fleet of accelerators that serves a load.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Fleet {
-    /// How many there are.
+pub struct LendingFleet {
+    /// Number of accelerators in the fleet.
     pub accelerators: u32,
-    /// Load that one of them serves, in the unit of the series; above 0.
+    /// Load that one accelerator serves, in the unit of the series; above 0.
     pub load_per_accelerator: f64,
 }
 
-impl Fleet {
-    /// Accelerators that `load` needs, not more than there are.
+impl LendingFleet {
+    /// Number of accelerators that `load` needs, at most the whole fleet.
     pub fn need(&self, load: f64) -> u32 {
         let need = (load / self.load_per_accelerator).ceil();
-        // `as` saturates: nothing below 0 and nothing, for a load that is no number, above all of them.
+        // `as` saturates, so a negative need is 0. A load that is no number needs the whole fleet.
         if need.is_nan() { self.accelerators } else { (need as u32).min(self.accelerators) }
     }
 }
 
-/// A lease: it starts `lead` steps after the decision and lasts `steps`.
+/// Terms of a lease: it starts `lead` steps after the decision and lasts `steps`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Lease {
-    /// Steps from the decision to the lease.
+pub struct LeaseTerms {
+    /// Number of steps from the decision to the start of the lease.
     pub lead: usize,
-    /// Steps of the lease, at least 1.
+    /// Length of the lease in steps, at least 1.
     pub steps: usize,
 }
 
@@ -50,17 +56,17 @@ pub struct Lease {
 pub struct Control {
     /// Share of steps that may be violated.
     pub target: f64,
-    /// How much the margin grows when a whole lease is violated.
+    /// Growth of the margin when a whole lease is violated.
     pub rate: f64,
-    /// The margin now, a fraction of the quantile it is put on; it may be negative.
+    /// Present margin, as a fraction of the quantile that it is put on; it may be negative.
     pub margin: f64,
 }
 
-/// The margin never takes more than this part of the quantile away, nor more than so many times it on top.
+/// Least and greatest margin, as fractions of the quantile.
 const MARGINS: (f64, f64) = (-0.5, 3.0);
 
 impl Control {
-    /// No margin yet.
+    /// Control with a margin of 0.
     pub fn new(target: f64, rate: f64) -> Self {
         Self { target, rate, margin: 0.0 }
     }
@@ -70,22 +76,23 @@ impl Control {
         quantile * (1.0 + self.margin)
     }
 
-    /// A lease is over, of which this share of steps was violated.
+    /// Moves the margin at the end of a lease of which the share `violated` of the steps was
+    /// violated.
     pub fn observe(&mut self, violated: f64) {
         self.margin = (self.margin + self.rate * (violated - self.target)).clamp(MARGINS.0, MARGINS.1);
     }
 }
 
-/// One decision of a lender, with what came.
+/// One decision of a lender with its outcome.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Loan {
+pub struct SettledLoan {
     /// Step of the decision.
     pub origin: usize,
-    /// Accelerators kept.
+    /// Number of accelerators that were kept.
     pub kept: u32,
     /// Measured steps of the lease.
     pub steps: usize,
-    /// Those that needed more than was kept.
+    /// Measured steps that needed more accelerators than were kept.
     pub violated: usize,
     /// Accelerators missing, summed over the steps.
     pub missing: u64,
@@ -93,9 +100,9 @@ pub struct Loan {
     pub needed: u64,
 }
 
-impl Loan {
-    /// What came of keeping `kept` at `origin`; `load` has gaps as NaN.
-    pub fn settle(fleet: &Fleet, lease: &Lease, origin: usize, kept: u32, load: &[f64]) -> Self {
+impl SettledLoan {
+    /// Outcome of keeping `kept` accelerators at step `origin`; `load` has gaps as NaN.
+    pub fn settle(fleet: &LendingFleet, lease: &LeaseTerms, origin: usize, kept: u32, load: &[f64]) -> Self {
         let mut loan = Self { origin, kept, steps: 0, violated: 0, missing: 0, needed: 0 };
         let start = (origin + lease.lead).min(load.len());
         let end = (start + lease.steps).min(load.len());
@@ -117,7 +124,7 @@ impl Loan {
     }
 }
 
-/// Loans taken together.
+/// Scores of a lender over all of its loans.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct LendingScore {
     /// Mean share of the fleet that was lent.
@@ -132,9 +139,9 @@ pub struct LendingScore {
 
 impl LendingScore {
     /// Scores decisions in their order; all zeros without any.
-    pub fn of(fleet: &Fleet, loans: &[Loan]) -> Self {
+    pub fn of(fleet: &LendingFleet, loans: &[SettledLoan]) -> Self {
         let ratio = |a: f64, b: f64| if b > 0.0 { a / b } else { 0.0 };
-        let sum = |of: fn(&Loan) -> u64| loans.iter().map(of).sum::<u64>() as f64;
+        let sum = |of: fn(&SettledLoan) -> u64| loans.iter().map(of).sum::<u64>() as f64;
         let all = f64::from(fleet.accelerators);
         let count = loans.len() as f64;
         let changes: u64 = loans.windows(2).map(|pair| u64::from(pair[0].kept.abs_diff(pair[1].kept))).sum();
@@ -151,15 +158,15 @@ impl LendingScore {
 mod tests {
     use super::*;
 
-    const FLEET: Fleet = Fleet { accelerators: 10, load_per_accelerator: 2.0 };
+    const FLEET: LendingFleet = LendingFleet { accelerators: 10, load_per_accelerator: 2.0 };
 
     #[test]
     fn hand_worked_loans() {
-        let lease = Lease { lead: 1, steps: 3 };
+        let lease = LeaseTerms { lead: 1, steps: 3 };
         // Kept 3 of 10; the lease sees 6, a gap and 9, which need 3 and 5.
-        let first = Loan::settle(&FLEET, &lease, 0, 3, &[99.0, 6.0, f64::NAN, 9.0, 99.0]);
+        let first = SettledLoan::settle(&FLEET, &lease, 0, 3, &[99.0, 6.0, f64::NAN, 9.0, 99.0]);
         assert_eq!((first.steps, first.violated, first.missing, first.needed), (2, 1, 2, 8));
-        let second = Loan::settle(&FLEET, &lease, 1, 5, &[0.0, 0.0, 1.0, 1.0]);
+        let second = SettledLoan::settle(&FLEET, &lease, 1, 5, &[0.0, 0.0, 1.0, 1.0]);
         assert_eq!((second.steps, second.violated), (2, 0));
         let score = LendingScore::of(&FLEET, &[first, second]);
         assert_eq!((score.lent, score.violated, score.shortfall, score.churn), (0.6, 0.25, 0.2, 0.2));

@@ -1,20 +1,27 @@
 //! Load series in, probabilistic forecasts out.
 //!
-//! A scheduler that lends inference nodes to training needs to know how much load may return before the lease ends, and how sure that is. So every model
-//! here answers with quantiles, never with a bare number, and every claim about a model is made by a rolling-origin backtest that cannot see the future.
+//! A scheduler that lends inference nodes to training needs to know how much load may return before
+//! the lease ends, and with which probability. So every model here answers with quantiles, never
+//! with a bare number, and every claim about a model is made by a rolling-origin backtest that
+//! cannot see the future.
 //!
 //! The crate does no I/O and reads no clock: same series in, same bits out.
 //!
 //! # Layout
-//! - [`Series`]: an evenly spaced load series in which a missing measurement is a gap, not a zero ([`calendar`], [`Aggregate`]).
-//! - [`Fit`] and [`Predict`]: a model that was not fitted has no `predict`, because fitting gives another type.
-//! - [`SeasonalNaive`]: "as it was one season ago", the bar that every other model has to beat.
-//! - [`Adaptive`]: the default, many [`Model`]s weighed online with conformal quantiles; a model alone is a list of one.
+//! - [`Series`]: an evenly spaced load series in which a missing measurement is a gap, not a zero
+//!   ([`calendar`], [`Aggregate`]).
+//! - [`Fit`] and [`Predict`]: a model that was not fitted has no `predict`, because fitting gives
+//!   another type.
+//! - [`SeasonalNaive`]: the value of one season ago, the bar that every other model has to beat.
+//! - [`Adaptive`]: the default, an ensemble of [`Model`]s weighed online with conformal quantiles;
+//!   a model alone is a list of one.
 //! - [`neural`]: nets with quantile heads; training them needs the feature `train`.
-//! - [`lending`] and [`Lender`]: how many accelerators can be lent, and what a forecast is worth for that.
+//! - [`lending`] and [`Lender`]: the number of accelerators that can be lent, and the value of a
+//!   forecast for that.
 //! - [`Forecast`]: one row a step ahead, one column a quantile level, never crossing.
-//! - [`metrics`] and [`Scores`]: how far off, relative to what, and how honest the quantiles were.
-//! - [`Backtest`]: rolling origin.
+//! - [`metrics`] and [`ForecastScores`]: errors, errors relative to a naive forecast, and coverage
+//!   of the quantiles.
+//! - [`Backtest`]: forecasts of the past from rolling origins.
 //!
 //! # Example
 //! ```
@@ -64,8 +71,8 @@ pub use lender::Lender;
 pub use model::{Fit, FitError, Predict};
 pub use models::{LinearMap, Model};
 pub use resample::Aggregate;
-pub use scores::{LevelScore, Scores};
+pub use scores::{ForecastScores, LevelScore};
 pub use seasonal_naive::{FittedSeasonalNaive, SeasonalNaive};
 pub use series::{Series, SeriesError};
 pub use significance::block_bootstrap;
-pub use snapshot::Snapshot;
+pub use snapshot::ForecasterSnapshot;

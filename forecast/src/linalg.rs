@@ -1,11 +1,14 @@
-//! Least squares with a ridge: one Cholesky factorisation, in place.
+//! Linear algebra of ridge regressions: one Cholesky factorisation, in place.
 //!
-//! Every linear model here is a small symmetric system that is solved rarely, so a plain dense factorisation is enough and a linear-algebra library is not.
+//! Every linear model here is a small symmetric system that is solved rarely, so a plain dense
+//! factorisation is enough and a linear-algebra library is not.
 
-/// Solves `A x = b` for each column of `b` in place, `A` symmetric positive definite of size `n`, both row-major; `b` has `columns` columns.
+/// Solves `A x = b` for each column of `b` in place, `A` symmetric positive definite of size `n`,
+/// both row-major; `b` has `columns` columns.
 ///
-/// Only the lower triangle of `A` is read, and it is overwritten by the factor. A pivot that is not positive, which is a direction without any information, is
-/// taken as infinite: its coefficient becomes 0.
+/// Only the lower triangle of `A` is read, and it is overwritten by the factor. A pivot that is not
+/// positive, which is a direction without any information, is taken as infinite: its coefficient
+/// becomes 0.
 pub(crate) fn solve_spd(a: &mut [f64], n: usize, b: &mut [f64], columns: usize) {
     factor(a, n);
     solve_factored(a, n, b, columns);
@@ -21,6 +24,7 @@ pub(crate) fn factor(a: &mut [f64], n: usize) {
             current[column] = if other[column].is_finite() { sum / other[column] } else { 0.0 };
         }
         let pivot = current[row] - dot(&current[..row], &current[..row]);
+        // A pivot within the rounding error of its own subtraction carries no information.
         let enough = current[row].abs() * 1e-13;
         current[row] = if pivot > enough { pivot.sqrt() } else { f64::INFINITY };
     }
@@ -47,7 +51,8 @@ pub(crate) fn solve_factored(a: &[f64], n: usize, b: &mut [f64], columns: usize)
     }
 }
 
-/// Sum of products, in four lanes so that it runs at the speed of the processor and gives the same bits everywhere.
+/// Sum of products, in four lanes so that it runs at the speed of the processor and gives the same
+/// bits everywhere.
 pub(crate) fn dot(a: &[f64], b: &[f64]) -> f64 {
     let mut lanes = [0.0; 4];
     let (a4, a1) = a.as_chunks::<4>();
@@ -61,7 +66,7 @@ pub(crate) fn dot(a: &[f64], b: &[f64]) -> f64 {
     (lanes[0] + lanes[2]) + (lanes[1] + lanes[3]) + rest
 }
 
-/// `target -= weight * other`.
+/// Subtracts a multiple of a row: `target -= weight * other`.
 fn subtract(target: &mut [f64], weight: f64, other: &[f64]) {
     if weight != 0.0 {
         for (target, other) in target.iter_mut().zip(other) {

@@ -1,12 +1,14 @@
-//! How far off a forecast was.
+//! Metrics of forecasts against the load that came.
 //!
-//! Notation: `y` what came, `f` the point forecast, `q` the forecast quantile at a level `tau`, and sums and means run over the steps at which `y` was
-//! measured. One set of rules for all:
+//! Notation: `y` what came, `f` the point forecast, `q` the forecast quantile at a level `tau`, and
+//! sums and means run over the steps at which `y` was measured. One set of rules for all:
 //! - A gap in `y` (NaN) is not scored. Where nothing was measured there is no score: `None`.
 //! - A forecast is not forgiven for being NaN: the score is then NaN.
-//! - A ratio with a zero denominator is 0 when the error is 0 too, else infinite: being wrong about nothing is as wrong as can be.
+//! - A ratio with a zero denominator is 0 when the error is 0 too, else infinite: being wrong about
+//!   nothing is as wrong as can be.
 //!
-//! Every function takes anything that is a view of `f64`: slices, vectors and arrays by reference, and panics when the two have different lengths.
+//! Every function takes any view of `f64` (slices, vectors and arrays by reference), and panics
+//! when the two have different lengths.
 
 use ndarray::ArrayView1;
 
@@ -33,22 +35,26 @@ pub fn wape<'a>(actual: impl Into<ArrayView1<'a, f64>>, point: impl Into<ArrayVi
     (count > 0).then(|| ratio(errors, loads))
 }
 
-/// Symmetric mean absolute percentage error: `mean 200 |y - f| / (|y| + |f|)`, in percent, between 0 and 200.
+/// Symmetric mean absolute percentage error: `mean 200 |y - f| / (|y| + |f|)`, in percent, between
+/// 0 and 200.
 ///
 /// A step with `y = f = 0` counts 0.
 pub fn smape_percent<'a>(actual: impl Into<ArrayView1<'a, f64>>, point: impl Into<ArrayView1<'a, f64>>) -> Option<f64> {
     mean(measured(actual.into(), point.into()).map(|(y, f)| ratio(200.0 * (y - f).abs(), y.abs() + f.abs())))
 }
 
-/// Mean absolute percentage error: `mean 100 |y - f| / |y|`, in percent; infinite where a load of 0 was missed.
+/// Mean absolute percentage error: `mean 100 |y - f| / |y|`, in percent; infinite where a load of 0
+/// was missed.
 pub fn mape_percent<'a>(actual: impl Into<ArrayView1<'a, f64>>, point: impl Into<ArrayView1<'a, f64>>) -> Option<f64> {
     mean(measured(actual.into(), point.into()).map(|(y, f)| ratio(100.0 * (y - f).abs(), y)))
 }
 
-/// Mean absolute scaled error: `mean |y - f| / scale`, where `scale` is [`seasonal_naive_mae`] of the history before the forecast.
+/// Mean absolute scaled error: `mean |y - f| / scale`, where `scale` is [`seasonal_naive_mae`] of
+/// the history before the forecast.
 ///
-/// Below 1 is better than repeating the last season was in the history. Hyndman and Koehler, "Another look at measures of forecast accuracy",
-/// International Journal of Forecasting 22(4), 2006, with the seasonal scale.
+/// Below 1 is better than repeating the last season was in the history. Hyndman and Koehler,
+/// "Another look at measures of forecast accuracy", International Journal of Forecasting 22(4),
+/// 2006, with the seasonal scale.
 pub fn mase<'a>(
     actual: impl Into<ArrayView1<'a, f64>>,
     point: impl Into<ArrayView1<'a, f64>>,
@@ -57,7 +63,8 @@ pub fn mase<'a>(
     mae(actual, point).map(|error| ratio(error, scale))
 }
 
-/// The scale of [`mase`]: `mean |y_t - y_(t-m)|` with `m = season_steps`, over the steps of `history` at which both were measured.
+/// The scale of [`mase`]: `mean |y_t - y_(t-m)|` with `m = season_steps`, over the steps of
+/// `history` at which both were measured.
 ///
 /// `None` when there is no such pair, or no season.
 pub fn seasonal_naive_mae(history: &Series, season_steps: usize) -> Option<f64> {
@@ -68,9 +75,11 @@ pub fn seasonal_naive_mae(history: &Series, season_steps: usize) -> Option<f64> 
     mean(history.observed().filter_map(|(index, y)| Some((y - season_before(index)?).abs())))
 }
 
-/// Pinball loss of a quantile: `mean max(tau (y - q), (tau - 1) (y - q))`, in the unit of the series; half the MAE at `tau = 0.5`.
+/// Pinball loss of a quantile: `mean max(tau (y - q), (tau - 1) (y - q))`, in the unit of the
+/// series; half the MAE at `tau = 0.5`.
 ///
-/// Koenker and Bassett, "Regression quantiles", Econometrica 46(1), 1978. Its mean over many levels, doubled, approaches the CRPS.
+/// Koenker and Bassett, "Regression quantiles", Econometrica 46(1), 1978. Its mean over many
+/// levels, doubled, approaches the CRPS.
 pub fn pinball<'a>(
     actual: impl Into<ArrayView1<'a, f64>>,
     quantile: impl Into<ArrayView1<'a, f64>>,
@@ -82,12 +91,13 @@ pub fn pinball<'a>(
     mean(measured(actual.into(), quantile.into()).map(loss))
 }
 
-/// Coverage of a quantile: the share of steps with `y <= q`, which should be its level. A quantile that is NaN covers nothing.
+/// Coverage of a quantile: the share of steps with `y <= q`, which should be its level. A quantile
+/// that is NaN covers nothing.
 pub fn coverage<'a>(actual: impl Into<ArrayView1<'a, f64>>, quantile: impl Into<ArrayView1<'a, f64>>) -> Option<f64> {
     mean(measured(actual.into(), quantile.into()).map(|(y, q)| if y <= q { 1.0 } else { 0.0 }))
 }
 
-/// The pairs in which something was measured.
+/// Pairs of which the load was measured.
 fn measured<'a>(actual: ArrayView1<'a, f64>, predicted: ArrayView1<'a, f64>) -> impl Iterator<Item = (f64, f64)> {
     assert_eq!(actual.len(), predicted.len(), "a metric compares as many forecasts as there are values");
     (0..actual.len()).map(move |step| (actual[step], predicted[step])).filter(|(y, _)| !y.is_nan())

@@ -1,8 +1,10 @@
-//! Nelder-Mead: a minimum without derivatives, for the few parameters of a smoother.
+//! Nelder-Mead search: a minimum without derivatives, for the few parameters of a smoother.
 //!
-//! Nelder and Mead, "A simplex method for function minimization", The Computer Journal 7(4), 1965, with the usual coefficients 1, 2, 1/2, 1/2.
+//! Nelder and Mead, "A simplex method for function minimization", The Computer Journal 7(4), 1965,
+//! with the usual coefficients 1, 2, 1/2, 1/2.
 
-/// The best point found from `start` with a first simplex of size `size` in `evaluations` or a few more, and its cost. A cost of NaN is the worst of all.
+/// Best point found from `start`, and its cost, with a first simplex of size `size` and
+/// `evaluations` evaluations or a few more. A cost of NaN is the worst of all.
 pub(crate) fn minimise<const N: usize>(
     mut cost: impl FnMut(&[f64; N]) -> f64,
     start: [f64; N],
@@ -44,6 +46,7 @@ pub(crate) fn minimise<const N: usize>(
         } else {
             let contracted = cost(towards(if reflected.1 < worst { -0.5 } else { 0.5 }));
             used += 1;
+            // The contraction failed too, so the whole simplex shrinks towards its best vertex.
             if contracted.1 >= worst.min(reflected.1) {
                 let corner = simplex[0].0;
                 for vertex in &mut simplex[1..] {

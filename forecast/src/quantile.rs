@@ -1,6 +1,7 @@
 //! Quantiles of a finite sample.
 
-/// The `level` quantile of values in ascending order, interpolated between neighbours; `None` for an empty sample.
+/// The `level` quantile of values in ascending order, interpolated between neighbours; `None` for
+/// an empty sample.
 ///
 /// Definition 7 of Hyndman and Fan, "Sample quantiles in statistical packages", The American
 /// Statistician 50(4), 1996: position `level * (n - 1)`, the default of numpy and R.

@@ -1,13 +1,15 @@
-//! Coarser steps.
+//! Resampling of a series to coarser steps.
 //!
-//! Bins are anchored at the first value, and a last bin that is not full is dropped: half a bin looks like half the load. Inside a bin, gaps are left out; the
-//! sum of a bin with gaps is thus the sum of what was seen, which is right for counts of things that happened and low for a rate. Rates take the mean.
+//! Bins are anchored at the first value, and a last bin that is not full is dropped: half a bin
+//! looks like half the load. Inside a bin, gaps are left out; the sum of a bin with gaps is thus
+//! the sum of what was seen, which is right for counts of things that happened and low for a rate.
+//! Rates take the mean.
 
 use ndarray::{Array1, ArrayView1};
 
 use crate::{Series, SeriesError};
 
-/// What the values of a bin become.
+/// Aggregation of the values of a bin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Aggregate {
     /// Mean of the measured values: for rates and levels.
@@ -17,7 +19,7 @@ pub enum Aggregate {
 }
 
 impl Series {
-    /// The series in steps of `target_step_millis`; a bin of gaps is a gap.
+    /// Series in steps of `target_step_millis`; a bin of gaps is a gap.
     ///
     /// # Errors
     /// A step that is not a positive multiple of the present one.

@@ -1,17 +1,18 @@
-//! All metrics of one or many forecasts.
+//! Scores: all metrics of one or many forecasts.
 //!
-//! Steps are pooled before anything is averaged: a mean of per-origin ratios would weigh a quiet night as much as a busy day.
+//! Steps are pooled before anything is averaged: a mean of per-origin ratios would weigh a quiet
+//! night as much as a busy day.
 
 use ndarray::{Array1, ArrayView1};
 use serde::Serialize;
 
 use crate::{Forecast, metrics};
 
-/// How good forecasts were over the steps that were measured; each metric is defined in [`metrics`].
+/// Scores of forecasts over the measured steps; [`metrics`] defines each metric.
 ///
 /// A score is `None` where nothing was measured.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Scores {
+pub struct ForecastScores {
     /// Number of steps scored.
     pub steps: usize,
     /// Mean absolute error, unit of the series.
@@ -28,7 +29,7 @@ pub struct Scores {
     pub levels: Vec<LevelScore>,
 }
 
-/// How good the quantiles of one level were.
+/// Scores of the quantiles of one level.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct LevelScore {
     /// The level, between 0 and 1.
@@ -39,8 +40,9 @@ pub struct LevelScore {
     pub coverage: Option<f64>,
 }
 
-impl Scores {
-    /// Scores pairs of what came (gaps as NaN, shape `[horizon]`) and what was forecast, all steps of all pairs together.
+impl ForecastScores {
+    /// Scores pairs of loads that came (gaps as NaN, shape `[horizon]`) and forecasts, all steps
+    /// of all pairs together.
     ///
     /// `mase_scale` is [`metrics::seasonal_naive_mae`] of the history.
     ///
@@ -95,7 +97,7 @@ mod tests {
         let quiet = Forecast::from_quantiles(Horizon::steps(2), &[0.9], |_, _| 2.0);
         let busy = Forecast::from_quantiles(Horizon::steps(1), &[0.9], |_, _| 90.0);
         let (quiet_actual, busy_actual) = (array![1.0, f64::NAN], array![99.0]);
-        let scores = Scores::pooled([(quiet_actual.view(), &quiet), (busy_actual.view(), &busy)], Some(2.5));
+        let scores = ForecastScores::pooled([(quiet_actual.view(), &quiet), (busy_actual.view(), &busy)], Some(2.5));
         assert_eq!(scores.steps, 2);
         assert_eq!(scores.wape, Some(10.0 / 100.0), "not the mean of 1/1 and 9/99");
         assert_eq!(scores.mae, Some(5.0));
@@ -105,7 +107,7 @@ mod tests {
 
     #[test]
     fn no_forecast_has_no_scores() {
-        let scores = Scores::pooled([], None);
+        let scores = ForecastScores::pooled([], None);
         assert_eq!((scores.steps, scores.mae, scores.mase), (0, None, None));
         assert!(scores.levels.is_empty());
     }

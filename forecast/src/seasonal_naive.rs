@@ -1,16 +1,21 @@
-//! Seasonal naive: as it was one season ago.
+//! Seasonal naive forecaster: the value of one season ago.
 //!
-//! The bar every model has to beat, and on clean daily load a high one. Hyndman and Athanasopoulos, "Forecasting: Principles and Practice" (3rd ed.),
-//! section 5.2 for the method and 5.5 for its spread: the h-step error has the standard deviation `sigma sqrt(k)`, where `k` counts the seasons between the
-//! forecast step and the value it repeats.
+//! The bar every model has to beat, and on clean daily load a high one. Hyndman and Athanasopoulos,
+//! "Forecasting: Principles and Practice" (3rd ed.), section 5.2 for the method and 5.5 for its
+//! spread: the h-step error has the standard deviation `sigma sqrt(k)`, where `k` counts the
+//! seasons between the forecast step and the value it repeats.
 //!
 //! Choices where the book leaves room:
-//! - **Shape from the sample, width from the formula.** Load is skewed (bursts go up), so quantiles are those of the in-sample seasonal differences, and
-//!   only their growth with `sqrt(k)` is borrowed from the normal theory.
-//! - **Centred on their median.** The method claims no drift, and its point forecast is then its median exactly.
-//! - **Gaps.** The value repeated is the last one measured at the same phase, `k` seasons back; a difference over `k` seasons enters the sample divided by
-//!   `sqrt(k)`. A phase that was never measured repeats the last measured value of any phase.
-//! - **Less than one season** of history is fitted with a season of one step: the plain naive forecast, last value and one-step differences.
+//! - **Shape from the sample, width from the formula.** Load is skewed (bursts go up), so quantiles
+//!   are those of the in-sample seasonal differences, and only their growth with `sqrt(k)` is
+//!   borrowed from the normal theory.
+//! - **Centred on their median.** The method claims no drift, and its point forecast is then its
+//!   median exactly.
+//! - **Gaps.** The value repeated is the last one measured at the same phase, `k` seasons back; a
+//!   difference over `k` seasons enters the sample divided by `sqrt(k)`. A phase that was never
+//!   measured repeats the last measured value of any phase.
+//! - **Less than one season** of history is fitted with a season of one step: the plain naive
+//!   forecast, last value and one-step differences.
 //! - **Fewer than two differences** say nothing about spread: all quantiles equal the point.
 
 use serde::{Deserialize, Serialize};
@@ -18,34 +23,36 @@ use thiserror::Error;
 
 use crate::{Fit, FitError, Forecast, Horizon, Predict, Series, quantile};
 
-/// Repeats the value of one season ago.
+/// Settings of the seasonal naive forecaster, which repeats the value of one season ago.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SeasonalNaive {
-    /// Steps in a season, at least 1: a day or a week of them, see [`Series::steps_per_day`]. One step gives the plain naive forecast.
+    /// Steps in a season, at least 1: a day or a week of them, see [`Series::steps_per_day`]. One
+    /// step gives the plain naive forecast.
     pub season_steps: usize,
 }
 
-/// A seasonal naive model that knows its series up to now.
+/// Fitted seasonal naive forecaster, which knows its series up to now.
 ///
-/// [`Predict::update`] moves the repeated values forward, one store a step, and leaves the sample of differences as it was fitted. The serde form is a
-/// complete snapshot, of about one season of values and one difference a fitted step; reading one back checks it.
+/// [`Predict::update`] moves the repeated values forward, one store a step, and leaves the sample
+/// of differences as it was fitted. The serde form is a complete snapshot, of about one season of
+/// values and one difference a fitted step; reading one back checks it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(try_from = "Snapshot")]
+#[serde(try_from = "UncheckedState")]
 pub struct FittedSeasonalNaive {
-    /// Steps seen so far, gaps included: the next value has this index.
+    /// Number of steps seen so far, gaps included: the next value has this index.
     steps_seen: usize,
     /// Last measured value of any phase.
-    last: Measured,
+    last: LastMeasurement,
     /// Last measured value of each phase, `index % season`; its length is the season.
-    by_phase: Vec<Option<Measured>>,
+    by_phase: Vec<Option<LastMeasurement>>,
     /// In-sample differences over one season, ascending.
     differences: Vec<f64>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Measured {
+struct LastMeasurement {
     index: usize,
     value: f64,
 }
@@ -59,11 +66,11 @@ impl Fit for SeasonalNaive {
         }
         let season_steps = if series.len() < self.season_steps { 1 } else { self.season_steps };
 
-        let mut by_phase: Vec<Option<Measured>> = vec![None; season_steps];
+        let mut by_phase: Vec<Option<LastMeasurement>> = vec![None; season_steps];
         let mut last = None;
         let mut differences = Vec::with_capacity(series.len().saturating_sub(season_steps));
         for (index, value) in series.observed() {
-            let measured = Measured { index, value };
+            let measured = LastMeasurement { index, value };
             if let Some(before) = by_phase[index % season_steps].replace(measured) {
                 let seasons = (index - before.index) / season_steps;
                 differences.push((value - before.value) / (seasons as f64).sqrt());
@@ -90,7 +97,7 @@ impl Predict for FittedSeasonalNaive {
     fn update(&mut self, values: &[f64]) {
         for &value in values {
             if value.is_finite() {
-                let measured = Measured { index: self.steps_seen, value };
+                let measured = LastMeasurement { index: self.steps_seen, value };
                 let phase = self.steps_seen % self.season_steps();
                 self.by_phase[phase] = Some(measured);
                 self.last = measured;
@@ -101,12 +108,12 @@ impl Predict for FittedSeasonalNaive {
 }
 
 impl FittedSeasonalNaive {
-    /// Steps in a season: as set, or 1 if the series fitted was shorter than that.
+    /// Number of steps in a season: as set, or 1 if the fitted series was shorter than a season.
     pub fn season_steps(&self) -> usize {
         self.by_phase.len()
     }
 
-    /// The value that is repeated at `index`, and the number of seasons begun since it was measured.
+    /// Value that is repeated at `index`, and the number of seasons begun since its measurement.
     fn repeated(&self, index: usize) -> (f64, usize) {
         let season_steps = self.season_steps();
         let source = self.by_phase[index % season_steps].unwrap_or(self.last);
@@ -114,13 +121,13 @@ impl FittedSeasonalNaive {
     }
 }
 
-/// A snapshot before it is believed.
+/// Unchecked serde form of the state.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Snapshot {
+struct UncheckedState {
     steps_seen: usize,
-    last: Measured,
-    by_phase: Vec<Option<Measured>>,
+    last: LastMeasurement,
+    by_phase: Vec<Option<LastMeasurement>>,
     differences: Vec<f64>,
 }
 
@@ -136,16 +143,16 @@ enum SnapshotError {
     DifferencesNotAscending,
 }
 
-impl TryFrom<Snapshot> for FittedSeasonalNaive {
+impl TryFrom<UncheckedState> for FittedSeasonalNaive {
     type Error = SnapshotError;
 
-    fn try_from(snapshot: Snapshot) -> Result<Self, SnapshotError> {
-        let Snapshot { steps_seen, last, by_phase, differences } = snapshot;
+    fn try_from(snapshot: UncheckedState) -> Result<Self, SnapshotError> {
+        let UncheckedState { steps_seen, last, by_phase, differences } = snapshot;
         let season_steps = by_phase.len();
         if season_steps == 0 {
             return Err(SnapshotError::SeasonEmpty);
         }
-        let in_place = |phase: usize, measured: Measured| {
+        let in_place = |phase: usize, measured: LastMeasurement| {
             measured.value.is_finite() && measured.index < steps_seen && measured.index % season_steps == phase
         };
         for (phase, measured) in by_phase.iter().enumerate() {
@@ -186,8 +193,9 @@ mod tests {
 
     #[test]
     fn hand_worked_two_steps_a_season() {
-        // Differences over a season: 12-10 = 2, 21-20 = 1, 11-12 = -1, 25-21 = 4; ascending -1 1 2 4, median 1.5, centred -2.5 -0.5 0.5 2.5.
-        // Level 0.2 sits at position 0.6: -2.5 + 0.6*2 = -1.3; level 0.8 is its mirror: 1.3.
+        // Differences over a season: 12-10 = 2, 21-20 = 1, 11-12 = -1, 25-21 = 4; ascending -1 1 2
+        // 4, median 1.5, centred -2.5 -0.5 0.5 2.5. Level 0.2 sits at position 0.6: -2.5 + 0.6*2 =
+        // -1.3; level 0.8 is its mirror: 1.3.
         let model = fitted(2, &some(&[10.0, 20.0, 12.0, 21.0, 11.0, 25.0]));
         let forecast = model.predict(Horizon::steps(5), &[0.2, 0.5, 0.8]);
         assert_eq!(forecast.point(), array![11.0, 25.0, 11.0, 25.0, 11.0]);
@@ -217,7 +225,8 @@ mod tests {
         let model = fitted(48, &some(&[1.0, 4.0, 2.0]));
         assert_eq!(model.season_steps(), 1);
         assert_eq!(point(&model, 50), vec![2.0; 50]);
-        // One-step differences 3 and -2, median 0.5, centred -2.5 and 2.5; level 0.9 is at 2.0, and grows with sqrt(h).
+        // One-step differences 3 and -2, median 0.5, centred -2.5 and 2.5; level 0.9 is at 2.0, and
+        // grows with sqrt(h).
         let upper = model.predict(Horizon::steps(4), &[0.9]);
         assert!((upper.quantiles()[[3, 0]] - (2.0 + 2.0 * 2.0)).abs() < 1e-12);
     }

@@ -1,7 +1,9 @@
-//! An evenly spaced load series.
+//! Load series with an even step, and gaps as values of their own.
 //!
-//! A monitoring system that was down reports nothing, or worse, zero. Learning from that zero teaches a model that load vanishes, so a gap is a value of its
-//! own here: NaN inside the array, `None` at the border, and never a number. Infinity is always a mistake and is refused with its position.
+//! A monitoring system that was down reports nothing, or worse, zero. Learning from that zero
+//! teaches a model that load vanishes, so a gap is a value of its own here: NaN inside the array,
+//! `None` at the border, and never a number. Infinity is always a mistake and is refused with its
+//! position.
 
 use std::ops::Range;
 
@@ -11,9 +13,11 @@ use thiserror::Error;
 
 use crate::calendar;
 
-/// Load at `start_epoch_millis`, one `step_millis` later, and so on; each value finite or a gap.
+/// Series of loads at `start_epoch_millis`, one `step_millis` later, and so on; each value finite
+/// or a gap.
 ///
-/// Serialised as `{start_epoch_millis, step_millis, values}` with `null` for a gap; reading one back checks it as [`Series::new`] does.
+/// Serialised as `{start_epoch_millis, step_millis, values}` with `null` for a gap; reading one
+/// back checks it as [`Series::new`] does.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(try_from = "SeriesRecord", into = "SeriesRecord")]
 pub struct Series {
@@ -22,7 +26,7 @@ pub struct Series {
     values: Array1<f64>,
 }
 
-/// Why a series was refused.
+/// Reasons for which a series is refused.
 #[derive(Debug, Clone, PartialEq, Error)]
 #[non_exhaustive]
 pub enum SeriesError {
@@ -114,7 +118,8 @@ impl Series {
         self.time_epoch_millis(self.len())
     }
 
-    /// Time of the value at `index`, which may lie past the end; saturates at the end of the time line.
+    /// Time of the value at `index`, which may lie past the end; saturates at the end of the time
+    /// line.
     pub fn time_epoch_millis(&self, index: usize) -> i64 {
         let steps = i64::try_from(index).unwrap_or(i64::MAX);
         self.start_epoch_millis.saturating_add(steps.saturating_mul(self.step_millis))
@@ -145,7 +150,7 @@ impl Series {
         self.values.view()
     }
 
-    /// Which values were measured, shape `[len]`: `false` is a gap.
+    /// Mask of the measured values, shape `[len]`: `false` is a gap.
     pub fn mask(&self) -> Array1<bool> {
         self.values.mapv(|value| !value.is_nan())
     }
@@ -219,7 +224,7 @@ fn check_times(start_epoch_millis: i64, step_millis: i64, len: usize) -> Result<
         .ok_or(SeriesError::TimeOverflow { start_epoch_millis, step_millis, len })
 }
 
-/// What a series looks like in a file: JSON has no NaN.
+/// Serde form of a series: `None` for a gap, because JSON has no NaN.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct SeriesRecord {

@@ -1,11 +1,14 @@
-//! Is one forecaster better than another, or was it luck?
+//! Significance of a difference between two forecasters, by a block bootstrap.
 //!
-//! Errors of neighbouring origins are the same weather, so they count for fewer than they are. The circular block bootstrap draws whole blocks of consecutive
-//! origins, a day of them as a rule: Politis and Romano, "A circular block-resampling procedure for stationary data", 1992 (after Kuensch, Annals of Statistics 17(3),
-//! 1989). It makes the claim of Diebold and Mariano ("Comparing predictive accuracy", Journal of Business and Economic Statistics 13(3), 1995), that the mean
-//! difference of losses is not 0, without their normal approximation.
+//! Errors of neighbouring origins depend on each other, so they are worth fewer independent
+//! observations. The circular block bootstrap draws whole blocks of consecutive origins, a day of
+//! them as a rule: Politis and Romano, "A circular block-resampling procedure for stationary data",
+//! 1992 (after Kuensch, Annals of Statistics 17(3), 1989). It makes the claim of Diebold and
+//! Mariano ("Comparing predictive accuracy", Journal of Business and Economic Statistics 13(3),
+//! 1995), that the mean difference of losses is not 0, without their normal approximation.
 
-/// A confidence interval of the mean of `differences` in their order, from `resamples` draws of blocks of `block`; `None` for no difference at all.
+/// Confidence interval of the mean of `differences` in their order, from `resamples` draws of
+/// blocks of `block`; `None` for no difference at all.
 pub fn block_bootstrap(differences: &[f64], block: usize, resamples: usize, confidence: f64) -> Option<(f64, f64)> {
     let n = differences.len();
     if n == 0 || resamples == 0 {

@@ -1,25 +1,26 @@
-//! A fitted forecaster with what has to be known to go on with it: the form in which it is kept in a file.
+//! Snapshot of a fitted forecaster: the form in which a file keeps it, with the clock of its
+//! series.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{Adaptive, Fit, FitError, FittedAdaptive, Series};
 
-/// A fitted forecaster and where its series stands.
+/// Fitted forecaster with the present position in its series.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Snapshot {
+pub struct ForecasterSnapshot {
     /// Time of the next step, milliseconds of the series' clock.
     pub next_epoch_millis: i64,
     /// Length of a step, milliseconds.
     pub step_millis: i64,
     /// Steps in a day.
     pub day_steps: usize,
-    /// The forecaster.
+    /// Fitted forecaster itself.
     pub forecaster: FittedAdaptive,
 }
 
-impl Snapshot {
-    /// `settings` fitted to all of `series`.
+impl ForecasterSnapshot {
+    /// Snapshot of `settings` fitted to all of `series`.
     ///
     /// # Errors
     /// A series from which nothing can be estimated.

@@ -1,4 +1,5 @@
-//! What holds of the default forecaster on any series: no panic, no crossing, no leak, and a snapshot goes on as if nothing had happened.
+//! Invariants of the default forecaster on any series: no panic, no crossing, no leak, and a
+//! snapshot that continues as the forecaster would have.
 #![expect(clippy::unwrap_used, reason = "the helpers of a test are tests too")]
 
 use goodput_forecast::{Adaptive, Backtest, Fit, FittedAdaptive, Horizon, Model, Predict, Refit, Series, Shift};
@@ -182,9 +183,9 @@ fn a_new_level_rings_the_alarm_and_a_quiet_load_does_not() {
     let load = |level: f64, len: u64| (0..len).map(|i| level + 4.0 * noise(9, i)).collect::<Vec<f64>>();
     let mut fitted = small().fit(&series(&load(50.0, 200))).unwrap();
     fitted.update(&load(50.0, 100));
-    let before = fitted.alarm().rung();
+    let before = fitted.alarm().alarms();
     fitted.update(&load(90.0, 12));
     let (step, shift) = fitted.alarm().last().unwrap();
-    assert!(before <= 1 && fitted.alarm().rung() > before, "{before} alarms before");
+    assert!(before <= 1 && fitted.alarm().alarms() > before, "{before} alarms before");
     assert!((300..312).contains(&step) && shift == Shift::Up, "{step} {shift:?}");
 }

@@ -1,4 +1,5 @@
-//! Boosted trees as a forecaster of their own: the future is not seen, and no series makes them fail.
+//! Boosted trees as a forecaster of their own: the future is not seen, and no series makes them
+//! fail.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::num::NonZeroUsize;
@@ -23,7 +24,7 @@ fn daily() -> impl Strategy<Value = Vec<f64>> {
         .prop_map(|(shape, noise)| noise.iter().enumerate().map(|(step, noise)| shape[step % DAY] + noise).collect())
 }
 
-/// Values that are none, huge, tiny, negative, the same, or missing.
+/// Values that are no numbers, huge, tiny, negative, equal, or missing.
 fn malformed() -> impl Strategy<Value = Vec<f64>> {
     let value = prop_oneof![
         4 => Just(0.0),

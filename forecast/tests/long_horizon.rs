@@ -1,4 +1,5 @@
-//! Closed-form NLinear on ETTh1: the standard 12/4/4-month split, z-scored by the training part, all seven channels, every test window scored.
+//! Closed-form NLinear on ETTh1: the standard 12/4/4-month split, z-scored by the training part,
+//! all seven channels, every test window scored.
 #![expect(clippy::unwrap_used, reason = "the helpers of a test are tests too")]
 
 use std::fs;
@@ -21,7 +22,7 @@ fn channels() -> Vec<Vec<f64>> {
     (0..7).map(channel).collect()
 }
 
-/// Mean squared and absolute error over all windows whose targets lie in `from..to`.
+/// Mean squared and absolute error over all windows with targets in `from..to`.
 fn errors(
     map: &LinearMap,
     channels: &[Vec<f64>],

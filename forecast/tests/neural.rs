@@ -1,10 +1,11 @@
-//! Every architecture: both forwards agree, gradients are those of finite differences, training learns, and the same seed gives the same bits.
+//! Every architecture: both forwards agree, gradients are those of finite differences, training
+//! learns, and the same seed gives the same bits.
 #![cfg(feature = "train")]
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use goodput_forecast::neural::{
-    Architecture, Centre, Dlinear, FittedNet, Loss, Lstm, Net, Neural, Nhits, PatchTst, Probe, Spec, TrainError,
-    Trainer, Training,
+    Architecture, Centre, Dlinear, FittedNet, Lstm, NetLoss, NetTrainError, Neural, NeuralNet, Nhits, PatchTst, Probe,
+    Spec, Trainer, Training,
 };
 use goodput_forecast::{Fit, Horizon, Predict, Series};
 
@@ -38,7 +39,7 @@ fn trainer(spec: &Spec, training: &Training) -> Trainer {
     Trainer::new(spec, training, &[series(20)], 16 * DAY, 7).unwrap()
 }
 
-fn net(spec: &Spec) -> Net {
+fn net(spec: &Spec) -> NeuralNet {
     trainer(spec, &Training::default()).net().clone()
 }
 
@@ -64,8 +65,8 @@ fn the_plain_forward_is_burns() {
 #[test]
 fn gradients_are_those_of_finite_differences() {
     for architecture in architectures() {
-        for loss in [Loss::Pinball, Loss::Squared] {
-            let levels = if loss == Loss::Squared { vec![0.5] } else { vec![0.1, 0.5, 0.9] };
+        for loss in [NetLoss::Pinball, NetLoss::Squared] {
+            let levels = if loss == NetLoss::Squared { vec![0.5] } else { vec![0.1, 0.5, 0.9] };
             let spec = Spec { loss, levels, ..spec(architecture.clone()) };
             let mut probe = probe(&spec, 8);
             // Away from where weights are all alike and one small move is over many kinks at once.
@@ -91,7 +92,7 @@ fn gradients_are_those_of_finite_differences() {
                 let slope = (moved(size) - moved(-size)) / f64::from(2.0 * size);
                 let theirs: f64 = gradient.iter().enumerate().map(|(index, &g)| f64::from(g * sign(index))).sum();
                 // The pinball loss has kinks between the two ends.
-                let slack = if loss == Loss::Pinball { 0.05 } else { 0.01 };
+                let slack = if loss == NetLoss::Pinball { 0.05 } else { 0.01 };
                 let close = (slope - theirs).abs() <= slack * (theirs.abs() + norm);
                 assert!(close, "{} {loss:?}: slope {slope}, gradient {theirs}, norm {norm}", architecture.name());
             }
@@ -170,7 +171,8 @@ fn training_beats_the_mean_and_quantiles_are_where_they_should_be() {
     }
 }
 
-/// A linear net that has learnt nothing says that it stays as it is, with quantiles around it: no level of its own has to be unlearnt.
+/// A linear net that has learnt nothing says that it stays as it is, with quantiles around it: no
+/// level of its own has to be unlearnt.
 #[test]
 fn a_linear_net_begins_at_the_last_value() {
     let fitted = net(&spec(architectures()[0].clone())).fit(&series(10)).unwrap();
@@ -196,7 +198,8 @@ fn the_future_is_never_seen_and_a_level_shift_moves_the_forecast() {
         for (a, b) in one.quantiles().iter().zip(other.quantiles()) {
             assert!((3.0 * a + 1000.0 - b).abs() < 0.05, "{}: {a} and {b}", architecture.name());
         }
-        // Training on a series whose validation part is changed starts from the same weights and makes the same steps.
+        // Training on a series with another validation part starts from equal weights and makes equal
+        // steps.
         let mut changed = series(20).values().to_vec();
         changed[16 * DAY..].iter_mut().for_each(|y| *y = 1e6);
         let changed = Series::new(0, 7_200_000, changed.into()).unwrap();
@@ -225,7 +228,7 @@ fn short_constant_empty_and_wild_series_are_answered_or_refused() {
         }
         assert!(net.fit(&Series::new(0, 1, vec![f64::NAN; 9].into()).unwrap()).is_err());
         let short = Trainer::new(&spec, &Training::default(), &[series(2)], 2 * DAY, 1).unwrap_err();
-        assert_eq!(short, TrainError::TooShort { known: 24, needed: 36 });
+        assert_eq!(short, NetTrainError::TooShort { known: 24, needed: 36 });
     }
 }
 
@@ -245,7 +248,8 @@ fn a_snapshot_reads_back_and_a_broken_one_is_refused() {
     assert!(bad.check().unwrap_err().to_string().contains("a divisor of the lookback of 24"));
 }
 
-/// `neural_reference.py` writes the nets down a second time, from their papers and in double precision.
+/// `neural_reference.py` writes the nets down a second time, from their papers and in double
+/// precision.
 #[test]
 fn forwards_are_those_of_the_second_statement() {
     let text = include_str!("neural_reference.json");
@@ -262,10 +266,10 @@ fn forwards_are_those_of_the_second_statement() {
         Architecture::PatchTst(patchtst),
     ] {
         let spec = Spec { horizon: 6, lookback: 12, levels: vec![0.1, 0.5, 0.9], ..Spec::daily(architecture, 6) };
-        let count: usize = Net::shapes(&spec).unwrap().iter().map(|(_, [rows, columns])| rows * columns).sum();
+        let count: usize = NeuralNet::shapes(&spec).unwrap().iter().map(|(_, [rows, columns])| rows * columns).sum();
         let weights = (0..count).map(|i| (0.3 * (1.7 * i as f64 + 0.3).sin()) as f32).collect();
         let name = spec.architecture.name();
-        let ours = Net::from_parts(spec, 0.0, 1.0, weights).unwrap().quantiles(&window);
+        let ours = NeuralNet::from_parts(spec, 0.0, 1.0, weights).unwrap().quantiles(&window);
         let theirs = numbers(&reference["quantiles"][name]);
         assert_eq!(ours.len(), theirs.len());
         for (ours, theirs) in ours.iter().zip(&theirs) {

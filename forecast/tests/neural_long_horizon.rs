@@ -1,9 +1,10 @@
-//! Neural forecasters on ETTh1 at L = 336, H = 96 against published figures. The whole runs are `--run-ignored all`, or `--example etth1`.
+//! Neural forecasters on ETTh1 at L = 336, H = 96 against published figures. The whole runs are
+//! `--run-ignored all`, or `--example etth1`.
 #![cfg(feature = "train")]
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use crate::etth1::{Etth1, MONTHS4, TRAIN};
-use goodput_forecast::neural::{Architecture, Centre, Dlinear, Loss, Spec, Trainer, Training};
+use goodput_forecast::neural::{Architecture, Centre, Dlinear, NetLoss, Spec, Trainer, Training};
 
 fn dlinear(steps: u64, every: usize) -> f64 {
     let spec = Spec {
@@ -13,7 +14,7 @@ fn dlinear(steps: u64, every: usize) -> f64 {
         horizon: 96,
         levels: vec![0.5],
         centre: Centre::Series,
-        loss: Loss::Squared,
+        loss: NetLoss::Squared,
     };
     let training = Training { steps, batch: 256, learning_rate: 5e-4, ..Training::default() };
     let data = Etth1::load();

@@ -1,4 +1,4 @@
-//! What holds for every series: nothing leaks, nothing crosses, and gaps do no harm.
+//! Invariants for every series: nothing leaks, nothing crosses, and gaps do no harm.
 #![expect(clippy::unwrap_used, reason = "the helpers of a test are tests too")]
 
 use std::num::NonZeroUsize;

@@ -5,7 +5,7 @@ use std::fs;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
-use goodput_forecast::{Backtest, Fit, Horizon, Predict, Refit, Scores, SeasonalNaive, Series, metrics};
+use goodput_forecast::{Backtest, Fit, ForecastScores, Horizon, Predict, Refit, SeasonalNaive, Series, metrics};
 use serde_json::Value;
 
 /// Text of a file of public data or reference results.
@@ -31,9 +31,9 @@ fn assert_close(what: &str, actual: Option<f64>, expected: f64, tolerance: f64) 
     assert!((actual - expected).abs() <= tolerance * expected.abs(), "{what}: {actual} is not {expected}");
 }
 
-/// Figures of `taylor_seasonal_naive.py`, which see: numpy 2.4.6, 12 digits, in the order it prints them.
+/// Figures of `taylor_seasonal_naive.py` under numpy 2.4.6, 12 digits, in the order of its output.
 #[track_caller]
-fn assert_numpy(scores: &Scores, expected: [f64; 9]) {
+fn assert_numpy(scores: &ForecastScores, expected: [f64; 9]) {
     let [low, high] = &scores.levels[..] else { panic!("two levels") };
     let actual = [
         ("mae", scores.mae),
@@ -59,7 +59,8 @@ fn taylor_two_weeks_ahead_is_as_numpy_has_it() {
     let future = series.slice(3360..4032).unwrap();
     let model = SeasonalNaive { season_steps }.fit(&history).unwrap();
     let forecast = model.predict(Horizon::steps(672), &[0.1, 0.9]);
-    let scores = Scores::pooled([(future.values(), &forecast)], metrics::seasonal_naive_mae(&history, season_steps));
+    let scores =
+        ForecastScores::pooled([(future.values(), &forecast)], metrics::seasonal_naive_mae(&history, season_steps));
     assert_numpy(
         &scores,
         [
@@ -128,7 +129,8 @@ impl Reference {
         self.split[key].as_u64().unwrap_or_else(|| panic!("{key} of {}", self.name)) as usize
     }
 
-    /// Checks seasonal naive over `season` against the rows of `method` in the reference results, which have five digits.
+    /// Checks seasonal naive over `season` against the rows of `method` in the reference results,
+    /// which have five digits.
     fn check(&self, season: &str, method: &str) {
         let backtest = Backtest {
             initial_steps: self.steps("test_start"),
@@ -172,7 +174,8 @@ fn daily_seasonal_naive_scores_as_in_the_reference_results() {
 
 #[test]
 fn weekly_seasonal_naive_scores_as_in_the_reference_results() {
-    // Not the four series with gaps: there the reference repeats values that were filled from the day before.
+    // Not the four series with gaps: there the reference repeats values that were filled from the
+    // day before.
     for name in ["taxi", "dlrm_gpu"] {
         Reference::load(name).check("week", "snaive_week");
     }
@@ -188,7 +191,8 @@ fn gaps_are_filled_and_mase_is_scaled_as_in_the_reference() {
         let expected: Vec<Option<f64>> = rows(&text).map(|row| Some(row[3].parse().unwrap())).collect();
         assert_eq!(filled.iter().collect::<Vec<_>>(), expected, "{name}");
 
-        // Of the series with its gaps, not of the filled one: a filled gap has an error of 0, which the reference left out.
+        // Of the series with its gaps, not of the filled one: a filled gap has an error of 0, which
+        // the reference left out.
         let history = reference.series.slice(0..reference.steps("cal_start")).unwrap();
         let scale = metrics::seasonal_naive_mae(&history, season_steps);
         assert_close(name, scale, reference.split["mase_denominator"].as_f64().unwrap(), 1e-12);

@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use goodput_agents::bundle::PolicyBundle;
 use goodput_configs::experiment::{AgentConfig, Algorithm, Experiment};
-use goodput_datasets::store::Provenance;
+use goodput_datasets::store::DataProvenance;
 use goodput_datasets::store::decisions::Behaviour;
 use goodput_eval::report::leaderboard::leaderboard;
 use goodput_eval::run::{Comparison, Evaluation, PolicyEntry};
@@ -71,7 +71,7 @@ fn record(experiment: &Experiment, decisions: u64, data: &Path) {
     let start = Instant::now();
     let log = log::log(experiment, &behaviours, decisions, &|_| ()).expect("heuristics that run");
     let played = start.elapsed().as_secs_f64();
-    log.write(data, &Provenance::generated("bench offline", "", 0)).expect("a directory that can be written");
+    log.write(data, &DataProvenance::generated("bench offline", "", 0)).expect("a directory that can be written");
     let size = std::fs::metadata(data).map_or(0, |file| file.len());
     println!(
         "{} decisions of {} episodes in {played:.1} s, {:.0} bytes each in the file",

@@ -14,7 +14,7 @@ use goodput_configs::scenario::SetupError;
 use goodput_datasets::DataError;
 use goodput_eval::studies::forecasting::read_series;
 use goodput_forecast::Series;
-use goodput_forecast::neural::{Adam, Checkpoint, Spec, SpecError, TrainError, Trainer};
+use goodput_forecast::neural::{AdamW, NetCheckpoint, NetTrainError, Spec, SpecError, Trainer};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -35,7 +35,7 @@ pub enum ForecasterTrainError {
     RunDir(#[from] RunDirError),
     /// The net cannot be trained.
     #[error(transparent)]
-    Train(#[from] TrainError),
+    Train(#[from] NetTrainError),
     /// The checkpoint cannot be read.
     #[error("the checkpoint cannot be read: {0}; delete checkpoints/{FILE} to begin again")]
     Checkpoint(#[from] ArchiveError),
@@ -183,8 +183,8 @@ pub fn train(
     Ok(Some(ForecasterBundle { name: experiment.name.clone(), net, card }))
 }
 
-fn write_checkpoint(dir: &RunDir, config_sha256: &str, checkpoint: Checkpoint) -> Result<(), RunDirError> {
-    let Checkpoint { weights, adam, best } = checkpoint;
+fn write_checkpoint(dir: &RunDir, config_sha256: &str, checkpoint: NetCheckpoint) -> Result<(), RunDirError> {
+    let NetCheckpoint { weights, adam, best } = checkpoint;
     let length = weights.len();
     let (loss, best) = best.unzip();
     let header = Header { config_sha256: config_sha256.into(), step: adam.step, length, best: loss };
@@ -199,7 +199,7 @@ fn write_checkpoint(dir: &RunDir, config_sha256: &str, checkpoint: Checkpoint) -
     dir.write(&format!("checkpoints/{FILE}"), &write(HEADER, &header, &tensors))
 }
 
-fn read_checkpoint(dir: &RunDir, config_sha256: &str) -> Result<Checkpoint, ForecasterTrainError> {
+fn read_checkpoint(dir: &RunDir, config_sha256: &str) -> Result<NetCheckpoint, ForecasterTrainError> {
     let bytes = dir.read(&format!("checkpoints/{FILE}"))?;
     let archive = Archive::read(&bytes)?;
     let header: Header = archive.header(HEADER)?;
@@ -208,6 +208,6 @@ fn read_checkpoint(dir: &RunDir, config_sha256: &str) -> Result<Checkpoint, Fore
     }
     let read = |name: &str| archive.tensor(name, &[header.length]);
     let best = header.best.map(|loss| Ok::<_, ArchiveError>((loss, read("best")?))).transpose()?;
-    let adam = Adam { step: header.step, first: read("adam.first")?, second: read("adam.second")? };
-    Ok(Checkpoint { weights: read("weights")?, adam, best })
+    let adam = AdamW { step: header.step, first: read("adam.first")?, second: read("adam.second")? };
+    Ok(NetCheckpoint { weights: read("weights")?, adam, best })
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use goodput_configs::scenario::SetupError;
 use goodput_datasets::store::DecisionLog;
-use goodput_datasets::store::decisions::{Behaviour, Decision, End};
+use goodput_datasets::store::decisions::{Behaviour, EpisodeEnd, LoggedDecision};
 use goodput_env::gym::{ClusterEnv, EnvError, Environment, Observation, ResetOptions};
 use goodput_env::seed::{Stream, keyed};
 use rand::RngExt;
@@ -97,7 +97,7 @@ fn play(mut env: ClusterEnv, behaviour: &Behaviour, who: usize, seed: u64) -> Re
         }
         let chosen = if action == own { 1.0 - behaviour.noise } else { 0.0 };
         let step = env.step(action, then.as_mut())?;
-        log.push(&Decision {
+        log.push(&LoggedDecision {
             features: &now.features,
             mask: &now.mask,
             action: action as u32,
@@ -107,7 +107,7 @@ fn play(mut env: ClusterEnv, behaviour: &Behaviour, who: usize, seed: u64) -> Re
         });
         std::mem::swap(&mut now, &mut then);
         if step.terminated || step.truncated {
-            let end = if step.terminated { End::Terminated } else { End::Truncated };
+            let end = if step.terminated { EpisodeEnd::Terminated } else { EpisodeEnd::Truncated };
             log.finish(behaviour.clone(), seed, end, (&now.features, &now.mask));
             return Ok(log);
         }

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use goodput_configs::experiment::{Algorithm, Experiment};
 use goodput_datasets::DataError;
-use goodput_datasets::store::decisions::{Behaviour, Decision, End};
-use goodput_datasets::store::{DecisionLog, Provenance};
+use goodput_datasets::store::decisions::{Behaviour, EpisodeEnd, LoggedDecision};
+use goodput_datasets::store::{DataProvenance, DecisionLog};
 use goodput_env::gym::Layout;
 use goodput_train::offline::{Dataset, Minibatch};
 use goodput_train::run_dir::RunDir;
@@ -69,17 +69,17 @@ fn by_hand() -> DecisionLog {
     let mut log = DecisionLog::new(TINY, "meaning");
     let mask = [1, 0, 0, 0, 0, 1, 0, 0, 0, 1];
     let decide = |log: &mut DecisionLog, features: &[f32], action, reward, dt_secs| {
-        log.push(&Decision { features, mask: &mask, action, propensity: 0.5, reward, dt_secs });
+        log.push(&LoggedDecision { features, mask: &mask, action, propensity: 0.5, reward, dt_secs });
     };
     let behaviour = |noise| Behaviour { name: "by hand".into(), noise };
     let last = [1.0, 9.0, 0.0, 0.0, 0.0, 0.0, 4.0];
     decide(&mut log, &[1.0, 2.0, 0.0, 0.0, 0.0, 0.0, 7.0], 0, -1.0, 0.0);
     decide(&mut log, &[1.0, 2.0, 1.0, 3.0, 0.0, 0.0, 8.0], 5, -2.0, 10.0);
-    log.finish(behaviour(0.0), 1 << 63, End::Truncated, (&last, &mask));
+    log.finish(behaviour(0.0), 1 << 63, EpisodeEnd::Truncated, (&last, &mask));
     decide(&mut log, &[0.0, 0.0, 1.0, 5.0, 0.0, 0.0, 6.0], 9, -4.0, 10.0);
-    log.finish(behaviour(0.5), 1 << 63, End::Terminated, (&last, &mask));
+    log.finish(behaviour(0.5), 1 << 63, EpisodeEnd::Terminated, (&last, &mask));
     decide(&mut log, &[0.0; 7], 9, -100.0, 20.0);
-    log.finish(behaviour(0.0), 7, End::Terminated, (&last, &mask));
+    log.finish(behaviour(0.0), 7, EpisodeEnd::Terminated, (&last, &mask));
     log
 }
 
@@ -90,9 +90,9 @@ fn what_is_written_is_what_is_read() {
     let logs = [("by-hand", by_hand()), ("logged", logged()), ("typed", typed), ("empty", DecisionLog::new(TINY, ""))];
     for (name, log) in logs {
         let (path, again) = (dir.path().join(name), dir.path().join("again"));
-        log.write(&path, &Provenance::generated("a test", name, 0)).unwrap();
+        log.write(&path, &DataProvenance::generated("a test", name, 0)).unwrap();
         assert!(DecisionLog::read(&path).unwrap() == log, "{name}");
-        log.write(&again, &Provenance::generated("a test", name, 0)).unwrap();
+        log.write(&again, &DataProvenance::generated("a test", name, 0)).unwrap();
         assert!(std::fs::read(&path).unwrap() == std::fs::read(&again).unwrap(), "{name}");
     }
 }
@@ -101,7 +101,7 @@ fn what_is_written_is_what_is_read() {
 fn damage_is_an_error() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("log");
-    by_hand().write(&path, &Provenance::default()).unwrap();
+    by_hand().write(&path, &DataProvenance::default()).unwrap();
     let bytes = std::fs::read(&path).unwrap();
     for at in (0..bytes.len()).step_by(7) {
         let mut damaged = bytes.clone();
@@ -122,9 +122,16 @@ fn forbidden_actions_are_refused() {
     let path = dir.path().join("log");
     for (action, mask) in [(1, [1u8, 0, 0, 0, 0, 0, 0, 0, 0, 1]), (12, [1; 10]), (0, [0; 10])] {
         let mut log = DecisionLog::new(TINY, "");
-        log.push(&Decision { features: &[0.0; 7], mask: &mask, action, propensity: 1.0, reward: 0.0, dt_secs: 0.0 });
-        log.finish(Behaviour { name: "x".into(), noise: 0.0 }, 1, End::Terminated, (&[], &[]));
-        log.write(&path, &Provenance::default()).unwrap();
+        log.push(&LoggedDecision {
+            features: &[0.0; 7],
+            mask: &mask,
+            action,
+            propensity: 1.0,
+            reward: 0.0,
+            dt_secs: 0.0,
+        });
+        log.finish(Behaviour { name: "x".into(), noise: 0.0 }, 1, EpisodeEnd::Terminated, (&[], &[]));
+        log.write(&path, &DataProvenance::default()).unwrap();
         let error = DecisionLog::read(&path).unwrap_err();
         assert!(matches!(error, DataError::Row { line: 1, .. }), "{error}");
     }
@@ -136,7 +143,7 @@ fn a_log_of_other_accelerator_types_is_refused() {
     let path = dir.path().join("log");
     let [logs, experiments] = [["t4", "a100"], ["a100", "t4"]].map(|names| names.map(str::to_owned).to_vec());
     let log = logged().with_types(logs.clone());
-    log.write(&path, &Provenance::default()).unwrap();
+    log.write(&path, &DataProvenance::default()).unwrap();
     assert!(Dataset::read(&path, (log.layout(), &logs), 1e-3, 1.0).is_ok());
     let error = Dataset::read(&path, (log.layout(), &experiments), 1e-3, 1.0).err().unwrap().to_string();
     assert!(error.contains("it tells t4, a100 apart, the experiment a100, t4"), "{error}");
@@ -237,7 +244,7 @@ fn run(experiment: &Experiment, path: &Path, stop_after: Option<u64>) -> Trained
 fn every_algorithm_learns_and_resumes_to_the_same_bits() {
     let dir = tempfile::tempdir().unwrap();
     let data = dir.path().join("decisions.parquet");
-    logged().write(&data, &Provenance::default()).unwrap();
+    logged().write(&data, &DataProvenance::default()).unwrap();
     for algorithm in [Algorithm::Bc, Algorithm::FilteredBc, Algorithm::Iql] {
         let mut experiment = experiment();
         let Some(goodput_configs::experiment::AgentConfig::Offline(agent)) = &mut experiment.agent else {
@@ -258,7 +265,7 @@ fn every_algorithm_learns_and_resumes_to_the_same_bits() {
 fn a_log_of_another_environment_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let data = dir.path().join("decisions.parquet");
-    by_hand().write(&data, &Provenance::default()).unwrap();
+    by_hand().write(&data, &DataProvenance::default()).unwrap();
     let layout = experiment().gym().layout();
     let refused = Dataset::read(&data, (&layout, &[]), 1.0, 1.0);
     assert!(matches!(refused, Err(TrainError::Log { .. })));

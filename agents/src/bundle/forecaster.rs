@@ -9,7 +9,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use goodput_forecast::neural::{Net, NetError, Spec};
+use goodput_forecast::neural::{NetError, NeuralNet, Spec};
 use serde::{Deserialize, Serialize};
 
 use crate::bundle::Provenance;
@@ -27,7 +27,7 @@ pub struct ForecasterBundle {
     /// Name of the forecaster in tables.
     pub name: String,
     /// Net with its weights and scale.
-    pub net: Net,
+    pub net: NeuralNet,
     /// Model card: the series and the training.
     pub card: Card,
 }
@@ -161,10 +161,10 @@ impl ForecasterBundle {
         }
         let manifest: Manifest = archive.header(MANIFEST).map_err(explain)?;
         let mut weights = Vec::new();
-        for (name, shape) in Net::shapes(&manifest.spec).map_err(|error| broken(error.into()))? {
+        for (name, shape) in NeuralNet::shapes(&manifest.spec).map_err(|error| broken(error.into()))? {
             weights.extend(archive.tensor(&name, &shape).map_err(explain)?);
         }
-        let net = Net::from_parts(manifest.spec, manifest.mean, manifest.spread, weights).map_err(broken)?;
+        let net = NeuralNet::from_parts(manifest.spec, manifest.mean, manifest.spread, weights).map_err(broken)?;
         Ok(Self { name: manifest.name, net, card: manifest.card })
     }
 
@@ -187,9 +187,9 @@ mod tests {
     #[test]
     fn a_bundle_reads_back_and_broken_ones_are_named() {
         let spec = Spec::daily(Architecture::Lstm(Lstm { hidden: 3, chunk: 2 }), 4);
-        let length = Net::shapes(&spec).unwrap().iter().map(|(_, [rows, columns])| rows * columns).sum();
+        let length = NeuralNet::shapes(&spec).unwrap().iter().map(|(_, [rows, columns])| rows * columns).sum();
         let weights = (0..length).map(|i| i as f32 / 7.0).collect();
-        let net = Net::from_parts(spec, 3.0, 2.0, weights).unwrap();
+        let net = NeuralNet::from_parts(spec, 3.0, 2.0, weights).unwrap();
         let card = Card { step_millis: 600_000, series: "rate".into(), ..Card::default() };
         let bundle = ForecasterBundle { name: "lstm".into(), net, card };
         let bytes = bundle.to_bytes();

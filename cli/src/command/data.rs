@@ -9,7 +9,7 @@ use goodput_configs::scenario::WorkloadConfig;
 use goodput_console::{Cell, CommandError, Listing, OutputFormat, say};
 use goodput_datasets::inspect::{QUANTILES, summarise};
 use goodput_datasets::store::decisions::Behaviour;
-use goodput_datasets::store::{Provenance, jobs};
+use goodput_datasets::store::{DataProvenance, jobs};
 use goodput_datasets::validate::validate;
 use goodput_datasets::{Catalog, fit, import_table, read_jobs};
 use goodput_env::cluster::Cluster;
@@ -67,7 +67,7 @@ fn synth(experiment: &Path, seed: u64, out: &Path) -> Result<ExitCode, CommandEr
     };
     let rows = settings.build(Catalog::shipped()).map_err(CommandError::input)?.rows(seed);
     let description = format!("seed {seed} of {}", toml::to_string(settings).map_err(CommandError::failed)?);
-    let provenance = Provenance::generated(settings.name(), &description, rows.len() as u64);
+    let provenance = DataProvenance::generated(settings.name(), &description, rows.len() as u64);
     provenance.on(jobs::table(&rows)).write_parquet(out).map_err(data_fault)?;
     say(&format!("wrote {} jobs to {}", rows.len(), out.display()));
     Ok(ExitCode::SUCCESS)
@@ -92,7 +92,7 @@ fn log(
     let log = log.map_err(fault)?;
     meter.finish();
     let description = format!("seed {} of {}", experiment.seed, resolved(experiment)?);
-    log.write(out, &Provenance::generated("data log", &description, log.rows() as u64)).map_err(data_fault)?;
+    log.write(out, &DataProvenance::generated("data log", &description, log.rows() as u64)).map_err(data_fault)?;
     let mut rows = Listing::new(&["behaviour", "noise", "episodes", "decisions", "mean_return"]);
     for behaviour in &behaviours {
         let own = || log.episodes().iter().filter(|episode| episode.behaviour == *behaviour);

@@ -9,7 +9,7 @@ use goodput_agents::compose::serving::SavedForecaster;
 use goodput_configs::forecast::ForecastConfig;
 use goodput_console::{Cell, CommandError, Listing, OutputFormat};
 use goodput_eval::studies::forecasting::{ScoreRow, Study, StudyError, page};
-use goodput_forecast::{Fit, Horizon, Predict, Snapshot, check_levels};
+use goodput_forecast::{Fit, ForecasterSnapshot, Horizon, Predict, check_levels};
 
 use crate::args::Forecast;
 use crate::config;
@@ -97,8 +97,8 @@ fn finish(
 
 fn fit(config: &ForecastConfig, to: &Path) -> Result<(), CommandError> {
     let study = Study::new(config).map_err(fault)?;
-    let snapshot =
-        Snapshot::fit(&study.model, &study.series).map_err(|error| CommandError::input(format!("fit: {error}")))?;
+    let snapshot = ForecasterSnapshot::fit(&study.model, &study.series)
+        .map_err(|error| CommandError::input(format!("fit: {error}")))?;
     let bytes = serde_json::to_vec(&snapshot).map_err(CommandError::failed)?;
     write(to, &bytes)
 }
@@ -116,7 +116,7 @@ fn known(path: &Path, study: Option<&Path>, sets: &[String]) -> Result<Ahead, Co
     let net = match forecaster::open(path).map_err(CommandError::input)? {
         SavedForecaster::Trained { net, .. } => net,
         SavedForecaster::Fitted(snapshot) => {
-            let Snapshot { next_epoch_millis, step_millis, day_steps, forecaster } = *snapshot;
+            let ForecasterSnapshot { next_epoch_millis, step_millis, day_steps, forecaster } = *snapshot;
             return Ok(Ahead { next_epoch_millis, step_millis, day_steps, forecaster: Box::new(forecaster) });
         }
     };

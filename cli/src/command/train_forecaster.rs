@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use goodput_configs::forecast::ForecasterExperiment;
 use goodput_configs::scenario::SetupError;
 use goodput_console::{CommandError, say};
-use goodput_forecast::neural::TrainError;
+use goodput_forecast::neural::NetTrainError;
 use goodput_train::forecaster::{self, ForecasterHooks, ForecasterTrainError, train};
 use goodput_train::run_dir::RunDir;
 
@@ -86,7 +86,7 @@ fn fault(error: ForecasterTrainError, file: &Path, sets: &[String]) -> CommandEr
         ForecasterTrainError::Setting(SetupError::Value { key, .. }) => {
             config::at_key(file, sets, key, &error.to_string())
         }
-        ForecasterTrainError::Train(error @ (TrainError::NoGpu | TrainError::NoAdapter)) => {
+        ForecasterTrainError::Train(error @ (NetTrainError::NoGpu | NetTrainError::NoAdapter)) => {
             config::at_key(file, sets, "train.processor", &error.to_string())
         }
         ForecasterTrainError::Data(error) => {

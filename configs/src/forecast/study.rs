@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use goodput_datasets::import::series::SeriesOptions;
-use goodput_forecast::lending::Lease;
+use goodput_forecast::lending::LeaseTerms;
 use goodput_forecast::{Adaptive, Model};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -138,8 +138,8 @@ fn one_percent() -> f64 {
 
 impl LendingConfig {
     /// The lease in steps: it begins with the step after the next.
-    pub fn lease(&self, steps_per_hour: f64) -> Lease {
-        Lease { lead: 1, steps: ((self.lease_hours * steps_per_hour).round() as usize).max(1) }
+    pub fn lease(&self, steps_per_hour: f64) -> LeaseTerms {
+        LeaseTerms { lead: 1, steps: ((self.lease_hours * steps_per_hour).round() as usize).max(1) }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Forecasters to train: which series, how much of it, which net.
 
-use goodput_forecast::neural::{Architecture, Centre, Loss, Spec, Training};
+use goodput_forecast::neural::{Architecture, Centre, NetLoss, Spec, Training};
 use serde::{Deserialize, Serialize};
 
 use super::SeriesConfig;
@@ -59,7 +59,7 @@ pub struct WindowConfig {
     /// Centre that is subtracted from a window: `last`, `mean` or `series`.
     pub centre: Centre,
     /// Loss that is minimised: `pinball` or `squared`.
-    pub loss: Loss,
+    pub loss: NetLoss,
 }
 
 impl Default for WindowConfig {
@@ -70,7 +70,7 @@ impl Default for WindowConfig {
             day_steps: None,
             levels: Spec::LEVELS.to_vec(),
             centre: Centre::default(),
-            loss: Loss::default(),
+            loss: NetLoss::default(),
         }
     }
 }

@@ -1,23 +1,26 @@
-//! Workloads of DeepBoot (czq693497091/DeepBoot, `experiment/workload`): Pollux's training jobs, and between them requests for inference.
+//! Workloads of DeepBoot (czq693497091/DeepBoot, `experiment/workload`): Pollux's training jobs,
+//! and between them requests for inference.
 //!
-//! Columns `name,time,application,num_replicas,batch_size,duration`; others are ignored, the artifact's unused `num_task` among them. A row whose application
-//! is `infer-APPLICATION-VARIANT` is a request that holds one accelerator for `duration` seconds; any other row is a training job, whose duration
-//! means nothing. A row with a bad value or a name used before is refused; a missing column is an error.
+//! Columns `name,time,application,num_replicas,batch_size,duration`; others are ignored, the
+//! artifact's unused `num_task` among them. A row with an application `infer-APPLICATION-VARIANT`
+//! is a request that holds one accelerator for `duration` seconds; any other row is a training job,
+//! and the duration in it means nothing. A row with a bad value or a name used before is refused; a
+//! missing column is an error.
 
 use std::path::Path;
 
 use goodput_env::time::SimTime;
 
-use super::{Format, Imported, pollux};
-use crate::csv_rows::{CsvRows, Row};
+use super::{Imported, WorkloadFormat, pollux};
+use crate::csv_rows::{CsvRow, CsvRows};
 use crate::error::{DataError, RowProblem};
 use crate::jobs::Names;
 use crate::requests::RequestRow;
 
-/// Columns that make a file a workload of this kind, those of Pollux's first.
+/// Columns of a workload of this kind, first the columns of Pollux's workloads.
 pub const COLUMNS: &[&str] = &["name", "time", "application", "num_replicas", "batch_size", "duration"];
 
-/// The column that Pollux's workloads have not.
+/// Column that Pollux's workloads lack.
 pub const OWN_COLUMN: &str = "duration";
 
 /// Reads the bytes of a workload; `path` is for messages.
@@ -26,7 +29,7 @@ pub const OWN_COLUMN: &str = "duration";
 /// Where the header lacks a column, or there is no row at all.
 pub fn parse(path: &Path, text: &[u8]) -> Result<Imported, DataError> {
     let mut rows = CsvRows::new(path, text, COLUMNS)?;
-    let mut imported = Imported { format: Format::DeepBoot, ..Imported::default() };
+    let mut imported = Imported { format: WorkloadFormat::DeepBoot, ..Imported::default() };
     let mut names = Names::default();
     while let Some(row) = rows.next(COLUMNS) {
         let read = row.and_then(|row| {
@@ -43,7 +46,7 @@ pub fn parse(path: &Path, text: &[u8]) -> Result<Imported, DataError> {
     imported.finish(path)
 }
 
-fn add(row: &Row<'_, '_>, imported: &mut Imported) -> Result<(), RowProblem> {
+fn add(row: &CsvRow<'_, '_>, imported: &mut Imported) -> Result<(), RowProblem> {
     let Some(model) = row.text(2)?.strip_prefix("infer-") else {
         imported.jobs.push(pollux::job(row)?);
         return Ok(());

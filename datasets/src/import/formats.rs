@@ -9,13 +9,14 @@ use crate::store;
 /// Description of a format of files.
 #[derive(Clone, Copy, Debug)]
 pub struct FileFormat {
-    /// Short name.
+    /// Short name of the format.
     pub name: &'static str,
-    /// What the file is, and the command or option that reads the file where a workload's path does not.
+    /// Content of the file, and the command or option that reads the file where a workload's path
+    /// does not.
     pub reads: &'static str,
     /// Names of the columns; empty where the format is no table with a header.
     pub columns: &'static [&'static str],
-    /// Where files in the format are published.
+    /// Place where files in the format are published.
     pub origin: &'static str,
 }
 

@@ -1,8 +1,9 @@
 //! Gavel's traces: tab-separated, ten fields, no header, jobs counted in steps.
 //!
-//! Job type, command, working directory, argument for steps, whether data are needed, steps, accelerators, weight, deadline as a multiple
-//! of the duration (-1: none), arrival in seconds. How fast a job is stands in another file ([`super::gavel_throughputs`]), so the
-//! two are read together.
+//! Job type, command, working directory, argument for steps, whether data are needed, steps,
+//! accelerators, weight, deadline as a multiple of the duration (-1: none), arrival in seconds. The
+//! speed of a job stands in another file ([`super::gavel_throughputs`]), so the two are read
+//! together.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -22,12 +23,13 @@ const FIELDS: usize = 10;
 pub struct GavelTrace {
     /// Jobs in order of arrival over the classes that occur.
     pub workload: Workload,
-    /// What happened to each row.
+    /// Report of the rows.
     pub report: ImportReport,
 }
 
-/// Reads the bytes of a trace over `classes`; `path` is for messages. A job is named after its line. A deadline is a multiple of the time that
-/// the job takes alone on the class's fastest type, after its arrival.
+/// Reads the bytes of a trace over `classes`; `path` is for messages. A job is named after its
+/// line. A deadline is a multiple of the time that the job takes alone on the class's fastest type,
+/// after its arrival.
 ///
 /// # Errors
 /// Where there is no row at all.

@@ -1,12 +1,14 @@
-//! Measured speeds of job classes, alone and in pairs, by accelerator type: Gavel's `simulation_throughputs.json`.
+//! Measured speeds of job classes, alone and in pairs, by accelerator type: Gavel's
+//! `simulation_throughputs.json`.
 //!
 //! ```json
 //! {"v100": {"('LM (batch size 5)', 1)": {"null": 109.2, "('CycleGAN', 1)": [60.1, 2.2]}}}
 //! ```
 //!
-//! Type, then class and accelerators, then steps per second alone under `null`, and beside another class its own and the other's. Zero
-//! means that it does not fit, so zero stays what it is here: missing. The types called `..._unconsolidated` are jobs spread
-//! over nodes; they are read as types of that name.
+//! Type, then class and accelerators, then steps per second alone under `null`, and beside another
+//! class its own and the other's. Zero means that it does not fit, so zero stays what it is here:
+//! missing. The types called `..._unconsolidated` are jobs spread over nodes; they are read as
+//! types of that name.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -17,16 +19,18 @@ use serde::de::{Deserialize, Deserializer, SeqAccess, Visitor};
 
 use crate::error::DataError;
 
-/// Speeds by type, then class, then the class beside it; keys are borrowed from the text, of which there is a megabyte.
-type Types<'a> = BTreeMap<Key<'a>, BTreeMap<Key<'a>, BTreeMap<Key<'a>, Speed>>>;
+/// Speeds by type, then class, then the class beside it; keys are borrowed from the text, of which
+/// there is a megabyte.
+type SpeedsByType<'a> = BTreeMap<ClassKey<'a>, BTreeMap<ClassKey<'a>, BTreeMap<ClassKey<'a>, MeasuredSpeed>>>;
 
-/// Reads the bytes of a file; `path` is for messages. Classes are in ascending order of name and accelerators.
+/// Reads the bytes of a file; `path` is for messages. Classes are in ascending order of name and
+/// accelerators.
 ///
 /// # Errors
 /// Where it is not JSON of this shape: the place and what is wrong there.
 pub fn parse(path: &Path, text: &[u8]) -> Result<Vec<JobClass>, DataError> {
     let wrong = |at: String, problem: &str| DataError::Json { path: path.to_owned(), at, problem: problem.into() };
-    let root: Types<'_> = serde_json::from_slice(text).map_err(|error| {
+    let root: SpeedsByType<'_> = serde_json::from_slice(text).map_err(|error| {
         let at = format!("line {} column {}", error.line(), error.column());
         DataError::Json { path: path.to_owned(), at, problem: error.to_string() }
     })?;
@@ -44,13 +48,13 @@ pub fn parse(path: &Path, text: &[u8]) -> Result<Vec<JobClass>, DataError> {
             for (other, speed) in speeds {
                 let at = || format!("{}, {}, {}", kind.0, key.0, other.0);
                 match (&*other.0, speed) {
-                    ("null", Speed::Alone(own)) if own.is_finite() && own >= 0.0 => {
+                    ("null", MeasuredSpeed::Alone(own)) if own.is_finite() && own >= 0.0 => {
                         if own > 0.0 {
                             class.steps_per_sec.insert(kind.0.to_string(), own);
                         }
                     }
                     ("null", _) => return Err(wrong(at(), "expected steps per second")),
-                    (_, Speed::Beside(own)) if own.is_finite() && own >= 0.0 => {
+                    (_, MeasuredSpeed::Beside(own)) if own.is_finite() && own >= 0.0 => {
                         let (other, others) =
                             class_key(&other.0).ok_or_else(|| wrong(at(), "expected a key as ('CycleGAN', 1)"))?;
                         if own > 0.0 && others == gpus {
@@ -78,46 +82,46 @@ fn class_key(key: &str) -> Option<(&str, u32)> {
 }
 
 #[derive(serde::Deserialize, PartialEq, Eq, PartialOrd, Ord)]
-struct Key<'a>(#[serde(borrow)] Cow<'a, str>);
+struct ClassKey<'a>(#[serde(borrow)] Cow<'a, str>);
 
 /// Steps per second; none where there is something else.
 #[derive(Clone, Copy)]
-enum Speed {
+enum MeasuredSpeed {
     Alone(f64),
-    /// Its own beside the other; the other's own stands elsewhere.
+    /// Speed of the job beside another one; the speed of the other job stands elsewhere.
     Beside(f64),
     Unknown,
 }
 
-impl<'de> Deserialize<'de> for Speed {
+impl<'de> Deserialize<'de> for MeasuredSpeed {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct OneOrTwo;
         impl<'de> Visitor<'de> for OneOrTwo {
-            type Value = Speed;
+            type Value = MeasuredSpeed;
 
             fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 f.write_str("steps per second, or two of them")
             }
 
-            fn visit_f64<E>(self, speed: f64) -> Result<Speed, E> {
-                Ok(Speed::Alone(speed))
+            fn visit_f64<E>(self, speed: f64) -> Result<MeasuredSpeed, E> {
+                Ok(MeasuredSpeed::Alone(speed))
             }
 
-            fn visit_u64<E>(self, speed: u64) -> Result<Speed, E> {
-                Ok(Speed::Alone(speed as f64))
+            fn visit_u64<E>(self, speed: u64) -> Result<MeasuredSpeed, E> {
+                Ok(MeasuredSpeed::Alone(speed as f64))
             }
 
-            fn visit_i64<E>(self, speed: i64) -> Result<Speed, E> {
-                Ok(Speed::Alone(speed as f64))
+            fn visit_i64<E>(self, speed: i64) -> Result<MeasuredSpeed, E> {
+                Ok(MeasuredSpeed::Alone(speed as f64))
             }
 
-            fn visit_seq<A: SeqAccess<'de>>(self, mut pair: A) -> Result<Speed, A::Error> {
+            fn visit_seq<A: SeqAccess<'de>>(self, mut pair: A) -> Result<MeasuredSpeed, A::Error> {
                 let two = (pair.next_element()?, pair.next_element::<f64>()?);
                 let more = pair.next_element::<f64>()?.is_some();
                 while more && pair.next_element::<f64>()?.is_some() {}
                 Ok(match two {
-                    (Some(own), Some(_)) if !more => Speed::Beside(own),
-                    _ => Speed::Unknown,
+                    (Some(own), Some(_)) if !more => MeasuredSpeed::Beside(own),
+                    _ => MeasuredSpeed::Unknown,
                 })
             }
         }

@@ -1,7 +1,9 @@
-//! Load of a service: a series as [`super::series`] reads it, without gaps and in order, because requests cannot be left out of a simulation.
+//! Load of a service: a series as [`super::series`] reads it, without gaps and in order, because
+//! requests cannot be left out of a simulation.
 //!
-//! Rows of a table must be in order and a step apart, the step being that of the first two rows. Rows that are missing are filled with the last value and
-//! reported. A row that is out of order, negative or no number is refused. A log of requests becomes requests per second.
+//! Rows of a table must be in order and a step apart, the step being that of the first two rows.
+//! Rows that are missing are filled with the last value and reported. A row that is out of order,
+//! negative or no number is refused. A log of requests becomes requests per second.
 
 use std::path::Path;
 
@@ -10,7 +12,7 @@ use goodput_env::time::SimTime;
 
 use super::ImportReport;
 use super::series::{self, SeriesOptions};
-use crate::csv_rows::Row;
+use crate::csv_rows::CsvRow;
 use crate::error::{DataError, RowProblem};
 
 /// Longest gap that is filled, steps: a week of 10 minutes.
@@ -18,14 +20,14 @@ const LONGEST_GAP: i64 = 1008;
 
 /// A series as read.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Load {
+pub struct LoadSeries {
     /// Time between values.
     pub step: SimTime,
-    /// Values.
+    /// Values, one for each step.
     pub values: Vec<f64>,
 }
 
-impl Load {
+impl LoadSeries {
     /// As requests per second: each value times `scale`.
     ///
     /// # Errors
@@ -35,11 +37,12 @@ impl Load {
     }
 }
 
-/// Reads the bytes of a table or a log; `column` is the one of values, the first after that of times where it is `None`.
+/// Reads the bytes of a table or a log; `column` is the one of values, the first after that of
+/// times where it is `None`.
 ///
 /// # Errors
 /// Where a column is missing or fewer than two rows are usable.
-pub fn parse(path: &Path, text: &[u8], column: Option<&str>) -> Result<(Load, ImportReport), DataError> {
+pub fn parse(path: &Path, text: &[u8], column: Option<&str>) -> Result<(LoadSeries, ImportReport), DataError> {
     let options = SeriesOptions { column: column.map(str::to_owned), ..SeriesOptions::default() };
     let mut rows = InOrder::default();
     let (series, report) = series::read(path, text, &options, |row, entry| rows.check(row, entry))?;
@@ -48,10 +51,10 @@ pub fn parse(path: &Path, text: &[u8], column: Option<&str>) -> Result<(Load, Im
         last = value.unwrap_or(last);
         last
     });
-    Ok((Load { values: filled.collect(), step: SimTime::from_millis(series.step_millis()) }, report))
+    Ok((LoadSeries { values: filled.collect(), step: SimTime::from_millis(series.step_millis()) }, report))
 }
 
-/// Where the series has got to.
+/// Position in a series that is read in order.
 #[derive(Debug, Default)]
 struct InOrder {
     first: f64,
@@ -61,7 +64,7 @@ struct InOrder {
 }
 
 impl InOrder {
-    fn check(&mut self, row: &Row<'_, '_>, (at, value): (f64, f64)) -> Result<Option<String>, RowProblem> {
+    fn check(&mut self, row: &CsvRow<'_, '_>, (at, value): (f64, f64)) -> Result<Option<String>, RowProblem> {
         if !(0.0..1e12).contains(&value) {
             return Err(row.problem(1, "a number of at least 0"));
         }
@@ -71,7 +74,7 @@ impl InOrder {
             1 => return Err(row.problem(0, "a time after the row before")),
             known => {
                 let place = ((at - self.first) / self.step).round();
-                // Sampling jitter of a tenth of a step is none of ours.
+                // Sampling jitter of up to a tenth of a step is accepted.
                 let near = ((at - self.first) / self.step - place).abs() <= 0.1;
                 if !near || !(known..=known + LONGEST_GAP).contains(&(place as i64)) {
                     return Err(row.problem(0, "a whole number of steps after the row before"));

@@ -1,5 +1,5 @@
-//! Importers: one file a public format. Each takes the bytes of a file and gives rows of the job table with a report;
-//! profiles of applications become a catalog, load of services a series.
+//! Importers, one file for each public format. Each takes the bytes of a file and gives rows of the
+//! job table with a report; profiles of applications become a catalog, load of services a series.
 
 pub mod deepboot;
 mod formats;
@@ -25,7 +25,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 
-use crate::csv_rows::{CsvRows, Row};
+use crate::csv_rows::{CsvRow, CsvRows};
 use crate::error::{DataError, RowProblem};
 use crate::jobs::{JobRow, Names};
 use crate::requests::RequestRow;
@@ -35,7 +35,7 @@ const MOST_EXAMPLES: usize = 5;
 
 /// A format of workloads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Format {
+pub enum WorkloadFormat {
     /// Our own job table as Parquet.
     #[default]
     Jobs,
@@ -51,8 +51,8 @@ pub enum Format {
     Tiresias,
 }
 
-impl Format {
-    /// Its name.
+impl WorkloadFormat {
+    /// Name of the format.
     pub fn name(self) -> &'static str {
         match self {
             Self::Jobs => "jobs",
@@ -74,30 +74,31 @@ impl Format {
     }
 }
 
-/// What an importer read.
+/// Result of an importer: jobs, requests and a report.
 #[derive(Clone, Debug, Default)]
 pub struct Imported {
     /// The jobs, in the order of the file.
     pub jobs: Vec<JobRow>,
     /// Inference requests, in the order of the file.
     pub requests: Vec<RequestRow>,
-    /// What happened to each row.
+    /// Report of the rows.
     pub report: ImportReport,
     /// Format of the file.
-    pub format: Format,
-    /// Seconds since 1970, on the trace's own clock, of submission time 0; where the trace has dates.
+    pub format: WorkloadFormat,
+    /// Seconds since 1970, on the trace's own clock, of submission time 0; where the trace has
+    /// dates.
     pub origin_unix_secs: Option<i64>,
 }
 
 impl Imported {
-    /// Reads a file of one job a row; `job` makes it from the values of `columns`. A row that it refuses, or that repeats a name, is in
-    /// the report.
+    /// Reads a file of one job a row; `job` makes it from the values of `columns`. A row that it
+    /// refuses, or that repeats a name, is in the report.
     fn one_job_a_row(
         path: &Path,
         text: &[u8],
-        format: Format,
+        format: WorkloadFormat,
         columns: &'static [&'static str],
-        job: fn(&Row<'_, '_>) -> Result<JobRow, RowProblem>,
+        job: fn(&CsvRow<'_, '_>) -> Result<JobRow, RowProblem>,
     ) -> Result<Self, DataError> {
         let mut rows = CsvRows::new(path, text, columns)?;
         let mut imported = Self { format, ..Self::default() };
@@ -117,7 +118,8 @@ impl Imported {
         imported.finish(path)
     }
 
-    /// Counts what was kept; a file without a single row is an error, one with only refused rows is a report.
+    /// Counts what was kept; a file without a single row is an error, one with only refused rows is
+    /// a report.
     pub(crate) fn finish(mut self, path: &Path) -> Result<Self, DataError> {
         if self.jobs.is_empty() && self.requests.is_empty() && self.report.refused.count == 0 {
             return Err(DataError::Empty { path: path.to_owned() });
@@ -127,7 +129,8 @@ impl Imported {
     }
 }
 
-/// What happened to the rows of a file: `kept + refused.count` is all of them, `repaired` are among those kept.
+/// Report of an import: `kept + refused.count` is the number of all rows; repaired rows are among
+/// the kept ones.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ImportReport {
     /// Rows kept, the repaired ones included.
@@ -141,9 +144,9 @@ pub struct ImportReport {
 /// Notes about rows: exact counts by kind and the first lines of each.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Notes<T> {
-    /// How many rows.
+    /// Number of rows.
     pub count: u64,
-    /// How many rows by kind.
+    /// Number of rows by kind.
     pub by_kind: BTreeMap<&'static str, u64>,
     /// Line and what was found or done, the first of each kind in the order of the file.
     pub examples: Vec<(u64, T)>,

@@ -1,14 +1,15 @@
-//! Nodes and pods of Alibaba's GPU-sharing cluster (`openb`, clusterdata, cluster-trace-gpu-v2023): who asks for which part of which
-//! accelerator, on which machines.
+//! Nodes and pods of Alibaba's GPU-sharing cluster (`openb`, clusterdata, cluster-trace-gpu-v2023):
+//! requests for parts of accelerators, and the machines.
 //!
-//! These are not jobs of the job table: most share an accelerator, some use none, and what matters is how they fit. So the two files
-//! have row types of their own. Derived lists drop the columns after `gpu_milli`; those are optional here. A pod that needs no
-//! accelerator and yet says `gpu_milli` or `gpu_spec` is kept without them, and that is a repair.
+//! These are not jobs of the job table: most share an accelerator, some use none, and what matters
+//! is how they fit. So the two files have row types of their own. Derived lists drop the columns
+//! after `gpu_milli`; those are optional here. A pod that needs no accelerator and yet says
+//! `gpu_milli` or `gpu_spec` is kept without them, and that is a repair.
 
 use std::path::Path;
 
 use super::ImportReport;
-use crate::csv_rows::{CsvRows, Row, header_has};
+use crate::csv_rows::{CsvRow, CsvRows, header_has};
 use crate::error::{DataError, RowProblem};
 
 /// Columns of a list of nodes.
@@ -20,50 +21,51 @@ pub const POD_COLUMNS: &[&str] = &["name", "cpu_milli", "memory_mib", "num_gpu",
 /// Columns of a full list of pods.
 const SPEC_COLUMNS: &[&str] = &["name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli", "gpu_spec"];
 
-/// A machine.
+/// Node of the cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeRow {
     /// Line in the file, from 1.
     pub line: u64,
-    /// Its name.
+    /// Name of the node.
     pub name: String,
     /// Thousandths of processor cores.
     pub cpu_milli: u32,
-    /// Memory, MiB.
+    /// Memory in MiB.
     pub memory_mib: u32,
-    /// Accelerators.
+    /// Number of accelerators.
     pub gpus: u32,
-    /// Type of all of them; `None` where there are none.
+    /// Type of all accelerators of the node; `None` without accelerators.
     pub model: Option<String>,
 }
 
-/// A request.
+/// Pod that asks for resources.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PodRow {
     /// Line in the file, from 1.
     pub line: u64,
-    /// Its name.
+    /// Name of the pod.
     pub name: String,
     /// Thousandths of processor cores.
     pub cpu_milli: u32,
-    /// Memory, MiB.
+    /// Memory in MiB.
     pub memory_mib: u32,
-    /// Accelerators.
+    /// Number of accelerators.
     pub gpus: u32,
-    /// Thousandths of each: below 1000 only of a single one; 0 where there are none.
+    /// Requested thousandths of each accelerator: below 1000 only for a single one; 0 without
+    /// accelerators.
     pub gpu_milli: u32,
     /// Types that will do, as written (`V100M16|V100M32`); empty: any.
     pub models: Vec<String>,
 }
 
 /// The rows kept and what happened to each, or why the file is of no use.
-pub type Rows<T> = Result<(Vec<T>, ImportReport), DataError>;
+pub type OpenbRows<T> = Result<(Vec<T>, ImportReport), DataError>;
 
 /// Reads the bytes of a list of nodes; `path` is for messages.
 ///
 /// # Errors
 /// Where the header lacks a column, or there is no row at all.
-pub fn nodes(path: &Path, text: &[u8]) -> Rows<NodeRow> {
+pub fn nodes(path: &Path, text: &[u8]) -> OpenbRows<NodeRow> {
     read(path, text, NODE_COLUMNS, node)
 }
 
@@ -71,7 +73,7 @@ pub fn nodes(path: &Path, text: &[u8]) -> Rows<NodeRow> {
 ///
 /// # Errors
 /// Where the header lacks a column, or there is no row at all.
-pub fn pods(path: &Path, text: &[u8]) -> Rows<PodRow> {
+pub fn pods(path: &Path, text: &[u8]) -> OpenbRows<PodRow> {
     let columns = if header_has(text, SPEC_COLUMNS) { SPEC_COLUMNS } else { POD_COLUMNS };
     let spec = columns.len() == SPEC_COLUMNS.len();
     read(path, text, columns, |row, report| pod(row, spec, report))
@@ -82,8 +84,8 @@ fn read<T>(
     path: &Path,
     text: &[u8],
     columns: &'static [&'static str],
-    mut parse: impl FnMut(&Row<'_, '_>, &mut ImportReport) -> Result<T, RowProblem>,
-) -> Rows<T> {
+    mut parse: impl FnMut(&CsvRow<'_, '_>, &mut ImportReport) -> Result<T, RowProblem>,
+) -> OpenbRows<T> {
     let mut rows = CsvRows::new(path, text, columns)?;
     let (mut out, mut report) = (Vec::new(), ImportReport::default());
     while let Some(row) = rows.next(columns) {
@@ -100,7 +102,7 @@ fn read<T>(
     Ok((out, report))
 }
 
-fn node(row: &Row<'_, '_>, report: &mut ImportReport) -> Result<NodeRow, RowProblem> {
+fn node(row: &CsvRow<'_, '_>, report: &mut ImportReport) -> Result<NodeRow, RowProblem> {
     let gpus = number(row, 3, 1024)?;
     let model = text(row, 4).filter(|model| !model.is_empty());
     if gpus > 0 && model.is_none() {
@@ -120,7 +122,7 @@ fn node(row: &Row<'_, '_>, report: &mut ImportReport) -> Result<NodeRow, RowProb
     Ok(parsed)
 }
 
-fn pod(row: &Row<'_, '_>, spec: bool, report: &mut ImportReport) -> Result<PodRow, RowProblem> {
+fn pod(row: &CsvRow<'_, '_>, spec: bool, report: &mut ImportReport) -> Result<PodRow, RowProblem> {
     let (gpus, gpu_milli) = (number(row, 3, 1024)?, number(row, 4, 1000)?);
     let models = if spec { text(row, 5).unwrap_or_default() } else { String::new() };
     let pod = PodRow {
@@ -146,10 +148,10 @@ fn pod(row: &Row<'_, '_>, spec: bool, report: &mut ImportReport) -> Result<PodRo
     Ok(pod)
 }
 
-/// Above any machine: a million cores, or a pebibyte.
+/// Bound above any machine: a million cores, or a pebibyte.
 const MOST: u32 = 1_000_000_000;
 
-fn number(row: &Row<'_, '_>, column: usize, most: u32) -> Result<u32, RowProblem> {
+fn number(row: &CsvRow<'_, '_>, column: usize, most: u32) -> Result<u32, RowProblem> {
     let value = std::str::from_utf8(row.bytes(column)).ok().and_then(|text| text.parse().ok());
     let expected = match most {
         1000 => "a whole number from 0 to 1000",
@@ -159,6 +161,6 @@ fn number(row: &Row<'_, '_>, column: usize, most: u32) -> Result<u32, RowProblem
     value.filter(|&value: &u32| value <= most).ok_or_else(|| row.problem(column, expected))
 }
 
-fn text(row: &Row<'_, '_>, column: usize) -> Option<String> {
+fn text(row: &CsvRow<'_, '_>, column: usize) -> Option<String> {
     std::str::from_utf8(row.bytes(column)).ok().map(str::to_owned)
 }

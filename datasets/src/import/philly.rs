@@ -1,17 +1,18 @@
-//! The Philly trace as the Pollux artifact extracted it (`timestamp,duration,num_gpus,gpu_time,cluster`), from
-//! msr-fiddle/philly-traces. Jobs have no application: each is rigid and lasts as long as it did.
+//! The Philly trace as the Pollux artifact extracted it
+//! (`timestamp,duration,num_gpus,gpu_time,cluster`), from msr-fiddle/philly-traces. Jobs have no
+//! application: each is rigid and lasts as long as it did.
 //!
-//! The file is not sorted; submission counts from its earliest timestamp. Jobs have no names and some rows are equal, so a
-//! job is named after its line. `gpu_time` is redundant: where it is not duration x GPUs it is ignored, and that is
-//! reported as a repair.
+//! The file is not sorted; submission counts from its earliest timestamp. Jobs have no names and
+//! some rows are equal, so a job is named after its line. `gpu_time` is redundant: where it is not
+//! duration x GPUs it is ignored, and that is reported as a repair.
 
 use std::path::Path;
 
 use goodput_env::time::SimTime;
 use jiff::civil::DateTime;
 
-use super::{Format, Imported};
-use crate::csv_rows::{CsvRows, Row};
+use super::{Imported, WorkloadFormat};
+use crate::csv_rows::{CsvRow, CsvRows};
 use crate::error::{DataError, RowProblem};
 use crate::jobs::JobRow;
 
@@ -19,7 +20,7 @@ use crate::jobs::JobRow;
 pub const COLUMNS: &[&str] = &["timestamp", "duration", "num_gpus", "gpu_time", "cluster"];
 
 /// A row before the earliest timestamp is known.
-struct Entry {
+struct DatedJob {
     job: JobRow,
     /// Seconds since 1970 on the trace's own clock.
     timestamp: i64,
@@ -31,7 +32,7 @@ struct Entry {
 /// Where the header lacks a column, or there is no row at all.
 pub fn parse(path: &Path, text: &[u8]) -> Result<Imported, DataError> {
     let mut rows = CsvRows::new(path, text, COLUMNS)?;
-    let mut imported = Imported { format: Format::Philly, ..Imported::default() };
+    let mut imported = Imported { format: WorkloadFormat::Philly, ..Imported::default() };
     let mut entries = Vec::new();
     while let Some(row) = rows.next(COLUMNS) {
         let entry = row.and_then(|row| {
@@ -44,13 +45,13 @@ pub fn parse(path: &Path, text: &[u8]) -> Result<Imported, DataError> {
         }
     }
     let earliest = entries.iter().map(|entry| entry.timestamp).min().unwrap_or(0);
-    let submitted = |Entry { job, timestamp }| JobRow { submit: SimTime::from_secs(timestamp - earliest), ..job };
+    let submitted = |DatedJob { job, timestamp }| JobRow { submit: SimTime::from_secs(timestamp - earliest), ..job };
     imported.jobs = entries.into_iter().map(submitted).collect();
     imported.origin_unix_secs = Some(earliest);
     imported.finish(path)
 }
 
-fn entry(row: &Row<'_, '_>, imported: &mut Imported) -> Result<Entry, RowProblem> {
+fn entry(row: &CsvRow<'_, '_>, imported: &mut Imported) -> Result<DatedJob, RowProblem> {
     let timestamp = seconds(row.bytes(0)).ok_or_else(|| row.problem(0, "a time as 2017-10-09 07:01:55"))?;
     let duration_secs = row.at_least(1, 0.001, "a duration in seconds above 0")?;
     let gpus = row.count(2)?;
@@ -73,7 +74,7 @@ fn entry(row: &Row<'_, '_>, imported: &mut Imported) -> Result<Entry, RowProblem
         tenant: Some(tenant),
         ..JobRow::default()
     };
-    Ok(Entry { job, timestamp })
+    Ok(DatedJob { job, timestamp })
 }
 
 /// Seconds since 1970 of `YYYY-MM-DD hh:mm:ss`.

@@ -1,14 +1,15 @@
-//! Workloads of the Pollux artifact (petuum/adaptdl, branch osdi21-artifact, `simulator/workloads*`).
+//! Workloads of the Pollux artifact (petuum/adaptdl, branch osdi21-artifact,
+//! `simulator/workloads*`).
 //!
-//! Columns `name,time,application,num_replicas,batch_size`; others are ignored.
-//! A row with a bad value or a name used before is refused; a missing column is an error.
+//! Columns `name,time,application,num_replicas,batch_size`; others are ignored. A row with a bad
+//! value or a name used before is refused; a missing column is an error.
 
 use std::path::Path;
 
 use goodput_env::time::SimTime;
 
-use super::{Format, Imported};
-use crate::csv_rows::Row;
+use super::{Imported, WorkloadFormat};
+use crate::csv_rows::CsvRow;
 use crate::error::{DataError, RowProblem};
 use crate::jobs::JobRow;
 
@@ -20,10 +21,10 @@ pub const COLUMNS: &[&str] = &["name", "time", "application", "num_replicas", "b
 /// # Errors
 /// Where the header lacks a column, or there is no row at all.
 pub fn parse(path: &Path, text: &[u8]) -> Result<Imported, DataError> {
-    Imported::one_job_a_row(path, text, Format::Pollux, COLUMNS, job)
+    Imported::one_job_a_row(path, text, WorkloadFormat::Pollux, COLUMNS, job)
 }
 
-pub(super) fn job(row: &Row<'_, '_>) -> Result<JobRow, RowProblem> {
+pub(super) fn job(row: &CsvRow<'_, '_>) -> Result<JobRow, RowProblem> {
     Ok(JobRow {
         line: row.line,
         job_id: row.text(0)?.to_owned(),

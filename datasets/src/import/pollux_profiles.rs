@@ -1,13 +1,17 @@
-//! Measurements of applications as the Pollux artifact keeps them (`simulator/traces/<application>/`), made on nodes with
-//! four T4 GPUs each.
+//! Measurements of applications as the Pollux artifact keeps them
+//! (`simulator/traces/<application>/`), made on nodes with four T4 GPUs each.
 //!
-//! - `placements.csv` (`placement,local_bsz,step_time,sync_time`): step times on up to 4 nodes of up to 4 GPUs.
-//! - `scalability.csv` (`num_nodes,num_replicas,local_bsz,step_time,sync_time`), optional: larger even spreads.
-//! - `validation-<B>.csv` (`progress,iteration,metric,grad_sqr,grad_var`): one run to the end at total batch `B`, a row an epoch.
+//! - `placements.csv` (`placement,local_bsz,step_time,sync_time`): step times on up to 4 nodes of
+//!   up to 4 GPUs.
+//! - `scalability.csv` (`num_nodes,num_replicas,local_bsz,step_time,sync_time`), optional: larger
+//!   even spreads.
+//! - `validation-<B>.csv` (`progress,iteration,metric,grad_sqr,grad_var`): one run to the end at
+//!   total batch `B`, a row an epoch.
 //!
-//! Unlike a workload, a profile is one measurement: any bad row is an error. A hole is found by what its neighbours imply: runs
-//! of unequal length, an epoch with far more iterations than the median, a batch size missing from the geometric grid, or
-//! a local batch size missing between two others of the same placement.
+//! Unlike a workload, a profile is one measurement: any bad row is an error. A hole is found by
+//! what its neighbours imply: runs of unequal length, an epoch with far more iterations than the
+//! median, a batch size missing from the geometric grid, or a local batch size missing between two
+//! others of the same placement.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -48,7 +52,7 @@ const EXCEPTIONS: [Exception; 2] = [
 
 /// One application as measured.
 #[derive(Clone, Debug)]
-pub struct Profile {
+pub struct ApplicationProfile {
     /// Directory it was read from.
     pub path: PathBuf,
     /// Name of the directory.
@@ -58,12 +62,12 @@ pub struct Profile {
     /// Step times by even spread.
     pub scalability: Vec<ScalabilitySample>,
     /// Runs to the end in ascending order of batch size, all with as many epochs.
-    pub runs: Vec<Run>,
+    pub runs: Vec<MeasuredRun>,
 }
 
 /// A training run at one total batch size; vectors by epoch.
 #[derive(Clone, Debug)]
-pub struct Run {
+pub struct MeasuredRun {
     /// Total batch size, samples.
     pub batch_size: u32,
     /// Scale-invariant iterations since the start.
@@ -76,9 +80,10 @@ pub struct Run {
     pub grad_var: Vec<f64>,
 }
 
-/// Reads every application below `dir` into a catalog whose step times are the measured ones, with `step_times` (see
-/// [`super::step_times`]) where they apply. What policies believe (`params`) comes from the shipped catalog for applications in it,
-/// and is fitted to all measurements for others. Configurations known to be tuned are the shipped ones.
+/// Reads every application below `dir` into a catalog with the measured step times, and with
+/// `step_times` (see [`super::step_times`]) where they apply. The parameters that policies go by
+/// (`params`) come from the shipped catalog for applications in it, and are fitted to all
+/// measurements for others. Configurations known to be tuned are the shipped ones.
 ///
 /// # Errors
 /// At the first file, row or table that is not usable.
@@ -106,7 +111,7 @@ pub fn catalog(dir: &Path, step_times: Option<&Path>) -> Result<Catalog, DataErr
 ///
 /// # Errors
 /// At the first file or row that is not usable.
-pub fn read(dir: &Path) -> Result<Vec<Profile>, DataError> {
+pub fn read(dir: &Path) -> Result<Vec<ApplicationProfile>, DataError> {
     let mut names = Vec::new();
     for entry in fs::read_dir(dir).map_err(DataError::read(dir))? {
         let path = entry.map_err(DataError::read(dir))?.path();
@@ -121,7 +126,7 @@ pub fn read(dir: &Path) -> Result<Vec<Profile>, DataError> {
     names.iter().map(|path| profile(path)).collect()
 }
 
-impl Profile {
+impl ApplicationProfile {
     /// Limits of the batch size: validated totals and profiled local sizes.
     ///
     /// # Errors
@@ -135,7 +140,7 @@ impl Profile {
 
     /// Limits with the given sizes of a replica's batch.
     pub(super) fn limits_of(&self, min_local: u32, max_local: u32) -> Result<BatchLimits, DataError> {
-        let total = |run: Option<&Run>| run.map_or(0, |run| run.batch_size);
+        let total = |run: Option<&MeasuredRun>| run.map_or(0, |run| run.batch_size);
         BatchLimits::new(total(self.runs.first()), total(self.runs.last()), min_local, max_local)
             .map_err(|source| DataError::Limits { path: self.path.clone(), source })
     }
@@ -211,7 +216,7 @@ impl Profile {
         EXCEPTIONS.iter().find(|exception| exception.application == self.name)
     }
 
-    fn table(&self, values: impl Fn(&Run) -> &[f64]) -> Result<EpochTable, DataError> {
+    fn table(&self, values: impl Fn(&MeasuredRun) -> &[f64]) -> Result<EpochTable, DataError> {
         let columns: Vec<&[f64]> = self.runs.iter().map(values).collect();
         let epochs = columns.first().map_or(0, |column| column.len());
         let rows = (0..epochs).flat_map(|epoch| columns.iter().map(move |column| column[epoch])).collect();
@@ -220,9 +225,9 @@ impl Profile {
     }
 }
 
-fn profile(dir: &Path) -> Result<Profile, DataError> {
+fn profile(dir: &Path) -> Result<ApplicationProfile, DataError> {
     let scalability = dir.join("scalability.csv");
-    Ok(Profile {
+    Ok(ApplicationProfile {
         path: dir.to_owned(),
         name: dir.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default(),
         placements: load(&dir.join("placements.csv"), placements)?,
@@ -232,7 +237,7 @@ fn profile(dir: &Path) -> Result<Profile, DataError> {
 }
 
 /// Runs to the end of one application, ascending in batch size.
-pub(super) fn runs(dir: &Path) -> Result<Vec<Run>, DataError> {
+pub(super) fn runs(dir: &Path) -> Result<Vec<MeasuredRun>, DataError> {
     let mut runs = Vec::new();
     for entry in fs::read_dir(dir).map_err(DataError::read(dir))? {
         let name = entry.map_err(DataError::read(dir))?.file_name();
@@ -254,14 +259,15 @@ pub(super) fn load<T>(path: &Path, parse: impl FnOnce(&Path, &[u8]) -> Result<T,
 /// Reads the bytes of `placements.csv`.
 ///
 /// # Errors
-/// At the first row that is no measurement, or where a placement lacks a local batch size between two others.
+/// At the first row that is no measurement, or where a placement lacks a local batch size between
+/// two others.
 pub fn placements(path: &Path, text: &[u8]) -> Result<Vec<PlacementSample>, DataError> {
     let (samples, lines) = placement_rows(path, text)?;
     check_grid(path, &samples, &lines)?;
     Ok(samples)
 }
 
-/// The rows of a table of placements whose grids of batch sizes may differ, and their lines.
+/// Rows of a table of placements, which may have different grids of batch sizes, and their lines.
 pub(super) fn placement_rows(path: &Path, text: &[u8]) -> Result<(Vec<PlacementSample>, Vec<u64>), DataError> {
     const TIME: &str = "seconds above 0";
     let at = |(line, problem)| DataError::Row { path: path.to_owned(), line, problem };
@@ -271,6 +277,8 @@ pub(super) fn placement_rows(path: &Path, text: &[u8]) -> Result<(Vec<PlacementS
         let row = row.map_err(at)?;
         let sample = || -> Result<PlacementSample, RowProblem> {
             let digits = row.bytes(0);
+            // A placement has one digit a node: nodes of the measurements hold at most nine
+            // replicas.
             if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) || digits.len() > 16 {
                 return Err(row.problem(0, "one digit a node"));
             }
@@ -352,15 +360,22 @@ fn sync(sync_secs: f64, step_secs: f64) -> Option<f64> {
 ///
 /// # Errors
 /// At the first row that is no epoch, or where one is missing.
-pub fn run(path: &Path, text: &[u8], batch_size: u32) -> Result<Run, DataError> {
+pub fn run(path: &Path, text: &[u8], batch_size: u32) -> Result<MeasuredRun, DataError> {
     let at = |(line, problem)| DataError::Row { path: path.to_owned(), line, problem };
     let mut rows = CsvRows::new(path, text, VALIDATION)?;
-    let mut run =
-        Run { batch_size, progress: Vec::new(), iterations: Vec::new(), grad_sqr: Vec::new(), grad_var: Vec::new() };
+    let mut run = MeasuredRun {
+        batch_size,
+        progress: Vec::new(),
+        iterations: Vec::new(),
+        grad_sqr: Vec::new(),
+        grad_var: Vec::new(),
+    };
     let mut lines = Vec::new();
     while let Some(row) = rows.next(VALIDATION) {
         let row = row.map_err(at)?;
         let mut read = || -> Result<(), RowProblem> {
+            // The next float: progress and iterations grow strictly, and the first epoch makes
+            // some.
             let after = |values: &[f64]| values.last().copied().unwrap_or(0.0).next_up();
             run.progress.push(row.at_least(0, after(&run.progress), "more than in the row before")?);
             run.iterations.push(row.at_least(1, after(&run.iterations), "more than in the row before")?);
@@ -385,17 +400,20 @@ pub fn run(path: &Path, text: &[u8], batch_size: u32) -> Result<Run, DataError> 
     }
 }
 
-/// The first epoch with so much progress that a row must be missing: whatever the batch, epochs are of equal progress.
+/// The first epoch with so much progress that a row must be missing: whatever the batch, epochs are
+/// of equal progress.
 fn swallowed(progress: &[f64]) -> Option<usize> {
     let each = || std::iter::once(&0.0).chain(progress).zip(progress).map(|(before, after)| after - before);
     let mut sorted: Vec<f64> = each().collect();
     sorted.sort_by(f64::total_cmp);
+    // The median, because an epoch that swallowed a row must not raise the measure it is held
+    // against.
     let median = sorted[(sorted.len() - 1) / 2];
     each().position(|gain| gain > EPOCH_GAP * median)
 }
 
 /// Runs must be as long as each other and their batch sizes a geometric grid without gaps.
-fn check_runs(dir: &Path, runs: &[Run]) -> Result<(), DataError> {
+fn check_runs(dir: &Path, runs: &[MeasuredRun]) -> Result<(), DataError> {
     let Some(first) = runs.first() else {
         return Err(DataError::Hole {
             path: dir.to_owned(),
@@ -403,14 +421,15 @@ fn check_runs(dir: &Path, runs: &[Run]) -> Result<(), DataError> {
             what: "no file validation-<batch size>.csv".to_owned(),
         });
     };
-    let file = |run: &Run| dir.join(format!("validation-{}.csv", run.batch_size));
+    let file = |run: &MeasuredRun| dir.join(format!("validation-{}.csv", run.batch_size));
     let most = runs.iter().map(|run| run.progress.len()).max().unwrap_or(0);
     if let Some(short) = runs.iter().find(|run| run.progress.len() < most) {
         let epochs = short.progress.len();
         let what = format!("{epochs} epochs, but {most} at other batch sizes");
         return Err(DataError::Hole { path: file(short), line: epochs as u64 + 1, what });
     }
-    let factor = |pair: &[Run]| f64::from(pair[1].batch_size) / f64::from(pair[0].batch_size);
+    // The grid is geometric up to rounding, so a gap is a factor far above the least one.
+    let factor = |pair: &[MeasuredRun]| f64::from(pair[1].batch_size) / f64::from(pair[0].batch_size);
     let least = runs.windows(2).map(factor).fold(f64::INFINITY, f64::min);
     if let Some(gap) = runs.windows(2).find(|pair| factor(pair) > 1.5 * least) {
         let what = format!(

@@ -1,16 +1,21 @@
 //! Load series to forecast, from tables of rates and from logs of requests.
 //!
-//! - A table of rates has a column of times (seconds, or dates) and columns of values: ServeGen-like rate tables, fleet and request counts by interval.
-//! - A log has one row a request, and becomes requests per second, or with a column named the sum of that column per second (tokens, seconds of work): Azure's LLM
-//!   inference traces (`TIMESTAMP,ContextTokens,GeneratedTokens`), BurstGPT (`Timestamp,...` in seconds) and the requests of Alibaba's GenAI trace (`lora_request_trace.csv`:
-//!   `gmt_create,predict_type,...`).
-//! - Samples have one row a container and moment, as the other tables of Alibaba's GenAI trace do (`timestamp_anon,value,container_ip`; `qps.csv` has a type of requests
-//!   besides). Each container counts with the mean of its samples in a step, and the load is the sum over containers, as their description asks
-//!   (alibaba/clusterdata, cluster-trace-v2026-GenAI).
+//! - A table of rates has a column of times (seconds, or dates) and columns of values:
+//!   ServeGen-like rate tables, fleet and request counts by interval.
+//! - A log has one row a request, and becomes requests per second, or with a column named the sum
+//!   of that column per second (tokens, seconds of work): Azure's LLM inference traces
+//!   (`TIMESTAMP,ContextTokens,GeneratedTokens`), BurstGPT (`Timestamp,...` in seconds) and the
+//!   requests of Alibaba's GenAI trace (`lora_request_trace.csv`: `gmt_create,predict_type,...`).
+//! - Samples have one row a container and moment, as the other tables of Alibaba's GenAI trace do
+//!   (`timestamp_anon,value,container_ip`; `qps.csv` has a type of requests besides). Each
+//!   container counts with the mean of its samples in a step, and the load is the sum over
+//!   containers, as their description asks (alibaba/clusterdata, cluster-trace-v2026-GenAI).
 //!
-//! Several rows of a table in one step count with their mean, so a longer step is one way to resample. A table without times has a row a step, if the length of a step is
-//! given. A step without a row is a gap, not a zero, in a table and among samples; in a log it is a zero, because nobody asked. So is a value that is empty or no number by name
-//! (`NaN`, `NULL`, `None`). Where a collector writes zeros when it is silent, say that zeros are gaps.
+//! Several rows of a table in one step count with their mean, so a longer step is one way to
+//! resample. A table without times has a row a step, if the length of a step is given. A step
+//! without a row is a gap, not a zero, in a table and among samples; in a log it is a zero, because
+//! no request came. A gap is also a value that is empty or no number by name (`NaN`, `NULL`,
+//! `None`). Where a collector writes zeros when it is silent, say that zeros are gaps.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -19,15 +24,17 @@ use goodput_forecast::Series;
 
 use super::ImportReport;
 use super::philly::seconds;
-use crate::csv_rows::{CsvRows, Row, first_line};
+use crate::csv_rows::{CsvRow, CsvRows, first_line};
 use crate::error::{DataError, RowProblem};
 
 /// How to read a series.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SeriesOptions {
-    /// The column of values; where it is `None`, the first after that of times, `value` of samples, and of a log the number of rows.
+    /// The column of values; where it is `None`, the first after that of times, `value` of samples,
+    /// and of a log the number of rows.
     pub column: Option<String>,
-    /// Seconds of a step: of a log and of samples 600 where it is `None`, of a table the distance of the first two rows.
+    /// Seconds of a step: of a log and of samples 600 where it is `None`, of a table the distance
+    /// of the first two rows.
     pub step_secs: Option<f64>,
     /// Whether zeros are gaps.
     pub zeros_are_gaps: bool,
@@ -48,7 +55,7 @@ const MOST_STEPS: f64 = 6e6;
 /// Step of logs and samples, seconds.
 const USUAL_STEP_SECS: f64 = 600.0;
 
-/// What a row is.
+/// Kind of file, by what a row is.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Shape {
     Table,
@@ -56,8 +63,8 @@ enum Shape {
     Samples,
 }
 
-/// A row: when, how much (`NaN` for a gap), and of whom.
-struct Entry {
+/// Row of a file: its time, its value (`NaN` for a gap), and its source.
+struct TimedValue {
     at: f64,
     value: f64,
     source: usize,
@@ -71,12 +78,13 @@ pub fn parse(path: &Path, text: &[u8], options: &SeriesOptions) -> Result<(Serie
     read(path, text, options, |_, _| Ok(None))
 }
 
-/// The same where `check` sees each row of a table, its time and its value, and refuses it, or says what is to be made good before it.
+/// Reads a series as [`parse`] does, with a check of each row of a table. `check` sees the row, its
+/// time and its value; it refuses the row, or returns a note of the repair that the row needs.
 pub(super) fn read(
     path: &Path,
     text: &[u8],
     options: &SeriesOptions,
-    mut check: impl FnMut(&Row<'_, '_>, (f64, f64)) -> Result<Option<String>, RowProblem>,
+    mut check: impl FnMut(&CsvRow<'_, '_>, (f64, f64)) -> Result<Option<String>, RowProblem>,
 ) -> Result<(Series, ImportReport), DataError> {
     let header = String::from_utf8_lossy(first_line(text)).into_owned();
     let names: Vec<&str> = header.split(',').map(|name| name.trim().trim_matches('"')).collect();
@@ -107,7 +115,7 @@ pub(super) fn read(
     let mut rows = CsvRows::new(path, text, &wanted)?;
     let mut report = ImportReport::default();
     let mut sources: BTreeMap<Vec<u8>, usize> = BTreeMap::new();
-    let mut entries: Vec<Entry> = Vec::new();
+    let mut entries: Vec<TimedValue> = Vec::new();
     while let Some(row) = rows.next(NAMES) {
         let read = row.and_then(|row| {
             let refused = |problem| (row.line, problem);
@@ -116,7 +124,7 @@ pub(super) fn read(
             let repair = if shape == Shape::Table { check(&row, (at, value)).map_err(refused)? } else { None };
             let name = (2..wanted.len()).map(|column| row.bytes(column)).collect::<Vec<_>>().join(&b',');
             let fresh = sources.len();
-            Ok((row.line, Entry { at, value, source: *sources.entry(name).or_insert(fresh) }, repair))
+            Ok((row.line, TimedValue { at, value, source: *sources.entry(name).or_insert(fresh) }, repair))
         });
         match read {
             Ok((line, entry, repair)) => {
@@ -135,7 +143,8 @@ pub(super) fn read(
     if step.is_nan() || step < 1e-3 || (last - first) / step > MOST_STEPS {
         return Err(empty());
     }
-    // Times a little early or late belong to the nearest step of a table; a request, a sample or one of several rows belongs to the step it came in.
+    // Times a little early or late belong to the nearest step of a table; a request, a sample or
+    // one of several rows belongs to the step it came in.
     let nearest = shape == Shape::Table && step < 1.5 * distance;
     let place = |at: f64| {
         let steps = (at - first) / step;
@@ -147,6 +156,7 @@ pub(super) fn read(
         Shape::Log => {
             let mut values = vec![0.0; steps];
             let measured = entries.iter().filter(|entry| !entry.value.is_nan());
+            // Divided by the step, sums per step become rates per second.
             measured.for_each(|entry| values[place(entry.at)] += entry.value / step);
             values
         }
@@ -170,7 +180,7 @@ pub(super) fn read(
 }
 
 /// For each step the sum over sources of the mean of their values; a gap where no source has one.
-fn summed_means<'a>(steps: usize, entries: impl Iterator<Item = (usize, &'a Entry)>) -> Vec<f64> {
+fn summed_means<'a>(steps: usize, entries: impl Iterator<Item = (usize, &'a TimedValue)>) -> Vec<f64> {
     let mut means: BTreeMap<(usize, usize), (f64, f64)> = BTreeMap::new();
     for (place, entry) in entries.filter(|(_, entry)| !entry.value.is_nan()) {
         let (sum, count) = means.entry((place, entry.source)).or_default();
@@ -184,7 +194,7 @@ fn summed_means<'a>(steps: usize, entries: impl Iterator<Item = (usize, &'a Entr
     values
 }
 
-fn entry(row: &Row<'_, '_>, counted: bool, numbered: bool) -> Result<(f64, f64), RowProblem> {
+fn entry(row: &CsvRow<'_, '_>, counted: bool, numbered: bool) -> Result<(f64, f64), RowProblem> {
     let date = || {
         let text = row.bytes(0);
         // Fractions of a second, as `2023-11-16 18:15:46.6805900`, after the whole ones.
@@ -261,7 +271,8 @@ mod tests {
         assert_eq!(read(log, &SeriesOptions::default()).0, [Some(2.0 / 600.0), Some(1.0 / 600.0)]);
         let busy = SeriesOptions { column: Some("exec_time_seconds".into()), ..SeriesOptions::default() };
         assert_eq!(read(log, &busy).0, [Some(79.0 / 600.0), Some(54.0 / 600.0)], "executors that are busy");
-        // qps.csv: the mean of a container's samples in a step, summed over containers and types; no sample is a gap.
+        // qps.csv: the mean of a container's samples in a step, summed over containers and types;
+        // no sample is a gap.
         let samples = "timestamp_anon,value,container_ip,request_type\n100.5,1.0,a,Generative Requests\n120.5,3.0,a,Generative Requests\n130.0,5.0,b,Generative Requests\n\
             140.0,0.5,None,API Requests\n280.0,4.0,a,Generative Requests\n350.0,9.0,a,Generative Requests\n";
         let options = SeriesOptions { step_secs: Some(60.0), ..SeriesOptions::default() };

@@ -1,12 +1,14 @@
-//! Measurements of applications as the Sia artifact keeps them (SOSP'23, siasosp23/artifacts, `sia-simulator/traces`): those of
-//! Pollux's (see [`super::pollux_profiles`]), repeated for each accelerator type.
+//! Measurements of applications as the Sia artifact keeps them (SOSP'23, siasosp23/artifacts,
+//! `sia-simulator/traces`): those of Pollux's (see [`super::pollux_profiles`]), repeated for each
+//! accelerator type.
 //!
-//! Types are named by where they were measured: `aws` T4, `azure` V100, `dgx` and `dgx-ext` A100 (few and many batch sizes),
-//! `quad` RTX 6000, `rtx` 2080 Ti. A type's grid of batch sizes differs from placement to placement, because its memory does;
-//! where a table has an even spread more than once (the A100's, measured with replicas placed differently), the mean counts.
+//! Types are named by where they were measured: `aws` T4, `azure` V100, `dgx` and `dgx-ext` A100
+//! (few and many batch sizes), `quad` RTX 6000, `rtx` 2080 Ti. A type's grid of batch sizes differs
+//! from placement to placement, because its memory does; where a table has an even spread more than
+//! once (the A100's, measured with replicas placed differently), the mean counts.
 //!
-//! Real runs were slower than these measurements by a factor that the artifact applies to progress and not to what agents
-//! measure. Here it lengthens the work instead, which is the same.
+//! Real runs were slower than these measurements by a factor that the artifact applies to progress
+//! and not to what agents measure. Here the factor lengthens the work instead, which is equivalent.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,18 +19,20 @@ use goodput_env::application::Application;
 use goodput_env::cluster::{AcceleratorType, Cluster, Node};
 use goodput_env::model::{MeasuredStepTimes, ScalabilitySample};
 
-use super::pollux_profiles::{self, Profile};
+use super::pollux_profiles::{self, ApplicationProfile};
 use crate::catalog::Catalog;
 use crate::error::DataError;
 
 /// Accelerator types and the accelerators of a node of each (`simulator_config.py`).
 pub const TYPES: [(&str, u32); 6] = [("aws", 4), ("azure", 8), ("dgx", 8), ("dgx-ext", 8), ("quad", 4), ("rtx", 8)];
 
-/// How much slower real runs were than the measurements, by application (`simulator_config.py`, `SLOWDOWNS`).
+/// Slowdown of real runs against the measurements, by application (`simulator_config.py`,
+/// `SLOWDOWNS`).
 pub const SLOWDOWNS: [(&str, f64); 6] =
     [("cifar10", 1.8), ("imagenet", 1.2), ("yolov3", 1.2), ("bert", 1.2), ("deepspeech2", 1.2), ("ncf", 1.5)];
 
-/// Batches that the artifact forbids although one placement or another held them: application, type, samples per replica.
+/// Batches that the artifact forbids although one placement or another held them: application,
+/// type, samples per replica.
 const MEMORY: [(&str, &str, u32); 1] = [("deepspeech2", "rtx", 57)];
 
 /// The default cluster of the artifact: 64 accelerators of three types.
@@ -36,7 +40,7 @@ pub fn cluster() -> Cluster {
     cluster_of(&[("aws", 6), ("dgx-ext", 2), ("rtx", 3)])
 }
 
-/// A cluster of so many nodes of each type, of [`TYPES`]; others are left out.
+/// Cluster of the given numbers of nodes of each type of [`TYPES`]; other types are left out.
 pub fn cluster_of(nodes: &[(&str, u32)]) -> Cluster {
     let mut cluster = Cluster { types: Vec::new(), nodes: Vec::new() };
     for &(name, count) in nodes {
@@ -48,8 +52,9 @@ pub fn cluster_of(nodes: &[(&str, u32)]) -> Cluster {
     cluster
 }
 
-/// Reads every application below `dir` that has measurements of one replica into a catalog with measured and fitted speeds of
-/// every accelerator type. Hybrid-parallel applications (`gpt_pmp`), whose replicas span accelerators, are left out.
+/// Reads every application below `dir` that has measurements of one replica into a catalog with
+/// measured and fitted speeds of every accelerator type. Hybrid-parallel applications (`gpt_pmp`),
+/// in which a replica spans accelerators, are left out.
 ///
 /// # Errors
 /// At the first file, row or table that is not usable.
@@ -97,8 +102,13 @@ fn application(path: &Path) -> Result<Application, DataError> {
         least = placements.iter().map(|row| row.local_bsz).fold(least, u32::min);
         most = most.max(times.max_local());
         measured.insert(kind.to_owned(), Arc::new(times.limited_to(fits)));
-        let profile =
-            Profile { path: path.to_owned(), name: name.clone(), placements, scalability, runs: runs.clone() };
+        let profile = ApplicationProfile {
+            path: path.to_owned(),
+            name: name.clone(),
+            placements,
+            scalability,
+            runs: runs.clone(),
+        };
         params.insert(kind.to_owned(), goodput_env::model::fit(&profile.samples()));
         last = Some(profile);
     }

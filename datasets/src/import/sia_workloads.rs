@@ -1,7 +1,9 @@
-//! Workloads of the Sia artifact (SOSP'23): those of Pollux's (see [`super::pollux`]) with an optional column `category`.
+//! Workloads of the Sia artifact (SOSP'23): those of Pollux's (see [`super::pollux`]) with an
+//! optional column `category`.
 //!
 //! - `adaptive`, also where the column is absent: size and batch size are the scheduler's.
-//! - `scale-gpus`: the batch size is the job's, and it uses any number of accelerators up to those it asks for.
+//! - `scale-gpus`: the batch size is the job's, and it uses any number of accelerators up to those
+//!   it asks for.
 //! - `rigid`: both are the job's.
 //!
 //! A job with a batch size of its own trains a variant of its application with that total fixed.
@@ -32,7 +34,8 @@ enum Category {
     Rigid,
 }
 
-/// Reads a workload over the applications of `catalog`. Strict: a row that cannot be used is an error.
+/// Reads a workload over the applications of `catalog`. Strict: a row that cannot be used is an
+/// error.
 ///
 /// # Errors
 /// Where the file cannot be read, a column is missing, or at the first bad row.
@@ -88,7 +91,8 @@ fn categories(path: &Path, text: &[u8]) -> Result<BTreeMap<String, Category>, Da
     Ok(categories)
 }
 
-/// Gives jobs that keep their batch size a variant of their application in which it is fixed, one for each size.
+/// Gives jobs that keep their batch size a variant of their application in which it is fixed, one
+/// for each size.
 fn fix_batches(workload: &mut Workload, keeps: impl Fn(&str) -> bool) {
     let mut variants: BTreeMap<(u16, u32), u16> = BTreeMap::new();
     let applications = &mut workload.applications;

@@ -1,12 +1,15 @@
-//! Step times that the Pollux artifact's own interpolation gave for placements on 5 to 16 nodes, as Parquet.
+//! Step times that the Pollux artifact's own interpolation gave for placements on 5 to 16 nodes, as
+//! Parquet.
 //!
-//! Columns `application, num_nodes, num_replicas, local_bsz, step_time_s, sync_time_s`. The artifact triangulates a degenerate
-//! grid, so its figures depend on how Qhull breaks ties; with this file they are reproduced, without it our own scheme
-//! (`goodput_env::model::measured`) stands in.
+//! Columns `application, num_nodes, num_replicas, local_bsz, step_time_s, sync_time_s`. The
+//! artifact triangulates a degenerate grid, so its figures depend on how Qhull breaks ties; with
+//! this file they are reproduced, without it our own scheme (`goodput_env::model::measured`) stands
+//! in.
 //!
-//! The table has a row for every batch size, half a million of them. Most are beyond what the application's largest total batch
-//! allows, so the caller says which can matter; and most of those lie on a line between their neighbours, as interpolated values do,
-//! so only the corners are kept. What is left loads in milliseconds and gives the same step times to twelve digits.
+//! The table has a row for every batch size, half a million of them. Most are beyond what the
+//! application's largest total batch allows, so the caller says which can matter; and most of those
+//! lie on a line between their neighbours, as interpolated values do, so only the corners are kept.
+//! What is left loads in milliseconds and gives the same step times to twelve digits.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -34,8 +37,9 @@ const ON_LINE: f64 = 1e-12;
 /// Rows decoded at a time: few enough to stay in the cache.
 const BATCH: usize = 1 << 13;
 
-/// Rows by application, in the order of the file, as far as its largest total batch of `largest_batch(application)` samples reaches:
-/// no job exceeds that, up to rounding up per replica. 0 leaves an application out.
+/// Rows by application, in the order of the file, as far as its largest total batch of
+/// `largest_batch(application)` samples reaches: no job exceeds that, up to rounding up per
+/// replica. 0 leaves an application out.
 ///
 /// # Errors
 /// Where the file is not readable, not Parquet, or lacks a column or a value.
@@ -58,7 +62,8 @@ pub fn read(
     })?
 }
 
-/// The same rows as a table that loads in a fraction of the time: what [`read`] makes of it is equal.
+/// Rows as a table that loads in a fraction of the time, and from which [`read`] gives equal step
+/// times.
 pub fn table(rows: &BTreeMap<String, Vec<InterpolatedSample>>) -> Table {
     let all = || rows.iter().flat_map(|(name, samples)| samples.iter().map(move |sample| (name, sample)));
     let count =
@@ -74,7 +79,8 @@ pub fn table(rows: &BTreeMap<String, Vec<InterpolatedSample>>) -> Table {
     ])
 }
 
-/// Adds a row; the one before goes if a line between its neighbours of the same nodes and replicas gives it as well.
+/// Adds a row; the one before goes if a line between its neighbours of the same nodes and replicas
+/// gives it as well.
 fn push_corner(corners: &mut Vec<InterpolatedSample>, sample: InterpolatedSample) {
     if let [.., before, last] = corners.as_mut_slice()
         && on_line(before, last, &sample)
@@ -92,6 +98,8 @@ fn on_line(before: &InterpolatedSample, sample: &InterpolatedSample, after: &Int
     if !same(before, sample) || !same(sample, after) {
         return false;
     }
+    // The artifact interpolates linearly in the local batch size, so points on a line are
+    // redundant.
     let share = f64::from(sample.local_bsz - before.local_bsz) / f64::from(after.local_bsz - before.local_bsz);
     let line = |before: f64, after: f64| before + share * (after - before);
     let step_off = line(before.step_secs, after.step_secs) - sample.step_secs;

@@ -1,16 +1,16 @@
 //! Traces of the public Tiresias simulator (SymbioticLab/Tiresias, `simulator/60_job.csv`):
 //! `job_id,num_gpu,submit_time,iterations,model_name,duration,interval`, whole seconds.
 //!
-//! A job lasts `duration` on all of its `num_gpu` accelerators wherever they are. The model decides only where a job wants to be
-//! (placement by tensor sizes), so its name is kept beside the duration. `iterations` and `interval` are redundant and ignored, as the
-//! simulator does.
+//! A job lasts `duration` on all of its `num_gpu` accelerators wherever they are. The model decides
+//! only where a job wants to be (placement by tensor sizes), so its name is kept beside the
+//! duration. `iterations` and `interval` are redundant and ignored, as the simulator does.
 
 use std::path::Path;
 
 use goodput_env::time::SimTime;
 
-use super::{Format, Imported};
-use crate::csv_rows::Row;
+use super::{Imported, WorkloadFormat};
+use crate::csv_rows::CsvRow;
 use crate::error::{DataError, RowProblem};
 use crate::jobs::JobRow;
 
@@ -22,10 +22,10 @@ pub const COLUMNS: &[&str] = &["job_id", "num_gpu", "submit_time", "model_name",
 /// # Errors
 /// Where the header lacks a column, or there is no row at all.
 pub fn parse(path: &Path, text: &[u8]) -> Result<Imported, DataError> {
-    Imported::one_job_a_row(path, text, Format::Tiresias, COLUMNS, job)
+    Imported::one_job_a_row(path, text, WorkloadFormat::Tiresias, COLUMNS, job)
 }
 
-fn job(row: &Row<'_, '_>) -> Result<JobRow, RowProblem> {
+fn job(row: &CsvRow<'_, '_>) -> Result<JobRow, RowProblem> {
     let model = row.bytes(3);
     Ok(JobRow {
         line: row.line,

@@ -1,4 +1,5 @@
-//! Clusters of the public Tiresias simulator: one row `num_switch,num_node_p_switch,num_gpu_p_node,num_cpu_p_node,mem_p_node`.
+//! Clusters of the public Tiresias simulator: one row
+//! `num_switch,num_node_p_switch,num_gpu_p_node,num_cpu_p_node,mem_p_node`.
 
 use std::fs;
 use std::path::Path;
@@ -30,7 +31,7 @@ pub struct SwitchedCluster {
 }
 
 impl SwitchedCluster {
-    /// Its machines.
+    /// Cluster with the machines of the description.
     pub fn cluster(&self) -> Cluster {
         Cluster::homogeneous(self.switches * self.nodes_per_switch, self.gpus_per_node)
     }

@@ -1,5 +1,5 @@
-//! Samples of service that the public Tiresias simulator takes its Gittins index from (`simulator/yarn-gput1000.csv`): one column
-//! `duration`, GPU-seconds of whole jobs, in any order.
+//! Samples of service that the public Tiresias simulator takes its Gittins index from
+//! (`simulator/yarn-gput1000.csv`): one column `duration`, GPU-seconds of whole jobs, in any order.
 
 use std::fs;
 use std::path::Path;

@@ -1,5 +1,4 @@
-//! The job table as Parquet: `job_id, submit_secs, duration_secs, gpus, gpu_min, gpu_max, batch_size, application, work_factor, tenant,
-//! priority, weight, deadline_secs`.
+//! Job table as Parquet, with the columns [`COLUMNS`].
 
 use std::path::Path;
 
@@ -54,8 +53,9 @@ pub fn table(jobs: &[JobRow]) -> Table {
     ])
 }
 
-/// Reads the job table from the bytes of a Parquet file; `path` is for messages. Optional columns may be absent. A row with a
-/// bad value or a name used before is refused; its "line" is its number from 1.
+/// Reads the job table from the bytes of a Parquet file; `path` is for messages. Optional columns
+/// may be absent. A row with a bad value or a name used before is refused; its "line" is its number
+/// from 1.
 ///
 /// # Errors
 /// Where it is not Parquet, lacks a required column, has one of another type, or has no rows.
@@ -65,7 +65,7 @@ pub fn from_bytes(path: &Path, bytes: Vec<u8>) -> Result<Imported, DataError> {
         let found = table.columns.iter().map(|column| column.name.as_str()).collect::<Vec<_>>().join(", ");
         return Err(DataError::MissingColumn { path: path.to_owned(), column: (*missing).to_owned(), found });
     }
-    let columns = Columns {
+    let columns = JobColumns {
         job_id: texts(path, &table, "job_id")?,
         submit: numbers(path, &table, "submit_secs")?,
         duration: numbers(path, &table, "duration_secs")?,
@@ -94,7 +94,7 @@ pub fn from_bytes(path: &Path, bytes: Vec<u8>) -> Result<Imported, DataError> {
 }
 
 /// Columns as read; an absent one is empty.
-struct Columns {
+struct JobColumns {
     job_id: Vec<Option<String>>,
     submit: Vec<Option<f64>>,
     duration: Vec<Option<f64>>,
@@ -110,7 +110,7 @@ struct Columns {
     deadline: Vec<Option<f64>>,
 }
 
-impl Columns {
+impl JobColumns {
     fn job(&self, row: usize) -> Result<JobRow, RowProblem> {
         Ok(JobRow {
             line: row as u64 + 1,

@@ -1,7 +1,8 @@
-//! Tables on disk.
+//! Store: tables on disk, as Parquet or csv.
 //!
-//! Arrow and Parquet cost minutes to build, so they live in this room only: other rooms hand over plain vectors as
-//! [`table::Column`]s. The same table gives the same bytes: no timestamps, one compression level, one version string.
+//! Arrow and Parquet cost minutes to build, so they live in this room only: other rooms hand over
+//! plain vectors as [`table::Column`]s. Equal tables give equal bytes: no timestamps, one
+//! compression level, one version string.
 
 pub mod decisions;
 pub mod jobs;
@@ -9,5 +10,5 @@ pub mod provenance;
 pub mod table;
 
 pub use decisions::DecisionLog;
-pub use provenance::Provenance;
+pub use provenance::DataProvenance;
 pub use table::{Column, Table, Values};

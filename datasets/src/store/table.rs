@@ -23,8 +23,8 @@ use crate::error::DataError;
 /// Written into every file instead of the version of the Parquet library.
 pub(super) const CREATED_BY: &str = concat!("goodput-datasets ", env!("CARGO_PKG_VERSION"));
 
-/// Runs the Parquet library on what comes from outside. It asserts in places where damaged bytes lead, so a panic of its is an error too;
-/// whatever `read` had in hand is dropped with it.
+/// Runs the Parquet library on what comes from outside. It asserts in places where damaged bytes
+/// lead, so a panic of its is an error too; whatever `read` had in hand is dropped with it.
 pub(crate) fn decode<T>(path: &Path, read: impl FnOnce() -> Result<T, ParquetError>) -> Result<T, DataError> {
     let result = catch_unwind(AssertUnwindSafe(read))
         .unwrap_or_else(|_| Err(ParquetError::General("the file is damaged".to_owned())));
@@ -34,7 +34,7 @@ pub(crate) fn decode<T>(path: &Path, read: impl FnOnce() -> Result<T, ParquetErr
 /// A named column. Units belong in the name: `submit_secs`, `gpus`, `jct_secs`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Column {
-    /// Name.
+    /// Name of the column.
     pub name: String,
     /// Values by row.
     pub values: Values,
@@ -43,13 +43,13 @@ pub struct Column {
 /// Values of one column; `None` is missing.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Values {
-    /// Whole numbers.
+    /// Whole numbers of 64 bits.
     Int64(Vec<Option<i64>>),
-    /// Numbers.
+    /// Floating-point numbers of 64 bits.
     Float64(Vec<Option<f64>>),
-    /// Texts.
+    /// Texts in UTF-8.
     Utf8(Vec<Option<String>>),
-    /// Truths.
+    /// Truth values, true or false.
     Boolean(Vec<Option<bool>>),
 }
 
@@ -152,7 +152,8 @@ impl Values {
         })
     }
 
-    /// One value for CSV: empty where missing, floats in the shortest form that reads back to the same bits.
+    /// One value for CSV: empty where missing, floats in the shortest form that reads back to the
+    /// same bits.
     fn write_csv(&self, row: usize, out: &mut String) {
         use std::fmt::Write as _;
         // Writing to a string cannot fail.
@@ -171,7 +172,7 @@ impl Table {
         Self { columns, metadata: BTreeMap::new() }
     }
 
-    /// The same table with a pair of metadata.
+    /// Table with one more pair of metadata.
     #[must_use]
     pub fn with(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
         self.metadata.insert(key.into(), value.into());
@@ -222,7 +223,8 @@ impl Table {
         write().map_err(DataError::parquet(path))
     }
 
-    /// Reads a Parquet file of columns that fit our four kinds; wider integers and nested columns are refused.
+    /// Reads a Parquet file of columns that fit our four kinds; wider integers and nested columns
+    /// are refused.
     ///
     /// # Errors
     /// Where the file cannot be read, is not Parquet, or has a column of another kind.

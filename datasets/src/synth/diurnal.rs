@@ -1,10 +1,11 @@
-//! A richer arrival process than a folded day: people work by day and less at weekends, and submit in bursts.
+//! Arrival process richer than a folded day: users submit by day, less at weekends, and in bursts.
 //!
-//! Arrivals are a Poisson process whose rate is `jobs_per_hour` times a daily curve, a weekly curve and a burst factor, each of
-//! mean 1 over time, so the setting is the long-run rate whatever the shape. Bursts are a two-state Markov chain (calm, burst).
-//! Sizes are heavy-tailed through the mix: an undisturbed run takes between half a minute and hours, depending on the application.
-//! The defaults are rounded from the Philly trace (shares by GPU time; the busiest hour has 2.1 times the mean; Saturdays and
-//! Sundays 0.62).
+//! Arrivals are a Poisson process with a rate of `jobs_per_hour` times a daily curve, a weekly
+//! curve and a burst factor, each of mean 1 over time, so the setting is the long-run rate whatever
+//! the shape. Bursts are a two-state Markov chain (calm, burst). Sizes are heavy-tailed through the
+//! mix: an undisturbed run takes between half a minute and hours, depending on the application. The
+//! defaults are rounded from the Philly trace (shares by GPU time; the busiest hour has 2.1 times
+//! the mean; Saturdays and Sundays 0.62).
 
 use std::collections::BTreeMap;
 
@@ -17,14 +18,14 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::pollux::JOBS_BY_SIZE;
-use super::{Choices, Draw, Lengths, Sizes, SynthError, Task, check, check_jobs, cumulative, pick};
+use super::{Choices, JobDraw, JobTask, Lengths, Sizes, SynthError, check, check_jobs, cumulative, pick};
 use crate::catalog::Catalog;
 
 const HOURS_PER_DAY: f64 = 24.0;
 const HOURS_PER_WEEK: f64 = 168.0;
 const MINUTES_PER_HOUR: f64 = 60.0;
 
-/// Settings.
+/// Settings of the diurnal generator.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "snake_case", deny_unknown_fields)]
 pub struct DiurnalSynth {
@@ -38,7 +39,8 @@ pub struct DiurnalSynth {
     pub peak_hour: f64,
     /// Rate on Saturdays and Sundays relative to other days.
     pub weekend: f64,
-    /// Hour of the week at which the workload starts, Monday 00:00 being 0; without it, drawn by the seed.
+    /// Hour of the week at which the workload starts, Monday 00:00 being 0; without it, drawn by
+    /// the seed.
     pub start_hour: Option<f64>,
     /// Rate in a burst relative to calm; 1 for no bursts.
     pub burst_factor: f64,
@@ -48,9 +50,10 @@ pub struct DiurnalSynth {
     pub burst_share: f64,
     /// Share of each application by name; need not sum to 1.
     pub mix: BTreeMap<String, f64>,
-    /// What jobs ask for.
+    /// Sizes and batch sizes that jobs ask for.
     pub sizes: Sizes,
-    /// Standard deviation of the logarithm of a job's work relative to its application's; 0: every job of an application does the same.
+    /// Standard deviation of the logarithm of a job's work relative to its application's; 0: every
+    /// job of an application does the same.
     pub work_spread: f64,
     /// Jobs of which only a duration is known, instead of the mix of applications.
     pub lengths: Option<Lengths>,
@@ -130,6 +133,7 @@ impl DiurnalSynth {
         for name in self.mix.keys() {
             choices.push(Choices::new(catalog, name, self.sizes, sizes_of(name))?);
         }
+        // Both factors have mean 1 over time, so that `jobs_per_hour` stays the long-run rate.
         let weekday = 7.0 / (5.0 + 2.0 * self.weekend);
         let calm = 1.0 / (1.0 - self.burst_share + self.burst_share * self.burst_factor);
         let burst_hours = self.burst_minutes / MINUTES_PER_HOUR;
@@ -159,8 +163,9 @@ impl Process {
         self.settings.tenants
     }
 
-    /// Arrivals by thinning: candidates at the highest rate of the present state, each kept with the share the rate then has of it.
-    pub(super) fn draw(&self, rng: &mut ChaCha8Rng) -> Vec<Draw> {
+    /// Arrivals by thinning: candidates at the highest rate of the present state, each kept with
+    /// the share the rate then has of it.
+    pub(super) fn draw(&self, rng: &mut ChaCha8Rng) -> Vec<JobDraw> {
         let settings = &self.settings;
         let start = settings.start_hour.unwrap_or_else(|| rng.random::<f64>() * HOURS_PER_WEEK);
         let highest = settings.jobs_per_hour * (1.0 + settings.daily_swing) * self.days[0].max(self.days[1]);
@@ -174,7 +179,8 @@ impl Process {
             let bound = highest * self.states[state];
             let next = now + exponential(rng) / bound;
             if next > change {
-                // Memoryless: the draw that went beyond the change is simply made again at the new rate.
+                // Memoryless: the draw that went beyond the change is simply made again at the new
+                // rate.
                 now = change;
                 state = 1 - state;
                 change = now + exponential(rng) * self.stays[state];
@@ -182,6 +188,8 @@ impl Process {
             }
             now = next;
             let rate = settings.jobs_per_hour * self.shape(start + now) * self.states[state];
+            // Thinning: the candidate process has the highest rate, so the kept points have the
+            // present one.
             if rng.random::<f64>() * bound < rate {
                 draws.push(self.job(rng, now));
             }
@@ -197,17 +205,17 @@ impl Process {
         day * (1.0 + self.settings.daily_swing * wave(after_peak))
     }
 
-    fn job(&self, rng: &mut ChaCha8Rng, hour: f64) -> Draw {
+    fn job(&self, rng: &mut ChaCha8Rng, hour: f64) -> JobDraw {
         let task = match &self.settings.lengths {
-            Some(lengths) => Task::Timed(lengths.draw(rng)),
+            Some(lengths) => JobTask::Timed(lengths.draw(rng)),
             None => {
                 let choices = &self.choices[pick(rng, &self.mix)];
                 let (gpus, batch_size) = choices.draw(rng);
-                Task::Application { index: choices.index, gpus, batch_size, work_milli: WHOLE }
+                JobTask::Application { index: choices.index, gpus, batch_size, work_milli: WHOLE }
             }
         };
         let tenant = pick(rng, &self.shares) as u32;
-        Draw { submit: SimTime::from_secs_f64(hour * 3600.0), tenant, task }
+        JobDraw { submit: SimTime::from_secs_f64(hour * 3600.0), tenant, task }
     }
 }
 

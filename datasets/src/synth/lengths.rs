@@ -1,7 +1,9 @@
-//! Jobs of which only a duration is known, as production traces have them: heavy-tailed, some of them elastic.
+//! Jobs of which only a duration is known, as production traces have them: heavy-tailed, some of
+//! them elastic.
 //!
-//! Durations are log-normal, the usual fit to traces of training jobs. Elastic jobs scale linearly, as the simulations of Aryl and Lyra assume
-//! (arXiv:2202.07896; EuroSys'23). Their trace is private: the default widths and durations are ours, chosen so that the mean job takes about
+//! Durations are log-normal, the usual fit to traces of training jobs. Elastic jobs scale linearly,
+//! as the simulations of Aryl and Lyra assume (arXiv:2202.07896; EuroSys'23). Their trace is
+//! private: the default widths and durations are ours, chosen so that the mean job takes about
 //! sixteen accelerator hours and most jobs take minutes on one or two.
 
 use goodput_env::job::Elasticity;
@@ -14,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{SynthError, check, cumulative, pick};
 
-/// Settings.
+/// Settings of jobs with a known duration.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "snake_case", deny_unknown_fields)]
 pub struct Lengths {
@@ -28,7 +30,7 @@ pub struct Lengths {
     pub widths: Vec<(u32, f64)>,
     /// Share of jobs that are elastic.
     pub elastic_share: f64,
-    /// An elastic job runs on what it asked for up to so many times that.
+    /// Greatest size of an elastic job, in multiples of the size that it asks for.
     pub elastic_range: u32,
 }
 
@@ -45,7 +47,7 @@ impl Default for Lengths {
     }
 }
 
-/// What there is to know of one job.
+/// Duration and sizes of one job.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Length {
     pub duration: SimTime,

@@ -1,9 +1,11 @@
 //! Load of an inference service over time: days and weeks, wandering noise, bursts.
 //!
-//! Requests per second are the mean times a daily curve, a weekly curve, a burst factor and a noise factor, each of mean 1 over time. Noise
-//! is the exponential of a first-order autoregressive series, so what is above the curve now stays above it for a while, and no rate is
-//! negative. Bursts are a two-state Markov chain. That inference load follows the day, and that clusters for its peak stand idle for
-//! most of it, is what capacity loaning lives on (Lyra, EuroSys'23, section 2; ServeGen's published rates show the same curve).
+//! Requests per second are the mean times a daily curve, a weekly curve, a burst factor and a noise
+//! factor, each of mean 1 over time. Noise is the exponential of a first-order autoregressive
+//! series, so what is above the curve now stays above it for a while, and no rate is negative.
+//! Bursts are a two-state Markov chain. That inference load follows the day, and that clusters for
+//! its peak stand idle for most of it, is what capacity loaning lives on (Lyra, EuroSys'23, section
+//! 2; ServeGen's published rates show the same curve).
 
 use goodput_env::seed::{Stream, keyed};
 use goodput_env::service::RateSeries;
@@ -19,7 +21,7 @@ use super::{SynthError, check};
 const HOUR_SECS: f64 = 3600.0;
 const DAY_SECS: f64 = 24.0 * HOUR_SECS;
 
-/// Settings.
+/// Settings of the load generator.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "snake_case", deny_unknown_fields)]
 pub struct LoadSynth {
@@ -88,7 +90,8 @@ impl LoadSynth {
         check("burst_share", self.burst_share, 0.0..=0.99, "0 to 0.99")
     }
 
-    /// Requests per second by step, of the service number `key` under `seed`; expects settings that [`Self::check`] accepts.
+    /// Requests per second by step, of the service number `key` under `seed`; expects settings that
+    /// [`Self::check`] accepts.
     pub fn values(&self, seed: u64, key: u64) -> Vec<f64> {
         let mut rng = keyed(seed, Stream::Load, key);
         let calm = 1.0 / (1.0 - self.burst_share + self.burst_share * self.burst_factor);
@@ -103,7 +106,8 @@ impl LoadSynth {
             let hour = self.start_hour + (step as f64 + 0.5) * self.step_secs / HOUR_SECS;
             let noise = (self.noise * wander - 0.5 * self.noise * self.noise).exp();
             let bursts = if burst { calm * self.burst_factor } else { calm };
-            // The next step's state; each draw is made whatever it is used for, so that settings do not shift the stream.
+            // The next step's state; each draw is made whatever it is used for, so that settings do
+            // not shift the stream.
             let (change, shock): (f64, f64) = (rng.random(), StandardNormal.sample(&mut rng));
             burst = if burst { change >= leave } else { change < enter };
             wander = memory * wander + (1.0 - memory * memory).sqrt() * shock;
@@ -112,7 +116,7 @@ impl LoadSynth {
         (0..steps).map(value).collect()
     }
 
-    /// The same as a series of a service.
+    /// Load as a series of rates of a service.
     ///
     /// # Errors
     /// [`SynthError`] where a setting is out of range.

@@ -1,8 +1,9 @@
 //! Workload generators by seed.
 //!
-//! A generator is checked once and then called at every reset of an environment, so making a workload of 160 jobs costs
-//! microseconds. All draws come from the workload stream of the master seed: the same seed is the same workload under every
-//! policy. Arrival curves use plain arithmetic rather than the platform's sine, so they are the same bits everywhere.
+//! A generator is checked once and then called at every reset of an environment, so making a
+//! workload of 160 jobs costs microseconds. All draws come from the workload stream of the master
+//! seed: equal seeds give equal workloads under every policy. Arrival curves use plain arithmetic
+//! rather than the platform's sine, so they are the same bits everywhere.
 
 pub mod diurnal;
 pub mod lengths;
@@ -46,14 +47,15 @@ pub enum SynthConfig {
     Diurnal(DiurnalSynth),
 }
 
-/// Which size and batch size jobs ask for.
+/// Sizes and batch sizes that jobs ask for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Sizes {
     /// One of the application's tuned configurations, equally likely.
     #[default]
     Tuned,
-    /// As many accelerators as such jobs asked for in the Philly trace, at the initial batch size for each.
+    /// As many accelerators as such jobs asked for in the Philly trace, at the initial batch size
+    /// for each.
     Realistic,
 }
 
@@ -63,17 +65,17 @@ pub enum SynthError {
     /// A number out of range.
     #[error("{setting} is {value}, expected {expected}")]
     Setting {
-        /// The setting.
+        /// Name of the setting.
         setting: &'static str,
-        /// Its value.
+        /// Value that was given.
         value: String,
-        /// What it should be.
+        /// Description of a valid value.
         expected: &'static str,
     },
     /// An application that the catalog does not have.
     #[error("application `{name}` is not in the catalog ({known})")]
     UnknownApplication {
-        /// Its name.
+        /// Name of the application.
         name: String,
         /// Names that are.
         known: String,
@@ -81,17 +83,17 @@ pub enum SynthError {
     /// An application without a tuned configuration.
     #[error("application `{name}` has no tuned configuration in the catalog; use realistic sizes")]
     NotTuned {
-        /// Its name.
+        /// Name of the application.
         name: String,
     },
     /// The trace to sample from has too few usable jobs.
     #[error("{}: {found} jobs are usable, {wanted} are wanted", path.display())]
     TooFew {
-        /// The trace.
+        /// Path of the trace.
         path: PathBuf,
-        /// Jobs usable.
+        /// Number of usable jobs.
         found: usize,
-        /// Jobs wanted.
+        /// Number of jobs that are wanted.
         wanted: u32,
     },
     /// The trace to sample from cannot be read.
@@ -103,26 +105,26 @@ pub enum SynthError {
 #[derive(Clone, Debug)]
 pub struct Generator {
     applications: Applications,
-    draws: Draws,
+    draws: JobSampler,
 }
 
 #[derive(Clone, Debug)]
-enum Draws {
+enum JobSampler {
     Pollux(pollux::Sampler),
     Diurnal(diurnal::Process),
 }
 
-/// What one draw decides.
+/// Draw of one job: its submission, tenant and task.
 #[derive(Clone, Copy, Debug)]
-struct Draw {
+struct JobDraw {
     submit: SimTime,
     tenant: u32,
-    task: Task,
+    task: JobTask,
 }
 
-/// What a job is.
+/// Work of a job.
 #[derive(Clone, Copy, Debug)]
-enum Task {
+enum JobTask {
     /// Trains an application of the catalog.
     Application { index: u16, gpus: u32, batch_size: u32, work_milli: u32 },
     /// Only its duration is known.
@@ -130,15 +132,17 @@ enum Task {
 }
 
 impl SynthConfig {
-    /// Checks the settings and prepares a generator over the applications of `catalog`. Reads the trace, if one is set.
+    /// Checks the settings and prepares a generator over the applications of `catalog`. Reads the
+    /// trace, if one is set.
     ///
     /// # Errors
-    /// Where a setting is out of range, an application is unknown or not tuned, or the trace is unusable.
+    /// Where a setting is out of range, an application is unknown or not tuned, or the trace is
+    /// unusable.
     pub fn build(&self, catalog: &Catalog) -> Result<Generator, SynthError> {
         let applications = Applications { catalog: catalog.clone() };
         let draws = match self {
-            Self::Pollux(settings) => Draws::Pollux(settings.sampler(catalog)?),
-            Self::Diurnal(settings) => Draws::Diurnal(settings.process(catalog)?),
+            Self::Pollux(settings) => JobSampler::Pollux(settings.sampler(catalog)?),
+            Self::Diurnal(settings) => JobSampler::Diurnal(settings.process(catalog)?),
         };
         Ok(Generator { applications, draws })
     }
@@ -170,14 +174,30 @@ impl SynthConfig {
 
 impl Generator {
     /// The workload of `seed`: jobs in order of submission, named `application-index`.
+    ///
+    /// # Example
+    /// ```
+    /// use goodput_datasets::Catalog;
+    /// use goodput_datasets::synth::{PolluxSynth, SynthConfig};
+    ///
+    /// let settings = SynthConfig::Pollux(PolluxSynth { jobs: 20, ..PolluxSynth::default() });
+    /// let generator = settings.build(Catalog::shipped())?;
+    /// let workload = generator.generate(7);
+    /// assert_eq!(workload.jobs.len(), 20);
+    /// assert!(workload.jobs.is_sorted_by_key(|job| job.request.submit));
+    ///
+    /// // Equal seeds give equal workloads.
+    /// assert_eq!(generator.generate(7).jobs, workload.jobs);
+    /// # Ok::<(), goodput_datasets::synth::SynthError>(())
+    /// ```
     pub fn generate(&self, seed: u64) -> Workload {
         let jobs = self.draws(seed).into_iter().enumerate().map(|(index, draw)| {
             let (work, gpus, batch_size, elasticity) = match draw.task {
-                Task::Application { index, gpus, batch_size, work_milli } => {
+                JobTask::Application { index, gpus, batch_size, work_milli } => {
                     let elasticity = application_elasticity(self.application(index), gpus);
                     (Work::Application { index, work_milli }, gpus, Some(batch_size), elasticity)
                 }
-                Task::Timed(length) => {
+                JobTask::Timed(length) => {
                     (Work::Fixed { duration: length.duration }, length.gpus, None, length.elasticity)
                 }
             };
@@ -189,9 +209,9 @@ impl Generator {
         Workload { applications: self.applications.catalog.applications.clone(), jobs, ..Workload::default() }
     }
 
-    /// The same jobs as rows of the job table.
+    /// Jobs of `seed` as rows of the job table.
     pub fn rows(&self, seed: u64) -> Vec<JobRow> {
-        let row = |(index, draw): (usize, Draw)| {
+        let row = |(index, draw): (usize, JobDraw)| {
             let blank = JobRow {
                 line: index as u64 + 1,
                 job_id: self.name(&draw, index),
@@ -201,12 +221,12 @@ impl Generator {
                 ..JobRow::default()
             };
             match draw.task {
-                Task::Application { index, gpus, batch_size, work_milli } => {
+                JobTask::Application { index, gpus, batch_size, work_milli } => {
                     let application = Some(self.application(index).name.clone());
                     let work_milli = (work_milli != WHOLE).then_some(work_milli);
                     JobRow { gpus, batch_size: Some(batch_size), application, work_milli, ..blank }
                 }
-                Task::Timed(Length { duration, gpus, elasticity }) => {
+                JobTask::Timed(Length { duration, gpus, elasticity }) => {
                     let (gpu_min, gpu_max) = match elasticity {
                         Elasticity::Rigid => (None, None),
                         Elasticity::Elastic { min, max } => (Some(min), Some(max)),
@@ -222,33 +242,35 @@ impl Generator {
         &self.applications.catalog.applications[usize::from(index)]
     }
 
-    fn name(&self, draw: &Draw, index: usize) -> String {
+    fn name(&self, draw: &JobDraw, index: usize) -> String {
         match draw.task {
-            Task::Application { index: application, .. } => format!("{}-{index}", self.application(application).name),
-            Task::Timed(_) => format!("job-{index}"),
+            JobTask::Application { index: application, .. } => {
+                format!("{}-{index}", self.application(application).name)
+            }
+            JobTask::Timed(_) => format!("job-{index}"),
         }
     }
 
     /// Names of the tenants that the jobs of [`Self::generate`] index.
     pub fn tenants(&self) -> Vec<String> {
         let count = match &self.draws {
-            Draws::Pollux(_) => 1,
-            Draws::Diurnal(process) => process.tenants(),
+            JobSampler::Pollux(_) => 1,
+            JobSampler::Diurnal(process) => process.tenants(),
         };
         (0..count).map(|index| format!("tenant-{index:03}")).collect()
     }
 
     /// Draws in order of submission.
-    fn draws(&self, seed: u64) -> Vec<Draw> {
+    fn draws(&self, seed: u64) -> Vec<JobDraw> {
         let mut rng = rng(seed, Stream::Workload);
         let mut draws = match &self.draws {
-            Draws::Pollux(sampler) => sampler.draw(&mut rng),
-            Draws::Diurnal(process) => process.draw(&mut rng),
+            JobSampler::Pollux(sampler) => sampler.draw(&mut rng),
+            JobSampler::Diurnal(process) => process.draw(&mut rng),
         };
         draws.sort_by_key(|draw| draw.submit);
         let spread = match &self.draws {
-            Draws::Pollux(sampler) => sampler.work_spread(),
-            Draws::Diurnal(process) => process.work_spread(),
+            JobSampler::Pollux(sampler) => sampler.work_spread(),
+            JobSampler::Diurnal(process) => process.work_spread(),
         };
         if spread > 0.0 {
             work::randomise(&mut draws, spread, seed);
@@ -268,7 +290,7 @@ struct Applications {
 struct Choices {
     index: u16,
     limits: BatchLimits,
-    /// `(gpus, batch size, cumulative weight)`.
+    /// Configurations as triples `(gpus, batch size, cumulative weight)`.
     configurations: Vec<(u32, u32, f64)>,
 }
 
@@ -316,7 +338,7 @@ fn pick(rng: &mut ChaCha8Rng, cumulative: &[f64]) -> usize {
     cumulative.partition_point(|&weight| weight <= at).min(cumulative.len().saturating_sub(1))
 }
 
-/// Running sums.
+/// Running sums of the weights.
 fn cumulative(weights: impl IntoIterator<Item = f64>) -> Vec<f64> {
     let mut total = 0.0;
     let add = |weight| {

@@ -1,11 +1,13 @@
-//! The sampling procedure of the Pollux artifact (`simulator/workload.py`).
+//! Sampling procedure of the Pollux artifact (`simulator/workload.py`).
 //!
-//! Of the Philly trace it keeps jobs of at least a minute and less than 1,000 GPU hours, subtracts two hours, keeps those whose
-//! hour of the day is below the duration, and samples without replacement; a job is submitted at its *time of day* (days are
-//! folded together) and its GPU time decides which application it is. Its own duration is not used.
+//! Of the Philly trace it keeps jobs of at least a minute and less than 1,000 GPU hours, subtracts
+//! two hours, keeps jobs with an hour of the day below the duration, and samples without
+//! replacement; a job is submitted at its *time of day* (days are folded together) and its GPU time
+//! decides which application it is. Its own duration is not used.
 //!
-//! Without the trace the same is drawn from the counts below, aggregated by us from it: jobs of each class by hour, and sizes by
-//! class. Random numbers are our own, so workloads have the artifact's distribution, not its rows.
+//! Without the trace the same is drawn from the counts below, aggregated by us from it: jobs of
+//! each class by hour, and sizes by class. Random numbers are our own, so workloads have the
+//! artifact's distribution, not its rows.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -17,7 +19,7 @@ use rand_chacha::ChaCha8Rng;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Choices, Draw, Sizes, SynthError, Task, check, check_jobs, cumulative, pick, realistic_batch};
+use super::{Choices, JobDraw, JobTask, Sizes, SynthError, check, check_jobs, cumulative, pick, realistic_batch};
 use crate::catalog::Catalog;
 use crate::error::DataError;
 use crate::import;
@@ -68,7 +70,7 @@ pub(super) const JOBS_BY_SIZE: [&[(u32, u32)]; 4] = [
     &[(1, 269), (2, 99), (4, 441), (8, 618), (16, 75), (32, 33), (64, 1)],
 ];
 
-/// Settings.
+/// Settings of the Pollux generator.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "snake_case", deny_unknown_fields)]
 pub struct PolluxSynth {
@@ -76,10 +78,10 @@ pub struct PolluxSynth {
     pub jobs: u32,
     /// Hours of the day over which they arrive, 1 to 24.
     pub hours: u32,
-    /// What jobs ask for.
+    /// Sizes and batch sizes that jobs ask for.
     pub sizes: Sizes,
-    /// Standard deviation of the logarithm of a job's work relative to its application's; 0: every job of an application does the same, as
-    /// published.
+    /// Standard deviation of the logarithm of a job's work relative to its application's; 0: every
+    /// job of an application does the same, as published.
     pub work_spread: f64,
     /// The Philly trace to sample from (`data/philly/philly.csv`); without it, shipped figures.
     pub trace: Option<PathBuf>,
@@ -98,14 +100,15 @@ pub(super) struct Sampler {
     work_spread: f64,
     /// Configurations of each application of each class.
     choices: [Vec<Choices>; 4],
-    source: Source,
+    source: JobSource,
 }
 
 #[derive(Clone, Debug)]
-enum Source {
+enum JobSource {
     /// Cumulative counts over `hour * 4 + class`.
     Figures(Vec<f64>),
-    /// Second of the day, class and GPUs of every usable job; the configuration is realistic or tuned.
+    /// Second of the day, class and GPUs of every usable job; the configuration is realistic or
+    /// tuned.
     Trace(Vec<(u32, usize, u32)>, Sizes),
 }
 
@@ -121,7 +124,7 @@ impl PolluxSynth {
             }
         }
         let source = match &self.trace {
-            None => Source::Figures(cumulative(
+            None => JobSource::Figures(cumulative(
                 JOBS_BY_HOUR.iter().take(self.hours as usize).flatten().map(|&count| f64::from(count)),
             )),
             Some(path) => {
@@ -130,7 +133,7 @@ impl PolluxSynth {
                 if usable.len() < self.jobs as usize {
                     return Err(SynthError::TooFew { path: path.clone(), found: usable.len(), wanted: self.jobs });
                 }
-                Source::Trace(usable, self.sizes)
+                JobSource::Trace(usable, self.sizes)
             }
         };
         Ok(Sampler { jobs: self.jobs, work_spread: self.work_spread, choices, source })
@@ -142,9 +145,9 @@ impl Sampler {
         self.work_spread
     }
 
-    pub(super) fn draw(&self, rng: &mut ChaCha8Rng) -> Vec<Draw> {
+    pub(super) fn draw(&self, rng: &mut ChaCha8Rng) -> Vec<JobDraw> {
         match &self.source {
-            Source::Figures(counts) => (0..self.jobs)
+            JobSource::Figures(counts) => (0..self.jobs)
                 .map(|_| {
                     let cell = pick(rng, counts);
                     let second = rng.random_range(0..3600) + (cell / 4) as u32 * 3600;
@@ -153,8 +156,10 @@ impl Sampler {
                     job(second, choices.index, gpus, batch_size)
                 })
                 .collect(),
-            Source::Trace(rows, sizes) => {
+            JobSource::Trace(rows, sizes) => {
                 let mut taken = BTreeSet::new();
+                // Rejection of repeats samples without replacement, and a sorted set keeps the
+                // order of the trace.
                 while taken.len() < self.jobs as usize {
                     taken.insert(rng.random_range(0..rows.len()));
                 }
@@ -178,9 +183,9 @@ impl Sampler {
     }
 }
 
-fn job(second: u32, index: u16, gpus: u32, batch_size: u32) -> Draw {
-    let task = Task::Application { index, gpus, batch_size, work_milli: WHOLE };
-    Draw { submit: SimTime::from_secs(i64::from(second)), tenant: 0, task }
+fn job(second: u32, index: u16, gpus: u32, batch_size: u32) -> JobDraw {
+    let task = JobTask::Application { index, gpus, batch_size, work_milli: WHOLE };
+    JobDraw { submit: SimTime::from_secs(i64::from(second)), tenant: 0, task }
 }
 
 /// Second of the day, class and GPUs of the jobs that the procedure keeps.
@@ -189,6 +194,7 @@ fn usable(trace: &import::Imported, hours: u32) -> Vec<(u32, usize, u32)> {
     let keep = |job: &JobRow| {
         let duration = job.duration?.as_secs_f64();
         let gpu_secs = duration * f64::from(job.gpus);
+        // Days are folded together: only the time of day counts, as in the artifact.
         let second = (origin + job.submit.as_millis() / 1000).rem_euclid(86_400) as u32;
         let kept = duration >= LEAST_SECS && gpu_secs < MOST_GPU_SECS && second < hours * 3600;
         kept.then(|| (second, CLASS_LIMITS.partition_point(|&limit| limit <= gpu_secs), job.gpus))

@@ -14,7 +14,7 @@ use std::path::Path;
 use goodput_agents::placement::fractional::strategy::{self, Fgd, Gradient};
 use goodput_agents::placement::fractional::{Fragmentation, Kinds, Node, Placer, Request, Strategy, TieBreak};
 use goodput_datasets::DataError;
-use goodput_datasets::import::openb::{self, NodeRow, PodRow, Rows};
+use goodput_datasets::import::openb::{self, NodeRow, OpenbRows, PodRow};
 use goodput_env::seed::{self, Stream};
 use rand::RngExt;
 use rand::seq::SliceRandom;
@@ -186,7 +186,7 @@ fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
-fn strict<T>(path: &Path, parse: fn(&Path, &[u8]) -> Rows<T>) -> Result<Vec<T>, DataError> {
+fn strict<T>(path: &Path, parse: fn(&Path, &[u8]) -> OpenbRows<T>) -> Result<Vec<T>, DataError> {
     let text = std::fs::read(path).map_err(|source| DataError::Read { path: path.to_owned(), source })?;
     let (rows, report) = parse(path, &text)?;
     match report.refused.examples.into_iter().next() {

@@ -1,36 +1,40 @@
-//! A change of regime: Page's cumulative sums of standardised errors.
+//! Alarm for changes of regime: Page's cumulative sums of standardised forecast errors.
 //!
-//! `S+ = max(0, S+ + z - k)` and `S- = max(0, S- - z - k)`; one above `h` is an alarm and starts both anew (Page, "Continuous inspection schemes", Biometrika 41, 1954; `k = 0.5`
-//! finds a shift of one standard deviation soonest). Errors of forecasts follow each other, which would ring the alarm all day, so `z` is what is new in an error after the one
-//! before it: `(e - r e') / s`, with `r` and `s` running estimates (Alwan and Roberts, "Time-series modeling for statistical process control", JBES 6(1), 1988).
+//! `S+ = max(0, S+ + z - k)` and `S- = max(0, S- - z - k)`; a sum above `h` is an alarm and resets
+//! both (Page, "Continuous inspection schemes", Biometrika 41, 1954; `k = 0.5` finds a shift of one
+//! standard deviation soonest). Forecast errors are autocorrelated, which would ring the alarm all
+//! day, so `z` is the innovation of an error after the one before it: `(e - r e') / s`, with `r`
+//! and `s` running estimates (Alwan and Roberts, "Time-series modeling for statistical process
+//! control", JBES 6(1), 1988).
 
 use serde::{Deserialize, Serialize};
 
 const SLACK: f64 = 0.5;
 const BOUND: f64 = 8.0;
-/// Errors over which moments are taken, as a rule.
+/// Effective number of errors over which the running moments are taken.
 const MEMORY: f64 = 500.0;
-/// Errors before anything is said.
+/// Number of errors before the chart may ring.
 const LEARNING: f64 = 30.0;
-/// One error beyond this many standard deviations is a burst, and no more than this of a regime.
+/// Largest standardised error that counts: a single burst beyond it is no evidence of a regime.
 const LARGEST: f64 = 4.0;
 
 /// A direction of change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Shift {
-    /// The load is above what it was forecast to be.
+    /// The load is above its forecast.
     Up,
-    /// It is below.
+    /// The load is below its forecast.
     Down,
 }
 
-/// The chart: when the last alarm was, and how near the next one is.
+/// Control chart of forecast errors, with the last alarm and the distance to the next one.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Alarm {
     up: f64,
     down: f64,
-    /// Weight and sums of squares of errors, of products of neighbours.
+    /// Discounted number of errors; then discounted sums of their squares and of products of
+    /// neighbours.
     count: f64,
     squares: f64,
     products: f64,
@@ -45,25 +49,29 @@ impl Alarm {
         self.last
     }
 
-    /// How many alarms there were.
-    pub fn rung(&self) -> usize {
+    /// Number of alarms so far.
+    pub fn alarms(&self) -> usize {
         self.rung
     }
 
-    /// The larger of the two sums relative to the bound: 0 is calm, 1 is an alarm.
+    /// Larger of the two sums relative to the bound: 0 is calm, 1 is an alarm.
     pub fn level(&self) -> f64 {
         self.up.max(self.down) / BOUND
     }
 
-    /// The error of step `now`, in any unit that stays; gives the direction if this rings the alarm.
+    /// Takes in the forecast error of step `now`, in a unit that does not change.
+    ///
+    /// Returns the direction of the change if this error rings the alarm.
     pub(crate) fn observe(&mut self, now: usize, error: f64) -> Option<Shift> {
         let ratio = |a: f64, b: f64| if b > 0.0 { a / b } else { 0.0 };
         let follows = ratio(self.products, self.squares).clamp(0.0, 0.99);
         let size = ratio(self.squares, self.count).sqrt();
+        // Standard deviation of the innovation of a first-order autoregression.
         let spread = size * (1.0 - follows * follows).sqrt();
         let z = ratio(error - follows * self.before, spread).clamp(-LARGEST, LARGEST);
         let ready = self.count >= LEARNING;
-        // What rings the alarm must not hide itself in the moments.
+        // An error that rings the alarm must not inflate the moments, or the alarm would mute
+        // itself.
         let bounded = if ready { error.clamp(-LARGEST * size, LARGEST * size) } else { error };
         let keep = 1.0 - 1.0 / MEMORY;
         self.count = keep * self.count + 1.0;
@@ -93,14 +101,14 @@ impl Alarm {
 mod tests {
     use super::*;
 
-    /// Alternating errors of size 1, on which `shift` is put from step 400 on.
+    /// Alarms on alternating errors of size 1, to which `shift` is added from step 400 on.
     fn rings(shift: f64) -> (Option<(usize, Shift)>, usize) {
         let mut alarm = Alarm::default();
         for step in 0..430 {
             let noise = if step % 2 == 0 { 1.0 } else { -1.0 };
             alarm.observe(step, noise + if step < 400 { 0.0 } else { shift });
         }
-        (alarm.last(), alarm.rung())
+        (alarm.last(), alarm.alarms())
     }
 
     #[test]
@@ -126,7 +134,7 @@ mod tests {
             error = 0.9 * error + (state >> 11) as f64 / (1_u64 << 53) as f64 - 0.5;
             alarm.observe(step, error);
         }
-        assert!(alarm.rung() <= 5, "{}", alarm.rung());
+        assert!(alarm.alarms() <= 5, "{}", alarm.alarms());
     }
 
     #[test]

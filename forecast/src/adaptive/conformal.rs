@@ -1,64 +1,73 @@
-//! Quantiles from past errors.
+//! Conformal quantiles: quantiles of the load from past forecast errors.
 //!
-//! At each distance, errors of past forecasts are kept in order, newer ones counting more, and a quantile of the next error is a weighted quantile of those
-//! (Vovk, Gammerman, Shafer, "Algorithmic Learning in a Random World", 2005; weights: Barber, Candes, Ramdas, Tibshirani, "Conformal prediction beyond
-//! exchangeability", Annals of Statistics 51(2), 2023). Two things make them follow a change of regime:
-//! - **Local scale.** Errors are kept divided by the scale at their origin and given back times the scale now (Lei, G'Sell, Rinaldo, Tibshirani, Wasserman,
-//!   "Distribution-free predictive inference for regression", JASA 113, 2018, section 5.2). The scale is how large errors of the last hours were relative to what is
-//!   usual at their distance, to a power of 0.3 at the next step that falls to 0.15 a day ahead, where the last hours say less; upward and downward errors have one each:
-//!   a level that rises widens the upper quantiles alone. It grows with the square root of the forecast too. Only errors of forecasts that
-//!   looked a short way ahead count: what was forecast before a change goes on failing for a day after it, and says nothing of the forecasts made now.
-//! - **Control of coverage.** The level asked of the pool is the nominal one, a quarter of the way to certainty on top, and three times what coverage fell short in the last
-//!   days, within bounds (proportional control of coverage: Angelopoulos, Candes, Tibshirani, "Conformal PID control for time
-//!   series prediction", NeurIPS 2023; in levels as in Gibbs and Candes, "Adaptive conformal inference under distribution shift", NeurIPS 2021, so that it never leaves
-//!   the errors that were seen). The median is left alone.
+//! At each distance, errors of past forecasts are kept in order, newer ones counting more, and a
+//! quantile of the next error is a weighted quantile of those (Vovk, Gammerman, Shafer,
+//! "Algorithmic Learning in a Random World", 2005; weights: Barber, Candes, Ramdas, Tibshirani,
+//! "Conformal prediction beyond exchangeability", Annals of Statistics 51(2), 2023). Two things
+//! make them follow a change of regime:
+//! - **Local scale.** Errors are kept divided by the scale at their origin and given back times the
+//!   scale now (Lei, G'Sell, Rinaldo, Tibshirani, Wasserman, "Distribution-free predictive
+//!   inference for regression", JASA 113, 2018, section 5.2). The scale is how large errors of the
+//!   last hours were relative to what is usual at their distance, to a power of 0.3 at the next
+//!   step that falls to 0.15 a day ahead, where the last hours say less; upward and downward errors
+//!   have one each: a level that rises widens the upper quantiles alone. It grows with the square
+//!   root of the forecast too. Only errors of forecasts that looked a short way ahead count: what
+//!   was forecast before a change goes on failing for a day after it, and says nothing of the
+//!   forecasts made now.
+//! - **Control of coverage.** The level asked of the pool is the nominal one, a quarter of the way
+//!   to certainty on top, and three times what coverage fell short in the last days, within bounds
+//!   (proportional control of coverage: Angelopoulos, Candes, Tibshirani, "Conformal PID control
+//!   for time series prediction", NeurIPS 2023; in levels as in Gibbs and Candes, "Adaptive
+//!   conformal inference under distribution shift", NeurIPS 2021, so that it never leaves the
+//!   errors that were seen). The median is left alone.
 
 use serde::{Deserialize, Serialize};
 
 use super::coverage::{Correction, Coverage};
 
-/// Levels whose coverage is followed; those between are interpolated.
+/// Grid of levels at which coverage is tracked; corrections between them are interpolated.
 pub(crate) const GRID: [f64; 9] = [0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99];
-/// Errors beyond this many times the usual one say no more than that.
+/// Cap on an error, in multiples of the usual error at its distance.
 const CAP: f64 = 10.0;
-/// The least a scale can be.
+/// Smallest value of a scale.
 const LEAST: f64 = 0.05;
-/// Power of the scale at the next step, and at and beyond so many doublings of the distance.
+/// Powers of the scale: at the next step, and at or beyond [`DOUBLINGS`] doublings of the distance.
 const POWERS: (f64, f64) = (0.3, 0.15);
 const DOUBLINGS: usize = 7;
-/// Days after which an error counts half, and after which it is dropped.
+/// Half-life of an error's weight, in days; [`DROP_DAYS`] is the age at which it is dropped.
 const HALF_LIFE_DAYS: f64 = 14.0;
 const DROP_DAYS: usize = 14;
-/// Fewer errors than this at a distance, and it borrows those of a shorter one.
+/// Number of errors below which a distance borrows the errors of a shorter one.
 const ENOUGH: usize = 20;
 
 /// Scales of downward and upward errors.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Scale {
+pub(crate) struct ErrorScale {
     down: f64,
     up: f64,
 }
 
-/// A forecast whose error has come.
+/// Past forecast that can be compared with the load that came.
 pub(crate) struct Made<'a> {
     pub point: f64,
-    /// How much larger its errors are for its size alone.
+    /// Factor by which errors grow with the size of the forecast alone.
     pub size: f64,
-    /// How large errors at its distance were when it was made.
-    pub scale: Scale,
-    /// The scaled quantiles it gave, where their coverage is controlled: not for a window's maximum, which its lender controls.
+    /// Scale of errors at this distance, at the time of the forecast.
+    pub scale: ErrorScale,
+    /// Scaled quantiles of the forecast, where their coverage is controlled. The coverage of a
+    /// window's maximum is not, because the lender controls the violations of it.
     pub given: Option<&'a [f64; GRID.len()]>,
 }
 
-impl Scale {
-    /// Errors as they are.
-    pub const ONE: Scale = Scale { down: 1.0, up: 1.0 };
+impl ErrorScale {
+    /// Scale 1 in both directions, which leaves errors as they are.
+    pub const ONE: ErrorScale = ErrorScale { down: 1.0, up: 1.0 };
 
     fn of(self, error: f64) -> f64 {
         if error > 0.0 { self.up } else { self.down }
     }
 
-    /// The scale of errors at distance `track`.
+    /// Scale of errors at distance `track`.
     pub fn at(self, track: usize) -> Self {
         let (near, far) = POWERS;
         let power = near + (far - near) * track.min(DOUBLINGS) as f64 / DOUBLINGS as f64;
@@ -70,46 +79,47 @@ impl Scale {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Conformal {
     tracks: Vec<Track>,
-    /// The first so many are distances whose coverage is controlled; the others are maxima of windows.
+    /// Number of tracks that are distances under coverage control; the tracks after them are maxima
+    /// of windows.
     distances: usize,
-    /// Running mean of relative errors downward, upward, and its weight.
+    /// Running sums of relative errors downward and upward, and their weight.
     recent: [f64; 3],
     recent_keep: f64,
     usual_keep: f64,
-    /// Steps after which an error counts half.
+    /// Half-life of an error's weight, in steps.
     half_life: f64,
     day: usize,
-    /// A forecast this large has scale 1.
+    /// Load at which the size factor is 1.
     unit: f64,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 struct Track {
     /// Scaled errors in ascending order.
-    errors: Vec<Past>,
-    /// Those that came since they were last sorted in.
-    fresh: Vec<Past>,
-    /// Sum and weight of absolute errors.
+    errors: Vec<PastError>,
+    /// Errors that came since the last merge into `errors`.
+    fresh: Vec<PastError>,
+    /// Discounted sum of absolute errors, and its weight.
     usual: [f64; 2],
     coverage: Coverage,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-struct Past {
+struct PastError {
     error: f64,
-    /// Relative to an error at the beginning of the present day.
+    /// Weight relative to an error at the beginning of the present day.
     weight: f64,
-    /// Weight of the smaller ones.
+    /// Total weight of the smaller errors.
     below: f64,
     at: usize,
 }
 
-/// Sums up, for each error of each track, the weights of the smaller ones.
+/// Computes, for each error of each track, the total weight of the smaller errors.
 fn weigh<const N: usize>(tracks: [&mut Track; N]) {
     let mut below = [0.0; N];
     let common = tracks.iter().map(|track| track.errors.len()).min().unwrap_or(0);
     let mut parts = tracks.map(|track| track.errors.split_at_mut(common));
-    let add = |past: &mut Past, below: &mut f64| {
+    let add = |past: &mut PastError, below: &mut f64| {
         past.below = *below;
         *below += past.weight;
     };
@@ -124,7 +134,8 @@ fn weigh<const N: usize>(tracks: [&mut Track; N]) {
 }
 
 impl Conformal {
-    /// Nothing known yet of `distances` and `maxima` of windows of a load of size `mean`, `day` steps a day.
+    /// Empty pools for `distances` distances and `maxima` maxima of windows, for a load of mean
+    /// size `mean` with `day` steps in a day.
     pub fn new(distances: usize, maxima: usize, day: usize, mean: f64) -> Self {
         let half = |steps: f64| 0.5_f64.powf(1.0 / steps);
         let day_steps = day as f64;
@@ -140,18 +151,18 @@ impl Conformal {
         }
     }
 
-    /// One maximum more, of which nothing is known yet.
+    /// Adds an empty pool for one more maximum of a window.
     pub fn add_track(&mut self) {
         self.tracks.push(Track::default());
     }
 
-    /// How large errors are now, relative to the usual.
-    pub fn scale(&self) -> Scale {
+    /// Present scale of errors, relative to the usual one.
+    pub fn scale(&self) -> ErrorScale {
         let scale = |sum: f64| (sum / self.recent[2]).max(LEAST);
-        Scale { down: scale(self.recent[0]), up: scale(self.recent[1]) }
+        ErrorScale { down: scale(self.recent[0]), up: scale(self.recent[1]) }
     }
 
-    /// The scale of a forecast of `point`.
+    /// Size factor of a forecast of `point`.
     pub fn size(&self, point: f64) -> f64 {
         ((point.max(0.0) + 0.1 * self.unit) / (1.1 * self.unit)).sqrt()
     }
@@ -163,7 +174,9 @@ impl Conformal {
         given
     }
 
-    /// Learns that `y` came, and keeps the error if told to; gives how large it was relative to what is usual there.
+    /// Compares the forecast `made` with the load `y`, and keeps the error if `keep` is set.
+    ///
+    /// Returns the error relative to the usual error at this distance, capped at [`CAP`].
     pub fn learn(&mut self, track: usize, now: usize, keep: bool, made: &Made, y: f64) -> Option<f64> {
         let error = (y - made.point) / made.size;
         let scaled = error / made.scale.of(error);
@@ -175,20 +188,23 @@ impl Conformal {
             track.coverage.learn(scaled, given);
         }
         if keep && scaled.is_finite() {
+            // Newer errors weigh more instead of older ones less: old weights change only once a
+            // day.
             let weight = 2.0_f64.powf((now % self.day) as f64 / self.half_life);
-            track.fresh.push(Past { error: scaled, weight, below: 0.0, at: now });
+            track.fresh.push(PastError { error: scaled, weight, below: 0.0, at: now });
         }
         (usual > 0.0).then(|| (error / usual).clamp(-CAP, CAP))
     }
 
-    /// A step has passed, in which errors had these relative sizes: sums downward and upward, and their number.
+    /// Ends step `now`, in which relative errors summed up to `down` and `up`, over `count` errors.
     pub fn pass(&mut self, now: usize, [down, up, count]: [f64; 3]) {
         for track in &mut self.tracks {
             track.usual = track.usual.map(|sum| sum * self.usual_keep);
             track.coverage.pass(self.day as f64);
         }
         if count > 0.0 {
-            // Half of the errors go either way, so that both means are 1 in quiet times.
+            // About half of the errors go either way, so the factor 2 makes both means 1 in quiet
+            // times.
             for (recent, new) in self.recent.iter_mut().zip([2.0 * down / count, 2.0 * up / count, 1.0]) {
                 *recent = self.recent_keep * *recent + (1.0 - self.recent_keep) * new;
             }
@@ -207,10 +223,13 @@ impl Conformal {
         }
     }
 
-    /// Sorts in the errors that came: one pass over the old ones for all of the new, because moving them is most of what an update costs.
+    /// Merges new errors into the sorted ones, in one pass from the back for all of them, because
+    /// moving errors is most of the cost of an update.
     pub fn absorb(&mut self) {
         for Track { errors, fresh, .. } in &mut self.tracks {
             fresh.sort_by(|a, b| b.error.total_cmp(&a.error));
+            // Insertion from the back: each old error moves at most once, directly to its final
+            // place.
             let mut unmoved = errors.len();
             let mut free = unmoved + fresh.len();
             errors.extend_from_slice(fresh);
@@ -223,7 +242,7 @@ impl Conformal {
                 unmoved = place;
             }
         }
-        // Four at a time, so that their sums do not wait for each other.
+        // Four tracks at a time: one running sum waits for its own additions, four of them overlap.
         let (fours, rest) = self.tracks.as_chunks_mut::<4>();
         fours.iter_mut().for_each(|four| weigh(four.each_mut()));
         rest.iter_mut().for_each(|track| weigh([track]));
@@ -236,6 +255,7 @@ impl Conformal {
         let Some(last) = errors.last() else { return out.fill(0.0) };
         let total = last.below + last.weight;
         for (out, &level) in out.iter_mut().zip(levels) {
+            // Linear between the midpoints of the weights of neighbouring errors.
             let target = correction.asked(level) * total;
             let index = errors.partition_point(|past| past.below + 0.5 * past.weight < target).min(errors.len() - 1);
             let here = errors[index].error;
@@ -258,12 +278,14 @@ impl Conformal {
         Correction::new(&self.tracks[track].coverage, self.day as f64)
     }
 
-    /// A forecast with scaled quantile `quantile`, in the unit of the series; `scale` is that of its distance.
-    pub fn restore(&self, point: f64, quantile: f64, scale: Scale) -> f64 {
+    /// Quantile of the load in the unit of the series, from the point forecast and a scaled
+    /// quantile of errors; `scale` is the scale at the distance.
+    pub fn restore(&self, point: f64, quantile: f64, scale: ErrorScale) -> f64 {
         point + quantile * scale.of(quantile) * self.size(point)
     }
 
-    /// The track itself, or the nearest shorter distance with enough errors.
+    /// Track to take errors from: `track` itself, or the nearest shorter distance with enough
+    /// errors.
     fn source<'a>(&'a self, track: &'a Track) -> &'a Track {
         if track.errors.len() >= ENOUGH {
             return track;

@@ -1,30 +1,33 @@
-//! What quantiles covered lately, and the level to ask for so that they cover what they say.
+//! Coverage control: recent coverage of the quantiles, and the level to ask for in place of the
+//! nominal one.
 
 use serde::{Deserialize, Serialize};
 
 use super::conformal::GRID;
 
-/// Days after which an outcome counts half.
+/// Half-life of an outcome, in days.
 const HALF_LIFE_DAYS: f64 = 3.0;
-/// Days of perfect coverage that are taken as seen before anything was.
+/// Prior evidence, in days of perfect coverage.
 const PRIOR_DAYS: f64 = 0.5;
-/// Change of the level asked for a unit of coverage missing.
+/// Change of the requested level per unit of missing coverage.
 const GAIN: f64 = 3.0;
-/// How much of the way to certainty the level asked may go, and as far back.
+/// Bound on a correction, as a fraction of the tail beyond the level, outward and inward.
 const BOUND: f64 = 0.8;
-/// What is always asked on top, of the way to certainty: the next change of regime comes unannounced, and a day of forecasts will have missed it.
+/// Lead that is always added, as a fraction of the tail: the next change of regime comes
+/// unannounced, and a day of forecasts will have missed it.
 const LEAD: f64 = 0.25;
 
 /// Coverage of the levels of the grid at one distance.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Coverage {
-    /// Sum of level minus covered, by level, and how many outcomes that is.
+    /// Discounted sum of level minus coverage, by level; `count` is the discounted number of
+    /// outcomes.
     missing: [f64; GRID.len()],
     count: f64,
 }
 
 impl Coverage {
-    /// `y` came where these quantiles were given.
+    /// Takes in the outcome `y` of a forecast with quantiles `given`.
     pub fn learn(&mut self, y: f64, given: &[f64; GRID.len()]) {
         for ((missing, level), given) in self.missing.iter_mut().zip(GRID).zip(given) {
             *missing += if y <= *given { level - 1.0 } else { level };
@@ -32,7 +35,7 @@ impl Coverage {
         self.count += 1.0;
     }
 
-    /// A step has passed, of `day` a day.
+    /// Discounts the evidence by one step of `day` steps in a day.
     pub fn pass(&mut self, day: f64) {
         let keep = 1.0 - std::f64::consts::LN_2 / (HALF_LIFE_DAYS * day).max(1.0);
         self.count *= keep;
@@ -44,10 +47,10 @@ impl Coverage {
 pub(crate) struct Correction([f64; GRID.len()]);
 
 impl Correction {
-    /// None at all.
+    /// Correction that leaves every level as it is.
     pub const NONE: Self = Self([0.0; GRID.len()]);
 
-    /// From what was missing there, with `day` steps a day.
+    /// Correction of the missing coverage, with `day` steps in a day.
     pub fn new(coverage: &Coverage, day: f64) -> Self {
         let weight = GAIN / (coverage.count + PRIOR_DAYS * day);
         Self(std::array::from_fn(|index| {
@@ -61,7 +64,8 @@ impl Correction {
         }))
     }
 
-    /// The level to ask for in place of `level`: corrections are interpolated in the grid, and fade beyond it.
+    /// Level to ask for in place of `level`: corrections are interpolated in the grid, and fade
+    /// beyond it.
     pub fn asked(&self, level: f64) -> f64 {
         let Self(moved) = self;
         let last = GRID.len() - 1;

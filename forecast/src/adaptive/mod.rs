@@ -1,13 +1,19 @@
-//! The default forecaster: many cheap models, weighed by how they did lately, with quantiles from how the whole did lately.
+//! Default forecaster: an ensemble of cheap models weighed by recent errors, with conformal
+//! quantiles.
 //!
-//! - **Point.** The weighted median of its models' paths. A model's weight is `(1 / MAE)^2` of its own past forecasts, by how far ahead they looked, half
-//!   forgotten after a day ([`weights`]). The median, and not the mean, because one model that is badly wrong must not move it.
-//! - **Quantiles.** Conformal: the point plus a weighted quantile of past errors at that distance, each divided by how large errors were when it was made and
-//!   multiplied by how large they are now, upwards and downwards apart; the level asked follows the coverage of the last days ([`conformal`]).
-//! - **Alarm.** A chart of short-range errors says when the load has changed its regime ([`Alarm`]).
-//! - **Online.** Every past forecast used for either was made without knowing what came: the fit plays the last week of its series through [`Predict::update`].
+//! - **Point.** The weighted median of its models' paths. A model's weight is `(1 / MAE)^2` of its
+//!   own past forecasts, by how far ahead they looked, half forgotten after a day ([`weights`]).
+//!   The median, and not the mean, because one model that is badly wrong must not move it.
+//! - **Quantiles.** Conformal: the point plus a weighted quantile of past errors at that distance,
+//!   each divided by how large errors were when it was made and multiplied by how large they are
+//!   now, upwards and downwards apart; the level asked follows the coverage of the last days
+//!   ([`conformal`]).
+//! - **Alarm.** A chart of short-range errors says when the load has changed its regime
+//!   ([`Alarm`]).
+//! - **Online.** Every past forecast used for either was made without knowing what came: the fit
+//!   plays the last week of its series through [`Predict::update`].
 //!
-//! One model alone is the same thing with a list of one, so every [`Model`] has quantiles.
+//! One model alone is a list of one, so every [`Model`] has quantiles.
 
 mod alarm;
 mod conformal;
@@ -18,9 +24,9 @@ mod window;
 
 use serde::{Deserialize, Serialize};
 
-use crate::history::History;
-use crate::models::{Member, Seasons};
-use crate::neural::{Net, NetPath};
+use crate::history::LoadHistory;
+use crate::models::{EnsembleMember, Seasons};
+use crate::neural::{NetPath, NeuralNet};
 use crate::{Fit, FitError, Model, Predict, Series};
 
 pub use alarm::{Alarm, Shift};
@@ -35,22 +41,24 @@ pub struct Adaptive {
     pub day_steps: usize,
     /// Steps in a week, at least as many.
     pub week_steps: usize,
-    /// Farthest step its errors are learnt for; farther ones repeat its width. At least 1.
+    /// Farthest step for which errors are learnt; farther steps repeat the width of this one. At
+    /// least 1.
     pub horizon_steps: usize,
-    /// The models weighed.
+    /// Models that the ensemble weighs.
     pub models: Vec<Model>,
-    /// Windows ahead whose maximum is forecast too: `(first step, steps)`, the first step counted from 0.
+    /// Windows ahead of which the maximum is forecast too: `(first step, steps)`, the first step
+    /// counted from 0.
     pub windows: Vec<(usize, usize)>,
     /// Trained nets weighed beside the models; they have nothing left to estimate.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub nets: Vec<Net>,
+    pub nets: Vec<NeuralNet>,
 }
 
-/// Days of the series that are played again at a fit, to learn weights and errors.
+/// Days at the end of the series that a fit replays, to learn weights and errors.
 const REPLAY_DAYS: usize = 7;
-/// Days that are needed before that, to fit the models.
+/// Days needed before the replay, to fit the models.
 const FIT_DAYS: usize = 3;
-/// Weeks of values kept.
+/// Weeks of values that a forecaster keeps.
 const KEEP_WEEKS: usize = 26;
 
 impl Adaptive {
@@ -71,7 +79,7 @@ impl Adaptive {
         Self { models: vec![model], ..Self::daily(day_steps) }
     }
 
-    /// The same, learning also the maximum over `steps` steps from the `first` one ahead on, counted from 0.
+    /// Adds a window: the maximum over `steps` steps from step `first` ahead on, counted from 0.
     #[must_use]
     pub fn with_window(mut self, first: usize, steps: usize) -> Self {
         self.windows.push((first, steps));
@@ -97,12 +105,12 @@ impl Fit for Adaptive {
         let seasons = self.seasons();
         let enough = (FIT_DAYS * seasons.day).min(series.len() / 2);
         let start = series.len().saturating_sub(REPLAY_DAYS * seasons.day).max(enough);
-        let mut past = History::new(seasons.day, seasons.week, KEEP_WEEKS * seasons.week);
+        let mut past = LoadHistory::new(seasons.day, seasons.week, KEEP_WEEKS * seasons.week);
         let values = series.values();
         for &value in values.iter().take(start) {
             past.push(state::bounded(value));
         }
-        let nets = self.nets.iter().map(|net| Member::Net(Box::new(NetPath(net.clone()))));
+        let nets = self.nets.iter().map(|net| EnsembleMember::Net(Box::new(NetPath(net.clone()))));
         let members = self.models.iter().map(|model| model.member(seasons)).chain(nets).collect();
         let mut fitted = FittedAdaptive::new(past, members, seasons, &self.windows);
         fitted.refresh();

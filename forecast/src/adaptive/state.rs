@@ -1,4 +1,4 @@
-//! The default forecaster at work.
+//! State of a fitted default forecaster, and its steps: issue a forecast, settle it, update.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -6,55 +6,58 @@ use std::ops::Range;
 use serde::{Deserialize, Serialize};
 
 use super::alarm::Alarm;
-use super::conformal::{Conformal, GRID, Made, Scale};
-use super::weights::{Weights, distance, weighted_median};
-use super::window::{self, Peak};
-use crate::history::History;
-use crate::models::{Member, Path, Seasons};
+use super::conformal::{Conformal, ErrorScale, GRID, Made};
+use super::weights::{EnsembleWeights, distance, weighted_median};
+use super::window::{self, WindowPeak};
+use crate::history::LoadHistory;
+use crate::models::{EnsembleMember, Path, Seasons};
 use crate::{Forecast, Horizon, Predict, check_levels};
 
-/// A fitted [`Adaptive`](super::Adaptive) forecaster, which knows its series up to now. Its serde form is a complete snapshot.
+/// Fitted [`Adaptive`](super::Adaptive) forecaster, which knows its series up to now. The serde
+/// form is a complete snapshot.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FittedAdaptive {
-    past: History,
-    members: Vec<Member>,
+    past: LoadHistory,
+    members: Vec<EnsembleMember>,
     horizon: usize,
-    /// Steps between two forecasts whose errors are learnt from.
+    /// Steps between two forecasts that are compared with the outcome.
     stride: usize,
-    /// Whether no value was ever negative: then no forecast is.
+    /// Whether every value so far was at least 0, in which case every forecast is too.
     nonnegative: bool,
     windows: Vec<Range<usize>>,
-    weights: Weights,
+    weights: EnsembleWeights,
     conformal: Conformal,
     alarm: Alarm,
-    /// Forecasts of which something is still to come, oldest first.
+    /// Forecasts with steps that are still to come, oldest first.
     pending: VecDeque<Pending>,
 }
 
-/// A past forecast.
+/// Forecast that is waiting for its outcome.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Pending {
     origin: usize,
-    /// One row a step, one column a model.
+    /// Paths of the models, shape `[steps, models]`.
     paths: Vec<f64>,
     point: Vec<f64>,
-    /// By distance.
-    scales: Vec<Scale>,
+    /// Scales of errors by distance, at the time of the forecast.
+    scales: Vec<ErrorScale>,
     /// Scaled quantiles of the grid, by track.
     given: Vec<[f64; GRID.len()]>,
-    peaks: Vec<Peak>,
+    peaks: Vec<WindowPeak>,
 }
 
-/// Powers of [`Conformal::size`], itself a square root, by which errors of a window's maximum are kept divided.
+/// Powers of [`Conformal::size`], itself a square root, that divide the errors of a window's
+/// maximum.
 const PEAK_SIZES: [i32; 3] = [0, 1, 2];
-/// Forecasts a day whose errors are learnt from; more where they look less far than to the next of them.
+/// Forecasts per day that are compared with the outcome; more where the horizon is shorter than the
+/// time between two of them.
 const FORECASTS_A_DAY: usize = 12;
-/// Errors of forecasts that looked less than this part of the horizon ahead say how large errors are now.
+/// Divisor of the horizon up to which an error counts as short-range and enters the present scale.
 const SHORT_RANGE: usize = 8;
-/// A load beyond this is taken as this, so that squares of it are still numbers.
+/// Cap on the absolute load, so that its square is finite.
 const LARGEST: f64 = 1e100;
 
-/// A load that can be squared; a gap stays one.
+/// Load capped at [`LARGEST`]; a gap stays a gap.
 pub(crate) fn bounded(load: f64) -> f64 {
     if load.is_finite() { load.clamp(-LARGEST, LARGEST) } else { f64::NAN }
 }
@@ -65,7 +68,12 @@ fn within((first, steps): (usize, usize), horizon: usize) -> Range<usize> {
 }
 
 impl FittedAdaptive {
-    pub(super) fn new(past: History, members: Vec<Member>, seasons: Seasons, windows: &[(usize, usize)]) -> Self {
+    pub(super) fn new(
+        past: LoadHistory,
+        members: Vec<EnsembleMember>,
+        seasons: Seasons,
+        windows: &[(usize, usize)],
+    ) -> Self {
         let Seasons { day, horizon, .. } = seasons;
         let known = past.values();
         let mean = known.iter().map(|y| y.abs()).sum::<f64>() / known.len().max(1) as f64;
@@ -74,7 +82,7 @@ impl FittedAdaptive {
             nonnegative: known.iter().all(|&y| y >= 0.0),
             horizon,
             stride: (day / FORECASTS_A_DAY).clamp(1, horizon),
-            weights: Weights::new(members.len(), horizon, day as f64),
+            weights: EnsembleWeights::new(members.len(), horizon, day as f64),
             conformal: Conformal::new(distance(horizon - 1) + 1, PEAK_SIZES.len() * windows.len(), day, mean),
             windows,
             members,
@@ -84,8 +92,10 @@ impl FittedAdaptive {
         }
     }
 
-    /// Forecasts also the largest of `steps` values from the `first` one ahead on, as far as the horizon reaches, and gives the number of that window. Until
-    /// errors of its own are known, those of a shorter distance stand for them.
+    /// Adds a window: the largest of `steps` values from step `first` ahead on, as far as the
+    /// horizon reaches, is forecast too. Returns the number of the window.
+    ///
+    /// Until the window has errors of its own, errors of a shorter distance stand for them.
     pub fn watch(&mut self, first: usize, steps: usize) -> usize {
         let window = within((first, steps), self.horizon);
         self.windows.iter().position(|known| *known == window).unwrap_or_else(|| {
@@ -100,7 +110,8 @@ impl FittedAdaptive {
         &self.alarm
     }
 
-    /// Quantiles at ascending `levels` of the largest value in window number `window` of the settings.
+    /// Quantiles at ascending `levels` of the largest value in window number `window` of the
+    /// settings.
     ///
     /// `None` when there is no such window.
     ///
@@ -113,7 +124,8 @@ impl FittedAdaptive {
         self.peaks(window, levels).map(|[quantiles, ..]| quantiles)
     }
 
-    /// The same three times: with errors that do not depend on the size of the forecast, that grow with its square root, and that grow with it.
+    /// Quantiles of a window's maximum under three assumptions: errors that do not depend on the
+    /// size of the forecast, that grow with its square root, and that grow with it.
     pub(crate) fn peaks(&self, window: usize, levels: &[f64]) -> Option<[Vec<f64>; PEAK_SIZES.len()]> {
         let range = self.windows.get(window)?;
         let point = window::largest(&self.point(self.horizon), range);
@@ -132,22 +144,22 @@ impl FittedAdaptive {
         self.distances() + window * PEAK_SIZES.len() + number
     }
 
-    /// Farthest step whose errors are learnt.
+    /// Farthest step at which errors are learnt.
     pub fn horizon(&self) -> Horizon {
         Horizon::steps(self.horizon)
     }
 
-    /// Steps seen so far, gaps included.
+    /// Number of steps seen so far, gaps included.
     pub fn steps_seen(&self) -> usize {
         self.past.len()
     }
 
-    /// The weighted median of the models, before past errors correct it: `steps` values.
+    /// Weighted median of the models' paths, without the correction by past errors: `steps` values.
     pub fn uncorrected(&self, steps: usize) -> Vec<f64> {
         self.point(steps)
     }
 
-    /// The next `steps` values of each model: one row a step.
+    /// Paths of all models, shape `[steps, models]`.
     fn paths(&self, steps: usize) -> Vec<f64> {
         let models = self.members.len();
         let mut rows = vec![0.0; steps * models];
@@ -168,6 +180,7 @@ impl FittedAdaptive {
         let mut pairs = vec![(0.0, 0.0); models];
         let mut weighed = None;
         let combined = rows.chunks_exact(models.max(1)).enumerate().map(|(step, row)| {
+            // Steps of one distance share their weights, which are looked up once.
             let distance = distance(step.min(self.horizon - 1));
             if weighed != Some(distance) {
                 self.weights.at(distance, &mut weights);
@@ -185,14 +198,14 @@ impl FittedAdaptive {
         if self.members.is_empty() { vec![self.past.lag(1); steps] } else { self.combine(&self.paths(steps)) }
     }
 
-    /// No less than a load can be, and no number that is none.
+    /// Value as a load can be: finite, and not negative where no load was.
     fn floor(&self, value: f64) -> f64 {
         let value = if value.is_nan() { self.past.lag(1) } else { value.clamp(-2.0 * LARGEST, 2.0 * LARGEST) };
         if self.nonnegative { value.max(0.0) } else { value }
     }
 
-    /// How large errors are now, by distance.
-    fn scales(&self) -> Vec<Scale> {
+    /// Present scale of errors, by distance.
+    fn scales(&self) -> Vec<ErrorScale> {
         let scale = self.conformal.scale();
         (0..self.distances()).map(|track| scale.at(track)).collect()
     }
@@ -201,7 +214,7 @@ impl FittedAdaptive {
         distance(self.horizon - 1) + 1
     }
 
-    /// Makes a forecast to learn from.
+    /// Makes a forecast that will be compared with its outcome.
     fn issue(&mut self) {
         self.conformal.absorb();
         let paths = self.paths(self.horizon);
@@ -212,11 +225,11 @@ impl FittedAdaptive {
             point,
             scales: self.scales(),
             given: (0..self.distances()).map(|track| self.conformal.give(track)).collect(),
-            peaks: self.windows.iter().map(|_| Peak::new()).collect(),
+            peaks: self.windows.iter().map(|_| WindowPeak::new()).collect(),
         });
     }
 
-    /// Learns from what came now.
+    /// Compares all pending forecasts with the load `y` of this step, `None` for a gap.
     fn settle(&mut self, y: Option<f64>) {
         let now = self.past.len();
         let (models, distances) = (self.members.len(), self.distances());
@@ -232,8 +245,9 @@ impl FittedAdaptive {
                     let size = self.conformal.size(point);
                     for (other, power) in PEAK_SIZES.into_iter().enumerate() {
                         let track = distances + number * PEAK_SIZES.len() + other;
-                        // Bursts do not announce themselves: for the maximum, errors without a local scale serve better than scaled ones.
-                        let made = Made { point, size: size.powi(power), scale: Scale::ONE, given: None };
+                        // Bursts do not announce themselves, so the errors of a maximum carry no
+                        // local scale.
+                        let made = Made { point, size: size.powi(power), scale: ErrorScale::ONE, given: None };
                         self.conformal.learn(track, now, true, &made, largest);
                     }
                 }
@@ -244,7 +258,8 @@ impl FittedAdaptive {
             self.weights.learn(track, row.iter().map(|path| y - path));
             let number = of_distance[track];
             of_distance[track] += 1;
-            // Of the forecasts that look equally far, the error of one is kept, each in its turn: neighbours say the same.
+            // Of the forecasts at one distance, the error of only one is kept, each in turn: the
+            // errors of neighbours are nearly equal and would only make the pools larger.
             let keep = number == now % ((1 << track) / self.stride).max(1);
             let point = pending.point[step];
             let size = self.conformal.size(point);

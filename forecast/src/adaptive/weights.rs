@@ -1,48 +1,50 @@
-//! How much each model counts, by how far ahead it looks.
+//! Weights of the models in the ensemble, by distance.
 //!
-//! Weights are `(1 / loss)^2` of exponentially forgotten absolute errors. Inverse-error weights are the robust choice of Timmermann, "Forecast combinations",
-//! Handbook of Economic Forecasting 1, 2006, section 2; they are kept apart for distances of 1, 2-3, 4-7, 8-15, ... steps, because the last value is the best forecast of
-//! the next step and the worst of the next day.
+//! Weights are `(1 / loss)^2` of exponentially forgotten absolute errors. Inverse-error weights are
+//! the robust choice of Timmermann, "Forecast combinations", Handbook of Economic Forecasting 1,
+//! 2006, section 2; they are kept apart for distances of 1, 2-3, 4-7, 8-15, ... steps, because the
+//! last value is the best forecast of the next step and the worst of the next day.
 
 use serde::{Deserialize, Serialize};
 
 /// Power of the inverse loss.
 const POWER: i32 = 2;
-/// A distance with less evidence than this borrows from the shorter ones.
+/// Number of outcomes up to which a distance borrows evidence from the shorter distances.
 const ENOUGH: f64 = 24.0;
 
 /// Losses of models by distance.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Weights {
+pub(crate) struct EnsembleWeights {
     models: usize,
-    /// What is left of a loss one step later.
+    /// Factor by which a loss is discounted per step.
     keep: f64,
-    /// One row a distance.
+    /// Discounted sums of absolute errors, shape `[distances, models]`.
     losses: Vec<f64>,
     counts: Vec<f64>,
 }
 
-/// The class of a distance of `step` steps, counted from 0.
+/// Class of the distance of `step` steps ahead, counted from 0: 0, 1-2, 3-6, 7-14, ...
 pub(crate) fn distance(step: usize) -> usize {
     (step + 1).ilog2() as usize
 }
 
-impl Weights {
-    /// Equal weights of `models` for distances below `horizon`; a loss counts half after `half_life` steps.
+impl EnsembleWeights {
+    /// Equal weights of `models` models for distances below `horizon`; a loss counts half after
+    /// `half_life` steps.
     pub fn new(models: usize, horizon: usize, half_life: f64) -> Self {
         let distances = distance(horizon - 1) + 1;
         let keep = 0.5_f64.powf(1.0 / half_life);
         Self { models, keep, losses: vec![0.0; distances * models], counts: vec![0.0; distances] }
     }
 
-    /// A step has passed.
+    /// Discounts all losses by one step.
     pub fn forget(&mut self) {
         for value in self.losses.iter_mut().chain(&mut self.counts) {
             *value *= self.keep;
         }
     }
 
-    /// The errors of all models at one distance.
+    /// Takes in the errors of all models at one distance.
     pub fn learn(&mut self, distance: usize, errors: impl Iterator<Item = f64>) {
         let losses = &mut self.losses[distance * self.models..(distance + 1) * self.models];
         for (loss, error) in losses.iter_mut().zip(errors) {
@@ -51,10 +53,11 @@ impl Weights {
         self.counts[distance] += 1.0;
     }
 
-    /// One weight a model, for `distance`.
+    /// Writes one weight for each model at `distance`.
     pub fn at(&self, distance: usize, weights: &mut [f64]) {
         weights.fill(0.0);
         let mut count = 0.0;
+        // Shorter distances are added until there is enough evidence to tell models apart.
         for distance in (0..=distance.min(self.counts.len() - 1)).rev() {
             let losses = &self.losses[distance * self.models..(distance + 1) * self.models];
             for (sum, loss) in weights.iter_mut().zip(losses) {
@@ -72,9 +75,10 @@ impl Weights {
     }
 }
 
-/// The smallest value with half of the weight at or below it; sorts `pairs` of value and weight.
+/// Weighted median: the smallest value with half of the weight at or below it. Sorts `pairs` of
+/// value and weight.
 pub(crate) fn weighted_median(pairs: &mut [(f64, f64)]) -> f64 {
-    // By insertion: there are a dozen of them, and they are nearly sorted from the step before.
+    // Insertion sort: a dozen pairs, nearly in order from the step before.
     for end in 1..pairs.len() {
         let mut at = end;
         while at > 0 && pairs[at].0 < pairs[at - 1].0 {
@@ -99,7 +103,7 @@ mod tests {
 
     #[test]
     fn half_the_error_is_four_times_the_weight() {
-        let mut weights = Weights::new(2, 8, 100.0);
+        let mut weights = EnsembleWeights::new(2, 8, 100.0);
         for _ in 0..30 {
             weights.learn(0, [1.0, -2.0].into_iter());
         }

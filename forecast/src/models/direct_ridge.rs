@@ -1,14 +1,17 @@
-//! Direct autoregression: one ridge regression a horizon.
+//! Direct autoregression: one ridge regression for each step of the horizon.
 //!
-//! For each `h` the target `y[T+h] - y[T]` is regressed on the last lags, the mean of the last day, the values around the same time one day before, those of two
-//! days and of one week before (all minus `y[T]`) and the time of day. `beta = (X'X + lambda diag X'X)^-1 X'y`. Direct forecasts do not compound
-//! their errors: Marcellino, Stock, Watson, "A comparison of direct and iterated multistep AR methods", Journal of Econometrics 135, 2006.
-//! `X'X` grows by one row a target and forgets slowly, so estimating anew costs only what came since and equals estimating on everything.
+//! For each `h` the target `y[T+h] - y[T]` is regressed on the last lags, the mean of the last day,
+//! the values around the same time one day before, those of two days and of one week before (all
+//! minus `y[T]`) and the time of day. `beta = (X'X + lambda diag X'X)^-1 X'y`. Direct forecasts do
+//! not compound their errors: Marcellino, Stock, Watson, "A comparison of direct and iterated
+//! multistep AR methods", Journal of Econometrics 135, 2006. `X'X` grows by one row a target and
+//! forgets slowly, so estimating anew costs only what came since and equals estimating on
+//! everything.
 
 use serde::{Deserialize, Serialize};
 
 use super::Path;
-use crate::history::History;
+use crate::history::LoadHistory;
 use crate::linalg;
 
 const LAGS: usize = 12;
@@ -20,11 +23,11 @@ const WEEK_MEAN: usize = LAGS + AROUND + 7;
 pub(crate) struct DirectRidge {
     horizon: usize,
     ridge: f64,
-    /// Weight of a row one step older than another.
+    /// Weight of a row relative to a row one step newer.
     forget: f64,
     /// Whether there was a week to learn from when first fitted.
     weekly: bool,
-    /// Targets before this index are in the sums.
+    /// Index of the first target that is not yet in the sums.
     seen: usize,
     gram: Vec<f64>,
     moment: Vec<f64>,
@@ -49,17 +52,18 @@ impl DirectRidge {
     }
 
     fn width(&self) -> usize {
-        // lags, day mean, around yesterday, two days, sine and cosine, one; week and its mean
+        // Lags; mean of the day; around yesterday; two days before; sine, cosine and one; with a
+        // week, its neighbourhood and mean.
         (LAGS - 1) + 1 + AROUND + 1 + 3 + if self.weekly { 4 } else { 0 }
     }
 
     /// Steps before an origin that its features need.
-    fn needs(&self, past: &History) -> usize {
+    fn needs(&self, past: &LoadHistory) -> usize {
         (if self.weekly { past.week() + 2 } else { 0 }).max(2 * past.season()).max(LAGS)
     }
 
     /// Features of all horizons alike; `y` ends at the origin.
-    fn common(&self, y: &[f64], past: &History, row: &mut [f64]) {
+    fn common(&self, y: &[f64], past: &LoadHistory, row: &mut [f64]) {
         let last = y[y.len() - 1];
         for lag in 1..LAGS {
             row[lag - 1] = y[y.len() - 1 - lag] - last;
@@ -71,7 +75,7 @@ impl DirectRidge {
     }
 
     /// Features of step `h`, counted from 1.
-    fn specific(&self, y: &[f64], origin: usize, h: usize, past: &History, row: &mut [f64]) {
+    fn specific(&self, y: &[f64], origin: usize, h: usize, past: &LoadHistory, row: &mut [f64]) {
         let (n, m, w) = (y.len(), past.season(), past.week());
         let last = y[n - 1];
         let at = |back: usize, ahead: usize| y[(n + ahead).saturating_sub(back + 1).min(n - 1)] - last;
@@ -90,7 +94,7 @@ impl DirectRidge {
         }
     }
 
-    fn begin(&mut self, past: &History, weekly: bool) {
+    fn begin(&mut self, past: &LoadHistory, weekly: bool) {
         self.weekly = weekly;
         let (p, m) = (self.width(), past.season());
         self.clock = (0..m).map(|phase| (std::f64::consts::TAU * phase as f64 / m as f64).sin_cos()).collect();
@@ -100,13 +104,13 @@ impl DirectRidge {
         self.coefficients = vec![0.0; self.horizon * p];
     }
 
-    /// Adds the rows whose targets have not been seen.
-    fn absorb(&mut self, past: &History) {
+    /// Adds the rows with targets that are not yet in the sums.
+    fn absorb(&mut self, past: &LoadHistory) {
         let y = past.values();
         let p = self.width();
         let needs = self.needs(past);
         let begin = (self.seen.max(past.first()) - past.first()).max(needs);
-        // Origins whose farthest target is new; each horizon takes those of its targets that are new.
+        // Origins with a farthest target that is new; each horizon takes its own new targets only.
         let fresh = past.len().saturating_sub(self.seen);
         let decay = self.forget.powi(i32::try_from(fresh).unwrap_or(i32::MAX));
         for sum in self.gram.iter_mut().chain(&mut self.moment) {
@@ -122,6 +126,7 @@ impl DirectRidge {
                     break;
                 }
                 self.specific(known, past.first() + origin, h, past, &mut row);
+                // The target of this distance is in the sums already; only farther targets are new.
                 if target + past.first() < self.seen {
                     continue;
                 }
@@ -149,6 +154,8 @@ impl DirectRidge {
         for h in 0..self.horizon {
             a.copy_from_slice(&self.gram[h * p * p..(h + 1) * p * p]);
             for i in 0..p {
+                // Relative to the diagonal, so that the penalty does not depend on the unit of the
+                // load.
                 a[i * p + i] *= 1.0 + self.ridge;
             }
             let b = &mut self.coefficients[h * p..(h + 1) * p];
@@ -159,7 +166,7 @@ impl DirectRidge {
 }
 
 impl Path for DirectRidge {
-    fn refit(&mut self, past: &History) {
+    fn refit(&mut self, past: &LoadHistory) {
         if self.gram.is_empty() {
             self.begin(past, past.values().len() >= 2 * past.week() && past.week() > past.season());
         }
@@ -167,9 +174,9 @@ impl Path for DirectRidge {
         self.solve();
     }
 
-    fn push(&mut self, _: &History) {}
+    fn push(&mut self, _: &LoadHistory) {}
 
-    fn path(&self, past: &History, out: &mut [f64]) {
+    fn path(&self, past: &LoadHistory, out: &mut [f64]) {
         let y = past.values();
         if self.coefficients.is_empty() || y.len() < self.needs(past) {
             return out.fill(past.lag(1));

@@ -1,13 +1,15 @@
 //! Damped additive Holt-Winters.
 //!
-//! With `e = y - (l + phi b + s[t-m])`: `l' = l + phi b + alpha e`, `b' = phi b + alpha beta e`, `s' = s + gamma (1 - alpha) e`; the path is
-//! `l + b (phi + ... + phi^h) + s`. Hyndman, Koehler, Ord, Snyder, "Forecasting with Exponential Smoothing", 2008, chapter 2 (damped trend, additive season).
-//! The parameters minimise the sum of one-step errors by Nelder-Mead from three starts, through logistic maps into their ranges.
+//! With `e = y - (l + phi b + s[t-m])`: `l' = l + phi b + alpha e`, `b' = phi b + alpha beta e`,
+//! `s' = s + gamma (1 - alpha) e`; the path is `l + b (phi + ... + phi^h) + s`. Hyndman, Koehler,
+//! Ord, Snyder, "Forecasting with Exponential Smoothing", 2008, chapter 2 (damped trend, additive
+//! season). The parameters minimise the sum of one-step errors by Nelder-Mead from three starts,
+//! through logistic maps into their ranges.
 
 use serde::{Deserialize, Serialize};
 
 use super::Path;
-use crate::history::History;
+use crate::history::LoadHistory;
 use crate::nelder_mead;
 
 /// Damped Holt-Winters over one season.
@@ -15,13 +17,13 @@ use crate::nelder_mead;
 pub(crate) struct HoltWinters {
     season: usize,
     parameters: [f64; 4],
-    state: Option<State>,
-    /// The best point of the last search, where the next one starts.
+    state: Option<SmoothingState>,
+    /// Best point of the last search, from which the next search starts.
     start: Option<[f64; 4]>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-struct State {
+struct SmoothingState {
     level: f64,
     trend: f64,
     /// Season by phase, and the phase of the next value.
@@ -40,19 +42,22 @@ impl HoltWinters {
 }
 
 impl Path for HoltWinters {
-    fn refit(&mut self, past: &History) {
+    fn refit(&mut self, past: &LoadHistory) {
         let y = past.values();
         let y = &y[y.len().saturating_sub(WINDOW_SEASONS * self.season)..];
         if y.len() <= self.season {
             return;
         }
         let first = past.len() - y.len();
-        let start = State::start(y, self.season, first);
+        let start = SmoothingState::start(y, self.season, first);
         let mut scratch = start.clone();
         let mut cost = |point: &[f64; 4]| {
             scratch.clone_from(&start);
+            // The first season is not scored, because the initial shape was taken from it.
             scratch.run(y, &ranges(point), self.season)
         };
+        // From a former optimum a short search suffices; without one, three starts avoid a local
+        // minimum.
         let best = match self.start {
             Some(point) => nelder_mead::minimise(&mut cost, point, 0.3, 60),
             None => STARTS
@@ -68,14 +73,14 @@ impl Path for HoltWinters {
         self.state = Some(state);
     }
 
-    fn push(&mut self, past: &History) {
+    fn push(&mut self, past: &LoadHistory) {
         let y = past.lag(1);
         if let Some(state) = &mut self.state {
             state.step(y, &self.parameters);
         }
     }
 
-    fn path(&self, past: &History, out: &mut [f64]) {
+    fn path(&self, past: &LoadHistory, out: &mut [f64]) {
         let Some(state) = &self.state else { return out.fill(past.lag(1)) };
         let (mut level, mut trend, mut phase) = (state.level, state.trend, state.phase);
         for out in out {
@@ -87,7 +92,7 @@ impl Path for HoltWinters {
     }
 }
 
-impl State {
+impl SmoothingState {
     /// Level and shape of the first days: the mean, and the mean deviation of each phase.
     fn start(y: &[f64], season: usize, first: usize) -> Self {
         let days = (y.len() / season).min(3);
@@ -104,6 +109,8 @@ impl State {
         let error = y - (self.level + trend + self.shape[self.phase]);
         self.level += trend + alpha * error;
         self.trend = trend + alpha * beta * error;
+        // The level has taken the share alpha of the error, so the season learns from the rest
+        // only.
         self.shape[self.phase] += gamma * (1.0 - alpha) * error;
         self.phase += 1;
         if self.phase == self.shape.len() {
@@ -125,7 +132,7 @@ impl State {
     }
 }
 
-/// From the real line to alpha, beta, gamma in (0, 1) and phi in (0.8, 1).
+/// Map from the real line to alpha, beta, gamma in (0, 1) and phi in (0.8, 1).
 fn ranges(point: &[f64; 4]) -> [f64; 4] {
     let logistic = |x: f64| 1.0 / (1.0 + (-x.clamp(-30.0, 30.0)).exp());
     [logistic(point[0]), logistic(point[1]), logistic(point[2]), 0.8 + 0.2 * logistic(point[3])]

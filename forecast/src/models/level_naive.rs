@@ -1,19 +1,21 @@
-//! Seasonal naive with its level corrected: `y[T+h-P] + phi^h (mean of the last k - mean of the k one season before)`.
+//! Seasonal naive with its level corrected:
+//! `y[T+h-P] + phi^h (mean of the last k - mean of the k one season before)`.
 //!
-//! On load whose shape repeats and whose level wanders, the correction alone takes a third of the error of seasonal naive away.
+//! On a load with a shape that repeats and a level that wanders, the correction alone removes a
+//! third of the error of the seasonal naive.
 
 use serde::{Deserialize, Serialize};
 
 use super::Path;
-use crate::history::History;
+use crate::history::LoadHistory;
 
 /// Level-corrected seasonal naive over a season of `period` steps.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct LevelNaive {
     period: usize,
-    /// Steps whose mean is the level.
+    /// Number of steps over which the mean is the level.
     window: usize,
-    /// What is left of the correction from one step to the next.
+    /// Factor by which the correction fades per step.
     damping: f64,
     horizon: usize,
 }
@@ -28,7 +30,7 @@ impl LevelNaive {
 }
 
 impl Path for LevelNaive {
-    fn refit(&mut self, past: &History) {
+    fn refit(&mut self, past: &LoadHistory) {
         let y = past.values();
         let y = &y[y.len().saturating_sub(4 * past.week())..];
         let first = self.period + WINDOWS[4];
@@ -37,7 +39,7 @@ impl Path for LevelNaive {
         let mut best = f64::INFINITY;
         for window in WINDOWS {
             let mut errors = [0.0; DAMPING.len()];
-            // The newest half of what is known: parameters follow the load.
+            // Only the newest half of the values counts, so that the parameters follow the load.
             for origin in (first.max(last / 2)..last).step_by(stride) {
                 let mean = |end: usize| y[end - window..end].iter().sum::<f64>() / window as f64;
                 let shift = mean(origin) - mean(origin - self.period);
@@ -45,6 +47,7 @@ impl Path for LevelNaive {
                     let mut shift = shift;
                     for step in 0..self.horizon {
                         shift *= damping;
+                        // Beyond one period the repeated value must still lie before the origin.
                         let Some(index) = (origin + step).checked_sub(self.period * (step / self.period + 1)) else {
                             break;
                         };
@@ -61,9 +64,9 @@ impl Path for LevelNaive {
         }
     }
 
-    fn push(&mut self, _: &History) {}
+    fn push(&mut self, _: &LoadHistory) {}
 
-    fn path(&self, past: &History, out: &mut [f64]) {
+    fn path(&self, past: &LoadHistory, out: &mut [f64]) {
         let mean = |back: usize| (1..=self.window).map(|lag| past.lag(lag + back)).sum::<f64>() / self.window as f64;
         let mut shift = mean(0) - mean(self.period);
         for (step, out) in out.iter_mut().enumerate() {

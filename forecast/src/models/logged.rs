@@ -3,14 +3,14 @@
 use serde::{Deserialize, Serialize};
 
 use super::Path;
-use crate::history::History;
+use crate::history::LoadHistory;
 
 /// A model that sees the logarithm of the load.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Logged<P> {
     inner: P,
     /// The logarithms, once the scale is known.
-    logs: Option<History>,
+    logs: Option<LoadHistory>,
     scale: f64,
     /// The largest logarithm so far.
     top: f64,
@@ -27,7 +27,7 @@ impl<P> Logged<P> {
 }
 
 impl<P: Path> Path for Logged<P> {
-    fn refit(&mut self, past: &History) {
+    fn refit(&mut self, past: &LoadHistory) {
         if self.logs.is_none() {
             let y = past.values();
             let mean = y.iter().map(|y| y.abs()).sum::<f64>() / y.len().max(1) as f64;
@@ -41,7 +41,7 @@ impl<P: Path> Path for Logged<P> {
         }
     }
 
-    fn push(&mut self, past: &History) {
+    fn push(&mut self, past: &LoadHistory) {
         let log = self.log(past.lag(1));
         self.top = self.top.max(log);
         if let Some(logs) = &mut self.logs {
@@ -50,7 +50,7 @@ impl<P: Path> Path for Logged<P> {
         }
     }
 
-    fn path(&self, past: &History, out: &mut [f64]) {
+    fn path(&self, past: &LoadHistory, out: &mut [f64]) {
         let Some(logs) = &self.logs else { return out.fill(past.lag(1)) };
         self.inner.path(logs, out);
         for out in out {

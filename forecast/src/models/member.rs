@@ -1,4 +1,4 @@
-//! The models by name.
+//! Names of the models of the path, and the fitted model behind each name.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,38 +10,38 @@ use super::holt_winters::HoltWinters;
 use super::level_naive::LevelNaive;
 use super::logged::Logged;
 use super::nlinear::NLinear;
-use super::profile::Profile;
+use super::profile::SeasonProfile;
 use super::repeat::Repeat;
 use super::{Path, Seasons};
-use crate::history::History;
+use crate::history::LoadHistory;
 use crate::neural::NetPath;
 
-/// A model of the path by name; each file of `models` has its formula and source.
+/// Name of a model of the path; the file of each model has its formula and source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Model {
-    /// The last value.
+    /// Last value of the series.
     Naive,
-    /// As it was a day ago.
+    /// Value of a day ago.
     Day,
-    /// As it was a week ago.
+    /// Value of a week ago.
     Week,
-    /// As a day ago, level corrected.
+    /// Value of a day ago, with the level corrected.
     LevelDay,
-    /// As a week ago, level corrected.
+    /// Value of a week ago, with the level corrected.
     LevelWeek,
     /// Damped additive Holt-Winters.
     HoltWinters,
-    /// The same of the logarithm.
+    /// Damped additive Holt-Winters of the logarithm.
     LogHoltWinters,
-    /// One ridge regression a horizon.
+    /// Ridge regressions, one for each step of the horizon.
     DirectRidge,
-    /// The same of the logarithm.
+    /// Ridge regressions of the logarithm, one for each step of the horizon.
     LogDirectRidge,
     /// Fourier series with autoregressive errors.
     FourierAr,
-    /// The same of the logarithm.
+    /// Fourier series with autoregressive errors, of the logarithm.
     LogFourierAr,
     /// Median shape of the day.
     Profile,
@@ -54,7 +54,7 @@ pub enum Model {
 }
 
 impl Model {
-    /// All of them, the members of the default forecaster first.
+    /// All models, the members of the default forecaster first.
     pub const ALL: [Model; 15] = [
         Model::Naive,
         Model::Day,
@@ -79,7 +79,7 @@ impl Model {
         None => panic!("there are more models than members of the default"),
     };
 
-    /// Its name in files and tables.
+    /// Name of the model in files and tables.
     pub fn name(self) -> &'static str {
         match self {
             Model::Naive => "naive",
@@ -100,26 +100,26 @@ impl Model {
         }
     }
 
-    /// The model before it has seen anything.
-    pub(crate) fn member(self, Seasons { day, week, horizon }: Seasons) -> Member {
+    /// Model that has not seen a value yet.
+    pub(crate) fn member(self, Seasons { day, week, horizon }: Seasons) -> EnsembleMember {
         let ridge = || DirectRidge::new(horizon, RIDGE, half_life(RIDGE_DAYS * day));
         let fourier = || FourierAr::new(day, PAIRS, (FOURIER_DAYS * day) as f64);
         match self {
-            Model::Naive => Member::Repeat(Repeat::new(1)),
-            Model::Day => Member::Repeat(Repeat::new(day)),
-            Model::Week => Member::Repeat(Repeat::new(week)),
-            Model::LevelDay => Member::LevelNaive(LevelNaive::new(day, horizon)),
-            Model::LevelWeek => Member::LevelNaive(LevelNaive::new(week, horizon)),
-            Model::HoltWinters => Member::HoltWinters(HoltWinters::new(day)),
-            Model::LogHoltWinters => Member::LogHoltWinters(Logged::new(HoltWinters::new(day))),
-            Model::DirectRidge => Member::DirectRidge(ridge()),
-            Model::LogDirectRidge => Member::LogDirectRidge(Logged::new(ridge())),
-            Model::FourierAr => Member::FourierAr(fourier()),
-            Model::LogFourierAr => Member::LogFourierAr(Logged::new(fourier())),
-            Model::Profile => Member::Profile(Profile::new(day, 7, 2, CARRY)),
-            Model::WeekProfile => Member::Profile(Profile::new(week, 4, 1, CARRY)),
-            Model::Nlinear => Member::NLinear(NLinear::new(2 * day, horizon)),
-            Model::Boosted => Member::Boosted(Boosted::new(Profile::new(day, 7, 2, CARRY), horizon)),
+            Model::Naive => EnsembleMember::Repeat(Repeat::new(1)),
+            Model::Day => EnsembleMember::Repeat(Repeat::new(day)),
+            Model::Week => EnsembleMember::Repeat(Repeat::new(week)),
+            Model::LevelDay => EnsembleMember::LevelNaive(LevelNaive::new(day, horizon)),
+            Model::LevelWeek => EnsembleMember::LevelNaive(LevelNaive::new(week, horizon)),
+            Model::HoltWinters => EnsembleMember::HoltWinters(HoltWinters::new(day)),
+            Model::LogHoltWinters => EnsembleMember::LogHoltWinters(Logged::new(HoltWinters::new(day))),
+            Model::DirectRidge => EnsembleMember::DirectRidge(ridge()),
+            Model::LogDirectRidge => EnsembleMember::LogDirectRidge(Logged::new(ridge())),
+            Model::FourierAr => EnsembleMember::FourierAr(fourier()),
+            Model::LogFourierAr => EnsembleMember::LogFourierAr(Logged::new(fourier())),
+            Model::Profile => EnsembleMember::Profile(SeasonProfile::new(day, 7, 2, CARRY)),
+            Model::WeekProfile => EnsembleMember::Profile(SeasonProfile::new(week, 4, 1, CARRY)),
+            Model::Nlinear => EnsembleMember::NLinear(NLinear::new(2 * day, horizon)),
+            Model::Boosted => EnsembleMember::Boosted(Boosted::new(SeasonProfile::new(day, 7, 2, CARRY), horizon)),
         }
     }
 }
@@ -132,17 +132,17 @@ const RIDGE_DAYS: usize = 14;
 const FOURIER_DAYS: usize = 7;
 /// Pairs of sine and cosine on the day.
 const PAIRS: usize = 6;
-/// What is left of a profile's last deviation one step later.
+/// Factor by which a profile's last deviation fades per step.
 const CARRY: f64 = 0.9;
 
-/// The weight of a value one step older than another.
+/// Factor by which a weight is discounted per step, for a half-life of `steps`.
 fn half_life(steps: usize) -> f64 {
     0.5_f64.powf(1.0 / steps.max(1) as f64)
 }
 
 /// A fitted model of any kind.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) enum Member {
+pub(crate) enum EnsembleMember {
     Repeat(Repeat),
     LevelNaive(LevelNaive),
     HoltWinters(HoltWinters),
@@ -151,7 +151,7 @@ pub(crate) enum Member {
     LogDirectRidge(Logged<DirectRidge>),
     FourierAr(FourierAr),
     LogFourierAr(Logged<FourierAr>),
-    Profile(Profile),
+    Profile(SeasonProfile),
     NLinear(NLinear),
     Boosted(Boosted),
     Net(Box<NetPath>),
@@ -160,32 +160,32 @@ pub(crate) enum Member {
 macro_rules! each {
     ($member:expr, $model:ident => $call:expr) => {
         match $member {
-            Member::Repeat($model) => $call,
-            Member::LevelNaive($model) => $call,
-            Member::HoltWinters($model) => $call,
-            Member::LogHoltWinters($model) => $call,
-            Member::DirectRidge($model) => $call,
-            Member::LogDirectRidge($model) => $call,
-            Member::FourierAr($model) => $call,
-            Member::LogFourierAr($model) => $call,
-            Member::Profile($model) => $call,
-            Member::NLinear($model) => $call,
-            Member::Boosted($model) => $call,
-            Member::Net($model) => $call,
+            EnsembleMember::Repeat($model) => $call,
+            EnsembleMember::LevelNaive($model) => $call,
+            EnsembleMember::HoltWinters($model) => $call,
+            EnsembleMember::LogHoltWinters($model) => $call,
+            EnsembleMember::DirectRidge($model) => $call,
+            EnsembleMember::LogDirectRidge($model) => $call,
+            EnsembleMember::FourierAr($model) => $call,
+            EnsembleMember::LogFourierAr($model) => $call,
+            EnsembleMember::Profile($model) => $call,
+            EnsembleMember::NLinear($model) => $call,
+            EnsembleMember::Boosted($model) => $call,
+            EnsembleMember::Net($model) => $call,
         }
     };
 }
 
-impl Path for Member {
-    fn refit(&mut self, past: &History) {
+impl Path for EnsembleMember {
+    fn refit(&mut self, past: &LoadHistory) {
         each!(self, model => model.refit(past));
     }
 
-    fn push(&mut self, past: &History) {
+    fn push(&mut self, past: &LoadHistory) {
         each!(self, model => model.push(past));
     }
 
-    fn path(&self, past: &History, out: &mut [f64]) {
+    fn path(&self, past: &LoadHistory, out: &mut [f64]) {
         each!(self, model => model.path(past, out));
     }
 }

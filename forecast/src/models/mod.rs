@@ -1,6 +1,7 @@
-//! Models of the path: given what is known, one value a step ahead.
+//! Models of the path: one value for each step ahead, given the history.
 //!
-//! One file a model. They know nothing of quantiles: the conformal layer of [`Adaptive`](crate::Adaptive) makes those from any model's errors.
+//! One file for each model. Models know nothing of quantiles, which the conformal layer of
+//! [`Adaptive`](crate::Adaptive) makes from the errors of any model.
 
 mod boosted;
 mod direct_ridge;
@@ -14,11 +15,11 @@ mod profile;
 mod repeat;
 mod window_gram;
 
-pub(crate) use member::Member;
+pub(crate) use member::EnsembleMember;
 pub use member::Model;
 pub use nlinear::LinearMap;
 
-use crate::history::History;
+use crate::history::LoadHistory;
 
 /// Steps of the seasons and of the farthest forecast, each at least 1.
 #[derive(Debug, Clone, Copy)]
@@ -30,12 +31,12 @@ pub(crate) struct Seasons {
 
 /// A model of the path.
 pub(crate) trait Path {
-    /// Estimates parameters anew on what is known, keeping what it has learnt online.
-    fn refit(&mut self, past: &History);
-    /// The newest value of `past` has just come.
-    fn push(&mut self, past: &History);
-    /// The next `out.len()` values.
-    fn path(&self, past: &History, out: &mut [f64]);
+    /// Estimates parameters anew on the history, and keeps the state that was learnt online.
+    fn refit(&mut self, past: &LoadHistory);
+    /// Takes in the newest value of `past`, which has just come.
+    fn push(&mut self, past: &LoadHistory);
+    /// Writes the next `out.len()` values.
+    fn path(&self, past: &LoadHistory, out: &mut [f64]);
 }
 
 #[cfg(test)]
@@ -49,9 +50,10 @@ mod tests {
         50.0 + 10.0 * (std::f64::consts::TAU * index as f64 / 8.0).sin() + 0.02 * index as f64 + 6.0 * noise
     }
 
-    /// Fitted on the first 200 values, then given the rest: estimated anew every day, or once at the end.
-    fn fitted(model: Model, every_day: bool) -> (Member, History) {
-        let mut past = History::new(SEASONS.day, SEASONS.week, 10_000);
+    /// Model fitted on the first 200 values and then given the rest: estimated anew every day, or
+    /// once at the end.
+    fn fitted(model: Model, every_day: bool) -> (EnsembleMember, LoadHistory) {
+        let mut past = LoadHistory::new(SEASONS.day, SEASONS.week, 10_000);
         let mut member = model.member(SEASONS);
         for index in 0..400 {
             past.push(load(index));
@@ -90,7 +92,7 @@ mod tests {
 
     #[test]
     fn a_direct_ridge_grown_by_pieces_equals_one_fitted_on_everything() {
-        let mut past = History::new(SEASONS.day, SEASONS.week, 10_000);
+        let mut past = LoadHistory::new(SEASONS.day, SEASONS.week, 10_000);
         let (mut grown, mut whole) = (Model::DirectRidge.member(SEASONS), Model::DirectRidge.member(SEASONS));
         for index in 0..400 {
             past.push(load(index));

@@ -1,14 +1,15 @@
 //! NLinear in closed form: `y[T+h] = y[T] + W (x - y[T]) + c` with `x` the last `L` values.
 //!
-//! Zeng, Chen, Zhang, Xu, "Are transformers effective for time series forecasting?", AAAI 2023. Ridge regression
-//! takes the place of their training loop: `W = (X'X + lambda I)^-1 X'Y`. All sums come from the Gram matrix of
-//! sliding windows of `L + H` values. The penalty is chosen once, at the first fit.
+//! Zeng, Chen, Zhang, Xu, "Are transformers effective for time series forecasting?", AAAI 2023.
+//! Ridge regression takes the place of their training loop: `W = (X'X + lambda I)^-1 X'Y`. All sums
+//! come from the Gram matrix of sliding windows of `L + H` values. The penalty is chosen once, at
+//! the first fit.
 
 use serde::{Deserialize, Serialize};
 
 use super::Path;
 use super::window_gram::WindowGram;
-use crate::history::History;
+use crate::history::LoadHistory;
 use crate::linalg;
 
 /// Penalties that are tried on the newest fifth of the known values.
@@ -34,7 +35,8 @@ impl NLinear {
         LinearMap::fit(&[y], self.lookback, self.horizon, |scale| ridges.iter().map(|ridge| ridge * scale).collect())
     }
 
-    /// Penalty of the map that has the least absolute error on the newest fifth, when fitted on the older values.
+    /// Penalty of the map that has the least absolute error on the newest fifth, when fitted on the
+    /// older values.
     fn least_error(&self, y: &[f64]) -> f64 {
         let Self { lookback, horizon, .. } = *self;
         let train = y.len() - (y.len() / 5).max(horizon);
@@ -42,7 +44,8 @@ impl NLinear {
         let mut best = (f64::INFINITY, RIDGES[3]);
         for (map, ridge) in self.maps(&y[..train], &RIDGES).iter().zip(RIDGES) {
             let mut error = 0.0;
-            // About 24 origins a horizon tell penalties apart; every origin would cost more than the fits.
+            // About 24 origins a horizon tell penalties apart; every origin would cost more than
+            // the fits.
             for origin in (train..(y.len() + 1).saturating_sub(horizon)).step_by((horizon / 24).max(1)) {
                 map.apply(&y[origin - lookback..origin], &mut out);
                 error += out.iter().zip(&y[origin..]).map(|(f, y)| (y - f).abs()).sum::<f64>();
@@ -56,8 +59,9 @@ impl NLinear {
 }
 
 impl Path for NLinear {
-    fn refit(&mut self, past: &History) {
+    fn refit(&mut self, past: &LoadHistory) {
         let y = past.values();
+        // Fewer values leave no window for training beside one for the choice of the penalty.
         if y.len() < self.lookback + 2 * self.horizon {
             return;
         }
@@ -68,10 +72,10 @@ impl Path for NLinear {
         }
     }
 
-    fn push(&mut self, _: &History) {}
+    fn push(&mut self, _: &LoadHistory) {}
 
     /// Writes the path; beyond the horizon, the last step is repeated.
-    fn path(&self, past: &History, out: &mut [f64]) {
+    fn path(&self, past: &LoadHistory, out: &mut [f64]) {
         let y = past.values();
         match &self.map {
             Some(map) if y.len() >= self.lookback => {
@@ -90,12 +94,14 @@ impl Path for NLinear {
 pub struct LinearMap {
     lookback: usize,
     horizon: usize,
-    /// One row of `horizon` an input; the row of the last value, which is 0 relative to itself, holds the constants.
+    /// One row of `horizon` an input; the row of the last value, which is 0 relative to itself,
+    /// holds the constants.
     weights: Vec<f64>,
 }
 
 impl LinearMap {
-    /// Maps shared by all `channels`, one for each penalty that `penalties` makes of the mean square of an input summed over windows; none where no window fits.
+    /// Maps shared by all `channels`, one for each penalty that `penalties` makes of the mean
+    /// square of an input summed over windows; none where no window fits.
     pub fn fit(
         channels: &[&[f64]],
         lookback: usize,
@@ -112,6 +118,8 @@ impl LinearMap {
         }
         let Some(gram) = sums else { return vec![] };
         let last = l - 1;
+        // Products relative to the last value follow from the plain products; no pass over the data
+        // is needed.
         let centred = |i: usize, j: usize| gram.at(i, j) - gram.at(i, last) - gram.at(last, j) + gram.at(last, last);
         let mut a = vec![0.0; l * l];
         let mut b = vec![0.0; l * h];

@@ -1,33 +1,35 @@
-//! Robust daily profile: the median of the last days around each time of day, relative to the level, times the level now.
+//! Robust daily profile: the median of the last days around each time of day, relative to the
+//! level, times the level now.
 //!
-//! Bursts of unforeseeable height make a mean profile wrong everywhere near them; the median is the point forecast that the absolute error asks for.
+//! Bursts of unforeseeable height make a mean profile wrong everywhere near them; the median is the
+//! point forecast that the absolute error asks for.
 
 use serde::{Deserialize, Serialize};
 
 use super::Path;
-use crate::history::History;
+use crate::history::LoadHistory;
 
 /// Median profile over one season.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Profile {
+pub(crate) struct SeasonProfile {
     season: usize,
     /// Seasons looked back.
     seasons: usize,
-    /// Steps to each side.
+    /// Steps to each side of a time of day.
     radius: usize,
     /// Median ratio by phase.
     ratios: Vec<f64>,
-    /// How much of the last deviation is left one step later.
+    /// Factor by which the last deviation fades per step.
     carry: f64,
 }
 
-impl Profile {
+impl SeasonProfile {
     pub fn new(season: usize, seasons: usize, radius: usize, carry: f64) -> Self {
         Self { season: season.max(1), seasons, radius, ratios: vec![], carry }
     }
 
     /// Median ratio at a lag of `back` steps and whole seasons before it.
-    fn ratio(&self, past: &History, back: usize, scratch: &mut Vec<f64>) -> f64 {
+    fn ratio(&self, past: &LoadHistory, back: usize, scratch: &mut Vec<f64>) -> f64 {
         let y = past.values();
         scratch.clear();
         for season in 0..self.seasons {
@@ -36,6 +38,8 @@ impl Profile {
                 break;
             }
             let middle = y.len() - centre;
+            // The level is centred on the phase where values after it are known, and trailing at
+            // the end.
             let end = (middle + self.season / 2).min(y.len());
             let level = past.mean_before(end, self.season);
             if level > 0.0 {
@@ -52,8 +56,8 @@ impl Profile {
     }
 }
 
-impl Path for Profile {
-    fn refit(&mut self, past: &History) {
+impl Path for SeasonProfile {
+    fn refit(&mut self, past: &LoadHistory) {
         let mut scratch = Vec::new();
         self.ratios = vec![1.0; self.season];
         for back in 1..=self.season.min(past.len()) {
@@ -61,8 +65,9 @@ impl Path for Profile {
         }
     }
 
-    fn push(&mut self, past: &History) {
+    fn push(&mut self, past: &LoadHistory) {
         if !self.ratios.is_empty() {
+            // Only now are all values around this phase known, so its ratio can be updated.
             let back = self.radius + 1;
             if past.len() > back {
                 let phase = (past.len() - back) % self.season;
@@ -71,7 +76,7 @@ impl Path for Profile {
         }
     }
 
-    fn path(&self, past: &History, out: &mut [f64]) {
+    fn path(&self, past: &LoadHistory, out: &mut [f64]) {
         if self.ratios.is_empty() {
             return out.fill(past.lag(1));
         }

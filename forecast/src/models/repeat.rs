@@ -1,11 +1,11 @@
-//! As it was one period ago: `y[T+h] = y[T+h-P]`, naive for a period of one step.
+//! Repetition of the last period: `y[T+h] = y[T+h-P]`, the naive forecast for a period of one step.
 
 use serde::{Deserialize, Serialize};
 
 use super::Path;
-use crate::history::History;
+use crate::history::LoadHistory;
 
-/// Repeats the last period; where it is not known yet, the last day.
+/// Model that repeats the last period, or the last day where the period is not yet known.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Repeat {
     period: usize,
@@ -18,11 +18,11 @@ impl Repeat {
 }
 
 impl Path for Repeat {
-    fn refit(&mut self, _: &History) {}
+    fn refit(&mut self, _: &LoadHistory) {}
 
-    fn push(&mut self, _: &History) {}
+    fn push(&mut self, _: &LoadHistory) {}
 
-    fn path(&self, past: &History, out: &mut [f64]) {
+    fn path(&self, past: &LoadHistory, out: &mut [f64]) {
         let period = if past.len() >= self.period { self.period } else { past.season() };
         for (step, out) in out.iter_mut().enumerate() {
             *out = past.lag(period - step % period);

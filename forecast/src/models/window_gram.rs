@@ -1,16 +1,16 @@
 //! Sums of products over sliding windows, from which closed-form linear models are solved.
 //!
-//! In the Gram matrix of windows a diagonal differs from its neighbour only at its two ends, so all sums over `n`
-//! values cost `O(n w)` for windows of `w` values, and not `O(n w^2)`.
+//! In the Gram matrix of windows a diagonal differs from its neighbour only at its two ends, so all
+//! sums over `n` values cost `O(n w)` for windows of `w` values, and not `O(n w^2)`.
 
 use crate::linalg;
 
-/// `sum over windows of x_i x_j`, for all windows of `width` values.
+/// Gram matrix of sliding windows of `width` values: the sums over windows of `x_i x_j`.
 pub(super) struct WindowGram {
     width: usize,
     pub windows: usize,
     products: Vec<f64>,
-    /// `sum over windows of x_i`.
+    /// Sums over windows of `x_i`.
     pub sums: Vec<f64>,
 }
 
@@ -20,7 +20,8 @@ impl WindowGram {
         let mut products = vec![0.0; width * width];
         let mut sums = vec![0.0; width];
         for lag in 0..width {
-            // Along the diagonal of `lag`, one product leaves at the old end and one enters at the new one.
+            // Along the diagonal of `lag`, one product leaves at the old end and one enters at the
+            // new one.
             let mut sum = linalg::dot(&y[lag..lag + windows], &y[..windows]);
             products[lag * width] = sum;
             for i in 1..width - lag {

@@ -1,4 +1,5 @@
-//! Adam with decoupled weight decay over one flat vector: Kingma and Ba, ICLR 2015; Loshchilov and Hutter, ICLR 2019.
+//! Adam with decoupled weight decay over one flat vector: Kingma and Ba, ICLR 2015; Loshchilov and
+//! Hutter, ICLR 2019.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,11 +7,11 @@ const BETA1: f32 = 0.9;
 const BETA2: f32 = 0.999;
 const EPSILON: f32 = 1e-8;
 
-/// State of the optimiser.
+/// State of Adam with decoupled weight decay.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Adam {
-    /// Steps made.
+pub struct AdamW {
+    /// Number of steps made so far.
     pub step: u64,
     /// Mean of gradients, one a parameter.
     pub first: Vec<f32>,
@@ -18,13 +19,14 @@ pub struct Adam {
     pub second: Vec<f32>,
 }
 
-impl Adam {
-    /// No steps made yet on `parameters` parameters.
+impl AdamW {
+    /// Optimiser of `parameters` parameters that has made no step.
     pub fn new(parameters: usize) -> Self {
         Self { step: 0, first: vec![0.0; parameters], second: vec![0.0; parameters] }
     }
 
-    /// Moves `parameters` against `gradient` by one step of size `learning_rate`, after shrinking them by `decay` of it.
+    /// Moves `parameters` against `gradient` by one step of size `learning_rate`, after shrinking
+    /// them by `decay` of it.
     pub fn step(&mut self, parameters: &mut [f32], gradient: &[f32], learning_rate: f64, decay: f64) {
         self.step += 1;
         let correction = |beta: f32| 1.0 - f64::from(beta).powf(self.step as f64);

@@ -1,32 +1,33 @@
-//! A net as a model like any other: fitting trains it.
+//! Nets as models that are trained when they are fitted.
 
 use serde::{Deserialize, Serialize};
 
 use super::fitted::FittedNet;
 use super::spec::Spec;
-use super::trainer::{TrainError, Trainer, Training};
+use super::trainer::{NetTrainError, Trainer, Training};
 use crate::{Fit, FitError, Series};
 
-/// Settings of a net that is trained when it is fitted.
+/// Settings of a net that is trained at each fit.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Neural {
-    /// What it is.
+    /// Shape of the net.
     pub spec: Spec,
-    /// How it is trained.
+    /// Settings of the training.
     pub training: Training,
-    /// Newest share of the series kept for validation; 0 trains on all of it and takes the last weights.
+    /// Newest fraction of the series that is kept for validation; 0 trains on the whole series and
+    /// takes the last weights.
     pub validation_share: f64,
     /// Seed of everything random.
     pub seed: u64,
 }
 
 impl Neural {
-    /// A trainer on `series`.
+    /// Trainer of this net on `series`.
     ///
     /// # Errors
     /// Settings that cannot work, or a series too short for one window.
-    pub fn trainer(&self, series: &Series) -> Result<Trainer, TrainError> {
+    pub fn trainer(&self, series: &Series) -> Result<Trainer, NetTrainError> {
         let share = self.validation_share.clamp(0.0, 0.9);
         let validation_from = series.len() - (series.len() as f64 * share) as usize;
         Trainer::new(&self.spec, &self.training, std::slice::from_ref(series), validation_from, self.seed)
@@ -40,7 +41,7 @@ impl Fit for Neural {
         if series.observed_len() == 0 {
             return Err(FitError::NothingObserved { len: series.len() });
         }
-        let refused = |error: TrainError| FitError::Training { reason: error.to_string() };
+        let refused = |error: NetTrainError| FitError::Training { reason: error.to_string() };
         let mut trainer = self.trainer(series).map_err(refused)?;
         trainer.run().map_err(refused)?;
         trainer.best().fit(series)

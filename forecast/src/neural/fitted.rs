@@ -1,22 +1,22 @@
-//! A trained net at work on a series.
+//! Trained nets as forecasters of a series.
 
 use serde::{Deserialize, Serialize};
 
-use super::net::Net;
+use super::net::NeuralNet;
 use crate::adaptive::bounded;
-use crate::history::History;
+use crate::history::LoadHistory;
 use crate::models::Path;
 use crate::{Fit, FitError, Forecast, Horizon, Predict, Series, check_levels};
 
-/// A net that knows a series up to now. Its serde form is a complete snapshot.
+/// Trained net that knows a series up to now. The serde form is a complete snapshot.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FittedNet {
-    net: Net,
-    past: History,
+    net: NeuralNet,
+    past: LoadHistory,
 }
 
-/// A trained net has nothing to estimate: "fitting" it takes in the series.
-impl Fit for Net {
+/// Fitting a trained net takes in the series and estimates nothing.
+impl Fit for NeuralNet {
     type Fitted = FittedNet;
 
     fn fit(&self, series: &Series) -> Result<FittedNet, FitError> {
@@ -24,20 +24,20 @@ impl Fit for Net {
             return Err(FitError::NothingObserved { len: series.len() });
         }
         let day = self.spec().day_steps;
-        let mut fitted = FittedNet { net: self.clone(), past: History::new(day, day, self.spec().lookback) };
+        let mut fitted = FittedNet { net: self.clone(), past: LoadHistory::new(day, day, self.spec().lookback) };
         fitted.update(&series.values().to_vec());
         Ok(fitted)
     }
 }
 
 impl FittedNet {
-    /// The net.
-    pub fn net(&self) -> &Net {
+    /// Net that makes the forecasts.
+    pub fn net(&self) -> &NeuralNet {
         &self.net
     }
 
-    /// All quantiles of the next `steps` values, level after level. What is farther than the net's horizon is forecast from its medians, with quantiles as
-    /// wide as those of a first forecast.
+    /// All quantiles of the next `steps` values, level after level. What is farther than the net's
+    /// horizon is forecast from its medians, with quantiles as wide as those of a first forecast.
     fn quantiles(&self, steps: usize) -> Vec<Vec<f64>> {
         let spec = self.net.spec();
         let mut window = window(&self.past, spec.lookback);
@@ -74,7 +74,8 @@ impl Predict for FittedNet {
     }
 }
 
-/// The quantile at `level` from those at ascending `known` levels, on a line in the log odds: exact for a logistic distribution, tails included.
+/// The quantile at `level` from those at ascending `known` levels, on a line in the log odds: exact
+/// for a logistic distribution, tails included.
 fn interpolated(known: &[f64], value: impl Fn(usize) -> f64, level: f64) -> f64 {
     if known.len() == 1 {
         return value(0);
@@ -89,23 +90,25 @@ fn interpolated(known: &[f64], value: impl Fn(usize) -> f64, level: f64) -> f64 
     value(after - 1) + share * (value(after) - value(after - 1))
 }
 
-/// The last `lookback` values; before the first one known, that one.
-fn window(past: &History, lookback: usize) -> Vec<f64> {
+/// Last `lookback` values; the first known value stands for the values before it.
+fn window(past: &LoadHistory, lookback: usize) -> Vec<f64> {
     (1..=lookback).rev().map(|lag| past.lag(lag)).collect()
 }
 
-/// A trained net as one of the models weighed by [`Adaptive`](crate::Adaptive): its medians.
+/// Trained net as a member of the ensemble of [`Adaptive`](crate::Adaptive), which uses its
+/// medians.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub(crate) struct NetPath(pub Net);
+pub(crate) struct NetPath(pub NeuralNet);
 
 impl Path for NetPath {
-    fn refit(&mut self, _: &History) {}
+    fn refit(&mut self, _: &LoadHistory) {}
 
-    fn push(&mut self, _: &History) {}
+    fn push(&mut self, _: &LoadHistory) {}
 
-    /// Until a whole window is known, the last value, as for every model that looks back so far.
-    fn path(&self, past: &History, out: &mut [f64]) {
+    /// Path of medians; until a whole window is known, the last value, as for every model that
+    /// looks back so far.
+    fn path(&self, past: &LoadHistory, out: &mut [f64]) {
         if past.len() < self.0.spec().lookback {
             return out.fill(past.lag(1));
         }

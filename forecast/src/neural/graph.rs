@@ -6,12 +6,13 @@ use rand::Rng;
 use rand_chacha::ChaCha8Rng;
 
 use super::head;
-use super::net::Net;
+use super::net::NeuralNet;
 use super::windows::Batch;
 
-/// One forward pass: hands out parameters in order, and the few operations that all architectures are made of.
+/// One forward pass: it hands out parameters in order, and has the few operations that all
+/// architectures are made of.
 pub(super) struct Graph<'a> {
-    /// `[rows, features]`.
+    /// Features of the batch, shape `[rows, features]`.
     pub features: Tensor<2>,
     parameters: std::slice::Iter<'a, Tensor<2>>,
     dropout: Option<&'a mut ChaCha8Rng>,
@@ -76,7 +77,7 @@ fn host<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
 }
 
 /// The parameters of `net` as tensors, tracked where the device has autodiff.
-fn parameters(net: &Net, device: &Device) -> Vec<Tensor<2>> {
+fn parameters(net: &NeuralNet, device: &Device) -> Vec<Tensor<2>> {
     let tensor = |(_, shape, values): (&str, [usize; 2], &[f32])| {
         let tensor = constant(values.to_vec(), shape, device);
         if tensor.is_autodiff() { tensor.require_grad() } else { tensor }
@@ -85,7 +86,7 @@ fn parameters(net: &Net, device: &Device) -> Vec<Tensor<2>> {
 }
 
 fn quantiles(
-    net: &Net,
+    net: &NeuralNet,
     parameters: &[Tensor<2>],
     batch: &Batch,
     dropout: Option<&mut ChaCha8Rng>,
@@ -99,7 +100,7 @@ fn quantiles(
     head::graph::quantiles(&shape, &raw)
 }
 
-fn loss_of(net: &Net, batch: &Batch, quantiles: &[Tensor<2>], device: &Device) -> Tensor<1> {
+fn loss_of(net: &NeuralNet, batch: &Batch, quantiles: &[Tensor<2>], device: &Device) -> Tensor<1> {
     let shape = [batch.rows, net.spec().horizon];
     let target = constant(batch.targets.clone(), shape, device);
     let weight = constant(batch.weights.clone(), shape, device);
@@ -107,7 +108,12 @@ fn loss_of(net: &Net, batch: &Batch, quantiles: &[Tensor<2>], device: &Device) -
 }
 
 /// The loss of a batch and its gradient, in the order of the flat vector. `device` has autodiff.
-pub(super) fn gradient(net: &Net, batch: &Batch, dropout: Option<&mut ChaCha8Rng>, device: &Device) -> (f64, Vec<f32>) {
+pub(super) fn gradient(
+    net: &NeuralNet,
+    batch: &Batch,
+    dropout: Option<&mut ChaCha8Rng>,
+    device: &Device,
+) -> (f64, Vec<f32>) {
     let parameters = parameters(net, device);
     let quantiles = quantiles(net, &parameters, batch, dropout, device);
     let loss = loss_of(net, batch, &quantiles, device);
@@ -124,13 +130,14 @@ pub(super) fn gradient(net: &Net, batch: &Batch, dropout: Option<&mut ChaCha8Rng
 }
 
 /// The loss of a batch. `device` has no autodiff.
-pub(super) fn loss(net: &Net, batch: &Batch, device: &Device) -> f64 {
+pub(super) fn loss(net: &NeuralNet, batch: &Batch, device: &Device) -> f64 {
     let quantiles = quantiles(net, &parameters(net, device), batch, None, device);
     host(loss_of(net, batch, &quantiles, device)).first().copied().map_or(f64::NAN, f64::from)
 }
 
-/// Quantiles of a batch by burn, row after row, level after level: what the plain forward must equal.
-pub(super) fn forward(net: &Net, batch: &Batch, device: &Device) -> Vec<f32> {
+/// Quantiles of a batch by burn, row after row, level after level. The plain forward must equal
+/// them.
+pub(super) fn forward(net: &NeuralNet, batch: &Batch, device: &Device) -> Vec<f32> {
     let levels = quantiles(net, &parameters(net, device), batch, None, device);
     host(Tensor::cat(levels, 1))
 }

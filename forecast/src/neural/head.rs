@@ -1,35 +1,39 @@
-//! From the last layer to quantiles, and what they are worth.
+//! Quantile heads, from the last layer to quantiles, and the losses of nets.
 
 use serde::{Deserialize, Serialize};
 
-use super::spec::Shape;
+use super::spec::NetShape;
 
-/// What is minimised.
+/// Loss that training minimises.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Loss {
-    /// `max(q e, (q - 1) e)` of the error `e` at each level `q`: Koenker and Bassett, "Regression quantiles", Econometrica 46(1), 1978.
+pub enum NetLoss {
+    /// Pinball loss `max(q e, (q - 1) e)` of the error `e` at each level `q`: Koenker and Bassett,
+    /// "Regression quantiles", Econometrica 46(1), 1978.
     #[default]
     Pinball,
     /// The squared error of the median alone.
     Squared,
 }
 
-/// How raw outputs become quantiles, named where nets are stored: one of another head is refused and not misread.
+/// How raw outputs become quantiles, named where nets are stored: one of another head is refused
+/// and not misread.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Head {
-    /// [`quantiles`].
+pub(super) enum HeadKind {
+    /// Quantiles built outward from the median, as [`quantiles`] does.
     #[default]
     FromMedian,
 }
 
-/// The median is free; each quantile above it is a softplus above the one before, each below it a softplus below the one after: quantiles never cross. In place,
-/// level after level.
+/// The median is free; each quantile above it is a softplus above the one before, each below it a
+/// softplus below the one after: quantiles never cross. In place, level after level.
 ///
-/// From the median and not from the lowest: a net that has learnt nothing (all outputs 0) then forecasts the centre of its window, and the median of a linear
-/// net is linear. Built up from the lowest, it would begin a softplus a level too high and have to unlearn that with every weight it has.
-pub(super) fn quantiles(shape: &Shape, raw: &mut [f32]) {
+/// From the median and not from the lowest: a net that has learnt nothing (all outputs 0) then
+/// forecasts the centre of its window, and the median of a linear net is linear. Built up from the
+/// lowest, it would begin a softplus a level too high and have to unlearn that with every weight it
+/// has.
+pub(super) fn quantiles(shape: &NetShape, raw: &mut [f32]) {
     let (median, steps) = (shape.median * shape.horizon, shape.horizon);
     for at in median + steps..raw.len() {
         raw[at] = raw[at - steps] + softplus(raw[at]);
@@ -43,17 +47,17 @@ fn softplus(x: f32) -> f32 {
     x.max(0.0) + (-x.abs()).exp().ln_1p()
 }
 
-/// The same in burn, and the loss. Levels are parts of the columns.
+/// Quantile head and losses in burn. Levels are parts of the columns.
 #[cfg(feature = "train")]
 pub(super) mod graph {
     use burn::tensor::Tensor;
     use burn::tensor::activation::relu;
 
-    use super::Loss;
-    use crate::neural::spec::Shape;
+    use super::NetLoss;
+    use crate::neural::spec::NetShape;
 
-    /// One `[rows, horizon]` tensor a level.
-    pub fn quantiles(shape: &Shape, raw: &Tensor<2>) -> Vec<Tensor<2>> {
+    /// Quantiles, one tensor of shape `[rows, horizon]` for each level.
+    pub fn quantiles(shape: &NetShape, raw: &Tensor<2>) -> Vec<Tensor<2>> {
         let part = |level: usize| raw.clone().slice_dim(1, level * shape.horizon..(level + 1) * shape.horizon);
         let median = part(shape.median);
         let mut levels: Vec<Tensor<2>> = (0..shape.median)
@@ -78,7 +82,7 @@ pub(super) mod graph {
 
     /// The sum of `weight * loss` over all rows, steps and levels, divided by the number of levels.
     pub fn loss(
-        loss: Loss,
+        loss: NetLoss,
         levels: &[f64],
         quantiles: &[Tensor<2>],
         target: &Tensor<2>,
@@ -89,8 +93,8 @@ pub(super) mod graph {
             let error = target.clone() - quantile.clone();
             let each = match loss {
                 // q e where e is positive, else (q - 1) e.
-                Loss::Pinball => relu(error.clone()) - error.mul_scalar(1.0 - level),
-                Loss::Squared => error.clone() * error,
+                NetLoss::Pinball => relu(error.clone()) - error.mul_scalar(1.0 - level),
+                NetLoss::Squared => error.clone() * error,
             };
             let sum = (each * weight.clone()).sum();
             total = Some(match total {

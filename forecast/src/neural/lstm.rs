@@ -1,21 +1,22 @@
 //! LSTM: a recurrent net over the window, all steps ahead from its last state.
 //!
-//! Hochreiter and Schmidhuber, "Long short-term memory", Neural Computation 9(8), 1997, with forget gates (Gers et al. 2000, bias 1 at the start). A direct head
-//! for all steps, because a net that is fed its own forecasts adds up errors. It takes in `chunk` values at a time: a day of ten minutes is then 24 steps of
-//! recurrence and not 144, which is where all its time goes.
+//! Hochreiter and Schmidhuber, "Long short-term memory", Neural Computation 9(8), 1997, with forget
+//! gates (Gers et al. 2000, bias 1 at the start). A direct head for all steps, because a net that
+//! is fed its own forecasts adds up errors. It takes in `chunk` values at a time: a day of ten
+//! minutes is then 24 steps of recurrence and not 144, which is where all its time goes.
 
 use serde::{Deserialize, Serialize};
 
-use super::parameters::{Parameter, Reader, Start, affine};
-use super::spec::{Layers, Shape, within};
+use super::parameters::{InitialValues, Parameter, ParameterReader, affine};
+use super::spec::{Layers, NetShape, within};
 
 /// Settings of the LSTM.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Lstm {
-    /// Units of its state.
+    /// Number of units of the state.
     pub hidden: usize,
-    /// Values it takes in at once; the lookback is a multiple.
+    /// Number of values taken in at once; the lookback is a multiple of it.
     pub chunk: usize,
 }
 
@@ -28,7 +29,7 @@ impl Default for Lstm {
 const GATES: [&str; 4] = ["input", "forget", "output", "candidate"];
 
 impl Layers for Lstm {
-    fn check(&self, shape: &Shape) -> Result<(), (&'static str, String)> {
+    fn check(&self, shape: &NetShape) -> Result<(), (&'static str, String)> {
         within("hidden", self.hidden, 1, 4096)?;
         within("chunk", self.chunk, 1, shape.lookback)?;
         if shape.lookback.is_multiple_of(self.chunk) {
@@ -38,22 +39,24 @@ impl Layers for Lstm {
         }
     }
 
-    fn parameters(&self, shape: &Shape) -> Vec<Parameter> {
-        let start = Start::Uniform(1.0 / (self.hidden as f32).sqrt());
+    fn parameters(&self, shape: &NetShape) -> Vec<Parameter> {
+        let start = InitialValues::Uniform(1.0 / (self.hidden as f32).sqrt());
         let mut list = Vec::new();
         for gate in GATES {
             let bias = if gate == "forget" { 1.0 } else { 0.0 };
             list.push(Parameter::new(format!("{gate}.input"), self.chunk, self.hidden, start));
             list.push(Parameter::new(format!("{gate}.state"), self.hidden, self.hidden, start));
-            list.push(Parameter::new(format!("{gate}.bias"), 1, self.hidden, Start::Constant(bias)));
+            list.push(Parameter::new(format!("{gate}.bias"), 1, self.hidden, InitialValues::Constant(bias)));
         }
         list.extend(affine("head", self.hidden, shape.outputs()));
         list
     }
 
-    fn forward(&self, _: &Shape, weights: &mut Reader<'_>, features: &[f32]) -> Vec<f32> {
+    fn forward(&self, _: &NetShape, weights: &mut ParameterReader<'_>, features: &[f32]) -> Vec<f32> {
         let gates: [_; 4] = std::array::from_fn(|_| (weights.next(), weights.next(), weights.next()));
         let (mut state, mut cell) = (vec![0.0; self.hidden], vec![0.0; self.hidden]);
+        // One step of recurrence takes in a chunk of values, which makes the recurrence that much
+        // shorter.
         for x in features.chunks_exact(self.chunk) {
             let [i, f, o, g] = gates.map(|(input, recurrent, bias)| {
                 let from_input = input.affine(x, bias.data);
@@ -68,9 +71,10 @@ impl Layers for Lstm {
     }
 
     #[cfg(feature = "train")]
-    fn graph(&self, shape: &Shape, graph: &mut super::graph::Graph<'_>) -> burn::tensor::Tensor<2> {
+    fn graph(&self, shape: &NetShape, graph: &mut super::graph::Graph<'_>) -> burn::tensor::Tensor<2> {
         use burn::tensor::{Tensor, activation::sigmoid};
-        // Twice a logistic function less one is the hyperbolic tangent, and much cheaper than burn's own.
+        // Twice a logistic function less one is the hyperbolic tangent, and much cheaper than
+        // burn's own.
         let tanh = |x: Tensor<2>| sigmoid(x.mul_scalar(2.0)).mul_scalar(2.0).sub_scalar(1.0);
         // The gates side by side: one product a step and not four.
         let gates: [_; 4] = std::array::from_fn(|_| [graph.next(), graph.next(), graph.next()]);

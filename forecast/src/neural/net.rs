@@ -1,34 +1,35 @@
-//! The weights of a trained net, and its forward pass in plain Rust.
+//! Trained nets: their weights, and the forward pass in plain Rust.
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::head::{self, Head};
-use super::parameters::{Parameter, Reader};
+use super::head::{self, HeadKind};
+use super::parameters::{Parameter, ParameterReader};
 use super::scale::Overall;
 use super::spec::{Spec, SpecError};
 
-/// A net with its weights: what a bundle stores. Its serde form is complete; reading one back checks it.
+/// Net with its weights, as a bundle stores it. The serde form is complete, and reading it back
+/// checks it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(try_from = "Record", into = "Record")]
-pub struct Net {
+#[serde(try_from = "StoredNet", into = "StoredNet")]
+pub struct NeuralNet {
     spec: Spec,
     parameters: Vec<Parameter>,
     overall: Overall,
     weights: Vec<f32>,
 }
 
-/// A net as stored.
+/// Unchecked serde form of a net.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Record {
+struct StoredNet {
     spec: Spec,
-    head: Head,
+    head: HeadKind,
     overall: Overall,
     weights: Vec<f32>,
 }
 
-/// Parts that make no net.
+/// Reasons for which parts make no net.
 #[derive(Debug, Clone, PartialEq, Error)]
 #[non_exhaustive]
 pub enum NetError {
@@ -38,31 +39,31 @@ pub enum NetError {
     /// Too few or too many weights.
     #[error("{found} weights for a net that has {expected}")]
     Length {
-        /// Weights of the net.
+        /// Number of weights that the net has.
         expected: usize,
-        /// Weights given.
+        /// Number of weights that were given.
         found: usize,
     },
     /// A NaN or an infinity.
     #[error("weight {index} of `{name}` is not finite")]
     NotFinite {
-        /// The matrix.
+        /// Name of the matrix.
         name: String,
-        /// Position in it.
+        /// Position in the matrix.
         index: usize,
     },
     /// The spread of the series trained on is a positive number.
     #[error("a series of mean {mean} and spread {spread}")]
     Scale {
-        /// Mean given.
+        /// Mean that was given.
         mean: f64,
-        /// Spread given.
+        /// Spread that was given.
         spread: f64,
     },
 }
 
-impl Net {
-    /// A net from its parts; `mean` and `spread` are those of the series trained on.
+impl NeuralNet {
+    /// Net from its parts; `mean` and `spread` are the figures of the training series.
     ///
     /// # Errors
     /// A spec that cannot work, weights of another number, or a number that is not finite.
@@ -98,7 +99,7 @@ impl Net {
             .collect())
     }
 
-    /// What the net is.
+    /// Specification of the net.
     pub fn spec(&self) -> &Spec {
         &self.spec
     }
@@ -108,13 +109,14 @@ impl Net {
         (self.overall.mean, self.overall.spread)
     }
 
-    /// Whether the net can be asked about a series with these values: in the same units as the one trained on, or, where windows have units of their own, not so
-    /// much smaller that all of them would look constant.
+    /// Whether the net can be asked about a series with these values: in the same units as the one
+    /// trained on, or, where windows have units of their own, not so much smaller that all of them
+    /// would look constant.
     pub fn suits(&self, values: impl Iterator<Item = f64> + Clone) -> bool {
         self.overall.covers(self.spec.centre, &Overall::of(values))
     }
 
-    /// All weights.
+    /// All weights, in the order of the flat vector.
     pub fn weights(&self) -> &[f32] {
         &self.weights
     }
@@ -129,7 +131,8 @@ impl Net {
         })
     }
 
-    /// Quantiles of the `horizon` values after a window of `lookback`: all steps of the first level, then of the next, in the units of the series.
+    /// Quantiles of the `horizon` values after a window of `lookback`: all steps of the first
+    /// level, then of the next, in the units of the series.
     ///
     /// # Panics
     /// When the window has another length.
@@ -150,10 +153,10 @@ impl Net {
         self.quantiles(window)[start..start + self.spec.horizon].to_vec()
     }
 
-    /// The same from what the layers see of a window, in its units.
+    /// Quantiles from the features of a window, in the units of the window.
     pub(super) fn of_features(&self, features: &[f32]) -> Vec<f32> {
         let shape = self.spec.shape();
-        let mut weights = Reader::new(&self.parameters, &self.weights);
+        let mut weights = ParameterReader::new(&self.parameters, &self.weights);
         let mut raw = self.spec.architecture.layers().forward(&shape, &mut weights, features);
         head::quantiles(&shape, &mut raw);
         raw
@@ -165,16 +168,16 @@ impl Net {
     }
 }
 
-impl From<Net> for Record {
-    fn from(net: Net) -> Self {
-        Self { spec: net.spec, head: Head::default(), overall: net.overall, weights: net.weights }
+impl From<NeuralNet> for StoredNet {
+    fn from(net: NeuralNet) -> Self {
+        Self { spec: net.spec, head: HeadKind::default(), overall: net.overall, weights: net.weights }
     }
 }
 
-impl TryFrom<Record> for Net {
+impl TryFrom<StoredNet> for NeuralNet {
     type Error = NetError;
 
-    fn try_from(record: Record) -> Result<Self, NetError> {
+    fn try_from(record: StoredNet) -> Result<Self, NetError> {
         Self::from_parts(record.spec, record.overall.mean, record.overall.spread, record.weights)
     }
 }

@@ -1,13 +1,16 @@
-//! N-HiTS: perceptrons that look at the window at several rates, each explaining what the ones before it left.
+//! N-HiTS: perceptrons that look at the window at several rates, each explaining what the ones
+//! before it left.
 //!
-//! Challu, Olivares, Oreshkin, Garza, Mergenthaler-Canseco, Dubrawski, "N-HiTS: Neural hierarchical interpolation for time series forecasting", AAAI 2023.
-//! Stack `i` max-pools what is left of the window by `pools[i]`, and its perceptron answers with the values of backcast and forecast at every `rates[i]`-th
-//! step, between which it is interpolated: slow stacks can only say slow things. Backcasts are taken off the window, forecasts added up.
+//! Challu, Olivares, Oreshkin, Garza, Mergenthaler-Canseco, Dubrawski, "N-HiTS: Neural hierarchical
+//! interpolation for time series forecasting", AAAI 2023. Stack `i` max-pools what is left of the
+//! window by `pools[i]`, and its perceptron answers with the values of backcast and forecast at
+//! every `rates[i]`-th step, between which it is interpolated: slow stacks can only say slow
+//! things. Backcasts are taken off the window, forecasts added up.
 
 use serde::{Deserialize, Serialize};
 
-use super::parameters::{Parameter, Reader, affine, relu};
-use super::spec::{Layers, Shape, within};
+use super::parameters::{Parameter, ParameterReader, affine, relu};
+use super::spec::{Layers, NetShape, within};
 
 /// Settings of N-HiTS.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,13 +38,13 @@ impl Nhits {
     }
 }
 
-/// Values that stand for `steps` at one every `rate`.
+/// Number of knots for `steps` steps with one knot every `rate` steps.
 fn knots(steps: usize, rate: usize) -> usize {
     (steps / rate).max(1)
 }
 
 impl Layers for Nhits {
-    fn check(&self, shape: &Shape) -> Result<(), (&'static str, String)> {
+    fn check(&self, shape: &NetShape) -> Result<(), (&'static str, String)> {
         within("width", self.width, 1, 4096)?;
         within("layers", self.layers, 1, 16)?;
         if self.pools.is_empty() || self.pools.len() != self.rates.len() {
@@ -53,7 +56,7 @@ impl Layers for Nhits {
         if self.rates.contains(&0) { Err(("rates", "at least 1 each".into())) } else { Ok(()) }
     }
 
-    fn parameters(&self, shape: &Shape) -> Vec<Parameter> {
+    fn parameters(&self, shape: &NetShape) -> Vec<Parameter> {
         let mut list = Vec::new();
         for (stack, (pool, rate)) in self.stacks().enumerate() {
             let mut inputs = shape.lookback / pool;
@@ -67,7 +70,7 @@ impl Layers for Nhits {
         list
     }
 
-    fn forward(&self, shape: &Shape, weights: &mut Reader<'_>, features: &[f32]) -> Vec<f32> {
+    fn forward(&self, shape: &NetShape, weights: &mut ParameterReader<'_>, features: &[f32]) -> Vec<f32> {
         let mut rest = features.to_vec();
         let mut out = vec![0.0; shape.outputs()];
         for (pool, rate) in self.stacks() {
@@ -94,7 +97,7 @@ impl Layers for Nhits {
     }
 
     #[cfg(feature = "train")]
-    fn graph(&self, shape: &Shape, graph: &mut super::graph::Graph<'_>) -> burn::tensor::Tensor<2> {
+    fn graph(&self, shape: &NetShape, graph: &mut super::graph::Graph<'_>) -> burn::tensor::Tensor<2> {
         use burn::tensor::{Tensor, activation};
         let rows = graph.rows();
         let mut rest = graph.features.clone();
@@ -123,32 +126,33 @@ impl Layers for Nhits {
     }
 }
 
-/// A step between two knots.
-struct Place {
+/// Position of a step between two knots.
+struct KnotPosition {
     before: usize,
     after: usize,
-    /// How far after the one before, 0 to 1.
+    /// Distance from the knot before, from 0 to 1.
     share: f32,
 }
 
-impl Place {
+impl KnotPosition {
     fn of(&self, knots: &[f32]) -> f32 {
         knots[self.before] * (1.0 - self.share) + knots[self.after] * self.share
     }
 }
 
-/// Where each of `steps` lies between `knots`: a knot stands in the middle of the steps it stands for, the ends are flat.
-fn places(knots: usize, steps: usize) -> Vec<Place> {
+/// Position of each of `steps` steps between `knots` knots: a knot stands in the middle of its
+/// steps, and the ends are flat.
+fn places(knots: usize, steps: usize) -> Vec<KnotPosition> {
     let last = knots - 1;
     let place = |step: usize| {
         let at = ((step as f32 + 0.5) * knots as f32 / steps as f32 - 0.5).clamp(0.0, last as f32);
         let before = (at.floor() as usize).min(last);
-        Place { before, after: (before + 1).min(last), share: at - before as f32 }
+        KnotPosition { before, after: (before + 1).min(last), share: at - before as f32 }
     };
     (0..steps).map(place).collect()
 }
 
-/// The same as a matrix `[knots, steps]`.
+/// Linear interpolation between knots as a matrix of shape `[knots, steps]`.
 #[cfg(feature = "train")]
 fn spread(knots: usize, steps: usize) -> Vec<f32> {
     let mut matrix = vec![0.0; knots * steps];

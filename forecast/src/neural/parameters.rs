@@ -8,21 +8,21 @@ pub(super) struct Parameter {
     pub name: String,
     pub rows: usize,
     pub columns: usize,
-    /// How it begins.
-    pub start: Start,
+    /// Initial values of the matrix.
+    pub start: InitialValues,
 }
 
-/// How a matrix of parameters begins.
+/// Initial values of a matrix of parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub(super) enum Start {
-    /// Uniform between plus and minus this.
+pub(super) enum InitialValues {
+    /// Uniform between minus and plus this bound.
     Uniform(f32),
-    /// All the same.
+    /// One constant for all values.
     Constant(f32),
 }
 
 impl Parameter {
-    pub fn new(name: impl Into<String>, rows: usize, columns: usize, start: Start) -> Self {
+    pub fn new(name: impl Into<String>, rows: usize, columns: usize, start: InitialValues) -> Self {
         Self { name: name.into(), rows, columns, start }
     }
 
@@ -31,9 +31,10 @@ impl Parameter {
     }
 }
 
-/// The matrix and the bias of an affine layer, both uniform within `1 / sqrt(inputs)` (LeCun et al., "Efficient BackProp", 1998).
+/// The matrix and the bias of an affine layer, both uniform within `1 / sqrt(inputs)` (LeCun et
+/// al., "Efficient BackProp", 1998).
 pub(super) fn affine(name: &str, inputs: usize, outputs: usize) -> [Parameter; 2] {
-    let start = Start::Uniform(1.0 / (inputs.max(1) as f32).sqrt());
+    let start = InitialValues::Uniform(1.0 / (inputs.max(1) as f32).sqrt());
     [
         Parameter::new(format!("{name}.weight"), inputs, outputs, start),
         Parameter::new(format!("{name}.bias"), 1, outputs, start),
@@ -41,7 +42,7 @@ pub(super) fn affine(name: &str, inputs: usize, outputs: usize) -> [Parameter; 2
 }
 
 /// Hands out the matrices of a flat vector in the order of their list.
-pub(super) struct Reader<'a> {
+pub(super) struct ParameterReader<'a> {
     list: std::slice::Iter<'a, Parameter>,
     rest: &'a [f32],
 }
@@ -53,7 +54,7 @@ pub(super) struct Matrix<'a> {
     pub data: &'a [f32],
 }
 
-impl<'a> Reader<'a> {
+impl<'a> ParameterReader<'a> {
     /// `data` is as long as the list says.
     pub fn new(list: &'a [Parameter], data: &'a [f32]) -> Self {
         Self { list: list.iter(), rest: data }

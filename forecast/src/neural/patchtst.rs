@@ -1,13 +1,14 @@
-//! PatchTST, a small one: a transformer whose words are overlapping patches of the window.
+//! PatchTST in a small size: a transformer over overlapping patches of the window as tokens.
 //!
-//! Nie, Nguyen, Sinthong, Kalagnanam, "A time series is worth 64 words: long-term forecasting with transformers", ICLR 2023: instance normalisation, the last
-//! patch repeated at the end, learnt positions, one head over all words. Ours differs in layer normalisation before each part (theirs: batch normalisation
-//! after it) and ReLU (theirs: GELU, which is slow in burn).
+//! Nie, Nguyen, Sinthong, Kalagnanam, "A time series is worth 64 words: long-term forecasting with
+//! transformers", ICLR 2023: instance normalisation, the last patch repeated at the end, learnt
+//! positions, one head over all tokens. Ours differs in layer normalisation before each part
+//! (theirs: batch normalisation after it) and ReLU (theirs: GELU, which is slow in burn).
 
 use serde::{Deserialize, Serialize};
 
-use super::parameters::{Matrix, Parameter, Reader, Start, affine, relu};
-use super::spec::{Layers, Shape, within};
+use super::parameters::{InitialValues, Matrix, Parameter, ParameterReader, affine, relu};
+use super::spec::{Layers, NetShape, within};
 
 /// Settings of PatchTST.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -17,15 +18,15 @@ pub struct PatchTst {
     pub patch: usize,
     /// Steps from one patch to the next.
     pub stride: usize,
-    /// Numbers of a word, a multiple of the heads.
+    /// Width of a token, a multiple of the number of heads.
     pub width: usize,
-    /// Heads of the attention.
+    /// Number of heads of the attention.
     pub heads: usize,
-    /// Units of the hidden layer after it.
+    /// Number of units of the hidden layer after the attention.
     pub hidden: usize,
-    /// Layers.
+    /// Number of layers.
     pub layers: usize,
-    /// Share of numbers left out in training.
+    /// Fraction of numbers that are left out in training.
     pub dropout: f64,
 }
 
@@ -44,13 +45,13 @@ impl PatchTst {
         Self { patch: 2 * stride, stride, ..Self::default() }
     }
 
-    fn words(&self, shape: &Shape) -> usize {
+    fn words(&self, shape: &NetShape) -> usize {
         (shape.lookback - self.patch) / self.stride + 2
     }
 }
 
 impl Layers for PatchTst {
-    fn check(&self, shape: &Shape) -> Result<(), (&'static str, String)> {
+    fn check(&self, shape: &NetShape) -> Result<(), (&'static str, String)> {
         within("patch", self.patch, 1, shape.lookback)?;
         within("stride", self.stride, 1, self.patch)?;
         within("heads", self.heads, 1, 64)?;
@@ -63,16 +64,16 @@ impl Layers for PatchTst {
         if (0.0..0.95).contains(&self.dropout) { Ok(()) } else { Err(("dropout", "0 to 0.95".into())) }
     }
 
-    fn parameters(&self, shape: &Shape) -> Vec<Parameter> {
+    fn parameters(&self, shape: &NetShape) -> Vec<Parameter> {
         let (width, words) = (self.width, self.words(shape));
         let norm = |name: String| {
             [
-                Parameter::new(format!("{name}.gain"), 1, width, Start::Constant(1.0)),
-                Parameter::new(format!("{name}.bias"), 1, width, Start::Constant(0.0)),
+                Parameter::new(format!("{name}.gain"), 1, width, InitialValues::Constant(1.0)),
+                Parameter::new(format!("{name}.bias"), 1, width, InitialValues::Constant(0.0)),
             ]
         };
         let mut list = affine("embedding", self.patch, width).to_vec();
-        list.push(Parameter::new("positions", words, width, Start::Uniform(0.02)));
+        list.push(Parameter::new("positions", words, width, InitialValues::Uniform(0.02)));
         for layer in 0..self.layers {
             list.extend(norm(format!("layer{layer}.attention.norm")));
             for part in ["query", "key", "value", "out"] {
@@ -87,13 +88,15 @@ impl Layers for PatchTst {
         list
     }
 
-    fn features(&self, shape: &Shape, window: &[f32]) -> Vec<f32> {
+    fn features(&self, shape: &NetShape, window: &[f32]) -> Vec<f32> {
         let last = shape.lookback - 1;
         let starts = (0..self.words(shape)).map(|word| word * self.stride);
+        // The last patch may reach beyond the window, where the last value is repeated as in the
+        // paper.
         starts.flat_map(|start| (start..start + self.patch).map(|at| window[at.min(last)])).collect()
     }
 
-    fn forward(&self, shape: &Shape, weights: &mut Reader<'_>, features: &[f32]) -> Vec<f32> {
+    fn forward(&self, shape: &NetShape, weights: &mut ParameterReader<'_>, features: &[f32]) -> Vec<f32> {
         let words = self.words(shape);
         let mut x = weights.affine(features);
         add(&mut x, weights.next().data);
@@ -112,7 +115,7 @@ impl Layers for PatchTst {
     }
 
     #[cfg(feature = "train")]
-    fn graph(&self, shape: &Shape, graph: &mut super::graph::Graph<'_>) -> burn::tensor::Tensor<2> {
+    fn graph(&self, shape: &NetShape, graph: &mut super::graph::Graph<'_>) -> burn::tensor::Tensor<2> {
         use burn::tensor::{Tensor, activation};
         let (rows, words, width) = (graph.rows(), self.words(shape), self.width);
         let apart = width / self.heads;
@@ -141,7 +144,8 @@ impl Layers for PatchTst {
 }
 
 impl PatchTst {
-    /// Each word's mean of all values, weighed by how well its query meets their keys, head by head.
+    /// Attention, head by head: each token's mean of all values, weighed by the match of its query
+    /// with their keys.
     fn attend(&self, words: usize, query: &[f32], key: &[f32], value: &[f32]) -> Vec<f32> {
         let (width, apart) = (self.width, self.width / self.heads);
         let mut mixed = vec![0.0; words * width];
@@ -154,6 +158,8 @@ impl PatchTst {
                     let key = &key[part(other)];
                     *share = query.iter().zip(key).map(|(q, k)| q * k).sum::<f32>() / (apart as f32).sqrt();
                 }
+                // The softmax is taken relative to the largest score, so that no exponential
+                // overflows.
                 let most = shares.iter().copied().fold(f32::NEG_INFINITY, f32::max);
                 shares.iter_mut().for_each(|share| *share = (*share - most).exp());
                 let sum: f32 = shares.iter().sum();
@@ -173,7 +179,7 @@ fn add(x: &mut [f32], more: &[f32]) {
     x.iter_mut().zip(more).for_each(|(x, more)| *x += more);
 }
 
-fn norm_next(x: &[f32], weights: &mut Reader<'_>) -> Vec<f32> {
+fn norm_next(x: &[f32], weights: &mut ParameterReader<'_>) -> Vec<f32> {
     let (gain, bias) = (weights.next(), weights.next());
     norm(x, gain, bias)
 }

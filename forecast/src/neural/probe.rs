@@ -1,26 +1,27 @@
-//! A net and one batch, to look at losses, gradients and both forwards: for tests and diagnostics.
+//! Probe of a net on one batch: losses, gradients and both forward passes, for tests and
+//! diagnostics.
 
 use burn::tensor::Device;
 
-use super::adam::Adam;
+use super::adam::AdamW;
 use super::graph;
-use super::net::Net;
-use super::trainer::{TrainError, Trainer};
+use super::net::NeuralNet;
+use super::trainer::{NetTrainError, Trainer};
 use super::windows::Batch;
 
-/// A net and one batch of windows.
+/// Net with one batch of windows.
 #[derive(Debug, Clone)]
 pub struct Probe {
-    net: Net,
+    net: NeuralNet,
     batch: Batch,
-    adam: Adam,
+    adam: AdamW,
 }
 
 impl Probe {
     /// The net of a trainer, with `rows` of its training windows.
     pub fn new(trainer: &Trainer, rows: usize) -> Self {
         let net = trainer.net().clone();
-        Self { adam: Adam::new(net.weights().len()), batch: trainer.draw(rows), net }
+        Self { adam: AdamW::new(net.weights().len()), batch: trainer.draw(rows), net }
     }
 
     /// All weights, to be changed in place.
@@ -42,10 +43,10 @@ impl Probe {
     ///
     /// # Errors
     /// A gradient that is not finite.
-    pub fn step(&mut self, learning_rate: f64) -> Result<f64, TrainError> {
+    pub fn step(&mut self, learning_rate: f64) -> Result<f64, NetTrainError> {
         let (loss, gradient) = self.gradient();
         if !loss.is_finite() {
-            return Err(TrainError::Diverged { step: self.adam.step });
+            return Err(NetTrainError::Diverged { step: self.adam.step });
         }
         self.adam.step(self.net.weights_mut(), &gradient, learning_rate, 0.0);
         Ok(loss)
@@ -56,7 +57,7 @@ impl Probe {
         graph::forward(&self.net, &self.batch, &Device::flex())
     }
 
-    /// The same by the plain forward.
+    /// Quantiles of all rows by the plain forward pass, in the units of the windows.
     pub fn plain(&self) -> Vec<f32> {
         let width = self.batch.features.len() / self.batch.rows.max(1);
         self.batch.features.chunks_exact(width.max(1)).flat_map(|features| self.net.of_features(features)).collect()

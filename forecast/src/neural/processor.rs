@@ -1,24 +1,25 @@
-//! Who computes gradients.
+//! Devices on which gradients are computed.
 
 use burn::tensor::Device;
 use serde::{Deserialize, Serialize};
 
-use super::trainer::TrainError;
+use super::trainer::NetTrainError;
 
-/// Who computes gradients.
+/// Device on which gradients are computed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Processor {
-    /// The processor: the same bits each time.
+    /// Central processor, with equal bits in every run.
     #[default]
     Cpu,
-    /// A graphics processor by WebGPU, only in builds with the feature `wgpu`: the one of most power, or that of the environment variable
-    /// `CUBECL_WGPU_DEFAULT_DEVICE`, as in `DiscreteGpu(1)`.
+    /// A graphics processor by WebGPU, only in builds with the feature `wgpu`: the one of most
+    /// power, or that of the environment variable `CUBECL_WGPU_DEFAULT_DEVICE`, as in
+    /// `DiscreteGpu(1)`.
     Gpu,
 }
 
 impl Processor {
-    /// Its name in files.
+    /// Name of the device in files.
     pub fn name(self) -> &'static str {
         match self {
             Self::Cpu => "cpu",
@@ -26,8 +27,8 @@ impl Processor {
         }
     }
 
-    /// Its device in burn.
-    pub(super) fn device(self) -> Result<Device, TrainError> {
+    /// Device of burn.
+    pub(super) fn device(self) -> Result<Device, NetTrainError> {
         match self {
             Self::Cpu => Ok(Device::flex()),
             #[cfg(feature = "wgpu")]
@@ -35,12 +36,12 @@ impl Processor {
                 use burn::tensor::{DeviceKind, DeviceType};
                 // Asked first: burn itself panics where there is none.
                 match Device::enumerate(DeviceType::Wgpu).is_empty() {
-                    true => Err(TrainError::NoAdapter),
+                    true => Err(NetTrainError::NoAdapter),
                     false => Ok(Device::wgpu(DeviceKind::DefaultDevice)),
                 }
             }
             #[cfg(not(feature = "wgpu"))]
-            Self::Gpu => Err(TrainError::NoGpu),
+            Self::Gpu => Err(NetTrainError::NoGpu),
         }
     }
 }

@@ -1,17 +1,17 @@
-//! A window in units of its own.
+//! Units of a window: the centre and the spread relative to which a net sees it.
 
 use serde::{Deserialize, Serialize};
 
-/// What the values of a window are relative to.
+/// Centre that the values of a window are relative to.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Centre {
-    /// Its last value: the next ones begin there.
+    /// Last value of the window, from which the next values continue.
     #[default]
     Last,
-    /// Its mean.
+    /// Mean of the window.
     Mean,
-    /// Nothing: values as they are, relative to the mean and spread of the series trained on.
+    /// No centre of its own: values are relative to the mean and spread of the training series.
     Series,
 }
 
@@ -23,15 +23,15 @@ pub(super) struct Overall {
     pub spread: f64,
 }
 
-/// The units of one window.
+/// Centre and spread of one window.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Units {
     pub centre: f64,
     pub spread: f64,
 }
 
-/// How far the mean of a series may lie from that trained on, in the larger of their spreads, and how many times larger or smaller its spread may be, where
-/// windows have no units of their own.
+/// How far the mean of a series may lie from that trained on, in the larger of their spreads, and
+/// how many times larger or smaller its spread may be, where windows have no units of their own.
 const FAR: f64 = 4.0;
 const TIMES: f64 = 10.0;
 
@@ -39,7 +39,7 @@ const TIMES: f64 = 10.0;
 const LEAST: f64 = 1e-2;
 
 impl Overall {
-    /// Of the finite numbers among `values`.
+    /// Mean and spread of the finite numbers among `values`.
     pub fn of(values: impl Iterator<Item = f64> + Clone) -> Self {
         let values = values.filter(|value| value.is_finite());
         let count = values.clone().count().max(1) as f64;
@@ -48,8 +48,8 @@ impl Overall {
         Self { mean, spread: if spread.is_finite() && spread > 0.0 { spread } else { 1.0 } }
     }
 
-    /// Whether a series of this scale looks like what was trained on. Windows in units of their own do, unless they are all so much smaller that they would be
-    /// taken for constants.
+    /// Whether a series of this scale looks like what was trained on. Windows in units of their own
+    /// do, unless they are all so much smaller that they would be taken for constants.
     pub fn covers(&self, centre: Centre, other: &Self) -> bool {
         match centre {
             Centre::Series => {
@@ -60,7 +60,7 @@ impl Overall {
         }
     }
 
-    /// Units of a window.
+    /// Units of the window `known`.
     pub fn units(&self, centre: Centre, window: &[f64]) -> Units {
         if centre == Centre::Series {
             return Units { centre: self.mean, spread: self.spread };

@@ -1,32 +1,32 @@
-//! What a net is: its architecture, how far it looks back and ahead, and the levels it answers at.
+//! Specification of a net: its architecture, lookback, horizon and quantile levels.
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::head::Loss;
-use super::parameters::{Parameter, Reader};
+use super::head::NetLoss;
+use super::parameters::{Parameter, ParameterReader};
 use super::scale::Centre;
 use super::{Dlinear, Lstm, Nhits, PatchTst};
 use crate::{ForecastError, check_levels};
 
-/// Everything that decides the shape of a net.
+/// Specification that decides the shape of a net.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Spec {
-    /// The layers.
+    /// Layers of the net.
     pub architecture: Architecture,
     /// Steps in a day: a gap is filled from one day before.
     pub day_steps: usize,
-    /// Steps seen.
+    /// Number of steps that the net sees.
     pub lookback: usize,
-    /// Steps forecast at once; farther ones are forecast from forecasts.
+    /// Number of steps that are forecast at once; farther steps are forecast from forecasts.
     pub horizon: usize,
     /// Levels of the quantiles, 0.5 among them; others are interpolated.
     pub levels: Vec<f64>,
-    /// What a window is relative to.
+    /// Centre that the values of a window are relative to.
     pub centre: Centre,
-    /// What is minimised.
-    pub loss: Loss,
+    /// Loss that training minimises.
+    pub loss: NetLoss,
 }
 
 /// The layers between a window and its forecast.
@@ -43,38 +43,38 @@ pub enum Architecture {
     PatchTst(PatchTst),
 }
 
-/// Steps in, steps out, numbers a step.
+/// Sizes of the input and of the output of a net.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Shape {
+pub(super) struct NetShape {
     pub lookback: usize,
     pub horizon: usize,
     pub levels: usize,
-    /// Which of the levels is 0.5.
+    /// Index of the level 0.5.
     pub median: usize,
 }
 
-impl Shape {
+impl NetShape {
     /// Numbers that the last layer answers with: all steps of the first level, then of the next.
     pub fn outputs(&self) -> usize {
         self.horizon * self.levels
     }
 }
 
-/// What every architecture says of itself. Its three passes over the parameters go through them in the same order.
+/// Interface of an architecture. Its three passes over the parameters go through them in one order.
 pub(super) trait Layers {
     /// Settings that cannot work with this shape: the key and what is expected.
-    fn check(&self, shape: &Shape) -> Result<(), (&'static str, String)>;
+    fn check(&self, shape: &NetShape) -> Result<(), (&'static str, String)>;
     /// All parameters, in order.
-    fn parameters(&self, shape: &Shape) -> Vec<Parameter>;
-    /// What the layers see of a window: the window itself, its parts, its patches.
-    fn features(&self, _: &Shape, window: &[f32]) -> Vec<f32> {
+    fn parameters(&self, shape: &NetShape) -> Vec<Parameter>;
+    /// Features of a window that the layers see: the window itself, its parts, or its patches.
+    fn features(&self, _: &NetShape, window: &[f32]) -> Vec<f32> {
         window.to_vec()
     }
     /// From features to raw outputs.
-    fn forward(&self, shape: &Shape, weights: &mut Reader<'_>, features: &[f32]) -> Vec<f32>;
-    /// The same for a batch, in burn.
+    fn forward(&self, shape: &NetShape, weights: &mut ParameterReader<'_>, features: &[f32]) -> Vec<f32>;
+    /// Raw outputs for a batch, in burn.
     #[cfg(feature = "train")]
-    fn graph(&self, shape: &Shape, graph: &mut super::graph::Graph<'_>) -> burn::tensor::Tensor<2>;
+    fn graph(&self, shape: &NetShape, graph: &mut super::graph::Graph<'_>) -> burn::tensor::Tensor<2>;
 }
 
 /// Settings from which no net can be made.
@@ -84,12 +84,12 @@ pub enum SpecError {
     /// A length that has to be at least 1, or a setting that does not fit the others.
     #[error("`{key}`: expected {expected}")]
     Setting {
-        /// The key.
+        /// Key of the setting.
         key: &'static str,
-        /// What would do.
+        /// Value that would be accepted.
         expected: String,
     },
-    /// Bad levels.
+    /// Levels that are no quantile levels.
     #[error("`levels`: {0}")]
     Levels(#[from] ForecastError),
 }
@@ -107,7 +107,7 @@ impl Architecture {
         }
     }
 
-    /// Its name in files and tables.
+    /// Name of the architecture in files and tables.
     pub fn name(&self) -> &'static str {
         match self {
             Architecture::Dlinear(_) => "dlinear",
@@ -122,7 +122,8 @@ impl Spec {
     /// Levels of the quantile heads unless others are asked for.
     pub const LEVELS: [f64; 7] = [0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99];
 
-    /// A net that sees two days of `day_steps` and forecasts one, with the usual levels and the pinball loss.
+    /// A net that sees two days of `day_steps` and forecasts one, with the usual levels and the
+    /// pinball loss.
     pub fn daily(architecture: Architecture, day_steps: usize) -> Self {
         Self {
             architecture,
@@ -131,7 +132,7 @@ impl Spec {
             horizon: day_steps,
             levels: Self::LEVELS.to_vec(),
             centre: Centre::Last,
-            loss: Loss::Pinball,
+            loss: NetLoss::Pinball,
         }
     }
 
@@ -151,7 +152,7 @@ impl Spec {
         if !self.levels.contains(&0.5) {
             return Err(ForecastError::NoMedian.into());
         }
-        if self.loss == Loss::Squared && self.levels.len() > 1 {
+        if self.loss == NetLoss::Squared && self.levels.len() > 1 {
             return Err(setting("levels", "only 0.5 with the squared loss, which knows no quantiles"));
         }
         if self.lookback.saturating_mul(self.horizon).saturating_mul(self.levels.len()) > LARGEST {
@@ -165,8 +166,8 @@ impl Spec {
         Ok(())
     }
 
-    pub(super) fn shape(&self) -> Shape {
-        Shape { lookback: self.lookback, horizon: self.horizon, levels: self.levels.len(), median: self.median() }
+    pub(super) fn shape(&self) -> NetShape {
+        NetShape { lookback: self.lookback, horizon: self.horizon, levels: self.levels.len(), median: self.median() }
     }
 
     pub(super) fn parameters(&self) -> Vec<Parameter> {

@@ -1,7 +1,9 @@
-//! Finding weights: Adam on windows drawn at random, the best on later windows kept.
+//! Training of nets: Adam on windows drawn at random; the weights that are best on later windows
+//! are kept.
 //!
-//! A trainer owns no loop: its caller asks for one step after the other, records, stops. Random numbers are named by (seed, purpose, step), so a checkpoint
-//! holds no generator and a resumed run makes the same steps.
+//! A trainer owns no loop: its caller asks for one step after the other, records, stops. Random
+//! numbers are named by (seed, purpose, step), so a checkpoint holds no generator and a resumed run
+//! makes the same steps.
 
 use burn::tensor::Device;
 use rand::{RngExt, SeedableRng};
@@ -9,16 +11,16 @@ use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::adam::Adam;
+use super::adam::AdamW;
 use super::graph;
-use super::net::{Net, NetError};
-use super::parameters::Start;
+use super::net::{NetError, NeuralNet};
+use super::parameters::InitialValues;
 use super::processor::Processor;
 use super::spec::{Spec, SpecError};
 use super::windows::{Batch, Windows};
 use crate::Series;
 
-/// How weights are found.
+/// Settings of the training of a net.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Training {
@@ -34,7 +36,7 @@ pub struct Training {
     pub max_grad_norm: f64,
     /// Steps between two looks at the windows kept for validation.
     pub validate_every: u64,
-    /// Who computes gradients.
+    /// Device on which gradients are computed.
     pub processor: Processor,
 }
 
@@ -52,19 +54,19 @@ impl Default for Training {
     }
 }
 
-/// Why there is no net.
+/// Reasons for which a net cannot be trained.
 #[derive(Debug, Clone, PartialEq, Error)]
 #[non_exhaustive]
-pub enum TrainError {
+pub enum NetTrainError {
     /// The spec cannot work.
     #[error(transparent)]
     Spec(#[from] SpecError),
     /// A setting of the training cannot work.
     #[error("`{key}`: expected {expected}")]
     Setting {
-        /// The key.
+        /// Key of the setting.
         key: &'static str,
-        /// What would do.
+        /// Value that would be accepted.
         expected: &'static str,
     },
     /// Not one window to learn from.
@@ -80,7 +82,7 @@ pub enum TrainError {
     /// A loss or gradient that is not finite.
     #[error("step {step}: the gradient is not finite; lower the learning rate")]
     Diverged {
-        /// Steps made before.
+        /// Number of steps made before it.
         step: u64,
     },
     /// A graphics processor was asked for, of a build that knows none.
@@ -98,11 +100,11 @@ pub enum TrainError {
     Checkpoint(#[from] NetError),
 }
 
-/// Weights under training.
+/// Training in progress: the weights, the optimiser and the windows.
 #[derive(Debug, Clone)]
 pub struct Trainer {
-    net: Net,
-    adam: Adam,
+    net: NeuralNet,
+    adam: AdamW,
     best: Option<(f64, Vec<f32>)>,
     training: Training,
     windows: Windows,
@@ -110,14 +112,14 @@ pub struct Trainer {
     device: Device,
 }
 
-/// Everything a trainer needs to continue.
+/// State from which a trainer continues.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Checkpoint {
+pub struct NetCheckpoint {
     /// The weights as they are now.
     pub weights: Vec<f32>,
-    /// The optimiser.
-    pub adam: Adam,
+    /// State of the optimiser.
+    pub adam: AdamW,
     /// The least loss in validation so far and the weights that had it.
     pub best: Option<(f64, Vec<f32>)>,
 }
@@ -130,7 +132,8 @@ const DROPOUT: u64 = 2;
 const ROWS: usize = 256;
 
 impl Trainer {
-    /// A new net for `channels`, which share it; windows with targets from step `validation_from` on are for validation.
+    /// A new net for `channels`, which share it; windows with targets from step `validation_from`
+    /// on are for validation.
     ///
     /// # Errors
     /// Settings that cannot work, or channels too short for one window.
@@ -140,30 +143,30 @@ impl Trainer {
         channels: &[Series],
         validation_from: usize,
         seed: u64,
-    ) -> Result<Self, TrainError> {
+    ) -> Result<Self, NetTrainError> {
         spec.check()?;
         training.check()?;
         let windows = Windows::new(spec, channels, validation_from);
         if windows.train_len() == 0 {
             let known = channels.iter().map(Series::len).max().unwrap_or(0).min(validation_from);
-            return Err(TrainError::TooShort { known, needed: spec.lookback + spec.horizon });
+            return Err(NetTrainError::TooShort { known, needed: spec.lookback + spec.horizon });
         }
         let mut random = named(seed, START, 0);
         let mut weights = Vec::new();
         for parameter in spec.parameters() {
             weights.extend((0..parameter.len()).map(|_| match parameter.start {
-                Start::Uniform(bound) => bound * (2.0 * random.random::<f32>() - 1.0),
-                Start::Constant(value) => value,
+                InitialValues::Uniform(bound) => bound * (2.0 * random.random::<f32>() - 1.0),
+                InitialValues::Constant(value) => value,
             }));
         }
         let overall = windows.overall();
-        let adam = Adam::new(weights.len());
-        let net = Net::from_parts(spec.clone(), overall.mean, overall.spread, weights)?;
+        let adam = AdamW::new(weights.len());
+        let net = NeuralNet::from_parts(spec.clone(), overall.mean, overall.spread, weights)?;
         let device = training.processor.device()?;
         Ok(Self { net, adam, best: None, training: training.clone(), windows, seed, device })
     }
 
-    /// Steps made.
+    /// Number of steps made so far.
     pub fn steps(&self) -> u64 {
         self.adam.step
     }
@@ -174,12 +177,12 @@ impl Trainer {
     }
 
     /// The net as it is now.
-    pub fn net(&self) -> &Net {
+    pub fn net(&self) -> &NeuralNet {
         &self.net
     }
 
     /// The net that was best in validation; as it is now where there was none.
-    pub fn best(&self) -> Net {
+    pub fn best(&self) -> NeuralNet {
         let mut net = self.net.clone();
         if let Some((_, weights)) = &self.best {
             net.weights_mut().clone_from(weights);
@@ -189,6 +192,7 @@ impl Trainer {
 
     /// The learning rate of the next step.
     pub fn learning_rate(&self) -> f64 {
+        // Half a cosine: large steps first, and none at the end, where the last weights are kept.
         let share = self.adam.step as f64 / self.training.steps.max(1) as f64;
         self.training.learning_rate * 0.5 * (1.0 + (std::f64::consts::PI * share.min(1.0)).cos())
     }
@@ -197,7 +201,7 @@ impl Trainer {
     ///
     /// # Errors
     /// A gradient that is not finite; the weights stay as they were.
-    pub fn step(&mut self) -> Result<f64, TrainError> {
+    pub fn step(&mut self) -> Result<f64, NetTrainError> {
         let step = self.adam.step;
         let batch = self.draw(self.training.batch);
         let mut dropout = named(self.seed, DROPOUT, step);
@@ -205,8 +209,10 @@ impl Trainer {
             graph::gradient(&self.net, &batch, Some(&mut dropout), &self.device.clone().autodiff());
         let norm = gradient.iter().map(|&g| f64::from(g) * f64::from(g)).sum::<f64>().sqrt();
         if !norm.is_finite() || !loss.is_finite() {
-            return Err(TrainError::Diverged { step });
+            return Err(NetTrainError::Diverged { step });
         }
+        // Clipping by the norm keeps the direction; a burst in one window must not throw the
+        // weights.
         if norm > self.training.max_grad_norm {
             let scale = (self.training.max_grad_norm / norm) as f32;
             gradient.iter_mut().for_each(|g| *g *= scale);
@@ -216,7 +222,8 @@ impl Trainer {
         Ok(loss)
     }
 
-    /// The loss on the windows kept for validation, `None` where there are none; the best weights so far are remembered.
+    /// The loss on the windows kept for validation, `None` where there are none; the best weights
+    /// so far are remembered.
     pub fn validate(&mut self) -> Option<f64> {
         let (mut sum, mut rows) = (0.0, 0.0);
         for batch in self.windows.validation(ROWS) {
@@ -239,7 +246,7 @@ impl Trainer {
     ///
     /// # Errors
     /// A gradient that is not finite.
-    pub fn run(&mut self) -> Result<(), TrainError> {
+    pub fn run(&mut self) -> Result<(), NetTrainError> {
         while !self.is_done() {
             self.step()?;
             if self.is_due() {
@@ -249,36 +256,36 @@ impl Trainer {
         Ok(())
     }
 
-    /// Whether it is time to look at validation: every so many steps, and in the end.
+    /// Whether validation is due: every `validate_every` steps, and at the end.
     pub fn is_due(&self) -> bool {
         self.is_done() || self.adam.step.is_multiple_of(self.training.validate_every)
     }
 
-    /// Everything needed to continue.
-    pub fn checkpoint(&self) -> Checkpoint {
-        Checkpoint { weights: self.net.weights().to_vec(), adam: self.adam.clone(), best: self.best.clone() }
+    /// State from which training can continue.
+    pub fn checkpoint(&self) -> NetCheckpoint {
+        NetCheckpoint { weights: self.net.weights().to_vec(), adam: self.adam.clone(), best: self.best.clone() }
     }
 
     /// Continues from a checkpoint of the same settings.
     ///
     /// # Errors
     /// A checkpoint of another net.
-    pub fn resume(&mut self, checkpoint: Checkpoint) -> Result<(), TrainError> {
-        let Checkpoint { weights, adam, best } = checkpoint;
+    pub fn resume(&mut self, checkpoint: NetCheckpoint) -> Result<(), NetTrainError> {
+        let NetCheckpoint { weights, adam, best } = checkpoint;
         let expected = self.net.weights().len();
         let lengths = [adam.first.len(), adam.second.len(), best.as_ref().map_or(expected, |(_, best)| best.len())];
         if let Some(found) = lengths.into_iter().find(|&found| found != expected) {
             return Err(NetError::Length { expected, found }.into());
         }
         let (mean, spread) = self.net.scale();
-        self.net = Net::from_parts(self.net.spec().clone(), mean, spread, weights)?;
+        self.net = NeuralNet::from_parts(self.net.spec().clone(), mean, spread, weights)?;
         (self.adam, self.best) = (adam, best);
         Ok(())
     }
 }
 
 impl Training {
-    fn check(&self) -> Result<(), TrainError> {
+    fn check(&self) -> Result<(), NetTrainError> {
         let positive = |value: f64| value.is_finite() && value > 0.0;
         let checks = [
             ("batch", (1..=65_536).contains(&self.batch), "1 to 65536"),
@@ -289,7 +296,7 @@ impl Training {
             ("validate_every", self.validate_every >= 1, "at least 1"),
         ];
         match checks.into_iter().find(|(_, fine, _)| !fine) {
-            Some((key, _, expected)) => Err(TrainError::Setting { key, expected }),
+            Some((key, _, expected)) => Err(NetTrainError::Setting { key, expected }),
             None => Ok(()),
         }
     }
@@ -298,6 +305,7 @@ impl Training {
 /// Random numbers for one purpose of one step.
 fn named(seed: u64, purpose: u64, step: u64) -> ChaCha8Rng {
     let mut random = ChaCha8Rng::seed_from_u64(seed);
+    // One stream for each step and purpose: a resumed run draws as an uninterrupted one does.
     random.set_stream(4 * step + purpose);
     random
 }

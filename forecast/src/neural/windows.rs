@@ -1,9 +1,9 @@
-//! Windows of the series trained on, drawn at random, and those kept for validation.
+//! Windows of the training series: drawn at random for training, or kept for validation.
 
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 
-use super::head::Loss;
+use super::head::NetLoss;
 use super::scale::{Centre, Overall};
 use super::spec::Spec;
 use crate::Series;
@@ -15,7 +15,7 @@ pub(super) struct Windows {
     channels: Vec<Channel>,
     spec: Spec,
     overall: Overall,
-    /// `(channel, origin)` of every window whose targets end before validation begins.
+    /// Pairs `(channel, origin)` of every window with targets that end before validation begins.
     train: Vec<(u32, u32)>,
     validation: Vec<(u32, u32)>,
 }
@@ -30,11 +30,12 @@ struct Channel {
 #[derive(Debug, Clone)]
 pub(super) struct Batch {
     pub rows: usize,
-    /// `[rows, features]`.
+    /// Features, shape `[rows, features]`.
     pub features: Vec<f32>,
-    /// `[rows, horizon]` in the units of each window, 0 in gaps.
+    /// Targets in the units of each window, 0 in gaps; shape `[rows, horizon]`.
     pub targets: Vec<f32>,
-    /// `[rows, horizon]`: what an error counts, 0 in gaps; errors count in the units of the series and as a mean over what was measured.
+    /// Weights of errors, 0 in gaps, shape `[rows, horizon]`. With them errors count in the units
+    /// of the series, and as a mean over the measured values.
     pub weights: Vec<f32>,
 }
 
@@ -42,7 +43,8 @@ pub(super) struct Batch {
 const MOST_VALIDATION: usize = 2048;
 
 impl Windows {
-    /// Windows of `channels`, all of them with targets before step `validation_from` for training, and those with targets from it on for validation.
+    /// Windows of `channels`, all of them with targets before step `validation_from` for training,
+    /// and those with targets from it on for validation.
     pub fn new(spec: &Spec, channels: &[Series], validation_from: usize) -> Self {
         let channels: Vec<Channel> = channels
             .iter()
@@ -104,8 +106,8 @@ impl Windows {
             batch.features.extend(layers.features(&shape, &window));
             let relative = if self.spec.centre == Centre::Series { 1.0 } else { units.spread / self.overall.spread };
             let weight = match self.spec.loss {
-                Loss::Pinball => relative,
-                Loss::Squared => relative * relative,
+                NetLoss::Pinball => relative,
+                NetLoss::Squared => relative * relative,
             } as f32;
             for step in origin..origin + horizon {
                 let measured = channel.measured[step];

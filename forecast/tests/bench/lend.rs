@@ -1,6 +1,6 @@
-//! Lending on the fixed splits: 200 accelerators whose peak load is the largest of the series.
+//! Lending on the fixed splits: 200 accelerators with the largest load of the series as peak load.
 
-use goodput_forecast::lending::{Fleet, Lease, LendingScore};
+use goodput_forecast::lending::{LeaseTerms, LendingFleet, LendingScore};
 use goodput_forecast::{Adaptive, Lender, Series};
 
 use super::protocol::{SERIES, Split, rows, shared};
@@ -9,8 +9,8 @@ use super::protocol::{SERIES, Split, rows, shared};
 pub fn lend(split: &Split, lender: Lender, hours: usize) -> LendingScore {
     let series = Series::new(0, split.step_minutes * 60_000, split.masked().into()).unwrap();
     let peak = split.y.iter().copied().fold(0.0, f64::max);
-    let fleet = Fleet { accelerators: 200, load_per_accelerator: peak / 200.0 };
-    let lease = Lease { lead: 1, steps: split.hours(hours) };
+    let fleet = LendingFleet { accelerators: 200, load_per_accelerator: peak / 200.0 };
+    let lease = LeaseTerms { lead: 1, steps: split.hours(hours) };
     let loans = lender.run(&Adaptive::daily(split.season), &series, &fleet, &lease, split.cal_start).unwrap();
     let tested: Vec<_> = loans
         .into_iter()
@@ -41,7 +41,7 @@ fn oracle_and_reactive_lend_as_published() {
     }
 }
 
-/// Mean over four series and two leases.
+/// Mean of a score over four series and two leases.
 fn mean(lender: Lender) -> (f64, f64) {
     let scores: Vec<LendingScore> =
         SERIES[..4].iter().flat_map(|name| [1, 6].map(|hours| lend(&Split::load(name), lender, hours))).collect();

@@ -1,4 +1,5 @@
-//! The measured bar: our default forecaster on the fixed splits on which published packages were measured.
+//! The measured bar: our default forecaster on the fixed splits on which published packages were
+//! measured.
 #![expect(clippy::unwrap_used, reason = "the helpers of a test are tests too")]
 
 mod lend;
@@ -64,7 +65,8 @@ fn the_default_forecaster_is_ahead_of_every_package_measured() {
         let mean = geometric_mean(ratios);
         assert!(mean <= bar, "{what}: {mean} of seasonal naive, the bar is {bar}; {ratios:?}");
     }
-    // The bar is 0.85 to 0.95; where a regime changes we are below it (docs, forecasting), and no package measured is above 0.79 on sg_client5.
+    // The bar is 0.85 to 0.95; where a regime changes we are below it (docs, forecasting), and no
+    // package measured is above 0.79 on sg_client5.
     for (name, coverage) in coverages {
         assert!((0.77..=0.965).contains(&coverage), "{name}: 0.9 covers {coverage}");
     }

@@ -1,4 +1,5 @@
-//! The measured bar's split protocol: series, masks, origins, denominators, the conformal layer and the metrics.
+//! The measured bar's split protocol: series, masks, origins, denominators, the conformal layer and
+//! the metrics.
 #![allow(dead_code, clippy::unwrap_used, reason = "shared by the tests and the bench")]
 
 use std::fs;
@@ -72,7 +73,7 @@ impl Split {
         hours * self.season / 24
     }
 
-    /// What repeating the last `period` steps says at each origin.
+    /// Forecasts that repeat the last `period` steps, at each origin.
     pub fn repeat(&self, period: usize) -> Vec<Issue> {
         let path = |origin: usize| (0..self.horizon).map(|step| self.filled[origin - period + step % period]).collect();
         self.origins().into_iter().map(|origin| Issue { origin, point: path(origin), quantiles: None }).collect()
@@ -83,12 +84,12 @@ impl Split {
     }
 }
 
-/// What a method said at one origin.
+/// Forecast of a method at one origin.
 #[derive(Clone)]
 pub struct Issue {
     pub origin: usize,
     pub point: Vec<f64>,
-    /// `[step][level]`, where the method has quantiles of its own.
+    /// Quantiles `[step][level]`, where the method has its own.
     pub quantiles: Option<Vec<Vec<f64>>>,
 }
 
@@ -101,11 +102,12 @@ pub struct Score {
     pub rmse: f64,
     pub crps: f64,
     pub wql4: f64,
-    /// `(level, pinball x 2 / sum y, coverage)` of .1 .5 .9 .99
+    /// Triples `(level, pinball x 2 / sum y, coverage)` of the levels .1 .5 .9 .99.
     pub levels: Vec<(f64, f64, f64)>,
 }
 
-/// The protocol's conformal layer: offsets by blocks of 7 steps from the residuals of the earlier origins of the last 7 days.
+/// The protocol's conformal layer: offsets by blocks of 7 steps from the residuals of the earlier
+/// origins of the last 7 days.
 pub fn conformal(split: &Split, issues: &[Issue]) -> Vec<Issue> {
     let levels = levels();
     let blocks = split.horizon.div_ceil(7);

@@ -4,7 +4,7 @@
 use std::fs;
 
 use goodput_forecast::Series;
-use goodput_forecast::neural::Net;
+use goodput_forecast::neural::NeuralNet;
 
 pub const TRAIN: usize = 12 * 30 * 24;
 pub const MONTHS4: usize = 4 * 30 * 24;
@@ -37,8 +37,8 @@ impl Etth1 {
         self.channels.iter().map(|y| Series::new(0, 3_600_000, y[..end].to_vec().into()).unwrap()).collect()
     }
 
-    /// Mean squared and absolute error over every `every`-th window whose targets lie in `from..to`.
-    pub fn errors(&self, net: &Net, from: usize, to: usize, every: usize) -> (f64, f64) {
+    /// Mean squared and absolute error over every `every`-th window with targets in `from..to`.
+    pub fn errors(&self, net: &NeuralNet, from: usize, to: usize, every: usize) -> (f64, f64) {
         let (lookback, horizon) = (net.spec().lookback, net.spec().horizon);
         let (mut squares, mut sizes, mut count) = (0.0, 0.0, 0.0);
         for y in &self.channels {

@@ -10,7 +10,7 @@
 use std::collections::BTreeMap;
 
 use goodput_datasets::store::DecisionLog;
-use goodput_datasets::store::decisions::{End, Episode};
+use goodput_datasets::store::decisions::{Episode, EpisodeEnd};
 
 /// Distance of the points at which rewards are compared, seconds.
 const GRID: f64 = 300.0;
@@ -68,7 +68,7 @@ fn subtract(log: &DecisionLog, episode: &Episode, mean: &[f64], beta: f64, rewar
         let then = time + f64::from(log.dt_secs(row));
         let mut others = until(then) - until(time);
         time = then;
-        if row + 1 == episode.rows.end && episode.end != End::Truncated {
+        if row + 1 == episode.rows.end && episode.end != EpisodeEnd::Truncated {
             let next = (time / GRID) as usize + 1;
             let part = |point: usize| {
                 let from = f64::max((point - 1) as f64 * GRID, time);

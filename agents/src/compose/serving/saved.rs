@@ -1,18 +1,18 @@
 //! Forecaster made before the run that uses it, and the check that it fits a load.
 
 use goodput_env::service::RateSeries;
-use goodput_forecast::Snapshot;
-use goodput_forecast::neural::Net;
+use goodput_forecast::ForecasterSnapshot;
+use goodput_forecast::neural::NeuralNet;
 
 /// Forecaster made before the run that uses it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SavedForecaster {
     /// Output of `goodput forecast fit`: it knows a series and continues it.
-    Fitted(Box<Snapshot>),
+    Fitted(Box<ForecasterSnapshot>),
     /// Output of `goodput train`: a net, which knows no series yet.
     Trained {
         /// The net.
-        net: Box<Net>,
+        net: Box<NeuralNet>,
         /// Milliseconds of a step of its series.
         step_millis: i64,
     },

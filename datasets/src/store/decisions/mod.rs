@@ -1,7 +1,8 @@
-//! Logged decisions: what a policy saw, could do, did and got for it; in memory and as Parquet.
+//! Logged decisions of policies: observation, mask, action and reward; in memory and as Parquet.
 //!
-//! One row a decision, episode after episode. An observation keeps its slots up to the last occupied one only, in the file and in memory:
-//! most of the others are empty most of the time. Where an episode was cut off, a closing row without an action holds the observation that a
+//! One row a decision, episode after episode. An observation keeps its slots up to the last
+//! occupied one only, in the file and in memory: most of the others are empty most of the time.
+//! Where an episode was cut off, a closing row without an action holds the observation that a
 //! learner bootstraps from.
 
 mod parquet;
@@ -13,51 +14,52 @@ use goodput_env::gym::Layout;
 /// In place of an action: the closing row of an episode that was cut off.
 const NONE: u32 = u32::MAX;
 
-/// How an episode ended.
+/// End of an episode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
-    /// By itself: the future is worth nothing.
+pub enum EpisodeEnd {
+    /// Terminated: the future is worth nothing.
     Terminated,
-    /// Cut off: the future is worth what the observation of its closing row is.
+    /// Truncated: the future is worth the value of the observation in the closing row.
     Truncated,
 }
 
-/// Who decided in an episode.
+/// Behaviour policy of an episode.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Behaviour {
-    /// Its name.
+    /// Name of the policy.
     pub name: String,
-    /// Probability that a decision was not its own but any of those allowed.
+    /// Probability that a decision was drawn from all allowed actions instead of being the policy's
+    /// own.
     pub noise: f32,
 }
 
 /// An episode of a log.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Episode {
-    /// Who decided.
+    /// Behaviour policy that decided.
     pub behaviour: Behaviour,
     /// Seed of its workload.
     pub seed: u64,
     /// How it ended.
-    pub end: End,
+    pub end: EpisodeEnd,
     /// Sum of its rewards, undiscounted.
     pub total: f64,
-    /// Its decisions, without the closing row.
+    /// Rows of the decisions, without the closing row.
     pub rows: Range<usize>,
 }
 
-/// One decision and what came of it.
+/// One decision with its reward.
 #[derive(Clone, Copy, Debug)]
-pub struct Decision<'a> {
-    /// What was seen.
+pub struct LoggedDecision<'a> {
+    /// Observation at the decision.
     pub features: &'a [f32],
-    /// What was allowed.
+    /// Mask of the allowed actions.
     pub mask: &'a [u8],
-    /// What was done.
+    /// Action that was chosen.
     pub action: u32,
-    /// Probability with which the behaviour does that there.
+    /// Probability of the action under the behaviour policy.
     pub propensity: f32,
-    /// What it got for it.
+    /// Reward of the decision.
     pub reward: f32,
     /// Time that passed, seconds.
     pub dt_secs: f32,
@@ -69,13 +71,13 @@ pub struct DecisionLog {
     layout: Layout,
     /// Names the meaning of features and actions.
     schema_hash: String,
-    /// Accelerator types that are told apart, in the order of the verbs.
+    /// Accelerator types that actions distinguish, in the order of the verbs.
     types: Vec<String>,
     episodes: Vec<Episode>,
-    /// By row where its observation starts, and where the last one ends.
+    /// Start of the observation of each row, and the end of the last one.
     starts: Vec<usize>,
     features: Vec<f32>,
-    /// By row one bit an action.
+    /// Masks, one bit for each action of each row.
     masks: Vec<u8>,
     actions: Vec<u32>,
     propensities: Vec<f32>,
@@ -84,7 +86,7 @@ pub struct DecisionLog {
 }
 
 impl DecisionLog {
-    /// No decisions yet.
+    /// Empty log of decisions.
     pub fn new(layout: Layout, schema_hash: impl Into<String>) -> Self {
         Self {
             layout,
@@ -101,13 +103,13 @@ impl DecisionLog {
         }
     }
 
-    /// With the accelerator types that are told apart, in the order of the verbs.
+    /// Adds the accelerator types that actions distinguish, in the order of the verbs.
     #[must_use]
     pub fn with_types(self, types: Vec<String>) -> Self {
         Self { types, ..self }
     }
 
-    /// Accelerator types that are told apart, in the order of the verbs.
+    /// Accelerator types that actions distinguish, in the order of the verbs.
     pub fn types(&self) -> &[String] {
         &self.types
     }
@@ -117,7 +119,7 @@ impl DecisionLog {
         &self.layout
     }
 
-    /// What features and actions mean.
+    /// Hash of the schema of features and actions.
     pub fn schema_hash(&self) -> &str {
         &self.schema_hash
     }
@@ -138,7 +140,7 @@ impl DecisionLog {
     }
 
     /// Adds a decision to the episode that [`Self::finish`] ends.
-    pub fn push(&mut self, decision: &Decision<'_>) {
+    pub fn push(&mut self, decision: &LoggedDecision<'_>) {
         self.observe(decision.features, decision.mask);
         self.actions.push(decision.action);
         self.propensities.push(decision.propensity);
@@ -146,15 +148,15 @@ impl DecisionLog {
         self.dt_secs.push(decision.dt_secs);
     }
 
-    /// Ends the episode of the decisions pushed since the last one. `last` is the observation reached and its mask; it is kept where the
-    /// episode was cut off.
-    pub fn finish(&mut self, behaviour: Behaviour, seed: u64, end: End, last: (&[f32], &[u8])) {
+    /// Ends the episode of the decisions pushed since the last one. `last` is the observation
+    /// reached and its mask; it is kept where the episode was cut off.
+    pub fn finish(&mut self, behaviour: Behaviour, seed: u64, end: EpisodeEnd, last: (&[f32], &[u8])) {
         let first = self.episodes.last().map_or(0, |before| self.after(before));
         let rows = first..self.rows();
         let total = self.rewards[rows.clone()].iter().map(|&reward| f64::from(reward)).sum();
         self.episodes.push(Episode { behaviour, seed, end, total, rows });
-        if end == End::Truncated {
-            self.push(&Decision {
+        if end == EpisodeEnd::Truncated {
+            self.push(&LoggedDecision {
                 features: last.0,
                 mask: last.1,
                 action: NONE,
@@ -197,7 +199,7 @@ impl DecisionLog {
         out.iter_mut().enumerate().for_each(|(action, allowed)| *allowed = bits[action / 8] >> (action % 8) & 1);
     }
 
-    /// What was done in a row that is not a closing one.
+    /// Action of a row that is not a closing one.
     pub fn action(&self, row: usize) -> u32 {
         self.actions[row]
     }
@@ -207,7 +209,7 @@ impl DecisionLog {
         self.propensities[row]
     }
 
-    /// What it got for it.
+    /// Reward of the decision.
     pub fn reward(&self, row: usize) -> f32 {
         self.rewards[row]
     }
@@ -217,16 +219,17 @@ impl DecisionLog {
         self.dt_secs[row]
     }
 
-    /// The row that follows in the same episode, a closing one perhaps; `None` where the episode is over.
+    /// The row that follows in the same episode, a closing one perhaps; `None` where the episode is
+    /// over.
     pub fn next(&self, row: usize) -> Option<usize> {
         let at = self.episodes.partition_point(|episode| episode.rows.end <= row);
         let episode = self.episodes.get(at)?;
-        (row + 1 < episode.rows.end || episode.end == End::Truncated).then_some(row + 1)
+        (row + 1 < episode.rows.end || episode.end == EpisodeEnd::Truncated).then_some(row + 1)
     }
 
     /// The first row after an episode.
     fn after(&self, episode: &Episode) -> usize {
-        episode.rows.end + usize::from(episode.end == End::Truncated)
+        episode.rows.end + usize::from(episode.end == EpisodeEnd::Truncated)
     }
 
     fn observe(&mut self, features: &[f32], mask: &[u8]) {

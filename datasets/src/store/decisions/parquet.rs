@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | `episode` | u32 | from 0, ascending |
 //! | `seed` | u64 | of the episode's workload |
-//! | `behaviour` | text, dictionary | who decided |
+//! | `behaviour` | text, dictionary | name of the behaviour policy |
 //! | `noise` | f32 | probability of a decision drawn from all allowed ones |
 //! | `observation` | list of f32 | slots up to the last occupied one, slot by slot, then the features of the cluster |
 //! | `mask` | bytes | one bit an action, the first action the lowest bit; 1: allowed |
@@ -12,10 +12,11 @@
 //! | `propensity` | f32, null in a closing row | probability of the action under the behaviour |
 //! | `reward` | f32, null in a closing row | |
 //! | `dt_secs` | f32, null in a closing row | time that passed |
-//! | `end` | u8 | in the last decision of an episode 1: it ended by itself, 2: it was cut off and a closing row follows; 0 elsewhere |
+//! | `end` | u8 | last decision: 1 terminated, 2 truncated and a closing row follows; 0 elsewhere |
 //! | `episode_return` | f64 | sum of the episode's rewards |
 //!
-//! Shapes are in the metadata: `goodput.layout` (JSON), `goodput.schema_hash` and `goodput.types` (JSON; names of the accelerator types told apart).
+//! Shapes are in the metadata: `goodput.layout` (JSON), `goodput.schema_hash` and `goodput.types`
+//! (JSON; names of the accelerator types told apart).
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -37,9 +38,9 @@ use parquet::errors::ParquetError;
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
 
-use super::{Behaviour, DecisionLog, End, Episode, NONE, mask_bytes};
+use super::{Behaviour, DecisionLog, Episode, EpisodeEnd, NONE, mask_bytes};
 use crate::error::{DataError, RowProblem};
-use crate::store::Provenance;
+use crate::store::DataProvenance;
 use crate::store::table::{CREATED_BY, Table, decode};
 
 /// Rows of a row group.
@@ -53,13 +54,13 @@ impl DecisionLog {
     ///
     /// # Errors
     /// Where the file cannot be written.
-    pub fn write(&self, path: &Path, provenance: &Provenance) -> Result<(), DataError> {
+    pub fn write(&self, path: &Path, provenance: &DataProvenance) -> Result<(), DataError> {
         let mut out = BufWriter::new(File::create(path).map_err(DataError::write(path))?);
         self.write_to(&mut out, provenance).map_err(DataError::parquet(path))?;
         out.flush().map_err(DataError::write(path))
     }
 
-    fn write_to(&self, out: impl Write + Send, provenance: &Provenance) -> Result<(), ParquetError> {
+    fn write_to(&self, out: impl Write + Send, provenance: &DataProvenance) -> Result<(), ParquetError> {
         let external = |error: serde_json::Error| ParquetError::External(Box::new(error));
         let layout = serde_json::to_string(&self.layout).map_err(external)?;
         let types = serde_json::to_string(&self.types).map_err(external)?;
@@ -73,6 +74,8 @@ impl DecisionLog {
             .build();
         let by_row = self.by_row();
         let mut writer = ArrowWriter::try_new(out, self.batch(0..0, &by_row)?.schema(), Some(properties))?;
+        // One row group at a time keeps the memory of the writer small, whatever the length of the
+        // log.
         for first in (0..self.rows()).step_by(GROUP) {
             writer.write(&self.batch(first..self.rows().min(first + GROUP), &by_row)?)?;
             writer.flush()?;
@@ -98,14 +101,15 @@ impl DecisionLog {
             observation.append(true);
             mask.append_value(&self.masks[row * width..(row + 1) * width])?;
         }
+        // A closing row has an observation only; its other columns are null in the file.
         let decided = |row: usize| self.actions[row] != NONE;
         let floats = |values: &[f32]| -> ArrayRef {
             Arc::new(rows.clone().map(|row| decided(row).then_some(values[row])).collect::<Float32Array>())
         };
         let end = |row: usize| match of(row) {
             episode if row + 1 != episode.rows.end => 0,
-            Episode { end: End::Terminated, .. } => 1,
-            Episode { end: End::Truncated, .. } => 2,
+            Episode { end: EpisodeEnd::Terminated, .. } => 1,
+            Episode { end: EpisodeEnd::Truncated, .. } => 2,
         };
         let columns: [(&str, ArrayRef); 12] = [
             ("episode", Arc::new(rows.clone().map(|row| by_row[row]).collect::<UInt32Array>())),
@@ -165,7 +169,8 @@ impl DecisionLog {
 struct Reader<'a> {
     path: &'a Path,
     log: DecisionLog,
-    /// The episode under way: its number, behaviour, seed, first row; and whether only its closing row is missing.
+    /// The episode under way: its number, behaviour, seed, first row; and whether only its closing
+    /// row is missing.
     open: Option<(u32, Behaviour, u64, usize, bool)>,
     row: u64,
 }
@@ -246,6 +251,7 @@ impl Reader<'_> {
     fn seen(&mut self, features: &[f32], mask: &[u8]) -> Result<(), DataError> {
         let Layout { slots, slot_features, globals, .. } = self.log.layout;
         let of_slots = features.len().checked_sub(globals);
+        // Empty slots at the end are left out in the file, so any number of whole slots is valid.
         let fits = |n: usize| n <= slots * slot_features && (n == 0 || n.is_multiple_of(slot_features));
         if !of_slots.is_some_and(fits) || features.iter().any(|feature| !feature.is_finite()) {
             return Err(self.problem(
@@ -275,6 +281,7 @@ impl Reader<'_> {
             ));
         }
         let bits = &self.log.masks[row * mask_bytes(&self.log.layout)..];
+        // Learners divide by the probability of allowed actions, so a forbidden one must not pass.
         let allowed = bits.get(action as usize / 8).is_some_and(|bits| bits >> (action % 8) & 1 == 1);
         if decided.is_some() && !(allowed && (action as usize) < self.log.layout.actions()) {
             return Err(self.problem("action", action.to_string(), "an action that the mask allows"));
@@ -287,15 +294,15 @@ impl Reader<'_> {
         self.log.rewards.push(reward);
         self.log.dt_secs.push(dt);
         let over = match (closing, end) {
-            (true, 0) => Some(End::Truncated),
-            (false, 1) => Some(End::Terminated),
+            (true, 0) => Some(EpisodeEnd::Truncated),
+            (false, 1) => Some(EpisodeEnd::Terminated),
             (false, 0 | 2) => None,
             _ => return Err(self.problem("end", end.to_string(), "0, 1 or 2")),
         };
         match over {
             None => self.open = Some((self.log.episodes.len() as u32, behaviour, seed, first, end == 2)),
             Some(end) => {
-                let rows = first..row + usize::from(end == End::Terminated);
+                let rows = first..row + usize::from(end == EpisodeEnd::Terminated);
                 let total = self.log.rewards[rows.clone()].iter().map(|&reward| f64::from(reward)).sum();
                 self.log.episodes.push(Episode { behaviour, seed, end, total, rows });
             }

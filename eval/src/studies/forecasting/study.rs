@@ -5,8 +5,8 @@ use std::num::NonZeroUsize;
 use goodput_agents::bundle::forecaster::{ForecasterBundle, ForecasterError};
 use goodput_datasets::DataError;
 use goodput_datasets::import::{ImportReport, series};
-use goodput_forecast::lending::{Fleet, LendingScore};
-use goodput_forecast::neural::Net;
+use goodput_forecast::lending::{LendingFleet, LendingScore};
+use goodput_forecast::neural::NeuralNet;
 use goodput_forecast::{
     Adaptive, Backtest, BacktestError, BacktestReport, FitError, Horizon, Lender, Model, Refit, Series, block_bootstrap,
 };
@@ -215,7 +215,7 @@ impl Study {
     /// As [`Self::run`].
     pub fn compare(&self) -> Result<Vec<(String, BacktestReport)>, StudyError> {
         self.check_unseen()?;
-        let only = |models: Vec<Model>, nets: Vec<Net>| Adaptive { models, nets, ..self.model.clone() };
+        let only = |models: Vec<Model>, nets: Vec<NeuralNet>| Adaptive { models, nets, ..self.model.clone() };
         let models = Model::ALL.map(|model| (model.name(), only(vec![model], vec![])));
         let nets = self.trained.iter().map(|bundle| (bundle.name.as_str(), only(vec![], vec![bundle.net.clone()])));
         let first = std::iter::once(("default", self.model.clone()));
@@ -275,7 +275,7 @@ impl Study {
         let peak = self.series.observed().map(|(_, y)| y).fold(0.0, f64::max);
         let all = f64::from(config.accelerators.max(1));
         let load_per_accelerator = config.load_per_accelerator.unwrap_or(peak / all).max(f64::MIN_POSITIVE);
-        let fleet = Fleet { accelerators: config.accelerators, load_per_accelerator };
+        let fleet = LendingFleet { accelerators: config.accelerators, load_per_accelerator };
         let lease = config.lease(self.day_steps as f64 / 24.0);
         let target = config.target;
         let controlled = (format!("default: controlled to {target}"), Lender::controlled(target));

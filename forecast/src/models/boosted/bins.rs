@@ -1,4 +1,5 @@
-//! Columns cut into at most 255 bins, so that a split is looked for among those and not among all values.
+//! Columns cut into at most 255 bins, so that a split is looked for among those and not among all
+//! values.
 
 /// The last bin of any column.
 const LAST: usize = 254;
@@ -7,9 +8,10 @@ const SAMPLE: usize = 4_096;
 
 /// Rows of features as bins.
 pub(super) struct Binned {
-    /// Row by row.
+    /// Bin of each feature, row by row.
     bins: Vec<u8>,
-    /// By column: values up to `edges[b]` are in bin `b` or below, larger ones in the bin after the last.
+    /// Edges of the bins of each column: values up to `edges[b]` are in bin `b` or below, larger
+    /// values in the bin after the last.
     edges: Vec<Vec<f64>>,
 }
 
@@ -41,7 +43,8 @@ impl Binned {
     }
 }
 
-/// Edges between the values: one between any two where they are few, equally many values to a bin where they are not.
+/// Edges between the values: one between any two where they are few, equally many values to a bin
+/// where they are not.
 fn cut(mut values: Vec<f64>) -> Vec<f64> {
     values.sort_by(f64::total_cmp);
     let mut distinct = values.clone();

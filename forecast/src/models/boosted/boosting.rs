@@ -1,8 +1,11 @@
 //! Gradient boosting of pinball loss.
 //!
-//! `F[0]` is the quantile of all targets; each tree is grown on the gradient of the loss of `F[k]`, the value of its leaf is the quantile of the residuals there, and
-//! `F[k+1] = F[k] + rate * tree` (Friedman, "Greedy function approximation: a gradient boosting machine", Annals of Statistics 29(5), 2001, sections 4.3 and 4.4, with the median's
-//! least absolute deviation generalised to a quantile; Koenker and Bassett, "Regression quantiles", Econometrica 46, 1978). Each tree sees seven tenths of the features.
+//! `F[0]` is the quantile of all targets; each tree is grown on the gradient of the loss of `F[k]`,
+//! the value of its leaf is the quantile of the residuals there, and `F[k+1] = F[k] + rate * tree`
+//! (Friedman, "Greedy function approximation: a gradient boosting machine", Annals of Statistics
+//! 29(5), 2001, sections 4.3 and 4.4, with the median's least absolute deviation generalised to a
+//! quantile; Koenker and Bassett, "Regression quantiles", Econometrica 46, 1978). Each tree sees
+//! seven tenths of the features.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,7 +13,7 @@ use super::bins::Binned;
 use super::mix;
 use super::tree::{Limits, Tree};
 
-/// How to boost.
+/// Settings of gradient boosting.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Boosting {
     pub level: f64,
@@ -19,7 +22,7 @@ pub(super) struct Boosting {
     pub limits: Limits,
 }
 
-/// A sum of trees.
+/// Boosted ensemble: a sum of regression trees.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Trees {
     start: f64,
@@ -37,6 +40,7 @@ impl Boosting {
         let mut trees = Vec::with_capacity(self.trees);
         for round in 0..self.trees as u64 {
             below.iter_mut().zip(&residuals).for_each(|(below, residual)| *below = *residual < 0.0);
+            // A hash of the round and the feature stands for a generator, so a fit needs no seed.
             let seen = |&feature: &usize| mix(round, feature as u64) % 10 < 7;
             let features: Vec<usize> = (0..width).filter(seen).collect();
             let (tree, leaves) = Tree::grow(&data, &below, self.level, &features, self.limits, |rows| {
@@ -75,7 +79,8 @@ fn quantile(values: &mut [f64], level: f64) -> Option<f64> {
 mod tests {
     use super::*;
 
-    /// `y = 3 [x > 0.5] + (1 + x) u`, `u` uniform on `[0, 1)`: the quantile at `q` is `3 [x > 0.5] + (1 + x) q`. The second feature says nothing.
+    /// `y = 3 [x > 0.5] + (1 + x) u`, `u` uniform on `[0, 1)`: the quantile at `q` is
+    /// `3 [x > 0.5] + (1 + x) q`. The second feature is noise.
     fn tiny() -> (Vec<f64>, Vec<f64>) {
         let uniform = |stream, i| mix(stream, i) as f64 / 2.0_f64.powi(64);
         let rows: Vec<f64> = (0..8_000).flat_map(|i| [uniform(1, i), uniform(2, i)]).collect();

@@ -1,26 +1,27 @@
-//! What the trees look at: ratios to the mean of the last day, so that a pattern learnt at one level serves at another.
+//! Features of the trees: ratios to the mean of the last day, so that a pattern learnt at one level
+//! serves at another.
 
-use crate::history::History;
+use crate::history::LoadHistory;
 
-/// Steps back whose values are features.
+/// Lags that are features, in steps.
 const LAGS: [usize; 10] = [1, 2, 3, 4, 6, 9, 12, 18, 24, 36];
 /// Steps of a short mean, and of the deviation around it.
 const SHORT: usize = 6;
 const SPREAD: usize = 12;
 /// Steps to each side of the same time in a day before.
 const RADIUS: usize = 3;
-/// Beyond this a ratio says no more.
+/// Cap on a ratio.
 const LARGEST: f64 = 1e9;
 
 const COMMON: usize = LAGS.len() + 3;
 const OWN: usize = 7;
 const OF_A_DAY: usize = 3;
 
-/// Which features there are.
+/// Layout of the features of a row.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Features<'a> {
-    pub past: &'a History,
-    /// Whether the week before is looked at too.
+    pub past: &'a LoadHistory,
+    /// Whether values of the week before are features too.
     pub weekly: bool,
     /// A load below this cannot be a unit.
     pub least: f64,
@@ -49,7 +50,7 @@ impl Features<'_> {
         self.past.mean_before(end, self.past.season()).abs().max(self.least)
     }
 
-    /// Fills in what is the same for all steps from the origin `end`, a position in the values.
+    /// Writes the features that all steps from the origin `end`, a position in the values, share.
     pub fn common(&self, end: usize, row: &mut [f64]) {
         let y = self.past.values();
         let unit = self.unit(end);
@@ -68,7 +69,7 @@ impl Features<'_> {
         }
     }
 
-    /// Fills in what is of step `h`, counted from 1, where the base forecasts `base`.
+    /// Writes the features of step `h`, counted from 1, where the base forecasts `base`.
     pub fn of_step(&self, end: usize, h: usize, base: f64, row: &mut [f64]) {
         let y = self.past.values();
         let unit = self.unit(end);

@@ -1,9 +1,14 @@
 //! Boosted trees on a robust profile.
 //!
-//! The target is what [`Profile`] misses, `(y[T+h] - profile[T+h]) / (mean of the last day) / (usual error at that distance)`; the model is its conditional median by gradient
-//! boosted histogram trees ([`boosting`], [`tree`], [`bins`]) with the distance as one of the features ([`features`]): direct forecasts, all horizons in one model.
-//! - The base carries the level, which trees alone forecast badly a step ahead. What it missed is known by playing the past through it.
-//! - Errors near and far differ in size: in units of the usual one, what is learnt of far steps does not swamp near ones, of which the rows hold more for the same reason.
+//! The target is what [`SeasonProfile`] misses,
+//! `(y[T+h] - profile[T+h]) / (mean of the last day) / (usual error at that distance)`; the model
+//! is its conditional median by gradient boosted histogram trees ([`boosting`], [`tree`], [`bins`])
+//! with the distance as one of the features ([`features`]): direct forecasts, all horizons in one
+//! model.
+//! - The base carries the level, which trees alone forecast badly a step ahead. Replaying the past
+//!   through the base gives its errors.
+//! - Errors near and far differ in size: in units of the usual one, what is learnt of far steps
+//!   does not swamp near ones, of which the rows hold more for the same reason.
 //! - Trees cost far more than any other model here, so they are grown anew once a week.
 
 mod bins;
@@ -17,8 +22,8 @@ use self::boosting::{Boosting, Trees};
 use self::features::{Features, ratio};
 use self::tree::Limits;
 use super::Path;
-use super::profile::Profile;
-use crate::history::History;
+use super::profile::SeasonProfile;
+use crate::history::LoadHistory;
 
 const BOOSTING: Boosting = Boosting { level: 0.5, trees: 100, rate: 0.05, limits: Limits { leaves: 31, rows: 50 } };
 /// Rows the trees are grown on, at most, and of each origin.
@@ -33,19 +38,19 @@ const LEAST: f64 = 1e-6;
 /// The golden ratio less one: multiples of it spread evenly over a circle.
 const GOLDEN: f64 = 0.618_033_988_749_894_9;
 
-/// A profile with trees on top.
+/// Daily profile with boosted trees on top.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Boosted {
-    base: Profile,
+    base: SeasonProfile,
     /// The base before it has seen anything.
-    fresh: Profile,
+    fresh: SeasonProfile,
     horizon: usize,
     grown: Option<Grown>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Grown {
-    /// Steps seen then.
+    /// Number of steps seen at the last growth.
     at: usize,
     weekly: bool,
     least: f64,
@@ -55,12 +60,12 @@ struct Grown {
 }
 
 impl Boosted {
-    pub fn new(base: Profile, horizon: usize) -> Self {
+    pub fn new(base: SeasonProfile, horizon: usize) -> Self {
         Self { fresh: base.clone(), base, horizon: horizon.max(1), grown: None }
     }
 
-    /// Grows the trees on what the base missed so far.
-    fn grow(&self, past: &History) -> Option<Grown> {
+    /// Grows the trees on the errors of the base so far.
+    fn grow(&self, past: &LoadHistory) -> Option<Grown> {
         let y = past.values();
         let weekly = past.week() > past.season() && y.len() >= WEEKS * past.week();
         let mean = y.iter().map(|y| y.abs()).sum::<f64>() / y.len().max(1) as f64;
@@ -72,7 +77,7 @@ impl Boosted {
         let (mut rows, mut targets) = (Vec::with_capacity(count * width), Vec::with_capacity(count));
         let mut steps = Vec::with_capacity(count);
         let mut base = self.fresh.clone();
-        let mut known = History::new(past.season(), past.week(), y.len());
+        let mut known = LoadHistory::new(past.season(), past.week(), y.len());
         for &value in &y[..begin] {
             known.push(value);
         }
@@ -81,9 +86,11 @@ impl Boosted {
         let mut row = vec![0.0; width];
         let mut next = 0;
         for end in begin..y.len() {
+            // The base is refitted daily, as it is in use, so that its replayed errors are honest.
             if end > begin && (end - begin).is_multiple_of(past.season()) {
                 base.refit(&known);
             }
+            // Rows are spread evenly over the origins, whatever their number.
             let upto = (end + 1 - begin) * count / origins;
             if next < upto {
                 base.path(&known, &mut path);
@@ -105,6 +112,7 @@ impl Boosted {
         }
         let usual = usual(&steps, &targets, self.horizon);
         for (target, step) in targets.iter_mut().zip(&steps) {
+            // Far errors are larger; in units of the usual error they do not swamp the near ones.
             *target /= usual[distance(*step)];
         }
         let trees = BOOSTING.fit(&rows, width, &targets)?;
@@ -113,7 +121,7 @@ impl Boosted {
 }
 
 impl Path for Boosted {
-    fn refit(&mut self, past: &History) {
+    fn refit(&mut self, past: &LoadHistory) {
         self.base.refit(past);
         let due = |grown: &Grown| past.len() >= grown.at + GROWTH_DAYS * past.season();
         if self.grown.as_ref().is_none_or(due) {
@@ -121,11 +129,11 @@ impl Path for Boosted {
         }
     }
 
-    fn push(&mut self, past: &History) {
+    fn push(&mut self, past: &LoadHistory) {
         self.base.push(past);
     }
 
-    fn path(&self, past: &History, out: &mut [f64]) {
+    fn path(&self, past: &LoadHistory, out: &mut [f64]) {
         self.base.path(past, out);
         let Some(Grown { weekly, least, usual, trees, .. }) = &self.grown else { return };
         let features = Features { past, weekly: *weekly, least: *least };
@@ -163,12 +171,14 @@ fn usual(steps: &[usize], errors: &[f64], horizon: usize) -> Vec<f64> {
     sums.into_iter().map(|sum| if sum.1 > 0.0 { mean(sum) } else { mean(all) }).collect()
 }
 
-/// Number of doublings of the distance of a step, counted from 0: what is near is not like what is far.
+/// Number of doublings of the distance of a step, counted from 0: what is near is not like what is
+/// far.
 fn distance(step: usize) -> usize {
     (step + 1).ilog2() as usize
 }
 
-/// A number made of two that looks like chance and is none (the finaliser of splitmix64: Steele, Lea, Flood, OOPSLA 2014).
+/// Pseudo-random number made of two numbers (the finaliser of splitmix64: Steele, Lea, Flood,
+/// OOPSLA 2014).
 fn mix(a: u64, b: u64) -> u64 {
     let mut z = (a.wrapping_mul(0x0001_0000_0001) ^ b).wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -183,7 +193,8 @@ mod tests {
 
     const DAY: usize = 24;
 
-    /// A daily shape whose second half depends on the first hour: no profile knows that, trees do.
+    /// Daily shape with a second half that depends on the first hour, which trees can learn and a
+    /// profile cannot.
     fn load(days: u64) -> Vec<f64> {
         let hour = |day, hour: u64| {
             let busy = mix(5, day).is_multiple_of(2);
@@ -193,8 +204,8 @@ mod tests {
         (0..days * 24).map(|step| hour(step / 24, step % 24)).collect()
     }
 
-    fn known(values: &[f64]) -> History {
-        let mut past = History::new(DAY, 7 * DAY, 52 * DAY);
+    fn known(values: &[f64]) -> LoadHistory {
+        let mut past = LoadHistory::new(DAY, 7 * DAY, 52 * DAY);
         values.iter().for_each(|&value| {
             past.push(value);
         });
@@ -202,7 +213,7 @@ mod tests {
     }
 
     fn model() -> Boosted {
-        Boosted::new(Profile::new(DAY, 7, 2, 0.9), DAY)
+        Boosted::new(SeasonProfile::new(DAY, 7, 2, 0.9), DAY)
     }
 
     /// Mean absolute error of the next twelve hours, at 06:00 of the days from the 60th on.
@@ -226,7 +237,7 @@ mod tests {
     #[test]
     fn trees_learn_what_the_profile_cannot() {
         let values = load(80);
-        let (base, boosted) = (error(Profile::new(DAY, 7, 2, 0.9), &values), error(model(), &values));
+        let (base, boosted) = (error(SeasonProfile::new(DAY, 7, 2, 0.9), &values), error(model(), &values));
         assert!(boosted < 0.5 * base, "{boosted} of {base}");
     }
 

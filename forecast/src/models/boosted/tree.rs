@@ -1,61 +1,65 @@
 //! Regression trees grown leaf by leaf on histograms.
 //!
-//! The leaf whose best split gains most is split next, until there are enough (Shi, "Best-first decision tree learning", 2007; histograms, and the larger child's as the
-//! difference of its parent's and its sibling's: Ke and others, "LightGBM: A highly efficient gradient boosting decision tree", NeurIPS 2017). The gradient of pinball
-//! loss at level q takes two values, `1 - q` where the target is below the model and `-q` elsewhere, so a bin holds two whole numbers, rows and rows below, and sums
-//! are exact in any order.
+//! The leaf with the split of largest gain is split next, until there are enough leaves (Shi,
+//! "Best-first decision tree learning", 2007; histograms, and the larger child's as the difference
+//! of its parent's and its sibling's: Ke and others, "LightGBM: A highly efficient gradient
+//! boosting decision tree", NeurIPS 2017). The gradient of pinball loss at level q takes two
+//! values, `1 - q` where the target is below the model and `-q` elsewhere, so a bin holds two whole
+//! numbers, rows and rows below, and sums are exact in any order.
 
 use serde::{Deserialize, Serialize};
 
 use super::bins::Binned;
 
-/// When to stop splitting.
+/// Limits of the growth of a tree.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limits {
     pub leaves: usize,
-    /// Rows a leaf has, at least.
+    /// Least number of rows in a leaf.
     pub rows: usize,
 }
 
-/// A tree: at each node, rows with `feature <= threshold` go to the first child.
+/// Regression tree: at each node, rows with `feature <= threshold` go to the first child.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Tree {
-    nodes: Vec<Node>,
-    /// By leaf.
+    nodes: Vec<TreeNode>,
+    /// Value of each leaf.
     values: Vec<f64>,
 }
 
-/// A child below 0 is leaf `!child`, another one a node.
+/// Node of a tree; a child below 0 is leaf `!child`, any other child is a node.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-struct Node {
+struct TreeNode {
     feature: usize,
     threshold: f64,
     children: [i32; 2],
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Split {
+struct TreeSplit {
     gain: f64,
     feature: usize,
     /// The last bin of the first child.
     bin: usize,
 }
 
-/// Rows in the low half, those whose target is below the model in the high one.
-type Sum = u64;
+/// Two counters in one number: rows in the low half; in the high half, rows with a target below the
+/// model.
+type PackedCounts = u64;
 
 const BINS: usize = 256;
 
 struct Growing {
     rows: Vec<u32>,
-    histogram: Vec<Sum>,
-    best: Option<Split>,
-    /// The node above, and which child of it this is.
+    histogram: Vec<PackedCounts>,
+    best: Option<TreeSplit>,
+    /// Parent node, and the index of this child in it.
     above: Option<(usize, usize)>,
 }
 
 impl Tree {
-    /// Grows a tree on all rows by `features` alone; `value` gives a leaf's value of its rows. Gives the rows of each leaf too.
+    /// Grows a tree on all rows by `features` alone; `value` gives the value of a leaf from its
+    /// rows. Returns the rows of each leaf too.
     pub fn grow(
         data: &Binned,
         below: &[bool],
@@ -64,11 +68,11 @@ impl Tree {
         limits: Limits,
         mut value: impl FnMut(&[u32]) -> f64,
     ) -> (Self, Vec<Vec<u32>>) {
-        let search = Search { data, below, level, features, least: limits.rows.max(1) };
+        let search = SplitSearch { data, below, level, features, least: limits.rows.max(1) };
         let rows: Vec<u32> = (0..below.len() as u32).collect();
         let histogram = search.histogram(&rows);
         let mut leaves = vec![search.leaf(rows, histogram, None)];
-        let mut nodes: Vec<Node> = vec![];
+        let mut nodes: Vec<TreeNode> = vec![];
         while leaves.len() < limits.leaves {
             let gain = |leaf: &Growing| leaf.best.map_or(0.0, |split| split.gain);
             let Some((chosen, split)) = leaves
@@ -81,9 +85,11 @@ impl Tree {
             };
             let new = leaves.len();
             let node = nodes.len();
-            nodes.push(Node {
+            nodes.push(TreeNode {
                 feature: split.feature,
                 threshold: data.edges(split.feature)[split.bin],
+                // The first child keeps the leaf number of its parent, so that values stay in
+                // place.
                 children: [!(chosen as i32), !(new as i32)],
             });
             let leaf = &mut leaves[chosen];
@@ -93,6 +99,7 @@ impl Tree {
             let (left, right): (Vec<u32>, Vec<u32>) =
                 leaf.rows.iter().partition(|&&row| usize::from(data.row(row as usize)[split.feature]) <= split.bin);
             let mut larger = std::mem::take(&mut leaf.histogram);
+            // Only the smaller child is counted: the larger histogram is the parent's minus it.
             let smaller = search.histogram(if left.len() <= right.len() { &left } else { &right });
             larger.iter_mut().zip(&smaller).for_each(|(sum, other)| *sum -= other);
             let (of_left, of_right) = if left.len() <= right.len() { (smaller, larger) } else { (larger, smaller) };
@@ -103,8 +110,9 @@ impl Tree {
         (Self { nodes, values }, leaves.into_iter().map(|leaf| leaf.rows).collect())
     }
 
-    /// Value of the leaf a row of features falls in.
+    /// Value of the leaf in which a row of features falls.
     pub fn value(&self, row: &[f64]) -> f64 {
+        // A tree without a split is leaf 0, which is written as the complement of 0.
         let mut at = if self.nodes.is_empty() { !0 } else { 0 };
         while at >= 0 {
             let node = &self.nodes[at as usize];
@@ -113,14 +121,14 @@ impl Tree {
         self.values[!at as usize]
     }
 
-    /// By leaf.
+    /// Values of all leaves.
     pub fn values(&self) -> &[f64] {
         &self.values
     }
 }
 
-/// What a tree is grown on.
-struct Search<'a> {
+/// Data of a growing tree, and the search for its splits.
+struct SplitSearch<'a> {
     data: &'a Binned,
     below: &'a [bool],
     level: f64,
@@ -128,11 +136,11 @@ struct Search<'a> {
     least: usize,
 }
 
-impl Search<'_> {
-    fn histogram(&self, rows: &[u32]) -> Vec<Sum> {
+impl SplitSearch<'_> {
+    fn histogram(&self, rows: &[u32]) -> Vec<PackedCounts> {
         let mut sums = vec![0; self.data.width() * BINS];
         for &row in rows {
-            let one = 1 | Sum::from(self.below[row as usize]) << 32;
+            let one = 1 | PackedCounts::from(self.below[row as usize]) << 32;
             let bins = self.data.row(row as usize);
             for &feature in self.features {
                 sums[feature * BINS + usize::from(bins[feature])] += one;
@@ -141,25 +149,26 @@ impl Search<'_> {
         sums
     }
 
-    fn leaf(&self, rows: Vec<u32>, histogram: Vec<Sum>, above: Option<(usize, usize)>) -> Growing {
+    fn leaf(&self, rows: Vec<u32>, histogram: Vec<PackedCounts>, above: Option<(usize, usize)>) -> Growing {
         let best = if rows.len() < 2 * self.least { None } else { self.best(&histogram) };
         Growing { rows, histogram, best, above }
     }
 
-    /// Squared sum of gradients over rows: what a leaf of these rows takes off a quadratic loss.
-    fn score(&self, sum: Sum) -> f64 {
+    /// Gain of a leaf: the squared sum of gradients over rows, by which the leaf lowers a quadratic
+    /// loss.
+    fn score(&self, sum: PackedCounts) -> f64 {
         let rows = (sum & u64::from(u32::MAX)) as f64;
         let gradient = (sum >> 32) as f64 - self.level * rows;
         gradient * gradient / rows
     }
 
-    /// The split that gains most, the first of equals.
-    fn best(&self, histogram: &[Sum]) -> Option<Split> {
-        let mut best: Option<Split> = None;
+    /// Split of largest gain, the first of equals.
+    fn best(&self, histogram: &[PackedCounts]) -> Option<TreeSplit> {
+        let mut best: Option<TreeSplit> = None;
         for &feature in self.features {
             let sums = &histogram[feature * BINS..(feature + 1) * BINS];
-            let all: Sum = sums.iter().sum();
-            let rows = |sum: Sum| (sum & u64::from(u32::MAX)) as usize;
+            let all: PackedCounts = sums.iter().sum();
+            let rows = |sum: PackedCounts| (sum & u64::from(u32::MAX)) as usize;
             let mut left = 0;
             for (bin, &sum) in sums.iter().enumerate().take(self.data.edges(feature).len()) {
                 left += sum;
@@ -168,7 +177,7 @@ impl Search<'_> {
                 }
                 let gain = self.score(left) + self.score(all - left) - self.score(all);
                 if gain > best.map_or(1e-9, |best| best.gain) {
-                    best = Some(Split { gain, feature, bin });
+                    best = Some(TreeSplit { gain, feature, bin });
                 }
             }
         }
@@ -221,7 +230,7 @@ mod tests {
             let level = [0.5, 0.9, 0.1][seed as usize % 3];
             let limits = Limits { leaves: 6, rows: 4 };
             let (tree, leaves) = Tree::grow(&data, &below, level, &[0, 1, 2], limits, |_| 0.0);
-            // The same growth, leaf by leaf, by brute force: the same rows together.
+            // Growth by brute force, leaf by leaf, must put equal rows together.
             let mut parts = vec![(0..60).collect::<Vec<usize>>()];
             while parts.len() < 6 {
                 let gains = parts.iter().map(|part| brute(&rows, &below, part, level, 4));
