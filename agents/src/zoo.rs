@@ -14,7 +14,7 @@ pub const PREFIX: &str = "zoo:";
 
 /// A shipped policy.
 #[derive(Clone, Copy, Debug)]
-pub struct Entry {
+pub struct ShippedPolicy {
     /// Name that users type after [`PREFIX`].
     pub name: &'static str,
     /// Purpose in one line.
@@ -24,12 +24,12 @@ pub struct Entry {
 
 macro_rules! entry {
     ($name:literal, $about:literal) => {
-        Entry { name: $name, about: $about, bytes: include_bytes!(concat!("../zoo/", $name, "/policy.bundle")) }
+        ShippedPolicy { name: $name, about: $about, bytes: include_bytes!(concat!("../zoo/", $name, "/policy.bundle")) }
     };
 }
 
 /// All shipped policies.
-pub const ZOO: &[Entry] = &[
+pub const ZOO: &[ShippedPolicy] = &[
     entry!("elastic", "elastic training on 64 accelerators, lengths unknown; learned utilities in a knapsack"),
     entry!("elastic-16", "the same, trained on 16 accelerators, to be run on more"),
     entry!("heterogeneous", "the same on 64 accelerators of three types"),

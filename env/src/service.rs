@@ -146,6 +146,22 @@ impl RateSeries {
         Ok(Self { step, rates: per_sec.iter().enumerate().map(milli).collect::<Result<_, _>>()? })
     }
 
+    /// Records a measured rate, in thousandths of a request per second. The step of `at` is the last one afterwards;
+    /// steps for which nothing was recorded keep the rate before them, and the first ones the first rate recorded.
+    /// A rate measured before the last step is dropped.
+    pub fn record(&mut self, at: SimTime, rate_milli: u32) {
+        let steps = self.index_at(at) + 1;
+        if steps < self.rates.len() || steps == self.rates.len() && self.rates.last() == Some(&rate_milli) {
+            return;
+        }
+        let before = self.rates.last().copied().unwrap_or(rate_milli);
+        let mut rates = Vec::with_capacity(steps);
+        rates.extend_from_slice(&self.rates);
+        rates.resize(steps, before);
+        rates[steps - 1] = rate_milli;
+        self.rates = rates.into();
+    }
+
     /// Length of a step.
     pub fn step(&self) -> SimTime {
         self.step

@@ -1,5 +1,6 @@
-//! How long the daemon takes: decision, guard and journal at 512 accelerators and 1,000 jobs; from submission to start on real Slurm; 200 placements
-//! in one round on 64 nodes. `GOODPUT_BUNDLE` names a bundle to be asked beside the heuristics.
+//! How long the daemon takes: decision, guard and journal at 512 accelerators and 1,000 jobs; from
+//! submission to start on real Slurm; 200 placements in one round on 64 nodes. `GOODPUT_BUNDLE`
+//! names a bundle to be asked beside the heuristics.
 #![expect(clippy::print_stdout, reason = "a benchmark prints what it measures")]
 #![allow(clippy::unwrap_used, reason = "a benchmark may fail")]
 
@@ -20,7 +21,7 @@ use goodput_env::seed::{Stream, rng};
 use goodput_env::time::SimTime;
 use goodput_executor::daemon::Daemon;
 use goodput_executor::daemon::decide::chooser::{Chooser, Reliance};
-use goodput_executor::daemon::observe::{Books, Setting};
+use goodput_executor::daemon::observe::{ClusterObserver, Setting};
 use goodput_executor::daemon::settings::Settings;
 use goodput_executor::engine::Engine;
 use goodput_executor::engine::sim::SimEngine;
@@ -67,7 +68,8 @@ fn decisions(policy: &str) {
         None => Box::new(PolicyBundle::load(Path::new(policy)).unwrap().playing().unwrap()),
     };
     let chooser = Chooser::new(reliance, (policy, deciding), compose::by_name("fifo", 0).unwrap(), None).unwrap();
-    let mut daemon = Daemon::new(SimEngine::new(scenario), settings, Books::new(setting).since(0), chooser).unwrap();
+    let mut daemon =
+        Daemon::new(SimEngine::new(scenario), settings, ClusterObserver::new(setting).since(0), chooser).unwrap();
     let runtime = site::runtime();
     let (mut times, mut cycles, mut active) = (Vec::new(), Vec::new(), 0);
     while times.len() < 400 {

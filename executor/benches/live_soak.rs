@@ -1,8 +1,10 @@
-//! Drill 16: many short jobs on a private Slurm of 64 nodes with eight accelerators each, while the daemon and slurmctld are killed again and again. No job is lost,
-//! none runs twice at once, and what the daemon holds of files and journal does not grow; without kills nor does its memory.
+//! Drill 16: many short jobs on a private Slurm of 64 nodes with eight accelerators each, while the
+//! daemon and slurmctld are killed again and again. No job is lost, none runs twice at once, and
+//! what the daemon holds of files and journal does not grow; without kills nor does its memory.
 //!
-//! The daemon is a process of its own, jobs go in through its interface. `GOODPUT_JOBS` is the number of jobs (5000), `GOODPUT_KILLS` how often the daemon is killed
-//! (once in 50 jobs), `GOODPUT_CONTROLLERS` how often slurmctld (once in 200).
+//! The daemon is a process of its own, jobs go in through its interface. `GOODPUT_JOBS` is the
+//! number of jobs (5000), `GOODPUT_KILLS` how often the daemon is killed (once in 50 jobs),
+//! `GOODPUT_CONTROLLERS` how often slurmctld (once in 200).
 #![expect(clippy::print_stdout, reason = "a benchmark prints what it measures")]
 #![allow(clippy::unwrap_used, reason = "a benchmark may fail")]
 
@@ -26,7 +28,7 @@ use goodput_executor::daemon::interface::audit;
 use goodput_executor::daemon::open;
 use goodput_executor::daemon::settings::{EngineSettings, Settings};
 use goodput_executor::engine::slurm::SlurmEngine;
-use goodput_executor::engine::slurm::private::PrivateCluster;
+use goodput_testkit::slurm::PrivateCluster;
 use rand::RngExt;
 use site::Site;
 
@@ -35,14 +37,16 @@ const ACTIVE: usize = 300;
 /// Handed in at once.
 const AT_ONCE: usize = 24;
 const TOKEN: &str = "soak";
-/// Without the end of any job for so long, they are lost: longer than an order is waited for (300 s), after which its job is placed elsewhere.
+/// Without the end of any job for so long, they are lost: longer than an order is waited for (300
+/// s), after which its job is placed elsewhere.
 const PATIENCE: Duration = Duration::from_secs(400);
 /// Most that slurmctld forgets of what it has confirmed, seconds before its death.
-const AMNESIA: f64 = 10.0;
+const FORGETTING: f64 = 10.0;
 /// From its order to start a job to the job's first word, seconds: it may die in between.
 const LAUNCH: f64 = 2.0;
 
-/// A lock says whether the job runs twice: the kernel takes it back when the process dies, however it does.
+/// A lock says whether the job runs twice: the kernel takes it back when the process dies, however
+/// it does.
 const JOB: &str = r#"exec 9>>"$DIR/locks/$NAME"; say() { echo "$1 $NAME $SCHED_ATTEMPT $(date +%s.%N)" >> "$DIR/words"; }
 flock -n 9 || say twice; say start; sleep 1 9>&-; say end"#;
 
@@ -50,12 +54,12 @@ fn number(variable: &str, otherwise: usize) -> usize {
     std::env::var(variable).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise)
 }
 
-/// What is asked of a daemon that is about to be killed.
+/// Fate of a submission to a daemon that is about to be killed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Fate {
-    /// It has promised to run the job.
+    /// The daemon acknowledged the job.
     Promised,
-    /// It was asked, and did not answer or could not say.
+    /// The daemon did not answer, or could not say.
     Unknown,
 }
 
@@ -102,7 +106,7 @@ impl Drop for Process {
     }
 }
 
-/// What such a process does.
+/// Daemon process of the soak: the parent kills it again and again.
 fn drive(directory: &Path) {
     let settings = Settings::read(&directory.join("soak.toml")).unwrap();
     let EngineSettings::Slurm(slurm) = &settings.engine else { panic!("it drives Slurm") };
@@ -147,12 +151,12 @@ fn hand_in(site: &Site<PrivateCluster>, address: SocketAddr, index: usize) -> Fa
     if answer.is_ok() { Fate::Promised } else { Fate::Unknown }
 }
 
-/// What a daemon weighs at a moment.
+/// Footprint of a daemon at a moment.
 struct Weight {
     life: usize,
     /// Jobs that had ended.
     ended: usize,
-    /// MiB.
+    /// Resident memory, MiB.
     resident: f64,
     files: usize,
 }
@@ -162,7 +166,8 @@ fn median(mut values: Vec<f64>) -> f64 {
     values[values.len() / 2]
 }
 
-/// What jobs have said, and when, in seconds since 1970: ends of each, starts of each attempt of each, and who ran twice at once.
+/// Log that jobs wrote, in seconds since 1970: ends of each job, starts of each attempt of each
+/// job, and the jobs that ran twice at once.
 #[derive(Default)]
 struct Words {
     ends: BTreeMap<String, Vec<f64>>,
@@ -171,7 +176,8 @@ struct Words {
 }
 
 impl Words {
-    /// Seconds from the first start and end of each job that ended twice to the death of slurmctld that can have made it forget them: none where there is no such death.
+    /// Seconds from the first start and end of each job that ended twice to the death of slurmctld
+    /// that can have made it forget them: none where there is no such death.
     fn forgotten_ends(&self, deaths: &[f64]) -> Vec<Option<f64>> {
         let starts = |name: &str| {
             self.starts.iter().filter(|((of, _), _)| of == name).flat_map(|(_, at)| at).fold(f64::MAX, |a, b| a.min(*b))
@@ -183,16 +189,18 @@ impl Words {
             .collect()
     }
 
-    /// The same of each attempt that began twice; one that was told no end lasted as long as jobs do.
+    /// Seconds from each attempt that began twice to the death of slurmctld that can have made it
+    /// forget the start. An attempt without a recorded end is taken to last as long as a job does.
     fn forgotten_starts(&self, deaths: &[f64]) -> Vec<Option<f64>> {
         self.starts.values().filter(|at| at.len() > 1).map(|at| forgotten(at[0], at[0] + 1.0, deaths)).collect()
     }
 }
 
-/// Seconds from `end` to the first of `deaths` since the launch, if slurmctld can have forgotten the end by it.
+/// Seconds from `end` to the first of `deaths` since the launch, if slurmctld can have forgotten
+/// the end by it.
 fn forgotten(start: f64, end: f64, deaths: &[f64]) -> Option<f64> {
     let death = deaths.iter().find(|death| **death >= start - LAUNCH)?;
-    (death - end <= AMNESIA).then_some(death - end)
+    (death - end <= FORGETTING).then_some(death - end)
 }
 
 fn words(site: &Site<PrivateCluster>) -> Words {
@@ -313,11 +321,12 @@ fn main() {
     judge(&site, &weights, &deaths);
 }
 
-/// What has to hold.
+/// Requirements of the drill.
 fn judge(site: &Site<PrivateCluster>, weights: &[Weight], deaths: &[f64]) {
     let words = words(site);
     assert!(words.twice.is_empty(), "ran twice at once: {:?}", words.twice);
-    // Whose start or end slurmctld forgot it starts again under the same number, when the first one is gone. Nothing else may do that.
+    // A job is started again under an equal number when slurmctld forgot its start or end and the
+    // first one is gone. Nothing else may start a job again.
     let (again, repeated) = (words.forgotten_ends(deaths), words.forgotten_starts(deaths));
     let latest = again.iter().chain(&repeated).flatten().fold(0.0, |most: f64, after| most.max(*after));
     let unexplained = again.iter().chain(&repeated).filter(|after| after.is_none()).count();
@@ -326,8 +335,10 @@ fn judge(site: &Site<PrivateCluster>, weights: &[Weight], deaths: &[f64]) {
         again.len(),
         repeated.len()
     );
-    // The first third is how memory comes to what the jobs that Slurm shows take: a minute of them, so many more after a death of slurmctld that lives of seconds
-    // differ by tens of percent. Whether memory is flat a daemon says that lives through it all; what lives hand on is the journal.
+    // The first third is how memory comes to what the jobs that Slurm shows take: a minute of them,
+    // so many more after a death of slurmctld that lives of seconds differ by tens of percent.
+    // Whether memory is flat a daemon says that lives through it all; what lives hand on is the
+    // journal.
     let third = weights.last().unwrap().ended / 3;
     let settled = weights.iter().filter(|weight| weight.ended >= third);
     let parts: (Vec<&Weight>, Vec<&Weight>) = settled.partition(|weight| weight.ended < 2 * third);

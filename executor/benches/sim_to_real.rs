@@ -1,8 +1,11 @@
-//! The same trace in simulation and on real Slurm and on our own agents: 60 jobs on four nodes with eight accelerators each, real processes, time compressed 60 times.
+//! One trace in simulation, on real Slurm and on node agents: 60 jobs on four nodes with eight
+//! accelerators each, real processes, time compressed 60 times.
 //!
-//! First the cost of an action is measured: from submission to the first line of the program on an empty cluster. The simulator is given that cost and the
-//! daemon's period; then mean completion times are compared. `GOODPUT_BUNDLE` names a bundle to compare beside the heuristics; `GOODPUT_JOBS` the number of jobs;
-//! `GOODPUT_LOGS` a directory for both lives of every job, start by start. Words after `--` choose rows: `slurm`, `agents`, `fifo`, `srtf`, `bundle`.
+//! First the cost of an action is measured: from submission to the first line of the program on an
+//! empty cluster. The simulator is given that cost and the daemon's period; then mean completion
+//! times are compared. `GOODPUT_BUNDLE` names a bundle to compare beside the heuristics;
+//! `GOODPUT_JOBS` the number of jobs; `GOODPUT_LOGS` a directory for both lives of every job, start
+//! by start. Words after `--` choose rows: `slurm`, `agents`, `fifo`, `srtf`, `bundle`.
 #![expect(clippy::print_stdout, reason = "a benchmark prints what it measures")]
 #![allow(clippy::unwrap_used, reason = "a benchmark may fail")]
 
@@ -99,7 +102,7 @@ fn simulated(name: &str, jobs: &[JobSpec], cost: SimTime) -> Life {
 
 const CYCLE: &str = "[cycle]\npoll_secs = 0.1\nround_secs = 60\nspeedup = 60\n[guard]\nmin_run_secs = 0\npreempt_every_secs = 0\npreempt_percent = 100\n";
 
-/// The same with real processes.
+/// Runs the trace with real processes.
 fn real<E: Engine, M>(site: &Site<M>, engine: E, name: &str, jobs: &[JobSpec]) -> Life {
     let who = if compose::by_name(name, 0).is_some() { "name" } else { "bundle" };
     let mut daemon = site.daemon(engine, &format!("[policy]\n{who} = {name:?}\n{CYCLE}"));
@@ -143,7 +146,7 @@ fn real<E: Engine, M>(site: &Site<M>, engine: E, name: &str, jobs: &[JobSpec]) -
     life
 }
 
-/// Both lives of a row, for whoever wants to know where they part.
+/// Writes both lives of each job of a row, to show where simulation and reality part.
 fn keep(file: &str, lives: [(&str, &Life); 2]) {
     let Ok(directory) = std::env::var("GOODPUT_LOGS") else { return };
     let mut text = String::from("life,job,what,secs\n");
@@ -153,7 +156,8 @@ fn keep(file: &str, lives: [(&str, &Life); 2]) {
     std::fs::write(PathBuf::from(directory).join(file), text).unwrap();
 }
 
-/// From submission to the first line of the program, milliseconds, the mean of a few, one at a time.
+/// From submission to the first line of the program, milliseconds, the mean of a few, one at a
+/// time.
 fn action_cost<E: Engine, M>(site: &Site<M>, engine: E) -> f64 {
     let mut daemon = site.daemon(engine, &format!("[policy]\nname = \"fifo\"\n{CYCLE}"));
     let mut costs = Vec::new();

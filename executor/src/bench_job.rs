@@ -1,7 +1,8 @@
-//! A job for tests and measurements: it takes as long as the throughput model says, and computes nothing.
+//! A job for tests and measurements: it takes as long as the throughput model says, and computes
+//! nothing.
 //!
-//! It obeys job protocol v1 with real processes, signals, sockets and checkpoint files, with time compressed; or it misbehaves in one of the ways that real jobs
-//! do ([`Misbehaviour`]).
+//! It obeys job protocol v1 with real processes, signals, sockets and checkpoint files, with time
+//! compressed; or it misbehaves in one of the ways that real jobs do ([`Misbehaviour`]).
 
 mod checkpoint;
 mod reporter;
@@ -20,7 +21,7 @@ use reporter::Reporter;
 
 const TICK: Duration = Duration::from_millis(20);
 
-/// What to play.
+/// Play of a bench job: its work, its speed and its faults.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct BenchJob {
@@ -38,11 +39,11 @@ pub struct BenchJob {
     pub report_ms: u64,
     /// Between two checkpoints besides those it is asked for, milliseconds; 0: none.
     pub checkpoint_ms: u64,
-    /// What it does wrong.
+    /// Fault that the job shows.
     pub misbehave: Option<Misbehaviour>,
 }
 
-/// What jobs do wrong.
+/// Fault of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Misbehaviour {
@@ -63,7 +64,8 @@ pub enum Misbehaviour {
 impl Default for BenchJob {
     /// A second of work on one accelerator, 60 times as fast as real time.
     fn default() -> Self {
-        // A small image model on one accelerator, of the size that Pollux' artifact fits for ResNet-18 on CIFAR-10.
+        // A small image model on one accelerator, of the size that Pollux' artifact fits for
+        // ResNet-18 on CIFAR-10.
         let throughput = ThroughputParams {
             alpha_c: 0.03,
             beta_c: 0.0008,
@@ -87,14 +89,14 @@ impl Default for BenchJob {
 }
 
 /// Place of this process in its job, as the contract tells it; alone where it does not.
-struct Place {
+struct ProcessRank {
     rank: u32,
     nodes: u32,
     world: u32,
     checkpoints: PathBuf,
 }
 
-impl Place {
+impl ProcessRank {
     fn read() -> Self {
         let number = |key: &str, otherwise: u32| {
             std::env::var(key).ok().and_then(|value| value.parse().ok()).unwrap_or(otherwise)
@@ -127,7 +129,7 @@ impl BenchJob {
     /// # Errors
     /// Signals cannot be had, or a checkpoint cannot be written.
     pub async fn play(&self) -> std::io::Result<i32> {
-        let place = Place::read();
+        let place = ProcessRank::read();
         let (mut term, mut usr1) = (signal(SignalKind::terminate())?, signal(SignalKind::user_defined1())?);
         match self.misbehave {
             Some(Misbehaviour::Exit1) => return Ok(1),

@@ -7,7 +7,8 @@
 //! - [`engine`]: the seam to whatever runs jobs on machines: Slurm, our own agents, the simulator.
 //! - [`agent`]: the agent of a node.
 //! - [`bench_job`]: a job of known speed, to test and measure with.
-//! - [`devices`]: the accelerators of this machine, through NVML or whatever else implements [`devices::DeviceSource`].
+//! - [`devices`]: the accelerators of this machine, through NVML or whatever else implements
+//!   [`devices::DeviceSource`].
 //! - [`job`]: job protocol v1: what a job is told, what it says, and what its end means.
 //! - [`machine`]: the name and the clock of the machine that this process runs on.
 

@@ -1,7 +1,7 @@
 //! The machine that this process runs on: its name and its clock.
 
 /// The name of this machine.
-pub(crate) fn host_name() -> String {
+pub fn host_name() -> String {
     std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default().trim().into()
 }
 

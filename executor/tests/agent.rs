@@ -9,8 +9,8 @@ use crate::nodes::*;
 use goodput_executor::agent::api::{AttemptState, NodeStatus, Start, Stop};
 use goodput_executor::agent::{Fencing, keeper};
 use goodput_executor::bench_job::{BenchJob, Misbehaviour};
-use goodput_executor::devices::Health;
-use goodput_executor::job::{Exit, Grant, Isolation, Meaning, Report};
+use goodput_executor::devices::DeviceHealth;
+use goodput_executor::job::{AcceleratorGrant, Exit, GrantIsolation, JobReport, Meaning};
 use rustix::process::Signal;
 use serde_json::json;
 
@@ -24,7 +24,7 @@ async fn a_job_runs_reports_is_seen_by_the_driver_and_ends() {
     let agent = node.agent().await;
     let client = node.client(agent.address);
     let uuids = uuids(&client).await;
-    let launched = launch("resnet", 0, bench(&lasting(1.0)), vec![Grant::whole(&uuids[0])]);
+    let launched = launch("resnet", 0, bench(&lasting(1.0)), vec![AcceleratorGrant::whole(&uuids[0])]);
     client.start(&start(launched.clone())).await.unwrap();
     let status = reported(&client, "resnet.0").await;
     assert_eq!((status.state, status.stalled), (AttemptState::Running, false));
@@ -34,7 +34,7 @@ async fn a_job_runs_reports_is_seen_by_the_driver_and_ends() {
     assert!(seen.accelerators[1].processes.is_empty());
 
     client.start(&start(launched.clone())).await.unwrap();
-    let other = launch("resnet", 0, bench(&lasting(1.0)), vec![Grant::whole(&uuids[0])]);
+    let other = launch("resnet", 0, bench(&lasting(1.0)), vec![AcceleratorGrant::whole(&uuids[0])]);
     assert_eq!(code(client.start(&start(other)).await.unwrap_err()), "taken");
     assert_eq!(code(client.forget("resnet.0", 1).await.unwrap_err()), "not_ended");
 
@@ -54,7 +54,7 @@ async fn a_stopped_job_writes_a_checkpoint_exits_143_and_goes_on_from_there() {
     let node = Node::new("n1");
     let agent = node.agent().await;
     let client = node.client(agent.address);
-    let grants = vec![Grant::whole(&uuids(&client).await[0])];
+    let grants = vec![AcceleratorGrant::whole(&uuids(&client).await[0])];
     client.start(&start(launch("a", 0, bench(&lasting(60.0)), grants.clone()))).await.unwrap();
     reported(&client, "a.0").await;
     client.checkpoint("a.0", 1).await.unwrap();
@@ -77,7 +77,7 @@ async fn a_stopped_job_writes_a_checkpoint_exits_143_and_goes_on_from_there() {
     ended(&client, "a.1").await;
 }
 
-/// Drill 9.
+/// Drill 9: a job that does not leave is killed after its grace.
 #[tokio::test(flavor = "multi_thread")]
 async fn who_does_not_leave_is_killed_after_its_grace_with_all_it_left_behind() {
     let node = Node::new("n1");
@@ -87,7 +87,7 @@ async fn who_does_not_leave_is_killed_after_its_grace_with_all_it_left_behind() 
     for (index, how) in [(0, Misbehaviour::IgnoreTerm), (1, Misbehaviour::ForkOut)] {
         let job = format!("bad{index}");
         client
-            .start(&start(launch(&job, 0, bench(&misbehaving(how)), vec![Grant::whole(&uuids[index])])))
+            .start(&start(launch(&job, 0, bench(&misbehaving(how)), vec![AcceleratorGrant::whole(&uuids[index])])))
             .await
             .unwrap();
         reported(&client, &format!("{job}.0")).await;
@@ -107,12 +107,13 @@ async fn who_does_not_leave_is_killed_after_its_grace_with_all_it_left_behind() 
     assert!(all.iter().all(|pid| !lives(*pid)), "nothing of them is left: {all:?}");
     println!("grace 1 s: all dead after {:?}", asked.elapsed());
 
-    let next = launch("next", 0, bench(&lasting(0.5)), vec![Grant::whole(&uuids[1])]);
+    let next = launch("next", 0, bench(&lasting(0.5)), vec![AcceleratorGrant::whole(&uuids[1])]);
     client.start(&start(next)).await.unwrap();
     assert_eq!(ended(&client, "next.0").await.0, Exit::Code(0));
 }
 
-/// Of drill 9: nothing starts on an accelerator that the driver shows in use, whoever uses it.
+/// Part of drill 9: nothing starts on an accelerator that the driver shows in use, by whatever
+/// process.
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_starts_where_a_stranger_still_computes() {
     let node = Node::new("n1");
@@ -122,7 +123,7 @@ async fn nothing_starts_where_a_stranger_still_computes() {
     let mut stranger =
         std::process::Command::new("sleep").arg("60").env("CUDA_VISIBLE_DEVICES", &uuids[0]).spawn().unwrap();
     until(&client, "the stranger", |status| status.accelerators[0].processes == [stranger.id()]).await;
-    let launched = launch("a", 0, bench(&lasting(0.2)), vec![Grant::whole(&uuids[0])]);
+    let launched = launch("a", 0, bench(&lasting(0.2)), vec![AcceleratorGrant::whole(&uuids[0])]);
     let refused = client.start(&start(launched.clone())).await.unwrap_err();
     assert!(refused.to_string().contains(&stranger.id().to_string()), "{refused}");
     stranger.kill().unwrap();
@@ -136,7 +137,7 @@ async fn failures_are_told_apart() {
     let node = Node::new("n1");
     let agent = node.agent().await;
     let client = node.client(agent.address);
-    let grants = vec![Grant::whole(&uuids(&client).await[0])];
+    let grants = vec![AcceleratorGrant::whole(&uuids(&client).await[0])];
     let missing = vec!["/nowhere/to/be/found".to_owned()];
     let rows = [
         ("one", bench(&misbehaving(Misbehaviour::Exit1)), Exit::Code(1), Meaning::Failed),
@@ -165,16 +166,20 @@ async fn accelerators_are_shared_up_to_the_whole_and_no_further() {
     let agent = node.agent().await;
     let client = node.client(agent.address);
     let uuid = uuids(&client).await[0].clone();
-    let part = |compute_percent| Grant {
+    let part = |compute_percent| AcceleratorGrant {
         uuid: uuid.clone(),
         compute_percent,
         memory_mib: Some(20_000),
-        isolation: Isolation::Mps,
+        isolation: GrantIsolation::Mps,
     };
     let begin = |job: &str, grant| start(launch(job, 0, bench(&lasting(60.0)), vec![grant]));
     client.start(&begin("a", part(60))).await.unwrap();
     client.start(&begin("b", part(40))).await.unwrap();
-    let refused = [begin("c", part(1)), begin("d", Grant::whole(&uuid)), begin("e", Grant::whole("GPU-none"))];
+    let refused = [
+        begin("c", part(1)),
+        begin("d", AcceleratorGrant::whole(&uuid)),
+        begin("e", AcceleratorGrant::whole("GPU-none")),
+    ];
     let mut codes = Vec::new();
     for start in refused {
         codes.push(code(client.start(&start).await.unwrap_err()));
@@ -187,7 +192,7 @@ async fn accelerators_are_shared_up_to_the_whole_and_no_further() {
     assert!(environment.contains("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=0=20000M"));
 }
 
-/// Drill 3.
+/// Drill 3: jobs outlive their agent.
 #[tokio::test(flavor = "multi_thread")]
 async fn jobs_outlive_the_agent_and_are_adopted_within_three_seconds() {
     let node = Node::new("n1");
@@ -195,7 +200,7 @@ async fn jobs_outlive_the_agent_and_are_adopted_within_three_seconds() {
     let client = node.client(first.address);
     let uuids = uuids(&client).await;
     for (index, job) in [(0, lasting(60.0)), (1, lasting(2.0))] {
-        let job = launch(&format!("j{index}"), 0, bench(&job), vec![Grant::whole(&uuids[index])]);
+        let job = launch(&format!("j{index}"), 0, bench(&job), vec![AcceleratorGrant::whole(&uuids[index])]);
         client.start(&start(job)).await.unwrap();
     }
     reported(&client, "j0.0").await;
@@ -225,14 +230,14 @@ async fn jobs_outlive_the_agent_and_are_adopted_within_three_seconds() {
     println!("adopted in {adopted:?}");
 }
 
-/// Who kills the keeper takes the job with it, and it is not held against the job.
+/// A killed keeper takes its job with it, and no failure is counted.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_job_without_its_keeper_does_not_stay() {
     let node = Node::new("n1");
     let agent = node.agent().await;
     let client = node.client(agent.address);
     let uuids = uuids(&client).await;
-    let job = launch("a", 0, bench(&misbehaving(Misbehaviour::ForkOut)), vec![Grant::whole(&uuids[0])]);
+    let job = launch("a", 0, bench(&misbehaving(Misbehaviour::ForkOut)), vec![AcceleratorGrant::whole(&uuids[0])]);
     client.start(&start(job)).await.unwrap();
     let (seen, _) = until(&client, "job and grandchild", |s| s.accelerators[0].processes.len() >= 2).await;
     let text = std::fs::read(node.config.state_dir.join("attempts/a.0/processes.json")).unwrap();
@@ -243,7 +248,8 @@ async fn a_job_without_its_keeper_does_not_stay() {
     assert!(seen.accelerators[0].processes.iter().all(|pid| !lives(*pid)));
 }
 
-/// Drill 4, the node's part: an agent that stands still, and jobs that die with the lease where the site wants that.
+/// Drill 4, the node's part: an agent that stands still, and jobs that die with the lease where the
+/// site wants that.
 #[tokio::test(flavor = "multi_thread")]
 async fn jobs_die_with_the_lease_even_when_the_agent_stands_still() {
     let mut node = Node::new("n1");
@@ -252,7 +258,10 @@ async fn jobs_die_with_the_lease_even_when_the_agent_stands_still() {
     let client = node.client(agent.address);
     renew(&client, 1, "d1").await.unwrap();
     let uuids = uuids(&client).await;
-    client.start(&start(launch("a", 0, bench(&lasting(60.0)), vec![Grant::whole(&uuids[0])]))).await.unwrap();
+    client
+        .start(&start(launch("a", 0, bench(&lasting(60.0)), vec![AcceleratorGrant::whole(&uuids[0])])))
+        .await
+        .unwrap();
     let (seen, _) = until(&client, "a process", |s| s.accelerators[0].processes.len() == 1).await;
     let pid = seen.accelerators[0].processes[0];
     renew(&client, 1, "d1").await.unwrap();
@@ -275,7 +284,8 @@ async fn orders_of_an_old_term_are_refused_also_after_a_restart() {
     let agent = node.agent().await;
     let client = node.client(agent.address);
     let uuids = uuids(&client).await;
-    let order = |term| Start { term, launch: launch("a", 0, bench(&lasting(60.0)), vec![Grant::whole(&uuids[0])]) };
+    let order =
+        |term| Start { term, launch: launch("a", 0, bench(&lasting(60.0)), vec![AcceleratorGrant::whole(&uuids[0])]) };
     renew(&client, 7, "d1").await.unwrap();
     renew(&client, 8, "d2").await.unwrap();
     assert_eq!(code(renew(&client, 7, "d1").await.unwrap_err()), "old_term");
@@ -291,7 +301,7 @@ async fn orders_of_an_old_term_are_refused_also_after_a_restart() {
     assert_eq!(client.attempt("a.0").await.unwrap().state, AttemptState::Running);
 }
 
-/// Drill 7.
+/// Drill 7: an accelerator fails.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_accelerator_that_fails_is_out_within_two_seconds_and_its_jobs_leave_with_a_checkpoint() {
     type Break = fn(&Node);
@@ -306,14 +316,16 @@ async fn an_accelerator_that_fails_is_out_within_two_seconds_and_its_jobs_leave_
         let agent = node.agent().await;
         let client = node.client(agent.address);
         let uuids = uuids(&client).await;
-        let job = |attempt, uuid: &str| start(launch("a", attempt, bench(&lasting(60.0)), vec![Grant::whole(uuid)]));
+        let job = |attempt, uuid: &str| {
+            start(launch("a", attempt, bench(&lasting(60.0)), vec![AcceleratorGrant::whole(uuid)]))
+        };
         client.start(&job(0, &uuids[0])).await.unwrap();
         reported(&client, "a.0").await;
         fail(&node);
-        let out = |health: &Health| matches!(health, Health::Out { reason: why, .. } if why == reason);
+        let out = |health: &DeviceHealth| matches!(health, DeviceHealth::Out { reason: why, .. } if why == reason);
         let (status, took) = until(&client, reason, |s| out(&s.accelerators[0].health)).await;
         assert!(took < Duration::from_secs(2), "{reason}: out after {took:?}");
-        assert_eq!(status.accelerators[1].health, Health::Fit);
+        assert_eq!(status.accelerators[1].health, DeviceHealth::Fit);
         let (exit, meaning, left) = ended(&client, "a.0").await;
         assert_eq!((exit, meaning), (Exit::Code(143), Meaning::Preempted));
         assert_eq!(node.checkpoints("a").len(), 1, "{reason}");
@@ -322,17 +334,18 @@ async fn an_accelerator_that_fails_is_out_within_two_seconds_and_its_jobs_leave_
         assert!(took + left < Duration::from_secs(5 + 5), "elsewhere within grace + 5 s");
         if reason == "xid 79" {
             client.restore(&uuids[0], 1).await.unwrap();
-            until(&client, "restored", |s| s.accelerators[0].health == Health::Fit).await;
+            until(&client, "restored", |s| s.accelerators[0].health == DeviceHealth::Fit).await;
         } else if reason == "lost" {
             node.script(|state| state["devices"][0]["fault"] = serde_json::Value::Null);
-            let (_, back) = until(&client, "back", |s| s.accelerators[0].health == Health::Fit).await;
+            let (_, back) = until(&client, "back", |s| s.accelerators[0].health == DeviceHealth::Fit).await;
             assert!(back >= Duration::from_millis(1500), "well for 2 s first: {back:?}");
         }
         println!("{reason}: out after {took:?}, job gone after {:?}", took + left);
     }
 }
 
-/// An accelerator that is split is offered as its instances, each with memory and processes of its own; what is wrong with the whole is wrong with each.
+/// An accelerator that is split is offered as its instances, each with memory and processes of its
+/// own; what is wrong with the whole is wrong with each.
 #[tokio::test(flavor = "multi_thread")]
 async fn instances_of_a_split_accelerator_are_given_one_by_one() {
     let node = Node::new("n1");
@@ -353,16 +366,17 @@ async fn instances_of_a_split_accelerator_are_given_one_by_one() {
         ("a100-1g.10gb", Some(10_240))
     );
 
-    client.start(&start(launch("a", 0, bench(&lasting(60.0)), vec![Grant::whole("MIG-1")]))).await.unwrap();
+    client.start(&start(launch("a", 0, bench(&lasting(60.0)), vec![AcceleratorGrant::whole("MIG-1")]))).await.unwrap();
     let used =
         |status: &NodeStatus| status.accelerators.iter().map(|device| device.processes.len()).collect::<Vec<_>>();
     until(&client, "a process on one instance", |status| used(status) == [0, 1, 0, 0]).await;
-    let other = |uuid: &str| start(launch("b", 0, bench(&lasting(60.0)), vec![Grant::whole(uuid)]));
+    let other = |uuid: &str| start(launch("b", 0, bench(&lasting(60.0)), vec![AcceleratorGrant::whole(uuid)]));
     assert_eq!(code(client.start(&other("MIG-1")).await.unwrap_err()), "unavailable");
     assert_eq!(code(client.start(&other(&whole[0])).await.unwrap_err()), "no_accelerator", "the whole is not given");
 
     node.xid(0, 79);
-    let out = |status: &NodeStatus| status.accelerators.iter().map(|d| d.health != Health::Fit).collect::<Vec<_>>();
+    let out =
+        |status: &NodeStatus| status.accelerators.iter().map(|d| d.health != DeviceHealth::Fit).collect::<Vec<_>>();
     until(&client, "all instances out", |status| out(status) == [true, true, true, false]).await;
     let (exit, meaning, _) = ended(&client, "a.0").await;
     assert_eq!((exit, meaning), (Exit::Code(143), Meaning::Preempted));
@@ -370,17 +384,20 @@ async fn instances_of_a_split_accelerator_are_given_one_by_one() {
     node.script(|state| (state["devices"][0]["mig"], state["devices"][0]["instances"]) = (0.into(), json!([])));
     let (status, _) = until(&client, "the whole", |status| status.accelerators.len() == 2).await;
     assert_eq!(status.accelerators[0].uuid, whole[0]);
-    assert_ne!(status.accelerators[0].health, Health::Fit, "splitting it otherwise mends nothing");
+    assert_ne!(status.accelerators[0].health, DeviceHealth::Fit, "splitting it otherwise mends nothing");
 }
 
-/// Drill 8.
+/// Drill 8: the driver hangs.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_agent_answers_while_the_driver_hangs() {
     let node = Node::new("n1");
     let agent = node.agent().await;
     let client = node.client(agent.address);
     let uuids = uuids(&client).await;
-    client.start(&start(launch("a", 0, bench(&lasting(60.0)), vec![Grant::whole(&uuids[0])]))).await.unwrap();
+    client
+        .start(&start(launch("a", 0, bench(&lasting(60.0)), vec![AcceleratorGrant::whole(&uuids[0])])))
+        .await
+        .unwrap();
     node.script(|state| state["hang_ms"] = 30_000.into());
     let (status, _) =
         until(&client, "stuck", |s| s.trouble.as_deref().is_some_and(|t| t.contains("not answered"))).await;
@@ -395,7 +412,7 @@ async fn an_agent_answers_while_the_driver_hangs() {
         slowest
     };
     assert!(slowest < Duration::from_secs(1), "{slowest:?}");
-    let other = launch("b", 0, bench(&lasting(1.0)), vec![Grant::whole(&uuids[1])]);
+    let other = launch("b", 0, bench(&lasting(1.0)), vec![AcceleratorGrant::whole(&uuids[1])]);
     assert_eq!(code(client.start(&start(other)).await.unwrap_err()), "unavailable", "nothing starts unseen");
     client.stop("a.0", stop(5000)).await.unwrap();
     assert_eq!(ended(&client, "a.0").await.0, Exit::Code(143), "and jobs can be stopped");
@@ -404,13 +421,13 @@ async fn an_agent_answers_while_the_driver_hangs() {
     println!("slowest answer of 50 while the driver hung: {slowest:?}");
 }
 
-/// Drill 10.
+/// Drill 10: a checkpoint is damaged.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_damaged_checkpoint_costs_one_attempt_and_the_one_before_is_used() {
     let node = Node::new("n1");
     let agent = node.agent().await;
     let client = node.client(agent.address);
-    let grants = vec![Grant::whole(&uuids(&client).await[0])];
+    let grants = vec![AcceleratorGrant::whole(&uuids(&client).await[0])];
     let run = |attempt, job: &BenchJob| start(launch("a", attempt, bench(job), grants.clone()));
     client.start(&run(0, &lasting(60.0))).await.unwrap();
     reported(&client, "a.0").await;
@@ -432,22 +449,22 @@ async fn a_damaged_checkpoint_costs_one_attempt_and_the_one_before_is_used() {
     assert_eq!(good, format!("step-{step}.json"));
 }
 
-/// Drill 14.
+/// Drill 14: a process speaks for an attempt that did not start it.
 #[tokio::test(flavor = "multi_thread")]
 async fn only_what_an_attempt_started_speaks_for_it() {
     let node = Node::new("n1");
     let agent = node.agent().await;
     let client = node.client(agent.address);
     let uuids = uuids(&client).await;
-    let first = launch("a", 0, bench(&lasting(60.0)), vec![Grant::whole(&uuids[0])]);
+    let first = launch("a", 0, bench(&lasting(60.0)), vec![AcceleratorGrant::whole(&uuids[0])]);
     client.start(&start(first.clone())).await.unwrap();
     reported(&client, "a.0").await;
     client.stop("a.0", stop(5000)).await.unwrap();
     ended(&client, "a.0").await;
-    let second = launch("a", 1, bench(&misbehaving(Misbehaviour::OldFence)), vec![Grant::whole(&uuids[0])]);
+    let second = launch("a", 1, bench(&misbehaving(Misbehaviour::OldFence)), vec![AcceleratorGrant::whole(&uuids[0])]);
     client.start(&start(second.clone())).await.unwrap();
 
-    let say = |report: &Report| {
+    let say = |report: &JobReport| {
         let mut stream = UnixStream::connect(node.config.state_dir.join("jobs.sock")).unwrap();
         let mut line = serde_json::to_vec(report).unwrap();
         line.push(b'\n');
@@ -457,9 +474,9 @@ async fn only_what_an_attempt_started_speaks_for_it() {
         let answer: serde_json::Value = serde_json::from_str(&answer).unwrap();
         (answer["status"].as_u64(), answer["code"].as_str().map(str::to_owned))
     };
-    let zombie = Report::new(first.fence.clone(), 0, 1_000_000);
+    let zombie = JobReport::new(first.fence.clone(), 0, 1_000_000);
     assert_eq!(say(&zombie), (Some(409), Some("old_fence".to_owned())));
-    let thief = Report::new(second.fence.clone(), 1, 1_000_000);
+    let thief = JobReport::new(second.fence.clone(), 1, 1_000_000);
     assert_eq!(say(&thief), (Some(409), Some("stranger".to_owned())), "the fence alone is not enough on the socket");
     tokio::time::sleep(Duration::from_millis(200)).await;
     let status = client.attempt("a.1").await.unwrap();

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use crate::nodes::*;
-use goodput_executor::job::{Exit, Gang, Grant, Meaning};
+use goodput_executor::job::{AcceleratorGrant, Exit, GangPlan, Meaning};
 use serde_json::json;
 
 const CLIENTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/clients/python");
@@ -20,7 +20,7 @@ async fn a_python_job_reports_checkpoints_leaves_and_goes_on() {
     let node = Node::new("n1");
     let agent = node.agent().await;
     let client = node.client(agent.address);
-    let grants = vec![Grant::whole(&uuids(&client).await[0])];
+    let grants = vec![AcceleratorGrant::whole(&uuids(&client).await[0])];
     let run = |attempt, steps: &str| {
         let mut launched = launch("py", attempt, python("train_example.py"), grants.clone());
         let env = [("STEPS", steps), ("PYTHONDONTWRITEBYTECODE", "1")];
@@ -50,7 +50,8 @@ async fn a_python_job_reports_checkpoints_leaves_and_goes_on() {
     assert!(kept.len() == 2 && kept.contains(&format!("step-{}", step + 20)), "{kept:?}");
 }
 
-/// What adaptdl 0.2.11 calls: `adaptdl.sched_hints.post_sched_hints` and `adaptdl.torch.init_process_group`'s discovery.
+/// Calls of adaptdl 0.2.11: `adaptdl.sched_hints.post_sched_hints` and the discovery of
+/// `adaptdl.torch.init_process_group`.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_adaptdl_job_hints_and_finds_its_peers() {
     let node = Node::new("n1");
@@ -68,8 +69,9 @@ async fn an_adaptdl_job_hints_and_finds_its_peers() {
         open(os.environ['ADAPTDL_CHECKPOINT_PATH']+'/peers','w').write(','.join(peers))\n\
         import time; time.sleep(60)\n";
     let command = vec!["python3".to_owned(), "-c".to_owned(), script.to_owned()];
-    let mut launched = launch("adl", 3, command, uuids.iter().map(Grant::whole).collect());
-    launched.gang = Gang { peers: vec!["10.0.0.1".to_owned(), "10.0.0.2".to_owned()], ..Gang::alone(2, 47_000) };
+    let mut launched = launch("adl", 3, command, uuids.iter().map(AcceleratorGrant::whole).collect());
+    launched.gang =
+        GangPlan { peers: vec!["10.0.0.1".to_owned(), "10.0.0.2".to_owned()], ..GangPlan::alone(2, 47_000) };
     client.start(&start(launched)).await.unwrap();
     let began = Instant::now();
     while !node.checkpoints("adl").contains(&"peers".to_owned()) {

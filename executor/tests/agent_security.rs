@@ -1,4 +1,4 @@
-//! Who is not answered, and what is refused.
+//! Peers that are not answered, and calls that are refused.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::net::SocketAddr;
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::nodes::*;
 use goodput_executor::agent::tls::{self, DAEMON, TlsFiles};
 use goodput_executor::agent::{AgentClient, ClientError};
-use goodput_executor::job::{Grant, JobName};
+use goodput_executor::job::{AcceleratorGrant, JobName};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
@@ -17,7 +17,8 @@ use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
-/// Says something over TLS and returns the answer; `None`: there was none. `shows` is the certificate shown, if any.
+/// Says something over TLS and returns the answer; `None`: there was none. `shows` is the
+/// certificate shown, if any.
 async fn say(address: SocketAddr, ca: &TlsFiles, shows: Option<&TlsFiles>, request: &str) -> Option<String> {
     let mut roots = RootCertStore::empty();
     roots.add(CertificateDer::from_pem_file(&ca.ca).unwrap()).unwrap();
@@ -110,7 +111,7 @@ async fn what_is_too_large_or_climbs_is_refused() {
         (status(&answer), answer)
     };
 
-    let good = start(launch("a", 0, bench(&lasting(1.0)), vec![Grant::whole(&uuids[0])]));
+    let good = start(launch("a", 0, bench(&lasting(1.0)), vec![AcceleratorGrant::whole(&uuids[0])]));
     let text = serde_json::to_string(&good).unwrap();
     for bad in ["../../../etc/cron.d/x", "a/b", "..", ".ssh", ""] {
         let (code, answer) =
@@ -139,8 +140,8 @@ async fn jobs_may_report_by_http_with_their_fence_and_nothing_else() {
     let agent = node.agent().await;
     let client = node.client(agent.address);
     let uuids = uuids(&client).await;
-    let a = launch("a", 0, vec!["sleep".to_owned(), "60".to_owned()], vec![Grant::whole(&uuids[0])]);
-    let b = launch("b", 0, vec!["sleep".to_owned(), "60".to_owned()], vec![Grant::whole(&uuids[1])]);
+    let a = launch("a", 0, vec!["sleep".to_owned(), "60".to_owned()], vec![AcceleratorGrant::whole(&uuids[0])]);
+    let b = launch("b", 0, vec!["sleep".to_owned(), "60".to_owned()], vec![AcceleratorGrant::whole(&uuids[1])]);
     client.start(&start(a.clone())).await.unwrap();
     client.start(&start(b.clone())).await.unwrap();
     let ask = async |request: String| {

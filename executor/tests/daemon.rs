@@ -1,4 +1,5 @@
-//! The daemon over a laboratory, and over a Slurm of its own: what jobs say of their speed, quotas, drained nodes, retries.
+//! The daemon over a laboratory, and over a Slurm of its own: what jobs say of their speed, quotas,
+//! drained nodes, retries.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 #![allow(clippy::print_stderr, reason = "a test that could not run says so")]
 
@@ -24,14 +25,15 @@ use goodput_executor::daemon::interface::api;
 use goodput_executor::daemon::settings::{EngineSettings, Settings};
 use goodput_executor::daemon::{self, Daemon};
 use goodput_executor::engine::slurm::SlurmEngine;
-use goodput_executor::engine::slurm::private::{PrivateCluster, missing};
 use goodput_executor::engine::{
-    Action, Attempt, Capabilities, Engine, EngineError, JobPhase, JobSeen, NodeHealth, NodeSeen, Order, Outcome,
-    Receipt, Said, Snapshot, Submission,
+    Attempt, Capabilities, ClusterSnapshot, Engine, EngineAction, EngineError, JobPhase, JobSeen, NodeHealth, NodeSeen,
+    Order, Receipt, SpeedReport, StepOutcome, Submission,
 };
-use goodput_executor::job::{Fence, Measured, Report, RetryBudget};
+use goodput_executor::job::{Fence, JobReport, RetryBudget, SpeedMeasurement};
+use goodput_testkit::slurm::{PrivateCluster, missing};
 
-/// Compute is shared, synchronisation hardly counts: sixteen accelerators are 13 times as fast as one.
+/// Compute is shared, synchronisation hardly counts: sixteen accelerators are 13 times as fast as
+/// one.
 const SCALES: ThroughputParams = ThroughputParams {
     alpha_c: 0.01,
     beta_c: 0.004,
@@ -51,7 +53,8 @@ struct Played {
     seen: JobSeen,
 }
 
-/// Two nodes with eight accelerators each, where orders are carried out at once and jobs report by a known law.
+/// Two nodes with eight accelerators each, where orders are carried out at once and jobs report by
+/// a known law.
 struct Lab {
     at_ms: i64,
     version: u64,
@@ -99,15 +102,15 @@ impl Lab {
         attempts.flat_map(|attempt| &attempt.placement).filter(|on| on.node == node).map(|on| on.gpus).sum()
     }
 
-    fn said(&self, key: &str) -> Option<Said> {
+    fn said(&self, key: &str) -> Option<SpeedReport> {
         let (nodes, replicas) = (self.jobs[key].seen.attempt.as_ref()?.placement.len() as u32, self.gpus(key));
         let law = self.jobs[key].law;
         let atomic = BATCH.div_ceil(replicas);
         let step_secs = law.optim_time(nodes, replicas, atomic);
         let sample = Sample { nodes, replicas, atomic, step_secs, sync_secs: step_secs - law.grad_time(atomic) };
         let stats = Some(GradientStats { sqr: 1.0, var: 3.0 });
-        let measured = Measured { sample: Some(sample), batch: Some(BATCH), stats };
-        Some(Said { job: key.into(), accelerator: "a100".into(), measured })
+        let measured = SpeedMeasurement { sample: Some(sample), batch: Some(BATCH), stats };
+        Some(SpeedReport { job: key.into(), accelerator: "a100".into(), measured })
     }
 }
 
@@ -120,7 +123,7 @@ impl Engine for Lab {
         Capabilities { hold: true, ..Capabilities::default() }
     }
 
-    async fn snapshot(&mut self) -> Result<Snapshot, EngineError> {
+    async fn snapshot(&mut self) -> Result<ClusterSnapshot, EngineError> {
         self.version += 1;
         let node = |name: &str| NodeSeen {
             name: name.into(),
@@ -133,12 +136,19 @@ impl Engine for Lab {
         let nodes = vec![node("n0"), node("n1")];
         let jobs = self.jobs.values().map(|job| job.seen.clone()).collect();
         let said = self.jobs.keys().filter(|_| self.speak).filter_map(|key| self.said(key)).collect();
-        Ok(Snapshot { version: self.version, at_ms: self.at_ms, nodes, jobs, said })
+        Ok(ClusterSnapshot {
+            version: self.version,
+            at_ms: self.at_ms,
+            nodes,
+            jobs,
+            said,
+            ..ClusterSnapshot::default()
+        })
     }
 
     async fn apply(&mut self, orders: &[Order]) -> Result<Vec<Receipt>, EngineError> {
         for order in orders {
-            if let Action::Drain { node, .. } = &order.action {
+            if let EngineAction::Drain { node, .. } = &order.action {
                 self.drained = Some(node.clone());
                 continue;
             }
@@ -154,7 +164,7 @@ impl Engine for Lab {
             }
         }
         assert!(["n0", "n1"].iter().all(|node| self.held_on(node) <= 8), "an accelerator is held twice");
-        Ok(orders.iter().map(|order| Receipt { id: order.id.clone(), outcome: Outcome::Accepted }).collect())
+        Ok(orders.iter().map(|order| Receipt { id: order.id.clone(), outcome: StepOutcome::Accepted }).collect())
     }
 
     async fn submit(&mut self, _job: &Submission) -> Result<String, EngineError> {
@@ -198,7 +208,8 @@ fn on<T>(daemon: &mut Daemon<Lab>, look: impl FnOnce(&ClusterView<'_>) -> T) -> 
     look(&daemon.seen().unwrap().unwrap().view())
 }
 
-/// How far what the policy believes of a job is from what is true, at sizes between those it has run at.
+/// How far what the policy believes of a job is from what is true, at sizes between those it has
+/// run at.
 fn off(view: &ClusterView<'_>, index: usize, law: &ThroughputParams) -> f64 {
     let job = view.jobs().nth(index).unwrap();
     let most = job.state.profile.max_replicas();
@@ -365,7 +376,8 @@ fn every_kind_of_bundle_decides() {
     }
 }
 
-/// One job that takes long came first, six short ones wait behind it: by simulation who comes first is not who should go first.
+/// One long job came first, six short ones wait behind it: by simulation the first to come is not
+/// the one that should go first.
 #[test]
 fn a_policy_beside_is_compared_by_simulation_and_does_nothing() {
     let directory = tempfile::tempdir().unwrap();
@@ -413,7 +425,7 @@ fn a_drained_node_shows_why_at_once_and_nothing_starts_there() {
     let directory = tempfile::tempdir().unwrap();
     let mut daemon = open(Lab::new(), directory.path(), "fifo");
     rounds(&mut daemon, 1);
-    let drain = Action::Drain { node: "n0".into(), reason: "a fan".into() };
+    let drain = EngineAction::Drain { node: "n0".into(), reason: "a fan".into() };
     daemon.order_by_hand("t", "", drain).unwrap();
     let status = daemon.status();
     let shown = |at: usize| {
@@ -432,7 +444,8 @@ fn a_drained_node_shows_why_at_once_and_nothing_starts_there() {
     assert!(lab.held_on("n1") > 0);
 }
 
-/// Slurm tries nobody again and has no agents: the daemon puts back what failed, and jobs report to it.
+/// Slurm tries no job again and has no agents: the daemon puts back what failed, and jobs report to
+/// it.
 #[test]
 fn on_slurm_jobs_report_and_are_tried_again_as_often_as_they_may_fail() {
     if let Some(program) = missing() {
@@ -510,7 +523,7 @@ fn on_slurm_jobs_report_and_are_tried_again_as_often_as_they_may_fail() {
     assert_eq!(starts.lines().count(), 2, "both attempts found the same folder");
 
     let agent = ureq::Agent::config_builder().http_status_as_error(false).build().new_agent();
-    let forged = serde_json::to_string(&Report::new(Fence::from_text("guessed"), 0, 1)).unwrap();
+    let forged = serde_json::to_string(&JobReport::new(Fence::from_text("guessed"), 0, 1)).unwrap();
     let answer = agent.put(format!("http://127.0.0.1:{port}/v1/jobs/{key}/report")).send(&forged).unwrap();
     assert_eq!(answer.status().as_u16(), 409, "nobody speaks for a job without its token");
     let _ = stop.send(());

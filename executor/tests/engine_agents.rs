@@ -1,4 +1,5 @@
-//! The engine over agents: real sockets, real certificates, real processes, several nodes in one machine.
+//! The engine over agents: real sockets, real certificates, real processes, several nodes in one
+//! machine.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::time::{Duration, Instant};
@@ -10,8 +11,8 @@ use goodput_executor::agent::{Fencing, Running};
 use goodput_executor::bench_job::{BenchJob, Misbehaviour};
 use goodput_executor::engine::agents::{AgentsEngine, AgentsSettings, NodeAddress};
 use goodput_executor::engine::{
-    Action, Engine, JobPhase, JobSeen, NodeHealth, OnNode, Order, OrderId, Outcome, Snapshot, Submission, Verdict,
-    verify,
+    ClusterSnapshot, Engine, EngineAction, JobPhase, JobSeen, NodeHealth, OnNode, Order, OrderId, OrderProgress,
+    StepOutcome, Submission, verify,
 };
 use goodput_executor::job::{Learned, RetryBudget};
 use rustix::process::Signal;
@@ -68,7 +69,7 @@ impl Site {
     }
 }
 
-async fn look(engine: &mut AgentsEngine, what: &str, wanted: impl Fn(&Snapshot) -> bool) -> Snapshot {
+async fn look(engine: &mut AgentsEngine, what: &str, wanted: impl Fn(&ClusterSnapshot) -> bool) -> ClusterSnapshot {
     let began = Instant::now();
     loop {
         let snapshot = engine.snapshot().await.unwrap();
@@ -96,29 +97,29 @@ fn on(node: &str, gpus: u32) -> OnNode {
     OnNode { node: node.to_owned(), gpus, accelerators: Vec::new() }
 }
 
-fn order(job: &str, starts: u32, action: Action) -> Order {
+fn order(job: &str, starts: u32, action: EngineAction) -> Order {
     Order { id: OrderId(format!("{job}-{starts}-{}", action.verb())), job: job.to_owned(), starts, action }
 }
 
-fn place(placement: Vec<OnNode>) -> Action {
-    Action::Place { placement, share: None }
+fn place(placement: Vec<OnNode>) -> EngineAction {
+    EngineAction::Place { placement, share: None }
 }
 
-fn job<'a>(snapshot: &'a Snapshot, key: &str) -> &'a JobSeen {
+fn job<'a>(snapshot: &'a ClusterSnapshot, key: &str) -> &'a JobSeen {
     snapshot.jobs.iter().find(|job| job.key == key).unwrap()
 }
 
 /// Gives an order again and again until a snapshot shows that it is carried out.
-async fn carry_out(engine: &mut AgentsEngine, order: &Order) -> Snapshot {
+async fn carry_out(engine: &mut AgentsEngine, order: &Order) -> ClusterSnapshot {
     let began = Instant::now();
     loop {
         let receipts = engine.apply(std::slice::from_ref(order)).await.unwrap();
-        assert!(!matches!(receipts[0].outcome, Outcome::Refused { .. }), "{receipts:?}");
+        assert!(!matches!(receipts[0].outcome, StepOutcome::Refused { .. }), "{receipts:?}");
         let snapshot = engine.snapshot().await.unwrap();
         match verify(order, &snapshot) {
-            Verdict::Done => return snapshot,
-            Verdict::Pending => {}
-            Verdict::Lost { reason } => panic!("{order:?}: {reason}"),
+            OrderProgress::Done => return snapshot,
+            OrderProgress::Pending => {}
+            OrderProgress::Lost { reason } => panic!("{order:?}: {reason}"),
         }
         let text: String = format!("{receipts:?} {:?}", snapshot.jobs).chars().take(1500).collect();
         assert!(began.elapsed() < Duration::from_secs(15), "{text}");
@@ -156,11 +157,11 @@ async fn a_job_runs_on_two_nodes_is_resized_and_ends() {
     let off = learned.iter_time(2, 4, batch) / work.throughput.iter_time(2, 4, batch) - 1.0;
     assert!(off.abs() < 0.01, "its speed is known by now: {off}");
 
-    let resize = order(&key, 1, Action::Resize { placement: vec![on("n2", 1)], grace_s: 5 });
+    let resize = order(&key, 1, EngineAction::Resize { placement: vec![on("n2", 1)], grace_s: 5 });
     let seen = carry_out(&mut engine, &resize).await;
     assert_eq!((job(&seen, &key).starts, job(&seen, &key).failures), (2, 0));
     let again = engine.apply(std::slice::from_ref(&resize)).await.unwrap();
-    assert_eq!(again[0].outcome, Outcome::Accepted, "an order that is carried out is not begun again");
+    assert_eq!(again[0].outcome, StepOutcome::Accepted, "an order that is carried out is not begun again");
     let seen = look(&mut engine, "ends", |seen| job(seen, &key).phase == JobPhase::Done).await;
     assert_eq!((job(&seen, &key).starts, seen.nodes[0].free, seen.nodes[1].free), (2, 2, 2));
     look(&mut engine, "forgotten", |_| agents.iter().all(|agent| agent.agent.status().attempts.is_empty())).await;
@@ -177,7 +178,7 @@ async fn a_job_that_fails_waits_and_one_that_is_cancelled_is_gone() {
     let seen = look(&mut engine, "failed", |seen| job(seen, &key).failures == 1).await;
     assert_eq!((job(&seen, &key).phase, job(&seen, &key).starts), (JobPhase::Held, 1));
     let receipts = engine.apply(&[order(&key, 1, place(vec![on("n1", 1)]))]).await.unwrap();
-    assert!(matches!(&receipts[0].outcome, Outcome::Later { reason } if reason.contains("failed")), "{receipts:?}");
+    assert!(matches!(&receipts[0].outcome, StepOutcome::Later { reason } if reason.contains("failed")), "{receipts:?}");
 
     let own = RetryBudget { failures: 1, first_wait_s: 0, ..RetryBudget::default() };
     let folder = site.shared.path().join("of-it-alone");
@@ -199,17 +200,18 @@ async fn a_job_that_fails_waits_and_one_that_is_cancelled_is_gone() {
     carry_out(&mut engine, &order(&good, 0, place(vec![on("n1", 1)]))).await;
     let full = engine.submit(&submission("full", 1, &lasting(60.0))).await.unwrap();
     let receipts = engine.apply(&[order(&full, 0, place(vec![on("n1", 2)]))]).await.unwrap();
-    assert!(matches!(&receipts[0].outcome, Outcome::Later { reason } if reason.contains("1 of 2")), "{receipts:?}");
-    carry_out(&mut engine, &order(&good, 1, Action::Cancel { grace_s: 5 })).await;
-    carry_out(&mut engine, &order(&key, 1, Action::Cancel { grace_s: 5 })).await;
-    let drain = Action::Drain { node: "n1".to_owned(), reason: "a fan".to_owned() };
+    assert!(matches!(&receipts[0].outcome, StepOutcome::Later { reason } if reason.contains("1 of 2")), "{receipts:?}");
+    carry_out(&mut engine, &order(&good, 1, EngineAction::Cancel { grace_s: 5 })).await;
+    carry_out(&mut engine, &order(&key, 1, EngineAction::Cancel { grace_s: 5 })).await;
+    let drain = EngineAction::Drain { node: "n1".to_owned(), reason: "a fan".to_owned() };
     let seen = carry_out(&mut engine, &order("", 0, drain)).await;
     assert_eq!((seen.nodes[0].health, seen.nodes[0].note.as_str()), (NodeHealth::Drained, "a fan"));
     let refused = engine.submit(&Submission { command: Vec::new(), ..submission("x", 1, &lasting(1.0)) }).await;
     assert!(refused.unwrap_err().to_string().contains("command"));
 }
 
-/// Of drills 1 and 5: another daemon takes over, sees what runs, and the first one is not obeyed any more.
+/// Of drills 1 and 5: another daemon takes over, sees what runs, and the first one is not obeyed
+/// any more.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_second_daemon_takes_over_what_runs_and_the_first_is_refused() {
     let site = Site::new(&["n1"], Fencing::Keep);
@@ -222,16 +224,16 @@ async fn a_second_daemon_takes_over_what_runs_and_the_first_is_refused() {
     let mut second = AgentsEngine::open(site.settings(&[agents[0].address])).unwrap();
     let watching = second.snapshot().await.unwrap();
     assert_eq!(job(&watching, &key).starts, 1, "a standby only looks");
-    let refused = second.apply(&[order(&key, 1, Action::Stop { grace_s: 1 })]).await.unwrap();
-    assert!(matches!(refused[0].outcome, Outcome::Refused { .. }));
+    let refused = second.apply(&[order(&key, 1, EngineAction::Stop { grace_s: 1 })]).await.unwrap();
+    assert!(matches!(refused[0].outcome, StepOutcome::Refused { .. }));
     second.lead(2).await.unwrap();
     let seen = look(&mut second, "adopted", |seen| job(seen, &key).phase == JobPhase::Running).await;
     assert_eq!((job(&seen, &key).starts, pids), (1, 1), "and starts nothing again");
 
-    first.apply(&[order(&key, 1, Action::Stop { grace_s: 0 })]).await.unwrap();
+    first.apply(&[order(&key, 1, EngineAction::Stop { grace_s: 0 })]).await.unwrap();
     first.snapshot().await.unwrap();
-    let refused = first.apply(&[order(&key, 1, Action::Stop { grace_s: 0 })]).await.unwrap();
-    assert!(matches!(refused[0].outcome, Outcome::Refused { .. }), "the first has learned that it does not lead");
+    let refused = first.apply(&[order(&key, 1, EngineAction::Stop { grace_s: 0 })]).await.unwrap();
+    assert!(matches!(refused[0].outcome, StepOutcome::Refused { .. }), "the first has learned that it does not lead");
     let seen = second.snapshot().await.unwrap();
     assert_eq!(job(&seen, &key).phase, JobPhase::Running, "and its order did nothing");
 }
@@ -252,7 +254,8 @@ async fn wire(to: std::net::SocketAddr) -> (std::net::SocketAddr, tokio::task::J
     (at, passing)
 }
 
-/// Drills 4 and 5 at once: the old leader still reaches a node when the new one, that stood by, does not any more. What the old one renewed counts.
+/// Drills 4 and 5 at once: the old leader still reaches a node when the new one, that stood by,
+/// does not any more. What the old one renewed counts.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_new_leader_leaves_a_node_that_it_does_not_reach_the_lease_of_the_old_one() {
     let site = Site::new(&["n1"], Fencing::Kill { after_ms: 1500 });
@@ -290,7 +293,8 @@ async fn a_new_leader_leaves_a_node_that_it_does_not_reach_the_lease_of_the_old_
     assert!(!lives(pid), "given up after {:?}, and it still runs", led.elapsed());
 }
 
-/// Drill 4 where jobs live on: a silent node is suspect, and nothing of it is started elsewhere, ever.
+/// Drill 4 where jobs live on: a silent node is suspect, and nothing of it is started elsewhere,
+/// ever.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_silent_node_is_suspect_and_its_jobs_are_not_started_twice() {
     let site = Site::new(&["n1", "n2"], Fencing::Keep);
@@ -310,7 +314,7 @@ async fn a_silent_node_is_suspect_and_its_jobs_are_not_started_twice() {
         let seen = engine.snapshot().await.unwrap();
         assert!(job(&seen, &key).phase.holds() && job(&seen, &key).starts == 1, "it may run, so it does");
         let receipts = engine.apply(&[order(&key, 1, place(vec![on("n2", 1)]))]).await.unwrap();
-        assert!(matches!(receipts[0].outcome, Outcome::Refused { .. }));
+        assert!(matches!(receipts[0].outcome, StepOutcome::Refused { .. }));
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     agent.signal(Signal::CONT);
@@ -318,7 +322,8 @@ async fn a_silent_node_is_suspect_and_its_jobs_are_not_started_twice() {
     assert_eq!((job(&seen, &key).starts, job(&seen, &key).phase), (1, JobPhase::Running));
 }
 
-/// Drill 4 where jobs die with the lease: started elsewhere after it, and not before; back again there is no second one.
+/// Drill 4 where jobs die with the lease: started elsewhere after it, and not before; back again
+/// there is no second one.
 #[tokio::test(flavor = "multi_thread")]
 async fn jobs_of_a_fenced_node_are_started_elsewhere_after_the_lease_and_never_run_twice() {
     let site = Site::new(&["n1", "n2"], Fencing::Kill { after_ms: 1500 });

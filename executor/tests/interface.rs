@@ -1,4 +1,4 @@
-//! The HTTP interface: who may do what, what is refused, and what monitoring finds there.
+//! The HTTP interface: which caller may do what, what is refused, and what monitoring finds there.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::collections::BTreeSet;
@@ -6,9 +6,9 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use goodput_executor::daemon::interface::api::{Api, Call, Command, hash, router};
+use goodput_executor::daemon::interface::api::{Api, ApiCommand, Call, hash, router};
 use goodput_executor::daemon::interface::metrics::Metrics;
-use goodput_executor::daemon::interface::status::{QueueRow, Status};
+use goodput_executor::daemon::interface::status::{DaemonStatus, QueueRow};
 use goodput_executor::daemon::settings::{Role, Settings, Token};
 use goodput_executor::engine::NodeSeen;
 use serde_json::{Value, json};
@@ -20,7 +20,7 @@ fn serve(runtime: &tokio::runtime::Runtime) -> (SocketAddr, Arc<Mutex<Vec<String
     let token = |name: &str, role| Token { name: name.into(), sha256: hash(&format!("secret of {name}")), role };
     let row = QueueRow { key: "7".into(), name: "train-7".into(), ..QueueRow::default() };
     let nodes = vec![NodeSeen { name: "n1".into(), ..NodeSeen::default() }];
-    let status = Arc::new(Mutex::new(Status { queue: vec![row], nodes, ..Status::default() }));
+    let status = Arc::new(Mutex::new(DaemonStatus { queue: vec![row], nodes, ..DaemonStatus::default() }));
     let tokens = [token("reader", Role::Read), token("writer", Role::Write)].into();
     let api = Api { status, metrics: Arc::new(Metrics::new()), calls, tokens, mailbox: None };
     let told = Arc::new(Mutex::new(Vec::new()));
@@ -30,7 +30,7 @@ fn serve(runtime: &tokio::runtime::Runtime) -> (SocketAddr, Arc<Mutex<Vec<String
     runtime.spawn(async move { axum::serve(listener, router(api)).await });
     runtime.spawn(async move {
         while let Some(Call { who, command, answer }) = called.recv().await {
-            let read = matches!(command, Command::Orders(_));
+            let read = matches!(command, ApiCommand::Orders(_));
             log.lock().unwrap().push(format!("{who}: {command:?}"));
             let _ = answer.send(Ok(if read { json!([]) } else { json!("8") }));
         }

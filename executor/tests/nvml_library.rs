@@ -1,8 +1,8 @@
 //! A real NVML library, or a double of one, where there is one.
 //!
 //! With the double of `shared/prototypes/nvml-double`, built anywhere:
-//! `NVML_MOCK_STATE=.../state.json GOODPUT_NVML_LIBRARY=.../libnvml_mock.so cargo nextest run -p goodput-executor --run-ignored all`;
-//! with a driver: `GOODPUT_NVML_LIBRARY=libnvidia-ml.so.1`.
+//! `NVML_MOCK_STATE=.../state.json GOODPUT_NVML_LIBRARY=.../libnvml_mock.so cargo nextest run -p
+//! goodput-executor --run-ignored all`; with a driver: `GOODPUT_NVML_LIBRARY=libnvidia-ml.so.1`.
 
 use std::path::Path;
 

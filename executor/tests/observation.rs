@@ -1,4 +1,4 @@
-//! What a policy sees of a live cluster is, bit by bit, what it sees of the same cluster in simulation.
+//! A live cluster looks to a policy, bit by bit, as the same cluster does in simulation.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::sync::Arc;
@@ -13,15 +13,15 @@ use goodput_env::scenario::{Information, Scenario, SimOptions};
 use goodput_env::sim::{Simulator, Status};
 use goodput_env::time::SimTime;
 use goodput_env::view::ClusterView;
-use goodput_executor::daemon::observe::{Books, Setting};
+use goodput_executor::daemon::observe::{ClusterObserver, Setting};
 use goodput_executor::engine::Engine;
 use goodput_executor::engine::sim::SimEngine;
 use rand::RngExt;
 
-use crate::fixture::{Random, application, jobs};
+use goodput_testkit::jobs::{RandomSource, application, jobs};
 
 /// Half of them of known duration, half of the application.
-fn either(random: &mut Random) -> Work {
+fn either(random: &mut RandomSource) -> Work {
     match random.random_bool(0.5) {
         true => Work::Fixed { duration: SimTime::from_secs(random.random_range(60..4000)) },
         false => Work::application(0),
@@ -35,8 +35,8 @@ fn bits(encoder: &mut Encoder, round: &mut Round, view: &ClusterView<'_>) -> Vec
     encoder.observation().iter().map(|value| value.to_bits()).collect()
 }
 
-/// Runs `policy` on a simulated cluster and compares what it sees and does with what it sees and does through recorded snapshots. Returns the
-/// number of decisions compared.
+/// Runs `policy` on a simulated cluster and compares what it sees and does with what it sees and
+/// does through recorded snapshots. Returns the number of decisions compared.
 fn compare(name: &str, cluster: Cluster, options: SimOptions, seed: u64) -> usize {
     let policies = || compose::by_name(name, seed).unwrap();
     let (mut direct, mut live) = (policies(), policies());
@@ -50,7 +50,7 @@ fn compare(name: &str, cluster: Cluster, options: SimOptions, seed: u64) -> usiz
         speedup: 1.0,
         start: SimTime::ZERO,
     };
-    let mut books = Books::new(setting).since(0);
+    let mut observer = ClusterObserver::new(setting).since(0);
     let mut simulator = goodput_env::sim::Simulator::new(Arc::new(scenario));
     let mut encoders = [(); 2].map(|()| (Encoder::new(layout(32)), Round::default()));
     let mut decisions = 0;
@@ -63,7 +63,7 @@ fn compare(name: &str, cluster: Cluster, options: SimOptions, seed: u64) -> usiz
             .unwrap();
         // A recorded snapshot is a file: it goes through JSON.
         let snapshot = serde_json::from_str(&serde_json::to_string(&snapshot).unwrap()).unwrap();
-        let cluster = books.read(&snapshot, &[]).unwrap();
+        let cluster = observer.read(&snapshot, &[]).unwrap();
         // Why it is asked is told apart from what there is: rounds are the daemon's own.
         let mut shown = cluster.view();
         shown.trigger = view.trigger;
@@ -107,7 +107,7 @@ fn broken_and_lent_machines_look_the_same() {
     assert!(compare("fifo", pools, SimOptions { faults: None, ..options }, 6) > 50);
 }
 
-/// What is gone on with from an observation ends as what was observed.
+/// A simulation that goes on from an observation ends as what was observed.
 #[test]
 fn a_simulation_goes_on_from_what_was_observed_of_it() {
     for (name, information) in [
@@ -151,7 +151,8 @@ fn a_simulation_goes_on_from_what_was_observed_of_it() {
             let (one, other) = (of(&expected), of(&ended));
             let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
             let off = mean(&other) / mean(&one) - 1.0;
-            // Ends are rounded to milliseconds from another moment on; tiresias and pollux also remember what an observation does not tell.
+            // Ends are rounded to milliseconds from another moment on; tiresias and pollux also
+            // remember what an observation does not tell.
             let allowed = if name == "fifo" || name == "srtf" { 1e-5 } else { 0.02 };
             assert!(off.abs() < allowed, "{name} from {}: mean completion {off:+.6} off", seen.now);
         }

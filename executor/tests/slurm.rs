@@ -1,6 +1,8 @@
-//! Real Slurm: a private cluster of four nodes with eight accelerators each, real processes, real faults.
+//! Real Slurm: a private cluster of four nodes with eight accelerators each, real processes, real
+//! faults.
 //!
-//! Where Slurm is not installed these tests say so and pass, but where `CI` is set they fail; `cargo xtask test` installs it.
+//! Where Slurm is not installed these tests say so and pass, but where `CI` is set they fail;
+//! `cargo xtask test` installs it.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 #![allow(clippy::print_stderr, reason = "a test that could not run says so")]
 
@@ -19,12 +21,14 @@ use goodput_executor::daemon::interface::audit;
 use goodput_executor::daemon::settings::Settings;
 use goodput_executor::daemon::{self, Daemon};
 use goodput_executor::engine::slurm::SlurmEngine;
-use goodput_executor::engine::slurm::private::{PrivateCluster, missing};
-use goodput_executor::engine::{Action, Engine, JobPhase, NodeHealth, OnNode, Order, Snapshot, Submission, Verdict};
+use goodput_executor::engine::{
+    ClusterSnapshot, Engine, EngineAction, JobPhase, NodeHealth, OnNode, Order, OrderProgress, Submission,
+};
+use goodput_testkit::slurm::{PrivateCluster, missing};
 use rand::RngExt;
 
-/// Does work in ticks of a tenth of a second, faster on more accelerators; checkpoints when told to stop and at the end. The time of its file `beat` is
-/// when it was last alive.
+/// Does work in ticks of a tenth of a second, faster on more accelerators; checkpoints when told to
+/// stop and at the end. The time of its file `beat` is when it was last alive.
 const JOB: &str = r#"#!/bin/sh
 state=$DIR/$SCHED_JOB_ID.ckpt; log=$DIR/$SCHED_JOB_ID.log
 done=$(cat $state 2>/dev/null || echo 0)
@@ -81,14 +85,14 @@ fn runtime() -> tokio::runtime::Runtime {
 }
 
 /// Applies an order again and again until it is carried out.
-async fn carry_out(engine: &mut SlurmEngine, order: &Order) -> Snapshot {
+async fn carry_out(engine: &mut SlurmEngine, order: &Order) -> ClusterSnapshot {
     let began = Instant::now();
     loop {
         let snapshot = engine.snapshot().await.unwrap();
         match engine.verify(order, &snapshot) {
-            Verdict::Done => return snapshot,
-            Verdict::Lost { reason } => panic!("{order:?}: {reason}"),
-            Verdict::Pending => {}
+            OrderProgress::Done => return snapshot,
+            OrderProgress::Lost { reason } => panic!("{order:?}: {reason}"),
+            OrderProgress::Pending => {}
         }
         engine.apply(std::slice::from_ref(order)).await.unwrap();
         assert!(began.elapsed() < Duration::from_secs(40), "not carried out: {order:?}: {:?}", snapshot.jobs);
@@ -96,7 +100,8 @@ async fn carry_out(engine: &mut SlurmEngine, order: &Order) -> Snapshot {
     }
 }
 
-/// Waits until the program itself has begun for the `count`th time: Slurm calls a job running before its first line runs.
+/// Waits until the program itself has begun for the `count`th time: Slurm calls a job running
+/// before its first line runs.
 async fn begun(directory: &Path, key: &str, count: usize) {
     let began = Instant::now();
     let starts = || {
@@ -109,7 +114,7 @@ async fn begun(directory: &Path, key: &str, count: usize) {
     }
 }
 
-fn job<'a>(snapshot: &'a Snapshot, key: &str) -> &'a goodput_executor::engine::JobSeen {
+fn job<'a>(snapshot: &'a ClusterSnapshot, key: &str) -> &'a goodput_executor::engine::JobSeen {
     snapshot.jobs.iter().find(|job| job.key == key).unwrap()
 }
 
@@ -125,42 +130,42 @@ fn orders_are_carried_out_to_the_accelerator() {
         assert_eq!(job(&seen, &key).spec.request.elasticity, Elasticity::Elastic { min: 1, max: 8 });
         assert_eq!(seen.nodes.iter().map(|node| node.free).collect::<Vec<_>>(), [8; 4]);
 
-        let place = Order::named("p1", &key, 0, Action::Place { placement: vec![on("n2", 4)], share: None });
+        let place = Order::named("p1", &key, 0, EngineAction::Place { placement: vec![on("n2", 4)], share: None });
         let seen = carry_out(engine, &place).await;
         begun(directory.path(), &key, 1).await;
         assert_eq!(job(&seen, &key).attempt.as_ref().unwrap().placement[0].accelerators, ["0", "1", "2", "3"]);
         assert_eq!(seen.nodes[2].free, 4);
 
         let wanted = vec![on("n0", 4), on("n3", 4)];
-        let resize = Order::named("p2", &key, 1, Action::Resize { placement: wanted, grace_s: 5 });
+        let resize = Order::named("p2", &key, 1, EngineAction::Resize { placement: wanted, grace_s: 5 });
         let seen = carry_out(engine, &resize).await;
         begun(directory.path(), &key, 2).await;
         assert_eq!(job(&seen, &key).starts, 2);
         assert_eq!(seen.nodes.iter().map(|node| node.free).collect::<Vec<_>>(), [4, 8, 8, 4]);
 
         let uneven = vec![on("n1", 1), on("n2", 2)];
-        let migrate = Order::named("p3", &key, 2, Action::Migrate { placement: uneven, grace_s: 5 });
+        let migrate = Order::named("p3", &key, 2, EngineAction::Migrate { placement: uneven, grace_s: 5 });
         let seen = carry_out(engine, &migrate).await;
         begun(directory.path(), &key, 3).await;
         let held: Vec<&str> =
             job(&seen, &key).attempt.as_ref().unwrap().placement.iter().map(|on| on.node.as_str()).collect();
         assert_eq!(held, ["n1", "n2"]);
 
-        let seen = carry_out(engine, &Order::named("p4", &key, 3, Action::Stop { grace_s: 5 })).await;
+        let seen = carry_out(engine, &Order::named("p4", &key, 3, EngineAction::Stop { grace_s: 5 })).await;
         assert_eq!(job(&seen, &key).phase, JobPhase::Held);
-        let place = Order::named("p5", &key, 3, Action::Place { placement: vec![on("n1", 1)], share: None });
+        let place = Order::named("p5", &key, 3, EngineAction::Place { placement: vec![on("n1", 1)], share: None });
         carry_out(engine, &place).await;
         begun(directory.path(), &key, 4).await;
 
         let drained = carry_out(
             engine,
-            &Order::named("p6", "", 0, Action::Drain { node: "n3".into(), reason: "a drill".into() }),
+            &Order::named("p6", "", 0, EngineAction::Drain { node: "n3".into(), reason: "a drill".into() }),
         )
         .await;
         assert_eq!(drained.nodes[3].health, NodeHealth::Drained);
-        carry_out(engine, &Order::named("p7", "", 0, Action::Undrain { node: "n3".into() })).await;
+        carry_out(engine, &Order::named("p7", "", 0, EngineAction::Undrain { node: "n3".into() })).await;
 
-        carry_out(engine, &Order::named("p8", &key, 4, Action::Cancel { grace_s: 5 })).await;
+        carry_out(engine, &Order::named("p8", &key, 4, EngineAction::Cancel { grace_s: 5 })).await;
         let log = std::fs::read_to_string(directory.path().join(format!("{key}.log"))).unwrap();
         let lines: Vec<Vec<&str>> = log.lines().map(|line| line.split(' ').collect()).collect();
         let starts: Vec<[&str; 2]> =
@@ -206,7 +211,7 @@ async fn run_to_end(daemon: &mut Daemon<SlurmEngine>, limit: Duration) {
 /// From, to, and by which job's word, milliseconds.
 type Span = (u64, u64, PathBuf);
 
-/// What a job said of one of its starts.
+/// Log of one start of a job.
 struct LifeOf {
     from: u64,
     to: u64,
@@ -247,9 +252,9 @@ fn lives(path: &Path) -> Vec<LifeOf> {
     lives
 }
 
-/// By the jobs' own words: every job ended, none ran twice at once, what was done stayed done, and no accelerator was used by two. Without `amnesia` also:
-/// no attempt began twice.
-fn witness(directory: &Path, jobs: usize, amnesia: bool) -> usize {
+/// By the jobs' own words: every job ended, none ran twice at once, what was done stayed done, and
+/// no accelerator was used by two. Without `forgetful` also: no attempt began twice.
+fn witness(directory: &Path, jobs: usize, forgetful: bool) -> usize {
     let mut spans = BTreeMap::<(String, String), Vec<Span>>::new();
     let (mut ended, mut starts) = (0, 0);
     for entry in std::fs::read_dir(directory).unwrap() {
@@ -262,7 +267,7 @@ fn witness(directory: &Path, jobs: usize, amnesia: bool) -> usize {
         ended += usize::from(lives.iter().any(|life| life.ended));
         assert!(lives.windows(2).all(|pair| pair[0].to <= pair[1].from), "{} ran twice at once", path.display());
         assert!(lives.is_sorted_by_key(|life| life.had), "{}: progress went back", path.display());
-        if !amnesia {
+        if !forgetful {
             let once = lives.windows(2).all(|pair| pair[0].attempt != pair[1].attempt);
             assert!(once, "{}: an attempt was started twice", path.display());
         }
@@ -312,7 +317,8 @@ fn start_child(directory: &Path, failpoint: &str) -> Child {
     command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null()).spawn().unwrap()
 }
 
-/// Drill 1: the daemon is killed by SIGKILL at seeded places while it works. `GOODPUT_KILLS` says how often; 8 in the suite.
+/// Drill 1: the daemon is killed by SIGKILL at seeded places while it works. `GOODPUT_KILLS` says
+/// how often; 8 in the suite.
 #[test]
 fn killed_for_real_it_goes_on() {
     let Some(mut site) = site() else { return };
@@ -356,8 +362,9 @@ fn killed_for_real_it_goes_on() {
     assert!(killed >= kills.min(6).max(kills * 9 / 10), "only {killed} kills");
 }
 
-/// Drill 2: slurmctld is killed within moments of what it has acknowledged, submissions, starts and stops alike, and forgets. No job is lost, none runs
-/// twice at once, and all orders are carried out within 30 s of its answer. `GOODPUT_CONTROLLERS` says how often; 3 in the suite.
+/// Drill 2: slurmctld is killed within moments of what it has acknowledged, submissions, starts and
+/// stops alike, and forgets. No job is lost, none runs twice at once, and all orders are carried
+/// out within 30 s of its answer. `GOODPUT_CONTROLLERS` says how often; 3 in the suite.
 #[test]
 fn the_controller_may_forget_what_it_acknowledged() {
     let Some(mut site) = site() else { return };
@@ -410,8 +417,9 @@ fn the_controller_may_forget_what_it_acknowledged() {
     );
 }
 
-/// Drill 2 once more: slurmctld is killed before the end of a job is on its disk, and comes back with the job running where nothing runs. Another daemon, which
-/// has read that it had ended, takes it back.
+/// Drill 2 once more: slurmctld is killed before the end of a job is on its disk, and comes back
+/// with the job running where nothing runs. Another daemon, which has read that it had ended, takes
+/// it back.
 #[test]
 fn a_job_whose_end_is_forgotten_is_not_run_again() {
     let Some(mut site) = site() else { return };
@@ -419,7 +427,8 @@ fn a_job_whose_end_is_forgotten_is_not_run_again() {
     let directory = site.directory.path().to_path_buf();
     let mut daemon = open(&site, settings(&site, &directory, ""));
     runtime.block_on(daemon.cycle()).unwrap();
-    // slurmctld writes its state down within seconds of a change: most ends are not on disk when they are seen.
+    // slurmctld writes its state down within seconds of a change: most ends are not on disk when
+    // they are seen.
     let forgotten = (0..5).find_map(|index| {
         let job = submission(&directory, &format!("job-{index}"), 4, 4, 65 + index);
         let key = runtime.block_on(daemon.submit("drill", &job)).unwrap();
@@ -446,7 +455,8 @@ fn a_job_whose_end_is_forgotten_is_not_run_again() {
     assert!(audit.contains(&format!("slurm forgot that job {key} had ended")), "{audit}");
 }
 
-/// Drill 15: an administrator works by hand; the daemon takes note within two cycles and does not fight.
+/// Drill 15: an administrator works by hand; the daemon takes note within two cycles and does not
+/// fight.
 #[test]
 fn administrators_are_not_fought() {
     let Some(mut site) = site() else { return };

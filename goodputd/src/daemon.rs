@@ -11,7 +11,7 @@ use goodput_executor::daemon::{Daemon, DaemonError};
 use goodput_executor::engine::agents::AgentsEngine;
 use goodput_executor::engine::recorded::Recorded;
 use goodput_executor::engine::slurm::SlurmEngine;
-use goodput_executor::engine::{Engine, Order, Snapshot};
+use goodput_executor::engine::{ClusterSnapshot, Engine, Order};
 use tokio::sync::oneshot;
 
 use crate::config_file::command_error;
@@ -91,7 +91,7 @@ pub fn plan(config: &Path, record: Option<&Path>, output: OutputFormat) -> Resul
 /// Lists what the daemon would have done about recorded snapshots.
 pub fn replay(config: &Path, snapshots: &[PathBuf], output: OutputFormat) -> Result<(), CommandError> {
     let settings = settings(config)?;
-    let read = |path: &PathBuf| -> Result<Snapshot, CommandError> {
+    let read = |path: &PathBuf| -> Result<ClusterSnapshot, CommandError> {
         let unreadable = |error: &dyn std::fmt::Display| CommandError::input(format!("{}: {error}", path.display()));
         let text = std::fs::read_to_string(path).map_err(|error| unreadable(&error))?;
         serde_json::from_str(&text)
@@ -102,7 +102,7 @@ pub fn replay(config: &Path, snapshots: &[PathBuf], output: OutputFormat) -> Res
 
 /// Orders that the daemon would give about each snapshot, with the version of the snapshot. The state
 /// directory of the deployment stays untouched.
-fn planned(mut settings: Settings, snapshots: Vec<Snapshot>) -> Result<Vec<(u64, Order)>, CommandError> {
+fn planned(mut settings: Settings, snapshots: Vec<ClusterSnapshot>) -> Result<Vec<(u64, Order)>, CommandError> {
     let scratch = std::env::temp_dir().join(format!("goodput-plan-{}", std::process::id()));
     settings.state.directory = scratch.clone();
     settings.mode = Mode::Observe;

@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::listings::place;
 
 /// Text about one job: its phase and reason, its placement, its speed, and its latest orders.
-pub fn text(told: &api::Explanation) -> String {
+pub fn text(told: &api::JobExplanation) -> String {
     let job = &told.job;
     let mut text = format!("job {} ({}): {}\nreason: {}: {}\n", job.key, job.name, job.phase, job.reason, job.detail);
     if !job.placement.is_empty() {

@@ -71,7 +71,7 @@ pub fn run(verb: &Live, invocation: Invocation) -> Result<ExitCode, CommandError
             listings::nodes(&nodes).print(*output)?;
         }
         Live::Explain { job, daemon } => {
-            let explanation: api::Explanation = client(daemon)?.get(&format!("/v1/jobs/{job}"))?;
+            let explanation: api::JobExplanation = client(daemon)?.get(&format!("/v1/jobs/{job}"))?;
             print(&format!("{}\n", explain::text(&explanation)))?;
         }
         Live::Drain { node, undo, reason, daemon } => {

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use goodput_console::{CommandError, OutputFormat, print};
-use goodput_executor::daemon::interface::status::{QueueRow, Status};
+use goodput_executor::daemon::interface::status::{DaemonStatus, QueueRow};
 use goodput_executor::engine::{NodeHealth, NodeSeen};
 
 use crate::args::Top;
@@ -30,7 +30,7 @@ pub fn run(options: &Top, invocation: Invocation) -> Result<ExitCode, CommandErr
     let client = Client::new(&options.daemon, invocation)?;
     let again = !options.once && std::io::stdout().is_terminal();
     loop {
-        let status: Status = client.get("/v1/status")?;
+        let status: DaemonStatus = client.get("/v1/status")?;
         let nodes: Vec<NodeSeen> = client.get("/v1/nodes")?;
         let queue: Vec<QueueRow> = client.get("/v1/queue")?;
         if again {
@@ -44,7 +44,7 @@ pub fn run(options: &Top, invocation: Invocation) -> Result<ExitCode, CommandErr
     }
 }
 
-fn show(status: &Status, nodes: &[NodeSeen], mut queue: Vec<QueueRow>) -> Result<(), CommandError> {
+fn show(status: &DaemonStatus, nodes: &[NodeSeen], mut queue: Vec<QueueRow>) -> Result<(), CommandError> {
     queue.sort_by(|a, b| b.placement.len().cmp(&a.placement.len()).then(b.age_secs.total_cmp(&a.age_secs)));
     let mut lines = vec![header(status, nodes, &queue)];
     lines.extend(status.shadow.iter().map(|compared| compared.words()));
@@ -65,7 +65,7 @@ fn more(all: usize, shown: usize, what: &str) -> Option<String> {
 }
 
 /// Two lines about the daemon and the cluster as a whole.
-fn header(status: &Status, nodes: &[NodeSeen], queue: &[QueueRow]) -> String {
+fn header(status: &DaemonStatus, nodes: &[NodeSeen], queue: &[QueueRow]) -> String {
     let total: u32 = nodes.iter().map(|node| node.gpus).sum();
     let free: u32 = nodes.iter().map(|node| node.free).sum();
     let running = queue.iter().filter(|job| job.phase == "running").count();

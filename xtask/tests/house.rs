@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Crates of the workspace that each crate may use.
-const MAY_USE: [(&str, &[&str]); 14] = [
+const MAY_USE: [(&str, &[&str]); 15] = [
     ("goodput-env", &[]),
     ("goodput-forecast", &[]),
     ("goodput-datasets", &["goodput-env", "goodput-forecast"]),
@@ -22,6 +22,8 @@ const MAY_USE: [(&str, &[&str]); 14] = [
         &["goodput-env", "goodput-forecast", "goodput-agents", "goodput-configs", "goodput-nvml-double"],
     ),
     ("goodput-nvml-double", &[]),
+    // Only tests and benchmarks may use it.
+    ("goodput-testkit", &["goodput-env", "goodput-executor"]),
     ("goodput-console", &[]),
     ("goodputd", &["goodput-configs", "goodput-console", "goodput-datasets", "goodput-env", "goodput-executor"]),
     (

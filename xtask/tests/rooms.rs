@@ -99,3 +99,23 @@ fn uses_of_rooms_are_found_in_groups_and_not_in_comments_or_tests() {
     let expected = ["job", "plan", "seed", "time"].map(String::from);
     assert_eq!(used_rooms(source), BTreeSet::from(expected));
 }
+
+/// Rooms of the executor's daemon from the ground up. Files beside them (the daemon itself, its settings) may use all of them.
+const ORDER_OF_DAEMON: [&str; 6] = ["shadow", "observe", "guard", "durability", "interface", "decide"];
+
+#[test]
+fn rooms_of_the_daemon_use_earlier_rooms_only() {
+    let folder = root().join("executor/src/daemon");
+    let mut found = Vec::new();
+    for (at, room) in ORDER_OF_DAEMON.iter().enumerate() {
+        for file in files(&folder.join(room), "rs").unwrap() {
+            let text = fs::read_to_string(&file).unwrap();
+            let uses = |other: &&&str| product(&text).contains(&format!("daemon::{other}::"));
+            let later: Vec<_> = ORDER_OF_DAEMON[at + 1..].iter().filter(uses).collect();
+            if !later.is_empty() {
+                found.push(format!("{} uses {later:?}", file.display()));
+            }
+        }
+    }
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}

@@ -11,8 +11,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use goodput_env::job::JobId;
 use goodput_env::scenario::JobShapes;
 
-/// Place in a queue: ids follow submission.
-type Place = (Reverse<i32>, JobId);
+/// Place of a job in a queue: ids follow submission.
+type QueuePlace = (Reverse<i32>, JobId);
 
 /// Waiting jobs of one shape, oldest first.
 #[derive(Clone, Debug)]
@@ -25,7 +25,7 @@ struct Alike {
 }
 
 impl Alike {
-    fn front(&self) -> Option<Place> {
+    fn front(&self) -> Option<QueuePlace> {
         self.jobs.get(self.next).map(|&job| (Reverse(self.priority), job))
     }
 }
@@ -35,10 +35,10 @@ impl Alike {
 pub struct Line {
     alike: Vec<Alike>,
     /// The first of each shape that is not barred.
-    open: BTreeSet<(Place, usize)>,
+    open: BTreeSet<(QueuePlace, usize)>,
     barred: Vec<usize>,
     /// All before this place have left the queue.
-    passed: Option<Place>,
+    passed: Option<QueuePlace>,
 }
 
 impl Line {

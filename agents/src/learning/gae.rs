@@ -15,7 +15,7 @@ pub struct GaeConfig {
     pub beta: f64,
     /// Weight of longer returns over the critic, 0 to 1, per decision or per unit of time.
     pub lambda: f64,
-    /// What `lambda` is per.
+    /// Unit of `lambda`: a decision, or a length of time.
     #[serde(default)]
     pub trace: Trace,
 }

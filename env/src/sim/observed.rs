@@ -1,10 +1,10 @@
 //! Observation of a simulated cluster.
 
 use super::Simulator;
-use crate::state::Observed;
+use crate::state::{Observed, ServiceState};
 
 impl Simulator {
-    /// Observation of this cluster at the present moment. Services and requests are not part of it.
+    /// Observation of this cluster at the present moment. Single requests are not part of it.
     pub fn observed(&self) -> Observed {
         Observed {
             now: self.state.now,
@@ -20,6 +20,7 @@ impl Simulator {
                 .iter()
                 .map(|&id| self.state.jobs.state(id).observe(self.state.now))
                 .collect(),
+            services: self.state.services.iter().map(ServiceState::observe).collect(),
         }
     }
 }

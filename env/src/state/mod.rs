@@ -21,7 +21,7 @@ pub(crate) use job::EXPECTED_ACTIVE;
 pub use job::{JobState, JobTable, Phase};
 pub use loans::Loan;
 pub(crate) use loans::Loans;
-pub use observed::{Observed, ObservedError, ObservedJob};
+pub use observed::{Observed, ObservedError, ObservedJob, ObservedService};
 pub use profile::{Profile, TypeProfile};
 pub(crate) use reconfiguration::Reconfiguration;
 pub use services::{LatencyCounts, Replica, ReplicaPhase, ServiceOnNode, ServiceRecord, ServiceState};

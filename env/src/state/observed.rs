@@ -10,12 +10,16 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::{ClusterState, InstanceTable, JobState, JobTable, Loan, Loans, Phase, Profile, Trigger};
+use super::{
+    ClusterState, InstanceTable, JobState, JobTable, Loan, Loans, Phase, Profile, Replica, ReplicaPhase, ServiceState,
+    Trigger,
+};
 use crate::cluster::Cluster;
 use crate::job::JobId;
 use crate::model::BatchConfig;
 use crate::placement::Placement;
 use crate::scenario::Scenario;
+use crate::service::ServiceId;
 use crate::time::SimTime;
 
 /// An active job.
@@ -56,6 +60,19 @@ pub struct ObservedJob {
     pub profile: Profile,
 }
 
+/// Inference service of an observation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ObservedService {
+    /// Number of the service in the workload.
+    pub id: ServiceId,
+    /// Requests per second now, in thousandths.
+    pub rate_milli: u32,
+    /// Requests that wait because the replicas cannot keep up, micro-requests.
+    pub backlog: u64,
+    /// Replicas, oldest first.
+    pub replicas: Vec<Replica>,
+}
+
 /// A cluster at one moment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Observed {
@@ -73,6 +90,8 @@ pub struct Observed {
     pub loans: Vec<Loan>,
     /// Active jobs in ascending order of id.
     pub jobs: Vec<ObservedJob>,
+    /// Services in ascending order of id. A service of the workload that is missing here has no replicas and no requests.
+    pub services: Vec<ObservedService>,
 }
 
 /// Fault of an observation that does not fit its scenario.
@@ -95,6 +114,17 @@ pub enum ObservedError {
     #[error("more accelerators are held on node {node} than it has")]
     Overfull {
         /// Index of the node.
+        node: u32,
+    },
+    /// A service that the workload does not have, or not in ascending order.
+    #[error("service {} is unknown to the workload, or out of order", .0.0)]
+    Service(ServiceId),
+    /// A replica is on a node that does not exist.
+    #[error("service {} has a replica on node {node}, which does not exist", .service.0)]
+    Replica {
+        /// Service of the replica.
+        service: ServiceId,
+        /// Number of the missing node.
         node: u32,
     },
     /// A job is on a node that does not exist.
@@ -141,6 +171,7 @@ impl ClusterState {
             }
             jobs.insert(JobState::observed(job, seen.now, generation));
         }
+        let (services, served) = services(&scenario, seen)?;
         let instances = InstanceTable::new(scenario.workload.served.len(), nodes);
         let (cluster, down, idle) = (seen.cluster.clone(), seen.down.clone(), seen.idle.clone());
         // Empty where there are no pools.
@@ -155,12 +186,68 @@ impl ClusterState {
             cluster: Arc::new(cluster),
             down,
             idle,
-            served: Vec::new(),
-            services: Vec::new(),
+            served,
+            services,
             loans,
             instances,
             waiting: Vec::new(),
         })
+    }
+}
+
+/// States of all services of the workload, and by node the accelerators that their replicas hold.
+///
+/// # Errors
+/// [`ObservedError::Service`] and [`ObservedError::Replica`] where the observation does not fit workload and cluster.
+fn services(scenario: &Scenario, seen: &Observed) -> Result<(Vec<ServiceState>, Vec<u32>), ObservedError> {
+    let known = &scenario.workload.services;
+    let nodes = if known.is_empty() { 0 } else { seen.cluster.nodes.len() };
+    let mut served = vec![0; nodes];
+    let blank = |(index, service)| ServiceState::new(ServiceId(index as u32), service);
+    let mut states: Vec<ServiceState> = known.iter().map(|service| &**service).enumerate().map(blank).collect();
+    let mut last = None;
+    for service in &seen.services {
+        let Some(spec) = known.get(service.id.index()).filter(|_| last.is_none_or(|last| last < service.id)) else {
+            return Err(ObservedError::Service(service.id));
+        };
+        last = Some(service.id);
+        for replica in &service.replicas {
+            let Some(held) = served.get_mut(replica.node as usize) else {
+                return Err(ObservedError::Replica { service: service.id, node: replica.node });
+            };
+            *held += spec.gpus_per_replica;
+        }
+        states[service.id.index()] = ServiceState::observed(service, scenario, seen.now);
+    }
+    Ok((states, served))
+}
+
+impl ServiceState {
+    /// State of a service as an observer reports it. Its counts of requests begin now.
+    fn observed(seen: &ObservedService, scenario: &Scenario, now: SimTime) -> Self {
+        let service = &scenario.workload.services[seen.id.index()];
+        let mut state = Self::new(seen.id, service);
+        (state.rate_milli, state.backlog, state.since) = (seen.rate_milli, seen.backlog, now);
+        state.next_rate = service.rates.next_change(now);
+        state.replicas.clone_from(&seen.replicas);
+        for replica in &seen.replicas {
+            let at = state.node_at(replica.node);
+            state.held[at] += service.gpus_per_replica;
+            if replica.phase == ReplicaPhase::Ready {
+                state.set_ready(scenario, replica.node, true);
+            }
+        }
+        state
+    }
+
+    /// Service as an observer of the state reports it.
+    pub(crate) fn observe(&self) -> ObservedService {
+        ObservedService {
+            id: self.id,
+            rate_milli: self.rate_milli,
+            backlog: self.backlog,
+            replicas: self.replicas.clone(),
+        }
     }
 }
 

@@ -16,7 +16,7 @@ pub struct Agents {
 }
 
 impl Site<Agents> {
-    /// Starts them.
+    /// Starts the agents, one for each node.
     pub fn agents(runtime: &tokio::runtime::Runtime) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let certs = directory.path().join("certs");

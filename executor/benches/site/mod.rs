@@ -9,10 +9,11 @@ use goodput_env::tenant::Tenants;
 use goodput_executor::daemon::settings::Settings;
 use goodput_executor::daemon::{self, Daemon};
 use goodput_executor::engine::slurm::SlurmEngine;
-use goodput_executor::engine::slurm::private::PrivateCluster;
 use goodput_executor::engine::{Engine, Submission};
+use goodput_testkit::slurm::PrivateCluster;
 
-/// Does accelerator-milliseconds of work in one nap, so that many of them do not keep the machine busy; checkpoints when told to stop.
+/// Does accelerator-milliseconds of work in one nap, so that many of them do not keep the machine
+/// busy; checkpoints when told to stop.
 const JOB: &str = r#"#!/bin/sh
 gpus=${SCHED_GPUS:-$WORLD_SIZE}; state=$DIR/$SCHED_JOB_ID.ckpt; log=$DIR/$SCHED_JOB_ID.log
 if [ ${NODE_RANK:-0} != 0 ]; then
@@ -33,7 +34,7 @@ done
 echo "end $(date +%s%3N)" >> $log
 "#;
 
-/// Where jobs leave their words, and what they run on.
+/// Folder of the logs of jobs, and the cluster that runs them.
 pub struct Site<M> {
     pub machines: M,
     directory: tempfile::TempDir,
@@ -75,7 +76,7 @@ impl<M> Site<M> {
         daemon::open(engine, settings, Vec::new(), Arc::new(Tenants::default())).unwrap()
     }
 
-    /// Where jobs leave their words.
+    /// Folder into which jobs write their logs.
     pub fn place(&self) -> &Path {
         self.directory.path()
     }
@@ -99,7 +100,7 @@ impl<M> Site<M> {
         }
     }
 
-    /// What a job said: `start`, `stop` or `end`, and when.
+    /// Log of a job: `start`, `stop` or `end`, and the time.
     pub fn log(&self, key: &str) -> Vec<(String, i64)> {
         let text = std::fs::read_to_string(self.directory.path().join(format!("{key}.log"))).unwrap_or_default();
         let line = |line: &str| {
@@ -109,12 +110,12 @@ impl<M> Site<M> {
         text.lines().filter_map(line).collect()
     }
 
-    /// When a job's program first ran.
+    /// Time of the first line of the job's program.
     pub fn first_line(&self, key: &str) -> Option<i64> {
         Some(self.log(key).first()?.1)
     }
 
-    /// When a job ended, and how often it was started.
+    /// End of a job, and number of its starts.
     pub fn witness(&self, key: &str) -> (i64, u32) {
         let log = self.log(key);
         let starts = log.iter().filter(|(what, _)| what == "start").count() as u32;

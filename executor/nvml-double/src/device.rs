@@ -4,7 +4,7 @@ use std::ffi::{c_char, c_uint, c_ulonglong};
 
 use nvml_wrapper_sys::bindings as sys;
 
-use crate::script::{Device, Fault};
+use crate::script::{Device, ScriptedFault};
 use crate::system::{NOT_FOUND, OK, Return, TOO_SMALL, device, instance_handle, part, put};
 use crate::witness::processes;
 
@@ -92,7 +92,7 @@ pub unsafe extern "C" fn nvmlDeviceGetTotalEccErrors(
     match device(of) {
         Ok((_, device)) => {
             let uncorrected = kind == sys::nvmlMemoryErrorType_enum_NVML_MEMORY_ERROR_TYPE_UNCORRECTED;
-            let more = u64::from(device.fault == Some(Fault::EccUncorrectable));
+            let more = u64::from(device.fault == Some(ScriptedFault::EccUncorrectable));
             unsafe { *to = if uncorrected { device.ecc_uncorrected + more } else { 0 } };
             OK
         }

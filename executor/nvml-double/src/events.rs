@@ -14,7 +14,8 @@ use crate::system::{INVALID, OK, Return, TIMEOUT, device, handle};
 
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
-/// A set of events somebody waits for: which types of which device, and how far the file has been read.
+/// Set of events that a program waits for: types of events of each device, and how far the file has
+/// been read.
 #[derive(Default)]
 struct Set {
     types: BTreeMap<usize, u64>,
@@ -33,7 +34,7 @@ fn with<T>(set: sys::nvmlEventSet_t, what: impl FnOnce(&mut Option<Set>) -> T) -
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvmlEventSetCreate(to: *mut sys::nvmlEventSet_t) -> Return {
     let Ok(mut sets) = SETS.lock() else { return INVALID };
-    // What happened before somebody listens is not told, as with the real library.
+    // Events before the first wait are not reported, as with the real library.
     let read = fs::metadata(events_file()).map_or(0, |file| file.len() as usize);
     sets.push(Some(Set { types: BTreeMap::new(), read }));
     unsafe { *to = std::ptr::without_provenance_mut(sets.len()) };

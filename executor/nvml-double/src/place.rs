@@ -1,4 +1,4 @@
-//! Where this copy of the library lies, and the script beside it.
+//! Folder of this copy of the library, with the script beside it.
 
 use std::ffi::{CStr, OsStr};
 use std::os::unix::ffi::OsStrExt;
@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use crate::script::State;
+use crate::script::MachineScript;
 
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
@@ -30,13 +30,13 @@ pub fn events_file() -> PathBuf {
     folder().join("events")
 }
 
-fn read() -> State {
+fn read() -> MachineScript {
     let text = std::fs::read(folder().join("state.json"));
     text.ok().and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default()
 }
 
 /// The script as it is now, after the hang it asks for.
-pub fn state() -> State {
+pub fn state() -> MachineScript {
     let asked = Instant::now();
     loop {
         let state = read();

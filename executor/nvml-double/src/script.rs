@@ -1,16 +1,16 @@
-//! What the double is told to show.
+//! Script of the double: the machine that it shows.
 
 use serde::{Deserialize, Serialize};
 
 /// A machine, as written in `state.json`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct State {
+pub struct MachineScript {
     /// Version of the driver.
     pub driver: String,
     /// Version of CUDA: 12.4 is 12040.
     pub cuda: i32,
-    /// The accelerators.
+    /// Accelerators of the machine.
     pub devices: Vec<Device>,
     /// Return code of `nvmlInit`, 0: it works.
     pub init_error: u32,
@@ -18,15 +18,15 @@ pub struct State {
     pub hang_ms: u64,
 }
 
-/// An accelerator.
+/// Accelerator of the scripted machine.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Device {
-    /// Its own name for itself.
+    /// UUID of the device, as NVML reports it.
     pub uuid: String,
-    /// Product name.
+    /// Product name, as NVML reports it.
     pub name: String,
-    /// Memory, bytes.
+    /// Device memory, bytes.
     pub mem_total: u64,
     /// Memory in use, bytes.
     pub mem_used: u64,
@@ -36,7 +36,7 @@ pub struct Device {
     pub mem_util: u32,
     /// Temperature, degrees Celsius.
     pub temp: u32,
-    /// Power, milliwatts.
+    /// Power draw, milliwatts.
     pub power_mw: u32,
     /// Energy since the driver was loaded, millijoules.
     pub energy_mj: u64,
@@ -46,36 +46,36 @@ pub struct Device {
     pub ecc_uncorrected: u64,
     /// Whether it is split into instances: 0 or 1.
     pub mig: u32,
-    /// Its instances, where it is split.
-    pub instances: Vec<Instance>,
-    /// NUMA node.
+    /// MIG instances, where the device is split.
+    pub instances: Vec<ScriptedInstance>,
+    /// NUMA node of the device.
     pub numa: u32,
-    /// What is wrong with it.
-    pub fault: Option<Fault>,
+    /// Fault that the device shows; `None` where it is well.
+    pub fault: Option<ScriptedFault>,
 }
 
 /// An isolated part of an accelerator (NVIDIA's Multi-Instance GPU).
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Instance {
-    /// Its own name for itself, `MIG-` and a UUID.
+pub struct ScriptedInstance {
+    /// UUID of the instance: `MIG-` and a UUID.
     pub uuid: String,
     /// Profile, such as `1g.10gb`.
     pub profile: String,
-    /// Memory, bytes.
+    /// Memory of the instance, bytes.
     pub mem_total: u64,
     /// Memory in use, bytes.
     pub mem_used: u64,
 }
 
-/// What is wrong with a device.
+/// Fault of a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Fault {
-    /// It can be named, and every question to it fails with "GPU is lost".
+pub enum ScriptedFault {
+    /// The device can be named, and every question to it fails with "GPU is lost".
     Lost,
-    /// It cannot even be named.
+    /// The device cannot even be named.
     FallenOffBus,
-    /// It counts an uncorrectable memory error more than `ecc_uncorrected`.
+    /// The device counts one uncorrectable memory error more than `ecc_uncorrected`.
     EccUncorrectable,
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use nvml_wrapper_sys::bindings as sys;
 
 use crate::place::state;
-use crate::script::{Device, Fault, Instance};
+use crate::script::{Device, ScriptedFault, ScriptedInstance};
 
 pub type Return = sys::nvmlReturn_t;
 
@@ -21,7 +21,8 @@ pub const UNINITIALIZED: Return = sys::nvmlReturn_enum_NVML_ERROR_UNINITIALIZED;
 
 static USERS: AtomicU32 = AtomicU32::new(0);
 
-/// Handles of the instances of a device are so far apart from its own, by their place counted from 1.
+/// Handles of the instances of a device are so far apart from its own, by their place counted from
+/// 1.
 const INSTANCE: usize = 1 << 16;
 
 /// Handle of a device: its index, counted from 1.
@@ -39,11 +40,12 @@ pub fn parent(of: sys::nvmlDevice_t) -> Result<(usize, Device), Return> {
     device(std::ptr::without_provenance_mut(of.addr() % INSTANCE))
 }
 
-/// What has a name, memory and processes of its own: a device or an instance.
+/// Part with a name, memory and processes of its own: a device or an instance.
 pub fn part(of: sys::nvmlDevice_t) -> Result<Device, Return> {
     let (_, device) = parent(of)?;
     let Some(place) = (of.addr() / INSTANCE).checked_sub(1) else { return Ok(device) };
-    let Instance { uuid, profile, mem_total, mem_used } = device.instances.get(place).cloned().ok_or(NOT_FOUND)?;
+    let ScriptedInstance { uuid, profile, mem_total, mem_used } =
+        device.instances.get(place).cloned().ok_or(NOT_FOUND)?;
     Ok(Device { uuid, name: format!("{} MIG {profile}", device.name), mem_total, mem_used, ..device })
 }
 
@@ -58,7 +60,7 @@ pub fn device(handle: sys::nvmlDevice_t) -> Result<(usize, Device), Return> {
     let index = handle.addr().checked_sub(1).ok_or(INVALID)?;
     let device = state().devices.get(index).cloned().ok_or(INVALID)?;
     match device.fault {
-        Some(Fault::Lost | Fault::FallenOffBus) => Err(LOST),
+        Some(ScriptedFault::Lost | ScriptedFault::FallenOffBus) => Err(LOST),
         _ => Ok((index, device)),
     }
 }
@@ -129,7 +131,7 @@ fn find(found: impl Fn(usize, &Device) -> bool, otherwise: Return, to: *mut sys:
     let Some(index) = (0..state.devices.len()).find(|index| found(*index, &state.devices[*index])) else {
         return otherwise;
     };
-    if state.devices[index].fault == Some(Fault::FallenOffBus) {
+    if state.devices[index].fault == Some(ScriptedFault::FallenOffBus) {
         return LOST;
     }
     unsafe { *to = handle(index) };

@@ -1,16 +1,16 @@
-//! Which processes use a device, as /proc shows it.
+//! Processes that use a device, as /proc shows them.
 
 use std::fs;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 /// A process and the devices it may see.
-type Seen = Vec<(u32, Vec<String>)>;
+type SeenProcess = Vec<(u32, Vec<String>)>;
 
 /// A scan of /proc takes milliseconds; the devices of one listing share it.
 const FRESH: Duration = Duration::from_millis(50);
 
-static LAST: Mutex<Option<(Instant, Seen)>> = Mutex::new(None);
+static LAST: Mutex<Option<(Instant, SeenProcess)>> = Mutex::new(None);
 
 /// Ids of the processes that may use the device, ascending.
 pub fn processes(uuid: &str) -> Vec<u32> {
@@ -23,15 +23,15 @@ pub fn processes(uuid: &str) -> Vec<u32> {
     using
 }
 
-fn scan() -> Seen {
+fn scan() -> SeenProcess {
     let pids = fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = pids.filter_map(|entry| entry.file_name().to_str().and_then(|name| name.parse().ok()));
-    let mut seen: Seen = pids.filter_map(|pid| visible(pid).map(|devices| (pid, devices))).collect();
+    let mut seen: SeenProcess = pids.filter_map(|pid| visible(pid).map(|devices| (pid, devices))).collect();
     seen.sort_unstable();
     seen
 }
 
-/// `CUDA_VISIBLE_DEVICES` of a process; a dead one that nobody has waited for has no environment any more.
+/// `CUDA_VISIBLE_DEVICES` of a process. A zombie process has no environment any more.
 fn visible(pid: u32) -> Option<Vec<String>> {
     let environment = fs::read(format!("/proc/{pid}/environ")).ok()?;
     let value = environment.split(|byte| *byte == 0).find_map(|pair| pair.strip_prefix(b"CUDA_VISIBLE_DEVICES="))?;

@@ -1,24 +1,25 @@
-//! What the daemon and an agent say to each other: JSON over HTTP/1.1.
+//! Messages between the daemon and an agent: JSON over HTTP/1.1.
 //!
 //! | call | body | answer |
 //! |---|---|---|
 //! | `GET /v1/node` | | [`NodeStatus`] |
 //! | `GET /v1/attempts/{id}` | | [`AttemptStatus`] |
 //! | `GET /v1/reports?since=N` | | [`ReportPage`] |
-//! | `POST /v1/lease` | [`Lease`] | [`Done`] |
+//! | `POST /v1/lease` | [`LeaderLease`] | [`Done`] |
 //! | `POST /v1/attempts` | [`Start`] | [`AttemptStatus`] |
 //! | `POST /v1/attempts/{id}/stop` | [`Stop`] | [`AttemptStatus`] |
 //! | `POST /v1/attempts/{id}/checkpoint` | [`Term`] | [`AttemptStatus`] |
 //! | `POST /v1/attempts/{id}/forget` | [`Term`] | [`Done`] |
 //! | `POST /v1/accelerators/{uuid}/restore` | [`Term`] | [`Done`] |
 //!
-//! All of it may be said twice: starting what runs, stopping what stops and forgetting what is forgotten change nothing.
+//! All of it may be said twice: starting what runs, stopping what stops and forgetting what is
+//! forgotten change nothing.
 
 use serde::{Deserialize, Serialize};
 
 use super::config::Fencing;
-use crate::devices::Health;
-use crate::job::{Cause, Exit, Fence, Grant, JobName, Launch, Meaning, Report};
+use crate::devices::DeviceHealth;
+use crate::job::{AcceleratorGrant, EndCause, Exit, Fence, JobName, JobReport, Launch, Meaning};
 
 /// A node as its agent sees it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -27,43 +28,43 @@ pub struct NodeStatus {
     pub name: JobName,
     /// The agent's clock, milliseconds since the Unix epoch.
     pub at_ms: i64,
-    /// The agent's clock that nobody can set, milliseconds since the machine started.
+    /// Monotonic clock of the agent, milliseconds since the machine started.
     pub boot_ms: i64,
-    /// When this agent started.
+    /// Start of this agent, milliseconds since the Unix epoch.
     pub agent_since_ms: i64,
     /// Highest term seen.
     pub term: u64,
-    /// What becomes of jobs when the daemon is not heard of.
+    /// Fate of jobs while the daemon is not heard of.
     pub fencing: Fencing,
     /// Accelerators, by index.
-    pub accelerators: Vec<Accelerator>,
+    pub accelerators: Vec<NodeAccelerator>,
     /// Whether the readings of accelerators are old: the driver does not answer.
     pub stale: bool,
-    /// What is wrong with the driver, if anything: `stuck for 12 s`.
+    /// Trouble with the driver, if there is any: `stuck for 12 s`.
     pub trouble: Option<String>,
-    /// When accelerators were last read.
+    /// Time at which accelerators were last read.
     pub read_ms: i64,
     /// Attempts not forgotten, by name.
     pub attempts: Vec<AttemptStatus>,
 }
 
-/// An accelerator.
+/// Accelerator of a node, as its agent reports it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Accelerator {
-    /// Its own name for itself.
+pub struct NodeAccelerator {
+    /// UUID of the device, as the driver reports it.
     pub uuid: String,
     /// Type, such as `a100`.
     pub kind: String,
-    /// Product name.
+    /// Product name, as the driver reports it.
     pub product: String,
-    /// Memory, MiB.
+    /// Device memory, MiB.
     pub memory_mib: Option<u64>,
     /// Memory in use, MiB.
     pub memory_used_mib: Option<u64>,
     /// Utilisation of its compute, percent.
     pub compute_percent: Option<u32>,
     /// Whether it may be given to jobs.
-    pub health: Health,
+    pub health: DeviceHealth,
     /// Processes that use it, as the driver says.
     pub processes: Vec<u32>,
 }
@@ -71,71 +72,71 @@ pub struct Accelerator {
 /// An attempt on a node.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AttemptStatus {
-    /// `job.attempt`.
+    /// Name of the attempt: `job.attempt`.
     pub id: String,
     /// Name of the job.
     pub job: JobName,
     /// Number of the attempt.
     pub attempt: u32,
-    /// Its token.
+    /// Fence of the attempt.
     pub fence: Fence,
-    /// What it holds, or held.
-    pub grants: Vec<Grant>,
-    /// What it is doing.
+    /// Grants that the attempt holds, or held.
+    pub grants: Vec<AcceleratorGrant>,
+    /// State of the attempt.
     pub state: AttemptState,
-    /// When it started, milliseconds since the Unix epoch.
+    /// Start of the attempt, milliseconds since the Unix epoch.
     pub started_ms: i64,
     /// Whether it has been silent for too long.
     pub stalled: bool,
     /// The newest report.
-    pub report: Option<Report>,
+    pub report: Option<JobReport>,
     /// The newest hints of an AdaptDL job.
     pub hints: Option<serde_json::Value>,
 }
 
-/// What an attempt is doing.
+/// State of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AttemptState {
-    /// It runs.
+    /// The processes of the attempt run.
     Running,
-    /// It was told to stop.
+    /// The attempt was told to stop.
     Stopping,
-    /// It ended, and nothing of it is left.
+    /// The attempt ended, and none of its processes is left.
     Ended {
-        /// How.
+        /// Exit of the program.
         exit: Exit,
-        /// What was going on.
-        cause: Cause,
-        /// What it means for the job.
+        /// Circumstances of the end.
+        cause: EndCause,
+        /// Meaning of the end for the job.
         meaning: Meaning,
-        /// When it was seen, milliseconds since the Unix epoch.
+        /// Time at which the end was seen, milliseconds since the Unix epoch.
         at_ms: i64,
     },
 }
 
-/// Who leads, until when.
+/// Lease of the leader: its term, and its end.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Lease {
+pub struct LeaderLease {
     /// Number of the leadership; each new leader has a higher one.
     pub term: u64,
     /// Name of the leader, for people.
     pub leader: String,
-    /// What the agent's clock showed when the leader last heard of it ([`NodeStatus::boot_ms`]): the lease counts from there, so that a call which arrives
-    /// late makes nothing longer.
+    /// Clock of the agent when the leader last heard of it ([`NodeStatus::boot_ms`]). The lease
+    /// counts from there, so that a call which arrives late does not make the lease longer.
     pub as_of_boot_ms: i64,
 }
 
-/// A start.
+/// Order to start an attempt.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Start {
     /// Term of the leader.
     pub term: u64,
-    /// What to start.
+    /// Program of the attempt, with its grants and its gang.
     pub launch: Launch,
 }
 
-/// A stop.
+/// Order to stop an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stop {
     /// Term of the leader.
@@ -152,7 +153,7 @@ pub struct Term {
     pub term: u64,
 }
 
-/// It is so.
+/// Acknowledgement of a call that changes something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Done {
     /// Highest term seen.
@@ -162,7 +163,7 @@ pub struct Done {
 /// Reports kept since some point.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ReportPage {
-    /// What to ask for next time.
+    /// Number of the first report of the next page.
     pub next: u64,
     /// The reports, oldest first.
     pub reports: Vec<Kept>,
@@ -177,13 +178,13 @@ pub struct Kept {
     pub nodes: u32,
     /// Accelerators of the attempt.
     pub world: u32,
-    /// When it came, milliseconds since the Unix epoch.
+    /// Arrival of the report, milliseconds since the Unix epoch.
     pub at_ms: i64,
-    /// What it says.
-    pub report: Report,
+    /// Report of the job.
+    pub report: JobReport,
 }
 
-/// A refusal.
+/// Refusal of a call, with its reason.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Refused {
     /// One word for programs: `old_term`, `unavailable`, ...

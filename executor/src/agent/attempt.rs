@@ -8,52 +8,52 @@ use super::api::{AttemptState, AttemptStatus};
 use super::clock::unix_ms;
 use super::keeper::Processes;
 use super::spool::{self, CAUSE, EXIT, LAUNCH, PROCESSES, STOP};
-use crate::job::{Cause, Exit, Intake, Launch, Meaning, Silence};
+use crate::job::{EndCause, Exit, Intake, Launch, Meaning, Silence};
 
-/// What was asked for, and when.
+/// Launch of an attempt and its time, as the spool keeps them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Record {
-    /// What was asked for.
+pub struct LaunchRecord {
+    /// Launch that the daemon ordered.
     pub launch: Launch,
-    /// When, milliseconds since the Unix epoch.
+    /// Time of the launch, milliseconds since the Unix epoch.
     pub started_ms: i64,
 }
 
-/// An attempt.
+/// Attempt of a job on this node.
 #[derive(Debug)]
-pub struct Attempt {
-    /// Its folder in the spool.
+pub struct LocalAttempt {
+    /// Folder of the attempt in the spool.
     pub folder: PathBuf,
-    /// What was asked for.
-    pub record: Record,
-    /// Who runs.
+    /// Launch and its time.
+    pub record: LaunchRecord,
+    /// Keeper and job, as processes; `None` before they are known.
     pub processes: Option<Processes>,
-    /// It was told to stop.
+    /// Whether the attempt was told to stop.
     pub stopping: bool,
-    /// What it holds has failed.
+    /// Whether an accelerator of the attempt has failed.
     pub fault: bool,
     /// How and when it ended.
-    pub ended: Option<(Exit, Cause, i64)>,
-    /// What it says.
+    pub ended: Option<(Exit, EndCause, i64)>,
+    /// Reports of the attempt.
     pub intake: Intake,
-    /// What an AdaptDL job hints.
+    /// Last hints of an AdaptDL job.
     pub hints: Option<serde_json::Value>,
 }
 
-impl Attempt {
-    /// One that begins.
-    pub fn new(folder: PathBuf, record: Record) -> Self {
+impl LocalAttempt {
+    /// Attempt that begins now.
+    pub fn new(folder: PathBuf, record: LaunchRecord) -> Self {
         let intake = Intake::new(record.launch.fence.clone(), record.launch.attempt);
         let (processes, hints, ended) = (None, None, None);
         Self { folder, record, processes, stopping: false, fault: false, ended, intake, hints }
     }
 
-    /// One that an earlier agent began; `None`: the folder holds none.
+    /// Attempt that an earlier agent began; `None` where the folder holds none.
     pub fn load(folder: PathBuf) -> Option<Self> {
-        let record: Record = spool::read(&folder, LAUNCH)?;
+        let record: LaunchRecord = spool::read(&folder, LAUNCH)?;
         let mut attempt = Self::new(folder, record);
         attempt.stopping = attempt.folder.join(STOP).exists();
-        attempt.fault = spool::read::<Cause>(&attempt.folder, CAUSE).is_some_and(|cause| cause.fault);
+        attempt.fault = spool::read::<EndCause>(&attempt.folder, CAUSE).is_some_and(|cause| cause.fault);
         attempt.refresh();
         if let Some(exit) = spool::read(&attempt.folder, EXIT) {
             attempt.end(exit);
@@ -61,17 +61,17 @@ impl Attempt {
         Some(attempt)
     }
 
-    /// Looks again who runs.
+    /// Reads the processes of the attempt again.
     pub fn refresh(&mut self) {
         if self.processes.is_none_or(|processes| processes.job.is_none()) {
             self.processes = spool::read(&self.folder, PROCESSES).or(self.processes);
         }
     }
 
-    /// It ended.
+    /// Records the end of the attempt.
     pub fn end(&mut self, exit: Exit) {
-        self.fault = self.fault || spool::read::<Cause>(&self.folder, CAUSE).is_some_and(|cause| cause.fault);
-        self.ended = Some((exit, Cause { stopping: self.stopping, fault: self.fault }, unix_ms()));
+        self.fault = self.fault || spool::read::<EndCause>(&self.folder, CAUSE).is_some_and(|cause| cause.fault);
+        self.ended = Some((exit, EndCause { stopping: self.stopping, fault: self.fault }, unix_ms()));
     }
 
     /// Whether it holds the accelerator.

@@ -15,7 +15,7 @@ use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::pki_types::ServerName;
 
-use super::api::{AttemptStatus, Done, Lease, NodeStatus, Refused, ReportPage, Start, Stop, Term};
+use super::api::{AttemptStatus, Done, LeaderLease, NodeStatus, Refused, ReportPage, Start, Stop, Term};
 use super::error::AgentError;
 use super::tls::{self, TlsFiles};
 use crate::job::JobName;
@@ -23,27 +23,28 @@ use crate::job::JobName;
 /// Largest answer, bytes.
 const LARGEST_ANSWER: usize = 16 << 20;
 
-/// Why an agent did not do what it was asked.
+/// Reason why an agent did not carry out a call.
 #[derive(Debug, Error)]
 pub enum ClientError {
-    /// It cannot be reached, is not who it should be, or took too long: what became of the order is not known.
+    /// The agent cannot be reached, has another identity than expected, or took too long: the fate
+    /// of the order is not known.
     #[error("agent {node} at {address}: {problem}")]
     Unreachable {
         /// Name of the node.
         node: JobName,
-        /// Where it was looked for.
+        /// Address of the agent.
         address: SocketAddr,
-        /// What happened.
+        /// Failure of the connection.
         problem: String,
     },
-    /// It refused, and nothing has changed.
+    /// The agent refused, and nothing has changed.
     #[error("agent {node}: {}", refused.error)]
     Refused {
         /// Name of the node.
         node: JobName,
         /// Status of HTTP.
         status: u16,
-        /// Its words.
+        /// Refusal of the agent.
         refused: Refused,
     },
 }
@@ -83,7 +84,7 @@ impl AgentClient {
         &self.node
     }
 
-    /// The node.
+    /// Asks for the state of the node.
     ///
     /// # Errors
     /// As all calls: [`ClientError`].
@@ -91,7 +92,7 @@ impl AgentClient {
         self.call(Method::GET, "/v1/node", &()).await
     }
 
-    /// One attempt.
+    /// Asks for the state of one attempt.
     ///
     /// # Errors
     /// [`ClientError`].
@@ -111,7 +112,7 @@ impl AgentClient {
     ///
     /// # Errors
     /// [`ClientError`]; refused with `old_term` where another leads.
-    pub async fn renew(&self, lease: &Lease) -> Result<Done, ClientError> {
+    pub async fn renew(&self, lease: &LeaderLease) -> Result<Done, ClientError> {
         self.call(Method::POST, "/v1/lease", lease).await
     }
 

@@ -1,4 +1,4 @@
-//! Why an agent refuses or fails.
+//! Errors of an agent, with the HTTP status of each.
 
 use std::io;
 
@@ -6,11 +6,11 @@ use thiserror::Error;
 
 use crate::job::{ProgramError, Refusal};
 
-/// Why an agent did not do what it was asked, or could not start.
+/// Reason why an agent did not do as it was asked, or could not start.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum AgentError {
-    /// Who asks has been replaced.
+    /// The caller's term is over: another daemon leads.
     #[error("term {term} is over: term {current} leads; stop acting and read the lease again")]
     OldTerm {
         /// Term of the caller.
@@ -27,10 +27,10 @@ pub enum AgentError {
     /// The name is taken by an attempt with another fence.
     #[error("attempt {0} is already on this node with another fence: forget it first, or use the next number")]
     Taken(String),
-    /// Still running.
+    /// The attempt still runs.
     #[error("attempt {0} has not ended: stop it first")]
     NotEnded(String),
-    /// It would end instead.
+    /// The program writes no checkpoints: a stop would end it.
     #[error("attempt {0} does not handle SIGUSR1: stop it to get a checkpoint, or have the job handle it")]
     NoCheckpoint(String),
     /// No such accelerator.
@@ -39,32 +39,32 @@ pub enum AgentError {
     /// An accelerator cannot be given now.
     #[error("accelerator {uuid} cannot be given: {why}")]
     Unavailable {
-        /// Which.
+        /// UUID of the accelerator.
         uuid: String,
-        /// Why, and until when.
+        /// Reason why the accelerator cannot be used, and until when.
         why: String,
     },
-    /// What is to be run makes no sense.
+    /// The program of the launch makes no sense.
     #[error(transparent)]
     Program(#[from] ProgramError),
     /// A report is not believed.
     #[error(transparent)]
-    Report(#[from] Refusal),
+    JobReport(#[from] Refusal),
     /// Setup is wrong.
     #[error("{0}")]
     Setup(String),
     /// The machine does not let it.
     #[error("cannot {action}: {source}")]
     Io {
-        /// What was tried.
+        /// Action that failed.
         action: String,
-        /// What the system said.
+        /// Error of the system.
         source: io::Error,
     },
 }
 
 impl AgentError {
-    /// The same error with what was tried.
+    /// Error of the system, with the action that failed.
     pub(super) fn io(action: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
         move |source| AgentError::Io { action: action.into(), source }
     }
@@ -80,8 +80,8 @@ impl AgentError {
             | AgentError::NotEnded(_)
             | AgentError::NoCheckpoint(_)
             | AgentError::Unavailable { .. }
-            | AgentError::Report(Refusal::OldFence | Refusal::Stranger) => 409,
-            AgentError::Program(_) | AgentError::Report(_) => 400,
+            | AgentError::JobReport(Refusal::OldFence | Refusal::Stranger) => 409,
+            AgentError::Program(_) | AgentError::JobReport(_) => 400,
             AgentError::Setup(_) | AgentError::Io { .. } => 500,
         }
     }
@@ -99,9 +99,9 @@ impl AgentError {
             AgentError::NoAccelerator(_) => "no_accelerator",
             AgentError::Unavailable { .. } => "unavailable",
             AgentError::Program(_) => "program",
-            AgentError::Report(Refusal::OldFence) => "old_fence",
-            AgentError::Report(Refusal::Stranger) => "stranger",
-            AgentError::Report(_) => "report",
+            AgentError::JobReport(Refusal::OldFence) => "old_fence",
+            AgentError::JobReport(Refusal::Stranger) => "stranger",
+            AgentError::JobReport(_) => "report",
             AgentError::Setup(_) => "setup",
             AgentError::Io { .. } => "io",
         }

@@ -6,10 +6,10 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
 use super::error::AgentError;
-use super::node::{Agent, Inner, blame_machine, stop_attempt};
+use super::node::{Agent, NodeState, blame_machine, stop_attempt};
 use super::spool;
-use crate::devices::{Health, HealthBook, Tracked};
-use crate::job::{Grant, Isolation};
+use crate::devices::{DeviceHealth, HealthBook, Tracked};
+use crate::job::{AcceleratorGrant, GrantIsolation};
 
 /// Health of accelerators, for the next agent.
 pub(super) const HEALTH: &str = "health.json";
@@ -20,8 +20,9 @@ const SETTLE: Duration = Duration::from_secs(2);
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
 impl Agent {
-    /// Whether all grants can be given now: known, fit, not given away, and free by what the driver says after whoever had them last has ended.
-    pub(super) async fn check_grants(&self, grants: &[Grant]) -> Result<(), AgentError> {
+    /// Checks that all grants can be given now: the accelerators are known and healthy, not given
+    /// away, and free by the driver's word after their last attempt has ended.
+    pub(super) async fn check_grants(&self, grants: &[AcceleratorGrant]) -> Result<(), AgentError> {
         for grant in grants {
             self.check_fit(grant)?;
             check_share(&self.lock(), grant)?;
@@ -37,7 +38,7 @@ impl Agent {
         Ok(())
     }
 
-    fn check_fit(&self, grant: &Grant) -> Result<(), AgentError> {
+    fn check_fit(&self, grant: &AcceleratorGrant) -> Result<(), AgentError> {
         let readings = self.telemetry.readings();
         let find = |device: &&Tracked| device.uuid == grant.uuid;
         let device = readings.devices.iter().find(find);
@@ -47,16 +48,18 @@ impl Agent {
             return unavailable(format!("the driver has not answered for {} s", stuck_ms / 1000));
         }
         match &device.health {
-            Health::Fit => Ok(()),
-            Health::Out { reason, .. } => unavailable(format!("it is out of service ({reason}); see `restore`")),
+            DeviceHealth::Fit => Ok(()),
+            DeviceHealth::Out { reason, .. } => unavailable(format!("it is out of service ({reason}); see `restore`")),
         }
     }
 
-    /// Why an accelerator that nobody holds cannot be called free; `None`: it is.
+    /// Reason why an accelerator that no attempt holds cannot be called free; `None` where it is
+    /// free.
     fn in_use(&self, uuid: &str) -> Option<String> {
         let inner = self.lock();
         if inner.attempts.values().any(|attempt| attempt.holds(uuid)) {
-            // Who shares it is known, and under MPS the driver names a server in its place.
+            // The processes that share the accelerator are known, and under MPS the driver names a
+            // server in their place.
             return None;
         }
         let held =
@@ -77,7 +80,7 @@ impl Agent {
         let mut kept: Option<HealthBook> = None;
         while changes.changed().await.is_ok() {
             let book = self.telemetry.book();
-            let health = |book: &HealthBook| -> Vec<Health> {
+            let health = |book: &HealthBook| -> Vec<DeviceHealth> {
                 book.devices().iter().map(|device| device.health.clone()).collect()
             };
             if kept.as_ref().map(health) != Some(health(&book)) {
@@ -93,7 +96,7 @@ impl Agent {
     fn spare_jobs(&self, book: &HealthBook) {
         let out = |uuid: &str| {
             let device = book.devices().iter().find(|device| device.uuid == uuid);
-            device.is_some_and(|device| device.health != Health::Fit)
+            device.is_some_and(|device| device.health != DeviceHealth::Fit)
         };
         let mut inner = self.lock();
         let hit = inner.attempts.values_mut().filter(|attempt| attempt.ended.is_none() && !attempt.fault);
@@ -106,8 +109,8 @@ impl Agent {
 }
 
 /// Whether a grant fits beside those given.
-fn check_share(inner: &Inner, grant: &Grant) -> Result<(), AgentError> {
-    let given: Vec<&Grant> = inner
+fn check_share(inner: &NodeState, grant: &AcceleratorGrant) -> Result<(), AgentError> {
+    let given: Vec<&AcceleratorGrant> = inner
         .attempts
         .values()
         .filter(|attempt| attempt.ended.is_none())
@@ -115,7 +118,7 @@ fn check_share(inner: &Inner, grant: &Grant) -> Result<(), AgentError> {
         .filter(|given| given.uuid == grant.uuid)
         .collect();
     let percent: u32 = given.iter().map(|given| given.compute_percent).sum();
-    let alone = given.iter().chain([&grant]).any(|given| given.isolation == Isolation::Exclusive);
+    let alone = given.iter().chain([&grant]).any(|given| given.isolation == GrantIsolation::Exclusive);
     let why = if !(1..=100).contains(&grant.compute_percent) {
         "`compute_percent` is a number from 1 to 100".to_owned()
     } else if !given.is_empty() && alone {

@@ -1,35 +1,35 @@
-//! What jobs say to the agent: reports, and AdaptDL's hints.
+//! Calls of jobs to the agent: reports, and AdaptDL's hints.
 
 use super::api::Kept;
 use super::clock::unix_ms;
 use super::error::AgentError;
 use super::node::Agent;
 use super::process::descends;
-use crate::job::{Refusal, Report, adaptdl};
+use crate::job::{JobReport, Refusal, adaptdl};
 
-/// Who reports.
+/// Source of a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Speaker<'a> {
+pub enum ReportSource<'a> {
     /// A process on the socket, as the kernel names it.
     Process(u32),
-    /// Whoever names this job by HTTP.
+    /// A process that names this job by HTTP.
     Named(&'a str),
 }
 
 impl Agent {
     /// Takes a report, one line of JSON.
     ///
-    /// # Errors
-    /// It is no report, its fence is not that of a running attempt, or who speaks was not started by that attempt.
-    pub fn report(&self, speaker: Speaker<'_>, line: &[u8]) -> Result<(), AgentError> {
-        let report: Report = serde_json::from_slice(line).map_err(|error| Refusal::Malformed(error.to_string()))?;
+    /// # Errors The line is no report, its fence is not that of a running attempt, or the process
+    /// that sent it was not started by that attempt.
+    pub fn report(&self, speaker: ReportSource<'_>, line: &[u8]) -> Result<(), AgentError> {
+        let report: JobReport = serde_json::from_slice(line).map_err(|error| Refusal::Malformed(error.to_string()))?;
         let at_ms = unix_ms();
         let mut inner = self.lock();
         let mut running = inner.attempts.values_mut().filter(|attempt| attempt.ended.is_none());
         let attempt = running.find(|attempt| attempt.record.launch.fence == report.fence).ok_or(Refusal::OldFence)?;
         let belongs = match speaker {
-            Speaker::Named(job) => attempt.record.launch.program.name.as_str() == job,
-            Speaker::Process(pid) => {
+            ReportSource::Named(job) => attempt.record.launch.program.name.as_str() == job,
+            ReportSource::Process(pid) => {
                 attempt.refresh();
                 attempt.processes.is_some_and(|processes| descends(pid, processes.keeper.pid))
             }
@@ -46,7 +46,8 @@ impl Agent {
         Ok(())
     }
 
-    /// Takes the hints of an AdaptDL job, and what they tell of its speed as reports. `false`: it does not run here.
+    /// Takes the hints of an AdaptDL job, and what they tell of its speed as reports. `false`: it
+    /// does not run here.
     pub(super) fn hint(&self, job: &str, hints: serde_json::Value) -> bool {
         let mut inner = self.lock();
         let mut running = inner.attempts.values_mut().filter(|attempt| attempt.ended.is_none());

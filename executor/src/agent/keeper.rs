@@ -1,8 +1,9 @@
 //! The keeper of one attempt: parent to everything it starts, and alive when the agent is not.
 //!
-//! It adopts whatever the job leaves behind (`PR_SET_CHILD_SUBREAPER`), so leaving the process group is no way out. It kills all of it when the job has
-//! ended, when the grace period is over, or when the node's lease has run out and the agent said that jobs die then. It writes how the job ended only when
-//! nothing of it is left.
+//! It adopts whatever the job leaves behind (`PR_SET_CHILD_SUBREAPER`), so leaving the process
+//! group is no way out. It kills all of it when the job has ended, when the grace period is over,
+//! or when the node's lease has run out and the agent said that jobs die then. It writes how the
+//! job ended only when nothing of it is left.
 
 use std::collections::BTreeMap;
 use std::fs::OpenOptions;
@@ -20,34 +21,34 @@ use serde::{Deserialize, Serialize};
 use super::clock::boot_ms;
 use super::process::{ProcessId, descendants, kill};
 use super::spool::{self, CAUSE, EXIT, ORDER, OUTPUT, PROCESSES, STOP};
-use crate::job::{Cause, Exit};
+use crate::job::{EndCause, Exit};
 
 /// How often deadlines are looked at.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// What the keeper is to run.
+/// Order to a keeper: the program to run, and how.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Order {
+pub struct KeeperOrder {
     /// Program and arguments.
     pub command: Vec<String>,
     /// All of its environment.
     pub env: BTreeMap<String, String>,
-    /// Where it starts.
+    /// Working directory of the program.
     pub cwd: PathBuf,
     /// Folder of the node's lease, where jobs die with it.
     pub lease: Option<PathBuf>,
 }
 
-/// Who runs.
+/// Keeper and job, as processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Processes {
-    /// The keeper.
+    /// Process of the keeper.
     pub keeper: ProcessId,
     /// The job, which leads a process group; `None`: not started yet.
     pub job: Option<ProcessId>,
 }
 
-/// When everything is killed, on the clock that nobody can set.
+/// Time at which everything is killed, on the machine's monotonic clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Deadline {
     /// Milliseconds since the machine started.
@@ -63,7 +64,7 @@ pub const LEASE_DEADLINE: &str = "kill_at.json";
 /// The folder cannot be read or written. Then nothing is left running either.
 pub fn keep(folder: &Path) -> io::Result<()> {
     let missing = || io::Error::new(io::ErrorKind::NotFound, format!("no {ORDER} in {}", folder.display()));
-    let order: Order = spool::read(folder, ORDER).ok_or_else(missing)?;
+    let order: KeeperOrder = spool::read(folder, ORDER).ok_or_else(missing)?;
     if !spool::claim(folder)? {
         return Ok(());
     }
@@ -85,7 +86,7 @@ pub fn keep(folder: &Path) -> io::Result<()> {
     spool::write(folder, EXIT, &exit)
 }
 
-fn spawn(folder: &Path, order: &Order) -> io::Result<u32> {
+fn spawn(folder: &Path, order: &KeeperOrder) -> io::Result<u32> {
     let output = OpenOptions::new().create(true).append(true).open(folder.join(OUTPUT))?;
     let (program, arguments) =
         order.command.split_first().ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "empty command"))?;
@@ -114,7 +115,7 @@ fn wait_for_all() -> Receiver<(u32, WaitStatus)> {
     children
 }
 
-fn watch(folder: &Path, order: &Order, job: u32, children: &Receiver<(u32, WaitStatus)>, mut over: bool) -> Exit {
+fn watch(folder: &Path, order: &KeeperOrder, job: u32, children: &Receiver<(u32, WaitStatus)>, mut over: bool) -> Exit {
     let mut exit = Exit::Unseen;
     loop {
         match children.recv_timeout(LOOK) {
@@ -126,8 +127,9 @@ fn watch(folder: &Path, order: &Order, job: u32, children: &Receiver<(u32, WaitS
             Err(RecvTimeoutError::Timeout) if over => {}
             Err(RecvTimeoutError::Timeout) if passed(folder, STOP) => over = true,
             Err(RecvTimeoutError::Timeout) if lease_passed(order) => {
-                // The network failed, not the job. Without the file it counts as the job's failure; with the job left alive it would run twice.
-                let _ = spool::write(folder, CAUSE, &Cause { stopping: false, fault: true });
+                // The network failed, not the job. Without the file it counts as the job's failure;
+                // with the job left alive it would run twice.
+                let _ = spool::write(folder, CAUSE, &EndCause { stopping: false, fault: true });
                 over = true;
             }
             Err(RecvTimeoutError::Timeout) => {}
@@ -153,7 +155,7 @@ fn passed(folder: &Path, name: &str) -> bool {
     spool::read::<Deadline>(folder, name).is_some_and(|deadline| boot_ms() >= deadline.kill_at_boot_ms)
 }
 
-fn lease_passed(order: &Order) -> bool {
+fn lease_passed(order: &KeeperOrder) -> bool {
     order.lease.as_ref().is_some_and(|folder| passed(folder, LEASE_DEADLINE))
 }
 

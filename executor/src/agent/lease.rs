@@ -1,4 +1,5 @@
-//! Who may give orders: the highest term seen, and how long its lease is good.
+//! Lease of the leader, as an agent sees it: the highest term seen, and until when the lease is
+//! good.
 
 use std::io;
 use std::path::PathBuf;
@@ -39,7 +40,8 @@ impl LeaseBook {
         self.held.term
     }
 
-    /// Lets an order of `term` pass, or not. A higher term is remembered before anything is done in its name.
+    /// Lets an order of `term` pass, or not. A higher term is remembered before anything is done in
+    /// its name.
     pub fn admit(&mut self, term: u64, leader: Option<&str>) -> Result<(), AgentError> {
         let same = term == self.held.term;
         let other = leader.is_some_and(|leader| !self.held.leader.is_empty() && leader != self.held.leader);
@@ -55,7 +57,8 @@ impl LeaseBook {
         Ok(())
     }
 
-    /// Renews: jobs that die without the daemon live on for a while, counted from `as_of_boot_ms`. Never makes it shorter.
+    /// Renews: jobs that die without the daemon live on for a while, counted from `as_of_boot_ms`.
+    /// Never makes it shorter.
     pub fn renew(&self, as_of_boot_ms: i64) -> io::Result<()> {
         let Fencing::Kill { after_ms } = self.fencing else { return Ok(()) };
         let after_ms = i64::try_from(after_ms).unwrap_or(i64::MAX);

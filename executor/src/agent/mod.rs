@@ -1,12 +1,17 @@
-//! The agent of one node: it starts and stops jobs, watches accelerators, and lives on its own when the daemon is gone.
+//! The agent of one node: it starts and stops jobs, watches accelerators, and lives on its own when
+//! the daemon is gone.
 //!
-//! Each attempt has a *keeper* ([`keeper`]), a small process of its own that is parent to everything the attempt starts, writes down how it ended, and kills
-//! what does not leave. The agent may die and come back: it finds its attempts in the spool ([`spool`]), checks that they are who they were, and goes on.
+//! Each attempt has a *keeper* ([`keeper`]), a small process of its own that is parent to
+//! everything the attempt starts, writes down how it ended, and kills what does not leave. The
+//! agent may die and come back: it finds its attempts in the spool ([`spool`]), checks that they
+//! are the processes they were, and goes on.
 //!
 //! - [`api`]: what the daemon says and hears; [`AgentClient`] is its side of the wire.
-//! - [`tls`]: who may speak: both sides show certificates of one private authority, with the name of the node or of the daemon in them.
-//! - [`Agent`]: attempts and accelerators of the node. Every call that changes something carries the leader's term; lower terms are refused.
-//! - [`socket`], and the plain HTTP server for jobs: where jobs report.
+//! - [`tls`]: identities: both sides show certificates of one private authority, with the name of
+//!   the node or of the daemon in them.
+//! - [`Agent`]: attempts and accelerators of the node. Every call that changes something carries
+//!   the leader's term; lower terms are refused.
+//! - [`socket`], and the plain HTTP server for jobs: the calls of jobs.
 
 pub mod api;
 mod attempt;

@@ -10,18 +10,18 @@ use std::time::Duration;
 use rustix::process::Signal;
 use tokio::time::sleep;
 
-use super::api::{AttemptStatus, Done, Kept, Lease, ReportPage, Start, Stop, Term};
-use super::attempt::{Attempt, Record};
+use super::api::{AttemptStatus, Done, Kept, LeaderLease, ReportPage, Start, Stop, Term};
+use super::attempt::{LaunchRecord, LocalAttempt};
 use super::clock::{boot_ms, unix_ms};
 use super::config::AgentConfig;
 use super::error::AgentError;
-use super::keeper::{Deadline, Order};
+use super::keeper::{Deadline, KeeperOrder};
 use super::lease::LeaseBook;
 use super::process::{ProcessId, carriers, kill};
 use super::spool::{self, CAUSE, EXIT, LAUNCH, ORDER, STOP};
 use crate::devices::Telemetry;
 use crate::job::contract::Surroundings;
-use crate::job::{Cause, Exit, Launch};
+use crate::job::{EndCause, Exit, Launch};
 
 /// Reports kept for the daemon to fetch.
 const REPORTS: usize = 10_000;
@@ -42,12 +42,12 @@ pub struct Agent {
     /// Starts are looked at one at a time, so that two do not find the same accelerator free.
     pub(super) starting: tokio::sync::Mutex<()>,
     job_url: String,
-    inner: Mutex<Inner>,
+    inner: Mutex<NodeState>,
 }
 
-pub(super) struct Inner {
+pub(super) struct NodeState {
     pub lease: LeaseBook,
-    pub attempts: BTreeMap<String, Attempt>,
+    pub attempts: BTreeMap<String, LocalAttempt>,
     reports: VecDeque<Kept>,
     /// Number of the next report; starts with the time, so that it grows over restarts.
     next: u64,
@@ -57,18 +57,19 @@ impl Agent {
     /// With what an earlier agent left behind; `job_url` is where jobs reach it by HTTP.
     pub(super) fn new(config: AgentConfig, telemetry: Telemetry, job_url: String) -> Self {
         let lease = LeaseBook::open(config.state_dir.clone(), config.fencing);
-        let found = spool::folders(&config.state_dir.join("attempts")).into_iter().filter_map(Attempt::load);
+        let found = spool::folders(&config.state_dir.join("attempts")).into_iter().filter_map(LocalAttempt::load);
         let attempts = found.map(|attempt| (attempt.record.launch.id(), attempt)).collect();
         let since_ms = unix_ms();
-        let inner = Inner { lease, attempts, reports: VecDeque::new(), next: since_ms as u64 };
+        let inner = NodeState { lease, attempts, reports: VecDeque::new(), next: since_ms as u64 };
         Self { config, telemetry, since_ms, starting: tokio::sync::Mutex::new(()), job_url, inner: Mutex::new(inner) }
     }
 
-    pub(super) fn lock(&self) -> MutexGuard<'_, Inner> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, NodeState> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Follows what still runs. All of an earlier agent's attempts are accounted for when this returns.
+    /// Follows what still runs. All of an earlier agent's attempts are accounted for when this
+    /// returns.
     pub(super) async fn adopt(self: &Arc<Self>) {
         let running: Vec<String> = self
             .lock()
@@ -109,7 +110,7 @@ impl Agent {
     ///
     /// # Errors
     /// The term is over, or the disk fails.
-    pub fn renew(&self, lease: &Lease) -> Result<Done, AgentError> {
+    pub fn renew(&self, lease: &LeaderLease) -> Result<Done, AgentError> {
         let mut inner = self.lock();
         inner.lease.admit(lease.term, Some(&lease.leader))?;
         inner.lease.renew(lease.as_of_boot_ms).map_err(AgentError::io("renew the lease"))?;
@@ -119,7 +120,8 @@ impl Agent {
     /// Starts an attempt, or says how it is if it was started before.
     ///
     /// # Errors
-    /// The term is over; an accelerator is not there, not fit or not free; the program makes no sense; the disk fails.
+    /// The term is over; an accelerator is not there, not fit or not free; the program makes no
+    /// sense; the disk fails.
     pub async fn start(self: &Arc<Self>, start: &Start) -> Result<AttemptStatus, AgentError> {
         let _one_at_a_time = self.starting.lock().await;
         let launch = &start.launch;
@@ -137,13 +139,13 @@ impl Agent {
         }
         launch.program.check()?;
         self.check_grants(&launch.grants).await?;
-        let record = Record { launch: launch.clone(), started_ms: unix_ms() };
+        let record = LaunchRecord { launch: launch.clone(), started_ms: unix_ms() };
         let folder = self.config.state_dir.join("attempts").join(&id);
         let keeper = self.begin(&folder, &record);
         let keeper = keeper.map_err(|source| AgentError::Io { action: format!("start {id}"), source })?;
         let status = {
             let mut inner = self.lock();
-            let attempt = inner.attempts.entry(id.clone()).or_insert(Attempt::new(folder, record));
+            let attempt = inner.attempts.entry(id.clone()).or_insert(LocalAttempt::new(folder, record));
             attempt.status()
         };
         let found = ProcessId::of(keeper.id());
@@ -154,7 +156,7 @@ impl Agent {
         Ok(status)
     }
 
-    fn begin(&self, folder: &PathBuf, record: &Record) -> std::io::Result<Child> {
+    fn begin(&self, folder: &PathBuf, record: &LaunchRecord) -> std::io::Result<Child> {
         let launch = &record.launch;
         let program = &launch.program;
         let of_job = || self.config.checkpoint_root.join(program.name.as_str());
@@ -162,7 +164,7 @@ impl Agent {
         fs::create_dir_all(folder)?;
         fs::create_dir_all(&checkpoint_dir)?;
         spool::write(folder, LAUNCH, record)?;
-        let order = Order {
+        let order = KeeperOrder {
             command: program.command.clone(),
             env: self.environment(launch, &checkpoint_dir),
             cwd: program.cwd.clone().unwrap_or(checkpoint_dir),
@@ -190,7 +192,7 @@ impl Agent {
         env
     }
 
-    /// Where jobs report.
+    /// Socket on which jobs report.
     pub(super) fn socket_path(&self) -> PathBuf {
         self.config.state_dir.join("jobs.sock")
     }
@@ -202,7 +204,7 @@ impl Agent {
             let (gone, told) = tokio::sync::oneshot::channel();
             std::thread::spawn(move || {
                 keeper.wait();
-                // Nobody listens any more where the agent has ended.
+                // The receiver is gone where the agent has ended.
                 let _ = gone.send(());
             });
             let _ = told.await;
@@ -214,7 +216,8 @@ impl Agent {
         });
     }
 
-    /// The keeper is gone: either it said how the job ended, or it was killed, and then nothing of the job may stay.
+    /// The keeper is gone: either it said how the job ended, or it was killed, and then nothing of
+    /// the job may stay.
     async fn finish(&self, id: &str) {
         let Some((folder, fence)) = ({
             let inner = self.lock();
@@ -276,7 +279,8 @@ impl Agent {
     /// Forgets an attempt that has ended, once its end is recorded elsewhere.
     ///
     /// # Errors
-    /// The term is over, it has not ended, or the disk fails. Forgetting what is not there is no error.
+    /// The term is over, it has not ended, or the disk fails. Forgetting what is not there is no
+    /// error.
     pub fn forget(&self, id: &str, order: Term) -> Result<Done, AgentError> {
         let mut inner = self.lock();
         inner.lease.admit(order.term, None)?;
@@ -291,7 +295,7 @@ impl Agent {
     }
 
     /// Keeps a report for the daemon.
-    pub(super) fn keep(inner: &mut Inner, kept: Kept) {
+    pub(super) fn keep(inner: &mut NodeState, kept: Kept) {
         inner.reports.push_back(kept);
         inner.next += 1;
         if inner.reports.len() > REPORTS {
@@ -309,7 +313,7 @@ impl Agent {
 }
 
 /// SIGTERM at the first call; later calls may only shorten the grace.
-pub(super) fn stop_attempt(attempt: &mut Attempt, grace_ms: Option<u64>) -> Result<(), AgentError> {
+pub(super) fn stop_attempt(attempt: &mut LocalAttempt, grace_ms: Option<u64>) -> Result<(), AgentError> {
     if attempt.ended.is_some() {
         return Ok(());
     }
@@ -331,8 +335,8 @@ pub(super) fn stop_attempt(attempt: &mut Attempt, grace_ms: Option<u64>) -> Resu
 }
 
 /// An accelerator of the attempt has failed: what comes of it is not the job's fault.
-pub(super) fn blame_machine(attempt: &mut Attempt) -> Result<(), AgentError> {
+pub(super) fn blame_machine(attempt: &mut LocalAttempt) -> Result<(), AgentError> {
     attempt.fault = true;
-    let cause = Cause { stopping: false, fault: true };
+    let cause = EndCause { stopping: false, fault: true };
     spool::write(&attempt.folder, CAUSE, &cause).map_err(AgentError::io("write down that an accelerator failed"))
 }

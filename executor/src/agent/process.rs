@@ -13,13 +13,13 @@ use crate::job::contract::{FENCE, NODE};
 /// A process for good: numbers are used again, but not with the same time of start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct ProcessId {
-    /// Its number.
+    /// Process id, as the kernel gives it.
     pub pid: u32,
-    /// When it started, clock ticks since the machine did.
+    /// Start of the process, in clock ticks since the machine started.
     pub start: u64,
 }
 
-/// What is read of a process.
+/// Fields of `/proc/PID/stat` that are read.
 struct Stat {
     dead: bool,
     parent: u32,
@@ -33,7 +33,7 @@ impl ProcessId {
         stat(pid).map(|stat| Self { pid, start: stat.start })
     }
 
-    /// Whether it lives. Who is dead and not waited for does not.
+    /// Whether the process lives. A zombie process does not.
     #[must_use]
     pub fn lives(&self) -> bool {
         stat(self.pid).is_some_and(|stat| stat.start == self.start && !stat.dead)
@@ -142,7 +142,8 @@ fn carries(pid: u32, key: &str, value: &str) -> bool {
     environment.split(|byte| *byte == 0).any(|pair| pair == wanted.as_bytes())
 }
 
-/// Fields 3, 4 and 22 of /proc/PID/stat; the name in field 2 may contain anything, so they are counted from its closing bracket.
+/// Fields 3, 4 and 22 of /proc/PID/stat; the name in field 2 may contain anything, so they are
+/// counted from its closing bracket.
 fn stat(pid: u32) -> Option<Stat> {
     let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let mut fields = text[text.rfind(')')? + 1..].split_ascii_whitespace();

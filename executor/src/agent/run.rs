@@ -23,11 +23,11 @@ const LONGEST_SOCKET: usize = 107;
 
 /// An agent that serves. Ends when dropped; its jobs do not.
 pub struct Running {
-    /// The agent.
+    /// Agent that serves.
     pub agent: Arc<Agent>,
-    /// Where the daemon reaches it.
+    /// Address for the daemon.
     pub address: SocketAddr,
-    /// Where jobs reach it.
+    /// Address for jobs.
     pub jobs: SocketAddr,
     tasks: Vec<JoinHandle<()>>,
     _only_one: File,
@@ -42,7 +42,8 @@ impl Drop for Running {
 /// Starts an agent: accounts for what an earlier one left, then serves.
 ///
 /// # Errors
-/// Another agent serves from the same folder; the folder, the sockets or the certificates cannot be used.
+/// Another agent serves from the same folder; the folder, the sockets or the certificates cannot be
+/// used.
 pub async fn serve(config: AgentConfig) -> Result<Running, AgentError> {
     if !config.jobs.ip().is_loopback() {
         return Err(AgentError::Setup(format!(
@@ -85,7 +86,7 @@ pub async fn serve(config: AgentConfig) -> Result<Running, AgentError> {
     Ok(Running { agent, address, jobs, tasks, _only_one: only_one })
 }
 
-/// Makes the folders, readable by nobody else, and locks them.
+/// Makes the folders, readable by their owner only, and locks them.
 fn prepare(config: &AgentConfig) -> Result<File, AgentError> {
     let folder = &config.state_dir;
     let socket = folder.join("jobs.sock");
@@ -109,7 +110,8 @@ fn prepare(config: &AgentConfig) -> Result<File, AgentError> {
     Ok(lock)
 }
 
-/// Where an agent that serves says so, in its folder: `{"address": ..., "jobs": ..., "pid": ...}`.
+/// File in the agent's folder that says that the agent serves: `{"address": ..., "jobs": ...,
+/// "pid": ...}`.
 pub const SERVING: &str = "serving.json";
 
 /// Serves until SIGTERM or SIGINT. Jobs live on.

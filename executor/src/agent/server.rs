@@ -1,4 +1,5 @@
-//! Two HTTP servers: one for the daemon, with certificates on both sides, and one for jobs on this machine.
+//! Two HTTP servers: one for the daemon, with certificates on both sides, and one for jobs on this
+//! machine.
 
 use std::io;
 use std::sync::Arc;
@@ -19,9 +20,9 @@ use tokio::sync::Semaphore;
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 
-use super::api::{AttemptStatus, Done, Lease, NodeStatus, Refused, ReportPage, Start, Stop, Term};
+use super::api::{AttemptStatus, Done, LeaderLease, NodeStatus, Refused, ReportPage, Start, Stop, Term};
 use super::error::AgentError;
-use super::jobs::Speaker;
+use super::jobs::ReportSource;
 use super::node::Agent;
 use super::tls;
 use crate::job::adaptdl;
@@ -32,11 +33,11 @@ pub const LARGEST_BODY: usize = 64 * 1024;
 /// Connections at a time.
 const CONNECTIONS: usize = 64;
 
-/// How long a connection may take to say who it is, and then to send its headers.
+/// Longest time that a connection may take for its TLS handshake, and then for its headers.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-type Shared = State<Arc<Agent>>;
-type Answer<T> = Result<Json<T>, AgentError>;
+type ServerState = State<Arc<Agent>>;
+type HttpAnswer<T> = Result<Json<T>, AgentError>;
 
 impl IntoResponse for AgentError {
     fn into_response(self) -> Response {
@@ -45,7 +46,7 @@ impl IntoResponse for AgentError {
     }
 }
 
-/// What was sent, or why it cannot be read.
+/// Body of a call, or the reason why it cannot be read.
 fn body<T: DeserializeOwned>(bytes: &Bytes) -> Result<T, AgentError> {
     let read = serde_json::from_slice(bytes);
     read.map_err(|error| crate::job::Refusal::Malformed(error.to_string()).into())
@@ -77,12 +78,12 @@ pub fn for_jobs(agent: Arc<Agent>) -> Router {
         .layer(DefaultBodyLimit::max(LARGEST_BODY))
 }
 
-async fn node(State(agent): Shared) -> Json<NodeStatus> {
+async fn node(State(agent): ServerState) -> Json<NodeStatus> {
     Json(agent.status())
 }
 
-async fn lease(State(agent): Shared, bytes: Bytes) -> Answer<Done> {
-    agent.renew(&body::<Lease>(&bytes)?).map(Json)
+async fn lease(State(agent): ServerState, bytes: Bytes) -> HttpAnswer<Done> {
+    agent.renew(&body::<LeaderLease>(&bytes)?).map(Json)
 }
 
 #[derive(Deserialize)]
@@ -91,39 +92,40 @@ struct Since {
     since: u64,
 }
 
-async fn reports(State(agent): Shared, Query(since): Query<Since>) -> Json<ReportPage> {
+async fn reports(State(agent): ServerState, Query(since): Query<Since>) -> Json<ReportPage> {
     Json(agent.reports(since.since))
 }
 
-async fn start(State(agent): Shared, bytes: Bytes) -> Answer<AttemptStatus> {
+async fn start(State(agent): ServerState, bytes: Bytes) -> HttpAnswer<AttemptStatus> {
     agent.start(&body::<Start>(&bytes)?).await.map(Json)
 }
 
-async fn attempt(State(agent): Shared, Path(id): Path<String>) -> Answer<AttemptStatus> {
+async fn attempt(State(agent): ServerState, Path(id): Path<String>) -> HttpAnswer<AttemptStatus> {
     agent.attempt(&id).map(Json)
 }
 
-async fn stop(State(agent): Shared, Path(id): Path<String>, bytes: Bytes) -> Answer<AttemptStatus> {
+async fn stop(State(agent): ServerState, Path(id): Path<String>, bytes: Bytes) -> HttpAnswer<AttemptStatus> {
     agent.stop(&id, body::<Stop>(&bytes)?).map(Json)
 }
 
-async fn checkpoint(State(agent): Shared, Path(id): Path<String>, bytes: Bytes) -> Answer<AttemptStatus> {
+async fn checkpoint(State(agent): ServerState, Path(id): Path<String>, bytes: Bytes) -> HttpAnswer<AttemptStatus> {
     agent.checkpoint(&id, body::<Term>(&bytes)?).map(Json)
 }
 
-async fn forget(State(agent): Shared, Path(id): Path<String>, bytes: Bytes) -> Answer<Done> {
+async fn forget(State(agent): ServerState, Path(id): Path<String>, bytes: Bytes) -> HttpAnswer<Done> {
     agent.forget(&id, body::<Term>(&bytes)?).map(Json)
 }
 
-async fn restore(State(agent): Shared, Path(uuid): Path<String>, bytes: Bytes) -> Answer<Done> {
+async fn restore(State(agent): ServerState, Path(uuid): Path<String>, bytes: Bytes) -> HttpAnswer<Done> {
     agent.restore(&uuid, body::<Term>(&bytes)?).map(Json)
 }
 
-async fn report(State(agent): Shared, Path(job): Path<String>, bytes: Bytes) -> Result<StatusCode, AgentError> {
-    agent.report(Speaker::Named(&job), &bytes).map(|()| StatusCode::NO_CONTENT)
+async fn report(State(agent): ServerState, Path(job): Path<String>, bytes: Bytes) -> Result<StatusCode, AgentError> {
+    agent.report(ReportSource::Named(&job), &bytes).map(|()| StatusCode::NO_CONTENT)
 }
 
-/// Serves the daemon for ever. Who cannot show its certificate is not answered at all.
+/// Serves the daemon for ever. A peer that cannot show the daemon's certificate is not answered at
+/// all.
 pub async fn serve_daemon(listener: TcpListener, acceptor: TlsAcceptor, daemon: String, router: Router) {
     let places = Arc::new(Semaphore::new(CONNECTIONS));
     loop {

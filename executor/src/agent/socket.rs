@@ -1,6 +1,7 @@
 //! The socket on which jobs report: lines of JSON in, one line of JSON back for each.
 //!
-//! The kernel says which process is at the other end (`SO_PEERCRED`), so nobody speaks for a job that did not start it, even with its fence in hand.
+//! The kernel says which process is at the other end (`SO_PEERCRED`), so a process that the job did
+//! not start cannot speak for the job, even with its fence in hand.
 
 use std::io;
 use std::sync::Arc;
@@ -8,7 +9,7 @@ use std::sync::Arc;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixStream};
 
-use super::jobs::Speaker;
+use super::jobs::ReportSource;
 use super::node::Agent;
 use crate::job::LONGEST_LINE;
 
@@ -50,7 +51,7 @@ async fn talk(agent: &Agent, stream: UnixStream) -> io::Result<()> {
             return Ok(());
         }
         let whole = line.ends_with(b"\n");
-        let answer = match agent.report(Speaker::Process(pid), &line) {
+        let answer = match agent.report(ReportSource::Process(pid), &line) {
             Ok(()) => serde_json::json!({"ok": true}),
             Err(error) => {
                 serde_json::json!({"ok": false, "status": error.status(), "code": error.code(), "error": error.to_string()})

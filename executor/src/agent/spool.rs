@@ -1,4 +1,4 @@
-//! What an agent must not forget: small files, each written whole and forced to disk.
+//! Spool of an agent, which survives its death: small files, each written whole and forced to disk.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -8,23 +8,24 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// What was asked for; `Launch` and when.
+/// Launch of the attempt and its time.
 pub const LAUNCH: &str = "launch.json";
-/// What the keeper is to do.
+/// Order to the keeper.
 pub const ORDER: &str = "order.json";
-/// Who does it: keeper and job.
+/// Process ids of keeper and job.
 pub const PROCESSES: &str = "processes.json";
-/// That, and when at the latest, it is to end.
+/// Order to stop, and the latest time of the end.
 pub const STOP: &str = "stop.json";
-/// What was going on when it ended.
+/// Circumstances of the end.
 pub const CAUSE: &str = "cause.json";
 /// How it ended.
 pub const EXIT: &str = "exit.json";
-/// Made by the keeper before it starts the job, or by an agent that gives up waiting for it: who comes second lets it be.
+/// Claim on an attempt, made by its keeper before it starts the job, or by an agent that gives up
+/// waiting for the keeper. The second to come leaves the attempt alone.
 pub const CLAIM: &str = "claim";
-/// What the job prints.
+/// Output of the job.
 pub const OUTPUT: &str = "output.log";
-/// Beside the folders of attempts: what jobs printed whose attempts are forgotten.
+/// Folder beside those of attempts: output of jobs, kept when their attempts are forgotten.
 pub const OUTPUTS: &str = "output";
 /// So many of those are kept.
 const KEPT: usize = 1000;
@@ -48,7 +49,7 @@ pub fn read<T: DeserializeOwned>(folder: &Path, name: &str) -> Option<T> {
     serde_json::from_slice(&fs::read(folder.join(name)).ok()?).ok()
 }
 
-/// Makes the claim. `false`: somebody else did.
+/// Makes the claim. `false` where the claim was made before.
 ///
 /// # Errors
 /// The disk is full or fails.
@@ -60,8 +61,9 @@ pub fn claim(folder: &Path) -> io::Result<bool> {
     }
 }
 
-/// Moves what the job printed out of an attempt's folder, to `output/ATTEMPT.log` beside the attempts: people look for it when a job has failed. The oldest go
-/// where there are more than a thousand.
+/// Moves what the job printed out of an attempt's folder, to `output/ATTEMPT.log` beside the
+/// attempts: people look for it when a job has failed. The oldest go where there are more than a
+/// thousand.
 ///
 /// # Errors
 /// The disk is full or fails.
@@ -72,7 +74,7 @@ pub fn keep_output(folder: &Path) -> io::Result<()> {
         return Ok(());
     }
     let outputs = spool.join(OUTPUTS);
-    // What a program prints is nobody's business but its user's.
+    // Output of a program is readable by its owner only.
     fs::DirBuilder::new().recursive(true).mode(0o700).create(&outputs)?;
     let mut name = name.to_owned();
     name.push(".log");

@@ -1,6 +1,6 @@
-//! What the agent tells about itself.
+//! State of the agent, as the daemon sees it.
 
-use super::api::{Accelerator, AttemptStatus, Done, NodeStatus, Term};
+use super::api::{AttemptStatus, Done, NodeAccelerator, NodeStatus, Term};
 use super::clock::{boot_ms, unix_ms};
 use super::error::AgentError;
 use super::node::Agent;
@@ -28,11 +28,11 @@ impl Agent {
             stale: old || stuck.is_some() || readings.error.is_some(),
             trouble: stuck.or(readings.error),
             read_ms: readings.read_ms,
-            attempts: inner.attempts.values().map(super::attempt::Attempt::status).collect(),
+            attempts: inner.attempts.values().map(super::attempt::LocalAttempt::status).collect(),
         }
     }
 
-    /// One attempt.
+    /// State of one attempt.
     ///
     /// # Errors
     /// There is none of that name.
@@ -56,9 +56,9 @@ impl Agent {
     }
 }
 
-fn accelerator(device: &Tracked) -> Accelerator {
+fn accelerator(device: &Tracked) -> NodeAccelerator {
     let info = &device.info;
-    Accelerator {
+    NodeAccelerator {
         uuid: device.uuid.clone(),
         kind: accelerator_type(&info.name),
         product: info.name.clone(),

@@ -1,7 +1,9 @@
-//! Who may speak: a private authority, a certificate for each node, and one for the daemon.
+//! Identities of daemon and nodes: a private authority, a certificate for each node, and one for
+//! the daemon.
 //!
-//! A node's certificate is good for serving only and the daemon's for asking only, so a node cannot command another. Both are checked for the name in them:
-//! the daemon speaks with the node it means, and the agent obeys nobody but the daemon.
+//! A node's certificate is good for serving only and the daemon's for asking only, so a node cannot
+//! command another. Both are checked for the name in them: the daemon speaks with the node it
+//! means, and the agent obeys the daemon alone.
 
 use std::fs::{self, OpenOptions};
 use std::io::Write;
@@ -29,18 +31,19 @@ use crate::job::JobName;
 /// Name in the daemon's certificate.
 pub const DAEMON: &str = "goodput-daemon";
 
-/// Years for which certificates of nodes and of the daemon are good; the authority's is good for twice as long.
+/// Years for which certificates of nodes and of the daemon are good; the authority's is good for
+/// twice as long.
 const YEARS: i32 = 5;
 
-/// Where the certificates of one party are.
+/// Paths of the certificates of one party.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TlsFiles {
     /// Certificate of the authority.
     pub ca: PathBuf,
-    /// Own certificate.
+    /// Certificate of the party.
     pub cert: PathBuf,
-    /// Own key.
+    /// Private key of the party.
     pub key: PathBuf,
 }
 
@@ -53,8 +56,8 @@ impl TlsFiles {
     }
 }
 
-/// Makes certificates for nodes and for the daemon in `folder`, and the authority that signs them where there is none yet. Existing ones of the same names
-/// are replaced.
+/// Makes certificates for nodes and for the daemon in `folder`, and the authority that signs them
+/// where there is none yet. Existing ones of the same names are replaced.
 ///
 /// # Errors
 /// The folder cannot be written, or holds a key that is not one.
@@ -142,9 +145,9 @@ fn provider() -> Arc<CryptoProvider> {
     Arc::new(ring::default_provider())
 }
 
-type Loaded = (RootCertStore, Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
+type LoadedIdentity = (RootCertStore, Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
 
-fn load(files: &TlsFiles) -> Result<Loaded, AgentError> {
+fn load(files: &TlsFiles) -> Result<LoadedIdentity, AgentError> {
     let mut roots = RootCertStore::empty();
     for certificate in certificates(&files.ca)? {
         roots.add(certificate).map_err(|error| wrong(files, &error))?;

@@ -1,4 +1,5 @@
-//! Checkpoints as the contract wants them: written aside, forced to disk, renamed; the last two are kept.
+//! Checkpoints as the contract wants them: written aside, forced to disk, renamed; the last two are
+//! kept.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -10,7 +11,7 @@ use sha2::{Digest, Sha256};
 const KEPT: usize = 2;
 
 #[derive(Debug, Serialize, Deserialize)]
-struct Checkpoint {
+struct BenchCheckpoint {
     step: u64,
     /// Stands for the weights.
     weights: String,
@@ -31,14 +32,16 @@ fn list(folder: &Path) -> Vec<(u64, PathBuf)> {
     found
 }
 
-/// Step of the newest checkpoint, 0 where there is none; `None`: it is damaged. It is put aside then, so that the next attempt goes on from the one before.
+/// Step of the newest checkpoint, 0 where there is none; `None`: it is damaged. It is put aside
+/// then, so that the next attempt goes on from the one before.
 pub(super) fn load(folder: &Path) -> Option<u64> {
     let Some((step, path)) = list(folder).pop() else { return Some(0) };
-    let read: Option<Checkpoint> = fs::read(&path).ok().and_then(|text| serde_json::from_slice(&text).ok());
+    let read: Option<BenchCheckpoint> = fs::read(&path).ok().and_then(|text| serde_json::from_slice(&text).ok());
     match read {
         Some(read) if read.step == step && read.digest == digest(step, &read.weights) => Some(step),
         _ => {
-            // If it cannot be put aside, the next attempt fails as this one does, and the retry budget ends it.
+            // If it cannot be put aside, the next attempt fails as this one does, and the retry
+            // budget ends it.
             let _ = fs::rename(&path, path.with_extension("damaged"));
             None
         }
@@ -49,7 +52,7 @@ pub(super) fn load(folder: &Path) -> Option<u64> {
 pub(super) fn save(folder: &Path, step: u64, half: bool) -> io::Result<()> {
     let weights = format!("{:x}", step.wrapping_mul(0x9e37_79b9_7f4a_7c15));
     let digest = digest(step, &weights);
-    let mut text = serde_json::to_vec(&Checkpoint { step, weights, digest })?;
+    let mut text = serde_json::to_vec(&BenchCheckpoint { step, weights, digest })?;
     if half {
         text.truncate(text.len() / 2);
     }

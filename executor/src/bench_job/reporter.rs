@@ -5,7 +5,7 @@ use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 use super::{BenchJob, Misbehaviour};
-use crate::job::{Fence, Report};
+use crate::job::{Fence, JobReport};
 
 const PATIENCE: Duration = Duration::from_secs(2);
 
@@ -36,11 +36,12 @@ impl<'a> Reporter<'a> {
         self.said.is_none_or(|said| said.elapsed() >= Duration::from_millis(self.job.report_ms))
     }
 
-    /// `false`: the attempt is over, and so is this process. An agent that is away is no reason to end.
+    /// `false`: the attempt is over, and so is this process. An agent that is away is no reason to
+    /// end.
     pub fn say(&mut self, step: u64, ckpt_step: u64) -> bool {
         self.said = Some(Instant::now());
         let (Some(fence), Some(socket)) = (&self.fence, &self.socket) else { return true };
-        let report = Report {
+        let report = JobReport {
             samples: Some(step * u64::from(self.job.batch)),
             batch_size: Some(self.job.batch),
             step_time_s: Some(self.step_time_s),
@@ -48,7 +49,7 @@ impl<'a> Reporter<'a> {
             grad_sqr: Some(1.0),
             grad_var: Some(self.job.noise_scale),
             ckpt_step: Some(ckpt_step),
-            ..Report::new(fence.clone(), self.attempt, step)
+            ..JobReport::new(fence.clone(), self.attempt, step)
         };
         let refused = tell(socket, &report).is_ok_and(|status| status == 409);
         !refused || self.job.misbehave == Some(Misbehaviour::OldFence)
@@ -56,7 +57,7 @@ impl<'a> Reporter<'a> {
 }
 
 /// Sends one report; the status that it was answered with, 200 where it was taken.
-fn tell(socket: &str, report: &Report) -> std::io::Result<u64> {
+fn tell(socket: &str, report: &JobReport) -> std::io::Result<u64> {
     let mut stream = UnixStream::connect(socket)?;
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;

@@ -1,4 +1,5 @@
-//! The small program for nodes: the agent, the keeper it starts for each attempt, and a job to test them with.
+//! The small program for nodes: the agent, the keeper it starts for each attempt, and a job to test
+//! them with.
 #![expect(clippy::print_stderr, reason = "a service says why it does not start")]
 
 use std::path::Path;

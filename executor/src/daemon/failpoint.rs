@@ -1,12 +1,12 @@
 //! Places where a drill lets the daemon die.
 //!
-//! `GOODPUT_FAILPOINT=NAME:COUNT` ends the process by SIGKILL the COUNT-th time it comes past NAME: nothing is flushed, no destructor runs.
-//! Without the variable a place costs one comparison.
+//! `GOODPUT_FAILPOINT=NAME:COUNT` ends the process by SIGKILL the COUNT-th time it comes past NAME:
+//! nothing is flushed, no destructor runs. Without the variable a place costs one comparison.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Where a daemon can be made to die, in the order of a cycle.
+/// Places at which a daemon can be made to die, in the order of a cycle.
 pub const PLACES: [&str; 5] = ["before-intent", "after-intent", "before-act", "after-act", "before-done"];
 
 /// Dies here, if a drill says so.

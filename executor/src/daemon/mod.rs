@@ -1,7 +1,8 @@
 //! The daemon: it looks at a cluster, asks a policy, and carries out what the guard lets pass.
 //!
-//! A cycle is: snapshot, verify open orders, decide, guard, journal (fsync), act, audit. Whatever dies in between, the next cycle finds out what
-//! is (by the snapshot) and what was wanted (by the journal) and goes on from there.
+//! A cycle is: snapshot, verify open orders, decide, guard, journal (fsync), act, audit. Whatever
+//! dies in between, the next cycle finds out what is (by the snapshot) and what was wanted (by the
+//! journal) and goes on from there.
 //!
 //! # Layout
 //! Rooms, each of which may use the rooms above it:
@@ -12,7 +13,8 @@
 //! - [`interface`]: what users and monitoring see and ask.
 //! - [`decide`]: the cycle, from a snapshot to orders under way.
 //!
-//! Beside them: `open`, a daemon from its settings; [`settings`], the configuration file; [`failpoint`], places where a drill ends the daemon.
+//! Beside them: `open`, a daemon from its settings; [`settings`], the configuration file;
+//! [`failpoint`], places where a drill ends the daemon.
 
 pub mod decide;
 pub mod durability;
@@ -34,21 +36,21 @@ use goodput_env::state::ClusterState;
 use goodput_env::time::SimTime;
 use thiserror::Error;
 
-use crate::engine::{Engine, EngineError, Order, Snapshot};
+use crate::engine::{ClusterSnapshot, Engine, EngineError, Order};
 use decide::chooser::Chooser;
-use durability::journal::{End, Journal, JournalError, Promise};
+use durability::journal::{AcknowledgedSubmission, JobEnd, Journal, JournalError};
 use durability::leader::{self, Leader};
 use guard::mass_failure::MassFailures;
 use interface::audit::{Audit, AuditError};
 use interface::metrics::Metrics;
-use interface::status::Status;
-use observe::reversals::Watch;
-use observe::{Books, BooksError};
+use interface::status::DaemonStatus;
+use observe::reversals::Reversals;
+use observe::{ClusterObserver, ObservationError};
 pub use open::open;
 use settings::{Mode, Settings};
 use shadow::Shadow;
 
-/// Why a cycle ended early. The next one begins anew.
+/// Reason why a cycle ended early. The next cycle begins anew.
 #[derive(Debug, Error)]
 pub enum DaemonError {
     /// The engine does not answer.
@@ -62,16 +64,16 @@ pub enum DaemonError {
     Audit(#[from] AuditError),
     /// The snapshot makes no sense.
     #[error(transparent)]
-    Books(#[from] BooksError),
+    ClusterObserver(#[from] ObservationError),
     /// A file or a thread could not be had.
     #[error("{action}: {source}")]
     System {
-        /// What was tried.
+        /// Action that failed.
         action: String,
-        /// Why not.
+        /// Error of the system.
         source: std::io::Error,
     },
-    /// What was asked for is not allowed now.
+    /// The request is not allowed now.
     #[error("{0}")]
     Refused(String),
     /// A drill ends the cycle here.
@@ -84,7 +86,7 @@ pub enum DaemonError {
 struct UnderWay {
     order: Order,
     since: Instant,
-    /// What the engine said last.
+    /// Last note of the engine.
     note: String,
 }
 
@@ -95,36 +97,38 @@ pub type Hook = Box<dyn FnMut(&'static str) -> bool + Send>;
 pub struct Daemon<E> {
     engine: E,
     settings: Settings,
-    books: Books,
+    observer: ClusterObserver,
     chooser: Chooser,
     guard: Guard,
     journal: Journal,
     audit: Audit,
     leader: Leader,
     metrics: Arc<Metrics>,
-    status: Arc<Mutex<Status>>,
+    status: Arc<Mutex<DaemonStatus>>,
     mode: Mode,
     stop_file: PathBuf,
     open: Vec<UnderWay>,
-    /// What users were told is handed in while the engine may yet forget it, by time of submission.
-    promises: Vec<Promise>,
-    /// Jobs that were seen to be over while the engine may yet forget it, and when that was, milliseconds of the Unix epoch.
-    ends: BTreeMap<End, i64>,
+    /// Submissions that were acknowledged to their users while the engine may yet forget them, by
+    /// time of submission.
+    promises: Vec<AcknowledgedSubmission>,
+    /// Jobs that were seen to be over while the engine may yet forget it, and when that was,
+    /// milliseconds of the Unix epoch.
+    ends: BTreeMap<JobEnd, i64>,
     /// Orders of the last decision, acted on or not.
     proposed: Vec<Order>,
-    watch: Watch,
+    watch: Reversals,
     mass_failures: MassFailures,
-    /// When jobs that are not over were submitted, and whether they have started, by key.
+    /// Time of submission of jobs that are not over, and whether they have started, by key.
     clocks: BTreeMap<String, (i64, bool)>,
-    /// When jobs were last moved or stopped by order, by key.
+    /// Time of the last order that moved or stopped a job, by key.
     preempted: BTreeMap<String, SimTime>,
-    /// When the last orders of a canary were given.
+    /// Times of the last orders of a canary.
     acted: VecDeque<Instant>,
     last_decision: Option<SimTime>,
     /// How far the daemon went when it last decided.
     decided_in: Mode,
     wake: Option<SimTime>,
-    last: Option<(Arc<Snapshot>, Instant)>,
+    last: Option<(Arc<ClusterSnapshot>, Instant)>,
     recovered: bool,
     kept: Instant,
     hook: Option<Hook>,
@@ -136,7 +140,12 @@ impl<E: Engine> Daemon<E> {
     ///
     /// # Errors
     /// [`DaemonError`] where its files cannot be used.
-    pub fn new(engine: E, settings: Settings, books: Books, chooser: Chooser) -> Result<Self, DaemonError> {
+    pub fn new(
+        engine: E,
+        settings: Settings,
+        observer: ClusterObserver,
+        chooser: Chooser,
+    ) -> Result<Self, DaemonError> {
         let directory = settings.state.directory.clone();
         let system = |action: &str| {
             let action = format!("cannot {action} in {}", directory.display());
@@ -150,13 +159,14 @@ impl<E: Engine> Daemon<E> {
             }
         };
         let lease = Duration::from_secs(u64::from(settings.state.lease_secs.max(1)));
-        let terms = leader::Terms { lease, renew: lease / 3 };
+        let terms = leader::LeaseTerms { lease, renew: lease / 3 };
         let leader = Leader::new(name, &directory.join("leader.lock"), terms).map_err(system("open the lock"))?;
-        let status = Status { policy: chooser.name().into(), engine: engine.name().into(), ..Status::default() };
+        let status =
+            DaemonStatus { policy: chooser.name().into(), engine: engine.name().into(), ..DaemonStatus::default() };
         let journal = Journal::open(&directory.join("journal.sqlite"))?;
-        let books = match journal.fact("epoch_ms")?.and_then(|text| text.parse().ok()) {
-            Some(epoch_ms) => books.since(epoch_ms),
-            None => books,
+        let observer = match journal.fact("epoch_ms")?.and_then(|text| text.parse().ok()) {
+            Some(epoch_ms) => observer.since(epoch_ms),
+            None => observer,
         };
         Ok(Self {
             mode: settings.mode,
@@ -171,7 +181,7 @@ impl<E: Engine> Daemon<E> {
             promises: Vec::new(),
             ends: BTreeMap::new(),
             proposed: Vec::new(),
-            watch: Watch::default(),
+            watch: Reversals::default(),
             mass_failures: MassFailures::default(),
             clocks: BTreeMap::new(),
             preempted: BTreeMap::new(),
@@ -186,7 +196,7 @@ impl<E: Engine> Daemon<E> {
             shadow: None,
             engine,
             settings,
-            books,
+            observer,
             chooser,
         })
     }
@@ -196,7 +206,7 @@ impl<E: Engine> Daemon<E> {
         self.hook = Some(hook);
     }
 
-    /// The engine.
+    /// Engine of the daemon.
     pub fn engine_mut(&mut self) -> &mut E {
         &mut self.engine
     }
@@ -211,34 +221,34 @@ impl<E: Engine> Daemon<E> {
         &self.proposed
     }
 
-    /// The journal.
+    /// Journal of the daemon.
     pub fn journal(&self) -> &Journal {
         &self.journal
     }
 
-    /// The books.
-    pub fn books(&self) -> &Books {
-        &self.books
+    /// Observation of the cluster.
+    pub fn observer(&self) -> &ClusterObserver {
+        &self.observer
     }
 
-    /// What a policy would see now, by the last snapshot; `None` before the first.
+    /// State that a policy would see now, by the last snapshot; `None` before the first.
     ///
     /// # Errors
-    /// [`DaemonError::Books`] where the snapshot makes no sense.
+    /// [`DaemonError::ClusterObserver`] where the snapshot makes no sense.
     pub fn seen(&mut self) -> Result<Option<ClusterState>, DaemonError> {
         let Some((snapshot, _)) = &self.last else { return Ok(None) };
         // What jobs said is learned already.
-        let snapshot = Snapshot { said: Vec::new(), ..Snapshot::clone(snapshot) };
+        let snapshot = ClusterSnapshot { said: Vec::new(), ..ClusterSnapshot::clone(snapshot) };
         let open: Vec<Order> = self.open.iter().map(|under_way| under_way.order.clone()).collect();
-        Ok(Some(self.books.read(&snapshot, &open)?))
+        Ok(Some(self.observer.read(&snapshot, &open)?))
     }
 
-    /// What people see of it.
-    pub fn status(&self) -> Arc<Mutex<Status>> {
+    /// Status for users.
+    pub fn status(&self) -> Arc<Mutex<DaemonStatus>> {
         self.status.clone()
     }
 
-    /// What monitoring sees of it.
+    /// Metrics for monitoring.
     pub fn metrics(&self) -> Arc<Metrics> {
         self.metrics.clone()
     }

@@ -13,7 +13,7 @@ use goodput_env::time::SimTime;
 
 use super::decide::chooser::Chooser;
 use super::guard::screen::Screen;
-use super::observe::{Books, Setting};
+use super::observe::{ClusterObserver, Setting};
 use super::settings::{InformationSetting, PolicySettings, Settings};
 use super::shadow::{Maker, Shadow, ShadowSettings};
 use super::{Daemon, DaemonError};
@@ -22,7 +22,8 @@ use crate::engine::Engine;
 /// The daemon that `settings` describe, over `engine`, for jobs that train `applications`.
 ///
 /// # Errors
-/// [`DaemonError::Refused`] where the policy cannot be had or cannot run live; what [`Daemon::new`] says otherwise.
+/// [`DaemonError::Refused`] where the policy cannot be had or cannot run live; what [`Daemon::new`]
+/// says otherwise.
 pub fn open<E: Engine>(
     engine: E,
     settings: Settings,
@@ -54,7 +55,7 @@ pub fn open<E: Engine>(
     let setting = Setting { applications, tenants, options, speedup, start: SimTime::from_secs_f64(speedup) };
     let system = |source| DaemonError::System { action: "cannot start a thread for the policy".into(), source };
     let chooser = Chooser::new(settings.reliance.clone(), (&name, policy), fallback, screen).map_err(system)?;
-    let mut daemon = Daemon::new(engine, settings, Books::new(setting), chooser)?;
+    let mut daemon = Daemon::new(engine, settings, ClusterObserver::new(setting), chooser)?;
     daemon.shadow = beside.transpose()?;
     Ok(daemon)
 }
@@ -98,9 +99,9 @@ fn beside(
     Shadow::new(settings, incumbent, (name, maker(of_shadow))).map_err(system)
 }
 
-type Chosen = (String, Box<dyn Policy>, Option<Screen>);
+type ChosenPolicy = (String, Box<dyn Policy>, Option<Screen>);
 
-fn policy(settings: &PolicySettings) -> Result<Chosen, DaemonError> {
+fn policy(settings: &PolicySettings) -> Result<ChosenPolicy, DaemonError> {
     let refused = |text: String| DaemonError::Refused(text);
     if let Some(name) = &settings.name {
         let policy = compose::by_name(name, settings.seed).ok_or_else(|| {
@@ -120,7 +121,7 @@ fn policy(settings: &PolicySettings) -> Result<Chosen, DaemonError> {
     Ok((name, policy, Some(Screen::new(&bundle))))
 }
 
-/// What a policy may be told: never what only a simulation knows.
+/// Information that a policy may have live: never facts that only a simulation knows.
 fn information(policy: &dyn Policy, setting: InformationSetting) -> Information {
     match (setting, policy.information()) {
         (InformationSetting::Profiled, _) | (InformationSetting::Policy, Information::Profiled) => {

@@ -1,4 +1,5 @@
-//! Which accelerators an agent offers: `nvml`, `nvml:/path/to/library` or `fake:8xA100`.
+//! Choice of the accelerators that an agent offers: `nvml`, `nvml:/path/to/library` or
+//! `fake:8xA100`.
 
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -7,26 +8,27 @@ use serde::{Deserialize, Serialize};
 
 use super::{DeviceError, NvmlSource, fake};
 
-/// Which accelerators to offer.
+/// Source of accelerators.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum DeviceChoice {
-    /// Those of the driver.
+    /// Accelerators of the driver.
     #[default]
     Nvml,
-    /// Those of a library in an unusual place.
+    /// Accelerators of a library in an unusual place.
     Library(PathBuf),
     /// So many of that type, which do not exist, through a stand-in for NVML.
     Fake {
-        /// How many.
+        /// Number of accelerators.
         count: u32,
-        /// Which type, such as `a100`.
+        /// Type of the accelerators, such as `a100`.
         kind: String,
     },
 }
 
 impl DeviceChoice {
-    /// Opens them. What does not exist is described by files in `folder`, for the node called `node`.
+    /// Opens them. What does not exist is described by files in `folder`, for the node called
+    /// `node`.
     ///
     /// # Errors
     /// As [`NvmlSource::open_library`], and where the stand-in or its folder is missing.
@@ -81,8 +83,9 @@ impl From<DeviceChoice> for String {
     }
 }
 
-/// Type of an accelerator by its product name, as the catalog writes it: `NVIDIA A100-SXM4-80GB` is `a100`, and its instance `NVIDIA A100-SXM4-80GB MIG 1g.10gb` is
-/// `a100-1g.10gb`, a type of its own.
+/// Type of an accelerator by its product name, as the catalog writes it: `NVIDIA A100-SXM4-80GB` is
+/// `a100`, and its instance `NVIDIA A100-SXM4-80GB MIG 1g.10gb` is `a100-1g.10gb`, a type of its
+/// own.
 #[must_use]
 pub fn accelerator_type(product: &str) -> String {
     if let Some((whole, profile)) = product.split_once(" MIG ") {

@@ -1,4 +1,4 @@
-//! Why the devices of a machine could not be listed, and what its owner can do about it.
+//! Errors of listing the devices of a machine, with remedies for its owner.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -6,16 +6,17 @@ use std::time::Duration;
 use nvml_wrapper::error::NvmlError;
 use thiserror::Error;
 
-/// Why no inventory could be taken. [`DeviceError::remedy`] says what to do.
+/// Reason why no inventory could be taken. [`DeviceError::remedy`] says what to do.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum DeviceError {
     /// The driver's library could not be loaded: there is no driver, or it is elsewhere.
     #[error("NVIDIA management library `{looked_for}` could not be loaded: {detail}")]
     LibraryNotFound {
-        /// The path tried, or the name looked for in the places where the system keeps its libraries.
+        /// The path tried, or the name looked for in the places where the system keeps its
+        /// libraries.
         looked_for: String,
-        /// What the system's loader said.
+        /// Error of the system's loader.
         detail: String,
     },
     /// The library is there, and the kernel driver it talks to is not running.
@@ -24,7 +25,7 @@ pub enum DeviceError {
     /// This user may not ask.
     #[error("no permission to {action}")]
     NoPermission {
-        /// What was tried.
+        /// Action that failed.
         action: &'static str,
     },
     /// The driver has not answered for a while, as happens when a device dies.
@@ -39,23 +40,24 @@ pub enum DeviceError {
     /// Accelerators that do not exist could not be set up.
     #[error("fake accelerators in {}: {problem}", folder.display())]
     Fake {
-        /// Where their script and library are kept.
+        /// Folder of their script and library.
         folder: PathBuf,
-        /// What is wrong.
+        /// Problem with the folder.
         problem: String,
     },
     /// Anything else that NVML reports.
     #[error("failed to {action}")]
     Nvml {
-        /// What was tried.
+        /// Action that failed.
         action: &'static str,
-        /// What NVML said.
+        /// Error of NVML.
         source: NvmlError,
     },
 }
 
 impl DeviceError {
-    /// What the owner of the machine can do, in a sentence or two; `None` where there is nothing general to say.
+    /// Remedy for the owner of the machine, in a sentence or two; `None` where there is nothing
+    /// general to say.
     pub fn remedy(&self) -> Option<&'static str> {
         match self {
             DeviceError::LibraryNotFound { .. } => Some(
@@ -78,7 +80,8 @@ impl DeviceError {
         }
     }
 
-    /// Sorts an NVML error by what can be done about it. `library` is the path or name from which NVML was loaded.
+    /// Sorts an NVML error by what can be done about it. `library` is the path or name from which
+    /// NVML was loaded.
     pub(super) fn from_nvml(source: NvmlError, action: &'static str, library: &str) -> Self {
         match source {
             NvmlError::LibloadingError(error) => {

@@ -13,14 +13,16 @@ use nvml_wrapper::error::NvmlError;
 /// Longest round through all devices, milliseconds.
 const ROUND_MS: u32 = 200;
 
-/// Calls `tell` with the UUID and code of each critical error, until `stop`. A driver without events ends it: readings tell most of it, only later.
+/// Calls `tell` with the UUID and code of each critical error, until `stop`. A driver without
+/// events ends it: readings tell most of it, only later.
 ///
-/// Each device has an event set of its own, because a device that fell off the bus cannot say which it is.
+/// Each device has an event set of its own, because a device that fell off the bus cannot say which
+/// it is.
 pub(super) fn listen(library: &Path, stop: Arc<AtomicBool>, tell: impl Fn(&str, u64) + Send + 'static) {
     let library = library.to_owned();
     thread::spawn(move || {
         let Ok(nvml) = Nvml::builder().lib_path(library.as_os_str()).init() else { return };
-        // The end is the same whether somebody asked for it or there are no events to be had.
+        // The end is the same whether the agent asked for it or there are no events to be had.
         let _ended = follow(&nvml, &stop, &tell);
     });
 }

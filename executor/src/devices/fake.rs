@@ -1,12 +1,14 @@
-//! Accelerators that do not exist: a folder with a copy of the stand-in for NVML and the script it plays.
+//! Accelerators that do not exist: a folder with a copy of the stand-in for NVML and the script it
+//! plays.
 //!
-//! The stand-in is loaded as the real library is, so everything above it is what runs on real machines.
+//! The stand-in is loaded as the real library is, so everything above it is what runs on real
+//! machines.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::{env, fs, io};
 
-use goodput_nvml_double::{Device, State};
+use goodput_nvml_double::{Device, MachineScript};
 use sha2::{Digest, Sha256};
 
 use super::DeviceError;
@@ -49,13 +51,14 @@ pub(super) fn prepare(folder: &Path, node: &str, count: u32, kind: &str) -> Resu
     fs::create_dir_all(folder).map_err(failed)?;
     let script = folder.join("state.json");
     let wanted = state(folder, node, count, kind);
-    let uuids = |state: &State| state.devices.iter().map(|device| device.uuid.clone()).collect::<Vec<_>>();
-    let found: Option<State> = fs::read(&script).ok().and_then(|text| serde_json::from_slice(&text).ok());
+    let uuids = |state: &MachineScript| state.devices.iter().map(|device| device.uuid.clone()).collect::<Vec<_>>();
+    let found: Option<MachineScript> = fs::read(&script).ok().and_then(|text| serde_json::from_slice(&text).ok());
     if found.is_none_or(|found| uuids(&found) != uuids(&wanted)) {
         let text = serde_json::to_vec_pretty(&wanted).map_err(io::Error::from);
         fs::write(&script, text.map_err(failed)?).map_err(failed)?;
     }
-    // A copy, because the loader takes two names of one file for one library; renamed into place, because the old one may be in use.
+    // A copy, because the loader takes two names of one file for one library; renamed into place,
+    // because the old one may be in use.
     let library = folder.join("libnvidia-ml.so.1");
     // A name of its own for each call: an agent that is just ending may still be here.
     static CALLS: AtomicU64 = AtomicU64::new(0);
@@ -74,7 +77,7 @@ fn find() -> Option<PathBuf> {
         .find(|path| path.exists())
 }
 
-fn state(folder: &Path, node: &str, count: u32, kind: &str) -> State {
+fn state(folder: &Path, node: &str, count: u32, kind: &str) -> MachineScript {
     let (_, product, memory) = of(kind).copied().unwrap_or(TYPES[0]);
     let device = |index: u32| Device {
         uuid: uuid(&format!("{kind} {node} {index} {}", folder.display())),
@@ -85,11 +88,11 @@ fn state(folder: &Path, node: &str, count: u32, kind: &str) -> State {
         numa: index * 2 / count.max(1),
         ..Device::default()
     };
-    State {
+    MachineScript {
         driver: "550.54.15".to_owned(),
         cuda: 12_040,
         devices: (0..count).map(device).collect(),
-        ..State::default()
+        ..MachineScript::default()
     }
 }
 

@@ -1,25 +1,28 @@
-//! Which devices are fit for work.
+//! Health of devices: whether each is fit for work.
 //!
-//! A device is taken out by a failed reading, a critical error (XID) or a memory error that could not be corrected. It comes back after it has been well for
-//! a while, or when an administrator says so. Devices are remembered by UUID, because one that fell off the bus cannot tell its name any more.
+//! A device is taken out by a failed reading, a critical error (XID) or a memory error that could
+//! not be corrected. It comes back after it has been well for a while, or when an administrator
+//! says so. Devices are remembered by UUID, because one that fell off the bus cannot tell its name
+//! any more.
 
 use serde::{Deserialize, Serialize};
 
 use super::{DeviceFault, DeviceInfo, FaultKind, Inventory};
 
-/// Critical errors that programs cause and devices survive: 13 and 31 (bad access), 43 and 45 (a program was stopped), 63 (a bad memory row was put aside)
-/// (NVIDIA, XID errors, table of common causes).
+/// Critical errors that programs cause and devices survive: 13 and 31 (bad access), 43 and 45 (a
+/// program was stopped), 63 (a bad memory row was put aside) (NVIDIA, XID errors, table of common
+/// causes).
 const OF_PROGRAMS: [u64; 5] = [13, 31, 43, 45, 63];
 
 /// Whether a device may be given to jobs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Health {
-    /// Yes.
+pub enum DeviceHealth {
+    /// The device is fit for work.
     Fit,
-    /// No.
+    /// The device is taken out.
     Out {
-        /// Why: `lost`, `xid 79`, `ecc_uncorrectable`, ...
+        /// Reason of the fault: `lost`, `xid 79`, `ecc_uncorrectable`, ...
         reason: String,
         /// Since when, milliseconds of the caller's clock.
         since_ms: i64,
@@ -31,14 +34,14 @@ pub enum Health {
 /// A device, its last good reading and its health.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Tracked {
-    /// Its own name for itself.
+    /// UUID of the device, as the driver reports it.
     pub uuid: String,
     /// Position in the driver's list.
     pub index: u32,
     /// Newest reading that succeeded.
     pub info: DeviceInfo,
     /// Whether it may be given to jobs.
-    pub health: Health,
+    pub health: DeviceHealth,
 }
 
 /// The devices of a machine and their health.
@@ -74,9 +77,11 @@ impl HealthBook {
                 None => {
                     let (uuid, index) = (info.uuid.clone(), info.index);
                     // Splitting a GPU mends nothing.
-                    let kin =
-                        self.devices.iter().find(|known| known.info.is_kin_of(info) && known.health != Health::Fit);
-                    let health = kin.map_or(Health::Fit, |known| known.health.clone());
+                    let kin = self
+                        .devices
+                        .iter()
+                        .find(|known| known.info.is_kin_of(info) && known.health != DeviceHealth::Fit);
+                    let health = kin.map_or(DeviceHealth::Fit, |known| known.health.clone());
                     self.devices.push(Tracked { uuid, index, info: info.clone(), health });
                 }
             }
@@ -113,11 +118,12 @@ impl HealthBook {
         hit.for_each(|device| device.bad(format!("xid {code}"), now_ms));
     }
 
-    /// An administrator says that a device is well, and with it all its instances. `false`: there is none of that name.
+    /// An administrator says that a device is well, and with it all its instances. `false`: there
+    /// is none of that name.
     pub fn restore(&mut self, uuid: &str) -> bool {
         let mut named = self.devices.iter_mut().filter(|device| device.info.is_of(uuid)).peekable();
         let known = named.peek().is_some();
-        named.for_each(|device| device.health = Health::Fit);
+        named.for_each(|device| device.health = DeviceHealth::Fit);
         known
     }
 }
@@ -130,10 +136,10 @@ impl Tracked {
         if worse {
             self.bad("ecc_uncorrectable".to_owned(), now_ms);
         }
-        if let Health::Out { well_since_ms, .. } = &mut self.health {
+        if let DeviceHealth::Out { well_since_ms, .. } = &mut self.health {
             let since = *well_since_ms.get_or_insert(now_ms);
             if now_ms - since >= back_after_ms {
-                self.health = Health::Fit;
+                self.health = DeviceHealth::Fit;
             }
         }
     }
@@ -141,8 +147,8 @@ impl Tracked {
     /// The first reason stays: what follows from it is less telling.
     fn bad(&mut self, reason: String, now_ms: i64) {
         match &mut self.health {
-            Health::Fit => self.health = Health::Out { reason, since_ms: now_ms, well_since_ms: None },
-            Health::Out { well_since_ms, .. } => *well_since_ms = None,
+            DeviceHealth::Fit => self.health = DeviceHealth::Out { reason, since_ms: now_ms, well_since_ms: None },
+            DeviceHealth::Out { well_since_ms, .. } => *well_since_ms = None,
         }
     }
 }
@@ -176,8 +182,8 @@ mod tests {
 
     fn reasons(book: &HealthBook) -> Vec<&str> {
         let reason = |device: &Tracked| match &device.health {
-            Health::Fit => "",
-            Health::Out { reason, .. } => Box::leak(reason.clone().into_boxed_str()),
+            DeviceHealth::Fit => "",
+            DeviceHealth::Out { reason, .. } => Box::leak(reason.clone().into_boxed_str()),
         };
         book.devices().iter().map(reason).collect()
     }

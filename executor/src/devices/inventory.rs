@@ -1,4 +1,5 @@
-//! What a source saw, in the units that the rest of the product uses: MiB, percent, watts, degrees Celsius.
+//! Inventory of devices, in the units that the rest of the product uses: MiB, percent, watts,
+//! degrees Celsius.
 
 use serde::{Deserialize, Serialize};
 
@@ -15,18 +16,20 @@ pub struct Inventory {
     pub faults: Vec<DeviceFault>,
 }
 
-/// One device and its readings; `None` is a reading that this device or its driver does not give. A device that is split is not listed, and its instances are,
-/// each as a device: jobs are given instances. Temperature, power and errors are then those of the whole.
+/// One device and its readings; `None` is a reading that this device or its driver does not give. A
+/// device that is split is not listed, and its instances are, each as a device: jobs are given
+/// instances. Temperature, power and errors are then those of the whole.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DeviceInfo {
-    /// Position in the driver's list, from 0, of an instance that of the whole. It may change when the machine restarts: remember the UUID instead.
+    /// Position in the driver's list, from 0, of an instance that of the whole. It may change when
+    /// the machine restarts: remember the UUID instead.
     pub index: u32,
     /// The device's own name for itself, such as `GPU-2b1c...` or `MIG-07f3...`.
     pub uuid: String,
     /// UUID of the whole, where it is an instance.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub part_of: Option<String>,
-    /// Product name.
+    /// Product name, as the driver reports it.
     pub name: String,
     /// Memory of the device, MiB.
     pub memory_total_mib: Option<u64>,
@@ -43,7 +46,7 @@ pub struct DeviceInfo {
     /// Energy drawn since the driver was loaded, joules.
     #[serde(default)]
     pub energy_joules: Option<f64>,
-    /// Why clocks are held down, as bits of NVML's clocks throttle reasons.
+    /// Reasons why clocks are held down, as bits of NVML's clocks throttle reasons.
     #[serde(default)]
     pub throttle_bits: Option<u64>,
     /// Memory errors since the driver was loaded that could not be corrected.
@@ -51,7 +54,7 @@ pub struct DeviceInfo {
     pub ecc_uncorrected: Option<u64>,
     /// Number of processes with a compute context.
     pub processes: Option<u32>,
-    /// Their ids.
+    /// Process ids of the users.
     #[serde(default)]
     pub process_ids: Vec<u32>,
     /// Whether the device is split into instances; `None` where it cannot be.
@@ -87,19 +90,19 @@ pub struct DeviceFault {
     pub index: u32,
     /// The device's UUID, if it could still tell.
     pub uuid: Option<String>,
-    /// What is wrong, for programs.
+    /// Kind of fault, for programs.
     pub kind: FaultKind,
-    /// What is wrong, for people.
+    /// Message about the fault, for users.
     pub message: String,
 }
 
-/// What is wrong with a device.
+/// Kind of fault of a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FaultKind {
-    /// It fell off the bus: only a restart of the machine brings it back, if at all.
+    /// The device fell off the bus: only a restart of the machine brings it back, if at all.
     Lost,
-    /// It works again after a reset.
+    /// The device works again after a reset.
     ResetRequired,
     /// This user may not see it.
     NoPermission,

@@ -1,12 +1,16 @@
 //! The accelerators of this machine.
 //!
-//! The driver is behind a trait, [`DeviceSource`], because most machines on which this is developed and tested have none, and because a machine without a
-//! driver is an ordinary case with an ordinary error, not a crash. [`NvmlSource`] asks NVIDIA's library, [`watch()`] asks any source again and again.
+//! The driver is behind a trait, [`DeviceSource`], because most machines on which this is developed
+//! and tested have none, and because a machine without a driver is an ordinary case with an
+//! ordinary error, not a crash. [`NvmlSource`] asks NVIDIA's library, [`watch()`] asks any source
+//! again and again.
 //!
-//! Cards differ in what they report: a reading that a card does not support is `None`, never 0, which would look like an idle card. A card that fails
-//! altogether is listed among the faults of the [`Inventory`], and the others are listed as ever.
+//! Cards differ in what they report: a reading that a card does not support is `None`, never 0,
+//! which would look like an idle card. A card that fails altogether is listed among the faults of
+//! the [`Inventory`], and the others are listed as ever.
 //!
-//! An agent keeps a [`Telemetry`]: the newest readings, whether the driver answers, and which devices are fit for work ([`HealthBook`]).
+//! An agent keeps a [`Telemetry`]: the newest readings, whether the driver answers, and which
+//! devices are fit for work ([`HealthBook`]).
 
 mod choice;
 mod error;
@@ -20,7 +24,7 @@ mod watch;
 
 pub use choice::{DeviceChoice, accelerator_type};
 pub use error::DeviceError;
-pub use health::{Health, HealthBook, Tracked};
+pub use health::{DeviceHealth, HealthBook, Tracked};
 pub use inventory::{DeviceFault, DeviceInfo, FaultKind, Inventory, MigMode};
 pub use nvml::NvmlSource;
 pub use telemetry::{Pace, Readings, Telemetry};
@@ -33,6 +37,7 @@ pub trait DeviceSource: Send {
     /// The devices and their readings as they are now.
     ///
     /// # Errors
-    /// Only what concerns the whole machine; a device that fails alone is a [`DeviceFault`] in the inventory.
+    /// Only what concerns the whole machine; a device that fails alone is a [`DeviceFault`] in the
+    /// inventory.
     fn list(&mut self) -> Result<Inventory, DeviceError>;
 }

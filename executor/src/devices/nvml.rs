@@ -1,7 +1,8 @@
 //! NVIDIA devices, through the NVML library that comes with the driver.
 //!
-//! The library is loaded at run time, so the product builds and runs where there is none, and a test or another vendor's shim can be loaded in its place.
-//! Each of its functions is looked up when it is first used: an old driver that lacks one costs that reading, not the whole list.
+//! The library is loaded at run time, so the product builds and runs where there is none, and a
+//! test or another vendor's shim can be loaded in its place. Each of its functions is looked up
+//! when it is first used: an old driver that lacks one costs that reading, not the whole list.
 
 use std::path::{Path, PathBuf};
 
@@ -43,7 +44,7 @@ impl NvmlSource {
         Ok(Self { nvml, library: library.to_owned() })
     }
 
-    /// Where it was loaded from.
+    /// Path from which the library was loaded.
     pub(super) fn library(&self) -> &Path {
         &self.library
     }

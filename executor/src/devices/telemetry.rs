@@ -1,4 +1,4 @@
-//! What an agent knows of its devices at any moment, without ever waiting for the driver.
+//! Readings of devices at any moment, without ever waiting for the driver.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,7 +17,7 @@ use super::{DeviceChoice, DeviceError, HealthBook, Tracked, events};
 pub struct Pace {
     /// Between two listings, milliseconds.
     pub period_ms: u64,
-    /// When the driver counts as stuck, milliseconds.
+    /// Time without an answer after which the driver counts as stuck, milliseconds.
     pub deadline_ms: u64,
     /// How long a device must be well before it comes back, milliseconds.
     pub back_after_ms: u64,
@@ -30,20 +30,20 @@ impl Default for Pace {
     }
 }
 
-/// What is known at one moment.
+/// Readings of all devices at one moment.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Readings {
     /// The devices, by index.
     pub devices: Vec<Tracked>,
-    /// When they were read, milliseconds of the caller's clock; 0: never.
+    /// Time of the readings, milliseconds of the caller's clock; 0: never.
     pub read_ms: i64,
     /// How long the driver has not answered, milliseconds; `None`: it does.
     pub stuck_ms: Option<u64>,
-    /// Why the last listing failed, where it did otherwise.
+    /// Reason why the last listing failed, where it did.
     pub error: Option<String>,
 }
 
-struct State {
+struct TelemetryState {
     book: HealthBook,
     read_ms: i64,
     stuck_ms: Option<u64>,
@@ -52,7 +52,7 @@ struct State {
 
 /// Watches the devices of a machine; ends when dropped.
 pub struct Telemetry {
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<TelemetryState>>,
     changed: Arc<watch::Sender<u64>>,
     stop: Arc<AtomicBool>,
     now: Arc<Notify>,
@@ -60,14 +60,15 @@ pub struct Telemetry {
 }
 
 impl Telemetry {
-    /// Starts to watch. Opening the driver is part of it and may hang or fail as any question to it: then it is tried again.
+    /// Starts to watch. Opening the driver is part of it and may hang or fail as any question to
+    /// it: then it is tried again.
     ///
     /// # Panics
     /// Outside a tokio runtime with time enabled.
     #[must_use]
     pub fn start(choice: DeviceChoice, folder: PathBuf, node: String, pace: Pace, clock: fn() -> i64) -> Self {
         let book = HealthBook::new(i64::try_from(pace.back_after_ms).unwrap_or(i64::MAX));
-        let state = Arc::new(Mutex::new(State { book, read_ms: 0, stuck_ms: None, error: None }));
+        let state = Arc::new(Mutex::new(TelemetryState { book, read_ms: 0, stuck_ms: None, error: None }));
         let (changed, _) = watch::channel(0);
         let (changed, stop) = (Arc::new(changed), Arc::new(AtomicBool::new(false)));
         let now = Arc::new(Notify::new());
@@ -99,7 +100,7 @@ impl Telemetry {
         self.now.notify_one();
     }
 
-    /// What is known now.
+    /// Newest readings of all devices.
     #[must_use]
     pub fn readings(&self) -> Readings {
         let state = lock(&self.state);
@@ -145,11 +146,11 @@ impl Drop for Telemetry {
     }
 }
 
-fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+fn lock(state: &Mutex<TelemetryState>) -> MutexGuard<'_, TelemetryState> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn take(state: &mut State, answer: Result<super::Inventory, DeviceError>, now_ms: i64) {
+fn take(state: &mut TelemetryState, answer: Result<super::Inventory, DeviceError>, now_ms: i64) {
     (state.stuck_ms, state.error) = match answer {
         Ok(inventory) => {
             state.book.observe(&inventory, now_ms);

@@ -1,7 +1,8 @@
 //! Asking for devices again and again, without ever holding up async code.
 //!
-//! The driver is asked on a thread for blocking work, one question at a time. When a device dies the driver may not answer for minutes; the watch then says
-//! so, as [`DeviceError::Stuck`], once a deadline, and goes on waiting: a second question beside the first would only hang as well.
+//! The driver is asked on a thread for blocking work, one question at a time. When a device dies
+//! the driver may not answer for minutes; the watch then says so, as [`DeviceError::Stuck`], once a
+//! deadline, and goes on waiting: a second question beside the first would only hang as well.
 
 use std::time::Duration;
 
@@ -17,18 +18,20 @@ const DEADLINE: Duration = Duration::from_secs(5);
 
 const SHORTEST_PERIOD: Duration = Duration::from_millis(1);
 
-type Answer = Result<Inventory, DeviceError>;
+type DriverAnswer = Result<Inventory, DeviceError>;
 
 /// Lists the devices of `source` now and then every `period`, until the receiver is dropped.
 ///
-/// An error does not end the watch: the driver may come back. Only a source that panics does. A receiver that falls behind is not flooded: no more than two
-/// answers wait for it, and asking pauses meanwhile. Periods below 1 ms count as 1 ms.
+/// An error does not end the watch: the driver may come back. Only a source that panics does. A
+/// receiver that falls behind is not flooded: no more than two answers wait for it, and asking
+/// pauses meanwhile. Periods below 1 ms count as 1 ms.
 ///
-/// A runtime that is dropped waits for its blocking threads, so while the driver is stuck end it with `Runtime::shutdown_background`.
+/// A runtime that is dropped waits for its blocking threads, so while the driver is stuck end it
+/// with `Runtime::shutdown_background`.
 ///
 /// # Panics
 /// Outside a tokio runtime with time enabled.
-pub fn watch(source: impl DeviceSource + 'static, period: Duration) -> mpsc::Receiver<Answer> {
+pub fn watch(source: impl DeviceSource + 'static, period: Duration) -> mpsc::Receiver<DriverAnswer> {
     watch_with_deadline(source, period, DEADLINE, Arc::default())
 }
 
@@ -38,7 +41,7 @@ pub(super) fn watch_with_deadline(
     period: Duration,
     deadline: Duration,
     now: Arc<Notify>,
-) -> mpsc::Receiver<Answer> {
+) -> mpsc::Receiver<DriverAnswer> {
     let (answers, receiver) = mpsc::channel(1);
     tokio::spawn(async move {
         let ended = answers.clone();
@@ -55,7 +58,7 @@ async fn ask_forever<S: DeviceSource + 'static>(
     period: Duration,
     deadline: Duration,
     now: &Notify,
-    answers: mpsc::Sender<Answer>,
+    answers: mpsc::Sender<DriverAnswer>,
 ) {
     let mut ticks = interval(period.max(SHORTEST_PERIOD));
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -83,7 +86,7 @@ async fn ask_forever<S: DeviceSource + 'static>(
 async fn wait<T>(
     mut question: JoinHandle<T>,
     deadline: Duration,
-    answers: &mpsc::Sender<Answer>,
+    answers: &mpsc::Sender<DriverAnswer>,
 ) -> Result<T, JoinError> {
     let asked = Instant::now();
     loop {
@@ -112,14 +115,14 @@ mod tests {
         answer: F,
     }
 
-    impl<F: FnMut(u32) -> Answer + Send> DeviceSource for Fake<F> {
-        fn list(&mut self) -> Answer {
+    impl<F: FnMut(u32) -> DriverAnswer + Send> DeviceSource for Fake<F> {
+        fn list(&mut self) -> DriverAnswer {
             self.asked += 1;
             (self.answer)(self.asked - 1)
         }
     }
 
-    fn fake(answer: impl FnMut(u32) -> Answer + Send) -> impl DeviceSource {
+    fn fake(answer: impl FnMut(u32) -> DriverAnswer + Send) -> impl DeviceSource {
         Fake { asked: 0, answer }
     }
 

@@ -1,4 +1,4 @@
-//! What can be asked of an engine, and what it answers.
+//! Actions of an engine, and its answers.
 
 use std::time::Duration;
 
@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use super::snapshot::OnNode;
 
-/// What a share of an accelerator is bounded by.
+/// Bounds of a share of an accelerator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Share {
+pub struct AcceleratorShare {
     /// Percent of compute, 1..=100.
     pub compute_percent: u8,
     /// Device memory, MiB.
@@ -18,14 +18,14 @@ pub struct Share {
 /// One thing to do.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "verb")]
-pub enum Action {
+pub enum EngineAction {
     /// A waiting job starts.
     Place {
-        /// Where.
+        /// Accelerators of the job.
         placement: Vec<OnNode>,
         /// Part of each accelerator; all of it where `None`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        share: Option<Share>,
+        share: Option<AcceleratorShare>,
     },
     /// A running job checkpoints, leaves and waits again.
     Stop {
@@ -34,14 +34,14 @@ pub enum Action {
     },
     /// A running job goes on with another number of accelerators.
     Resize {
-        /// Where.
+        /// Accelerators of the job from now on.
         placement: Vec<OnNode>,
         /// Seconds from SIGTERM to SIGKILL.
         grace_s: u32,
     },
     /// A running job goes on elsewhere.
     Migrate {
-        /// Where.
+        /// Accelerators of the job from now on.
         placement: Vec<OnNode>,
         /// Seconds from SIGTERM to SIGKILL.
         grace_s: u32,
@@ -57,31 +57,41 @@ pub enum Action {
     },
     /// No job starts on a node any more.
     Drain {
-        /// The node.
+        /// Name of the node.
         node: String,
-        /// Why, for the administrators.
+        /// Reason, for the administrators.
         reason: String,
     },
     /// Jobs may start on a node again.
     Undrain {
-        /// The node.
+        /// Name of the node.
         node: String,
     },
     /// A node of the inference pool is training's for now.
     Lend {
-        /// The node.
+        /// Name of the node.
         node: String,
+    },
+    /// A service has another number of replicas on a node.
+    Scale {
+        /// Name of the service.
+        service: String,
+        /// Name of the node.
+        node: String,
+        /// Replicas on the node from now on; new ones start cold, surplus ones finish their
+        /// requests and go.
+        replicas: u32,
     },
     /// A lent node goes back.
     Return {
-        /// The node.
+        /// Name of the node.
         node: String,
-        /// When training has to be gone, on the engine's clock, milliseconds.
+        /// Time at which training has to be gone, on the engine's clock, milliseconds.
         deadline_ms: i64,
     },
 }
 
-impl Action {
+impl EngineAction {
     /// The verb, for ids, metrics and logs.
     pub fn verb(&self) -> &'static str {
         match self {
@@ -95,11 +105,12 @@ impl Action {
             Self::Drain { .. } => "drain",
             Self::Undrain { .. } => "undrain",
             Self::Lend { .. } => "lend",
+            Self::Scale { .. } => "scale",
             Self::Return { .. } => "return",
         }
     }
 
-    /// Where the job is to be after it; `None` where it does not say.
+    /// Placement of the job after the action; `None` where the action does not say.
     pub fn placement(&self) -> Option<&[OnNode]> {
         match self {
             Self::Place { placement, .. } | Self::Resize { placement, .. } | Self::Migrate { placement, .. } => {
@@ -115,7 +126,8 @@ impl Action {
     }
 }
 
-/// Names an order: a hash of plan, subject, attempt and verb, so that one decision can be carried out twice only under one name.
+/// Names an order: a hash of plan, subject, attempt and verb, so that one decision can be carried
+/// out twice only under one name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct OrderId(pub String);
@@ -123,32 +135,33 @@ pub struct OrderId(pub String);
 /// An action with a name and a subject.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Order {
-    /// Its name.
+    /// Name of the order.
     pub id: OrderId,
     /// Key of the job; empty for actions on nodes.
     #[serde(default)]
     pub job: String,
-    /// What starts of the job were when it was decided ([`super::JobSeen::starts`]): an order for an older attempt is void.
+    /// Starts of the job at the decision ([`super::JobSeen::starts`]): an order for an older
+    /// attempt is void.
     #[serde(default)]
     pub starts: u32,
-    /// What to do.
-    pub action: Action,
+    /// Action of the order.
+    pub action: EngineAction,
 }
 
-/// What became of a step.
+/// Outcome of a step.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Outcome {
+pub enum StepOutcome {
     /// The engine took it.
     Accepted,
     /// Not now: the same order is to be tried again.
     Later {
-        /// Why.
+        /// Reason of the delay.
         reason: String,
     },
-    /// Never.
+    /// The engine never takes this step.
     Refused {
-        /// Why.
+        /// Reason of the refusal.
         reason: String,
     },
 }
@@ -156,28 +169,28 @@ pub enum Outcome {
 /// Answer to one order.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Receipt {
-    /// The order.
+    /// Order of the step.
     pub id: OrderId,
-    /// What became of this step.
-    pub outcome: Outcome,
+    /// Outcome of this step.
+    pub outcome: StepOutcome,
 }
 
 /// Whether an order is carried out.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Verdict {
-    /// Yes.
+pub enum OrderProgress {
+    /// The order is carried out.
     Done,
-    /// Not yet.
+    /// The order is not carried out yet.
     Pending,
-    /// It never will be: the world moved on.
+    /// The order will never be carried out: the cluster moved on.
     Lost {
-        /// What happened instead.
+        /// Event that makes the order void.
         reason: String,
     },
 }
 
-/// What an engine can do.
+/// Capabilities of an engine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Capabilities {
     /// Places a job on named accelerators.
@@ -192,16 +205,20 @@ pub struct Capabilities {
     pub hold: bool,
     /// Lends nodes between pools.
     pub lend: bool,
+    /// Starts and ends replicas of services.
+    pub scale: bool,
     /// How far back it may forget what it has acknowledged; `None` where it never does.
     pub forgets: Option<Forgets>,
 }
 
-/// An engine that acknowledges before it is durable: what one that was killed does not know when it comes back, and what it does then.
+/// An engine that acknowledges before it is durable: what one that was killed does not know when it
+/// comes back, and what it does then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Forgets {
-    /// What it acknowledged so long ago it has on disk.
+    /// Age of an acknowledgement from which on it is on the engine's disk.
     pub durable_after: Duration,
-    /// It shows jobs that have ended for so long: of one that it shows no more nobody who was away for longer can tell what became of it.
+    /// Time for which the engine shows jobs that have ended. A daemon that was away for longer
+    /// cannot tell what became of a job that is not shown any more.
     pub shows_ended_for: Duration,
     /// How the reason begins for which it drains a node where a start that it forgot still runs.
     pub drains_over: &'static str,

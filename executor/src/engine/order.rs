@@ -1,8 +1,9 @@
-//! The name of an order: equal for equal subject, attempt, verb and plan, so that an order is never given twice.
+//! The name of an order: equal for equal subject, attempt, verb and plan, so that an order is never
+//! given twice.
 
 use sha2::{Digest, Sha256};
 
-use super::action::{Action, Order, OrderId};
+use super::action::{EngineAction, Order, OrderId};
 
 /// The first 16 hexadecimal digits of the SHA-256 of `parts`, told apart.
 pub fn digest(parts: &[&str]) -> String {
@@ -16,15 +17,16 @@ pub fn digest(parts: &[&str]) -> String {
 
 impl Order {
     /// The order with its name: a hash of plan, subject, attempt and verb.
-    pub fn named(plan: &str, job: &str, starts: u32, action: Action) -> Self {
+    pub fn named(plan: &str, job: &str, starts: u32, action: EngineAction) -> Self {
         let subject = match &action {
-            Action::Drain { node, .. }
-            | Action::Undrain { node }
-            | Action::Lend { node }
-            | Action::Return { node, .. } => node,
-            _ => job,
+            EngineAction::Drain { node, .. }
+            | EngineAction::Undrain { node }
+            | EngineAction::Lend { node }
+            | EngineAction::Return { node, .. } => node.clone(),
+            EngineAction::Scale { service, node, .. } => format!("{service} on {node}"),
+            _ => job.to_string(),
         };
-        let id = OrderId(digest(&[plan, subject, &starts.to_string(), action.verb()]));
+        let id = OrderId(digest(&[plan, &subject, &starts.to_string(), action.verb()]));
         Self { id, job: job.into(), starts, action }
     }
 }

@@ -1,18 +1,18 @@
 //! Snapshots that were recorded, shown again one after the other. Nothing can be done to them.
 
-use super::{Capabilities, Engine, EngineError, Order, Receipt, Snapshot, Submission};
+use super::{Capabilities, ClusterSnapshot, Engine, EngineError, Order, Receipt, Submission};
 
-/// A recording.
+/// Engine that shows a recording of snapshots.
 #[derive(Clone, Debug)]
 pub struct Recorded {
-    snapshots: std::vec::IntoIter<Snapshot>,
-    last: Snapshot,
+    snapshots: std::vec::IntoIter<ClusterSnapshot>,
+    last: ClusterSnapshot,
 }
 
 impl Recorded {
     /// Shows `snapshots` in their order, and the last one for ever.
-    pub fn new(snapshots: Vec<Snapshot>) -> Self {
-        Self { snapshots: snapshots.into_iter(), last: Snapshot::default() }
+    pub fn new(snapshots: Vec<ClusterSnapshot>) -> Self {
+        Self { snapshots: snapshots.into_iter(), last: ClusterSnapshot::default() }
     }
 
     /// Version of the snapshot shown last.
@@ -30,7 +30,7 @@ impl Engine for Recorded {
         Capabilities { hold: true, ..Capabilities::default() }
     }
 
-    async fn snapshot(&mut self) -> Result<Snapshot, EngineError> {
+    async fn snapshot(&mut self) -> Result<ClusterSnapshot, EngineError> {
         if let Some(next) = self.snapshots.next() {
             self.last = next;
         }

@@ -1,4 +1,5 @@
-//! The simulator behind the seam of real machines: what drives a live cluster is rehearsed here, in simulated time.
+//! The simulator behind the seam of real machines: what drives a live cluster is rehearsed here, in
+//! simulated time.
 
 use std::sync::Arc;
 
@@ -6,13 +7,15 @@ use goodput_env::cluster::Pool;
 use goodput_env::job::{JobId, Work};
 use goodput_env::plan::Plan;
 use goodput_env::scenario::Scenario;
-use goodput_env::sim::{Outcome as Record, Simulator, Status};
-use goodput_env::state::{Loan, Observed, ObservedJob, Phase};
+use goodput_env::service::ServiceId;
+use goodput_env::sim::{Outcome, Simulator, Status};
+use goodput_env::state::{Loan, Observed, ObservedJob, ObservedService, Phase, Replica, ReplicaPhase};
 use goodput_env::time::SimTime;
 
 use super::{
-    Action, Attempt, Capabilities, Engine, EngineError, JobPhase, JobSeen, NodeHealth, NodeSeen, OnNode, Order,
-    Outcome, Receipt, Snapshot, Submission, Verdict,
+    Attempt, Capabilities, ClusterSnapshot, Engine, EngineAction, EngineError, JobPhase, JobSeen, LoanSeen, NodeHealth,
+    NodeSeen, OnNode, Order, OrderProgress, RecallSeen, Receipt, ReplicaSeen, ReplicaStage, ServiceSeen, ServiceSpec,
+    StepOutcome, Submission,
 };
 
 /// A simulated cluster. Time stands still until [`SimEngine::advance`].
@@ -26,7 +29,8 @@ pub struct SimEngine {
 }
 
 impl SimEngine {
-    /// The scenario's cluster at time zero, its jobs arriving by themselves. Decisions fall on churn and whenever time is to stop.
+    /// The scenario's cluster at time zero, its jobs arriving by themselves. Decisions fall on
+    /// churn and whenever time is to stop.
     pub fn new(scenario: Scenario) -> Self {
         let mut scenario = scenario;
         scenario.options.rounds.on_churn = true;
@@ -39,7 +43,8 @@ impl SimEngine {
         Self { simulator, version: 0, starts, ended: Vec::new(), complete: false }
     }
 
-    /// Lets time pass up to `at`, or to the next moment at which something happened that a policy is asked about. Returns the time it is.
+    /// Lets time pass up to `at`, or to the next moment at which something happened that a policy
+    /// is asked about. Returns the time it is.
     ///
     /// # Errors
     /// [`EngineError::Refused`] where the simulation cannot go on.
@@ -64,12 +69,12 @@ impl SimEngine {
         self.complete
     }
 
-    /// What became of the jobs.
-    pub fn outcome(&self) -> Record {
+    /// StepOutcome of the jobs.
+    pub fn outcome(&self) -> Outcome {
         self.simulator.clone().outcome()
     }
 
-    /// The simulator itself, for those who compare.
+    /// Simulator behind the engine.
     pub fn simulator(&self) -> &Simulator {
         &self.simulator
     }
@@ -99,8 +104,29 @@ impl SimEngine {
             free: seen.idle[node],
             pool: machine.pool,
             lent: lent && machine.pool == Pool::Inference,
+            loan: seen.loans.get(node).and_then(loan_seen),
             health: if down { NodeHealth::Down } else { NodeHealth::Up },
             note: String::new(),
+        }
+    }
+
+    fn service_seen(&self, seen: &ObservedService, now: SimTime) -> ServiceSeen {
+        let service = &self.simulator.scenario().workload.services[seen.id.index()];
+        let replica = |replica: &Replica| ReplicaSeen {
+            node: format!("n{}", replica.node),
+            phase: match replica.phase {
+                ReplicaPhase::Starting { until } => ReplicaStage::Starting { ready_ms: Some(until.as_millis()) },
+                ReplicaPhase::Ready => ReplicaStage::Ready,
+                ReplicaPhase::Draining { until } => ReplicaStage::Draining { free_ms: Some(until.as_millis()) },
+            },
+        };
+        ServiceSeen {
+            name: service.name.clone(),
+            spec: ServiceSpec::of(service, ""),
+            rate: Some(f64::from(seen.rate_milli) / 1e3),
+            backlog: seen.backlog as f64 / 1e6,
+            retired: now >= service.rates.end(),
+            replicas: seen.replicas.iter().map(replica).collect(),
         }
     }
 
@@ -134,13 +160,19 @@ impl SimEngine {
     }
 
     /// Adds what `order` wants to `plan`; why not where it cannot be wanted now.
-    fn plan(&self, order: &Order, plan: &mut Plan) -> Result<(), Outcome> {
-        let refused = |reason: &str| Outcome::Refused { reason: reason.into() };
+    fn plan(&self, order: &Order, plan: &mut Plan) -> Result<(), StepOutcome> {
+        let refused = |reason: &str| StepOutcome::Refused { reason: reason.into() };
         let node = |name: &str| Self::node_of(name).ok_or_else(|| refused("there is no such node"));
         match &order.action {
-            Action::Lend { node: name } => plan.lend(node(name)?),
-            Action::Return { node: name, deadline_ms } => {
+            EngineAction::Lend { node: name } => plan.lend(node(name)?),
+            EngineAction::Return { node: name, deadline_ms } => {
                 plan.reclaim(node(name)?, SimTime::from_millis(*deadline_ms));
+            }
+            EngineAction::Scale { service, node: name, replicas } => {
+                let services = &self.simulator.scenario().workload.services;
+                let at = services.iter().position(|known| known.name == *service);
+                let at = at.ok_or_else(|| refused("there is no such service"))?;
+                plan.scale(ServiceId(at as u32), node(name)?, *replicas);
             }
             action => {
                 let id = self.job_of(&order.job).ok_or_else(|| refused("there is no such job"))?;
@@ -151,13 +183,14 @@ impl SimEngine {
                     return Err(refused("the order is for another attempt"));
                 }
                 match (action, running) {
-                    (Action::Place { .. }, false) | (Action::Resize { .. } | Action::Migrate { .. }, true) => {
+                    (EngineAction::Place { .. }, false)
+                    | (EngineAction::Resize { .. } | EngineAction::Migrate { .. }, true) => {
                         let slices = action.placement().unwrap_or_default().iter();
                         let slices = slices.map(|on| Ok((node(&on.node)?, on.gpus)));
-                        plan.set(id, slices.collect::<Result<_, Outcome>>()?);
+                        plan.set(id, slices.collect::<Result<_, StepOutcome>>()?);
                     }
-                    (Action::Stop { .. }, true) => plan.set(id, goodput_env::placement::Placement::none()),
-                    (Action::Stop { .. }, false) => return Err(Outcome::Accepted),
+                    (EngineAction::Stop { .. }, true) => plan.set(id, goodput_env::placement::Placement::none()),
+                    (EngineAction::Stop { .. }, false) => return Err(StepOutcome::Accepted),
                     _ => return Err(refused("the simulator cannot do that to this job now")),
                 }
             }
@@ -172,13 +205,14 @@ impl Engine for SimEngine {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities { hold: true, lend: true, ..Capabilities::default() }
+        Capabilities { hold: true, lend: true, scale: true, ..Capabilities::default() }
     }
 
-    async fn snapshot(&mut self) -> Result<Snapshot, EngineError> {
+    async fn snapshot(&mut self) -> Result<ClusterSnapshot, EngineError> {
         self.version += 1;
         let seen = self.simulator.observed();
         let nodes = (0..seen.cluster.nodes.len()).map(|node| self.node_seen(&seen, node)).collect();
+        let services = seen.services.iter().map(|service| self.service_seen(service, seen.now)).collect();
         let mut jobs: Vec<JobSeen> = seen.jobs.into_iter().map(|job| self.job_seen(job)).collect();
         let workload = &self.simulator.scenario().workload;
         jobs.extend(self.ended.iter().rev().take(256).map(|&id| JobSeen {
@@ -197,7 +231,14 @@ impl Engine for SimEngine {
             history: None,
             note: String::new(),
         }));
-        Ok(Snapshot { version: self.version, at_ms: seen.now.as_millis(), nodes, jobs, said: Vec::new() })
+        Ok(ClusterSnapshot {
+            version: self.version,
+            at_ms: seen.now.as_millis(),
+            nodes,
+            jobs,
+            services,
+            said: Vec::new(),
+        })
     }
 
     async fn apply(&mut self, orders: &[Order]) -> Result<Vec<Receipt>, EngineError> {
@@ -206,10 +247,10 @@ impl Engine for SimEngine {
         let mut started = Vec::new();
         for order in orders {
             let outcome = match self.plan(order, &mut plan) {
-                Ok(()) => Outcome::Accepted,
+                Ok(()) => StepOutcome::Accepted,
                 Err(outcome) => outcome,
             };
-            if outcome == Outcome::Accepted && order.action.placement().is_some() {
+            if outcome == StepOutcome::Accepted && order.action.placement().is_some() {
                 started.extend(self.job_of(&order.job));
             }
             receipts.push(Receipt { id: order.id.clone(), outcome });
@@ -218,19 +259,31 @@ impl Engine for SimEngine {
             Ok(()) => started.into_iter().for_each(|job| self.starts[job.index()] += 1),
             Err(error) => {
                 let reason = error.to_string();
-                let accepted = receipts.iter_mut().filter(|receipt| receipt.outcome == Outcome::Accepted);
-                accepted.for_each(|receipt| receipt.outcome = Outcome::Later { reason: reason.clone() });
+                let accepted = receipts.iter_mut().filter(|receipt| receipt.outcome == StepOutcome::Accepted);
+                accepted.for_each(|receipt| receipt.outcome = StepOutcome::Later { reason: reason.clone() });
             }
         }
         Ok(receipts)
     }
 
-    fn verify(&self, order: &Order, snapshot: &Snapshot) -> Verdict {
+    fn verify(&self, order: &Order, snapshot: &ClusterSnapshot) -> OrderProgress {
         super::verify(order, snapshot)
     }
 
     async fn submit(&mut self, _job: &Submission) -> Result<String, EngineError> {
         let problem = "the jobs of a simulated cluster come from its workload".into();
         Err(EngineError::Refused { engine: "sim", problem })
+    }
+}
+
+/// Times of a loan, on the clock of the simulation.
+fn loan_seen(loan: &Loan) -> Option<LoanSeen> {
+    match *loan {
+        Loan::Lent { since } => Some(LoanSeen { since_ms: since.as_millis(), recall: None }),
+        Loan::Returning { since, called, deadline } => {
+            let recall = RecallSeen { called_ms: called.as_millis(), deadline_ms: deadline.as_millis() };
+            Some(LoanSeen { since_ms: since.as_millis(), recall: Some(recall) })
+        }
+        Loan::Home | Loan::Elsewhere => None,
     }
 }

@@ -1,4 +1,5 @@
-//! What an engine saw at one moment. Plain data: recorded snapshots are JSON files that `goodput live replay` and tests read.
+//! Snapshot of a cluster by an engine. Plain data: recorded snapshots are JSON files that `goodput
+//! live replay` and tests read.
 
 use goodput_env::cluster::Pool;
 use goodput_env::job::JobSpec;
@@ -6,11 +7,12 @@ use goodput_env::model::BatchLimits;
 use goodput_env::state::ObservedJob;
 use serde::{Deserialize, Serialize};
 
-use crate::job::Measured;
+use super::service::ServiceSeen;
+use crate::job::SpeedMeasurement;
 
 /// A moment of a cluster.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Snapshot {
+pub struct ClusterSnapshot {
     /// Grows by at least one from snapshot to snapshot of one engine.
     pub version: u64,
     /// The engine's clock, milliseconds; the Unix epoch for engines that run real machines.
@@ -19,23 +21,26 @@ pub struct Snapshot {
     pub nodes: Vec<NodeSeen>,
     /// All jobs that are not over and some that ended lately.
     pub jobs: Vec<JobSeen>,
-    /// What jobs have said of their speed since the snapshot before, oldest first.
+    /// Inference services that the engine runs, with their replicas.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub said: Vec<Said>,
+    pub services: Vec<ServiceSeen>,
+    /// Reports of jobs on their speed since the snapshot before, oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub said: Vec<SpeedReport>,
 }
 
-/// What a job said of its speed.
+/// Report of a job on its speed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Said {
+pub struct SpeedReport {
     /// Key of the job.
     pub job: String,
     /// Name of the type of the accelerators it ran on.
     pub accelerator: String,
-    /// What it said.
-    pub measured: Measured,
+    /// Measurement of the report.
+    pub measured: SpeedMeasurement,
 }
 
-/// What a node is good for.
+/// Health of a node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum NodeHealth {
@@ -46,28 +51,31 @@ pub enum NodeHealth {
     Drained,
     /// Not heard of for a while; its jobs may or may not run. None starts, none is given up.
     Suspect,
-    /// Gone.
+    /// The node is gone.
     Down,
 }
 
-/// A node.
+/// Node of a cluster.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct NodeSeen {
-    /// Its name.
+    /// Name of the node.
     pub name: String,
     /// Name of the type of its accelerators.
     pub accelerator: String,
     /// Accelerators in service.
     pub gpus: u32,
-    /// Of those: held by nobody.
+    /// Accelerators in service that are held by no job and no replica.
     pub free: u32,
-    /// What it is for.
+    /// Pool of the node.
     #[serde(default)]
     pub pool: Pool,
-    /// Whether it is lent to training.
+    /// Whether it is lent to training, or called back and not home yet.
     #[serde(default)]
     pub lent: bool,
-    /// What it is good for.
+    /// Times of the loan, where the engine knows them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub loan: Option<LoanSeen>,
+    /// Health of the node.
     #[serde(default)]
     pub health: NodeHealth,
     /// The engine's own words about its health.
@@ -75,7 +83,26 @@ pub struct NodeSeen {
     pub note: String,
 }
 
-/// What a job is doing.
+/// Loan of a node of the inference pool to training. Times are milliseconds of the engine's clock.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LoanSeen {
+    /// Start of the loan.
+    pub since_ms: i64,
+    /// Call to come back, where there was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recall: Option<RecallSeen>,
+}
+
+/// Call to a lent node to come back. Times are milliseconds of the engine's clock.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RecallSeen {
+    /// Time of the call.
+    pub called_ms: i64,
+    /// Time at which training jobs that are left on the node are evicted.
+    pub deadline_ms: i64,
+}
+
+/// Phase of a job.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum JobPhase {
@@ -84,13 +111,13 @@ pub enum JobPhase {
     Held,
     /// An order was given; it starts as soon as the engine can.
     Released,
-    /// Holds accelerators.
+    /// The job holds accelerators.
     Running,
     /// Holds accelerators and is told to leave them.
     Stopping,
     /// Holds accelerators and stands still.
     Suspended,
-    /// Ended well.
+    /// The job ended well.
     Done,
     /// Ended badly, and is not tried again.
     Failed,
@@ -115,9 +142,9 @@ impl JobPhase {
 pub struct OnNode {
     /// Name of the node.
     pub node: String,
-    /// How many.
+    /// Number of accelerators.
     pub gpus: u32,
-    /// Which, by UUID or index, where the engine tells or is to obey.
+    /// UUIDs or indices of the accelerators, where the engine tells them or is to obey.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub accelerators: Vec<String>,
 }
@@ -127,18 +154,18 @@ pub struct OnNode {
 pub struct Attempt {
     /// 0 for the first start, one more for each further one.
     pub number: u32,
-    /// Where it is.
+    /// Accelerators of the attempt.
     pub placement: Vec<OnNode>,
-    /// When it began, on the engine's clock, milliseconds.
+    /// Start of the attempt, on the engine's clock, milliseconds.
     pub since_ms: i64,
 }
 
-/// A job.
+/// Job of a cluster.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct JobSeen {
     /// Names the job for good: engines that use a number twice add the time of submission.
     pub key: String,
-    /// What was asked for and what there is to do; `request.submit` is on the engine's clock.
+    /// Request of the user and work of the job; `request.submit` is on the engine's clock.
     pub spec: JobSpec,
     /// Name of the application it trains, where known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -146,9 +173,10 @@ pub struct JobSeen {
     /// Name of the tenant.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub tenant: String,
-    /// What it is doing.
+    /// Phase of the job.
     pub phase: JobPhase,
-    /// Starts so far: the next attempt has this number. While it runs, the running one is `starts - 1`.
+    /// Starts so far: the next attempt has this number. While it runs, the running one is `starts -
+    /// 1`.
     pub starts: u32,
     /// The attempt that holds accelerators.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -159,22 +187,20 @@ pub struct JobSeen {
     /// An administrator holds it, or works on it by hand.
     #[serde(default)]
     pub hands_off: bool,
-    /// What the job says of itself: work done in the unit of its kind of work, and epochs.
+    /// Work done by the job's own word, in the unit of its kind of work.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub done: Option<f64>,
-    /// Completed epochs.
+    /// Number of completed epochs.
     #[serde(default)]
     pub epoch: u32,
     /// Batch sizes among which it chooses by itself; where `None`, it keeps to the one it reports.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub batch: Option<BatchLimits>,
-    /// The past as the engine knows it; where `None`, the daemon keeps books.
+    /// The past as the engine knows it; where `None`, the daemon
+    /// records it from snapshot to snapshot.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub history: Option<Box<History>>,
+    pub history: Option<Box<ObservedJob>>,
     /// The engine's own words, for `explain`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub note: String,
 }
-
-/// The past and present of a job in the terms of the environment.
-pub type History = ObservedJob;

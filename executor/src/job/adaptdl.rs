@@ -1,7 +1,9 @@
-//! The endpoints of AdaptDL's supervisor, so that jobs written for it run unchanged (petuum/adaptdl, `sched/adaptdl_sched/supervisor.py`).
+//! The endpoints of AdaptDL's supervisor, so that jobs written for it run unchanged
+//! (petuum/adaptdl, `sched/adaptdl_sched/supervisor.py`).
 //!
-//! `PUT /hints/{namespace}/{name}` takes what a job learned about its own speed; `GET /discover/{namespace}/{name}/{group}` tells the addresses of its replicas
-//! by rank, and waits for them; `GET /healthz` answers. A job's group is its attempt.
+//! `PUT /hints/{namespace}/{name}` takes what a job learned about its own speed; `GET
+//! /discover/{namespace}/{name}/{group}` tells the addresses of its replicas by rank, and waits for
+//! them; `GET /healthz` answers. A job's group is its attempt.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,9 +19,9 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use tokio::time::{Instant, sleep};
 
-use super::{Fence, Report};
+use super::{Fence, JobReport};
 
-/// What AdaptDL's scheduler keeps of hints; it drops the rest.
+/// Fields of hints that AdaptDL's scheduler keeps; it drops the rest.
 const FIELDS: [&str; 8] = [
     "initBatchSize",
     "localBszBounds",
@@ -36,7 +38,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(100);
 /// AdaptDL's own default, seconds.
 const TIMEOUT_S: u64 = 30;
 
-/// Who knows the jobs.
+/// Supervisor that knows the jobs.
 pub trait Supervisor: Send + Sync {
     /// Takes hints. `false`: no such job runs.
     fn hints(&self, job: &str, hints: Value) -> bool;
@@ -54,10 +56,12 @@ pub fn limits(hints: &Value) -> Option<BatchLimits> {
     BatchLimits::new(number(&hints["initBatchSize"])?, number(&hints["maxBatchSize"])?, min, max).ok()
 }
 
-/// What hints tell of speed where the attempt runs, as reports of it: AdaptDL keeps its measurements and tells what it has fitted to them, so that the fit is
-/// asked at two batch sizes of a replica, the one it began with and twice that. Empty where they tell nothing, or nothing that makes sense.
+/// Speed that hints tell where the attempt runs, as reports of it. AdaptDL keeps its measurements
+/// and tells what it has fitted to them. So the fit is asked at two batch sizes of a replica: the
+/// one it began with and twice that. Empty where the hints tell nothing, or nothing that makes
+/// sense.
 #[must_use]
-pub fn reports(hints: &Value, of: &(Fence, u32), nodes: u32, replicas: u32) -> Vec<Report> {
+pub fn reports(hints: &Value, of: &(Fence, u32), nodes: u32, replicas: u32) -> Vec<JobReport> {
     let (fence, attempt) = of;
     let number = |value: &Value| value.as_f64().filter(|number| number.is_finite() && *number >= 0.0);
     let part = |name: &str| number(&hints["perfParams"][name]);
@@ -81,19 +85,19 @@ pub fn reports(hints: &Value, of: &(Fence, u32), nodes: u32, replicas: u32) -> V
     let statistics = number(&hints["gradParams"]["norm"]).zip(number(&hints["gradParams"]["var"]));
     let of_size = |atomic: u32| {
         let step = params.optim_time(nodes, replicas, atomic);
-        Report {
+        JobReport {
             atomic_batch: Some(atomic),
             step_time_s: Some(step),
             sync_time_s: Some((step - params.grad_time(atomic)).max(0.0)),
             grad_sqr: statistics.map(|(norm, _)| norm),
             grad_var: statistics.map(|(_, var)| var),
-            ..Report::new(fence.clone(), *attempt, 0)
+            ..JobReport::new(fence.clone(), *attempt, 0)
         }
     };
     sizes.into_iter().map(of_size).collect()
 }
 
-/// The endpoints.
+/// Routes of AdaptDL's supervisor.
 pub fn router(supervisor: Arc<dyn Supervisor>) -> Router {
     Router::new()
         .route("/healthz", get(|| async { StatusCode::OK }))
@@ -139,7 +143,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::job::Measured;
+    use crate::job::SpeedMeasurement;
 
     #[test]
     fn what_adaptdl_has_fitted_is_known_where_it_runs() {
@@ -148,8 +152,8 @@ mod tests {
             "initBatchSize": 256, "maxBatchSize": 4096, "localBszBounds": [32, 160], "gradParams": { "norm": 0.5, "var": 3.0 }, "perfParams": perf
         });
         let of = (Fence::random().unwrap(), 2);
-        let said: Vec<Measured> =
-            reports(&hints, &of, 1, 2).iter().filter_map(|report| Measured::of(report, 1, 2)).collect();
+        let said: Vec<SpeedMeasurement> =
+            reports(&hints, &of, 1, 2).iter().filter_map(|report| SpeedMeasurement::of(report, 1, 2)).collect();
         assert_eq!(said.iter().map(|said| said.sample.unwrap().atomic).collect::<Vec<_>>(), [128, 160]);
         let params = ThroughputParams {
             alpha_c: 0.1,

@@ -1,4 +1,4 @@
-//! What a job is told when it starts: environment variables, and the signals that follow.
+//! Contract with a job at its start: environment variables, and the signals that follow.
 //!
 //! | signal | means |
 //! |---|---|
@@ -6,8 +6,9 @@
 //! | SIGUSR1 | write a checkpoint and go on |
 //! | SIGUSR2 | reserved |
 //!
-//! The variables `RANK`-like programs know are set as torchrun sets them for a node, and those of AdaptDL (petuum/adaptdl, `adaptdl/env.py`) as its
-//! scheduler sets them, so that jobs written for either run unchanged.
+//! The variables `RANK`-like programs know are set as torchrun sets them for a node, and those of
+//! AdaptDL (petuum/adaptdl, `adaptdl/env.py`) as its scheduler sets them, so that jobs written for
+//! either run unchanged.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -21,7 +22,8 @@ use super::program::Program;
 /// Version of this protocol, as `SCHED_PROTOCOL` says it.
 pub const VERSION: u32 = 1;
 
-/// The variable that marks every process of an attempt: whoever carries it belongs to it.
+/// Variable that marks every process of an attempt: a process with this variable belongs to the
+/// attempt.
 pub const FENCE: &str = "SCHED_FENCE";
 
 /// The variable that says which node's agent started a process.
@@ -29,30 +31,30 @@ pub const NODE: &str = "SCHED_NODE";
 
 /// One accelerator, or a part of it, given to a job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Grant {
+pub struct AcceleratorGrant {
     /// The device's own name for itself.
     pub uuid: String,
     /// Part of its compute, 1 to 100 percent.
     pub compute_percent: u32,
     /// Memory, MiB; `None`: all of it.
     pub memory_mib: Option<u64>,
-    /// Who keeps the job to that.
-    pub isolation: Isolation,
+    /// Isolation of the job from others on the accelerator.
+    pub isolation: GrantIsolation,
 }
 
-impl Grant {
+impl AcceleratorGrant {
     /// A whole accelerator.
     #[must_use]
     pub fn whole(uuid: impl Into<String>) -> Self {
-        Self { uuid: uuid.into(), compute_percent: 100, memory_mib: None, isolation: Isolation::Exclusive }
+        Self { uuid: uuid.into(), compute_percent: 100, memory_mib: None, isolation: GrantIsolation::Exclusive }
     }
 }
 
-/// Who keeps a job to its part of an accelerator.
+/// Isolation of a job's part of an accelerator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Isolation {
-    /// Nobody need: it is alone.
+pub enum GrantIsolation {
+    /// No isolation is needed: the job is alone on the accelerator.
     Exclusive,
     /// NVIDIA's Multi-Process Service.
     Mps,
@@ -64,7 +66,7 @@ pub enum Isolation {
 
 /// Place of a node among those that run one attempt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Gang {
+pub struct GangPlan {
     /// This node's number, from 0.
     pub rank: u32,
     /// Nodes in all.
@@ -81,7 +83,7 @@ pub struct Gang {
     pub peers: Vec<String>,
 }
 
-impl Gang {
+impl GangPlan {
     /// All on one node.
     #[must_use]
     pub fn alone(accelerators: u32, master_port: u16) -> Self {
@@ -94,19 +96,19 @@ impl Gang {
 /// One attempt of a job on one node.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Launch {
-    /// What runs.
+    /// Program of the attempt.
     pub program: Program,
-    /// Which attempt this is, from 0; one more at each start.
+    /// Number of this attempt, from 0; one more at each start.
     pub attempt: u32,
-    /// Its token, the same on all nodes.
+    /// Fence of the attempt, equal on all nodes.
     pub fence: Fence,
     /// Accelerators of this node it may use.
-    pub grants: Vec<Grant>,
+    pub grants: Vec<AcceleratorGrant>,
     /// The node's place among those of the attempt.
-    pub gang: Gang,
+    pub gang: GangPlan,
 }
 
-/// What the agent adds that the launch does not know.
+/// Facts that the agent adds to a launch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Surroundings {
     /// Name of the node.
@@ -152,7 +154,8 @@ impl Launch {
         set("WORLD_SIZE", gang.world.to_string());
         set("MASTER_ADDR", gang.master_addr.clone());
         set("MASTER_PORT", gang.master_port.to_string());
-        // A rendezvous of its own for every attempt: who is late for the last one must not join this one.
+        // Every attempt has a rendezvous of its own: a process that is late for the last one must
+        // not join this one.
         set("TORCHELASTIC_RUN_ID", self.id());
         set("TORCHELASTIC_RESTART_COUNT", self.attempt.to_string());
 
@@ -177,18 +180,19 @@ impl Launch {
     }
 }
 
-/// Variables that keep a job to its part. UUIDs, not indices, as NVIDIA's manual of MPS advises: indices count from 0 within `CUDA_VISIBLE_DEVICES`.
-fn limits(grants: &[Grant]) -> Vec<(&'static str, String)> {
+/// Variables that keep a job to its part. UUIDs, not indices, as NVIDIA's manual of MPS advises:
+/// indices count from 0 within `CUDA_VISIBLE_DEVICES`.
+fn limits(grants: &[AcceleratorGrant]) -> Vec<(&'static str, String)> {
     let Some(grant) = grants.first().filter(|_| grants.len() == 1) else { return Vec::new() };
     let memory = |mib: u64| format!("0={mib}M");
     match grant.isolation {
-        Isolation::Exclusive | Isolation::Mig => Vec::new(),
-        Isolation::Mps => {
+        GrantIsolation::Exclusive | GrantIsolation::Mig => Vec::new(),
+        GrantIsolation::Mps => {
             let percent = ("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", grant.compute_percent.to_string());
             let limit = grant.memory_mib.map(|mib| ("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", memory(mib)));
             [percent].into_iter().chain(limit).collect()
         }
-        Isolation::Hami => {
+        GrantIsolation::Hami => {
             let percent = ("CUDA_DEVICE_SM_LIMIT", grant.compute_percent.to_string());
             let limit = grant.memory_mib.map(|mib| ("CUDA_DEVICE_MEMORY_LIMIT", format!("{mib}m")));
             [percent].into_iter().chain(limit).collect()
@@ -204,11 +208,12 @@ fn text(path: &Path) -> String {
 mod tests {
     use super::*;
 
-    fn launch(grants: Vec<Grant>) -> Launch {
+    fn launch(grants: Vec<AcceleratorGrant>) -> Launch {
         let mut program = Program::new(JobName::new("resnet").unwrap(), vec!["train".to_owned()]);
         program.env = [("LR", "0.1"), ("WORLD_SIZE", "99")].map(|(k, v)| (k.to_owned(), v.to_owned())).into();
         let master_addr = "10.0.0.1".to_owned();
-        let gang = Gang { rank: 1, nodes: 2, world: 4, first: 2, master_addr, master_port: 47_003, peers: Vec::new() };
+        let gang =
+            GangPlan { rank: 1, nodes: 2, world: 4, first: 2, master_addr, master_port: 47_003, peers: Vec::new() };
         Launch { program, attempt: 3, fence: Fence::from_text("f"), grants, gang }
     }
 
@@ -223,7 +228,8 @@ mod tests {
 
     #[test]
     fn every_variable_of_the_contract() {
-        let env = launch(vec![Grant::whole("GPU-a"), Grant::whole("GPU-b")]).environment(&around());
+        let env =
+            launch(vec![AcceleratorGrant::whole("GPU-a"), AcceleratorGrant::whole("GPU-b")]).environment(&around());
         let fence = Fence::from_text("f");
         let expected = [
             ("SCHED_PROTOCOL", "1"),
@@ -265,18 +271,22 @@ mod tests {
 
     #[test]
     fn parts_of_accelerators_have_limits_and_whole_ones_have_none() {
-        let part =
-            |isolation| Grant { uuid: "GPU-a".to_owned(), compute_percent: 30, memory_mib: Some(10_240), isolation };
+        let part = |isolation| AcceleratorGrant {
+            uuid: "GPU-a".to_owned(),
+            compute_percent: 30,
+            memory_mib: Some(10_240),
+            isolation,
+        };
         let of = |isolation| launch(vec![part(isolation)]).environment(&around());
-        let mps = of(Isolation::Mps);
+        let mps = of(GrantIsolation::Mps);
         assert_eq!(mps["CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"], "30");
         assert_eq!(mps["CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"], "0=10240M");
-        let hami = of(Isolation::Hami);
+        let hami = of(GrantIsolation::Hami);
         assert_eq!(
             (hami["CUDA_DEVICE_SM_LIMIT"].as_str(), hami["CUDA_DEVICE_MEMORY_LIMIT"].as_str()),
             ("30", "10240m")
         );
-        for isolation in [Isolation::Exclusive, Isolation::Mig] {
+        for isolation in [GrantIsolation::Exclusive, GrantIsolation::Mig] {
             assert!(of(isolation).keys().all(|key| !key.starts_with("CUDA_") || key == "CUDA_VISIBLE_DEVICES"));
         }
     }

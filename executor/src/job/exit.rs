@@ -15,31 +15,31 @@ const SIGTERM: i32 = 15;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Exit {
-    /// It exited with this code.
+    /// The program exited with this code.
     Code(i32),
     /// This signal ended it.
     Signal(i32),
-    /// It is gone and nobody saw how: whoever watched it was killed as well.
+    /// The program is gone and its end was not seen: its keeper was killed as well.
     Unseen,
 }
 
-/// What was going on when it ended, as the agent knows.
+/// Circumstances of the end, as the agent knows them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Cause {
-    /// It had been told to stop.
+pub struct EndCause {
+    /// Whether the attempt had been told to stop.
     pub stopping: bool,
     /// An accelerator or the node it ran on had failed.
     pub fault: bool,
 }
 
-/// What an end means for the job.
+/// Meaning of an end for the job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Meaning {
     /// The job is done.
     Done,
-    /// It gave way: it waits to be placed again, and nothing is held against it.
+    /// The job gave way: it waits to be placed again, and no failure is counted.
     Preempted,
     /// The machine failed, not the job: as [`Meaning::Preempted`].
     Infrastructure,
@@ -50,10 +50,12 @@ pub enum Meaning {
 }
 
 impl Meaning {
-    /// Of an end: 0 is done; 143 (and death by SIGTERM of a program that does not handle it) gives way; death by SIGKILL after a stop was asked for is a
-    /// job that did not make it in its grace period, and it gives way too; whatever else ends on a failed machine is the machine's failure.
+    /// Of an end: 0 is done; 143 (and death by SIGTERM of a program that does not handle it) gives
+    /// way; death by SIGKILL after a stop was asked for is a job that did not make it in its grace
+    /// period, and it gives way too; whatever else ends on a failed machine is the machine's
+    /// failure.
     #[must_use]
-    pub fn of(exit: Exit, cause: Cause) -> Self {
+    pub fn of(exit: Exit, cause: EndCause) -> Self {
         match exit {
             Exit::Code(0) => Meaning::Done,
             Exit::Code(PREEMPTED) => Meaning::Preempted,
@@ -78,10 +80,10 @@ mod tests {
 
     #[test]
     fn every_row_of_the_contract() {
-        let calm = Cause::default();
-        let stopping = Cause { stopping: true, fault: false };
-        let fault = Cause { stopping: false, fault: true };
-        let both = Cause { stopping: true, fault: true };
+        let calm = EndCause::default();
+        let stopping = EndCause { stopping: true, fault: false };
+        let fault = EndCause { stopping: false, fault: true };
+        let both = EndCause { stopping: true, fault: true };
         let rows = [
             (Exit::Code(0), calm, Meaning::Done),
             (Exit::Code(0), both, Meaning::Done),

@@ -9,8 +9,9 @@ use sha2::{Digest, Sha256};
 
 /// Random token of one attempt of one job: 32 hexadecimal digits.
 ///
-/// Who shows it speaks for that attempt and for no other; a process of an earlier attempt that lives on has an old one and is refused. Its `Debug` shows
-/// the first digits only, so that logs do not give it away.
+/// Token of an attempt. A process that shows it speaks for that attempt and for no other; a process
+/// of an earlier attempt that lives on has an old one and is refused. Its `Debug` shows the first
+/// digits only, so that logs do not give it away.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Fence(String);
@@ -26,13 +27,14 @@ impl Fence {
         Ok(Self(hex(&bytes)))
     }
 
-    /// One that follows from `text`: for replays and tests, where the same run must give the same tokens.
+    /// Fence that follows from `text`: for replays and tests, where equal runs must give equal
+    /// tokens.
     #[must_use]
     pub fn from_text(text: &str) -> Self {
         Self(hex(&Sha256::digest(text.as_bytes())[..16]))
     }
 
-    /// As text.
+    /// Token as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0

@@ -1,9 +1,9 @@
-//! Which reports of an attempt are believed and kept.
+//! Intake of reports: which reports of an attempt are believed and kept.
 
 use thiserror::Error;
 
 use super::fence::Fence;
-use super::report::Report;
+use super::report::JobReport;
 
 /// Longest line of a report, bytes.
 pub const LONGEST_LINE: usize = 4096;
@@ -17,13 +17,14 @@ const LONGEST_SILENCE_MS: i64 = 120_000;
 /// Steps of silence that are too long.
 const SILENT_STEPS: f64 = 3.0;
 
-/// Why a report is not believed.
+/// Reason why a report is not believed.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Refusal {
-    /// The fence is of another attempt: who speaks should have ended. HTTP says 409.
+    /// The fence is of another attempt: the process should have ended. HTTP says 409.
     #[error("the fence is not that of a running attempt: a process of an attempt that is over still lives, end it")]
     OldFence,
-    /// The fence is right, and who shows it was not started by the attempt. HTTP says 409.
+    /// The fence is right, and the process that shows it was not started by the attempt. HTTP says
+    /// 409.
     #[error("the process that reports does not belong to the attempt: only what an attempt started speaks for it")]
     Stranger,
     /// Not a report. HTTP says 400.
@@ -32,7 +33,7 @@ pub enum Refusal {
     /// The step count went back within an attempt. HTTP says 400.
     #[error("step {step} after step {last}: steps count over all attempts and never go back within one")]
     WentBack {
-        /// Step reported.
+        /// Step of the report.
         step: u64,
         /// Step of the report before.
         last: u64,
@@ -42,7 +43,7 @@ pub enum Refusal {
 /// Whether a job has said nothing for too long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Silence {
-    /// It reports, or it never has and so need not.
+    /// The job reports, or never has and so need not.
     Fine,
     /// Nothing for more than three steps or 120 s.
     Stalled,
@@ -53,7 +54,7 @@ pub enum Silence {
 pub struct Intake {
     fence: Fence,
     attempt: u32,
-    newest: Option<(i64, Report)>,
+    newest: Option<(i64, JobReport)>,
     kept: Option<i64>,
 }
 
@@ -64,7 +65,8 @@ impl Intake {
         Self { fence, attempt, newest: None, kept: None }
     }
 
-    /// Reads a line that came at `now_ms`. `true`: it is to be kept; of several within a second only the first is, and the newest is [`Intake::newest`].
+    /// Reads a line that came at `now_ms`. `true`: it is to be kept; of several within a second
+    /// only the first is, and the newest is [`Intake::newest`].
     ///
     /// # Errors
     /// The line is not to be believed; nothing of it is remembered.
@@ -72,7 +74,7 @@ impl Intake {
         if line.len() > LONGEST_LINE {
             return Err(Refusal::Malformed(format!("{} bytes, at most {LONGEST_LINE}", line.len())));
         }
-        let report: Report = serde_json::from_slice(line).map_err(|error| Refusal::Malformed(error.to_string()))?;
+        let report: JobReport = serde_json::from_slice(line).map_err(|error| Refusal::Malformed(error.to_string()))?;
         if report.fence != self.fence || report.attempt != self.attempt {
             return Err(Refusal::OldFence);
         }
@@ -94,11 +96,12 @@ impl Intake {
 
     /// The last report believed.
     #[must_use]
-    pub fn newest(&self) -> Option<&Report> {
+    pub fn newest(&self) -> Option<&JobReport> {
         self.newest.as_ref().map(|(_, report)| report)
     }
 
-    /// Whether the job has said nothing for more than three times its step time (at least a few reports' worth), or 120 s.
+    /// Whether the job has said nothing for more than three times its step time (at least a few
+    /// reports' worth), or 120 s.
     #[must_use]
     pub fn silence(&self, now_ms: i64) -> Silence {
         let Some((at, report)) = &self.newest else { return Silence::Fine };
@@ -114,7 +117,7 @@ mod tests {
     use super::*;
 
     fn line(fence: &Fence, attempt: u32, step: u64) -> Vec<u8> {
-        let report = Report { step_time_s: Some(2.0), ..Report::new(fence.clone(), attempt, step) };
+        let report = JobReport { step_time_s: Some(2.0), ..JobReport::new(fence.clone(), attempt, step) };
         serde_json::to_vec(&report).unwrap()
     }
 
@@ -144,8 +147,11 @@ mod tests {
         let fence = Fence::from_text("f");
         let mut intake = Intake::new(fence.clone(), 0);
         let long = vec![b' '; LONGEST_LINE + 1];
-        let negative =
-            serde_json::to_vec(&Report { loss: None, sync_time_s: Some(-0.1), ..Report::new(fence.clone(), 0, 1) });
+        let negative = serde_json::to_vec(&JobReport {
+            loss: None,
+            sync_time_s: Some(-0.1),
+            ..JobReport::new(fence.clone(), 0, 1)
+        });
         for bad in [b"".to_vec(), b"{}".to_vec(), b"[1]".to_vec(), vec![0xff, 0xfe], long, negative.unwrap()] {
             assert!(matches!(intake.read(&bad, 0), Err(Refusal::Malformed(_))));
         }
@@ -160,7 +166,7 @@ mod tests {
         assert_eq!(intake.silence(1_000_000), Silence::Fine, "a job that never reports need not");
         intake.read(&line(&fence, 0, 1), 0).unwrap();
         assert_eq!((intake.silence(6_000), intake.silence(6_001)), (Silence::Fine, Silence::Stalled));
-        let slow = Report { step_time_s: Some(3600.0), ..Report::new(fence, 0, 2) };
+        let slow = JobReport { step_time_s: Some(3600.0), ..JobReport::new(fence, 0, 2) };
         intake.read(&serde_json::to_vec(&slow).unwrap(), 10_000).unwrap();
         assert_eq!((intake.silence(130_000), intake.silence(130_001)), (Silence::Fine, Silence::Stalled));
     }

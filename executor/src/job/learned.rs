@@ -1,14 +1,16 @@
-//! What reports teach about a job: how fast it is on how many accelerators, and how large its batches may be.
+//! Speed of a job by its reports: how fast it is on how many accelerators, and how large its
+//! batches may be.
 //!
-//! This is what lets goodput policies place jobs that nobody has ever profiled (Pollux, OSDI'20, section 4.1: the agent fits the throughput model to what it
-//! has measured, and starts out optimistic about what it has not).
+//! This is how goodput policies place jobs that were never profiled (Pollux, OSDI'20, section 4.1:
+//! the agent fits the throughput model to what it has measured, and starts out optimistic about
+//! what it has not).
 
 use std::collections::BTreeMap;
 
 use goodput_env::model::{GradientStats, Sample, ThroughputParams, fit};
 use serde::{Deserialize, Serialize};
 
-use super::report::Report;
+use super::report::JobReport;
 
 /// Weight of a new measurement in a mean, once there are a few.
 const NEWEST: f64 = 0.1;
@@ -16,28 +18,30 @@ const NEWEST: f64 = 0.1;
 /// A mean that has moved by more than this part of it is worth a new model.
 const MOVED: f64 = 0.05;
 
-/// Configurations kept for each type of accelerator; those heard of longest ago go first, so that no job makes fits slow.
+/// Configurations kept for each type of accelerator; those heard of longest ago go first, so that
+/// no job makes fits slow.
 const MOST: usize = 64;
 
-/// What one report tells of the speed of its job.
+/// Speed that one report tells of its job.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Measured {
+pub struct SpeedMeasurement {
     /// How long a step took, and where.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sample: Option<Sample>,
     /// Samples of a step over all replicas and passes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub batch: Option<u32>,
-    /// Gradient statistics.
+    /// Gradient statistics, where the job reports them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stats: Option<GradientStats>,
 }
 
-impl Measured {
-    /// Of a report of an attempt on so many nodes and accelerators; `None`: it tells nothing about speed.
+impl SpeedMeasurement {
+    /// Of a report of an attempt on so many nodes and accelerators; `None`: it tells nothing about
+    /// speed.
     #[must_use]
-    pub fn of(report: &Report, nodes: u32, replicas: u32) -> Option<Self> {
+    pub fn of(report: &JobReport, nodes: u32, replicas: u32) -> Option<Self> {
         let stats = report.grad_sqr.zip(report.grad_var).map(|(sqr, var)| GradientStats { sqr, var });
         let passes = report.accumulation.unwrap_or(0).saturating_add(1);
         let shared = |batch: u32| batch.div_ceil(replicas.max(1).saturating_mul(passes));
@@ -54,11 +58,11 @@ impl Measured {
     }
 }
 
-/// What the reports of one job have taught.
+/// Measurements of one job, from all its reports.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Learned {
     /// By name of the type of accelerator.
-    types: BTreeMap<String, Vec<Mean>>,
+    types: BTreeMap<String, Vec<RunningMean>>,
     stats: Option<GradientStats>,
     /// Gradient noise when it was last worth a new model.
     noise: f64,
@@ -66,16 +70,17 @@ pub struct Learned {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-struct Mean {
+struct RunningMean {
     sample: Sample,
     count: u32,
-    /// Its step time when it was last worth a new fit.
+    /// Step time at the last measurement that was worth a new fit.
     told: f64,
 }
 
 impl Learned {
-    /// Takes in what a report tells of a type of accelerator. `true`: a model fitted before is out of date.
-    pub fn take(&mut self, accelerator: &str, measured: &Measured) -> bool {
+    /// Takes in what a report tells of a type of accelerator. `true`: a model fitted before is out
+    /// of date.
+    pub fn take(&mut self, accelerator: &str, measured: &SpeedMeasurement) -> bool {
         let mut changed = measured.batch.is_some_and(|batch| self.batch != Some(batch));
         self.batch = measured.batch.or(self.batch);
         if let Some(stats) = measured.stats {
@@ -90,12 +95,12 @@ impl Learned {
             Some(means) => means,
             None => self.types.entry(accelerator.to_owned()).or_default(),
         };
-        let same = |mean: &Mean| {
+        let same = |mean: &RunningMean| {
             (mean.sample.nodes, mean.sample.replicas, mean.sample.atomic) == (new.nodes, new.replicas, new.atomic)
         };
         let Some(at) = means.iter().position(same) else {
             means.drain(..means.len().saturating_sub(MOST - 1));
-            means.push(Mean { sample: new, count: 1, told: new.step_secs });
+            means.push(RunningMean { sample: new, count: 1, told: new.step_secs });
             return true;
         };
         let mut mean = means.remove(at);
@@ -113,9 +118,9 @@ impl Learned {
 
     /// Mean measurements by type of accelerator.
     pub fn types(&self) -> impl Iterator<Item = (&str, Vec<Sample>)> {
-        let samples = |means: &Vec<Mean>| {
+        let samples = |means: &Vec<RunningMean>| {
             let mut samples: Vec<Sample> = means.iter().map(|mean| mean.sample).collect();
-            // In an order that does not depend on who spoke last, so that neither does the fit.
+            // The order does not depend on which report came last, so that the fit does not either.
             samples.sort_by_key(|sample| (sample.nodes, sample.replicas, sample.atomic));
             samples
         };
@@ -146,7 +151,8 @@ impl Learned {
         self.types.is_empty()
     }
 
-    /// Most accelerators it has run on: more than twice as many are beyond what is known (Pollux, section 4.1).
+    /// Most accelerators it has run on: more than twice as many are beyond what is known (Pollux,
+    /// section 4.1).
     #[must_use]
     pub fn max_replicas(&self) -> u32 {
         self.types.values().flatten().map(|mean| mean.sample.replicas).max().unwrap_or(0)
@@ -165,17 +171,17 @@ mod tests {
     use crate::bench_job::BenchJob;
     use crate::job::Fence;
 
-    fn report(truth: &ThroughputParams, nodes: u32, replicas: u32, atomic: u32, accumulation: u32) -> Report {
+    fn report(truth: &ThroughputParams, nodes: u32, replicas: u32, atomic: u32, accumulation: u32) -> JobReport {
         let step = truth.iter_time(nodes, replicas, BatchConfig { atomic, accumulation });
         let sync = truth.optim_time(nodes, replicas, atomic) - truth.grad_time(atomic);
-        Report {
+        JobReport {
             atomic_batch: Some(atomic),
             accumulation: Some(accumulation),
             step_time_s: Some(step),
             sync_time_s: Some(sync),
             grad_sqr: Some(2.0),
             grad_var: Some(6.0),
-            ..Report::new(Fence::from_text("f"), 0, 1)
+            ..JobReport::new(Fence::from_text("f"), 0, 1)
         }
     }
 
@@ -188,7 +194,7 @@ mod tests {
             [(1, 1, 128, 0), (1, 1, 64, 1), (1, 2, 64, 0), (1, 4, 32, 0), (2, 4, 64, 0), (2, 8, 32, 2)]
         {
             let report = report(&truth, nodes, replicas, atomic, accumulation);
-            let measured = Measured::of(&report, nodes, replicas).unwrap();
+            let measured = SpeedMeasurement::of(&report, nodes, replicas).unwrap();
             assert_eq!(measured.batch, Some(replicas * atomic * (accumulation + 1)));
             assert!(learned.take("a100", &measured), "a new configuration");
             assert!(!learned.take("a100", &measured), "nothing new");
@@ -211,15 +217,15 @@ mod tests {
         let mut fits = 0;
         for k in 0..200 {
             let factor = if k % 2 == 0 { 1.2 } else { 0.8 };
-            let noisy = Report { step_time_s: exact.step_time_s.map(|step| step * factor), ..exact.clone() };
-            fits += u32::from(learned.take("a100", &Measured::of(&noisy, 1, 1).unwrap()));
+            let noisy = JobReport { step_time_s: exact.step_time_s.map(|step| step * factor), ..exact.clone() };
+            fits += u32::from(learned.take("a100", &SpeedMeasurement::of(&noisy, 1, 1).unwrap()));
         }
         let mean = learned.types().next().unwrap().1[0].step_secs / exact.step_time_s.unwrap();
         assert!((mean - 1.0).abs() < 0.05, "{mean}");
         assert!(fits < 30, "{fits} fits for 200 reports of one configuration");
-        let silent = Report::new(Fence::from_text("f"), 0, 1);
-        assert_eq!(Measured::of(&silent, 1, 1), None);
-        let only_stats = Measured::of(&exact, 2, 1).unwrap();
+        let silent = JobReport::new(Fence::from_text("f"), 0, 1);
+        assert_eq!(SpeedMeasurement::of(&silent, 1, 1), None);
+        let only_stats = SpeedMeasurement::of(&exact, 2, 1).unwrap();
         assert_eq!(only_stats.sample, None, "fewer accelerators than nodes");
     }
 
@@ -228,7 +234,7 @@ mod tests {
         let truth = BenchJob::default().throughput;
         let mut learned = Learned::default();
         for atomic in 1..500 {
-            learned.take("a100", &Measured::of(&report(&truth, 1, 1, atomic, 0), 1, 1).unwrap());
+            learned.take("a100", &SpeedMeasurement::of(&report(&truth, 1, 1, atomic, 0), 1, 1).unwrap());
         }
         let (_, samples) = learned.types().next().unwrap();
         assert_eq!((samples.len(), samples[0].atomic), (MOST, 500 - MOST as u32), "the newest are kept");

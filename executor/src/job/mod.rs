@@ -1,13 +1,15 @@
 //! Job protocol v1: what a job is told, what it says, and what its end means.
 //!
-//! Any program is a job. One that reads the environment of [`contract`], writes checkpoints and exits 143 when it is told to stop loses no work when it is
-//! resized; one that also sends a [`Report`] now and then lets policies learn how fast it is.
+//! Any program is a job. One that reads the environment of [`contract`], writes checkpoints and
+//! exits 143 when it is told to stop loses no work when it is resized; one that also sends a
+//! [`JobReport`] now and then lets policies learn how fast it is.
 //!
 //! - [`Program`]: what is run.
 //! - [`contract`]: environment variables and signals.
 //! - [`exit`]: what an exit code means, and [`retry`]: whether and when the job is started again.
 //! - [`adaptdl`]: the same for jobs written for AdaptDL.
-//! - [`Report`]: what a running job says about itself, [`Intake`]: which of it is believed, and [`Learned`]: what it teaches.
+//! - [`JobReport`]: what a running job says about itself, [`Intake`]: which of it is believed, and
+//!   [`Learned`]: what it teaches.
 
 pub mod adaptdl;
 pub mod contract;
@@ -20,12 +22,12 @@ mod program;
 mod report;
 pub mod retry;
 
-pub use contract::{Gang, Grant, Isolation, Launch};
-pub use exit::{Cause, Exit, Meaning};
+pub use contract::{AcceleratorGrant, GangPlan, GrantIsolation, Launch};
+pub use exit::{EndCause, Exit, Meaning};
 pub use fence::Fence;
 pub use intake::{Intake, LONGEST_LINE, Refusal, Silence};
-pub use learned::{Learned, Measured};
+pub use learned::{Learned, SpeedMeasurement};
 pub use name::{JobName, NameError};
 pub use program::{Program, ProgramError};
-pub use report::{Report, Serving};
-pub use retry::{RetryBudget, RetryHistory, Verdict};
+pub use report::{JobReport, Serving};
+pub use retry::{RetryBudget, RetryDecision, RetryHistory};

@@ -12,7 +12,7 @@ use thiserror::Error;
 #[serde(try_from = "String", into = "String")]
 pub struct JobName(String);
 
-/// Why a name is none.
+/// Reason why a text is no name.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("name {0:?} is refused: use 1 to 63 letters, digits, `-`, `_` and `.`, the first a letter or digit")]
 pub struct NameError(String);
@@ -31,7 +31,7 @@ impl JobName {
         if good { Ok(Self(text)) } else { Err(NameError(text.chars().take(80).collect())) }
     }
 
-    /// As text.
+    /// Name as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0

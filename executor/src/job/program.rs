@@ -1,4 +1,4 @@
-//! What is run: the part of a job that the machines need to know.
+//! Program of a job: the part of a job that the machines need to know.
 
 use std::collections::BTreeMap;
 use std::path::{Component, PathBuf};
@@ -8,7 +8,7 @@ use thiserror::Error;
 
 use super::name::JobName;
 
-/// What a job runs.
+/// Program of a job.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Program {
@@ -25,18 +25,19 @@ pub struct Program {
     /// Seconds from SIGTERM to SIGKILL.
     #[serde(default = "default_grace")]
     pub grace_s: u32,
-    /// Folder that survives attempts and is seen by all nodes; `None`: one under the agent's checkpoint root.
+    /// Folder that survives attempts and is seen by all nodes; `None`: one under the agent's
+    /// checkpoint root.
     #[serde(default)]
     pub checkpoint_dir: Option<PathBuf>,
 }
 
-/// Why a program is not run.
+/// Reason why a program is not run.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("job {job}: {what}")]
 pub struct ProgramError {
     /// Of which job.
     pub job: JobName,
-    /// What is wrong and what would be right.
+    /// Fault of the program, and what would be right.
     pub what: &'static str,
 }
 

@@ -1,12 +1,13 @@
-//! What a running job says about itself: one JSON object a line.
+//! Reports of a running job on itself: one JSON object a line.
 
 use serde::{Deserialize, Serialize};
 
 use super::fence::Fence;
 
-/// One report. All but `fence`, `attempt` and `step` may be left out; what is left out is not known, never 0.
+/// One report. All but `fence`, `attempt` and `step` may be left out; what is left out is not
+/// known, never 0.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Report {
+pub struct JobReport {
     /// Token of the attempt that speaks.
     pub fence: Fence,
     /// Number of the attempt, from 0.
@@ -40,7 +41,7 @@ pub struct Report {
     /// Variance of the gradient of the initial batch size, estimated (Pollux, section 3.1).
     #[serde(default)]
     pub grad_var: Option<f64>,
-    /// Training loss.
+    /// Training loss, where the job reports it.
     #[serde(default)]
     pub loss: Option<f64>,
     /// Step of the newest complete checkpoint.
@@ -67,7 +68,7 @@ pub struct Serving {
     pub inflight: u32,
 }
 
-impl Report {
+impl JobReport {
     /// A report that says only how far the job is.
     #[must_use]
     pub fn new(fence: Fence, attempt: u32, step: u64) -> Self {
@@ -91,7 +92,8 @@ impl Report {
         }
     }
 
-    /// Gradient noise scale in units of the initial batch size: variance over squared norm (Pollux, PGNS over M0).
+    /// Gradient noise scale in units of the initial batch size: variance over squared norm (Pollux,
+    /// PGNS over M0).
     #[must_use]
     pub fn noise_scale(&self) -> Option<f64> {
         match (self.grad_var, self.grad_sqr) {
@@ -100,7 +102,8 @@ impl Report {
         }
     }
 
-    /// The field that is not a number a job can have, if any. The loss may be anything: diverging jobs exist.
+    /// The field that is not a number a job can have, if any. The loss may be anything: diverging
+    /// jobs exist.
     #[must_use]
     pub fn nonsense(&self) -> Option<&'static str> {
         let serving = self.serving.map(|serving| [serving.qps, serving.p50_ms, serving.p99_ms]);
@@ -129,11 +132,11 @@ mod tests {
             r#"{{"fence":"{}","attempt":2,"step":40,"samples":1280,"batch_size":32,"step_time_s":0.5,"grad_sqr":2.0,"grad_var":8.0,"a_field_of_later":1}}"#,
             fence.as_str()
         );
-        let report: Report = serde_json::from_str(&line).unwrap();
+        let report: JobReport = serde_json::from_str(&line).unwrap();
         assert_eq!((report.attempt, report.step, report.samples), (2, 40, Some(1280)));
         assert_eq!(report.noise_scale(), Some(4.0));
         assert_eq!((report.loss, report.ckpt_step, report.nonsense()), (None, None, None));
-        assert_eq!(Report { step_time_s: Some(-1.0), ..report.clone() }.nonsense(), Some("step_time_s"));
-        assert_eq!(Report { grad_var: Some(f64::INFINITY), ..report }.nonsense(), Some("grad_var"));
+        assert_eq!(JobReport { step_time_s: Some(-1.0), ..report.clone() }.nonsense(), Some("step_time_s"));
+        assert_eq!(JobReport { grad_var: Some(f64::INFINITY), ..report }.nonsense(), Some("grad_var"));
     }
 }

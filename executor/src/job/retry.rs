@@ -1,7 +1,8 @@
 //! Whether and when a job that ended is started again.
 //!
-//! A job that crashes at once would otherwise be restarted for ever; a job that loses its machine would be punished for it. So failures are counted over a
-//! window and delayed ever longer, and only failures of the job itself count.
+//! A job that crashes at once would otherwise be restarted for ever; a job that loses its machine
+//! would be punished for it. So failures are counted over a window and delayed ever longer, and
+//! only failures of the job itself count.
 
 use std::collections::VecDeque;
 
@@ -30,50 +31,51 @@ impl Default for RetryBudget {
     }
 }
 
-/// When a job failed, oldest first, in milliseconds of the caller's clock.
+/// Times at which a job failed, oldest first, in milliseconds of the caller's clock.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct RetryHistory {
     failed_at: VecDeque<i64>,
 }
 
-/// What happens to a job after an attempt ended.
+/// Fate of a job after an attempt ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Verdict {
-    /// It is done.
+pub enum RetryDecision {
+    /// The job is done.
     Done,
-    /// It is pending again, and may start from this moment on (milliseconds of the caller's clock).
+    /// The job is pending again, and may start from this moment on (milliseconds of the caller's
+    /// clock).
     Requeue {
-        /// Earliest start.
+        /// Earliest time of the next start.
         not_before_ms: i64,
     },
-    /// It failed too often.
+    /// The job failed too often.
     GiveUp,
 }
 
 impl RetryHistory {
     /// Judges an end at `now_ms` and remembers it.
-    pub fn judge(&mut self, meaning: Meaning, budget: &RetryBudget, now_ms: i64) -> Verdict {
+    pub fn judge(&mut self, meaning: Meaning, budget: &RetryBudget, now_ms: i64) -> RetryDecision {
         if meaning == Meaning::Done {
-            return Verdict::Done;
+            return RetryDecision::Done;
         }
         if !meaning.uses_budget() {
-            return Verdict::Requeue { not_before_ms: now_ms };
+            return RetryDecision::Requeue { not_before_ms: now_ms };
         }
         let forgotten = now_ms.saturating_sub(i64::from(budget.window_s) * 1000);
         self.failed_at.retain(|at| *at > forgotten);
         self.failed_at.push_back(now_ms);
         let failures = self.failed_at.len() as u32;
         if failures > budget.failures {
-            return Verdict::GiveUp;
+            return RetryDecision::GiveUp;
         }
         let doubled = 1_i64.checked_shl(failures - 1).unwrap_or(i64::MAX);
         let wait_s = i64::from(budget.first_wait_s).saturating_mul(doubled).min(i64::from(budget.longest_wait_s));
-        Verdict::Requeue { not_before_ms: now_ms.saturating_add(wait_s * 1000) }
+        RetryDecision::Requeue { not_before_ms: now_ms.saturating_add(wait_s * 1000) }
     }
 
-    /// Failures remembered.
+    /// Number of failures that are remembered.
     #[must_use]
     pub fn failures(&self) -> usize {
         self.failed_at.len()
@@ -93,13 +95,13 @@ mod tests {
         let budget = RetryBudget::default();
         let mut history = RetryHistory::default();
         let mut judge = |now| history.judge(Meaning::Failed, &budget, now);
-        assert_eq!(judge(0), Verdict::Requeue { not_before_ms: 10_000 });
-        assert_eq!(judge(60_000), Verdict::Requeue { not_before_ms: 80_000 });
-        assert_eq!(judge(120_000), Verdict::Requeue { not_before_ms: 160_000 });
-        assert_eq!(judge(180_000), Verdict::GiveUp);
+        assert_eq!(judge(0), RetryDecision::Requeue { not_before_ms: 10_000 });
+        assert_eq!(judge(60_000), RetryDecision::Requeue { not_before_ms: 80_000 });
+        assert_eq!(judge(120_000), RetryDecision::Requeue { not_before_ms: 160_000 });
+        assert_eq!(judge(180_000), RetryDecision::GiveUp);
         assert_eq!(
             judge(180_000 + HOUR),
-            Verdict::Requeue { not_before_ms: 190_000 + HOUR },
+            RetryDecision::Requeue { not_before_ms: 190_000 + HOUR },
             "an hour later all is forgotten"
         );
     }
@@ -110,7 +112,7 @@ mod tests {
         let mut history = RetryHistory::default();
         let waits: Vec<i64> = (0..70)
             .map(|now| match history.judge(Meaning::TryAgain, &budget, now) {
-                Verdict::Requeue { not_before_ms } => (not_before_ms - now) / 1000,
+                RetryDecision::Requeue { not_before_ms } => (not_before_ms - now) / 1000,
                 other => panic!("{other:?}"),
             })
             .collect();
@@ -132,9 +134,9 @@ mod tests {
                 let before = history.failures();
                 let verdict = history.judge(kinds[kind], &budget, now);
                 if kinds[kind].uses_budget() {
-                    prop_assert_eq!(verdict == Verdict::GiveUp, history.failures() > 3);
+                    prop_assert_eq!(verdict == RetryDecision::GiveUp, history.failures() > 3);
                 } else {
-                    prop_assert_eq!(verdict, Verdict::Requeue { not_before_ms: now });
+                    prop_assert_eq!(verdict, RetryDecision::Requeue { not_before_ms: now });
                     prop_assert_eq!(history.failures(), before);
                 }
             }

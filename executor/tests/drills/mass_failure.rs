@@ -18,11 +18,11 @@ use goodput_env::view::ClusterView;
 use goodput_executor::daemon::Daemon;
 use goodput_executor::engine::sim::SimEngine;
 use goodput_executor::engine::{
-    Capabilities, Engine, EngineError, NodeHealth, Order, Receipt, Snapshot, Submission, Verdict,
+    Capabilities, ClusterSnapshot, Engine, EngineError, NodeHealth, Order, OrderProgress, Receipt, Submission,
 };
 
-use super::{block, books, chooser, patient, run_to_end, settings};
-use crate::fixture;
+use super::{block, chooser, observer, patient, run_to_end, settings};
+use goodput_testkit::jobs;
 
 /// A cluster of which some nodes are not heard of, though all that runs there goes on.
 struct Partition {
@@ -39,7 +39,7 @@ impl Engine for Partition {
         self.inner.capabilities()
     }
 
-    async fn snapshot(&mut self) -> Result<Snapshot, EngineError> {
+    async fn snapshot(&mut self) -> Result<ClusterSnapshot, EngineError> {
         let mut snapshot = self.inner.snapshot().await?;
         let silent = snapshot.nodes.iter_mut().filter(|node| self.silent.contains(&node.name));
         silent.for_each(|node| node.health = NodeHealth::Suspect);
@@ -50,7 +50,7 @@ impl Engine for Partition {
         self.inner.apply(orders).await
     }
 
-    fn verify(&self, order: &Order, snapshot: &Snapshot) -> Verdict {
+    fn verify(&self, order: &Order, snapshot: &ClusterSnapshot) -> OrderProgress {
         self.inner.verify(order, snapshot)
     }
 
@@ -67,12 +67,12 @@ fn large(faults: Option<FaultModel>) -> Scenario {
         let request = JobRequest { name: format!("job-{index}"), submit, gpus: 1, ..JobRequest::default() };
         JobSpec { request, work: Work::Fixed { duration: SimTime::from_secs(18_000) } }
     };
-    let workload = Arc::new(Workload::new(vec![fixture::application()], (0..80).map(job).collect()));
+    let workload = Arc::new(Workload::new(vec![jobs::application()], (0..80).map(job).collect()));
     Scenario::new(Arc::new(Cluster::parse("gpu:20x8").unwrap()), workload, options, 1)
 }
 
 /// Keys of the jobs that ran on any of `nodes`.
-fn ran_on(snapshot: &Snapshot, nodes: &[String]) -> Vec<String> {
+fn ran_on(snapshot: &ClusterSnapshot, nodes: &[String]) -> Vec<String> {
     let on = |job: &&goodput_executor::engine::JobSeen| {
         job.attempt.iter().flat_map(|attempt| &attempt.placement).any(|on| nodes.contains(&on.node))
     };
@@ -80,11 +80,12 @@ fn ran_on(snapshot: &Snapshot, nodes: &[String]) -> Vec<String> {
 }
 
 /// How many of `jobs` were started a second time.
-fn started_again(snapshot: &Snapshot, jobs: &[String]) -> usize {
+fn started_again(snapshot: &ClusterSnapshot, jobs: &[String]) -> usize {
     snapshot.jobs.iter().filter(|job| jobs.contains(&job.key) && job.starts > 1).count()
 }
 
-/// While the rule holds a tenth of their jobs is placed again and no more; new jobs start; then all of them are.
+/// While the rule holds a tenth of their jobs is placed again and no more; new jobs start; then all
+/// of them are.
 #[test]
 fn when_half_of_the_nodes_vanish_a_tenth_of_their_jobs_is_placed_again_at_first() {
     let node = |node| Scripted { at_secs: 600.0, cause: Cause::Node, node, lasts_secs: Some(20_000.0) };
@@ -94,7 +95,7 @@ fn when_half_of_the_nodes_vanish_a_tenth_of_their_jobs_is_placed_again_at_first(
     let settings = settings(directory.path(), &format!("mass_failure_hold_secs = {}\n", HOLD.as_secs_f64()));
     let policy = compose::by_name("srtf", 0).unwrap();
     let engine = SimEngine::new(scenario.clone());
-    let mut daemon = Daemon::new(engine, settings, books(&scenario), chooser(policy, patient())).unwrap();
+    let mut daemon = Daemon::new(engine, settings, observer(&scenario), chooser(policy, patient())).unwrap();
     let at = |daemon: &mut Daemon<SimEngine>, secs: i64| {
         while daemon.engine_mut().simulator().now() < SimTime::from_secs(secs) {
             daemon.engine_mut().advance(SimTime::from_secs(secs)).unwrap();
@@ -170,7 +171,8 @@ impl Policy for Restless {
     }
 }
 
-/// When it was a partition, nodes that come back find their jobs as they were, whatever the policy wanted meanwhile.
+/// After a partition, nodes that come back find their jobs as they were, whatever the policy wanted
+/// meanwhile.
 #[test]
 fn jobs_of_nodes_that_come_back_go_on_without_a_second_start() {
     let scenario = large(None);
@@ -179,7 +181,7 @@ fn jobs_of_nodes_that_come_back_go_on_without_a_second_start() {
     let chooser = chooser(Box::new(Restless { calm: calm.clone() }), patient());
     let engine = Partition { inner: SimEngine::new(scenario.clone()), silent: Vec::new() };
     let settings = settings(directory.path(), "");
-    let mut daemon = Daemon::new(engine, settings, books(&scenario), chooser).unwrap();
+    let mut daemon = Daemon::new(engine, settings, observer(&scenario), chooser).unwrap();
     let minute = |daemon: &mut Daemon<Partition>, minute: i64| {
         let engine = &mut daemon.engine_mut().inner;
         while engine.simulator().now() < SimTime::from_secs(60 * minute) {

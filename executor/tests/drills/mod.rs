@@ -23,18 +23,18 @@ use goodput_executor::daemon::decide::chooser::{Chooser, Reliance};
 use goodput_executor::daemon::failpoint::PLACES;
 use goodput_executor::daemon::guard::rules::{Circumstances, Rule, Rules, admit};
 use goodput_executor::daemon::interface::audit;
-use goodput_executor::daemon::observe::{Books, Setting};
+use goodput_executor::daemon::observe::{ClusterObserver, Setting};
 use goodput_executor::daemon::settings::{Mode, Settings};
 use goodput_executor::daemon::{Daemon, DaemonError};
 use goodput_executor::engine::Engine;
 use goodput_executor::engine::sim::SimEngine;
 use rand::RngExt;
 
-use crate::fixture::{Random, application, jobs};
+use goodput_testkit::jobs::{RandomSource, application, jobs};
 
 fn scenario(seed: u64, count: u32) -> Scenario {
     let options = SimOptions { information: Information::Oracle, ..SimOptions::standard() };
-    let secs = |random: &mut Random| Work::Fixed { duration: SimTime::from_secs(random.random_range(60..1500)) };
+    let secs = |random: &mut RandomSource| Work::Fixed { duration: SimTime::from_secs(random.random_range(60..1500)) };
     let jobs = jobs(seed, count, 40_000, secs);
     let workload = Arc::new(Workload::new(vec![application()], jobs));
     Scenario::new(Arc::new(Cluster::parse("gpu:4x8").unwrap()), workload, options, seed)
@@ -48,11 +48,11 @@ fn settings(directory: &Path, text: &str) -> Settings {
     Settings::parse(&text, Path::new("drill.toml")).unwrap()
 }
 
-fn books(scenario: &Scenario) -> Books {
+fn observer(scenario: &Scenario) -> ClusterObserver {
     let Scenario { workload, options, .. } = scenario;
     let (applications, tenants) = (workload.applications.clone(), workload.tenants.clone());
     let setting = Setting { applications, tenants, options: options.clone(), speedup: 1.0, start: SimTime::ZERO };
-    Books::new(setting).since(0)
+    ClusterObserver::new(setting).since(0)
 }
 
 fn chooser(policy: Box<dyn Policy>, reliance: Reliance) -> Chooser {
@@ -67,14 +67,15 @@ fn patient() -> Reliance {
 
 fn daemon(engine: SimEngine, scenario: &Scenario, directory: &Path, policy: &str) -> Daemon<SimEngine> {
     let policy = compose::by_name(policy, 0).unwrap();
-    Daemon::new(engine, settings(directory, ""), books(scenario), chooser(policy, patient())).unwrap()
+    Daemon::new(engine, settings(directory, ""), observer(scenario), chooser(policy, patient())).unwrap()
 }
 
 fn block<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
 }
 
-/// Lets the daemon run the whole workload: a turn at each moment at which something happens, and again until all orders are carried out.
+/// Lets the daemon run the whole workload: a turn at each moment at which something happens, and
+/// again until all orders are carried out.
 async fn run_to_end(daemon: &mut Daemon<SimEngine>) -> Result<(), DaemonError> {
     while !daemon.engine_mut().is_complete() {
         let mut turns = 0;
@@ -106,7 +107,8 @@ fn the_daemon_over_the_simulator_is_the_simulation() {
     }
 }
 
-/// Drill 1, within one process: at least 200 deaths at random places, and the work is done all the same.
+/// Drill 1, within one process: at least 200 deaths at random places, and the work is done all the
+/// same.
 #[test]
 fn killed_at_every_failpoint_it_goes_on() {
     let deaths = Arc::new(AtomicUsize::new(0));
@@ -161,7 +163,7 @@ fn killed_at_every_failpoint_it_goes_on() {
     assert!(by_place.iter().all(|deaths| deaths.load(Ordering::Relaxed) >= 20), "{by_place:?}");
 }
 
-/// Plans that nobody in his right mind would make.
+/// Plans that no sound policy makes.
 struct Fuzz {
     seed: u64,
     asked: u64,
@@ -273,7 +275,7 @@ impl Policy for Bad {
     }
 }
 
-/// Drill 12: whoever decides, the work is done, from the first cycle on.
+/// Drill 12: whichever policy decides, the work is done, from the first cycle on.
 #[test]
 fn a_bad_policy_is_replaced_in_the_same_cycle() {
     for how in ["panics", "sleeps", "over-allocates"] {
@@ -282,7 +284,7 @@ fn a_bad_policy_is_replaced_in_the_same_cycle() {
         let reliance = Reliance { timeout_ms: 1500, fallback: "srtf".into(), ..Reliance::default() };
         let chooser = chooser(Box::new(Bad { how, asked: 0 }), reliance);
         let mut daemon =
-            Daemon::new(SimEngine::new(scenario.clone()), settings(directory.path(), ""), books(&scenario), chooser)
+            Daemon::new(SimEngine::new(scenario.clone()), settings(directory.path(), ""), observer(&scenario), chooser)
                 .unwrap();
         daemon.engine_mut().advance(SimTime::from_secs(120)).unwrap();
         let began = Instant::now();
@@ -297,7 +299,8 @@ fn a_bad_policy_is_replaced_in_the_same_cycle() {
     }
 }
 
-/// Drill 11: with a full disk nothing is done, the mode is observe, and what was written is intact when there is room again.
+/// Drill 11: with a full disk nothing is done, the mode is observe, and what was written is intact
+/// when there is room again.
 #[test]
 fn a_full_disk_stops_the_daemon_and_nothing_else() {
     let scenario = scenario(5, 40);
@@ -336,7 +339,7 @@ fn a_deposed_leader_does_nothing() {
         settings.state.name = Some(name.into());
         settings.state.lease_secs = 1;
         let policy = compose::by_name("srtf", 0).unwrap();
-        Daemon::new(engine, settings, books(&scenario), chooser(policy, patient())).unwrap()
+        Daemon::new(engine, settings, observer(&scenario), chooser(policy, patient())).unwrap()
     };
     let mut engine = SimEngine::new(scenario.clone());
     engine.advance(SimTime::from_secs(100)).unwrap();
@@ -358,24 +361,25 @@ fn a_deposed_leader_does_nothing() {
     assert_eq!(new.journal().lease().unwrap().term, 2);
 }
 
-/// Drill 13: the wall clock jumps by an hour; no lease expires, nobody is moved for it.
+/// Drill 13: the wall clock jumps by an hour; no lease expires, no job is moved for it.
 #[test]
 fn a_jump_of_the_clock_changes_nothing() {
     let scenario = scenario(11, 30);
     let directory = tempfile::tempdir().unwrap();
     let mut engine = SimEngine::new(scenario.clone());
     engine.advance(SimTime::from_secs(600)).unwrap();
-    let mut books = books(&scenario);
+    let mut observer = observer(&scenario);
     let mut snapshot = block(engine.snapshot()).unwrap();
-    let before = books.read(&snapshot, &[]).unwrap().view().now;
+    let before = observer.read(&snapshot, &[]).unwrap().view().now;
     for jump in [3_600_000, -7_200_000] {
         snapshot.at_ms += jump;
         snapshot.version += 1;
-        let cluster = books.read(&snapshot, &[]).unwrap();
+        let cluster = observer.read(&snapshot, &[]).unwrap();
         assert!(cluster.view().now >= before, "the policy's clock went back");
         assert!(cluster.view().jobs().all(|job| job.age() >= SimTime::ZERO));
     }
-    // Leases go by the monotonic clock of each daemon: nothing of the snapshot's clock reaches them.
+    // Leases go by the monotonic clock of each daemon: nothing of the snapshot's clock reaches
+    // them.
     let mut daemon = daemon(engine, &scenario, directory.path(), "fifo");
     assert!(block(daemon.cycle()).unwrap().leads);
     assert!(block(daemon.cycle()).unwrap().leads);

@@ -1,4 +1,5 @@
-//! Nodes for tests: a folder, certificates, accelerators that do not exist, and an agent, in this process or in one of its own.
+//! Nodes for tests: a folder, certificates, accelerators that do not exist, and an agent, in this
+//! process or in one of its own.
 #![allow(dead_code, clippy::unwrap_used, reason = "helpers of tests, of which each test uses some")]
 
 use std::fs;
@@ -7,12 +8,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use goodput_executor::agent::api::{AttemptState, AttemptStatus, Lease, NodeStatus, Start, Stop};
+use goodput_executor::agent::api::{AttemptState, AttemptStatus, LeaderLease, NodeStatus, Start, Stop};
 use goodput_executor::agent::tls::{self, DAEMON, TlsFiles};
 use goodput_executor::agent::{AgentClient, AgentConfig, ClientError, Fencing, Running, serve};
 use goodput_executor::bench_job::BenchJob;
 use goodput_executor::devices::Pace;
-use goodput_executor::job::{Exit, Fence, Gang, Grant, JobName, Launch, Meaning, Program};
+use goodput_executor::job::{AcceleratorGrant, Exit, Fence, GangPlan, JobName, Launch, Meaning, Program};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -177,8 +178,8 @@ pub fn lasting(seconds: f64) -> BenchJob {
     BenchJob { steps: (seconds / job.step_s(1, 1)) as u64, ..job }
 }
 
-pub fn launch(job: &str, attempt: u32, command: Vec<String>, grants: Vec<Grant>) -> Launch {
-    let gang = Gang::alone(grants.len() as u32, 47_000);
+pub fn launch(job: &str, attempt: u32, command: Vec<String>, grants: Vec<AcceleratorGrant>) -> Launch {
+    let gang = GangPlan::alone(grants.len() as u32, 47_000);
     let program = Program { grace_s: 5, ..Program::new(name(job), command) };
     Launch { program, attempt, fence: Fence::random().unwrap(), grants, gang }
 }
@@ -193,7 +194,7 @@ pub fn stop(grace_ms: u64) -> Stop {
 
 pub async fn renew(client: &AgentClient, term: u64, leader: &str) -> Result<(), ClientError> {
     let as_of_boot_ms = client.status().await?.boot_ms;
-    client.renew(&Lease { term, leader: leader.to_owned(), as_of_boot_ms }).await.map(|_| ())
+    client.renew(&LeaderLease { term, leader: leader.to_owned(), as_of_boot_ms }).await.map(|_| ())
 }
 
 /// Asks until the node is as wanted.

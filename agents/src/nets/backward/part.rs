@@ -7,7 +7,7 @@ use ndarray::{Array1, Array2, ArrayView2, ArrayViewMut2, Axis, Zip, s};
 
 use crate::nets::weights::{Layer, Weights};
 
-/// `y = x W + b`.
+/// Affine layer of a net, `y = x W + b`.
 pub(super) struct Part<'a> {
     layer: &'a Layer,
     matrix: ArrayView2<'a, f32>,

@@ -83,7 +83,7 @@ pub struct NodeInfo {
 pub struct Snapshot {
     /// Time of the snapshot.
     pub now: SimTime,
-    /// By [`NodeId`].
+    /// Nodes, indexed by [`NodeId`].
     pub nodes: Vec<NodeInfo>,
 }
 

@@ -205,7 +205,7 @@ impl Framework {
         self.unreserve_first(snapshot, pod, node, self.plugins.len());
     }
 
-    /// The same where only the first `plugins` had reserved.
+    /// Releases the place of `pod`, where only the first `plugins` had reserved it.
     fn unreserve_first(&mut self, snapshot: &mut Snapshot, pod: &Pod, node: NodeId, plugins: usize) {
         snapshot.nodes[node as usize].free += pod.gpus;
         for enabled in self.plugins[..plugins].iter_mut().rev() {

@@ -103,7 +103,7 @@ impl History {
         self.models.values_mut().for_each(|model| model.prepare(theta.more()));
     }
 
-    /// What `job` may have left, given its speed on its smallest size of `least` accelerators.
+    /// Remaining work that `job` may have, given its speed on its smallest size of `least` accelerators.
     pub fn left(
         &self,
         view: &ClusterView<'_>,

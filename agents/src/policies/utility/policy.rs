@@ -23,7 +23,7 @@ use crate::placement::whole_nodes::{Nodes, Wanted};
 /// Learned utility: parameters, experience and options.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Utility {
-    /// Learned parameters.
+    /// Learned parameters: weights of features, and shape.
     pub theta: Theta,
     /// Work of jobs that completed during training.
     pub experience: Experience,
@@ -85,7 +85,7 @@ impl UtilityPolicy {
 
     /// Values of the job at `at` on each of its sizes on each type, and on its present accelerators
     /// if they are of another size.
-    fn value(&mut self, view: &ClusterView<'_>, at: usize, job: &JobView<'_>, round: &Round) {
+    fn value(&mut self, view: &ClusterView<'_>, at: usize, job: &JobView<'_>, round: &UtilityRound) {
         let (theta, speeds) = (&self.theta, &self.speeds);
         let least = speeds.smallest(at).max(1);
         let left = self.history.left(view, theta, job, speeds.least(at), least);
@@ -129,7 +129,7 @@ impl UtilityPolicy {
     /// Goals of all jobs, size and type, by one division.
     fn divide(&mut self, view: &ClusterView<'_>, available: &[u32]) {
         self.capacity = capacity(view, available);
-        let round = Round::new(view, &self.theta, &self.capacity);
+        let round = UtilityRound::new(view, &self.theta, &self.capacity);
         self.division.clear();
         self.choices.clear();
         self.starts.clear();
@@ -230,7 +230,7 @@ struct Goal {
 }
 
 /// Quantities that all jobs of a round share.
-pub(super) struct Round {
+pub(super) struct UtilityRound {
     pub fair: u32,
     pub pressure: f64,
     pub exponent: f64,
@@ -244,7 +244,7 @@ pub(super) fn facts(
     at: usize,
     job: &JobView<'_>,
     left: &Left,
-    round: &Round,
+    round: &UtilityRound,
 ) -> Facts {
     let (least, telling) = (speeds.smallest(at).max(1), speeds.telling(at));
     let most = speeds.on(at, telling).last().map_or(1, |rate| rate.0);
@@ -265,7 +265,7 @@ pub(super) fn facts(
     }
 }
 
-impl Round {
+impl UtilityRound {
     /// Of the jobs in view on what is there of each type.
     pub fn new(view: &ClusterView<'_>, theta: &Theta, capacity: &[u32]) -> Self {
         let per_node = |kind: usize| f64::from(view.cluster().gpus_per_node_of(kind as u16).max(1));

@@ -33,7 +33,7 @@ impl Tenants {
         Self { shares: held.iter().enumerate().map(share).collect() }
     }
 
-    /// What `tenant` holds by what it is due.
+    /// Accelerators of `tenant` relative to its due.
     pub fn share(&self, tenant: u32) -> f64 {
         self.shares.get(tenant as usize).copied().unwrap_or(1.0)
     }

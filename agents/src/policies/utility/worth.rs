@@ -10,7 +10,7 @@ use goodput_env::view::{ClusterView, JobView};
 
 use super::features::{FEATURES, weight};
 use super::history::History;
-use super::policy::{Round, Utility, available, capacity, facts, is_left_alone};
+use super::policy::{Utility, UtilityRound, available, capacity, facts, is_left_alone};
 use super::speeds::Speeds;
 use super::theta::Theta;
 use crate::allocation::knapsack::Offer;
@@ -63,7 +63,7 @@ impl Observer {
     /// for the jobs that are not left alone.
     pub fn worths(&self, view: &ClusterView<'_>) -> (Vec<Worth>, Vec<u32>) {
         let mut capacity = capacity(view, &available(view));
-        let round = Round::new(view, &self.theta, &capacity);
+        let round = UtilityRound::new(view, &self.theta, &capacity);
         let worths: Vec<Worth> = view.jobs().enumerate().map(|(at, job)| self.worth(view, at, &job, &round)).collect();
         for job in view.jobs().filter(|job| is_left_alone(view, job)) {
             let left = &mut capacity[usize::from(job.kind())];
@@ -72,7 +72,7 @@ impl Observer {
         (worths, capacity)
     }
 
-    fn worth(&self, view: &ClusterView<'_>, at: usize, job: &JobView<'_>, round: &Round) -> Worth {
+    fn worth(&self, view: &ClusterView<'_>, at: usize, job: &JobView<'_>, round: &UtilityRound) -> Worth {
         let (theta, speeds) = (&self.theta, &self.speeds);
         let (held_on, held) = (job.kind(), job.gpus());
         let least = speeds.smallest(at).max(1);

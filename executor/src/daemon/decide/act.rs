@@ -1,4 +1,4 @@
-//! What is done: the next step of each order that has room, and what people order by hand.
+//! Carrying out: the next step of each order that has room, and orders that users give by hand.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -10,12 +10,12 @@ use crate::daemon::durability::journal::Stage;
 use crate::daemon::interface::metrics::Metrics;
 use crate::daemon::settings::Mode;
 use crate::daemon::{Daemon, DaemonError, UnderWay};
-use crate::engine::{Action, Engine, JobPhase, NodeHealth, Order, Outcome, Snapshot};
+use crate::engine::{ClusterSnapshot, Engine, EngineAction, JobPhase, NodeHealth, Order, StepOutcome};
 use crate::machine::wall_ms;
 
 impl<E: Engine> Daemon<E> {
     /// Takes the next step of every order that has room.
-    pub(in crate::daemon) async fn act(&mut self, snapshot: &Snapshot, term: u64) -> Result<(), DaemonError> {
+    pub(in crate::daemon) async fn act(&mut self, snapshot: &ClusterSnapshot, term: u64) -> Result<(), DaemonError> {
         // A canary touches only what is listed.
         if self.mode() == Mode::Act
             && let Some(acting) = self.leader.try_act()
@@ -47,9 +47,9 @@ impl<E: Engine> Daemon<E> {
                     continue;
                 };
                 match receipt.outcome {
-                    Outcome::Accepted => under_way.note = "accepted".into(),
-                    Outcome::Later { reason } => under_way.note = reason,
-                    Outcome::Refused { reason } => refused.push((receipt.id, Stage::Lost, reason)),
+                    StepOutcome::Accepted => under_way.note = "accepted".into(),
+                    StepOutcome::Later { reason } => under_way.note = reason,
+                    StepOutcome::Refused { reason } => refused.push((receipt.id, Stage::Lost, reason)),
                 }
             }
             self.journal.close(&refused, wall_ms())?;
@@ -64,8 +64,9 @@ impl<E: Engine> Daemon<E> {
         Ok(())
     }
 
-    /// Orders whose next step has room now: nothing starts on accelerators that others have not left.
-    fn ready(&self, snapshot: &Snapshot) -> Vec<Order> {
+    /// Orders that have room for their next step now. A job is not started on accelerators that
+    /// others have not left.
+    fn ready(&self, snapshot: &ClusterSnapshot) -> Vec<Order> {
         let mut free: BTreeMap<&str, u32> = BTreeMap::new();
         for node in snapshot.nodes.iter().filter(|node| node.health == NodeHealth::Up) {
             free.insert(&node.name, node.free);
@@ -93,7 +94,7 @@ impl<E: Engine> Daemon<E> {
     ///
     /// # Errors
     /// [`DaemonError::Refused`] where this daemon does not act.
-    pub fn order_by_hand(&mut self, who: &str, job: &str, action: Action) -> Result<(), DaemonError> {
+    pub fn order_by_hand(&mut self, who: &str, job: &str, action: EngineAction) -> Result<(), DaemonError> {
         let term = self
             .leader
             .term()

@@ -1,7 +1,8 @@
-//! Asks the policy, and somebody else where it cannot be relied on.
+//! Choice between the policy and its fallback.
 //!
-//! A policy runs on a thread of its own: one that sleeps, panics or never comes back costs its answer and nothing else. What makes a policy
-//! unreliable (an error, no answer in time, numbers that are none, an observation unlike those it was trained on, a plan that cannot be) has the
+//! A policy runs on a thread of its own: one that sleeps, panics or never comes back costs its
+//! answer and nothing else. What makes a policy unreliable (an error, no answer in time, numbers
+//! that are none, an observation unlike those it was trained on, a plan that cannot be) has the
 //! named heuristic decide instead, in the same cycle, and for a while.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -16,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::daemon::guard::screen::{Screen, Unreliable};
 
-/// When to go by somebody else.
+/// Conditions under which the fallback decides.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Reliance {
@@ -39,19 +40,19 @@ impl Default for Reliance {
 type Question = (Arc<ClusterState>, Trigger);
 /// A plan, and when the policy wants to be asked again at the latest.
 type Planned = (Plan, Option<SimTime>);
-type Answer = Result<Planned, String>;
+type PolicyAnswer = Result<Planned, String>;
 
 /// A policy on its own thread.
 #[derive(Debug)]
-struct Seat {
+struct PolicyThread {
     name: String,
     ask: mpsc::Sender<(u64, Question)>,
-    answers: mpsc::Receiver<(u64, Answer)>,
+    answers: mpsc::Receiver<(u64, PolicyAnswer)>,
     asked: u64,
     answered: u64,
 }
 
-impl Seat {
+impl PolicyThread {
     fn new(name: &str, mut policy: Box<dyn Policy>) -> std::io::Result<Self> {
         let (ask, questions) = mpsc::channel::<(u64, Question)>();
         let (answer, answers) = mpsc::channel();
@@ -94,16 +95,16 @@ impl Seat {
     }
 }
 
-/// A decision and who made it.
+/// Decision, and the policy that made it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Decision {
-    /// What is to change.
+pub struct PolicyDecision {
+    /// Plan of the decision.
     pub plan: Plan,
-    /// When the policy wants to be asked again at the latest.
+    /// Latest time at which the policy wants to be asked again.
     pub wake: Option<SimTime>,
     /// Name of the policy.
     pub by: String,
-    /// Why it was not the policy that was to decide.
+    /// Reason why the fallback decided instead of the policy.
     pub instead: Option<Unreliable>,
     /// Whether the fallback decides by now.
     pub fallback: bool,
@@ -115,12 +116,12 @@ pub struct Decision {
 #[derive(Debug)]
 pub struct Chooser {
     reliance: Reliance,
-    policy: Seat,
-    fallback: Seat,
+    policy: PolicyThread,
+    fallback: PolicyThread,
     screen: Option<Screen>,
     /// The fallback decides until then.
     until: Option<Instant>,
-    /// Which of the last ten plans of the policy were refused.
+    /// Refusals among the last ten plans of the policy.
     refused: [bool; 10],
     asked: usize,
 }
@@ -136,9 +137,9 @@ impl Chooser {
         fallback: Box<dyn Policy>,
         screen: Option<Screen>,
     ) -> std::io::Result<Self> {
-        let fallback = Seat::new(&reliance.fallback, fallback)?;
+        let fallback = PolicyThread::new(&reliance.fallback, fallback)?;
         Ok(Self {
-            policy: Seat::new(name, policy)?,
+            policy: PolicyThread::new(name, policy)?,
             fallback,
             screen,
             reliance,
@@ -163,15 +164,15 @@ impl Chooser {
         self.screen.as_mut().map(|screen| screen.scores(&cluster.view())).unwrap_or_default()
     }
 
-    /// Decides. `judge` says whether a plan can be at all; what it refuses is not carried out whoever made it. `None`: nobody had a plan that
-    /// can be, so nothing changes.
+    /// Decides. `judge` says whether a plan can be carried out at all. A plan that it refuses is
+    /// never carried out. Without a possible plan, of policy and fallback alike, nothing changes.
     pub fn decide(
         &mut self,
         cluster: &Arc<ClusterState>,
         trigger: Trigger,
         now: Instant,
         mut judge: impl FnMut(&Plan) -> Result<(), String>,
-    ) -> Decision {
+    ) -> PolicyDecision {
         let began = Instant::now();
         let timeout = Duration::from_millis(self.reliance.timeout_ms);
         let mut instead = None;
@@ -185,7 +186,7 @@ impl Chooser {
             match asked.and_then(|planned| judge(&planned.0).map(|()| planned).map_err(Unreliable::Invalid)) {
                 Ok((plan, wake)) => {
                     let (by, took) = (self.policy.name.clone(), began.elapsed());
-                    return Decision { plan, wake, by, instead: None, fallback: false, took };
+                    return PolicyDecision { plan, wake, by, instead: None, fallback: false, took };
                 }
                 Err(reason) => {
                     self.refused[at] = matches!(reason, Unreliable::Invalid(_));
@@ -198,7 +199,7 @@ impl Chooser {
                 }
             }
         }
-        // The heuristic has more time: there is nobody behind it.
+        // The heuristic has more time: there is no other fallback behind it.
         let asked = self.fallback.decide((cluster.clone(), trigger), 5 * timeout);
         let (plan, wake) =
             match asked.and_then(|planned| judge(&planned.0).map(|()| planned).map_err(Unreliable::Invalid)) {
@@ -212,6 +213,6 @@ impl Chooser {
                     (Plan::keep(), None)
                 }
             };
-        Decision { plan, wake, by: self.fallback.name.clone(), instead, fallback: true, took: began.elapsed() }
+        PolicyDecision { plan, wake, by: self.fallback.name.clone(), instead, fallback: true, took: began.elapsed() }
     }
 }

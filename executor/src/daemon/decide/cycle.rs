@@ -9,16 +9,16 @@ use goodput_env::time::SimTime;
 use serde_json::json;
 
 use crate::daemon::durability::journal::{JournalError, Stage};
-use crate::daemon::guard::mass_failure::Turn;
+use crate::daemon::guard::mass_failure::MassFailureChange;
 use crate::daemon::interface::metrics::Metrics;
 use crate::daemon::settings::Mode;
 use crate::daemon::{Daemon, DaemonError, UnderWay};
-use crate::engine::{Engine, NodeHealth, NodeSeen, Order, OrderId, Snapshot, Verdict};
+use crate::engine::{ClusterSnapshot, Engine, NodeHealth, NodeSeen, Order, OrderId, OrderProgress};
 use crate::machine::wall_ms;
 
-/// What a cycle did.
+/// Report of one cycle.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Report {
+pub struct CycleReport {
     /// Whether this daemon leads; one that stands by only looks.
     pub leads: bool,
     /// Whether a policy was asked.
@@ -37,9 +37,9 @@ impl<E: Engine> Daemon<E> {
     /// One turn: look, verify, decide, write down, act.
     ///
     /// # Errors
-    /// [`DaemonError`]: what was to be done next was not done; the next cycle begins anew. A journal or an audit log that cannot be written
-    /// also sets the mode to observe.
-    pub async fn cycle(&mut self) -> Result<Report, DaemonError> {
+    /// [`DaemonError`]: what was to be done next was not done; the next cycle begins anew. A
+    /// journal or an audit log that cannot be written also sets the mode to observe.
+    pub async fn cycle(&mut self) -> Result<CycleReport, DaemonError> {
         let began = Instant::now();
         let result = self.turn(began).await;
         self.metrics.cycle.observe(began.elapsed().as_secs_f64());
@@ -50,7 +50,7 @@ impl<E: Engine> Daemon<E> {
         result
     }
 
-    /// What an error means for what comes next.
+    /// Draws the consequences of an error for the next cycles.
     fn fail(&mut self, error: &DaemonError) {
         match error {
             DaemonError::Journal(JournalError::Deposed { .. }) => self.leader.step_down(),
@@ -64,7 +64,7 @@ impl<E: Engine> Daemon<E> {
         tracing::error!(%error, "the cycle ended early");
     }
 
-    async fn turn(&mut self, began: Instant) -> Result<Report, DaemonError> {
+    async fn turn(&mut self, began: Instant) -> Result<CycleReport, DaemonError> {
         let term = self.leader.tick(&mut self.journal, began)?;
         self.metrics.leader.set(i64::from(term.is_some()));
         match term {
@@ -89,7 +89,7 @@ impl<E: Engine> Daemon<E> {
         }
         // Before orders are closed: what they moved counts.
         self.look_for_mass_failures(&snapshot, began);
-        let mut report = Report { leads: term.is_some(), ..Report::default() };
+        let mut report = CycleReport { leads: term.is_some(), ..CycleReport::default() };
         if let Some(term) = term {
             report.closed = self.close(&snapshot)?;
             let acts = self.mode() >= Mode::Canary;
@@ -105,7 +105,7 @@ impl<E: Engine> Daemon<E> {
         self.measure(&snapshot);
         let deciding = Instant::now();
         let open: Vec<Order> = self.open.iter().map(|under_way| under_way.order.clone()).collect();
-        let cluster = Arc::new(self.books.read(&snapshot, &open)?);
+        let cluster = Arc::new(self.observer.read(&snapshot, &open)?);
         let mut decided = None;
         self.proposed.clear();
         if term.is_some()
@@ -134,12 +134,12 @@ impl<E: Engine> Daemon<E> {
         Ok(report)
     }
 
-    fn look_for_mass_failures(&mut self, snapshot: &Snapshot, now: Instant) {
+    fn look_for_mass_failures(&mut self, snapshot: &ClusterSnapshot, now: Instant) {
         let open = self.open.iter().map(|under_way| &under_way.order);
         let Some(turn) = self.mass_failures.look(&self.settings.guard, snapshot, open, now) else { return };
-        // Who was held back is decided about now.
+        // Jobs that were held back are decided about now.
         self.last_decision = None;
-        if let Turn::Began { nodes, jobs } = turn {
+        if let MassFailureChange::Began { nodes, jobs } = turn {
             let guard = &self.settings.guard;
             let (percent, secs) = (guard.mass_failure_moved_percent, guard.mass_failure_hold_secs);
             let text = format!(
@@ -151,12 +151,12 @@ impl<E: Engine> Daemon<E> {
     }
 
     /// Asks what would come of the other policy, and takes the answer where there is one.
-    fn compare(&mut self, snapshot: &Snapshot, now: Instant) -> Result<(), DaemonError> {
+    fn compare(&mut self, snapshot: &ClusterSnapshot, now: Instant) -> Result<(), DaemonError> {
         let Some(shadow) = &mut self.shadow else { return Ok(()) };
         let answer = shadow.answer();
         if shadow.is_due(now) {
             let round = SimTime::from_secs_f64(self.settings.cycle.round_secs);
-            if let Some(scene) = self.books.scene(snapshot, shadow.settings(), round) {
+            if let Some(scene) = self.observer.scene(snapshot, shadow.settings(), round) {
                 shadow.ask(scene, now);
             }
         }
@@ -176,18 +176,18 @@ impl<E: Engine> Daemon<E> {
     }
 
     /// Takes up what an earlier daemon left: its orders, and what jobs had attained.
-    fn recover(&mut self, snapshot: &Snapshot) -> Result<(), DaemonError> {
+    fn recover(&mut self, snapshot: &ClusterSnapshot) -> Result<(), DaemonError> {
         let entries = self.journal.open_orders()?;
         let since = Instant::now();
         let under_way = |order: Order| UnderWay { order, since, note: "taken up again".into() };
         self.open = entries.into_iter().map(|entry| under_way(entry.order)).collect();
         self.take_up_promises()?;
         self.ends = self.journal.ends()?;
-        self.books.read(snapshot, &[])?;
+        self.observer.read(snapshot, &[])?;
         for (job, past) in self.journal.pasts()? {
-            self.books.restore(&job, past);
+            self.observer.restore(&job, past);
         }
-        if let Some(epoch_ms) = self.books.epoch_ms() {
+        if let Some(epoch_ms) = self.observer.epoch_ms() {
             self.journal.remember("epoch_ms", &epoch_ms.to_string())?;
         }
         let body = json!({ "term": self.leader.term(), "open_orders": self.open.len(), "policy": self.chooser.name() });
@@ -198,28 +198,28 @@ impl<E: Engine> Daemon<E> {
 
     /// Keeps what jobs have attained.
     pub(in crate::daemon) fn keep(&mut self) -> Result<(), DaemonError> {
-        self.journal.keep_pasts(self.books.pasts())?;
+        self.journal.keep_pasts(self.observer.pasts())?;
         self.kept = Instant::now();
         Ok(())
     }
 
     /// Closes the orders that the snapshot shows to be carried out, or never to be.
-    fn close(&mut self, snapshot: &Snapshot) -> Result<usize, DaemonError> {
+    fn close(&mut self, snapshot: &ClusterSnapshot) -> Result<usize, DaemonError> {
         let timeout = Duration::from_secs_f64(self.settings.cycle.order_timeout_secs);
         let mut closed: Vec<(OrderId, Stage, String)> = Vec::new();
         let mut done = Vec::new();
         for under_way in &self.open {
             let order = &under_way.order;
             let (stage, note) = match self.engine.verify(order, snapshot) {
-                Verdict::Done => (Stage::Done, String::new()),
-                Verdict::Lost { reason } => (Stage::Lost, reason),
-                Verdict::Pending if let Some(node) = closed_to(order, snapshot) => {
+                OrderProgress::Done => (Stage::Done, String::new()),
+                OrderProgress::Lost { reason } => (Stage::Lost, reason),
+                OrderProgress::Pending if let Some(node) = closed_to(order, snapshot) => {
                     (Stage::Lost, format!("{node} takes no jobs any more"))
                 }
-                Verdict::Pending if under_way.since.elapsed() > timeout => {
+                OrderProgress::Pending if under_way.since.elapsed() > timeout => {
                     (Stage::Lost, format!("given up after {} s: {}", timeout.as_secs(), under_way.note))
                 }
-                Verdict::Pending => continue,
+                OrderProgress::Pending => continue,
             };
             done.push((order.clone(), stage));
             closed.push((order.id.clone(), stage, note));
@@ -245,7 +245,7 @@ impl<E: Engine> Daemon<E> {
         Ok(closed.len())
     }
 
-    /// Why a policy is to be asked now; `None` where it is not.
+    /// Reason why a policy is to be asked now; `None` where it is not.
     fn due(&self, cluster: &ClusterState) -> Option<Trigger> {
         let view = cluster.view();
         let period = SimTime::from_secs_f64(self.settings.cycle.round_secs).as_millis().max(1);
@@ -267,7 +267,7 @@ impl<E: Engine> Daemon<E> {
 }
 
 /// A drained node on which an order is to start its job, where it holds nothing yet.
-fn closed_to<'a>(order: &Order, snapshot: &'a Snapshot) -> Option<&'a str> {
+fn closed_to<'a>(order: &Order, snapshot: &'a ClusterSnapshot) -> Option<&'a str> {
     let placement = order.action.placement()?;
     let holds = snapshot.jobs.iter().any(|job| job.key == order.job && job.phase.holds());
     let closed =

@@ -1,4 +1,5 @@
-//! A decision: the policy's plan, as far as the guard lets it pass, written down before anything is done.
+//! A decision: the policy's plan, as far as the guard lets it pass, written down before anything is
+//! done.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -8,18 +9,18 @@ use goodput_env::plan::Plan;
 use goodput_env::state::{ClusterState, Trigger};
 use serde_json::json;
 
-use crate::daemon::decide::chooser::Decision;
+use crate::daemon::decide::chooser::PolicyDecision;
 use crate::daemon::decide::orders::orders;
 use crate::daemon::guard::rules::{Canary, Circumstances, LeftOut, admit};
 use crate::daemon::interface::metrics::Metrics;
 use crate::daemon::settings::Mode;
 use crate::daemon::{Daemon, DaemonError, UnderWay};
-use crate::engine::{Action, Engine, NodeHealth, Snapshot, digest};
+use crate::engine::{ClusterSnapshot, Engine, EngineAction, NodeHealth, digest};
 use crate::machine::wall_ms;
 
 /// A decision as the guard let it pass.
 pub(in crate::daemon) struct Decided {
-    pub decision: Decision,
+    pub decision: PolicyDecision,
     pub plan: Plan,
     pub left_out: LeftOut,
     pub name: String,
@@ -29,7 +30,7 @@ impl<E: Engine> Daemon<E> {
     pub(in crate::daemon) fn decide(
         &mut self,
         cluster: &Arc<ClusterState>,
-        snapshot: &Snapshot,
+        snapshot: &ClusterSnapshot,
         trigger: Trigger,
         now: Instant,
     ) -> Result<Decided, DaemonError> {
@@ -46,7 +47,7 @@ impl<E: Engine> Daemon<E> {
             admitted = Some(judged.map_err(text)?);
             Ok(())
         });
-        // A plan that nobody could make is to keep everything.
+        // Without an admitted plan everything is kept.
         let (plan, left_out) = admitted.unwrap_or_default();
         self.last_decision = Some(view.now);
         self.decided_in = self.mode();
@@ -66,10 +67,10 @@ impl<E: Engine> Daemon<E> {
         Ok(Decided { decision, plan, left_out, name })
     }
 
-    fn circumstances(&self, snapshot: &Snapshot, now: Instant) -> Circumstances {
-        let id = |key: &str| self.books.id(key);
+    fn circumstances(&self, snapshot: &ClusterSnapshot, now: Instant) -> Circumstances {
+        let id = |key: &str| self.observer.id(key);
         let node =
-            |name: &str| (0..).map_while(|at| Some((at, self.books.node(at)?))).find(|(_, known)| *known == name);
+            |name: &str| (0..).map_while(|at| Some((at, self.observer.node(at)?))).find(|(_, known)| *known == name);
         let canary = (self.mode() == Mode::Canary).then(|| {
             let settings = &self.settings.canary;
             let hour = Duration::from_secs(3600);
@@ -82,7 +83,7 @@ impl<E: Engine> Daemon<E> {
         });
         let closed = snapshot.nodes.iter().filter(|node| node.health != NodeHealth::Up).map(|node| node.name.as_str());
         let draining = self.open.iter().filter_map(|under_way| match &under_way.order.action {
-            Action::Drain { node, .. } => Some(node.as_str()),
+            EngineAction::Drain { node, .. } => Some(node.as_str()),
             _ => None,
         });
         let (vanished, vanished_budget) = self.mass_failures.held_back(&self.settings.guard);
@@ -98,30 +99,32 @@ impl<E: Engine> Daemon<E> {
             preempted: self.preempted.iter().filter_map(|(key, &at)| Some((id(key)?, at))).collect(),
             canary,
             can_lend: self.engine.capabilities().lend,
+            can_scale: self.engine.capabilities().scale,
             vanished: vanished.filter_map(id).collect(),
             vanished_budget,
         }
     }
 
-    /// Writes a decision into audit log and, where it is acted on, journal. Returns the number of its orders.
+    /// Writes a decision into audit log and, where it is acted on, journal. Returns the number of
+    /// its orders.
     pub(in crate::daemon) fn write_down(
         &mut self,
         decided: &Decided,
         cluster: &ClusterState,
-        snapshot: &Snapshot,
+        snapshot: &ClusterSnapshot,
         term: u64,
         mode: Mode,
         looked: Instant,
     ) -> Result<usize, DaemonError> {
         let view = cluster.view();
         let grace_s = self.settings.cycle.grace_secs;
-        let new = orders(&decided.name, &decided.plan, &view, &self.books, snapshot, grace_s);
+        let new = orders(&decided.name, &decided.plan, &view, &self.observer, snapshot, grace_s);
         self.proposed.clone_from(&new);
         if !(new.is_empty() && decided.left_out.is_empty() && decided.decision.instead.is_none()) {
             let left_out = decided
                 .left_out
                 .iter()
-                .map(|(job, rule)| json!({ "job": job.and_then(|job| self.books.key(job)), "rule": rule.name() }));
+                .map(|(job, rule)| json!({ "job": job.and_then(|job| self.observer.key(job)), "rule": rule.name(), "why": rule.message() }));
             let body = json!({
                 "snapshot": snapshot.version, "now_ms": view.now.as_millis(), "mode": mode.name(), "term": term,
                 "policy": decided.decision.by, "instead": decided.decision.instead, "plan": decided.name,

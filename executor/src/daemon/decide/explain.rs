@@ -1,4 +1,4 @@
-//! Why a job waits. A pending job always has a reason.
+//! Reasons why jobs wait. A pending job always has a reason.
 
 use goodput_env::job::JobId;
 use goodput_env::tenant::Usage;
@@ -7,25 +7,25 @@ use serde::{Deserialize, Serialize};
 
 use crate::daemon::guard::rules::Rule;
 
-/// Why a job is as it is.
+/// Reason for the state of a job.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Reason {
-    /// It runs.
+pub enum WaitReason {
+    /// The job runs.
     Running,
     /// An order for it is under way.
     Ordered(String),
-    /// It is left alone: an administrator works on it.
+    /// The daemon leaves the job alone, because an administrator works on it.
     HandsOff,
     /// The policy starts it, and the mode keeps the daemon from acting.
     Mode(String),
     /// The policy starts it, and the guard left that out.
     Guard(Rule),
-    /// It asks for more than the cluster has in service.
+    /// The job asks for more accelerators than the cluster has in service.
     TooLarge {
         /// Fewest accelerators it runs on.
         min: u32,
-        /// What the cluster has of one type.
+        /// Accelerators of one type that the cluster has.
         most: u32,
     },
     /// No type of accelerator has enough free.
@@ -35,17 +35,17 @@ pub enum Reason {
         /// Most that are free of one type.
         free: u32,
     },
-    /// Its tenant's quota is used up.
+    /// The quota of the job's tenant is used up.
     Quota,
     /// There is room, and the policy keeps it for others or for later.
     Policy(String),
-    /// It came after the last decision.
+    /// The job came after the last decision.
     NotDecided,
-    /// It is over; how, and in the engine's words why.
+    /// The job is over: how it ended, and in the engine's words why.
     Ended(String, String),
 }
 
-impl Reason {
+impl WaitReason {
     /// The code that programs go by.
     pub fn code(&self) -> String {
         match self {
@@ -63,7 +63,7 @@ impl Reason {
         }
     }
 
-    /// The same in words.
+    /// Reason as a sentence.
     pub fn words(&self) -> String {
         match self {
             Self::Running => "it runs".into(),
@@ -84,9 +84,9 @@ impl Reason {
     }
 }
 
-/// Why `job` waits after a decision of `policy` that gave it nothing.
-pub fn why_waiting(view: &ClusterView<'_>, job: JobId, policy: &str) -> Reason {
-    let Some(job) = view.job(job) else { return Reason::NotDecided };
+/// Reason why `job` waits after a decision of `policy` that gave it nothing.
+pub fn why_waiting(view: &ClusterView<'_>, job: JobId, policy: &str) -> WaitReason {
+    let Some(job) = view.job(job) else { return WaitReason::NotDecided };
     let kinds = view.cluster().types.len() as u16;
     let of_kind = |kind: u16, what: &dyn Fn(u32) -> u32| -> u32 {
         let nodes = view.cluster().nodes.iter().enumerate();
@@ -96,10 +96,10 @@ pub fn why_waiting(view: &ClusterView<'_>, job: JobId, policy: &str) -> Reason {
     let free = (0..kinds).map(|kind| of_kind(kind, &|at| view.free_on(at))).max().unwrap_or(0);
     let min = job.min_gpus();
     match () {
-        () if min > most => Reason::TooLarge { min, most },
-        () if min > free => Reason::NoCapacity { min, free },
-        () if !has_quota(view, job.request().tenant, min) => Reason::Quota,
-        () => Reason::Policy(policy.into()),
+        () if min > most => WaitReason::TooLarge { min, most },
+        () if min > free => WaitReason::NoCapacity { min, free },
+        () if !has_quota(view, job.request().tenant, min) => WaitReason::Quota,
+        () => WaitReason::Policy(policy.into()),
     }
 }
 

@@ -3,44 +3,52 @@
 use goodput_env::plan::Plan;
 use goodput_env::view::ClusterView;
 
-use crate::daemon::observe::Books;
-use crate::engine::{Action, Order, Snapshot};
+use crate::daemon::observe::ClusterObserver;
+use crate::engine::{ClusterSnapshot, EngineAction, Order};
 
 /// The orders that carry `plan` out: what leaves first, then what moves, then what starts.
 pub fn orders(
     name: &str,
     plan: &Plan,
     view: &ClusterView<'_>,
-    books: &Books,
-    snapshot: &Snapshot,
+    observer: &ClusterObserver,
+    snapshot: &ClusterSnapshot,
     grace_s: u32,
 ) -> Vec<Order> {
     let mut orders = Vec::with_capacity(plan.changes.len());
     for change in &plan.changes {
-        let (Some(job), Some(key)) = (view.job(change.job), books.key(change.job)) else { continue };
+        let (Some(job), Some(key)) = (view.job(change.job), observer.key(change.job)) else { continue };
         let Some(seen) = snapshot.jobs.iter().find(|seen| seen.key == key) else { continue };
         let (held, wanted) = (&job.state.placement, &change.placement);
-        let placement = books.named(wanted);
+        let placement = observer.named(wanted);
         let action = match (held.is_empty(), wanted.is_empty()) {
             (true, true) => continue,
             _ if held == wanted => continue,
-            (true, false) => Action::Place { placement, share: None },
-            (false, true) => Action::Stop { grace_s },
-            (false, false) if held.gpus() == wanted.gpus() => Action::Migrate { placement, grace_s },
-            (false, false) => Action::Resize { placement, grace_s },
+            (true, false) => EngineAction::Place { placement, share: None },
+            (false, true) => EngineAction::Stop { grace_s },
+            (false, false) if held.gpus() == wanted.gpus() => EngineAction::Migrate { placement, grace_s },
+            (false, false) => EngineAction::Resize { placement, grace_s },
         };
         orders.push(Order::named(name, key, seen.starts, action));
     }
-    let node = |node: u32| books.node(node).unwrap_or_default().to_string();
-    orders.extend(plan.lend.iter().map(|&at| Order::named(name, "", 0, Action::Lend { node: node(at) })));
+    let node = |node: u32| observer.node(node).unwrap_or_default().to_string();
+    orders.extend(plan.lend.iter().map(|&at| Order::named(name, "", 0, EngineAction::Lend { node: node(at) })));
+    orders.extend(plan.scale.iter().filter_map(|scale| {
+        let service = observer.service(scale.service)?.to_string();
+        let node = node(scale.node);
+        // Policies repeat what a service has already.
+        let seen = snapshot.services.iter().find(|seen| seen.name == service)?;
+        let changes = seen.lasting_on(&node) != scale.replicas;
+        changes.then(|| Order::named(name, "", 0, EngineAction::Scale { service, node, replicas: scale.replicas }))
+    }));
     orders.extend(plan.reclaim.iter().map(|reclaim| {
         let deadline_ms = snapshot.at_ms + (reclaim.deadline - view.now).as_millis();
-        Order::named(name, "", 0, Action::Return { node: node(reclaim.node), deadline_ms })
+        Order::named(name, "", 0, EngineAction::Return { node: node(reclaim.node), deadline_ms })
     }));
     orders.sort_by_key(|order| match order.action {
-        Action::Stop { .. } | Action::Cancel { .. } => 0,
-        Action::Lend { .. } | Action::Return { .. } => 1,
-        Action::Resize { .. } | Action::Migrate { .. } => 2,
+        EngineAction::Stop { .. } | EngineAction::Cancel { .. } => 0,
+        EngineAction::Lend { .. } | EngineAction::Return { .. } | EngineAction::Scale { .. } => 1,
+        EngineAction::Resize { .. } | EngineAction::Migrate { .. } => 2,
         _ => 3,
     });
     orders

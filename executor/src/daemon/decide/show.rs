@@ -1,4 +1,4 @@
-//! What people and monitoring see after a cycle.
+//! Publication of a cycle: status for users, metrics for monitoring.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,21 +6,21 @@ use goodput_env::job::JobId;
 use goodput_env::state::ClusterState;
 
 use crate::daemon::decide::decision::Decided;
-use crate::daemon::decide::explain::{Reason, why_waiting};
+use crate::daemon::decide::explain::{WaitReason, why_waiting};
 use crate::daemon::guard::rules::Rule;
 use crate::daemon::interface::metrics::Metrics;
 use crate::daemon::interface::status::QueueRow;
 use crate::daemon::settings::Mode;
-use crate::daemon::shadow::Comparison;
+use crate::daemon::shadow::ShadowComparison;
 use crate::daemon::{Daemon, UnderWay};
-use crate::engine::{Action, Engine, JobPhase, JobSeen, NodeHealth, NodeSeen, Snapshot};
+use crate::engine::{ClusterSnapshot, Engine, EngineAction, JobPhase, JobSeen, NodeHealth, NodeSeen};
 
 /// Jobs that are over and still explained.
 const ENDED: usize = 200;
 
 impl<E: Engine> Daemon<E> {
     /// Takes the time from submission to start and to completion.
-    pub(in crate::daemon) fn measure(&mut self, snapshot: &Snapshot) {
+    pub(in crate::daemon) fn measure(&mut self, snapshot: &ClusterSnapshot) {
         let secs = |from_ms: i64, to_ms: i64| (to_ms - from_ms).max(0) as f64 / 1e3 * self.settings.cycle.speedup;
         for job in &snapshot.jobs {
             let submit_ms = job.spec.request.submit.as_millis();
@@ -48,7 +48,7 @@ impl<E: Engine> Daemon<E> {
     pub(in crate::daemon) fn show(
         &mut self,
         cluster: &ClusterState,
-        snapshot: &Snapshot,
+        snapshot: &ClusterSnapshot,
         decided: Option<&Decided>,
         mode: Mode,
     ) {
@@ -103,7 +103,7 @@ impl<E: Engine> Daemon<E> {
         for seen in snapshot.jobs.iter().filter(|job| !job.phase.is_over()) {
             let phase = phase_name(seen.phase);
             *phases.entry(phase).or_default() += 1;
-            let id = self.books.id(&seen.key);
+            let id = self.observer.id(&seen.key);
             let job = id.and_then(|id| view.job(id));
             let request = &seen.spec.request;
             if let Some(job) = job.filter(|job| job.gpus() > 0)
@@ -113,13 +113,13 @@ impl<E: Engine> Daemon<E> {
             }
             let reason = match (orders.get(seen.key.as_str()), id) {
                 (Some(under_way), _) => {
-                    Some(Reason::Ordered(format!("{} ({})", under_way.order.action.verb(), under_way.note)))
+                    Some(WaitReason::Ordered(format!("{} ({})", under_way.order.action.verb(), under_way.note)))
                 }
-                _ if seen.hands_off || self.watch.leaves_alone(&seen.key) => Some(Reason::HandsOff),
-                (None, Some(id)) if left_out.contains_key(&id) => Some(Reason::Guard(left_out[&id])),
-                _ if seen.phase.holds() => Some(Reason::Running),
+                _ if seen.hands_off || self.watch.leaves_alone(&seen.key) => Some(WaitReason::HandsOff),
+                (None, Some(id)) if left_out.contains_key(&id) => Some(WaitReason::Guard(left_out[&id])),
+                _ if seen.phase.holds() => Some(WaitReason::Running),
                 (None, Some(id)) if mode < Mode::Canary && changes.get(&id) == Some(&false) => {
-                    Some(Reason::Mode(mode.name().into()))
+                    Some(WaitReason::Mode(mode.name().into()))
                 }
                 (None, Some(id)) if decided.is_some() => {
                     let by = decided.map_or("", |decided| &decided.decision.by);
@@ -132,7 +132,7 @@ impl<E: Engine> Daemon<E> {
                 None => reasons
                     .get(seen.key.as_str())
                     .cloned()
-                    .unwrap_or_else(|| (Reason::NotDecided.code(), Reason::NotDecided.words(), None)),
+                    .unwrap_or_else(|| (WaitReason::NotDecided.code(), WaitReason::NotDecided.words(), None)),
             };
             // The words of an earlier cycle have the engine's words of then behind them.
             let detail = detail.split(" [").next().unwrap_or_default();
@@ -152,7 +152,7 @@ impl<E: Engine> Daemon<E> {
                 detail,
                 score: id.and_then(|id| scores.get(&id).copied()).or(score),
                 failures: seen.failures,
-                learned: id.map_or_else(String::new, |id| self.books.known_speed(id)),
+                learned: id.map_or_else(String::new, |id| self.observer.known_speed(id)),
                 beside: beside(status.shadow.as_ref(), &seen.key),
             });
         }
@@ -188,8 +188,8 @@ impl<E: Engine> Daemon<E> {
     }
 }
 
-/// Where the policy beside would have had a job when it was last compared.
-fn beside(compared: Option<&Comparison>, key: &str) -> String {
+/// Placement that the shadow policy gave a job in the last comparison, in words.
+fn beside(compared: Option<&ShadowComparison>, key: &str) -> String {
     let Some((compared, there)) = compared.and_then(|compared| Some((compared, compared.differs.get(key)?))) else {
         return String::new();
     };
@@ -201,9 +201,9 @@ fn beside(compared: Option<&Comparison>, key: &str) -> String {
     }
 }
 
-/// What is left to say of a job that is over.
+/// Row of a job that is over.
 fn ended(seen: &JobSeen) -> QueueRow {
-    let how = Reason::Ended(phase_name(seen.phase).into(), seen.note.clone());
+    let how = WaitReason::Ended(phase_name(seen.phase).into(), seen.note.clone());
     let request = &seen.spec.request;
     QueueRow {
         key: seen.key.clone(),
@@ -220,14 +220,14 @@ fn ended(seen: &JobSeen) -> QueueRow {
 }
 
 /// Shows a node as it is ordered to be: that nothing starts there holds from the order on.
-pub(in crate::daemon) fn show_order(nodes: &mut [NodeSeen], action: &Action) {
-    let (Action::Drain { node: name, .. } | Action::Undrain { node: name }) = action else { return };
+pub(in crate::daemon) fn show_order(nodes: &mut [NodeSeen], action: &EngineAction) {
+    let (EngineAction::Drain { node: name, .. } | EngineAction::Undrain { node: name }) = action else { return };
     let Some(node) = nodes.iter_mut().find(|node| node.name == *name) else { return };
     match action {
-        Action::Drain { reason, .. } if node.health == NodeHealth::Up => {
+        EngineAction::Drain { reason, .. } if node.health == NodeHealth::Up => {
             (node.health, node.note) = (NodeHealth::Drained, reason.clone());
         }
-        Action::Undrain { .. } if node.health == NodeHealth::Drained => node.note = "is to be used again".into(),
+        EngineAction::Undrain { .. } if node.health == NodeHealth::Drained => node.note = "is to be used again".into(),
         _ => {}
     }
 }

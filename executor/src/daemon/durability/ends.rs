@@ -1,34 +1,37 @@
 //! Ends that an engine forgets: a job that was seen to be over is not run again.
 //!
-//! An engine that is killed before a job's end is on its disk comes back with the job as it was: waiting, or running on accelerators on which nothing runs any
-//! more. By its books it is right to start such a job (again). So ends are written down when they are seen, for as long as the engine shows them and may yet
-//! forget them, and a job that is not over any more under an engine that has started since is taken back. Under one that has not, a person put it back into
-//! the queue, and that holds.
+//! An engine that is killed before a job's end is on its disk comes back with the job as it was:
+//! waiting, or running on accelerators on which nothing runs any more. By its own state it is right to
+//! start such a job (again). So ends are written down when they are seen, for as long as the engine
+//! shows them and may yet forget them, and a job that is not over any more under an engine that has
+//! started since is taken back. Under one that has not, a person put it back into the queue, and
+//! that holds.
 //!
-//! What nobody has seen is beyond this: a job that starts and ends while no daemon looks, under an engine that then forgets both, runs twice, one after the other.
+//! Unseen ends are beyond this: a job that starts and ends while no daemon looks, under an engine
+//! that then forgets both, runs twice, one after the other.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use crate::daemon::durability::journal::{End, Stage};
+use crate::daemon::durability::journal::{JobEnd, Stage};
 use crate::daemon::{Daemon, DaemonError, UnderWay};
-use crate::engine::{Action, Engine, JobSeen, Order, Snapshot};
+use crate::engine::{ClusterSnapshot, Engine, EngineAction, JobSeen, Order};
 use crate::machine::wall_ms;
 
 impl<E: Engine> Daemon<E> {
     /// Writes down which jobs are over, and takes those back that were.
     pub(in crate::daemon) async fn keep_ends(
         &mut self,
-        snapshot: &Snapshot,
+        snapshot: &ClusterSnapshot,
         term: u64,
         acts: bool,
     ) -> Result<(), DaemonError> {
         let Some(forgets) = self.engine.capabilities().forgets else { return Ok(()) };
         let now_ms = wall_ms();
         let durable_ms = forgets.durable_after.as_millis() as i64;
-        let shown: BTreeMap<End, &JobSeen> = snapshot.jobs.iter().map(|job| (end(job), job)).collect();
+        let shown: BTreeMap<JobEnd, &JobSeen> = snapshot.jobs.iter().map(|job| (end(job), job)).collect();
         let over = shown.iter().filter(|(end, job)| job.phase.is_over() && !self.ends.contains_key(*end));
-        let new: Vec<(End, i64)> = over.map(|(end, _)| (end.clone(), now_ms)).collect();
+        let new: Vec<(JobEnd, i64)> = over.map(|(end, _)| (end.clone(), now_ms)).collect();
 
         let (mut again, mut old) = (Vec::new(), Vec::new());
         for (end, &seen_ms) in &self.ends {
@@ -60,14 +63,14 @@ impl<E: Engine> Daemon<E> {
 
     /// Cancels a job that had ended.
     fn take_back(&mut self, job: &JobSeen, term: u64) -> Result<(), DaemonError> {
-        let cancels = |under_way: &UnderWay| matches!(under_way.order.action, Action::Cancel { .. });
+        let cancels = |under_way: &UnderWay| matches!(under_way.order.action, EngineAction::Cancel { .. });
         if self.open.iter().any(|under_way| under_way.order.job == job.key && cancels(under_way)) {
             return Ok(());
         }
         self.void(&job.key, "the job had ended")?;
         let name = format!("ended {}", wall_ms());
-        let new = Order::named(&name, &job.key, job.starts, Action::Cancel { grace_s: 0 });
-        self.journal.intend(term, "amnesia", std::slice::from_ref(&new), wall_ms())?;
+        let new = Order::named(&name, &job.key, job.starts, EngineAction::Cancel { grace_s: 0 });
+        self.journal.intend(term, "recovery", std::slice::from_ref(&new), wall_ms())?;
         self.open.push(UnderWay { order: new, since: Instant::now(), note: String::new() });
         let text = format!("{} forgot that job {} had ended; it is not run again", self.engine.name(), job.key);
         self.alert("ended", &text);
@@ -85,6 +88,6 @@ impl<E: Engine> Daemon<E> {
     }
 }
 
-fn end(job: &JobSeen) -> End {
-    End { submit_ms: job.spec.request.submit.as_millis(), key: job.key.clone() }
+fn end(job: &JobSeen) -> JobEnd {
+    JobEnd { submit_ms: job.spec.request.submit.as_millis(), key: job.key.clone() }
 }

@@ -1,8 +1,9 @@
-//! What was wanted, on disk before it is done: intent, fsync, act, verify, done.
+//! Journal of orders, on disk before they are carried out: intent, fsync, act, verify, done.
 //!
-//! SQLite in WAL mode with `synchronous=FULL`: a transaction that has returned survives a crash of the process and of the machine, and an
-//! administrator can look at it with `sqlite3`. After a restart the journal says what was wanted and the engine's snapshot says what is; orders
-//! that are open are applied again, which engines make harmless.
+//! SQLite in WAL mode with `synchronous=FULL`: a transaction that has returned survives a crash of
+//! the process and of the machine, and an administrator can look at it with `sqlite3`. After a
+//! restart the journal says what was wanted and the engine's snapshot says what is; orders that are
+//! open are applied again, which engines make harmless.
 
 mod ends;
 mod promises;
@@ -12,10 +13,10 @@ use std::path::{Path, PathBuf};
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 use thiserror::Error;
 
-use crate::daemon::observe::Past;
+use crate::daemon::observe::AttainedService;
 use crate::engine::{Order, OrderId};
-pub use ends::End;
-pub use promises::Promise;
+pub use ends::JobEnd;
+pub use promises::AcknowledgedSubmission;
 
 /// Finished orders kept for the audit; older ones are dropped.
 const KEPT: u32 = 20_000;
@@ -26,11 +27,11 @@ pub enum JournalError {
     /// The database refused: the disk is full, or broken.
     #[error("journal {path}: cannot {action}: {source}; free space or name another file under [state] directory")]
     Database {
-        /// The file.
+        /// Path of the journal.
         path: PathBuf,
-        /// What was tried.
+        /// Action that failed.
         action: &'static str,
-        /// Why not.
+        /// Error of SQLite.
         source: rusqlite::Error,
     },
     /// An entry is damaged.
@@ -38,11 +39,11 @@ pub enum JournalError {
         "journal {path}: order {id} cannot be read: {source}; restore the file from a backup or remove the entry with sqlite3"
     )]
     Damaged {
-        /// The file.
+        /// Path of the journal.
         path: PathBuf,
-        /// Which order.
+        /// Order that cannot be read.
         id: String,
-        /// Why not.
+        /// Error of the parser.
         source: serde_json::Error,
     },
     /// Another daemon leads by now.
@@ -76,27 +77,27 @@ impl Stage {
 
 /// An order as the journal has it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Entry {
-    /// The order.
+pub struct JournalEntry {
+    /// Order of the entry.
     pub order: Order,
     /// The plan it belongs to.
     pub plan: String,
-    /// When it was written, milliseconds of the Unix epoch.
+    /// Time of the entry, milliseconds of the Unix epoch.
     pub at_ms: i64,
 }
 
-/// Who leads.
+/// Lease of the leader.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Lease {
+pub struct LeaseRow {
     /// Grows with each change of leader.
     pub term: u64,
-    /// Who holds it.
+    /// Name of the daemon that holds the lease.
     pub holder: String,
     /// Grows with each renewal.
     pub beat: u64,
 }
 
-/// The journal.
+/// Journal of one daemon, or of several that take turns.
 #[derive(Debug)]
 pub struct Journal {
     path: PathBuf,
@@ -130,7 +131,7 @@ impl Journal {
         Ok(Self { path: path.into(), database })
     }
 
-    /// The file.
+    /// Path of the journal.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -140,8 +141,8 @@ impl Journal {
         move |source| JournalError::Database { path: path.clone(), action, source }
     }
 
-    /// Writes the intents of a plan, all or none, and has them on disk when it returns. Refuses where `term` is over. An order that is known
-    /// already is not written again.
+    /// Writes the intents of a plan, all or none, and has them on disk when it returns. Refuses
+    /// where `term` is over. An order that is known already is not written again.
     ///
     /// # Errors
     /// [`JournalError`]; nothing may be done then.
@@ -167,7 +168,7 @@ impl Journal {
     ///
     /// # Errors
     /// [`JournalError`] where it cannot be read.
-    pub fn open_orders(&self) -> Result<Vec<Entry>, JournalError> {
+    pub fn open_orders(&self) -> Result<Vec<JournalEntry>, JournalError> {
         let fault = self.fault("read open orders");
         let sql = "SELECT id, plan, body, at_ms FROM orders WHERE stage = 'open' ORDER BY seq";
         let mut query = self.database.prepare_cached(sql).map_err(&fault)?;
@@ -175,7 +176,7 @@ impl Journal {
         let rows: Vec<(String, String, String, i64)> =
             query.query_map([], row).and_then(Iterator::collect).map_err(&fault)?;
         let entry = |(id, plan, body, at_ms): (String, String, String, i64)| match serde_json::from_str(&body) {
-            Ok(order) => Ok(Entry { order, plan, at_ms }),
+            Ok(order) => Ok(JournalEntry { order, plan, at_ms }),
             Err(source) => Err(JournalError::Damaged { path: self.path.clone(), id, source }),
         };
         rows.into_iter().map(entry).collect()
@@ -229,25 +230,26 @@ impl Journal {
         Ok([count(Stage::Open)?, count(Stage::Done)?, count(Stage::Lost)?])
     }
 
-    /// Who leads now.
+    /// Lease as it is now.
     ///
     /// # Errors
     /// [`JournalError::Database`] where it cannot be read.
-    pub fn lease(&self) -> Result<Lease, JournalError> {
+    pub fn lease(&self) -> Result<LeaseRow, JournalError> {
         read_lease(&self.database).map_err(self.fault("read the lease"))
     }
 
-    /// Takes the lease over from what it was when `seen` was read. `None` where somebody else was faster.
+    /// Takes the lease over from what it was when `seen` was read. `None` where another daemon was
+    /// faster.
     ///
     /// # Errors
     /// [`JournalError::Database`] where it cannot be written.
-    pub fn take_over(&mut self, seen: &Lease, holder: &str) -> Result<Option<Lease>, JournalError> {
+    pub fn take_over(&mut self, seen: &LeaseRow, holder: &str) -> Result<Option<LeaseRow>, JournalError> {
         let fault = self.fault("take the lease");
         let change = self.database.transaction_with_behavior(TransactionBehavior::Immediate).map_err(&fault)?;
         if read_lease(&change).map_err(&fault)? != *seen {
             return Ok(None);
         }
-        let taken = Lease { term: seen.term + 1, holder: holder.into(), beat: 0 };
+        let taken = LeaseRow { term: seen.term + 1, holder: holder.into(), beat: 0 };
         let sql = "INSERT OR REPLACE INTO lease (one, term, holder, beat) VALUES (1, ?, ?, 0)";
         change.execute(sql, params![taken.term as i64, holder]).map_err(&fault)?;
         change.commit().map_err(&fault)?;
@@ -285,8 +287,11 @@ impl Journal {
     ///
     /// # Errors
     /// [`JournalError::Database`] where it cannot be written.
-    pub fn keep_pasts<'a>(&mut self, pasts: impl Iterator<Item = (&'a str, &'a Past)>) -> Result<(), JournalError> {
-        let fault = self.fault("keep the books");
+    pub fn keep_pasts<'a>(
+        &mut self,
+        pasts: impl Iterator<Item = (&'a str, &'a AttainedService)>,
+    ) -> Result<(), JournalError> {
+        let fault = self.fault("keep attained service");
         let change = self.database.transaction().map_err(&fault)?;
         {
             change.execute("DELETE FROM past", []).map_err(&fault)?;
@@ -299,12 +304,13 @@ impl Journal {
         change.commit().map_err(&fault)
     }
 
-    /// What jobs had attained. An entry that cannot be read is left out: the job's past begins anew.
+    /// Attained service of jobs. An entry that cannot be read is left out: the history of that job
+    /// begins anew.
     ///
     /// # Errors
     /// [`JournalError::Database`] where it cannot be read.
-    pub fn pasts(&self) -> Result<Vec<(String, Past)>, JournalError> {
-        let fault = self.fault("read the books");
+    pub fn pasts(&self) -> Result<Vec<(String, AttainedService)>, JournalError> {
+        let fault = self.fault("read attained service");
         let mut query = self.database.prepare("SELECT job, body FROM past").map_err(&fault)?;
         let rows = query.query_map([], |row| Ok((row.get(0)?, row.get::<_, String>(1)?))).map_err(&fault)?;
         let rows: Vec<(String, String)> = rows.collect::<Result<_, _>>().map_err(&fault)?;
@@ -342,9 +348,9 @@ impl Journal {
     }
 }
 
-fn read_lease(database: &Connection) -> Result<Lease, rusqlite::Error> {
+fn read_lease(database: &Connection) -> Result<LeaseRow, rusqlite::Error> {
     let row = |row: &rusqlite::Row<'_>| {
-        Ok(Lease { term: row.get::<_, i64>(0)? as u64, holder: row.get(1)?, beat: row.get::<_, i64>(2)? as u64 })
+        Ok(LeaseRow { term: row.get::<_, i64>(0)? as u64, holder: row.get(1)?, beat: row.get::<_, i64>(2)? as u64 })
     };
     let lease = database.query_row("SELECT term, holder, beat FROM lease WHERE one = 1", [], row).optional()?;
     Ok(lease.unwrap_or_default())

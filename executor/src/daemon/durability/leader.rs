@@ -1,27 +1,29 @@
 //! One daemon acts; others stand by.
 //!
-//! The lease is a row of the journal that its holder renews; a daemon that stands by watches it by its own monotonic clock and takes over when
-//! it has not been renewed for long. Wall clocks play no part. The term grows with each change: it goes with every call to an agent, and a
-//! daemon that was paused finds its own term over before it acts. Between that check and the end of the act a lock on a file is held, and
-//! taking over needs the lock: a leader that is stopped in the middle of an act cannot be replaced behind its back. A second lock is held as long
-//! as the leader lives, so that nobody waits for the lease of a dead one.
+//! The lease is a row of the journal that its holder renews; a daemon that stands by watches it by
+//! its own monotonic clock and takes over when it has not been renewed for long. Wall clocks play
+//! no part. The term grows with each change: it goes with every call to an agent, and a daemon that
+//! was paused finds its own term over before it acts. Between that check and the end of the act a
+//! lock on a file is held, and taking over needs the lock: a leader that is stopped in the middle
+//! of an act cannot be replaced behind its back. A second lock is held as long as the leader lives,
+//! so that no daemon waits for the lease of a dead one.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use crate::daemon::durability::journal::{Journal, JournalError, Lease};
+use crate::daemon::durability::journal::{Journal, JournalError, LeaseRow};
 
 /// How long a lease lasts and how often it is renewed.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Terms {
+pub struct LeaseTerms {
     /// Without renewal for so long, another daemon takes over.
     pub lease: Duration,
     /// Time between renewals.
     pub renew: Duration,
 }
 
-impl Default for Terms {
+impl Default for LeaseTerms {
     fn default() -> Self {
         Self { lease: Duration::from_secs(15), renew: Duration::from_secs(5) }
     }
@@ -30,7 +32,7 @@ impl Default for Terms {
 /// One daemon's part in the election.
 #[derive(Debug)]
 pub struct Leader {
-    terms: Terms,
+    terms: LeaseTerms,
     name: String,
     lock: File,
     life: File,
@@ -38,10 +40,10 @@ pub struct Leader {
     alive: Option<Locked>,
     term: Option<u64>,
     renewed: Instant,
-    /// When it stepped down: whoever leads since is left time to show that it lives.
+    /// Time of stepping down. The daemon that leads since then is left time to show that it lives.
     deposed: Option<Instant>,
     /// The lease of another as last seen to change, and when.
-    watched: Option<(Lease, Instant)>,
+    watched: Option<(LeaseRow, Instant)>,
 }
 
 /// Held while the leader acts.
@@ -54,7 +56,8 @@ struct Locked(File);
 
 impl Drop for Locked {
     fn drop(&mut self) {
-        // Where it cannot be unlocked it is as good as held by a leader that lives: the lease decides.
+        // Where it cannot be unlocked it is as good as held by a leader that lives: the lease
+        // decides.
         let _ = self.0.unlock();
     }
 }
@@ -64,7 +67,7 @@ impl Leader {
     ///
     /// # Errors
     /// Where the lock file cannot be opened.
-    pub fn new(name: String, lock: &Path, terms: Terms) -> std::io::Result<Self> {
+    pub fn new(name: String, lock: &Path, terms: LeaseTerms) -> std::io::Result<Self> {
         let open = |path: &Path| OpenOptions::new().create(true).truncate(false).write(true).open(path);
         let (life, lock) = (open(&lock.with_extension("alive"))?, open(lock)?);
         Ok(Self {
@@ -91,7 +94,8 @@ impl Leader {
     /// [`JournalError`] where the journal cannot be used.
     pub fn tick(&mut self, journal: &mut Journal, now: Instant) -> Result<Option<u64>, JournalError> {
         if let Some(term) = self.term {
-            // One that took over from a leader that was paused gets this lock when that one goes on and steps down.
+            // One that took over from a leader that was paused gets this lock when that one goes on
+            // and steps down.
             self.alive = self.alive.take().or_else(|| try_lock(&self.life));
             if now.duration_since(self.renewed) < self.terms.renew {
                 return Ok(self.term);
@@ -133,13 +137,15 @@ impl Leader {
         self.deposed = Some(Instant::now());
     }
 
-    /// Leave to act until the guard is dropped; `None` where another daemon is in the middle of an act.
+    /// Leave to act until the guard is dropped; `None` where another daemon is in the middle of an
+    /// act.
     pub fn try_act(&self) -> Option<Acting> {
         try_lock(&self.lock).map(Acting)
     }
 }
 
-/// A lock on an open file. It is the file that is locked, not the process: whoever opened it for himself is kept out.
+/// Lock on an open file. The file is locked rather than the process: a second open file of one
+/// process is kept out as well.
 fn try_lock(file: &File) -> Option<Locked> {
     let file = file.try_clone().ok()?;
     loop {

@@ -1,9 +1,11 @@
-//! What survives the death of a daemon or of its engine: orders, submissions, ends of jobs, and the lease of the leader.
+//! State that survives the death of a daemon or of its engine: orders, submissions, ends of jobs,
+//! and the lease of the leader.
 //!
 //! # Layout
 //! - [`journal`]: the SQLite file that holds all of it.
 //! - [`leader`]: which daemon acts, by a lease in the journal.
-//! - `submissions`: jobs that the engine acknowledged, handed in again where the engine forgot them.
+//! - `submissions`: jobs that the engine acknowledged, handed in again where the engine forgot
+//!   them.
 //! - `ends`: jobs that have ended, cancelled where the engine forgot their end.
 
 mod ends;

@@ -1,18 +1,23 @@
 //! Jobs that people hand in, and those that an engine forgets.
 //!
-//! An engine may name a job before it has it on disk ([`Forgets`](crate::engine::Forgets)): one that is killed within seconds comes back without it. So what
-//! a user was told is written down, and handed in again where the engine has lost it. That is done once, by these facts:
+//! An engine may name a job before it has it on disk ([`Forgets`](crate::engine::Forgets)): one
+//! that is killed within seconds comes back without it. So what a user was told is written down,
+//! and handed in again where the engine has lost it. That is done once, by these facts:
 //!
-//! - A job is handed in held, and nothing but an order releases it: one that is gone before it was placed has not run. One that had been placed is
-//!   aborted by its engine where it still runs before anything is released, and goes on from its checkpoint.
-//! - A job that ends or is cancelled is shown for a while, so that one that is shown no more, under an engine that has started since it
-//!   acknowledged the job, was forgotten. Under an engine that has not started since, nothing is forgotten.
-//! - A job that is shown long enough after the acknowledgement is on the engine's disk: its promise is kept, and it is never handed in again.
-//! - The time of submission, to the millisecond, goes with the job and names it, whatever number it has. A daemon that dies between handing in and
-//!   writing that down finds the job by it.
+//! - A job is handed in held, and nothing but an order releases it: one that is gone before it was
+//!   placed has not run. One that had been placed is aborted by its engine where it still runs
+//!   before anything is released, and goes on from its checkpoint.
+//! - A job that ends or is cancelled is shown for a while, so that one that is shown no more, under
+//!   an engine that has started since it acknowledged the job, was forgotten. Under an engine that
+//!   has not started since, nothing is forgotten.
+//! - A job that is shown long enough after the acknowledgement is on the engine's disk: its promise
+//!   is kept, and it is never handed in again.
+//! - The time of submission, to the millisecond, goes with the job and names it, whatever number it
+//!   has. A daemon that dies between handing in and writing that down finds the job by it.
 //!
-//! A node that the engine drains over a start that it forgot was drained by nobody's work on it: the daemon takes it back, which also has the node report, and
-//! the engine abort there what it does not know.
+//! A node that the engine drains over a start that it forgot was not drained by an administrator.
+//! The daemon takes such a node back, which also makes the node report, and the engine abort there
+//! all jobs that it does not know.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -20,43 +25,44 @@ use std::time::{Duration, Instant};
 use goodput_env::time::SimTime;
 use serde_json::json;
 
-use crate::daemon::durability::journal::Promise;
+use crate::daemon::durability::journal::AcknowledgedSubmission;
 use crate::daemon::{Daemon, DaemonError, UnderWay};
-use crate::engine::{Action, Engine, NodeHealth, NodeSeen, Order, Snapshot, Submission};
+use crate::engine::{ClusterSnapshot, Engine, EngineAction, NodeHealth, NodeSeen, Order, Submission};
 use crate::machine::wall_ms;
 
 impl<E: Engine> Daemon<E> {
     /// Hands a job to the engine, and has written it down when it returns.
     ///
     /// # Errors
-    /// [`DaemonError::Refused`] where its application is not known; [`DaemonError::Engine`] where the engine does not take it;
-    /// [`DaemonError::Journal`] where it could not be written down: the engine has it then.
+    /// [`DaemonError::Refused`] where its application is not known; [`DaemonError::Engine`] where
+    /// the engine does not take it; [`DaemonError::Journal`] where it could not be written down:
+    /// the engine has it then.
     pub async fn submit(&mut self, who: &str, job: &Submission) -> Result<String, DaemonError> {
         if let Some(name) = &job.application
-            && !self.books.knows(name)
+            && !self.observer.knows(name)
         {
             let text = format!(
                 "application {name:?} is not in the catalog; leave it out, or name one of: {}",
-                self.books.applications()
+                self.observer.applications()
             );
             return Err(DaemonError::Refused(text));
         }
-        if let Some(problem) = self.books.stranger(&job.tenant) {
+        if let Some(problem) = self.observer.stranger(&job.tenant) {
             return Err(DaemonError::Refused(problem));
         }
         let mut job = job.clone();
-        let last = self.promises.last().map_or(0, Promise::submit_ms);
+        let last = self.promises.last().map_or(0, AcknowledgedSubmission::submit_ms);
         job.spec.request.submit = SimTime::from_millis(wall_ms().max(last + 1));
         let key = self.engine.submit(&job).await?;
         let name = job.spec.request.name.clone();
         if self.engine.capabilities().forgets.is_some() {
-            self.promise(Promise { job, key: key.clone(), acked_ms: wall_ms() })?;
+            self.promise(AcknowledgedSubmission { job, key: key.clone(), acked_ms: wall_ms() })?;
         }
         self.audit.write(wall_ms(), "api", json!({ "who": who, "submit": key, "name": name }))?;
         Ok(key)
     }
 
-    fn promise(&mut self, promise: Promise) -> Result<(), DaemonError> {
+    fn promise(&mut self, promise: AcknowledgedSubmission) -> Result<(), DaemonError> {
         self.journal.promise(&promise)?;
         self.promises.push(promise);
         Ok(())
@@ -65,11 +71,11 @@ impl<E: Engine> Daemon<E> {
     /// Takes up the promises of an earlier daemon.
     pub(in crate::daemon) fn take_up_promises(&mut self) -> Result<(), DaemonError> {
         let Some(forgets) = self.engine.capabilities().forgets else { return Ok(()) };
-        let (old, young): (Vec<Promise>, Vec<Promise>) =
+        let (old, young): (Vec<AcknowledgedSubmission>, Vec<AcknowledgedSubmission>) =
             self.journal.promises()?.into_iter().partition(|promise| age(promise) > forgets.shows_ended_for);
         self.promises = young;
         // What is not shown by now may have ended unseen: people are told, and decide.
-        let shown = |promise: &Promise| {
+        let shown = |promise: &AcknowledgedSubmission| {
             let seen = self.last.as_ref().map(|(snapshot, _)| by_submission(snapshot));
             seen.is_some_and(|seen| seen.contains_key(&promise.submit_ms()))
         };
@@ -77,14 +83,15 @@ impl<E: Engine> Daemon<E> {
         for key in gone {
             self.alert("gone", &format!("job {key} is not shown any more: it ended unseen, or was forgotten; hand it in again where it is wanted"));
         }
-        self.journal.settle(&old.iter().map(Promise::submit_ms).collect::<Vec<_>>())?;
+        self.journal.settle(&old.iter().map(AcknowledgedSubmission::submit_ms).collect::<Vec<_>>())?;
         Ok(())
     }
 
-    /// Settles the promises that the engine can no longer forget, and hands in again what it has forgotten.
+    /// Settles the promises that the engine can no longer forget, and hands in again what it has
+    /// forgotten.
     pub(in crate::daemon) async fn keep_promises(
         &mut self,
-        snapshot: &Snapshot,
+        snapshot: &ClusterSnapshot,
         acts: bool,
     ) -> Result<(), DaemonError> {
         let Some(forgets) = self.engine.capabilities().forgets.filter(|_| !self.promises.is_empty()) else {
@@ -117,18 +124,22 @@ impl<E: Engine> Daemon<E> {
     }
 
     /// Orders nodes back into service that the engine drained by its own fault.
-    pub(in crate::daemon) fn take_back_nodes(&mut self, snapshot: &Snapshot, term: u64) -> Result<(), DaemonError> {
+    pub(in crate::daemon) fn take_back_nodes(
+        &mut self,
+        snapshot: &ClusterSnapshot,
+        term: u64,
+    ) -> Result<(), DaemonError> {
         let Some(forgets) = self.engine.capabilities().forgets else { return Ok(()) };
         let drained = |node: &&NodeSeen| {
             node.health == NodeHealth::Drained && node.note.starts_with(forgets.drains_over) && node.free == node.gpus
         };
         for node in snapshot.nodes.iter().filter(drained) {
-            let undrain = Action::Undrain { node: node.name.clone() };
+            let undrain = EngineAction::Undrain { node: node.name.clone() };
             if self.open.iter().any(|under_way| under_way.order.action == undrain) {
                 continue;
             }
-            let new = Order::named(&format!("amnesia {}", snapshot.version), "", 0, undrain);
-            self.journal.intend(term, "amnesia", std::slice::from_ref(&new), wall_ms())?;
+            let new = Order::named(&format!("recovery {}", snapshot.version), "", 0, undrain);
+            self.journal.intend(term, "recovery", std::slice::from_ref(&new), wall_ms())?;
             self.open.push(UnderWay { order: new, since: Instant::now(), note: String::new() });
             self.alert(
                 "drained",
@@ -138,28 +149,28 @@ impl<E: Engine> Daemon<E> {
         Ok(())
     }
 
-    async fn hand_in_again(&mut self, promise: Promise) -> Result<(), DaemonError> {
+    async fn hand_in_again(&mut self, promise: AcknowledgedSubmission) -> Result<(), DaemonError> {
         // What was ordered for it is void: its number may be another job's by now.
         self.void(&promise.key, "the engine forgot the job")?;
         let key = self.engine.submit(&promise.job).await?;
-        let again = Promise { key: key.clone(), acked_ms: wall_ms(), job: promise.job };
+        let again = AcknowledgedSubmission { key: key.clone(), acked_ms: wall_ms(), job: promise.job };
         self.journal.promise(&again)?;
         let text =
             format!("job {} was forgotten by {}; handed in again, it is job {key}", promise.key, self.engine.name());
         self.promises.retain(|promise| promise.submit_ms() != again.submit_ms());
         self.promises.push(again);
-        self.promises.sort_by_key(Promise::submit_ms);
+        self.promises.sort_by_key(AcknowledgedSubmission::submit_ms);
         self.alert("forgotten", &text);
         Ok(())
     }
 }
 
-fn age(promise: &Promise) -> Duration {
+fn age(promise: &AcknowledgedSubmission) -> Duration {
     Duration::from_millis((wall_ms() - promise.acked_ms).max(0) as u64)
 }
 
 /// Key of each job and whether it is over, by its time of submission, milliseconds.
-fn by_submission(snapshot: &Snapshot) -> BTreeMap<i64, (&str, bool)> {
+fn by_submission(snapshot: &ClusterSnapshot) -> BTreeMap<i64, (&str, bool)> {
     let named = |job: &'_ crate::engine::JobSeen| job.spec.request.submit.as_millis();
     snapshot.jobs.iter().map(|job| (named(job), (job.key.as_str(), job.phase.is_over()))).collect()
 }

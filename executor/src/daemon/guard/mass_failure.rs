@@ -1,23 +1,25 @@
-//! Many nodes that are lost at once: whether they failed or cannot be reached, nobody here can tell.
+//! Loss of many nodes at once. Whether the nodes failed or cannot be reached is not known.
 //!
-//! Where they cannot be reached their jobs run on and come back with them. So for a while only a few of those jobs are placed again; then what is lost counts as
-//! failed, as usual. Borg limits the rate in the same case (Verma et al., EuroSys'15, section 4).
+//! Where they cannot be reached their jobs run on and come back with them. So for a while only a
+//! few of those jobs are placed again; then what is lost counts as failed, as usual. Borg limits
+//! the rate in the same case (Verma et al., EuroSys'15, section 4).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use crate::daemon::guard::rules::Rules;
-use crate::engine::{NodeHealth, Order, Snapshot};
+use crate::engine::{ClusterSnapshot, NodeHealth, Order};
 
 /// One node that fails is a failure, in a cluster of two as well.
 const LEAST: usize = 2;
 
-/// What is lost, what ran there, and what was done about it.
+/// Lost nodes, the jobs that ran there, and the jobs that were placed elsewhere since.
 #[derive(Debug, Default)]
 pub(in crate::daemon) struct MassFailures {
     /// Nodes that are lost, and since when.
     lost: BTreeMap<String, Instant>,
-    /// Nodes that jobs were last seen on. One that waits while none of them is lost left them by itself, or by order, and is here no more.
+    /// Nodes that jobs were last seen on. One that waits while none of them is lost left them by
+    /// itself, or by order, and is here no more.
     on: BTreeMap<String, BTreeSet<String>>,
     /// Whether the cluster was looked at before.
     looked: bool,
@@ -36,9 +38,9 @@ struct MassFailure {
     moved: BTreeSet<String>,
 }
 
-/// What has changed.
+/// Change of a mass failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::daemon) enum Turn {
+pub(in crate::daemon) enum MassFailureChange {
     /// So many nodes were lost at once, with so many jobs.
     Began { nodes: usize, jobs: usize },
     /// The first while is over.
@@ -50,10 +52,10 @@ impl MassFailures {
     pub fn look<'a>(
         &mut self,
         rules: &Rules,
-        snapshot: &Snapshot,
+        snapshot: &ClusterSnapshot,
         open: impl Iterator<Item = &'a Order>,
         now: Instant,
-    ) -> Option<Turn> {
+    ) -> Option<MassFailureChange> {
         let hold = Duration::try_from_secs_f64(rules.mass_failure_hold_secs).unwrap_or_default();
         let lost = snapshot.nodes.iter().filter(|node| matches!(node.health, NodeHealth::Suspect | NodeHealth::Down));
         self.lost = lost.map(|node| (node.name.clone(), *self.lost.get(&node.name).unwrap_or(&now))).collect();
@@ -69,16 +71,17 @@ impl MassFailures {
             let (jobs, moved) = Default::default();
             self.now = Some(MassFailure { since: now, nodes: new.clone(), jobs, moved });
         }
-        let Some(failure) = &mut self.now else { return over.then_some(Turn::Over) };
+        let Some(failure) = &mut self.now else { return over.then_some(MassFailureChange::Over) };
         failure.nodes.extend(new);
         let gone = self.on.iter().filter(|(_, on)| on.iter().any(|node| is_gone(&self.lost, &failure.nodes, node)));
         failure.jobs.extend(gone.map(|(job, _)| job.clone()));
         let ordered = open.filter(|order| order.action.placement().is_some() || order.action.preempts());
         failure.moved.extend(ordered.filter(|order| failure.jobs.contains(&order.job)).map(|order| order.job.clone()));
-        began.then_some(Turn::Began { nodes: failure.nodes.len(), jobs: failure.jobs.len() })
+        began.then_some(MassFailureChange::Began { nodes: failure.nodes.len(), jobs: failure.jobs.len() })
     }
 
-    /// Jobs whose nodes were lost with many others and are not back, without those that were ordered elsewhere since; and how many of them may be yet.
+    /// Jobs that lost their nodes together with many other nodes, which are not back, without the
+    /// jobs that were ordered elsewhere since; and how many of them may still be placed elsewhere.
     pub fn held_back(&self, rules: &Rules) -> (impl Iterator<Item = &str>, usize) {
         let failure = self.now.as_ref();
         let budget = failure.map_or(0, |MassFailure { jobs, moved, .. }| {
@@ -95,13 +98,14 @@ impl MassFailures {
         (jobs, budget)
     }
 
-    /// Where jobs are, or were when their nodes were lost.
-    fn note_places(&mut self, snapshot: &Snapshot) {
+    /// Notes the nodes of each job, or its nodes when they were lost.
+    fn note_places(&mut self, snapshot: &ClusterSnapshot) {
         let mut before = std::mem::take(&mut self.on);
         for job in snapshot.jobs.iter().filter(|job| !job.phase.is_over()) {
             let on = match &job.attempt {
                 Some(attempt) => Some(attempt.placement.iter().map(|on| on.node.clone()).collect()),
-                // A daemon that has just started does not know where a job was that has run: on what is lost, for all it can tell.
+                // A daemon that has just started does not know where a job was that has run: on
+                // what is lost, for all it can tell.
                 None if !self.looked && job.starts > 0 => Some(self.lost.keys().cloned().collect()),
                 None => before.remove(&job.key).filter(|on| on.iter().any(|node| self.lost.contains_key(node))),
             };
@@ -122,7 +126,7 @@ mod tests {
     use goodput_env::time::SimTime;
 
     use super::*;
-    use crate::engine::{Action, Attempt, JobPhase, JobSeen, NodeSeen, OnNode};
+    use crate::engine::{Attempt, EngineAction, JobPhase, JobSeen, NodeSeen, OnNode};
 
     fn on(node: usize) -> Vec<OnNode> {
         vec![OnNode { node: format!("n{node}"), gpus: 1, ..OnNode::default() }]
@@ -165,12 +169,13 @@ mod tests {
         }
 
         /// Looks after so many seconds, with orders open that place some jobs.
-        fn look(&mut self, secs: u64, placed: &[&str]) -> Option<Turn> {
+        fn look(&mut self, secs: u64, placed: &[&str]) -> Option<MassFailureChange> {
             let health = |node| if self.lost.contains(&node) { NodeHealth::Suspect } else { NodeHealth::Up };
             let node = |node| NodeSeen { name: format!("n{node}"), health: health(node), ..NodeSeen::default() };
             let jobs = self.jobs.iter().map(|(key, node)| job(key, *node)).collect();
-            let snapshot = Snapshot { nodes: (0..self.nodes).map(node).collect(), jobs, ..Snapshot::default() };
-            let place = |job: &&str| Order::named("p", job, 1, Action::Place { placement: on(9), share: None });
+            let snapshot =
+                ClusterSnapshot { nodes: (0..self.nodes).map(node).collect(), jobs, ..ClusterSnapshot::default() };
+            let place = |job: &&str| Order::named("p", job, 1, EngineAction::Place { placement: on(9), share: None });
             let open: Vec<Order> = placed.iter().map(place).collect();
             let now = self.start + Duration::from_secs(secs);
             self.failures.look(&Rules::default(), &snapshot, open.iter(), now)
@@ -190,7 +195,7 @@ mod tests {
         lab.lost = vec![0, 1, 2, 3];
         assert_eq!((lab.look(10, &[]), lab.held_back()), (None, (0, 0)), "four of ten");
         lab.lost.push(4);
-        assert_eq!(lab.look(11, &[]), Some(Turn::Began { nodes: 5, jobs: 20 }));
+        assert_eq!(lab.look(11, &[]), Some(MassFailureChange::Began { nodes: 5, jobs: 20 }));
         assert_eq!(lab.held_back(), (20, 2));
         lab.jobs.values_mut().filter(|node| node.is_some_and(|node| node < 5)).for_each(|node| *node = None);
         lab.jobs.insert("new".into(), None);
@@ -198,12 +203,12 @@ mod tests {
         lab.jobs.insert("j00".into(), Some(9));
         assert_eq!((lab.look(13, &["j01", "j05"]), lab.held_back()), (None, (18, 0)), "that is all for now");
         assert_eq!((lab.look(70, &[]), lab.held_back()), (None, (18, 0)));
-        assert_eq!((lab.look(71, &[]), lab.held_back()), (Some(Turn::Over), (0, 0)));
+        assert_eq!((lab.look(71, &[]), lab.held_back()), (Some(MassFailureChange::Over), (0, 0)));
         assert_eq!((lab.look(500, &[]), lab.held_back()), (None, (0, 0)), "what is lost does not count for ever");
         lab.lost.extend([5, 6]);
         assert_eq!(lab.look(501, &[]), None, "two of the five that were left");
         lab.lost.push(7);
-        assert!(matches!(lab.look(502, &[]), Some(Turn::Began { nodes: 3, .. })), "three of them");
+        assert!(matches!(lab.look(502, &[]), Some(MassFailureChange::Began { nodes: 3, .. })), "three of them");
         assert!(lab.held_back().0 > 0);
     }
 
@@ -214,7 +219,7 @@ mod tests {
         lab.jobs.insert("j00".into(), None);
         lab.look(1, &[]);
         lab.lost = vec![0, 1];
-        assert_eq!(lab.look(2, &[]), Some(Turn::Began { nodes: 2, jobs: 3 }), "j00 had left by itself");
+        assert_eq!(lab.look(2, &[]), Some(MassFailureChange::Began { nodes: 2, jobs: 3 }), "j00 had left by itself");
         lab.lost = vec![1];
         assert_eq!((lab.look(3, &[]), lab.held_back().0), (None, 2));
         lab.lost = Vec::new();
@@ -232,7 +237,11 @@ mod tests {
         let mut lab = Lab::new(4, 20);
         lab.lost = vec![0, 1];
         lab.jobs.values_mut().for_each(|node| *node = None);
-        assert_eq!(lab.look(0, &[]), Some(Turn::Began { nodes: 2, jobs: 20 }), "nobody knows where they were");
+        assert_eq!(
+            lab.look(0, &[]),
+            Some(MassFailureChange::Began { nodes: 2, jobs: 20 }),
+            "nobody knows where they were"
+        );
         assert_eq!(lab.held_back(), (20, 2));
         lab.lost = Vec::new();
         assert_eq!((lab.look(1, &[]), lab.held_back().0), (None, 0));

@@ -1,4 +1,5 @@
-//! What a live cluster allows: rules for plans, a screen for observations, and a brake for mass failures.
+//! Limits of a live cluster: rules for plans, a screen for observations, and a brake for mass
+//! failures.
 //!
 //! # Layout
 //! - [`rules`]: which changes of a plan may be carried out now.

@@ -1,7 +1,8 @@
-//! What a live cluster asks of a plan beyond what is possible: that it does no harm.
+//! Rules of a live cluster for plans, beyond what is possible at all: a plan does no harm.
 //!
-//! [`goodput_env::guard::Guard`] decides whether a plan can be at all; it is the same in simulation. These rules leave changes out that
-//! come too soon, too often or at the wrong place, one by one, and what is left is checked again.
+//! [`goodput_env::guard::Guard`] decides whether a plan can be at all; it is the same in
+//! simulation. These rules leave changes out that come too soon, too often or at the wrong place,
+//! one by one, and what is left is checked again.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -48,7 +49,7 @@ impl Default for Rules {
     }
 }
 
-/// Why a change was left out.
+/// Reason why a change was left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Rule {
@@ -70,16 +71,19 @@ pub enum Rule {
     Canary,
     /// The engine cannot do it.
     Capability,
+    /// The engine does not start or end replicas of services.
+    ServiceScale,
     /// There is no room without the changes that were left out.
     NoRoom,
-    /// Its tenant would hold more than is available to it.
+    /// The job's tenant would hold more than is available to it.
     Quota,
-    /// Its nodes were lost with many others lately: they may come back, and the job with them.
+    /// The job's nodes were lost with many others lately: they may come back, and the job with
+    /// them.
     MassFailure,
 }
 
 impl Rule {
-    /// Its name, as in metrics.
+    /// Name of the rule, as in metrics.
     pub fn name(self) -> &'static str {
         match self {
             Self::UnderWay => "under-way",
@@ -91,6 +95,7 @@ impl Rule {
             Self::ActionCap => "action-cap",
             Self::Canary => "canary",
             Self::Capability => "capability",
+            Self::ServiceScale => "service-scale",
             Self::NoRoom => "no-room",
             Self::Quota => "quota",
             Self::MassFailure => "mass-failure",
@@ -98,7 +103,30 @@ impl Rule {
     }
 }
 
-/// What the rules go by, beside the view.
+impl Rule {
+    /// Sentence about the rule, for the decision log.
+    pub fn message(self) -> &'static str {
+        match self {
+            Self::UnderWay => "an order for the job is under way",
+            Self::HandsOff => "an administrator works on the job",
+            Self::NodeNotUp => "a node of the placement is drained, suspect or not known",
+            Self::MinRunTime => "the job has not run long enough to be moved",
+            Self::PreemptRate => "the job was moved too lately",
+            Self::PreemptShare => "running jobs would leave too many accelerators in one cycle",
+            Self::ActionCap => "the cycle has too many orders",
+            Self::Canary => "the canary may not touch the job or a node of the placement",
+            Self::Capability => "the engine cannot lend nodes, answer single requests or share accelerators",
+            Self::ServiceScale => {
+                "the engine cannot start or end replicas of services; scale the service by its own means"
+            }
+            Self::NoRoom => "there is no room without the changes that were left out",
+            Self::Quota => "the tenant would hold more than is available to it",
+            Self::MassFailure => "the nodes of the job were lost with many others lately",
+        }
+    }
+}
+
+/// Circumstances of a plan, beside the view.
 #[derive(Clone, Debug, Default)]
 pub struct Circumstances {
     /// Jobs that an order is under way for.
@@ -107,19 +135,21 @@ pub struct Circumstances {
     pub hands_off: BTreeSet<JobId>,
     /// Nodes where nothing may start.
     pub closed: BTreeSet<u32>,
-    /// When jobs were last moved or stopped by order.
+    /// Time of the last order that moved or stopped a job.
     pub preempted: BTreeMap<JobId, goodput_env::time::SimTime>,
-    /// What a canary may touch; everything where `None`.
+    /// Jobs and nodes that a canary may touch; everything where `None`.
     pub canary: Option<Canary>,
     /// Whether nodes can be lent.
     pub can_lend: bool,
-    /// Jobs whose nodes were lost with many others lately.
+    /// Whether the engine starts and ends replicas of services.
+    pub can_scale: bool,
+    /// Jobs that ran on nodes which were lost with many others lately.
     pub vanished: BTreeSet<JobId>,
     /// How many of those may be changed for now.
     pub vanished_budget: usize,
 }
 
-/// What a canary may touch.
+/// Limits of a canary.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Canary {
     /// Jobs; all where empty.
@@ -133,12 +163,15 @@ pub struct Canary {
 /// Changes that were left out, by job where they are a job's, and why.
 pub type LeftOut = Vec<(Option<JobId>, Rule)>;
 
-/// The part of `plan` that may be carried out, and what was left out of it. What is left passes the environment's guard.
+/// The part of `plan` that may be carried out, and what was left out of it. What is left passes the
+/// environment's guard.
 ///
-/// A policy need not know of quotas: of a plan that exceeds them the last changes in favour of that tenant are left out.
+/// A policy need not know of quotas: of a plan that exceeds them the last changes in favour of that
+/// tenant are left out.
 ///
 /// # Errors
-/// Every [`Violation`] of the whole plan: it could not be at all, so its policy is not to be trusted.
+/// Every [`Violation`] of the whole plan: it could not be at all, so its policy is not to be
+/// trusted.
 pub fn admit(
     rules: &Rules,
     guard: &mut Guard,
@@ -156,7 +189,8 @@ pub fn admit(
     let unchanged = |change: &Change| view.job(change.job).is_some_and(|job| job.state.placement == change.placement);
     kept.changes.retain(|change| !unchanged(change));
     let mut budget = Budget::new(rules, view, about);
-    // Two jobs that share accelerators are changed together or not at all; engines run one job on one accelerator.
+    // Two jobs that share accelerators are changed together or not at all; engines run one job on
+    // one accelerator.
     kept.changes.retain(|change| match budget.refuses(rules, view, about, change) {
         None => true,
         Some(rule) => {
@@ -164,13 +198,9 @@ pub fn admit(
             false
         }
     });
-    if !(kept.scale.is_empty() && kept.assign.is_empty())
-        || !(about.can_lend || kept.lend.is_empty() && kept.reclaim.is_empty())
-    {
-        kept = Plan { changes: kept.changes, ..Plan::keep() };
-        left_out.push((None, Rule::Capability));
-    }
-    // What was to be released may have been left out: then there is no room, and no quota, for what was to take it.
+    leave_out_pools(view, about, &mut kept, &mut left_out);
+    // What was to be released may have been left out: then there is no room, and no quota, for what
+    // was to take it.
     while let Err(violations) = guard.check(view, &kept) {
         let before = kept.changes.len();
         let short: BTreeSet<u32> = violations.iter().filter_map(short_node).collect();
@@ -193,6 +223,35 @@ pub fn admit(
         debug_assert!(kept.changes.len() < before);
     }
     Ok((kept, left_out))
+}
+
+/// Leaves out of `kept` the parts about services, requests and loans that the engine cannot carry
+/// out, and the changes of jobs that rest on them.
+fn leave_out_pools(view: &ClusterView<'_>, about: &Circumstances, kept: &mut Plan, left_out: &mut LeftOut) {
+    let planned = kept.lend.clone();
+    if !kept.assign.is_empty() {
+        kept.assign.clear();
+        left_out.push((None, Rule::Capability));
+    }
+    if !(kept.scale.is_empty() || about.can_scale) {
+        kept.scale.clear();
+        // A server cannot be lent while its replicas stay.
+        kept.lend.retain(|&node| view.served_on(node) == 0);
+        left_out.push((None, Rule::ServiceScale));
+    }
+    if !(about.can_lend || kept.lend.is_empty() && kept.reclaim.is_empty()) {
+        kept.lend.clear();
+        kept.reclaim.clear();
+        left_out.push((None, Rule::Capability));
+    }
+    let home = |node: u32| planned.contains(&node) && !kept.lend.contains(&node);
+    kept.changes.retain(|change| {
+        let rests_on_loan = change.placement.slices().iter().any(|slice| home(slice.node));
+        if rests_on_loan {
+            left_out.push((Some(change.job), Rule::NoRoom));
+        }
+        !rests_on_loan
+    });
 }
 
 fn tenant_over(violation: &Violation) -> Option<u32> {

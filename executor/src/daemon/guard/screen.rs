@@ -1,4 +1,4 @@
-//! What a bundle was trained on, compared with what it is asked about.
+//! Comparison of an observation with those that a bundle was trained on.
 
 use goodput_agents::bundle::{Model, PolicyBundle, WrongTypes};
 use goodput_env::cluster::Cluster;
@@ -9,27 +9,28 @@ use serde::{Deserialize, Serialize};
 
 /// Deviations from the mean in training beyond which a feature is unlike anything met there.
 const FAR: f32 = 10.0;
-/// Share of the features of the cluster that may be far before the observation is out of distribution.
+/// Share of the features of the cluster that may be far before the observation is out of
+/// distribution.
 const FAR_SHARE: f32 = 0.25;
 
-/// Why a policy was not relied on.
+/// Reason why a policy was not relied on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Unreliable {
-    /// It panicked.
+    /// The policy panicked.
     Panic(String),
-    /// It did not answer in time, or still works on an earlier question.
+    /// The policy did not answer in time, or still works on an earlier question.
     Timeout,
     /// An observation or a weight is not a number.
     NotANumber,
-    /// It is asked about what it was not trained on.
+    /// The observation is unlike those of training.
     OutOfDistribution(String),
     /// The guard refused its plan.
     Invalid(String),
 }
 
 impl Unreliable {
-    /// Its name, as in metrics.
+    /// Name of the reason, as in metrics.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Panic(_) => "panic",
@@ -51,7 +52,7 @@ pub struct Screen {
 }
 
 impl Screen {
-    /// For `bundle`.
+    /// Screen for observations of `bundle`.
     pub fn new(bundle: &PolicyBundle) -> Self {
         let sound = match &bundle.model {
             Model::Net(weights) => weights.data().iter().all(|value| value.is_finite()),
@@ -122,8 +123,9 @@ impl Screen {
         self.encoder.begin(view, &self.round);
     }
 
-    /// How much the bundle would like to give each job on show more, before anything is changed ([`Slot::openings`](goodput_env::gym::Slot::openings));
-    /// greater is sooner. Nothing of what plays no rounds.
+    /// How much the bundle would like to give each job on show more, before anything is changed
+    /// ([`Slot::openings`](goodput_env::gym::Slot::openings)); greater is sooner. Nothing of what
+    /// plays no rounds.
     pub fn scores(&mut self, view: &ClusterView<'_>) -> Vec<(JobId, f32)> {
         if !self.bundle.plays_rounds() {
             return Vec::new();

@@ -7,7 +7,7 @@ use crate::daemon::Daemon;
 use crate::machine::wall_ms;
 
 impl<E> Daemon<E> {
-    /// Says that something is wrong, to monitoring, to the log and to whoever looks.
+    /// Raises an alert, to monitoring, to the log and to the status that users read.
     pub(in crate::daemon) fn alert(&mut self, kind: &'static str, text: &str) {
         tracing::warn!(alert = kind, text);
         Metrics::count(&self.metrics.alerts, &[("kind", kind)]);

@@ -1,7 +1,8 @@
 //! The HTTP interface: JSON over HTTP/1.1, a bearer token on every call but `/healthz`.
 //!
-//! Of a token only the hash is stored. `read` tokens look; `write` tokens submit, cancel, drain and change the mode too. What changes anything
-//! goes through the daemon's loop one by one, and into the audit log with the token's name.
+//! Of a token only the hash is stored. `read` tokens look; `write` tokens submit, cancel, drain and
+//! change the mode too. What changes anything goes through the daemon's loop one by one, and into
+//! the audit log with the token's name.
 
 mod run;
 
@@ -20,9 +21,9 @@ use sha2::{Digest, Sha256};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::daemon::interface::metrics::Metrics;
-use crate::daemon::interface::status::{QueueRow, Status};
+use crate::daemon::interface::status::{DaemonStatus, QueueRow};
 use crate::daemon::settings::{Mode, Role, Token};
-use crate::engine::{Action, Mailbox, Submission};
+use crate::engine::{EngineAction, Mailbox, Submission};
 use crate::job::{LONGEST_LINE, Refusal};
 pub use run::run;
 
@@ -31,15 +32,15 @@ const LARGEST_BODY: usize = 64 * 1024;
 
 /// Something to be done by the daemon.
 #[derive(Debug)]
-pub enum Command {
+pub enum ApiCommand {
     /// Hand a job in.
     Submit(Box<Submission>),
     /// Act on a job or a node; the job's key is empty for nodes.
     Order {
         /// Key of the job.
         job: String,
-        /// What to do.
-        action: Action,
+        /// Action of the order.
+        action: EngineAction,
     },
     /// Change the mode.
     Mode(Mode),
@@ -47,33 +48,33 @@ pub enum Command {
     Orders(String),
 }
 
-/// A command with who gives it and where the answer goes.
+/// Command, with its caller and the channel of its answer.
 #[derive(Debug)]
 pub struct Call {
     /// Name of the token.
     pub who: String,
-    /// What is to be done.
-    pub command: Command,
+    /// Command of the call.
+    pub command: ApiCommand,
     /// The answer, or why not.
     pub answer: oneshot::Sender<Result<serde_json::Value, String>>,
 }
 
-/// What the handlers share.
+/// State that the handlers share.
 #[derive(Clone, Debug)]
 pub struct Api {
     /// State after the last cycle.
-    pub status: Arc<Mutex<Status>>,
-    /// Metrics.
+    pub status: Arc<Mutex<DaemonStatus>>,
+    /// Metrics of the daemon.
     pub metrics: Arc<Metrics>,
     /// To the daemon's loop.
     pub calls: mpsc::Sender<Call>,
-    /// Who may ask.
+    /// Tokens that may ask.
     pub tokens: Arc<[Token]>,
-    /// Where reports of jobs go, where they come here.
+    /// Mailbox for reports of jobs, where jobs report to the daemon.
     pub mailbox: Option<Arc<Mailbox>>,
 }
 
-/// Whose token came with a call.
+/// Holder of the token that came with a call.
 #[derive(Clone, Debug)]
 struct Caller {
     name: String,
@@ -81,9 +82,9 @@ struct Caller {
 }
 
 /// An answer that is an error.
-type Problem = (StatusCode, Json<serde_json::Value>);
+type ApiProblem = (StatusCode, Json<serde_json::Value>);
 
-fn problem(code: StatusCode, text: impl Into<String>) -> Problem {
+fn problem(code: StatusCode, text: impl Into<String>) -> ApiProblem {
     (code, Json(serde_json::json!({ "error": text.into() })))
 }
 
@@ -92,7 +93,7 @@ pub fn hash(token: &str) -> String {
     Sha256::digest(token.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The routes.
+/// Routes of the interface.
 pub fn router(api: Api) -> Router {
     // Jobs show the token of their attempt instead of an administrator's.
     let open = Router::new()
@@ -115,7 +116,7 @@ pub fn router(api: Api) -> Router {
     open.merge(routes).with_state(api)
 }
 
-/// Lets a call pass whose token is known and good for what it asks.
+/// Lets a call pass if its token is known and good for the call.
 async fn authorise(State(api): State<Api>, mut request: Request, next: Next) -> Response {
     let value = request.headers().get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
     let Some(token) = value.and_then(|value| value.strip_prefix("Bearer ")) else {
@@ -144,26 +145,26 @@ async fn metrics(State(api): State<Api>) -> impl IntoResponse {
     ([(header::CONTENT_TYPE, "application/openmetrics-text; version=1.0.0; charset=utf-8")], api.metrics.text())
 }
 
-fn look<T>(api: &Api, what: impl FnOnce(&Status) -> T) -> Result<Json<T>, Problem> {
+fn look<T>(api: &Api, what: impl FnOnce(&DaemonStatus) -> T) -> Result<Json<T>, ApiProblem> {
     let status =
         api.status.lock().map_err(|_| problem(StatusCode::INTERNAL_SERVER_ERROR, "the daemon's loop has died"))?;
     Ok(Json(what(&status)))
 }
 
-async fn status(State(api): State<Api>) -> Result<Json<Status>, Problem> {
-    look(&api, |status| Status { queue: Vec::new(), nodes: Vec::new(), ended: Vec::new(), ..status.clone() })
+async fn status(State(api): State<Api>) -> Result<Json<DaemonStatus>, ApiProblem> {
+    look(&api, |status| DaemonStatus { queue: Vec::new(), nodes: Vec::new(), ended: Vec::new(), ..status.clone() })
 }
 
-async fn queue(State(api): State<Api>) -> Result<Json<Vec<QueueRow>>, Problem> {
+async fn queue(State(api): State<Api>) -> Result<Json<Vec<QueueRow>>, ApiProblem> {
     look(&api, |status| status.queue.clone())
 }
 
-async fn nodes(State(api): State<Api>) -> Result<Json<Vec<crate::engine::NodeSeen>>, Problem> {
+async fn nodes(State(api): State<Api>) -> Result<Json<Vec<crate::engine::NodeSeen>>, ApiProblem> {
     look(&api, |status| status.nodes.clone())
 }
 
 /// Takes what a job says of itself.
-async fn report(State(api): State<Api>, Path(key): Path<String>, body: Bytes) -> Result<StatusCode, Problem> {
+async fn report(State(api): State<Api>, Path(key): Path<String>, body: Bytes) -> Result<StatusCode, ApiProblem> {
     let mailbox =
         api.mailbox.ok_or_else(|| problem(StatusCode::NOT_FOUND, "jobs report to the agents of their nodes"))?;
     let code = |refusal: &Refusal| match refusal {
@@ -176,8 +177,8 @@ async fn report(State(api): State<Api>, Path(key): Path<String>, body: Bytes) ->
 
 /// A job with its last orders.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Explanation {
-    /// The job.
+pub struct JobExplanation {
+    /// Row of the job in the queue.
     pub job: QueueRow,
     /// Verb, stage, note and time of its last orders, newest first.
     pub orders: serde_json::Value,
@@ -187,29 +188,29 @@ async fn explain(
     State(api): State<Api>,
     Extension(caller): Extension<Caller>,
     Path(key): Path<String>,
-) -> Result<Json<Explanation>, Problem> {
+) -> Result<Json<JobExplanation>, ApiProblem> {
     let Json(job) = look(&api, |status| {
         let known = status.queue.iter().chain(status.ended.iter().rev());
         known.into_iter().find(|row| row.key == key || row.name == key).cloned()
     })?;
     let job =
         job.ok_or_else(|| problem(StatusCode::NOT_FOUND, format!("no job {key:?} waits, runs or ended lately")))?;
-    let orders = call(&api, &caller, Command::Orders(job.key.clone())).await?;
-    Ok(Json(Explanation { job, orders }))
+    let orders = call(&api, &caller, ApiCommand::Orders(job.key.clone())).await?;
+    Ok(Json(JobExplanation { job, orders }))
 }
 
 async fn submit(
     State(api): State<Api>,
     Extension(caller): Extension<Caller>,
     body: Result<Json<Submission>, JsonRejection>,
-) -> Result<(StatusCode, Json<serde_json::Value>), Problem> {
+) -> Result<(StatusCode, Json<serde_json::Value>), ApiProblem> {
     let Json(job) = body.map_err(|error| problem(error.status(), error.body_text()))?;
     check(&job).map_err(|text| problem(StatusCode::UNPROCESSABLE_ENTITY, text))?;
-    let key = call(&api, &caller, Command::Submit(Box::new(job))).await?;
+    let key = call(&api, &caller, ApiCommand::Submit(Box::new(job))).await?;
     Ok((StatusCode::CREATED, Json(serde_json::json!({ "key": key }))))
 }
 
-/// What is wrong with a job.
+/// Checks a submission.
 ///
 /// # Errors
 /// What is wrong, and what would be right.
@@ -248,12 +249,12 @@ async fn cancel(
     State(api): State<Api>,
     Extension(caller): Extension<Caller>,
     Path(key): Path<String>,
-) -> Result<Json<serde_json::Value>, Problem> {
+) -> Result<Json<serde_json::Value>, ApiProblem> {
     let Json(known) = look(&api, |status| {
         status.queue.iter().find(|row| row.key == key || row.name == key).map(|row| row.key.clone())
     })?;
     let job = known.ok_or_else(|| problem(StatusCode::NOT_FOUND, format!("no job {key:?} waits or runs")))?;
-    call(&api, &caller, Command::Order { job, action: Action::Cancel { grace_s: 60 } }).await.map(Json)
+    call(&api, &caller, ApiCommand::Order { job, action: EngineAction::Cancel { grace_s: 60 } }).await.map(Json)
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -267,26 +268,31 @@ async fn drain(
     Extension(caller): Extension<Caller>,
     Path(node): Path<String>,
     body: Result<Json<Why>, JsonRejection>,
-) -> Result<Json<serde_json::Value>, Problem> {
+) -> Result<Json<serde_json::Value>, ApiProblem> {
     let reason = body.map(|Json(why)| why.reason).unwrap_or_default();
     let reason = if reason.is_empty() { format!("by {}", caller.name) } else { reason };
-    on_node(&api, &caller, &node, Action::Drain { node: node.clone(), reason }).await
+    on_node(&api, &caller, &node, EngineAction::Drain { node: node.clone(), reason }).await
 }
 
 async fn undrain(
     State(api): State<Api>,
     Extension(caller): Extension<Caller>,
     Path(node): Path<String>,
-) -> Result<Json<serde_json::Value>, Problem> {
-    on_node(&api, &caller, &node, Action::Undrain { node: node.clone() }).await
+) -> Result<Json<serde_json::Value>, ApiProblem> {
+    on_node(&api, &caller, &node, EngineAction::Undrain { node: node.clone() }).await
 }
 
-async fn on_node(api: &Api, caller: &Caller, node: &str, action: Action) -> Result<Json<serde_json::Value>, Problem> {
+async fn on_node(
+    api: &Api,
+    caller: &Caller,
+    node: &str,
+    action: EngineAction,
+) -> Result<Json<serde_json::Value>, ApiProblem> {
     let Json(known) = look(api, |status| status.nodes.iter().any(|seen| seen.name == node))?;
     if !known {
         return Err(problem(StatusCode::NOT_FOUND, format!("there is no node {node:?}")));
     }
-    call(api, caller, Command::Order { job: String::new(), action }).await.map(Json)
+    call(api, caller, ApiCommand::Order { job: String::new(), action }).await.map(Json)
 }
 
 #[derive(Debug, Deserialize)]
@@ -299,13 +305,13 @@ async fn mode(
     State(api): State<Api>,
     Extension(caller): Extension<Caller>,
     body: Result<Json<ModeBody>, JsonRejection>,
-) -> Result<Json<serde_json::Value>, Problem> {
+) -> Result<Json<serde_json::Value>, ApiProblem> {
     let Json(body) = body.map_err(|error| problem(error.status(), error.body_text()))?;
-    call(&api, &caller, Command::Mode(body.mode)).await.map(Json)
+    call(&api, &caller, ApiCommand::Mode(body.mode)).await.map(Json)
 }
 
-async fn call(api: &Api, caller: &Caller, command: Command) -> Result<serde_json::Value, Problem> {
-    debug_assert!(caller.role == Role::Write || matches!(command, Command::Orders(_)));
+async fn call(api: &Api, caller: &Caller, command: ApiCommand) -> Result<serde_json::Value, ApiProblem> {
+    debug_assert!(caller.role == Role::Write || matches!(command, ApiCommand::Orders(_)));
     let gone = |_| problem(StatusCode::SERVICE_UNAVAILABLE, "the daemon's loop has ended");
     let (answer, answered) = oneshot::channel();
     let call = Call { who: caller.name.clone(), command, answer };

@@ -1,5 +1,5 @@
-//! One line per decision, each with the hash of the line before: what was seen, decided, let pass and done can be read later, and a line that is
-//! changed or taken out breaks the chain.
+//! One line per decision, each with the hash of the line before: what was seen, decided, let pass
+//! and done can be read later, and a line that is changed or taken out breaks the chain.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Seek, SeekFrom, Write};
@@ -10,7 +10,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 use thiserror::Error;
 
-/// What the first line follows.
+/// Hash that the first line follows.
 const GENESIS: &str = "genesis";
 
 /// A log that does not hold together, or cannot be used.
@@ -19,35 +19,35 @@ pub enum AuditError {
     /// The file system refused.
     #[error("audit log {path}: cannot {action}: {source}")]
     Io {
-        /// The file.
+        /// Path of the log.
         path: PathBuf,
-        /// What was tried.
+        /// Action that failed.
         action: &'static str,
-        /// Why not.
+        /// Error of the system.
         source: io::Error,
     },
     /// The chain is broken.
     #[error("audit log {path}, line {line}: {problem}; lines up to {good} hold together")]
     Broken {
-        /// The file.
+        /// Path of the log.
         path: PathBuf,
         /// The first line that does not fit, from 1.
         line: u64,
-        /// What is wrong with it.
+        /// Fault of the line.
         problem: String,
         /// The last line that fits.
         good: u64,
     },
 }
 
-/// A line.
+/// Line of the audit log.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Line {
+pub struct AuditLine {
     /// Number, from 1.
     pub seq: u64,
     /// Milliseconds of the Unix epoch.
     pub at_ms: i64,
-    /// What happened: `decision`, `mode`, `fallback`, `order`, `api`, `start`.
+    /// Kind of event: `decision`, `mode`, `fallback`, `order`, `api`, `start`.
     pub kind: String,
     /// The rest of it.
     pub body: Value,
@@ -57,7 +57,7 @@ pub struct Line {
     pub hash: String,
 }
 
-impl Line {
+impl AuditLine {
     fn digest(&self) -> String {
         let text = format!("{}\n{}\n{}\n{}\n{}", self.seq, self.at_ms, self.kind, self.body, self.prev);
         Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
@@ -74,7 +74,8 @@ pub struct Audit {
 }
 
 impl Audit {
-    /// Opens or makes it. A last line that was cut off by a crash is dropped: it was never promised to anybody.
+    /// Opens or makes the log. A last line that was cut off by a crash is dropped: it was never
+    /// acknowledged.
     ///
     /// # Errors
     /// [`AuditError`] where the file cannot be used, or its last whole line is not one of this log.
@@ -82,10 +83,10 @@ impl Audit {
         let fault = |action| move |source| AuditError::Io { path: path.into(), action, source };
         let mut file = OpenOptions::new().read(true).append(true).create(true).open(path).map_err(fault("open it"))?;
         let (mut seq, mut prev, mut end) = (0, GENESIS.to_string(), 0);
-        for line in Lines::new(&file).map_err(fault("read it"))? {
+        for line in AuditLines::new(&file).map_err(fault("read it"))? {
             let (text, upto) = line.map_err(fault("read it"))?;
             let Some(text) = text.strip_suffix('\n') else { break };
-            let line: Line = serde_json::from_str(text).map_err(|error| AuditError::Broken {
+            let line: AuditLine = serde_json::from_str(text).map_err(|error| AuditError::Broken {
                 path: path.into(),
                 line: seq + 1,
                 problem: format!("not a line of an audit log: {error}"),
@@ -103,8 +104,14 @@ impl Audit {
     /// # Errors
     /// [`AuditError::Io`] where it cannot be written.
     pub fn write(&mut self, at_ms: i64, kind: &str, body: Value) -> Result<(), AuditError> {
-        let mut line =
-            Line { seq: self.seq + 1, at_ms, kind: kind.into(), body, prev: self.prev.clone(), hash: String::new() };
+        let mut line = AuditLine {
+            seq: self.seq + 1,
+            at_ms,
+            kind: kind.into(),
+            body,
+            prev: self.prev.clone(),
+            hash: String::new(),
+        };
         line.hash = line.digest();
         let fault = |source| AuditError::Io { path: self.path.clone(), action: "write to it", source };
         let mut text = serde_json::to_string(&line).map_err(|error| fault(error.into()))?;
@@ -123,10 +130,10 @@ pub fn verify(path: &Path) -> Result<(u64, String), AuditError> {
     let fault = |action| move |source| AuditError::Io { path: path.into(), action, source };
     let file = File::open(path).map_err(fault("open it"))?;
     let (mut good, mut prev) = (0, GENESIS.to_string());
-    for line in Lines::new(&file).map_err(fault("read it"))? {
+    for line in AuditLines::new(&file).map_err(fault("read it"))? {
         let (text, _) = line.map_err(fault("read it"))?;
         let broken = |problem: String| AuditError::Broken { path: path.into(), line: good + 1, problem, good };
-        let line: Line =
+        let line: AuditLine =
             serde_json::from_str(&text).map_err(|error| broken(format!("not a line of an audit log: {error}")))?;
         if line.seq != good + 1 {
             return Err(broken(format!("it has number {}", line.seq)));
@@ -143,12 +150,12 @@ pub fn verify(path: &Path) -> Result<(u64, String), AuditError> {
 }
 
 /// Lines with where they end.
-struct Lines {
+struct AuditLines {
     reader: BufReader<File>,
     at: u64,
 }
 
-impl Lines {
+impl AuditLines {
     fn new(file: &File) -> io::Result<Self> {
         let mut file = file.try_clone()?;
         file.seek(SeekFrom::Start(0))?;
@@ -156,7 +163,7 @@ impl Lines {
     }
 }
 
-impl Iterator for Lines {
+impl Iterator for AuditLines {
     type Item = io::Result<(String, u64)>;
 
     fn next(&mut self) -> Option<Self::Item> {

@@ -1,4 +1,4 @@
-//! What monitoring sees, in the text format of Prometheus.
+//! Metrics of a daemon, in the text format of Prometheus.
 
 use std::sync::atomic::AtomicU64;
 
@@ -9,7 +9,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Registry, Unit};
 
-use crate::daemon::shadow::Comparison;
+use crate::daemon::shadow::ShadowComparison;
 
 type Labels = Vec<(&'static str, String)>;
 type Real = Gauge<f64, AtomicU64>;
@@ -56,7 +56,8 @@ pub struct Metrics {
     pub mode: Gauge,
     /// Alerts by kind; each is also in the audit log.
     pub alerts: Family<Labels, Counter>,
-    /// Mean completion time by simulation of the policy that acts and of the one beside, as last compared.
+    /// Mean completion time by simulation of the policy that acts and of the one beside, as last
+    /// compared.
     pub shadow_jct: Family<Labels, Real>,
 }
 
@@ -151,7 +152,7 @@ impl Metrics {
     }
 
     /// Shows a comparison of policies.
-    pub fn compared(&self, compared: &Comparison) {
+    pub fn compared(&self, compared: &ShadowComparison) {
         for (role, rolled) in [("incumbent", &compared.incumbent), ("candidate", &compared.candidate)] {
             self.shadow_jct.get_or_create(&owned(&[("role", role)])).set(rolled.mean_jct_secs);
         }

@@ -1,10 +1,11 @@
-//! What users and monitoring see of a daemon, and what users may ask of it.
+//! Interface of a daemon: its state for users and monitoring, and calls of users.
 //!
 //! # Layout
 //! - [`api`]: the HTTP interface.
 //! - [`metrics`]: numbers for Prometheus.
 //! - [`status`]: the state of nodes, queue and orders.
-//! - [`audit`]: the log of all decisions and orders; `alert`: what is wrong, in all of these places.
+//! - [`audit`]: the log of all decisions and orders; `alert`: what is wrong, in all of these
+//!   places.
 
 mod alert;
 pub mod api;

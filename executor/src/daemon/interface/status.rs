@@ -1,13 +1,13 @@
-//! What people see of a daemon: the state after its last cycle.
+//! Status of a daemon: the state after its last cycle, for users.
 
 use serde::{Deserialize, Serialize};
 
-use crate::daemon::shadow::Comparison;
+use crate::daemon::shadow::ShadowComparison;
 use crate::engine::{NodeSeen, OnNode};
 
 /// After a cycle.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Status {
+pub struct DaemonStatus {
     /// Name of the engine.
     pub engine: String,
     /// Name of the policy that is to decide.
@@ -16,24 +16,24 @@ pub struct Status {
     pub mode: String,
     /// Whether it leads, and in which term.
     pub term: Option<u64>,
-    /// Why the fallback decides; empty where it does not.
+    /// Reason why the fallback decides; empty where it does not.
     pub fallback: String,
     /// The policy's clock, seconds.
     pub now_secs: f64,
     /// The engine's clock, milliseconds.
     pub at_ms: i64,
-    /// Decisions taken.
+    /// Number of decisions taken.
     pub decisions: u64,
     /// How long the last one took, milliseconds.
     pub decision_ms: f64,
     /// Orders under way.
     pub open_orders: usize,
-    /// What is wrong, newest last.
+    /// Alerts, newest last.
     pub alerts: Vec<String>,
-    /// What would come of the policy beside, as last compared.
+    /// Last comparison with the shadow policy.
     #[serde(default)]
-    pub shadow: Option<Comparison>,
-    /// Nodes.
+    pub shadow: Option<ShadowComparison>,
+    /// Nodes of the last snapshot.
     pub nodes: Vec<NodeSeen>,
     /// Jobs that are not over.
     pub queue: Vec<QueueRow>,
@@ -42,20 +42,20 @@ pub struct Status {
     pub ended: Vec<QueueRow>,
 }
 
-/// A job.
+/// Job in the queue.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct QueueRow {
-    /// Its key.
+    /// Key of the job.
     pub key: String,
-    /// Its name.
+    /// Name of the job.
     pub name: String,
-    /// Its tenant.
+    /// Tenant of the job.
     pub tenant: String,
-    /// What it is doing.
+    /// Phase of the job.
     pub phase: String,
     /// Fewest, asked and most accelerators.
     pub gpus: [u32; 3],
-    /// Where it is.
+    /// Placement of the job.
     pub placement: Vec<OnNode>,
     /// Starts so far.
     pub starts: u32,
@@ -65,19 +65,19 @@ pub struct QueueRow {
     pub attained_gpu_secs: f64,
     /// Share of its work that is done, where known.
     pub progress: Option<f64>,
-    /// Why it is as it is: a code of [`crate::daemon::decide::explain::Reason`].
+    /// Reason of the job's state: a code of `Reason` in `decide::explain`.
     pub reason: String,
-    /// The same in words.
+    /// Reason as a sentence.
     pub detail: String,
-    /// What the policy scored it, where it scores.
+    /// Score that the policy gave the job, where the policy scores.
     pub score: Option<f32>,
     /// Attempts that failed by themselves.
     #[serde(default)]
     pub failures: u32,
-    /// What is known of its speed, in words; empty where nothing is.
+    /// Known speed of the job, in words; empty where nothing is known.
     #[serde(default)]
     pub learned: String,
-    /// What the policy beside would do with it, in words; empty where the same, or nothing is known.
+    /// Placement under the shadow policy, in words; empty where both agree, or nothing is known.
     #[serde(default)]
     pub beside: String,
 }

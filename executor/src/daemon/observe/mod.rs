@@ -1,12 +1,15 @@
-//! What the daemon remembers of a cluster between snapshots, in the terms of the environment.
+//! Observation of a live cluster, in the terms of the environment.
 //!
-//! A snapshot names things and tells the present; a policy goes by numbers and by the past. The books give every node and job a number
-//! for good, keep what has been attained, and turn each snapshot into an [`Observed`] cluster, whose view is the one a simulation shows.
+//! A snapshot names jobs and nodes and tells the present; a policy goes by numbers and by the past.
+//! The observation gives every node and job a number for good, keeps the service that each job has
+//! attained, and turns each snapshot into an [`Observed`] cluster, with the view that a simulation
+//! shows.
 
 mod own;
 mod past;
 mod register;
 pub(in crate::daemon) mod reversals;
+mod services;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,47 +19,50 @@ use goodput_env::cluster::Cluster;
 use goodput_env::job::{JobId, Work, Workload};
 use goodput_env::placement::Placement;
 use goodput_env::scenario::{Scenario, SimOptions};
-use goodput_env::state::{ClusterState, Loan, Observed, ObservedError, ObservedJob, Phase, Trigger};
+use goodput_env::state::{ClusterState, Loan, Observed, ObservedError, ObservedJob, ObservedService, Phase, Trigger};
 use goodput_env::tenant::Tenants;
 use goodput_env::time::SimTime;
 use thiserror::Error;
 
 use crate::daemon::shadow::{Scene, ShadowSettings};
-use crate::engine::{Action, JobSeen, NodeHealth, OnNode, Order, Snapshot};
+use crate::engine::{ClusterSnapshot, EngineAction, JobSeen, NodeHealth, OnNode, Order};
 use own::Own;
-pub use past::Past;
+pub use past::AttainedService;
 
-/// What is fixed for a deployment.
+/// Fixed facts of a deployment.
 #[derive(Clone, Debug)]
 pub struct Setting {
     /// Applications that jobs may name.
     pub applications: Vec<Arc<Application>>,
-    /// Who shares the cluster, and their quotas; a job names its tenant by the tenant's name.
+    /// Tenants that share the cluster, and their quotas; a job names its tenant by the tenant's
+    /// name.
     pub tenants: Arc<Tenants>,
-    /// What policies know and how jobs choose their batch size; the rest of the options is the simulator's.
+    /// Information for policies, and how jobs choose their batch size; the rest of the options is
+    /// the simulator's.
     pub options: SimOptions,
-    /// Seconds of the policy's time in a second of the engine's; 1 but in experiments with compressed traces.
+    /// Seconds of the policy's time in a second of the engine's; 1 but in experiments with
+    /// compressed traces.
     pub speedup: f64,
     /// How long a start takes, as shown to policies while one is under way.
     pub start: SimTime,
 }
 
-/// A snapshot that cannot be read into the books.
+/// Snapshot that cannot be read.
 #[derive(Debug, Error)]
-pub enum BooksError {
-    /// It contradicts itself.
+pub enum ObservationError {
+    /// The snapshot contradicts itself.
     #[error("snapshot {version} contradicts itself: {source}")]
     Contradiction {
-        /// Which one.
+        /// Version of the snapshot.
         version: u64,
-        /// How.
+        /// Contradiction between the snapshot's parts.
         source: ObservedError,
     },
 }
 
-/// The books.
+/// Observation of one cluster, from snapshot to snapshot.
 #[derive(Debug)]
-pub struct Books {
+pub struct ClusterObserver {
     setting: Setting,
     /// The engine's clock at the policy's time zero.
     epoch_ms: Option<i64>,
@@ -66,24 +72,26 @@ pub struct Books {
     scenario: Arc<Scenario>,
     ids: BTreeMap<String, JobId>,
     keys: Vec<String>,
-    past: BTreeMap<JobId, Past>,
+    past: BTreeMap<JobId, AttainedService>,
     own: Own,
-    seen: Seen,
+    seen: LastObservation,
     /// As last read.
     observed: Option<Observed>,
     generation: u32,
 }
 
-/// What the last observation showed, to tell what has changed.
+/// Facts of the last observation, to tell what has changed.
 #[derive(Clone, Debug, Default, PartialEq)]
-struct Seen {
+struct LastObservation {
     active: Vec<JobId>,
     down: Vec<u32>,
     gpus: Vec<u32>,
+    /// Services and, by node, loans.
+    load: (Vec<ObservedService>, Vec<Loan>),
 }
 
-impl Books {
-    /// Empty books.
+impl ClusterObserver {
+    /// Observation before the first snapshot.
     pub fn new(setting: Setting) -> Self {
         let cluster = Cluster { types: Vec::new(), nodes: Vec::new() };
         let mut workload = Workload::new(setting.applications.clone(), Vec::new());
@@ -100,13 +108,14 @@ impl Books {
             keys: Vec::new(),
             past: BTreeMap::new(),
             own: Own::default(),
-            seen: Seen::default(),
+            seen: LastObservation::default(),
             observed: None,
             generation: 0,
         }
     }
 
-    /// With time zero of the policy at `epoch_ms` of the engine's clock, rather than at the first snapshot.
+    /// With time zero of the policy at `epoch_ms` of the engine's clock, rather than at the first
+    /// snapshot.
     #[must_use]
     pub fn since(self, epoch_ms: i64) -> Self {
         Self { epoch_ms: Some(epoch_ms), ..self }
@@ -131,7 +140,8 @@ impl Books {
         self.setting.applications.iter().any(|known| known.name == application)
     }
 
-    /// Why a tenant of this name hands no jobs in: there are others declared.
+    /// Reason why jobs of the tenant `tenant` are not taken: other tenants are declared, and this
+    /// one is not.
     pub fn stranger(&self, tenant: &str) -> Option<String> {
         let tenants = &self.setting.tenants;
         let known = tenant.is_empty() || tenants.is_empty() || tenants.iter().any(|group| group.name == tenant);
@@ -166,8 +176,9 @@ impl Books {
         slices.map(|slice| OnNode { node: named(slice.node), gpus: slice.gpus, ..OnNode::default() }).collect()
     }
 
-    /// The cluster as it was last read, for simulations of what would come of it; `None` before the first snapshot and where there are no jobs.
-    pub fn scene(&self, snapshot: &Snapshot, settings: &ShadowSettings, round: SimTime) -> Option<Scene> {
+    /// The cluster as it was last read, for simulations of what would come of it; `None` before the
+    /// first snapshot and where there are no jobs.
+    pub fn scene(&self, snapshot: &ClusterSnapshot, settings: &ShadowSettings, round: SimTime) -> Option<Scene> {
         let seen = self.observed.clone().filter(|seen| !seen.jobs.is_empty())?;
         let silent = |job: &&JobSeen| matches!(job.spec.work, Work::Fixed { duration } if duration <= SimTime::ZERO);
         let silent = snapshot.jobs.iter().filter(|job| job.application.is_none()).filter(silent);
@@ -177,21 +188,23 @@ impl Books {
         Some(Scene::new(&self.scenario, seen, &unknown, (self.nodes.clone(), keys), settings, round))
     }
 
-    /// Reads a snapshot. `open` are the orders that are under way: their jobs are shown where they are going to be, and what they wait for
-    /// is not free.
+    /// Reads a snapshot. `open` are the orders that are under way: their jobs are shown where they
+    /// are going to be, and what they wait for is not free.
     ///
     /// # Errors
-    /// [`BooksError`] where the snapshot makes no sense; the books are then as before but for what is newly registered.
-    pub fn read(&mut self, snapshot: &Snapshot, open: &[Order]) -> Result<ClusterState, BooksError> {
+    /// [`ObservationError`] where the snapshot makes no sense; the observation is then as before but for what
+    /// is newly registered.
+    pub fn read(&mut self, snapshot: &ClusterSnapshot, open: &[Order]) -> Result<ClusterState, ObservationError> {
         let epoch = *self.epoch_ms.get_or_insert(snapshot.at_ms);
         // The clock of the machines may be set back; that of a policy never is.
         self.now = self.time(snapshot.at_ms.max(epoch)).max(self.now);
         self.register_nodes(snapshot);
+        self.register_services(snapshot);
         self.register_jobs(snapshot);
         self.learn(snapshot);
         let observed = self.observe(snapshot, open);
         self.generation = self.generation.wrapping_add(1);
-        let contradiction = |source| BooksError::Contradiction { version: snapshot.version, source };
+        let contradiction = |source| ObservationError::Contradiction { version: snapshot.version, source };
         let cluster =
             ClusterState::observed(self.scenario.clone(), &observed, self.generation).map_err(contradiction)?;
         self.note_rates(&cluster);
@@ -199,7 +212,7 @@ impl Books {
         Ok(cluster)
     }
 
-    fn observe(&mut self, snapshot: &Snapshot, open: &[Order]) -> Observed {
+    fn observe(&mut self, snapshot: &ClusterSnapshot, open: &[Order]) -> Observed {
         let wanted: BTreeMap<&str, &Order> = open.iter().map(|order| (order.job.as_str(), order)).collect();
         let mut idle = vec![0; self.nodes.len()];
         let mut down = vec![1; self.nodes.len()];
@@ -217,8 +230,8 @@ impl Books {
                 NodeHealth::Drained | NodeHealth::Suspect => node.gpus.saturating_sub(node.free),
                 NodeHealth::Down => 0,
             };
-            if let Some(loan) = loans.get_mut(at).filter(|_| node.lent) {
-                *loan = Loan::Lent { since: SimTime::ZERO };
+            if let Some(loan) = loans.get_mut(at) {
+                *loan = self.loan(node);
             }
         }
         let mut jobs: Vec<ObservedJob> = Vec::with_capacity(snapshot.jobs.len());
@@ -235,21 +248,22 @@ impl Books {
             jobs.push(job);
         }
         jobs.sort_unstable_by_key(|job| job.id);
-        let trigger = self.trigger(&jobs, &down, &cluster);
+        let services = self.observe_services(snapshot, &down);
+        let trigger = self.trigger(&jobs, &down, &cluster, (&services, &loans));
         // Where no node has failed nothing is said of failures, as in a simulation without.
         if down.iter().all(|&down| down == 0) {
             down.clear();
         }
-        Observed { now: self.now, trigger, cluster, down, idle, loans, jobs }
+        Observed { now: self.now, trigger, cluster, down, idle, loans, jobs, services }
     }
 
     /// Shows a job that an order is under way for as it is going to be.
-    fn show_as_wanted(&self, job: &mut ObservedJob, action: &Action, held: &Placement, idle: &mut [u32]) {
+    fn show_as_wanted(&self, job: &mut ObservedJob, action: &EngineAction, held: &Placement, idle: &mut [u32]) {
         let gpus_on = |on: &Placement, node: u32| -> u32 {
             on.slices().iter().filter(|slice| slice.node == node).map(|slice| slice.gpus).sum()
         };
         let wanted = match action {
-            Action::Stop { .. } | Action::Cancel { .. } => Placement::none(),
+            EngineAction::Stop { .. } | EngineAction::Cancel { .. } => Placement::none(),
             action => match action.placement() {
                 Some(placement) => self.placement_of(placement),
                 None => return,
@@ -273,15 +287,25 @@ impl Books {
         known.collect()
     }
 
-    /// What has changed since the last observation.
-    fn trigger(&mut self, jobs: &[ObservedJob], down: &[u32], cluster: &Cluster) -> Trigger {
+    /// Changes since the last observation.
+    fn trigger(
+        &mut self,
+        jobs: &[ObservedJob],
+        down: &[u32],
+        cluster: &Cluster,
+        (services, loans): (&[ObservedService], &[Loan]),
+    ) -> Trigger {
         let active: Vec<JobId> = jobs.iter().map(|job| job.id).collect();
         let gpus = cluster.nodes.iter().map(|node| node.gpus).collect();
-        let seen = Seen { active, down: down.to_vec(), gpus };
-        let new = |of: &Seen, than: &Seen| of.active.iter().any(|id| than.active.binary_search(id).is_err());
+        let load = (services.to_vec(), loans.to_vec());
+        let seen = LastObservation { active, down: down.to_vec(), gpus, load };
+        let new = |of: &LastObservation, than: &LastObservation| {
+            of.active.iter().any(|id| than.active.binary_search(id).is_err())
+        };
         let trigger = Trigger {
             arrival: new(&seen, &self.seen),
             completion: new(&self.seen, &seen),
+            load: seen.load != self.seen.load,
             fault: !self.seen.gpus.is_empty() && (&seen.down, &seen.gpus) != (&self.seen.down, &self.seen.gpus),
             ..Trigger::default()
         };
@@ -289,14 +313,14 @@ impl Books {
         trigger
     }
 
-    /// A job's state and past at this moment, by what its engine says of it and by the books.
+    /// A job's state and past at this moment, by what its engine says of it and by what was recorded.
     fn past_of(&mut self, id: JobId, seen: &JobSeen, held: &Placement) -> ObservedJob {
         if let Some(history) = &seen.history {
             return ObservedJob { id, placement: held.clone(), ..(**history).clone() };
         }
         let submit = self.scenario.workload.jobs[id.index()].request.submit;
         let begun = seen.attempt.as_ref().map(|attempt| self.time(attempt.since_ms));
-        let past = self.past.entry(id).or_insert_with(|| Past::new(submit));
+        let past = self.past.entry(id).or_insert_with(|| AttainedService::new(submit));
         past.advance(self.now, begun, seen, held);
         past.observed(id, seen, held)
     }

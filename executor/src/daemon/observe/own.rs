@@ -1,9 +1,13 @@
-//! What jobs teach of their own speed, in the terms of the environment: each that is in no catalog is an application of its own.
+//! Speed of jobs by their own reports: each job without an application of the catalog is an
+//! application of its own.
 //!
-//! Policies that go by goodput (Pollux, Sia) see the model fitted to what a job has reported, as its agent would have it in a simulation. Of what nobody has
-//! measured as little as possible is made up: before the first report a job scales linearly and is given no more than it needs at least; a type of accelerator
-//! that it has not run on is as fast as the one it has run on most; a job that says nothing of its batch sizes keeps to the one it reports. One that has run for
-//! [`SILENT`] and said nothing does not speak the protocol, and is a job of known duration and linear speed, as under other policies.
+//! Policies that go by goodput (Pollux, Sia) see the model fitted to what a job has reported, as
+//! its agent would have it in a simulation. As little as possible is made up of what was not
+//! measured: before the first report a job scales linearly and is given no more than it needs at
+//! least; a type of accelerator that it has not run on is as fast as the one it has run on most; a
+//! job that says nothing of its batch sizes keeps to the one it reports. One that has run for
+//! [`SILENT`] and said nothing does not speak the protocol, and is a job of known duration and
+//! linear speed, as under other policies.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -17,13 +21,14 @@ use goodput_env::state::Profile;
 use goodput_env::time::SimTime;
 
 use super::register::UNKNOWN_DURATION;
-use super::{Books, Past};
-use crate::engine::{JobSeen, Snapshot};
+use super::{AttainedService, ClusterObserver};
+use crate::engine::{ClusterSnapshot, JobSeen};
 
 /// A job that has run for so long and reported nothing never will, on the policy's clock.
 const SILENT: SimTime = SimTime::from_secs(300);
 
-/// Batch size shown of a job that has not said any: large enough to be shared by any number of accelerators.
+/// Batch size shown of a job that has not said any: large enough to be shared by any number of
+/// accelerators.
 const UNKNOWN_BATCH: u32 = 65_536;
 
 /// Linear in the number of accelerators.
@@ -40,29 +45,30 @@ const LINEAR: ThroughputParams = ThroughputParams {
 /// Of a batch size that does not change, every sample is worth the same.
 const NO_NOISE: GradientStats = GradientStats { sqr: 1.0, var: 0.0 };
 
-/// Which entries of the workload's applications are jobs' own.
+/// Entries of the workload's applications that belong to single jobs.
 #[derive(Debug, Default)]
 pub(super) struct Own {
-    of_job: BTreeMap<JobId, Slot>,
+    of_job: BTreeMap<JobId, OwnApplication>,
     /// Entries of jobs that are over.
     free: Vec<u16>,
 }
 
 #[derive(Debug)]
-struct Slot {
+struct OwnApplication {
     index: u16,
     limits: Option<BatchLimits>,
 }
 
-impl Books {
-    /// Takes in what was said, forgets jobs that are over, and shows the rest as they are known now.
-    pub(super) fn learn(&mut self, snapshot: &Snapshot) {
+impl ClusterObserver {
+    /// Takes in what was said, forgets jobs that are over, and shows the rest as they are known
+    /// now.
+    pub(super) fn learn(&mut self, snapshot: &ClusterSnapshot) {
         let active = snapshot.jobs.iter().filter(|job| !job.phase.is_over() && job.history.is_none());
         let active: BTreeMap<JobId, &JobSeen> = active.filter_map(|seen| Some((self.id(&seen.key)?, seen))).collect();
         self.past.retain(|id, _| active.contains_key(id));
         for &id in active.keys() {
             let submit = self.scenario.workload.jobs[id.index()].request.submit;
-            self.past.entry(id).or_insert_with(|| Past::new(submit));
+            self.past.entry(id).or_insert_with(|| AttainedService::new(submit));
         }
         for said in &snapshot.said {
             if let Some(past) = self.id(&said.job).and_then(|id| self.past.get_mut(&id)) {
@@ -79,7 +85,7 @@ impl Books {
         }
     }
 
-    /// What is known of a job's speed, in words; empty where nothing is.
+    /// Known speed of a job, in words; empty where nothing is known.
     pub fn known_speed(&self, id: JobId) -> String {
         let Some(past) = self.past.get(&id).filter(|past| !past.learned.is_empty()) else { return String::new() };
         let of_type = |(name, samples): (&str, Vec<Sample>)| {
@@ -106,7 +112,8 @@ impl Books {
         words
     }
 
-    /// Takes back the entries of jobs that are over or do not speak the protocol. `true`: there was one of the latter.
+    /// Takes back the entries of jobs that are over or do not speak the protocol. `true`: there was
+    /// one of the latter.
     fn give_back(&mut self, active: &BTreeMap<JobId, &JobSeen>) -> bool {
         if self.own.of_job.is_empty() {
             return false;
@@ -132,7 +139,8 @@ impl Books {
         changed
     }
 
-    /// Brings what is shown of a job up to what is known. `true`: its application is another one now.
+    /// Brings what is shown of a job up to what is known. `true`: its application is another one
+    /// now.
     fn show_own(&mut self, id: JobId, seen: &JobSeen) -> bool {
         let Some(past) = self.past.get_mut(&id) else { return false };
         let unread = std::mem::take(&mut past.unread);
@@ -171,13 +179,14 @@ impl Books {
                     applications.push(application.clone());
                     index
                 }
-                // As many jobs as that at once are beyond what is numbered; this one stays one of linear speed.
+                // As many jobs as that at once are beyond what is numbered; this one stays one of
+                // linear speed.
                 Err(_) => return,
             },
         };
         applications[usize::from(index)] = application;
         jobs[id.index()].work = Work::application(index);
-        self.own.of_job.insert(id, Slot { index, limits });
+        self.own.of_job.insert(id, OwnApplication { index, limits });
     }
 }
 
@@ -193,7 +202,7 @@ fn duration(seen: Option<&JobSeen>) -> SimTime {
 fn of_job(
     request: &goodput_env::job::JobRequest,
     duration: SimTime,
-    past: &Past,
+    past: &AttainedService,
     limits: Option<BatchLimits>,
     types: &[AcceleratorType],
     per_node: impl Fn(usize) -> u32,

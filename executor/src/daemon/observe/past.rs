@@ -7,16 +7,16 @@ use goodput_env::state::{ClusterState, ObservedJob, Phase, Profile};
 use goodput_env::time::SimTime;
 use serde::{Deserialize, Serialize};
 
-use super::Books;
-use crate::engine::{JobPhase, JobSeen, Said};
+use super::ClusterObserver;
+use crate::engine::{JobPhase, JobSeen, SpeedReport};
 use crate::job::Learned;
 
-/// What a job has attained. Times are the policy's.
+/// Attained service of a job. Times are the policy's.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Past {
-    /// When it was last looked at.
+pub struct AttainedService {
+    /// Time of the last observation.
     at: SimTime,
-    /// When its placement changed last; submission before that.
+    /// Time of the last change of placement; submission before that.
     changed: SimTime,
     started: Option<SimTime>,
     restarts: u32,
@@ -28,10 +28,10 @@ pub struct Past {
     rate: f64,
     held: Placement,
     starts: u32,
-    /// What its reports have taught.
+    /// Measurements from the job's reports.
     #[serde(default)]
     pub(super) learned: Learned,
-    /// The same as policies see it.
+    /// Profile that policies see.
     #[serde(skip)]
     pub(super) profile: Profile,
     /// Whether that is out of date.
@@ -43,7 +43,7 @@ const fn yes() -> bool {
     true
 }
 
-impl Past {
+impl AttainedService {
     /// A job that has just been submitted.
     pub fn new(submit: SimTime) -> Self {
         Self {
@@ -101,7 +101,7 @@ impl Past {
     }
 
     /// Takes in what the job said of its speed.
-    pub(super) fn learn(&mut self, said: &Said) {
+    pub(super) fn learn(&mut self, said: &SpeedReport) {
         self.unread |= self.learned.take(&said.accelerator, &said.measured);
     }
 
@@ -132,8 +132,8 @@ impl Past {
     }
 }
 
-impl Books {
-    /// What running jobs do per second from now on, for the work they do not report.
+impl ClusterObserver {
+    /// Notes the work per second of running jobs from now on, for the work that they do not report.
     pub(super) fn note_rates(&mut self, cluster: &ClusterState) {
         let view = cluster.view();
         for (&id, past) in &mut self.past {
@@ -143,12 +143,12 @@ impl Books {
     }
 
     /// The pasts by key, to be kept in the journal.
-    pub fn pasts(&self) -> impl Iterator<Item = (&str, &Past)> {
+    pub fn pasts(&self) -> impl Iterator<Item = (&str, &AttainedService)> {
         self.past.iter().filter_map(|(&id, past)| Some((self.key(id)?, past)))
     }
 
     /// Puts back what the journal kept of a job that is registered already.
-    pub fn restore(&mut self, key: &str, past: Past) {
+    pub fn restore(&mut self, key: &str, past: AttainedService) {
         if let Some(id) = self.id(key) {
             self.past.insert(id, past);
         }

@@ -8,14 +8,14 @@ use goodput_env::scenario::Scenario;
 use goodput_env::tenant::Tenants;
 use goodput_env::time::SimTime;
 
-use super::Books;
-use crate::engine::{JobSeen, Snapshot};
+use super::ClusterObserver;
+use crate::engine::{ClusterSnapshot, JobSeen};
 
 /// Shown as the duration of a job that says nothing about it.
 pub(super) const UNKNOWN_DURATION: SimTime = SimTime::from_secs(3600);
 
-impl Books {
-    pub(super) fn register_nodes(&mut self, snapshot: &Snapshot) {
+impl ClusterObserver {
+    pub(super) fn register_nodes(&mut self, snapshot: &ClusterSnapshot) {
         let mut changed = false;
         for seen in &snapshot.nodes {
             let kind = self.cluster.types.iter().position(|kind| kind.name == seen.accelerator).unwrap_or_else(|| {
@@ -51,8 +51,8 @@ impl Books {
         }
     }
 
-    /// The tenants with their quotas in the order of the cluster's types, which are not known before the cluster is seen. Quotas of types that it does not have
-    /// come after those.
+    /// The tenants with their quotas in the order of the cluster's types, which are not known
+    /// before the cluster is seen. Quotas of types that it does not have come after those.
     fn tenants(&self) -> Arc<Tenants> {
         let given = &self.setting.tenants;
         let groups = || given.iter().chain(given.cohorts());
@@ -70,8 +70,9 @@ impl Books {
         ordered.map_or_else(|_| given.clone(), Arc::new)
     }
 
-    pub(super) fn register_jobs(&mut self, snapshot: &Snapshot) {
-        // A number that comes back with another time of submission is another job: slurmctld gives numbers of jobs that it forgot again.
+    pub(super) fn register_jobs(&mut self, snapshot: &ClusterSnapshot) {
+        // A number that comes back with another time of submission is another job: slurmctld gives
+        // numbers of jobs that it forgot again.
         let known = |job: &JobSeen| {
             let id = self.ids.get(&job.key);
             let submit = self.time(job.spec.request.submit.as_millis());
@@ -91,7 +92,8 @@ impl Books {
         }
     }
 
-    /// A job in the terms of the environment. One that names an application nobody knows is a job of unknown duration.
+    /// Job in the terms of the environment. A job that names an unknown application is a job of
+    /// unknown duration.
     fn spec_of(&self, seen: &JobSeen) -> JobSpec {
         let mut spec = seen.spec.clone();
         spec.request.submit = self.time(spec.request.submit.as_millis());

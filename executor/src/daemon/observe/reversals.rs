@@ -1,25 +1,25 @@
-//! Who undoes what the daemon does: an administrator who works on a job by hand is not fought.
+//! Reversals: the daemon does not fight an administrator that works on a job by hand.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use crate::engine::{JobPhase, Snapshot};
+use crate::engine::{ClusterSnapshot, JobPhase};
 
 /// So many reversals of one job, and the daemon leaves it alone.
 const REVERSALS: u32 = 2;
 /// For so long.
 const HANDS_OFF: Duration = Duration::from_secs(3600);
 
-/// What was done to jobs and whether it lasted.
+/// Changes that the daemon made to jobs, and whether they lasted.
 #[derive(Debug, Default)]
-pub(in crate::daemon) struct Watch {
+pub(in crate::daemon) struct Reversals {
     /// Starts and failures of jobs that were placed by order.
     placed: BTreeMap<String, (u32, u32)>,
     reversals: BTreeMap<String, u32>,
     left_alone: BTreeMap<String, Instant>,
 }
 
-impl Watch {
+impl Reversals {
     /// An order placed a job, which has started so many times since.
     pub fn placed(&mut self, job: &str, starts: u32, failures: u32) {
         self.placed.insert(job.into(), (starts, failures));
@@ -30,8 +30,9 @@ impl Watch {
         self.placed.remove(job);
     }
 
-    /// Looks for jobs that were taken off their accelerators by somebody else. Returns those that are left alone from now on.
-    pub fn look(&mut self, snapshot: &Snapshot, now: Instant) -> Vec<String> {
+    /// Looks for jobs that were taken off their accelerators by hand. Returns the jobs that are
+    /// left alone from now on.
+    pub fn look(&mut self, snapshot: &ClusterSnapshot, now: Instant) -> Vec<String> {
         self.left_alone.retain(|_, until| now < *until);
         let mut alone = Vec::new();
         for job in &snapshot.jobs {
@@ -41,7 +42,7 @@ impl Watch {
                 self.reversals.remove(&job.key);
             } else if job.phase == JobPhase::Held && job.starts == starts {
                 self.placed.remove(&job.key);
-                // A job that failed and waits to be tried again was stopped by nobody.
+                // A job that failed and waits to be tried again was not stopped by hand.
                 if job.failures == failures {
                     let count = self.reversals.entry(job.key.clone()).or_default();
                     *count += 1;

@@ -1,9 +1,12 @@
-//! A second policy beside the one that acts: what would come of either, by simulation from what is seen now.
+//! A second policy beside the one that acts: what would come of either, by simulation from what is
+//! seen now.
 //!
-//! Both are rolled forward from the same observation with fresh instances: jobs keep their age, what they have attained and the speeds that were fitted to their
-//! reports, and a change of accelerators costs a restart. What nobody knows is assumed, and said with every result ([`Assumed`]): no job arrives, nothing fails,
-//! and remaining work is what users stated; a job that said nothing has an hour, and one that has outlived its time is thought to be half way. So a result compares
-//! two policies on the jobs at hand; it foretells nothing.
+//! Both are rolled forward from the same observation with fresh instances: jobs keep their age,
+//! what they have attained and the speeds that were fitted to their reports, and a change of
+//! accelerators costs a restart. Unknown facts are assumed, and said with every result
+//! ([`Assumed`]): no job arrives, nothing fails, and remaining work is what users stated; a job
+//! that said nothing has an hour, and one that has outlived its time is thought to be half way. So
+//! a result compares two policies on the jobs at hand; it foretells nothing.
 
 mod rollout;
 
@@ -28,7 +31,7 @@ pub struct ShadowSettings {
     /// A bundle that `train` wrote, or `zoo:NAME`. Either this or `name`.
     #[serde(default)]
     pub bundle: Option<PathBuf>,
-    /// A heuristic.
+    /// Name of a heuristic.
     #[serde(default)]
     pub name: Option<String>,
     /// Seed of policies that draw random numbers.
@@ -40,7 +43,7 @@ pub struct ShadowSettings {
     /// Time from one comparison to the next, seconds.
     #[serde(default = "every_secs")]
     pub every_secs: f64,
-    /// What a change of accelerators stops a job for, seconds of the policy's clock.
+    /// Time that a change of accelerators stops a job for, seconds of the policy's clock.
     #[serde(default = "restart_secs")]
     pub restart_secs: f64,
 }
@@ -55,26 +58,27 @@ const fn restart_secs() -> f64 {
     30.0
 }
 
-/// What would come of two policies.
+/// Comparison of two policies by simulation.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Comparison {
-    /// When they were asked, seconds of the policy's clock.
+pub struct ShadowComparison {
+    /// Time of the comparison, seconds of the policy's clock.
     pub at_secs: f64,
     /// How far it was looked ahead, seconds.
     pub horizon_secs: f64,
-    /// What was not known.
+    /// Assumptions of the simulation.
     pub assumed: Assumed,
     /// Of the policy that acts.
     pub incumbent: Rolled,
     /// Of the other.
     pub candidate: Rolled,
-    /// Where the candidate would have jobs now that the other has elsewhere, by key; empty: it would have them wait.
+    /// Placements of the candidate now that differ from those of the incumbent, by key of the job;
+    /// empty where the candidate lets the job wait.
     pub differs: BTreeMap<String, Vec<OnNode>>,
     /// How long it took, milliseconds.
     pub took_ms: f64,
 }
 
-impl Comparison {
+impl ShadowComparison {
     /// In one line.
     pub fn words(&self) -> String {
         let one = |rolled: &Rolled| {
@@ -93,7 +97,8 @@ impl Comparison {
     }
 }
 
-/// Makes a fresh instance of a policy for a cluster, and says what it is told of jobs; or why there can be none.
+/// Makes a fresh instance of a policy for a cluster, and says what it is told of jobs; or why there
+/// can be none.
 pub type Maker = Box<dyn Fn(&Cluster) -> Result<(Box<dyn Policy>, Information), String> + Send>;
 
 /// Compares on a thread of its own, one question at a time.
@@ -101,7 +106,7 @@ pub type Maker = Box<dyn Fn(&Cluster) -> Result<(Box<dyn Policy>, Information), 
 pub struct Shadow {
     settings: ShadowSettings,
     ask: mpsc::Sender<Scene>,
-    answers: mpsc::Receiver<Result<Comparison, String>>,
+    answers: mpsc::Receiver<Result<ShadowComparison, String>>,
     /// A question is under way.
     busy: bool,
     asked: Option<Instant>,
@@ -142,13 +147,13 @@ impl Shadow {
         &self.settings
     }
 
-    /// Asks.
+    /// Asks for a comparison from `scene` on.
     pub fn ask(&mut self, scene: Scene, now: Instant) {
         (self.busy, self.asked) = (self.ask.send(scene).is_ok(), Some(now));
     }
 
     /// The answer, where there is one.
-    pub fn answer(&mut self) -> Option<Result<Comparison, String>> {
+    pub fn answer(&mut self) -> Option<Result<ShadowComparison, String>> {
         let answer = self.answers.try_recv().ok()?;
         self.busy = false;
         Some(answer)

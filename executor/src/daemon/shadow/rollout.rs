@@ -13,10 +13,10 @@ use goodput_env::state::Observed;
 use goodput_env::time::SimTime;
 use serde::{Deserialize, Serialize};
 
-use super::{Comparison, Maker, ShadowSettings};
+use super::{Maker, ShadowComparison, ShadowSettings};
 use crate::engine::OnNode;
 
-/// What is seen now, and under which names.
+/// State of the cluster now, with the names of nodes and jobs.
 #[derive(Debug)]
 pub struct Scene {
     scenario: Arc<Scenario>,
@@ -27,21 +27,22 @@ pub struct Scene {
     horizon: SimTime,
 }
 
-/// What is not known, and so assumed: by how many jobs.
+/// Number of jobs for which something had to be assumed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Assumed {
     /// All jobs at hand.
     pub jobs: usize,
-    /// Their users stated no duration: an hour on what they asked for.
+    /// Jobs without a duration stated by their users: an hour on the accelerators they asked for.
     pub unknown: usize,
-    /// They have run for longer than their users stated: half way.
+    /// Jobs that have run for longer than their users stated: taken to be half way.
     pub overdue: usize,
-    /// Their speed was fitted to what they reported; that of the others is linear, or the catalog's.
+    /// Jobs with a speed that was fitted to their reports. The speed of the others is linear, or
+    /// the catalog's.
     pub fitted: usize,
 }
 
 impl Assumed {
-    /// In words.
+    /// Assumptions as a sentence.
     pub fn words(&self) -> String {
         let Self { jobs, unknown, overdue, fitted } = *self;
         format!(
@@ -51,12 +52,13 @@ impl Assumed {
     }
 }
 
-/// What came of one policy.
+/// Outcome of one policy.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Rolled {
-    /// Its name.
+    /// Name of the policy.
     pub policy: String,
-    /// Mean time from submission to completion, seconds of the policy's clock; of jobs that are not complete, to the end of what was looked ahead.
+    /// Mean time from submission to completion, seconds of the policy's clock; of jobs that are not
+    /// complete, to the end of what was looked ahead.
     pub mean_jct_secs: f64,
     /// Jobs that are not complete then.
     pub unfinished: usize,
@@ -65,7 +67,7 @@ pub struct Rolled {
 }
 
 impl Scene {
-    /// What is seen now. `unknown`: jobs whose users stated no duration.
+    /// Scene of the cluster now. `unknown`: jobs without a stated duration.
     pub fn new(
         scenario: &Scenario,
         seen: Observed,
@@ -75,6 +77,9 @@ impl Scene {
         round: SimTime,
     ) -> Self {
         let mut workload = (*scenario.workload).clone();
+        // A simulation does not go on from services: both policies are compared on training alone.
+        workload.services = Vec::new();
+        let seen = Observed { services: Vec::new(), ..seen };
         let mut assumed = Assumed { jobs: seen.jobs.len(), unknown: unknown.len(), ..Assumed::default() };
         for job in &seen.jobs {
             assumed.fitted += usize::from(!job.profile.types().is_empty());
@@ -138,7 +143,7 @@ impl Scene {
         Ok((rolled, first.unwrap_or_default()))
     }
 
-    /// Where a job is after a plan.
+    /// Placement of a job after a plan.
     fn after(&self, plan: &Plan, job: JobId) -> Vec<OnNode> {
         let held = self.seen.jobs.iter().find(|seen| seen.id == job).map(|seen| &seen.placement);
         let change = plan.changes.iter().find(|change| change.job == job).map(|change| &change.placement);
@@ -153,7 +158,7 @@ pub(super) fn compare(
     scene: &Scene,
     incumbent: &(String, Maker),
     candidate: &(String, Maker),
-) -> Result<Comparison, String> {
+) -> Result<ShadowComparison, String> {
     let began = Instant::now();
     let (one, first) = scene.play(incumbent)?;
     let (other, second) = scene.play(candidate)?;
@@ -161,7 +166,7 @@ pub(super) fn compare(
         let there = scene.after(&second, job);
         (there != scene.after(&first, job)).then(|| (key.clone(), there))
     });
-    Ok(Comparison {
+    Ok(ShadowComparison {
         at_secs: scene.seen.now.as_secs_f64(),
         horizon_secs: (scene.horizon - scene.seen.now).as_secs_f64(),
         assumed: scene.assumed,

@@ -1,28 +1,28 @@
 //! One attempt on several nodes: it runs where all its parts run, and ends when all have ended.
 
 use super::live::LiveJob;
-use super::nodes::Nodes;
+use super::nodes::AgentNodes;
 use crate::agent::api::AttemptState;
 use crate::engine::{JobPhase, OnNode};
-use crate::job::{Cause, Exit, Meaning, Verdict};
+use crate::job::{EndCause, Exit, Meaning, RetryDecision};
 
 /// How long the parts of an attempt may take to begin, milliseconds.
 const BEGIN_MS: i64 = 30_000;
 
-/// What is known of a part.
-enum Part {
-    /// Its agent has not begun it.
+/// State of one part of a gang.
+enum GangPart {
+    /// The agent of the part has not begun it.
     Missing,
-    /// It runs, or may run: its node is silent.
+    /// The part runs, or may run: its node is silent.
     Alive,
-    /// It ended.
+    /// The part ended.
     Ended(Meaning),
 }
 
 /// Brings a job a step on by what its nodes said.
-pub fn advance(job: &mut LiveJob, nodes: &Nodes, now_ms: i64) {
+pub fn advance(job: &mut LiveJob, nodes: &AgentNodes, now_ms: i64) {
     let (Some(current), Some(id)) = (&job.current, job.attempt_id()) else { return };
-    let parts: Vec<Part> = current.placement.iter().map(|on| part(on, &id, current.leaving, nodes)).collect();
+    let parts: Vec<GangPart> = current.placement.iter().map(|on| part(on, &id, current.leaving, nodes)).collect();
     for on in &current.placement {
         if let Some(report) = nodes.attempt(&on.node, &id).and_then(|status| status.report.as_ref()) {
             job.steps = Some(report.step);
@@ -30,11 +30,11 @@ pub fn advance(job: &mut LiveJob, nodes: &Nodes, now_ms: i64) {
         }
     }
     let ended = parts.iter().filter_map(|part| match part {
-        Part::Ended(meaning) => Some(*meaning),
-        Part::Missing | Part::Alive => None,
+        GangPart::Ended(meaning) => Some(*meaning),
+        GangPart::Missing | GangPart::Alive => None,
     });
     let worst = ended.clone().max_by_key(|meaning| severity(*meaning));
-    let late = parts.iter().any(|part| matches!(part, Part::Missing)) && now_ms - current.since_ms > BEGIN_MS;
+    let late = parts.iter().any(|part| matches!(part, GangPart::Missing)) && now_ms - current.since_ms > BEGIN_MS;
     match worst {
         Some(worst) if ended.count() == parts.len() => close(job, worst, now_ms),
         // One part ended other than well, or never began: the others cannot go on.
@@ -48,20 +48,21 @@ pub fn advance(job: &mut LiveJob, nodes: &Nodes, now_ms: i64) {
     }
 }
 
-fn part(on: &OnNode, id: &str, leaving: bool, nodes: &Nodes) -> Part {
+fn part(on: &OnNode, id: &str, leaving: bool, nodes: &AgentNodes) -> GangPart {
     match nodes.attempt(&on.node, id).map(|status| status.state) {
-        Some(AttemptState::Ended { meaning, .. }) => Part::Ended(meaning),
+        Some(AttemptState::Ended { meaning, .. }) => GangPart::Ended(meaning),
         _ if nodes.is_fenced(&on.node) => {
-            Part::Ended(Meaning::of(Exit::Unseen, Cause { stopping: false, fault: true }))
+            GangPart::Ended(Meaning::of(Exit::Unseen, EndCause { stopping: false, fault: true }))
         }
-        Some(_) => Part::Alive,
+        Some(_) => GangPart::Alive,
         // A start that was sent may still arrive, unless the node answers and does not know of it.
-        None if leaving && nodes.is_fresh(&on.node) => Part::Ended(Meaning::Preempted),
-        None => Part::Missing,
+        None if leaving && nodes.is_fresh(&on.node) => GangPart::Ended(Meaning::Preempted),
+        None => GangPart::Missing,
     }
 }
 
-/// Of several ends the one that tells most: a fault of the machine explains failures of the others, and a failure explains that others were stopped.
+/// Of several ends the one that tells most: a fault of the machine explains failures of the others,
+/// and a failure explains that others were stopped.
 fn severity(meaning: Meaning) -> u8 {
     match meaning {
         Meaning::Done => 0,
@@ -78,13 +79,13 @@ fn close(job: &mut LiveJob, meaning: Meaning, now_ms: i64) {
     job.failures += u32::from(meaning.uses_budget());
     let verdict = job.retry.judge(meaning, &budget, now_ms);
     (job.phase, job.note) = match verdict {
-        Verdict::Done => (JobPhase::Done, String::new()),
+        RetryDecision::Done => (JobPhase::Done, String::new()),
         _ if job.cancelled => (JobPhase::Cancelled, "taken back".to_owned()),
-        Verdict::GiveUp => (
+        RetryDecision::GiveUp => (
             JobPhase::Failed,
             format!("failed more than the {} times forgiven in {} s", budget.failures, budget.window_s),
         ),
-        Verdict::Requeue { not_before_ms } => {
+        RetryDecision::Requeue { not_before_ms } => {
             job.not_before_ms = not_before_ms;
             let why = match meaning {
                 Meaning::Infrastructure => "its machine failed",

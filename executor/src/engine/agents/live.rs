@@ -2,9 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::nodes::Nodes;
+use super::nodes::AgentNodes;
 use crate::agent::api::AttemptState;
-use crate::engine::{Attempt, JobPhase, JobSeen, OnNode, Share, Submission};
+use crate::engine::{AcceleratorShare, Attempt, JobPhase, JobSeen, OnNode, Submission};
 use crate::job::{Fence, JobName, Program, RetryBudget, RetryHistory, adaptdl};
 
 /// A job of the engine.
@@ -12,50 +12,50 @@ use crate::job::{Fence, JobName, Program, RetryBudget, RetryHistory, adaptdl};
 pub struct LiveJob {
     /// Names it for good: its name, and when it was handed in.
     pub key: String,
-    /// What was handed in.
+    /// Submission of the user.
     pub submission: Submission,
-    /// When, milliseconds since the Unix epoch.
+    /// Time of submission, milliseconds since the Unix epoch.
     pub submitted_ms: i64,
-    /// What it is doing.
+    /// Phase of the job.
     pub phase: JobPhase,
     /// Starts so far.
     pub starts: u32,
     /// The attempt that is to run.
     pub current: Option<Current>,
     /// Part of each accelerator it was placed on last.
-    pub share: Option<Share>,
-    /// Its failures.
+    pub share: Option<AcceleratorShare>,
+    /// Failures of the job.
     pub retry: RetryHistory,
     /// Attempts that failed by themselves.
     pub failures: u32,
-    /// It does not start before, milliseconds since the Unix epoch.
+    /// Earliest time of the next start, milliseconds since the Unix epoch.
     pub not_before_ms: i64,
-    /// Its user took it back.
+    /// Whether its user cancelled the job.
     pub cancelled: bool,
-    /// When it was over.
+    /// Time at which the job was over.
     pub ended_ms: Option<i64>,
     /// Steps it reported.
     pub steps: Option<u64>,
     /// Epochs it reported.
     pub epoch: u32,
-    /// Why it waits or ended as it did.
+    /// Reason why the job waits or ended as it did.
     pub note: String,
 }
 
 /// An attempt that is to run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Current {
-    /// Its number.
+    /// Number of the attempt.
     pub number: u32,
-    /// Its token.
+    /// Fence of the attempt.
     pub fence: Fence,
-    /// Where, with the accelerators by UUID; rank 0 first.
+    /// Placement of the attempt, with the accelerators by UUID; rank 0 first.
     pub placement: Vec<OnNode>,
     /// Address and port of rank 0.
     pub master: (String, u16),
     /// Since when, milliseconds since the Unix epoch.
     pub since_ms: i64,
-    /// It is to end: nodes that have not started it must not.
+    /// Whether the attempt is to end: nodes that have not started it must not.
     pub leaving: bool,
 }
 
@@ -86,7 +86,7 @@ impl LiveJob {
         Ok(live)
     }
 
-    /// What agents are to run.
+    /// Program that the agents are to run.
     pub fn program(&self) -> Result<Program, String> {
         let name = JobName::new(self.key.as_str()).map_err(|error| error.to_string())?;
         let submission = &self.submission;
@@ -110,7 +110,7 @@ impl LiveJob {
     }
 
     /// As the daemon is told.
-    pub fn seen(&self, nodes: &Nodes) -> JobSeen {
+    pub fn seen(&self, nodes: &AgentNodes) -> JobSeen {
         let mut spec = self.submission.spec.clone();
         spec.request.submit = goodput_env::time::SimTime::from_millis(self.submitted_ms);
         let id = self.attempt_id();

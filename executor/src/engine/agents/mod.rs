@@ -1,8 +1,9 @@
 //! Machines without a manager: the engine drives the agents of their nodes.
 //!
-//! What is wanted is written down before any agent is told ([`store`]); what runs is what agents say. A node that is not heard of is *suspect*: nothing starts
-//! there, and its jobs are neither given up nor started elsewhere. Only where its agent said that jobs die without the daemon, and its lease has run out for
-//! certain, are they started again ([`crate::agent::Fencing`]).
+//! What is wanted is written down before any agent is told ([`store`]); what runs is what agents
+//! say. A node that is not heard of is *suspect*: nothing starts there, and its jobs are neither
+//! given up nor started elsewhere. Only where its agent said that jobs die without the daemon, and
+//! its lease has run out for certain, are they started again ([`crate::agent::Fencing`]).
 
 mod gang;
 mod live;
@@ -18,15 +19,16 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Action, Capabilities, Engine, EngineError, JobPhase, JobSeen, Order, Outcome, Receipt, Said, Snapshot, Submission,
+    Capabilities, ClusterSnapshot, Engine, EngineAction, EngineError, JobPhase, JobSeen, Order, Receipt, SpeedReport,
+    StepOutcome, Submission,
 };
 use crate::agent::api::Kept;
 use crate::agent::tls::TlsFiles;
 use crate::agent::{AgentError, unix_ms};
-use crate::job::{JobName, Measured};
+use crate::job::{JobName, SpeedMeasurement};
 use live::LiveJob;
-use nodes::Nodes;
-use store::Store;
+use nodes::AgentNodes;
+use store::JobStore;
 
 /// How the engine reaches its nodes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -44,7 +46,8 @@ pub struct AgentsSettings {
     /// Silence after which a node is suspect, milliseconds.
     #[serde(default = "suspect_ms")]
     pub suspect_ms: u64,
-    /// How long agents may count on this daemon after its last word, milliseconds; longer than any agent's `fencing`.
+    /// How long agents may count on this daemon after its last word, milliseconds; longer than any
+    /// agent's `fencing`.
     #[serde(default = "lease_ms")]
     pub lease_ms: u64,
     /// How long a call may take, milliseconds.
@@ -52,13 +55,13 @@ pub struct AgentsSettings {
     pub patience_ms: u64,
 }
 
-/// Where a node is.
+/// Address of a node's agent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NodeAddress {
-    /// Its name, as in its certificate.
+    /// Name of the node, as in its certificate.
     pub name: JobName,
-    /// Where its agent listens.
+    /// Address on which its agent listens.
     pub address: SocketAddr,
 }
 
@@ -78,8 +81,8 @@ const fn patience_ms() -> u64 {
 /// The agents of a cluster.
 pub struct AgentsEngine {
     settings: AgentsSettings,
-    nodes: Nodes,
-    store: Store,
+    nodes: AgentNodes,
+    store: JobStore,
     jobs: BTreeMap<String, LiveJob>,
     /// Of this daemon's leadership; `None`: another leads, and this one only looks.
     term: Option<u64>,
@@ -95,23 +98,25 @@ impl AgentsEngine {
     /// # Errors
     /// The folder or the certificates cannot be used.
     pub fn open(settings: AgentsSettings) -> Result<Self, AgentError> {
-        let nodes = Nodes::new(&settings)?;
-        let store = Store::open(settings.folder.clone())?;
+        let nodes = AgentNodes::new(&settings)?;
+        let store = JobStore::open(settings.folder.clone())?;
         let jobs = store.load();
         Ok(Self { settings, nodes, store, jobs, term: None, version: 0 })
     }
 
-    /// What a report tells of speed: on the accelerators of the attempt that runs, for those of earlier ones are not known any more.
-    fn said(&self, kept: &Kept) -> Option<Said> {
+    /// Speed that a report tells, on the accelerators of the attempt that runs: those of earlier
+    /// attempts are not known any more.
+    fn said(&self, kept: &Kept) -> Option<SpeedReport> {
         let current = self.jobs.get(kept.job.as_str())?.current.as_ref()?;
         let on = current.placement.first().filter(|_| current.number == kept.report.attempt)?;
         let accelerator = self.nodes.kind(&on.node, on.accelerators.first()?)?;
-        let measured = Measured::of(&kept.report, kept.nodes, kept.world)?;
-        Some(Said { job: kept.job.to_string(), accelerator, measured })
+        let measured = SpeedMeasurement::of(&kept.report, kept.nodes, kept.world)?;
+        Some(SpeedReport { job: kept.job.to_string(), accelerator, measured })
     }
 
-    /// Asks all nodes, and where this daemon leads brings each job a step on. Returns what jobs said meanwhile.
-    async fn look(&mut self) -> Result<Vec<Said>, EngineError> {
+    /// Asks all nodes, and where this daemon leads brings each job a step on. Returns what jobs
+    /// said meanwhile.
+    async fn look(&mut self) -> Result<Vec<SpeedReport>, EngineError> {
         if self.term.is_none() {
             // Another daemon may have changed them.
             self.jobs = self.store.load();
@@ -139,12 +144,16 @@ impl AgentsEngine {
         Ok(said)
     }
 
-    async fn step(&mut self, order: &Order, term: u64) -> Result<Outcome, EngineError> {
-        let refused = |reason: &str| Ok(Outcome::Refused { reason: reason.to_owned() });
+    async fn step(&mut self, order: &Order, term: u64) -> Result<StepOutcome, EngineError> {
+        let refused = |reason: &str| Ok(StepOutcome::Refused { reason: reason.to_owned() });
         match &order.action {
-            Action::Drain { node, reason } => return self.drain(node, Some(reason.clone())),
-            Action::Undrain { node } => return self.drain(node, None),
-            Action::Lend { .. } | Action::Return { .. } | Action::Suspend | Action::Resume => {
+            EngineAction::Drain { node, reason } => return self.drain(node, Some(reason.clone())),
+            EngineAction::Undrain { node } => return self.drain(node, None),
+            EngineAction::Lend { .. }
+            | EngineAction::Return { .. }
+            | EngineAction::Scale { .. }
+            | EngineAction::Suspend
+            | EngineAction::Resume => {
                 return refused("agents cannot do that");
             }
             _ => {}
@@ -154,19 +163,23 @@ impl AgentsEngine {
         let running = job.current.is_some();
         let due = job.starts == order.starts;
         match &order.action {
-            Action::Cancel { grace_s } => {
+            EngineAction::Cancel { grace_s } => {
                 job.cancelled = true;
                 self.keep(job.clone())?;
                 if running { self.leave(job, *grace_s, term).await } else { self.close(job) }
             }
-            _ if !due && running => Ok(Outcome::Accepted),
+            _ if !due && running => Ok(StepOutcome::Accepted),
             _ if !due => refused("the order is for another attempt"),
-            Action::Stop { grace_s } | Action::Resize { grace_s, .. } | Action::Migrate { grace_s, .. } if running => {
+            EngineAction::Stop { grace_s }
+            | EngineAction::Resize { grace_s, .. }
+            | EngineAction::Migrate { grace_s, .. }
+                if running =>
+            {
                 self.leave(job, *grace_s, term).await
             }
-            Action::Stop { .. } => Ok(Outcome::Accepted),
-            Action::Place { .. } if running => refused("the job runs"),
-            Action::Place { share, .. } => self.place(job, &order.action, *share, term).await,
+            EngineAction::Stop { .. } => Ok(StepOutcome::Accepted),
+            EngineAction::Place { .. } if running => refused("the job runs"),
+            EngineAction::Place { share, .. } => self.place(job, &order.action, *share, term).await,
             _ => {
                 let share = job.share;
                 self.place(job, &order.action, share, term).await
@@ -177,57 +190,57 @@ impl AgentsEngine {
     async fn place(
         &mut self,
         mut job: LiveJob,
-        action: &Action,
-        share: Option<super::Share>,
+        action: &EngineAction,
+        share: Option<super::AcceleratorShare>,
         term: u64,
-    ) -> Result<Outcome, EngineError> {
+    ) -> Result<StepOutcome, EngineError> {
         if job.phase.is_over() {
-            return Ok(Outcome::Refused { reason: "the job is over".to_owned() });
+            return Ok(StepOutcome::Refused { reason: "the job is over".to_owned() });
         }
         let now_ms = unix_ms();
         if job.not_before_ms > now_ms {
             let reason = format!("it failed, and waits {} s more", (job.not_before_ms - now_ms) / 1000 + 1);
-            return Ok(Outcome::Later { reason });
+            return Ok(StepOutcome::Later { reason });
         }
         let held = self.jobs.values();
         let current =
             place::choose(action.placement().unwrap_or_default(), share, &self.nodes, held, job.starts, now_ms);
         match current {
-            Err(reason) => Ok(Outcome::Later { reason }),
+            Err(reason) => Ok(StepOutcome::Later { reason }),
             Ok(current) => {
                 job.current = Some(current);
                 (job.share, job.phase, job.starts) = (share, JobPhase::Released, job.starts + 1);
                 job.note.clear();
                 self.keep(job.clone())?;
                 self.nodes.start_missing(&job, term).await;
-                Ok(Outcome::Accepted)
+                Ok(StepOutcome::Accepted)
             }
         }
     }
 
-    async fn leave(&mut self, mut job: LiveJob, grace_s: u32, term: u64) -> Result<Outcome, EngineError> {
+    async fn leave(&mut self, mut job: LiveJob, grace_s: u32, term: u64) -> Result<StepOutcome, EngineError> {
         if let Some(current) = job.current.as_mut().filter(|current| !current.leaving) {
             current.leaving = true;
             self.keep(job.clone())?;
         }
         self.nodes.stop(&job, u64::from(grace_s) * 1000, term).await;
-        Ok(Outcome::Accepted)
+        Ok(StepOutcome::Accepted)
     }
 
-    fn close(&mut self, mut job: LiveJob) -> Result<Outcome, EngineError> {
+    fn close(&mut self, mut job: LiveJob) -> Result<StepOutcome, EngineError> {
         if !job.phase.is_over() {
             (job.phase, job.ended_ms) = (JobPhase::Cancelled, Some(unix_ms()));
             self.keep(job)?;
         }
-        Ok(Outcome::Accepted)
+        Ok(StepOutcome::Accepted)
     }
 
-    fn drain(&mut self, node: &str, reason: Option<String>) -> Result<Outcome, EngineError> {
+    fn drain(&mut self, node: &str, reason: Option<String>) -> Result<StepOutcome, EngineError> {
         if !self.nodes.drain(node, reason) {
-            return Ok(Outcome::Refused { reason: "there is no such node".to_owned() });
+            return Ok(StepOutcome::Refused { reason: "there is no such node".to_owned() });
         }
         self.store.save_drained(&self.nodes.drained()).map_err(full)?;
-        Ok(Outcome::Accepted)
+        Ok(StepOutcome::Accepted)
     }
 
     fn keep(&mut self, job: LiveJob) -> Result<(), EngineError> {
@@ -247,7 +260,7 @@ impl Engine for AgentsEngine {
         Capabilities { exact_accelerator, fractional, hold, ..Capabilities::default() }
     }
 
-    async fn snapshot(&mut self) -> Result<Snapshot, EngineError> {
+    async fn snapshot(&mut self) -> Result<ClusterSnapshot, EngineError> {
         if self.version == 0 {
             self.nodes.set_drained(self.store.drained());
         }
@@ -257,7 +270,7 @@ impl Engine for AgentsEngine {
         let shown = |job: &&LiveJob| job.ended_ms.is_none_or(|ended_ms| at_ms - ended_ms < SHOWN_MS);
         let jobs: Vec<JobSeen> = self.jobs.values().filter(shown).map(|job| job.seen(&self.nodes)).collect();
         let nodes = self.nodes.seen(self.jobs.values());
-        Ok(Snapshot { version: self.version, at_ms, nodes, jobs, said })
+        Ok(ClusterSnapshot { version: self.version, at_ms, nodes, jobs, said, ..ClusterSnapshot::default() })
     }
 
     async fn apply(&mut self, orders: &[Order]) -> Result<Vec<Receipt>, EngineError> {
@@ -265,7 +278,7 @@ impl Engine for AgentsEngine {
         for order in orders {
             let outcome = match self.term {
                 Some(term) => self.step(order, term).await?,
-                None => Outcome::Refused { reason: "another daemon leads".to_owned() },
+                None => StepOutcome::Refused { reason: "another daemon leads".to_owned() },
             };
             receipts.push(Receipt { id: order.id.clone(), outcome });
         }

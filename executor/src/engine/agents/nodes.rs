@@ -7,18 +7,20 @@ use tokio::task::JoinSet;
 
 use super::AgentsSettings;
 use super::live::LiveJob;
-use crate::agent::api::{Accelerator, AttemptState, AttemptStatus, Kept, Lease, NodeStatus, Start, Stop};
+use crate::agent::api::{AttemptState, AttemptStatus, Kept, LeaderLease, NodeAccelerator, NodeStatus, Start, Stop};
 use crate::agent::{AgentClient, AgentError, ClientError, Fencing};
-use crate::devices::Health;
+use crate::devices::DeviceHealth;
 use crate::engine::{NodeHealth, NodeSeen};
-use crate::job::{Gang, Grant, Isolation, Launch};
+use crate::job::{AcceleratorGrant, GangPlan, GrantIsolation, Launch};
 
-/// All agents.
-pub struct Nodes {
+/// Agents of all nodes.
+pub struct AgentNodes {
     remotes: Vec<Remote>,
-    /// When all were asked last. Silence is counted up to then: a node is not silent because nobody asked.
+    /// Time at which all agents were asked last. Silence is counted up to then: a node is not
+    /// silent because it was not asked.
     looked: Instant,
-    /// Since when this daemon leads. Until then another one may have renewed leases, of nodes that this one did not hear.
+    /// Since when this daemon leads. Until then another one may have renewed leases, of nodes that
+    /// this one did not hear.
     led: Instant,
     suspect_ms: u64,
     lease_ms: u64,
@@ -27,23 +29,23 @@ pub struct Nodes {
 struct Remote {
     client: AgentClient,
     address: String,
-    /// When it was last heard, and what it said.
+    /// Time and content of the last answer.
     heard: Option<(Instant, NodeStatus)>,
     trouble: String,
     drained: Option<String>,
     next_report: u64,
 }
 
-/// What came of asking all.
+/// Result of asking all agents.
 pub struct Heard {
     /// No agent obeys another daemon.
     pub obeyed: bool,
 }
 
-/// When it answered, what it said, and what came of the rest.
-type Answer = Result<(Instant, NodeStatus, Result<(Vec<Kept>, u64), ClientError>), ClientError>;
+/// Answer of an agent: its time, the node's state, and the reports.
+type AgentAnswer = Result<(Instant, NodeStatus, Result<(Vec<Kept>, u64), ClientError>), ClientError>;
 
-async fn ask(client: AgentClient, lease: Option<Lease>, since: u64) -> Answer {
+async fn ask(client: AgentClient, lease: Option<LeaderLease>, since: u64) -> AgentAnswer {
     let status = client.status().await?;
     let heard = Instant::now();
     let rest = async {
@@ -56,7 +58,7 @@ async fn ask(client: AgentClient, lease: Option<Lease>, since: u64) -> Answer {
     Ok((heard, status, rest))
 }
 
-impl Nodes {
+impl AgentNodes {
     pub fn new(settings: &AgentsSettings) -> Result<Self, AgentError> {
         let remotes = settings.nodes.iter().map(|node| {
             let client = AgentClient::new(node.name.clone(), node.address, &settings.tls, settings.patience())?;
@@ -74,12 +76,14 @@ impl Nodes {
         self.led = Instant::now();
     }
 
-    /// Asks all at once; renews their leases where this daemon leads. They count from when a node was heard at the look before: since then it was made sure that this
-    /// daemon still leads, so that however long it is stopped in between, no lease outlives the one its successor reckons with.
+    /// Asks all at once; renews their leases where this daemon leads. They count from when a node
+    /// was heard at the look before: since then it was made sure that this daemon still leads, so
+    /// that however long it is stopped in between, no lease outlives the one its successor reckons
+    /// with.
     pub async fn look(&mut self, term: Option<u64>, settings: &AgentsSettings) -> (Heard, Vec<Kept>) {
         let (looked, mut asked) = (Instant::now(), JoinSet::new());
         for (index, remote) in self.remotes.iter().enumerate() {
-            let lease = term.zip(remote.heard.as_ref()).map(|(term, (_, status))| Lease {
+            let lease = term.zip(remote.heard.as_ref()).map(|(term, (_, status))| LeaderLease {
                 term,
                 leader: settings.leader.clone(),
                 as_of_boot_ms: status.boot_ms,
@@ -116,7 +120,7 @@ impl Nodes {
         self.remotes.iter().find(|remote| remote.client.node().as_str() == node)
     }
 
-    /// What a node said last.
+    /// Last state that a node reported.
     pub fn status(&self, node: &str) -> Option<&NodeStatus> {
         self.remote(node)?.heard.as_ref().map(|(_, status)| status)
     }
@@ -126,12 +130,12 @@ impl Nodes {
         self.status(node)?.attempts.iter().find(|attempt| attempt.id == id)
     }
 
-    /// Where peers reach a node.
+    /// Address at which other nodes reach a node.
     pub fn address(&self, node: &str) -> Option<&str> {
         self.remote(node).map(|remote| remote.address.as_str())
     }
 
-    /// What a node is good for.
+    /// Health of a node.
     pub fn health(&self, node: &str) -> NodeHealth {
         let Some(remote) = self.remote(node) else { return NodeHealth::Down };
         let Some((at, _)) = &remote.heard else { return NodeHealth::Down };
@@ -144,11 +148,13 @@ impl Nodes {
         }
     }
 
-    /// Whether no job of a silent node can still run: its agent said that they die without a lease, and the last lease it can have had is over.
+    /// Whether no job of a silent node can still run: its agent said that they die without a lease,
+    /// and the last lease it can have had is over.
     pub fn is_fenced(&self, node: &str) -> bool {
         let Some(remote) = self.remote(node) else { return false };
         let Some((heard, status)) = &remote.heard else { return false };
-        // A lease counts from what the agent's clock showed when it was heard, so no renewal that arrives late makes it longer.
+        // A lease counts from what the agent's clock showed when it was heard, so no renewal that
+        // arrives late makes it longer.
         let kills = matches!(status.fencing, Fencing::Kill { after_ms } if after_ms < self.lease_ms);
         kills && self.led.max(*heard).elapsed().as_millis() as u64 >= self.lease_ms
     }
@@ -182,13 +188,14 @@ impl Nodes {
         seen.collect()
     }
 
-    /// Accelerators of a node that may be given, by index. Policies know nodes of one type: of several, as where some GPUs are split into instances, it is that of
-    /// the whole ones, then the most common one.
-    pub fn fit(&self, node: &str) -> Vec<&Accelerator> {
+    /// Accelerators of a node that may be given, by index. Policies know nodes of one type: of
+    /// several, as where some GPUs are split into instances, it is that of the whole ones, then the
+    /// most common one.
+    pub fn fit(&self, node: &str) -> Vec<&NodeAccelerator> {
         let devices = self.status(node).into_iter().flat_map(|status| &status.accelerators);
-        let mut fit: Vec<&Accelerator> = devices.filter(|device| device.health == Health::Fit).collect();
+        let mut fit: Vec<&NodeAccelerator> = devices.filter(|device| device.health == DeviceHealth::Fit).collect();
         let count = |kind: &str| fit.iter().filter(|device| device.kind == kind).count();
-        let rank = |device: &&&Accelerator| (!device.uuid.starts_with("MIG-"), count(&device.kind));
+        let rank = |device: &&&NodeAccelerator| (!device.uuid.starts_with("MIG-"), count(&device.kind));
         let common = fit.iter().rev().max_by_key(rank).map(|device| device.kind.clone());
         fit.retain(|device| common.as_ref() == Some(&device.kind));
         fit
@@ -200,7 +207,7 @@ impl Nodes {
         Some(device.kind.clone())
     }
 
-    /// Whether nobody holds an accelerator, by what the agent says and by what is wanted.
+    /// Whether an accelerator is held by no attempt, by the agent's word and by the wanted state.
     pub fn is_free<'a>(&self, node: &str, uuid: &str, mut jobs: impl Iterator<Item = &'a LiveJob>) -> bool {
         let attempts = self.status(node).into_iter().flat_map(|status| &status.attempts);
         let mut running = attempts.filter(|attempt| !matches!(attempt.state, AttemptState::Ended { .. }));
@@ -212,7 +219,8 @@ impl Nodes {
         !held && !wanted
     }
 
-    /// Starts the current attempt where it is not known. An agent that knows it says so and does nothing.
+    /// Starts the current attempt where it is not known. An agent that knows it says so and does
+    /// nothing.
     pub async fn start_missing(&self, job: &LiveJob, term: u64) {
         let (Some(current), Some(id)) = (&job.current, job.attempt_id()) else { return };
         let Ok(program) = job.program() else { return };
@@ -228,7 +236,7 @@ impl Nodes {
         let mut calls = JoinSet::new();
         let mut first = 0;
         for (rank, on) in current.placement.iter().enumerate() {
-            let gang = Gang {
+            let gang = GangPlan {
                 rank: rank as u32,
                 nodes: current.placement.len() as u32,
                 world,
@@ -241,12 +249,12 @@ impl Nodes {
             let unknown = self.is_fresh(&on.node) && self.attempt(&on.node, &id).is_none();
             let Some(remote) = self.remote(&on.node).filter(|_| unknown) else { continue };
             let grant = |uuid: &String| match job.share {
-                None => Grant::whole(uuid),
-                Some(share) => Grant {
+                None => AcceleratorGrant::whole(uuid),
+                Some(share) => AcceleratorGrant {
                     uuid: uuid.clone(),
                     compute_percent: u32::from(share.compute_percent),
                     memory_mib: Some(u64::from(share.memory_mib)),
-                    isolation: Isolation::Mps,
+                    isolation: GrantIsolation::Mps,
                 },
             };
             let grants = on.accelerators.iter().map(grant).collect();
@@ -271,7 +279,8 @@ impl Nodes {
         while calls.join_next().await.is_some() {}
     }
 
-    /// Lets agents forget attempts whose end is written down, and ends those that are not wanted: they began with an order that arrived late.
+    /// Lets agents forget attempts when their end is written down, and ends unwanted attempts:
+    /// those began with an order that arrived late.
     pub async fn tidy(&self, jobs: &BTreeMap<String, LiveJob>, term: u64) {
         let mut calls = JoinSet::new();
         for remote in self.remotes.iter().filter(|remote| remote.trouble.is_empty()) {

@@ -1,8 +1,8 @@
-//! Which accelerators an order means, and whether they are free.
+//! Accelerators that an order means, and whether they are free.
 
 use super::live::{Current, LiveJob};
-use super::nodes::Nodes;
-use crate::engine::{NodeHealth, OnNode, Share};
+use super::nodes::AgentNodes;
+use crate::engine::{AcceleratorShare, NodeHealth, OnNode};
 use crate::job::Fence;
 
 /// First port of rendezvous; attempts take turns with those after it, as AdaptDL's do.
@@ -12,8 +12,8 @@ const PORTS: u32 = 1000;
 /// The attempt that `placement` means; why not now where it cannot be.
 pub fn choose<'a>(
     placement: &[OnNode],
-    share: Option<Share>,
-    nodes: &Nodes,
+    share: Option<AcceleratorShare>,
+    nodes: &AgentNodes,
     jobs: impl Iterator<Item = &'a LiveJob> + Clone,
     number: u32,
     now_ms: i64,
@@ -30,8 +30,8 @@ pub fn choose<'a>(
 
 fn on_node<'a>(
     on: &OnNode,
-    share: Option<Share>,
-    nodes: &Nodes,
+    share: Option<AcceleratorShare>,
+    nodes: &AgentNodes,
     jobs: impl Iterator<Item = &'a LiveJob> + Clone,
 ) -> Result<OnNode, String> {
     let name = &on.node;

@@ -10,11 +10,11 @@ use crate::agent::{AgentError, spool};
 const DRAINED: &str = "drained.json";
 
 /// The folder of jobs.
-pub struct Store {
+pub struct JobStore {
     folder: PathBuf,
 }
 
-impl Store {
+impl JobStore {
     /// Makes the folder where it is missing.
     ///
     /// # Errors

@@ -17,14 +17,14 @@ const DEADLINE: Duration = Duration::from_secs(20);
 const SESSIONS: usize = 8;
 pub(super) const REMEDY: &str = "check that slurmctld runs and that [engine.slurm] conf and bin are right";
 
-/// Where the commands are and which cluster they are for.
+/// Folder of the commands, and the cluster that they are for.
 #[derive(Clone, Debug)]
 pub(super) struct Commands {
     conf: Option<PathBuf>,
     bin: Option<PathBuf>,
 }
 
-/// What `scontrol` complained of.
+/// Complaints of `scontrol`, by line.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Complaints(Vec<String>);
 
@@ -61,8 +61,9 @@ impl Commands {
         }
     }
 
-    /// Gives lines to `scontrol`, one after the other in a few sessions at once: a line waits longer for slurmctld's answer than slurmctld works on
-    /// it. What is refused does not keep the rest from being done. Lines must not depend on each other.
+    /// Gives lines to `scontrol`, one after the other in a few sessions at once: a line waits
+    /// longer for slurmctld's answer than slurmctld works on it. What is refused does not keep the
+    /// rest from being done. Lines must not depend on each other.
     pub async fn control(&self, lines: &[&String]) -> Result<Complaints, EngineError> {
         let mut sessions = JoinSet::new();
         for lines in lines.chunks(lines.len().div_ceil(SESSIONS).max(1)) {

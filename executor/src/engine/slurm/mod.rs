@@ -1,23 +1,31 @@
 //! Slurm, driven by its commands: it is a separate program, and nothing of it is linked.
 //!
-//! What was seen of 22.05 and is handled here:
-//! 1. `requeue` sets a start time two minutes ahead: jobs are requeued held, and given `StartTime=now` before their release.
+//! Behaviour of Slurm 22.05 that is handled here:
+//! 1. `requeue` sets a start time two minutes ahead: jobs are requeued held, and given
+//!    `StartTime=now` before their release.
 //! 2. A job that is completing cannot be altered: it is tried again in the next cycle.
-//! 3. Typed and untyped accelerators cannot be mixed: jobs ask for untyped ones, and the node says the type.
+//! 3. Typed and untyped accelerators cannot be mixed: jobs ask for untyped ones, and the node says
+//!    the type.
 //! 4. A running job does not grow: a change of size is requeue, update, release.
 //! 5. Signals reach the batch script: it `exec`s the program.
-//! 6. A job that is killed has failed and is not requeued; whether it is tried again is not Slurm's to say ([`retry`]).
-//! 7. slurmctld acknowledges before it is durable: nothing is believed but the next snapshot, and every step can be taken again.
-//! 8. After a restart of slurmctld, accelerators are shown free that are not: what running jobs hold is counted too.
+//! 6. A job that is killed has failed and is not requeued; whether it is tried again is not Slurm's
+//!    to say ([`retry`]).
+//! 7. slurmctld acknowledges before it is durable: nothing is believed but the next snapshot, and
+//!    every step can be taken again.
+//! 8. After a restart of slurmctld, accelerators are shown free that are not: what running jobs
+//!    hold is counted too.
 //! 9. The time of submission changes when a job is requeued: it is kept in the job's comment.
-//! 10. After a restart it aborts, node by node as they report, what runs there without its knowing: nothing is released before all have reported.
-//! 11. A job that starts on a node in the second in which it was stopped there fails for good ("Job credential revoked": slurmd compares whole
-//!     seconds): a job is released in a later second than it left.
-//! 12. slurmctld may start a job without any accelerators soon after a restart: such a start is put back.
-//! 13. After some restarts it counts accelerators of an idle node as used, by nobody: such a node is set aside until it does no longer.
+//! 10. After a restart it aborts, node by node as they report, what runs there without its knowing:
+//!     nothing is released before all have reported.
+//! 11. A job that starts on a node in the second in which it was stopped there fails for good ("Job
+//!     credential revoked": slurmd compares whole seconds): a job is released in a later second
+//!     than it left.
+//! 12. slurmctld may start a job without any accelerators soon after a restart: such a start is put
+//!     back.
+//! 13. After some restarts it counts accelerators of an idle node as used, though no job holds
+//!     them: such a node is set aside until it does no longer.
 
 mod commands;
-pub mod private;
 pub mod read;
 mod reports;
 mod retry;
@@ -32,8 +40,8 @@ use std::time::{Duration, Instant};
 use goodput_env::time::SimTime;
 
 use super::{
-    Action, Capabilities, Engine, EngineError, Forgets, JobPhase, NodeSeen, Order, Outcome, Receipt, Snapshot,
-    Submission, Verdict, verify,
+    Capabilities, ClusterSnapshot, Engine, EngineAction, EngineError, Forgets, JobPhase, NodeSeen, Order,
+    OrderProgress, Receipt, StepOutcome, Submission, verify,
 };
 use crate::daemon::settings::SlurmSettings;
 use crate::job::Fence;
@@ -41,17 +49,21 @@ use commands::Commands;
 use read::{RawJob, RawNode, RawState};
 pub use reports::Mailbox;
 use retry::Owed;
-use steps::{Step, next};
+use steps::{SlurmStep, next};
 
-/// So long after the last node has reported, what a restarted slurmctld does not know of is gone from it.
+/// So long after the last node has reported, what a restarted slurmctld does not know of is gone
+/// from it.
 const ABORTED: Duration = Duration::from_secs(3);
 
-/// An idle node whose accelerators count as used for so long has leaked them: while jobs come and go nodes are that for a moment.
+/// Time after which an idle node with accelerators that count as used has leaked them: while jobs
+/// come and go nodes are in that state for a moment.
 const LEAKED: Duration = Duration::from_secs(10);
 
-/// slurmctld writes its jobs to disk 5 s after they have changed at the latest (`SAVE_MAX_WAIT`). Killed between moving the last file away and moving the new one there
-/// it begins with the one before, and a busy disk is left some time. It shows what has ended for `MinJobAge`, 300 s unless set. A start that it forgot and makes again, before the node has got rid of the first one, is refused by the node, which it
-/// then drains for good.
+/// slurmctld writes its jobs to disk 5 s after they have changed at the latest (`SAVE_MAX_WAIT`).
+/// Killed between moving the last file away and moving the new one there it begins with the one
+/// before, and a busy disk is left some time. It shows what has ended for `MinJobAge`, 300 s unless
+/// set. A start that it forgot and makes again, before the node has got rid of the first one, is
+/// refused by the node, which it then drains for good.
 const FORGETS: Forgets = Forgets {
     durable_after: Duration::from_secs(45),
     shows_ended_for: Duration::from_secs(60),
@@ -107,15 +119,16 @@ impl SlurmEngine {
         self.leaking.get(node).is_some_and(|since| since.elapsed() >= LEAKED)
     }
 
-    /// A line for `scontrol` that takes back the release of a job for a node that is set aside: nobody may be there to do it when it would start.
+    /// Line for `scontrol` that takes back the release of a job for a node that is set aside. The
+    /// daemon may be gone when the job would start.
     fn hold_back(&self, job: &RawJob) -> Option<String> {
         let waits = job.state == (RawState::Pending { held: false }) && job.stated.submit_ms.is_some();
         (waits && job.required_nodes.iter().any(|node| self.is_set_aside(node))).then(|| format!("uhold {}", job.id))
     }
 
-    /// Why a job is not released yet.
-    fn waits(&self, job: u64) -> Option<Outcome> {
-        let later = |reason: String| Some(Outcome::Later { reason });
+    /// Reason why a job is not released yet.
+    fn waits(&self, job: u64) -> Option<StepOutcome> {
+        let later = |reason: String| Some(StepOutcome::Later { reason });
         if let Some((node, _)) = self.unheard.as_ref().filter(|(_, at)| at.elapsed() < ABORTED) {
             return later(format!("slurmctld started lately, and waited for {node} to report what runs there"));
         }
@@ -135,7 +148,7 @@ impl Engine for SlurmEngine {
         Capabilities { suspend: true, hold: true, forgets: Some(FORGETS), ..Capabilities::default() }
     }
 
-    async fn snapshot(&mut self) -> Result<Snapshot, EngineError> {
+    async fn snapshot(&mut self) -> Result<ClusterSnapshot, EngineError> {
         let (jobs, nodes) = tokio::try_join!(
             self.commands.run("squeue", &["--json"], ""),
             self.commands.run("sinfo", &["--json"], "")
@@ -166,7 +179,14 @@ impl Engine for SlurmEngine {
         let seen: Vec<_> = self.jobs.values().map(RawJob::seen).collect();
         let nodes: Vec<NodeSeen> = nodes.iter().map(|node| node.seen(&seen)).collect();
         let said = self.mailbox.exchange(&self.jobs, &nodes);
-        Ok(Snapshot { version: self.version, at_ms: crate::machine::wall_ms(), nodes, jobs: seen, said })
+        Ok(ClusterSnapshot {
+            version: self.version,
+            at_ms: crate::machine::wall_ms(),
+            nodes,
+            jobs: seen,
+            said,
+            ..ClusterSnapshot::default()
+        })
     }
 
     async fn apply(&mut self, orders: &[Order]) -> Result<Vec<Receipt>, EngineError> {
@@ -175,8 +195,9 @@ impl Engine for SlurmEngine {
             let wait = if step.release.is_empty() { None } else { self.waits(step.job) };
             wait.map_or(Ok(step), Err)
         };
-        let steps: Vec<Result<Step, Outcome>> = orders.iter().map(step).collect();
-        // First everything that prepares, then what lets go: a job whose preparation failed is not released.
+        let steps: Vec<Result<SlurmStep, StepOutcome>> = orders.iter().map(step).collect();
+        // First all preparation, then the releases: a job is not released if its preparation
+        // failed.
         let prepare: Vec<&String> = steps.iter().flatten().flat_map(|step| &step.prepare).collect();
         let prepared = self.commands.control(&prepare).await?;
         let release: Vec<&String> = steps
@@ -191,12 +212,12 @@ impl Engine for SlurmEngine {
             let outcome = match step {
                 Err(outcome) => outcome,
                 Ok(step) => match prepared.about(step.job).or_else(|| released.about(step.job)) {
-                    Some(problem) => Outcome::Later { reason: problem },
+                    Some(problem) => StepOutcome::Later { reason: problem },
                     None => {
                         if let Some(job) = step.cancel {
                             self.commands.run("scancel", &[&job.to_string()], "").await?;
                         }
-                        Outcome::Accepted
+                        StepOutcome::Accepted
                     }
                 },
             };
@@ -209,7 +230,8 @@ impl Engine for SlurmEngine {
         Some(self.mailbox.clone())
     }
 
-    /// Puts jobs that failed and may be tried again back into the queue, before slurmctld forgets them, and writes down that they failed.
+    /// Puts jobs that failed and may be tried again back into the queue, before slurmctld forgets
+    /// them, and writes down that they failed.
     async fn tend(&mut self) -> Result<(), EngineError> {
         let mut back: Vec<String> = self.jobs.values().filter_map(|job| self.hold_back(job)).collect();
         back.extend(self.jobs.values().filter_map(|job| self.owed.put_back(job)));
@@ -219,21 +241,22 @@ impl Engine for SlurmEngine {
         self.commands.control(&comments.iter().collect::<Vec<_>>()).await.map(|_| ())
     }
 
-    /// Where a job is spread unevenly Slurm itself chooses how many accelerators of which of the nodes, so that only nodes and number count.
-    fn verify(&self, order: &Order, snapshot: &Snapshot) -> Verdict {
+    /// Slurm itself chooses how many accelerators of which node a job gets where it is spread
+    /// unevenly. So only nodes and number count.
+    fn verify(&self, order: &Order, snapshot: &ClusterSnapshot) -> OrderProgress {
         let verdict = verify(order, snapshot);
-        // It is not drained by anybody yet.
-        if matches!(&order.action, Action::Drain { node, .. } if self.is_set_aside(node)) {
-            return Verdict::Pending;
+        // The node is not drained by an administrator yet.
+        if matches!(&order.action, EngineAction::Drain { node, .. } if self.is_set_aside(node)) {
+            return OrderProgress::Pending;
         }
         let job = snapshot.jobs.iter().find(|job| job.key == order.job);
         let held = job.filter(|job| job.phase == JobPhase::Running).and_then(|job| job.attempt.as_ref());
-        if let (Verdict::Lost { .. }, Some(held), Some(wanted)) = (&verdict, held, order.action.placement()) {
+        if let (OrderProgress::Lost { .. }, Some(held), Some(wanted)) = (&verdict, held, order.action.placement()) {
             let total = |on: &[super::OnNode]| on.iter().map(|on| on.gpus).sum::<u32>();
             let nodes =
                 |on: &[super::OnNode]| on.iter().map(|on| on.node.clone()).collect::<std::collections::BTreeSet<_>>();
             if total(&held.placement) == total(wanted) && nodes(&held.placement) == nodes(wanted) {
-                return Verdict::Done;
+                return OrderProgress::Done;
             }
         }
         verdict
@@ -270,8 +293,14 @@ impl Engine for SlurmEngine {
 }
 
 /// Whether an action is one that Slurm can do.
-fn is_possible(action: &Action) -> bool {
-    !matches!(action, Action::Lend { .. } | Action::Return { .. } | Action::Place { share: Some(_), .. })
+fn is_possible(action: &EngineAction) -> bool {
+    !matches!(
+        action,
+        EngineAction::Lend { .. }
+            | EngineAction::Return { .. }
+            | EngineAction::Scale { .. }
+            | EngineAction::Place { share: Some(_), .. }
+    )
 }
 
 #[cfg(test)]
@@ -285,13 +314,13 @@ mod tests {
         let job = |requeued_s| RawJob { id: 7, requeued_s, ..RawJob::default() };
         assert_eq!(engine.waits(7), None, "it never ran");
         engine.jobs.insert(7, job(now_s + 1));
-        assert!(matches!(engine.waits(7), Some(Outcome::Later { .. })), "requeued just now");
+        assert!(matches!(engine.waits(7), Some(StepOutcome::Later { .. })), "requeued just now");
         engine.jobs.insert(7, job(now_s - 1));
         assert_eq!(engine.waits(7), None);
         engine.leaving_s.insert(7, now_s + 1);
-        assert!(matches!(engine.waits(7), Some(Outcome::Later { .. })), "seen to leave just now");
+        assert!(matches!(engine.waits(7), Some(StepOutcome::Later { .. })), "seen to leave just now");
         engine.leaving_s.clear();
         engine.unheard = Some(("n1".into(), Instant::now()));
-        assert!(matches!(engine.waits(7), Some(Outcome::Later { .. })), "n1 may still run it");
+        assert!(matches!(engine.waits(7), Some(StepOutcome::Later { .. })), "n1 may still run it");
     }
 }

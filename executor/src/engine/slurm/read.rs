@@ -1,4 +1,5 @@
-//! What `squeue --json` and `sinfo --json` say. Versions differ in the types of fields, so little is demanded of them.
+//! Output of `squeue --json` and `sinfo --json`. Versions differ in the types of fields, so little
+//! is demanded of them.
 
 use goodput_env::job::{Elasticity, JobRequest, JobSpec, Work};
 use goodput_env::time::SimTime;
@@ -19,18 +20,18 @@ pub enum RawState {
         /// Whether it is held.
         held: bool,
     },
-    /// Runs.
+    /// The job holds accelerators.
     Running,
     /// Leaves its nodes.
     Completing,
-    /// Stands still.
+    /// The job stands still.
     Suspended,
-    /// Ended well.
+    /// The job ended well.
     Completed,
-    /// Ended badly.
+    /// The job ended badly.
     #[default]
     Failed,
-    /// Taken back.
+    /// The job was taken back.
     Cancelled,
 }
 
@@ -139,7 +140,7 @@ impl RawJob {
 pub struct RawNode {
     /// Partitions it is in.
     pub partitions: Vec<String>,
-    /// Its name.
+    /// Name of the node.
     pub name: String,
     accelerator: String,
     gpus: u32,
@@ -158,7 +159,8 @@ impl RawNode {
         self.health == NodeHealth::Suspect && !self.heard
     }
 
-    /// Whether slurmctld counts more accelerators of an idle node as used than jobs hold there; suspended ones hold theirs on nodes that are called idle.
+    /// Whether slurmctld counts more accelerators of an idle node as used than jobs hold there;
+    /// suspended ones hold theirs on nodes that are called idle.
     pub fn leaks(&self, jobs: &[RawJob]) -> bool {
         let held = jobs.iter().flat_map(|job| &job.held).filter(|on| on.node == self.name).map(|on| on.gpus).sum();
         self.idle && self.used > held
@@ -189,15 +191,15 @@ impl RawNode {
 
 /// An answer of `squeue` or `sinfo`.
 #[derive(Deserialize)]
-struct Answer {
+struct SlurmAnswer {
     #[serde(default)]
     errors: Value,
     jobs: Option<Each<RawJob>>,
     nodes: Option<Each<RawNode>>,
 }
 
-/// Entries that are read one by one: a job has over a hundred fields, of which few are kept, and thousands of jobs as they are told would be most of what the
-/// daemon holds of memory.
+/// Entries that are read one by one: a job has over a hundred fields, of which few are kept, and
+/// thousands of jobs as they are told would be most of what the daemon holds of memory.
 struct Each<T>(Vec<T>);
 
 impl<'de, T: for<'a> From<&'a Value>> Deserialize<'de> for Each<T> {
@@ -223,10 +225,11 @@ impl<'de, T: for<'a> From<&'a Value>> Deserialize<'de> for Each<T> {
     }
 }
 
-/// Where slurmctld is away the commands end well, with an empty list and their errors beside it: that nothing is told is not that there is nothing.
-fn parsed(text: &str, what: &'static str) -> Result<Answer, EngineError> {
+/// While slurmctld is away the commands end well, with an empty list and their errors beside it. An
+/// empty list alone does not mean that there are no jobs.
+fn parsed(text: &str, what: &'static str) -> Result<SlurmAnswer, EngineError> {
     let unreadable = |problem: String| EngineError::Unreadable { engine: "slurm", what, problem };
-    let answer: Answer = serde_json::from_str(text).map_err(|error| unreadable(error.to_string()))?;
+    let answer: SlurmAnswer = serde_json::from_str(text).map_err(|error| unreadable(error.to_string()))?;
     match answer.errors.as_array().and_then(|errors| errors.first()) {
         Some(error) => {
             let problem = format!("{what}: {}", error.get("description").unwrap_or(error));

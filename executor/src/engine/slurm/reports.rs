@@ -1,41 +1,42 @@
-//! What jobs that Slurm runs say of themselves: by HTTP to the daemon, for there is no agent on their nodes.
+//! Reports of jobs that Slurm runs: by HTTP to the daemon, for there is no agent on their nodes.
 //!
-//! A job has a token of its own from its submission on, of which its comment has the hash; with it, it speaks for the attempt that runs, and for no other job.
-//! So nothing secret is kept here, and a daemon that is started anew believes the same jobs.
+//! A job has a token of its own from its submission on, of which its comment has the hash; with it,
+//! it speaks for the attempt that runs, and for no other job. So nothing secret is kept here, and a
+//! daemon that is started anew believes the same jobs.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use sha2::{Digest, Sha256};
 
-use crate::engine::{JobPhase, NodeSeen, Said};
-use crate::job::{Fence, Intake, LONGEST_LINE, Measured, Refusal, Report};
+use crate::engine::{JobPhase, NodeSeen, SpeedReport};
+use crate::job::{Fence, Intake, JobReport, LONGEST_LINE, Refusal, SpeedMeasurement};
 
 use super::read::RawJob;
 
-/// What was said and not yet looked at; more is dropped.
+/// Most reports that are kept until the daemon looks at them; more are dropped.
 const MOST: usize = 10_000;
 
 /// Takes reports from the interface to the engine.
 #[derive(Debug, Default)]
-pub struct Mailbox(Mutex<Inner>);
+pub struct Mailbox(Mutex<MailboxState>);
 
 #[derive(Debug, Default)]
-struct Inner {
-    running: BTreeMap<String, Speaker>,
-    said: Vec<Said>,
+struct MailboxState {
+    running: BTreeMap<String, ReportingJob>,
+    said: Vec<SpeedReport>,
 }
 
 /// A job that runs.
 #[derive(Debug)]
-struct Speaker {
+struct ReportingJob {
     /// Hash of its token.
     token: String,
     attempt: u32,
     nodes: u32,
     gpus: u32,
     accelerator: String,
-    /// What this attempt has said; from its first report on.
+    /// Reports of this attempt, from its first report on.
     intake: Option<Intake>,
 }
 
@@ -45,19 +46,18 @@ pub(super) fn hash(fence: &Fence) -> String {
 }
 
 impl Mailbox {
-    fn lock(&self) -> MutexGuard<'_, Inner> {
+    fn lock(&self) -> MutexGuard<'_, MailboxState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes a report of `job`, one object of JSON.
     ///
-    /// # Errors
-    /// It is none, or who speaks is not the attempt that runs.
+    /// # Errors The line is no report, or the sender is not the attempt that runs.
     pub fn take(&self, job: &str, line: &[u8], now_ms: i64) -> Result<(), Refusal> {
         if line.len() > LONGEST_LINE {
             return Err(Refusal::Malformed(format!("{} bytes, at most {LONGEST_LINE}", line.len())));
         }
-        let report: Report = serde_json::from_slice(line).map_err(|error| Refusal::Malformed(error.to_string()))?;
+        let report: JobReport = serde_json::from_slice(line).map_err(|error| Refusal::Malformed(error.to_string()))?;
         let mut inner = self.lock();
         let speaker = inner.running.get_mut(job).ok_or(Refusal::OldFence)?;
         if hash(&report.fence) != speaker.token || report.attempt != speaker.attempt {
@@ -65,10 +65,10 @@ impl Mailbox {
         }
         let intake = speaker.intake.get_or_insert_with(|| Intake::new(report.fence.clone(), report.attempt));
         let keep = intake.read(line, now_ms)?;
-        let measured = Measured::of(&report, speaker.nodes, speaker.gpus).filter(|_| keep);
+        let measured = SpeedMeasurement::of(&report, speaker.nodes, speaker.gpus).filter(|_| keep);
         let said = measured.map(|measured| {
             let accelerator = speaker.accelerator.clone();
-            Said { job: job.into(), accelerator, measured }
+            SpeedReport { job: job.into(), accelerator, measured }
         });
         if inner.said.len() < MOST {
             inner.said.extend(said);
@@ -77,7 +77,7 @@ impl Mailbox {
     }
 
     /// Jobs run as Slurm shows; what they said since the last time.
-    pub(super) fn exchange(&self, jobs: &BTreeMap<u64, RawJob>, nodes: &[NodeSeen]) -> Vec<Said> {
+    pub(super) fn exchange(&self, jobs: &BTreeMap<u64, RawJob>, nodes: &[NodeSeen]) -> Vec<SpeedReport> {
         let mut inner = self.lock();
         let mut before = std::mem::take(&mut inner.running);
         for (id, job) in jobs {
@@ -87,7 +87,7 @@ impl Mailbox {
             let Some(on) = on.filter(|_| seen.phase == JobPhase::Running) else { continue };
             let gpus = attempt.placement.iter().map(|on| on.gpus).sum();
             let same = before.remove(&seen.key).filter(|old| old.attempt == attempt.number);
-            let speaker = Speaker {
+            let speaker = ReportingJob {
                 token: token.clone(),
                 attempt: attempt.number,
                 nodes: attempt.placement.len() as u32,
@@ -124,7 +124,7 @@ mod tests {
         let mailbox = Mailbox::default();
         let line = |fence: &Fence, attempt: u32| {
             let report =
-                Report { step_time_s: Some(0.5), batch_size: Some(64), ..Report::new(fence.clone(), attempt, 3) };
+                JobReport { step_time_s: Some(0.5), batch_size: Some(64), ..JobReport::new(fence.clone(), attempt, 3) };
             serde_json::to_vec(&report).unwrap()
         };
         assert_eq!(mailbox.take("7", &line(&fences[0], 0), 0), Err(Refusal::OldFence), "it does not run");

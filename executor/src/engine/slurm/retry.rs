@@ -1,37 +1,40 @@
-//! Whether a job that failed is tried again. Slurm does not: a job that exits other than well is over.
+//! Whether a job that failed is tried again. Slurm does not: a job that exits other than well is
+//! over.
 //!
-//! A job that was handed in with a budget is put back into the queue, held, by `requeuehold`, and its failures are written into its comment; a daemon that is
-//! started anew finds them there. It waits as under agents: ten seconds, doubling.
+//! A job that was handed in with a budget is put back into the queue, held, by `requeuehold`, and
+//! its failures are written into its comment; a daemon that is started anew finds them there. It
+//! waits as under agents: ten seconds, doubling.
 
 use std::collections::BTreeMap;
 
 use super::read::{RawJob, RawState};
 use super::stated::Stated;
-use crate::job::{Cause, Exit, Meaning, RetryBudget, RetryHistory, Verdict};
+use crate::job::{EndCause, Exit, Meaning, RetryBudget, RetryDecision, RetryHistory};
 
-/// What becomes of a job that failed.
+/// Retry of a job that failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Retry {
-    /// It does not start before, milliseconds of the Unix epoch.
+    /// Earliest time of the next start, milliseconds of the Unix epoch.
     pub not_before_ms: i64,
-    /// When it failed, this time included, seconds of the Unix epoch.
+    /// Times of its failures, this one included, seconds of the Unix epoch.
     pub failed: Vec<i64>,
     /// In words, for `explain`.
     pub note: String,
 }
 
 impl RawJob {
-    /// What the end of its last attempt means.
+    /// Meaning of the end of the last attempt.
     pub(super) fn meaning(&self) -> Meaning {
         let fault = matches!(self.reason.as_str(), "NodeDown" | "NodeFail" | "NODE_FAIL" | "BootFail");
-        Meaning::of(self.exit.unwrap_or(Exit::Unseen), Cause { stopping: false, fault })
+        Meaning::of(self.exit.unwrap_or(Exit::Unseen), EndCause { stopping: false, fault })
     }
 
-    /// What becomes of it where it has failed, or was put back and waits; `None` where it has not, or is not tried again.
+    /// Retry of a job that has failed, or was put back and waits; `None` where the job has not
+    /// failed, or is not tried again.
     pub(super) fn retry(&self) -> Option<Retry> {
         let budget = RetryBudget { failures: self.stated.retries?, ..RetryBudget::default() };
         let mut failed = self.stated.failed.clone();
-        let (mut history, mut verdict) = (RetryHistory::default(), Verdict::GiveUp);
+        let (mut history, mut verdict) = (RetryHistory::default(), RetryDecision::GiveUp);
         for at in &failed {
             verdict = history.judge(Meaning::Failed, &budget, at.saturating_mul(1000));
         }
@@ -44,15 +47,16 @@ impl RawJob {
             RawState::Pending { .. } if !failed.is_empty() => {}
             _ => return None,
         }
-        let Verdict::Requeue { not_before_ms } = verdict else { return None };
+        let RetryDecision::Requeue { not_before_ms } = verdict else { return None };
         let note =
             format!("it failed {} times ({} forgiven in an hour), and is tried again", failed.len(), budget.failures);
         Some(Retry { not_before_ms, failed, note })
     }
 }
 
-/// Failures that are not in comments yet, by number and time of submission of their job: Slurm alters no job that is over, nor one that is still leaving its
-/// nodes, so the comment comes after the requeue and may have to be written again.
+/// Failures that are not in comments yet, by number and time of submission of their job: Slurm
+/// alters no job that is over, nor one that is still leaving its nodes, so the comment comes after
+/// the requeue and may have to be written again.
 #[derive(Debug, Default)]
 pub(super) struct Owed(BTreeMap<(u64, i64), Vec<i64>>);
 

@@ -10,8 +10,10 @@ use crate::engine::Submission;
 use crate::job::Fence;
 use crate::job::contract::VERSION;
 
-/// The job protocol's names for what Slurm says, then the program itself: signals reach it, not a shell. How many accelerators there are on other nodes
-/// only slurmctld knows, and it may be away for a moment. A job that slurmctld started without any (seen after restarts of it) waits here to be put back.
+/// The job protocol's names for what Slurm says, then the program itself: signals reach it, not a
+/// shell. How many accelerators there are on other nodes only slurmctld knows, and it may be away
+/// for a moment. A job that slurmctld started without any (seen after restarts of it) waits here to
+/// be put back.
 const PROTOCOL: &str = r#"export SCHED_JOB_ID=$SLURM_JOB_ID SCHED_ATTEMPT=${SLURM_RESTART_COUNT:-0}
 export ADAPTDL_NUM_RESTARTS=$SCHED_ATTEMPT NNODES=$SLURM_JOB_NUM_NODES
 here=${CUDA_VISIBLE_DEVICES:-$SLURM_JOB_GPUS}

@@ -1,11 +1,12 @@
-//! What a job's comment says: more than Slurm knows, kept where a daemon that is started anew finds it.
+//! Facts in a job's comment: more than Slurm knows, kept where a daemon that is started anew finds
+//! them.
 
 use goodput_env::model::BatchLimits;
 
 /// Begins the comment of jobs that say more of themselves than Slurm knows.
 const MARK: &str = "goodput";
 
-/// What a job's comment says.
+/// Facts in a job's comment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stated {
     pub gpus: Option<u32>,
@@ -19,9 +20,10 @@ pub struct Stated {
     pub batch: Option<BatchLimits>,
     /// Hash of the token with which it reports.
     pub token: Option<String>,
-    /// How often it may fail within an hour; where not stated, whether it is tried again is not ours to say.
+    /// How often it may fail within an hour; where not stated, whether it is tried again is not
+    /// ours to say.
     pub retries: Option<u32>,
-    /// When it failed, seconds of the Unix epoch.
+    /// Times of its failures, seconds of the Unix epoch.
     pub failed: Vec<i64>,
 }
 
@@ -51,7 +53,7 @@ impl Stated {
         text
     }
 
-    /// Of a comment; nothing where it is somebody else's.
+    /// Facts of a comment; none where the comment is not the daemon's.
     pub fn parse(text: &str) -> Self {
         let mut words = text.split(|c: char| c == ';' || c.is_whitespace());
         let mut stated = Self::default();

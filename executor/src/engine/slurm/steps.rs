@@ -4,96 +4,100 @@ use std::collections::BTreeMap;
 
 use super::is_possible;
 use super::read::{RawJob, RawState};
-use crate::engine::{Action, OnNode, Order, Outcome};
+use crate::engine::{EngineAction, OnNode, Order, StepOutcome};
 
 /// Lines for `scontrol`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Step {
+pub(super) struct SlurmStep {
     /// The job, to find complaints about it; 0 for nodes.
     pub job: u64,
-    /// What comes first.
+    /// Lines that prepare the step.
     pub prepare: Vec<String>,
-    /// What comes where that was not refused.
+    /// Lines that carry the step out where its preparation was not refused.
     pub release: Vec<String>,
     /// A job to be cancelled.
     pub cancel: Option<u64>,
 }
 
 /// The next step of `order`; an outcome where there is none to take.
-pub(super) fn next(order: &Order, jobs: &BTreeMap<u64, RawJob>) -> Result<Step, Outcome> {
-    let refused = |reason: &str| Err(Outcome::Refused { reason: reason.into() });
+pub(super) fn next(order: &Order, jobs: &BTreeMap<u64, RawJob>) -> Result<SlurmStep, StepOutcome> {
+    let refused = |reason: &str| Err(StepOutcome::Refused { reason: reason.into() });
     if !is_possible(&order.action) {
         return refused("Slurm lends no nodes between pools and gives no shares here");
     }
     match &order.action {
-        Action::Drain { node, reason } => {
+        EngineAction::Drain { node, reason } => {
             let reason: String =
                 reason.chars().filter(|c| c.is_ascii_alphanumeric() || " ._:-".contains(*c)).take(80).collect();
             return on_node(node, &format!("State=DRAIN Reason=\"{reason}\""));
         }
-        Action::Undrain { node } => return on_node(node, "State=RESUME"),
+        EngineAction::Undrain { node } => return on_node(node, "State=RESUME"),
         _ => {}
     }
-    let id: u64 = order.job.parse().map_err(|_| Outcome::Refused { reason: "not the number of a job".into() })?;
+    let id: u64 = order.job.parse().map_err(|_| StepOutcome::Refused { reason: "not the number of a job".into() })?;
     let Some(job) = jobs.get(&id) else { return refused("there is no such job") };
-    let step = |prepare: Vec<String>, release: Vec<String>| Ok(Step { job: id, prepare, release, cancel: None });
-    let later = |reason: &str| Err(Outcome::Later { reason: reason.into() });
+    let step = |prepare: Vec<String>, release: Vec<String>| Ok(SlurmStep { job: id, prepare, release, cancel: None });
+    let later = |reason: &str| Err(StepOutcome::Later { reason: reason.into() });
     match (&order.action, job.state) {
-        (Action::Cancel { .. }, _) => Ok(Step { job: id, cancel: Some(id), ..Step::default() }),
+        (EngineAction::Cancel { .. }, _) => Ok(SlurmStep { job: id, cancel: Some(id), ..SlurmStep::default() }),
         (_, RawState::Completing) => later("the job is completing"),
         (_, RawState::Failed) if job.retry().is_some() => later("it failed, and is being put back into the queue"),
-        (Action::Suspend, RawState::Running) => step(vec![format!("suspend {id}")], vec![]),
-        (Action::Resume, RawState::Suspended) => step(vec![format!("resume {id}")], vec![]),
-        (Action::Stop { .. }, RawState::Running | RawState::Suspended) => {
+        (EngineAction::Suspend, RawState::Running) => step(vec![format!("suspend {id}")], vec![]),
+        (EngineAction::Resume, RawState::Suspended) => step(vec![format!("resume {id}")], vec![]),
+        (EngineAction::Stop { .. }, RawState::Running | RawState::Suspended) => {
             step(vec![format!("requeuehold {id}")], vec![])
         }
-        (Action::Stop { .. }, RawState::Pending { held: false }) => step(vec![format!("uhold {id}")], vec![]),
-        (Action::Resize { .. } | Action::Migrate { .. }, RawState::Running | RawState::Suspended) => {
+        (EngineAction::Stop { .. }, RawState::Pending { held: false }) => step(vec![format!("uhold {id}")], vec![]),
+        (EngineAction::Resize { .. } | EngineAction::Migrate { .. }, RawState::Running | RawState::Suspended) => {
             if job.starts() > order.starts {
-                Err(Outcome::Accepted)
+                Err(StepOutcome::Accepted)
             } else {
                 step(vec![format!("requeuehold {id}")], vec![])
             }
         }
         // It was started without accelerators, and waits to be put back.
-        (Action::Place { .. }, RawState::Running) if job.held.is_empty() && job.starts() == order.starts => {
+        (EngineAction::Place { .. }, RawState::Running) if job.held.is_empty() && job.starts() == order.starts => {
             step(vec![], vec![format!("requeuehold {id}")])
         }
         (action, RawState::Pending { held }) => {
-            let Some(placement) = action.placement() else { return Err(Outcome::Accepted) };
+            let Some(placement) = action.placement() else { return Err(StepOutcome::Accepted) };
             if job.starts() != order.starts {
                 return refused("the order is for another attempt");
             }
-            // Released for somewhere else, or so that it cannot start: back, and anew in the next cycle.
+            // Released for somewhere else, or so that it cannot start: back, and anew in the next
+            // cycle.
             let there = job.required_nodes == names(placement) && job.asked == total(placement);
             let wait_ms = job.retry().map_or(0, |retry| retry.not_before_ms - crate::machine::wall_ms());
             if wait_ms > 0 {
-                return Err(Outcome::Later { reason: format!("it failed, and waits {} s more", wait_ms / 1000 + 1) });
+                return Err(StepOutcome::Later {
+                    reason: format!("it failed, and waits {} s more", wait_ms / 1000 + 1),
+                });
             }
             match (held, there && !job.is_stuck()) {
                 (true, _) => step(vec![update(id, placement)?], vec![format!("release {id}")]),
-                (false, true) => Err(Outcome::Accepted),
+                (false, true) => Err(StepOutcome::Accepted),
                 (false, false) => step(vec![format!("uhold {id}")], vec![]),
             }
         }
-        _ => Err(Outcome::Accepted),
+        _ => Err(StepOutcome::Accepted),
     }
 }
 
-fn on_node(node: &str, change: &str) -> Result<Step, Outcome> {
+fn on_node(node: &str, change: &str) -> Result<SlurmStep, StepOutcome> {
     plain(node)?;
-    Ok(Step { prepare: vec![format!("update NodeName={node} {change}")], ..Step::default() })
+    Ok(SlurmStep { prepare: vec![format!("update NodeName={node} {change}")], ..SlurmStep::default() })
 }
 
 /// Names go into command lines: none may end the line or begin another word.
-fn plain(name: &str) -> Result<(), Outcome> {
+fn plain(name: &str) -> Result<(), StepOutcome> {
     let plain =
         !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-'));
-    if plain { Ok(()) } else { Err(Outcome::Refused { reason: format!("{name:?} is no name of a node") }) }
+    if plain { Ok(()) } else { Err(StepOutcome::Refused { reason: format!("{name:?} is no name of a node") }) }
 }
 
-/// Everything a placement says: nodes, their number, tasks and accelerators. Where all nodes get as many, Slurm is told how many each.
-fn update(id: u64, placement: &[OnNode]) -> Result<String, Outcome> {
+/// Everything a placement says: nodes, their number, tasks and accelerators. Where all nodes get as
+/// many, Slurm is told how many each.
+fn update(id: u64, placement: &[OnNode]) -> Result<String, StepOutcome> {
     placement.iter().try_for_each(|on| plain(&on.node))?;
     let (nodes, gpus) = (placement.len(), total(placement));
     let first = placement.first().map_or(0, |on| on.gpus);
@@ -125,7 +129,7 @@ mod tests {
         OnNode { node: node.into(), gpus, ..OnNode::default() }
     }
 
-    fn order(action: Action, starts: u32) -> Order {
+    fn order(action: EngineAction, starts: u32) -> Order {
         Order { id: OrderId("x".into()), job: "7".into(), starts, action }
     }
 
@@ -135,39 +139,42 @@ mod tests {
 
     #[test]
     fn a_resize_goes_requeue_update_release_whatever_comes_between() {
-        let resize = order(Action::Resize { placement: vec![on("n1", 4), on("n3", 4)], grace_s: 1 }, 2);
+        let resize = order(EngineAction::Resize { placement: vec![on("n1", 4), on("n3", 4)], grace_s: 1 }, 2);
         let lines =
             |state, restarts| next(&resize, &job(state, restarts)).map(|step| [step.prepare, step.release].concat());
         assert_eq!(lines(RawState::Running, 1).unwrap(), ["requeuehold 7"]);
-        assert!(matches!(lines(RawState::Completing, 1), Err(Outcome::Later { .. })));
+        assert!(matches!(lines(RawState::Completing, 1), Err(StepOutcome::Later { .. })));
         let update = "update JobId=7 ReqNodeList=n1,n3 NumNodes=2-2 NumCPUs=2 NumTasks=2 TresPerJob=gres:gpu:8 TresPerNode=gres:gpu:4 StartTime=now";
         assert_eq!(lines(RawState::Pending { held: true }, 2).unwrap(), [update, "release 7"]);
         assert_eq!(lines(RawState::Pending { held: false }, 2).unwrap(), ["uhold 7"], "released for somewhere else");
-        assert_eq!(lines(RawState::Running, 2), Err(Outcome::Accepted), "it runs again");
-        assert!(matches!(lines(RawState::Pending { held: true }, 3), Err(Outcome::Refused { .. })), "another attempt");
+        assert_eq!(lines(RawState::Running, 2), Err(StepOutcome::Accepted), "it runs again");
+        assert!(
+            matches!(lines(RawState::Pending { held: true }, 3), Err(StepOutcome::Refused { .. })),
+            "another attempt"
+        );
     }
 
     #[test]
     fn a_start_without_accelerators_is_taken_back() {
-        let place = order(Action::Place { placement: vec![on("n1", 4)], share: None }, 2);
+        let place = order(EngineAction::Place { placement: vec![on("n1", 4)], share: None }, 2);
         let mut jobs = job(RawState::Running, 1);
         assert_eq!(next(&place, &jobs).unwrap().release, ["requeuehold 7"]);
         jobs.get_mut(&7).unwrap().held = vec![on("n1", 4)];
-        assert_eq!(next(&place, &jobs), Err(Outcome::Accepted));
+        assert_eq!(next(&place, &jobs), Err(StepOutcome::Accepted));
     }
 
     #[test]
     fn names_cannot_smuggle_commands() {
         for name in ["n1 State=DOWN", "n1\nshutdown", "", "n1;x"] {
-            let place = order(Action::Place { placement: vec![on(name, 1)], share: None }, 0);
+            let place = order(EngineAction::Place { placement: vec![on(name, 1)], share: None }, 0);
             assert!(
-                matches!(next(&place, &job(RawState::Pending { held: true }, 0)), Err(Outcome::Refused { .. })),
+                matches!(next(&place, &job(RawState::Pending { held: true }, 0)), Err(StepOutcome::Refused { .. })),
                 "{name}"
             );
-            let drain = order(Action::Drain { node: name.into(), reason: "\"\nshutdown".into() }, 0);
-            assert!(matches!(next(&drain, &BTreeMap::new()), Err(Outcome::Refused { .. })), "{name}");
+            let drain = order(EngineAction::Drain { node: name.into(), reason: "\"\nshutdown".into() }, 0);
+            assert!(matches!(next(&drain, &BTreeMap::new()), Err(StepOutcome::Refused { .. })), "{name}");
         }
-        let drain = order(Action::Drain { node: "n1".into(), reason: "a\"\nshutdown".into() }, 0);
+        let drain = order(EngineAction::Drain { node: "n1".into(), reason: "a\"\nshutdown".into() }, 0);
         assert_eq!(
             next(&drain, &BTreeMap::new()).unwrap().prepare,
             ["update NodeName=n1 State=DRAIN Reason=\"ashutdown\""]

@@ -1,4 +1,4 @@
-//! Jobs whose submission was acknowledged to their user while the engine may yet forget them.
+//! Submissions that were acknowledged to their users while the engine may yet forget them.
 
 use rusqlite::params;
 
@@ -7,16 +7,16 @@ use crate::engine::Submission;
 
 /// A job that its user was told is handed in.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Promise {
-    /// What was handed in; its time of submission names it for good.
+pub struct AcknowledgedSubmission {
+    /// Submission; its time of submission names it for good.
     pub job: Submission,
     /// The engine's key.
     pub key: String,
-    /// When the engine acknowledged it, milliseconds of the Unix epoch.
+    /// Time of the engine's acknowledgement, milliseconds of the Unix epoch.
     pub acked_ms: i64,
 }
 
-impl Promise {
+impl AcknowledgedSubmission {
     /// Time of submission, milliseconds of the Unix epoch: no two promises have the same.
     pub fn submit_ms(&self) -> i64 {
         self.job.spec.request.submit.as_millis()
@@ -28,7 +28,7 @@ impl Journal {
     ///
     /// # Errors
     /// [`JournalError`]; nothing was promised then.
-    pub fn promise(&mut self, promise: &Promise) -> Result<(), JournalError> {
+    pub fn promise(&mut self, promise: &AcknowledgedSubmission) -> Result<(), JournalError> {
         let id = format!("submission {}", promise.key);
         let body = serde_json::to_string(&promise.job);
         let body = body.map_err(|source| JournalError::Damaged { path: self.path.clone(), id, source })?;
@@ -41,14 +41,14 @@ impl Journal {
     ///
     /// # Errors
     /// [`JournalError::Database`] where it cannot be read.
-    pub fn promises(&self) -> Result<Vec<Promise>, JournalError> {
+    pub fn promises(&self) -> Result<Vec<AcknowledgedSubmission>, JournalError> {
         let fault = self.fault("read submissions");
         let sql = "SELECT key, acked_ms, body FROM promises ORDER BY submit_ms";
         let mut query = self.database.prepare_cached(sql).map_err(&fault)?;
         let row = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get::<_, String>(2)?));
         let rows: Vec<(String, i64, String)> = query.query_map([], row).and_then(Iterator::collect).map_err(&fault)?;
         let promise = |(key, acked_ms, body): (String, i64, String)| {
-            Some(Promise { job: serde_json::from_str(&body).ok()?, key, acked_ms })
+            Some(AcknowledgedSubmission { job: serde_json::from_str(&body).ok()?, key, acked_ms })
         };
         Ok(rows.into_iter().filter_map(promise).collect())
     }

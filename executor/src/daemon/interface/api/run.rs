@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot};
 
-use super::{Api, Call, Command, router};
+use super::{Api, ApiCommand, Call, router};
 use crate::daemon::settings::Role;
 use crate::daemon::{Daemon, DaemonError};
 use crate::engine::Engine;
@@ -75,16 +75,18 @@ pub async fn run<E: Engine>(mut daemon: Daemon<E>, mut stop: oneshot::Receiver<(
 }
 
 async fn answer<E: Engine>(daemon: &mut Daemon<E>, Call { who, command, answer }: Call) {
-    // Nobody may wait for the answer any more.
+    // The caller may have hung up already.
     let _ = answer.send(carry_out(daemon, &who, command).await);
 }
 
-async fn carry_out<E: Engine>(daemon: &mut Daemon<E>, who: &str, command: Command) -> Result<Value, String> {
+async fn carry_out<E: Engine>(daemon: &mut Daemon<E>, who: &str, command: ApiCommand) -> Result<Value, String> {
     let done = match command {
-        Command::Submit(job) => daemon.submit(who, &job).await.map(Value::from),
-        Command::Order { job, action } => daemon.order_by_hand(who, &job, action).map(|()| json!({ "accepted": true })),
-        Command::Mode(mode) => daemon.set_mode(who, mode).map(|()| json!({ "mode": mode.name() })),
-        Command::Orders(job) => daemon.journal().orders_of(&job).map_err(Into::into).map(|orders| {
+        ApiCommand::Submit(job) => daemon.submit(who, &job).await.map(Value::from),
+        ApiCommand::Order { job, action } => {
+            daemon.order_by_hand(who, &job, action).map(|()| json!({ "accepted": true }))
+        }
+        ApiCommand::Mode(mode) => daemon.set_mode(who, mode).map(|()| json!({ "mode": mode.name() })),
+        ApiCommand::Orders(job) => daemon.journal().orders_of(&job).map_err(Into::into).map(|orders| {
             let order =
                 |(verb, stage, note, at_ms)| json!({ "verb": verb, "stage": stage, "note": note, "at_ms": at_ms });
             orders.into_iter().map(order).collect()

@@ -1,7 +1,8 @@
-//! A Slurm cluster of one's own: on free ports of this machine, as the user at hand, with accelerators that are links to `/dev/null`.
+//! A Slurm cluster of one's own: on free ports of this machine, as the user at hand, with
+//! accelerators that are links to `/dev/null`.
 //!
-//! Tests, drills and the worked example run on it. The daemons are children in the foreground; each is ended by its id, also when the program
-//! that started them is killed (`setpriv --pdeathsig`).
+//! Tests, drills and the worked example run on it. The daemons are children in the foreground; each
+//! is ended by its id, also when the program that started them is killed (`setpriv --pdeathsig`).
 
 use std::fs;
 use std::io::Read;
@@ -11,19 +12,19 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use goodput_executor::daemon::settings::SlurmSettings;
+use goodput_executor::machine::host_name;
 use rustix::process::{Pid, Signal, kill_process};
 use thiserror::Error;
 
-use crate::daemon::settings::SlurmSettings;
-
 /// Programs that a cluster needs, and the Debian packages that have them.
 pub const PROGRAMS: [&str; 6] = ["slurmctld", "slurmd", "munged", "sbatch", "setpriv", "scontrol"];
-/// What to install where they are missing.
+/// Packages to install where the programs are missing.
 pub const PACKAGES: [&str; 5] = ["slurmctld", "slurmd", "slurm-client", "slurm-wlm-basic-plugins", "munge"];
-/// Where daemons live on Debian, whatever the path says.
+/// Folders of daemons on Debian, whatever the path says.
 const SBIN: [&str; 2] = ["/usr/sbin", "/sbin"];
 
-/// Why there is no cluster.
+/// Reason why there is no cluster.
 #[derive(Debug, Error)]
 pub enum PrivateError {
     /// Slurm is not installed.
@@ -31,7 +32,7 @@ pub enum PrivateError {
         "{program} is not installed; `apt-get install --no-install-recommends slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge`"
     )]
     Missing {
-        /// What was looked for.
+        /// Program that is missing.
         program: &'static str,
     },
     /// Something of the system refused.
@@ -39,9 +40,9 @@ pub enum PrivateError {
     System {
         /// The cluster's directory.
         directory: PathBuf,
-        /// What was tried.
+        /// Action that failed.
         action: String,
-        /// Why not.
+        /// Error of the system.
         source: std::io::Error,
     },
     /// The nodes did not come up.
@@ -49,7 +50,7 @@ pub enum PrivateError {
     NotUp {
         /// The cluster's directory.
         directory: PathBuf,
-        /// What `sinfo` says.
+        /// States of the nodes, by `sinfo`.
         state: String,
         /// How long was waited.
         secs: u64,
@@ -66,7 +67,7 @@ pub struct PrivateCluster {
     slurmds: Vec<Option<Child>>,
 }
 
-/// Where `program` is.
+/// Path of `program`.
 pub fn find(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let places = std::env::split_paths(&path).chain(SBIN.map(PathBuf::from));
@@ -79,8 +80,8 @@ pub fn missing() -> Option<&'static str> {
 }
 
 impl PrivateCluster {
-    /// Starts `nodes` nodes called `n0`, `n1`, ... with `gpus` accelerators of type `accelerator` each, all files in `directory`.
-    /// `kill_wait`: seconds from SIGTERM to SIGKILL.
+    /// Starts `nodes` nodes called `n0`, `n1`, ... with `gpus` accelerators of type `accelerator`
+    /// each, all files in `directory`. `kill_wait`: seconds from SIGTERM to SIGKILL.
     ///
     /// # Errors
     /// [`PrivateError`] where Slurm is not installed or does not come up.
@@ -174,7 +175,7 @@ impl PrivateCluster {
         command
     }
 
-    /// What a command writes; empty where it fails.
+    /// Output of a command; empty where the command fails.
     pub fn ask(&self, program: &str, arguments: &[&str]) -> String {
         let output = self.command(program).args(arguments).stderr(Stdio::null()).output();
         output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default()
@@ -293,7 +294,7 @@ impl Drop for PrivateCluster {
     }
 }
 
-/// Ports that nobody listens on now.
+/// Free ports of this machine.
 fn free_ports(count: usize) -> std::io::Result<Vec<u16>> {
     let listeners: Vec<TcpListener> =
         (0..count).map(|_| TcpListener::bind(("127.0.0.1", 0))).collect::<Result<_, _>>()?;
@@ -308,7 +309,7 @@ fn user() -> String {
 
 fn configuration(directory: &Path, nodes: u32, gpus: u32, accelerator: &str, kill_wait: u32, ports: &[u16]) -> String {
     let user = user();
-    let host = crate::machine::host_name().split('.').next().unwrap_or_default().to_string();
+    let host = host_name().split('.').next().unwrap_or_default().to_string();
     let place = directory.display();
     let mut text = format!(
         "ClusterName=private

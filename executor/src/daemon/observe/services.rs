@@ -1,0 +1,121 @@
+//! Inference services and loans of a live cluster, in the terms of the environment.
+//!
+//! A service gets its number when a snapshot first shows it. The rate of requests over the past,
+//! which policies forecast from, is recorded here from snapshot to snapshot.
+
+use std::sync::Arc;
+
+use goodput_env::job::Workload;
+use goodput_env::scenario::Scenario;
+use goodput_env::service::{RateSeries, ServiceId};
+use goodput_env::state::{Loan, ObservedService, Replica, ReplicaPhase};
+use goodput_env::time::SimTime;
+
+use super::ClusterObserver;
+use crate::engine::{ClusterSnapshot, NodeSeen, ReplicaSeen, ReplicaStage, ServiceSeen};
+
+impl ClusterObserver {
+    /// Gives numbers to services that are new, and takes over specifications that have changed.
+    pub(super) fn register_services(&mut self, snapshot: &ClusterSnapshot) {
+        let mut services = self.scenario.workload.services.clone();
+        for seen in &snapshot.services {
+            let tenant = self.setting.tenants.iter().position(|group| group.name == seen.spec.tenant);
+            let mut service = seen.spec.service(&seen.name, tenant.unwrap_or_default() as u32);
+            match services.iter_mut().find(|known| known.name == seen.name) {
+                None => services.push(Arc::new(service)),
+                Some(known) => {
+                    if service.rates.step() == known.rates.step() {
+                        service.rates = known.rates.clone();
+                    }
+                    if **known != service {
+                        *known = Arc::new(service);
+                    }
+                }
+            }
+        }
+        if services != self.scenario.workload.services {
+            let Scenario { cluster, workload, options, seed, .. } = &*self.scenario;
+            let workload = Workload { services, ..Workload::clone(workload) };
+            // The speeds of services on each type of accelerator are worked out anew.
+            let scenario = Scenario::new(cluster.clone(), Arc::new(workload), options.clone(), *seed);
+            self.scenario = Arc::new(scenario);
+        }
+    }
+
+    /// Services of the snapshot in ascending order of their numbers. `down` counts the failures of
+    /// each node.
+    pub(super) fn observe_services(&mut self, snapshot: &ClusterSnapshot, down: &[u32]) -> Vec<ObservedService> {
+        let mut observed = Vec::with_capacity(snapshot.services.len());
+        for index in 0..self.scenario.workload.services.len() {
+            let name = &self.scenario.workload.services[index].name;
+            let Some(seen) = snapshot.services.iter().find(|seen| seen.name == *name) else { continue };
+            let rate_milli = self.record_rate(index, seen);
+            let replicas = seen.replicas.iter().filter_map(|replica| self.replica(index, replica));
+            observed.push(ObservedService {
+                id: ServiceId(index as u32),
+                rate_milli,
+                backlog: (seen.backlog.max(0.0) * 1e6).round() as u64,
+                replicas: replicas.filter(|replica| down[replica.node as usize] == 0).collect(),
+            });
+        }
+        observed
+    }
+
+    /// Records the rate of a service and returns it, in thousandths of a request per second. A rate
+    /// that the engine does not measure stays what it was last.
+    fn record_rate(&mut self, index: usize, seen: &ServiceSeen) -> u32 {
+        let known = &self.scenario.workload.services[index];
+        if seen.retired {
+            return 0;
+        }
+        let last = known.rates.values().last().copied().unwrap_or(0);
+        let milli = |rate: f64| (rate.clamp(0.0, RateSeries::MAX) * 1e3).round() as u32;
+        let rate_milli = seen.rate.map_or(last, milli);
+        let mut rates = known.rates.clone();
+        rates.record(self.now, rate_milli);
+        // Scenarios are shared with views: a copy is made only for a step or a rate that is new.
+        if rates != known.rates {
+            let scenario: &mut Scenario = Arc::make_mut(&mut self.scenario);
+            let service = &mut Arc::make_mut(&mut scenario.workload).services[index];
+            Arc::make_mut(service).rates = rates;
+        }
+        rate_milli
+    }
+
+    /// Replica with the number of its node; `None` on a node that is not known. A start or an end
+    /// of unknown length is taken to be as long as the service says, counted from now.
+    fn replica(&self, index: usize, seen: &ReplicaSeen) -> Option<Replica> {
+        let service = &self.scenario.workload.services[index];
+        let node = self.nodes.iter().position(|name| *name == seen.node)? as u32;
+        let until = |at_ms: Option<i64>, usual: SimTime| at_ms.map_or(self.now + usual, |at_ms| self.time(at_ms));
+        let phase = match seen.phase {
+            ReplicaStage::Starting { ready_ms } => {
+                ReplicaPhase::Starting { until: until(ready_ms, service.cold_start) }
+            }
+            ReplicaStage::Ready => ReplicaPhase::Ready,
+            ReplicaStage::Draining { free_ms } => ReplicaPhase::Draining { until: until(free_ms, service.drain) },
+        };
+        Some(Replica { node, phase })
+    }
+
+    /// Name of a service.
+    pub fn service(&self, id: ServiceId) -> Option<&str> {
+        self.scenario.workload.services.get(id.index()).map(|service| service.name.as_str())
+    }
+
+    /// Loan of a node. An engine that knows no times says only that the node is lent.
+    pub(super) fn loan(&self, seen: &NodeSeen) -> Loan {
+        match seen.loan {
+            _ if !seen.lent => Loan::Home,
+            None => Loan::Lent { since: SimTime::ZERO },
+            Some(loan) => {
+                let since = self.time(loan.since_ms);
+                loan.recall.map_or(Loan::Lent { since }, |recall| Loan::Returning {
+                    since,
+                    called: self.time(recall.called_ms),
+                    deadline: self.time(recall.deadline_ms),
+                })
+            }
+        }
+    }
+}

@@ -1,0 +1,12 @@
+//! Test support for the executor. Only tests, drills and benchmarks depend on this crate.
+//!
+//! # Layout
+//! - [`slurm`]: a private Slurm cluster on this machine, without accelerators.
+//! - [`jobs`]: an application and random jobs that train it.
+//!
+//! The executor itself keeps the test doubles that its users have as well: accelerators that do not
+//! exist (`devices = "fake:8xA100"`), the bench job (`goodput live bench-job`), recorded snapshots
+//! (`goodput live replay`) and the simulated engine.
+
+pub mod jobs;
+pub mod slurm;
