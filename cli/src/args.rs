@@ -1,4 +1,4 @@
-//! What can be typed.
+//! Commands and options of `goodput`.
 
 use std::path::PathBuf;
 
@@ -11,10 +11,10 @@ use goodputd::args::{Live, Top};
 #[derive(Debug, Parser)]
 #[command(name = "goodput", version, propagate_version = true, arg_required_else_help = true)]
 pub struct Args {
-    /// When to use colours.
+    /// Colours of messages.
     #[arg(long, global = true, value_enum, default_value_t = Color::Auto)]
     pub color: Color,
-    /// Say nothing but results and errors.
+    /// Print results and errors only.
     #[arg(short, long, global = true)]
     pub quiet: bool,
     #[command(subcommand)]
@@ -23,38 +23,39 @@ pub struct Args {
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Run one policy on one workload, per-job rows on stdout.
+    /// Simulate one policy on one workload, and print a row for each job.
     Sim(Sim),
-    /// Train a policy from a file, compare it with the heuristics on held-out seeds, write the report.
+    /// Train a policy, compare it with published policies on held-out seeds, and write a report.
     Train(Train),
-    /// Compare policies on the held-out seeds of an experiment, write tables and the report.
+    /// Compare policies on the held-out seeds of an experiment, and write tables and a report.
     Eval(Eval),
-    /// Why a trained policy decides as it does: how it ranks the queue beside published policies, and which features moved it.
+    /// Explain a decision of a trained policy: its ranking beside published policies, and the features
+    /// behind it.
     Explain(Explain),
-    /// A trained policy with its model card, to be given away.
+    /// Export a trained policy with its model card.
     Export(Export),
-    /// Clusters that lend each other servers: with and without a coordinator.
+    /// Simulate clusters that lend each other servers, with and without a coordinator.
     Federate(Federate),
-    /// Run a published table again: ours beside theirs.
+    /// Compute a published table again, beside the published figures.
     Reproduce(Reproduce),
-    /// Workloads and applications: import, generate, look at, check, fit.
+    /// Import, generate, inspect and check workloads, and fit applications.
     #[command(subcommand)]
     Data(Data),
-    /// The environment.
+    /// Check or serve the environment for reinforcement learning.
     #[command(subcommand)]
     Env(Env),
-    /// Load series: fit a forecaster, predict, test it on the past, compare.
+    /// Fit, backtest and compare forecasters of load series.
     #[command(subcommand)]
     Forecast(Forecast),
-    /// Real machines.
+    /// Run a policy on real machines: daemon, node agent and client.
     #[command(subcommand)]
     Live(Live),
-    /// Cluster and queue of a running daemon at a glance.
+    /// Show cluster and queue of a running daemon, again and again.
     Top(Top),
-    /// Configuration files.
+    /// Check, complete and describe configuration files.
     #[command(subcommand)]
     Config(Config),
-    /// What there is: policies, metrics, formats.
+    /// List policies, metrics, formats and other names that the program knows.
     List(List),
     /// Print the results of runs as Markdown tables with their origin, for pages of the book.
     #[command(hide = true)]
@@ -62,7 +63,7 @@ pub enum Command {
     /// Write the reference pages of the book.
     #[command(hide = true)]
     Reference(Reference),
-    /// Completions for a shell, on stdout.
+    /// Print completions for a shell.
     Completions {
         #[arg(value_enum)]
         shell: clap_complete::Shell,
@@ -88,33 +89,33 @@ pub struct Reference {
 /// Verbs of `forecast`.
 #[derive(Debug, Subcommand)]
 pub enum Forecast {
-    /// Fit the forecaster to a whole series and keep it.
+    /// Fit the forecaster to a whole series and save it.
     Fit {
-        /// Study: TOML (see configs/forecast).
+        /// Study in TOML (see configs/forecast).
         #[arg(value_name = "STUDY")]
         config: PathBuf,
         /// Override a key, as in --set series.column=value.
         #[arg(long = "set", value_name = "KEY=VALUE")]
         sets: Vec<String>,
-        /// A trained forecaster beside the models, as written by `train`; may be given again.
+        /// Trained forecaster from `train`, beside the models of the study. The option can be repeated.
         #[arg(long = "bundle", value_name = "FILE")]
         bundles: Vec<PathBuf>,
-        /// Where to keep it.
+        /// File for the fitted forecaster.
         #[arg(long, value_name = "FILE")]
         to: PathBuf,
     },
-    /// Quantiles of the load from a fitted forecaster.
+    /// Print quantiles of the load from a fitted forecaster.
     Predict {
-        /// As written by `forecast fit`, or a bundle as written by `train`.
+        /// Fitted forecaster from `forecast fit`, or a bundle from `train`.
         #[arg(value_name = "FITTED|BUNDLE")]
         snapshot: PathBuf,
-        /// Study with the series that a bundle is to continue: TOML.
+        /// Study in TOML, with the series that a bundle continues.
         #[arg(long, value_name = "STUDY")]
         study: Option<PathBuf>,
         /// Override a key of the study.
         #[arg(long = "set", value_name = "KEY=VALUE", requires = "study")]
         sets: Vec<String>,
-        /// Hours ahead.
+        /// Hours to look ahead.
         #[arg(long, default_value_t = 24.0)]
         hours: f64,
         /// Quantile levels, ascending between 0 and 1.
@@ -124,36 +125,36 @@ pub enum Forecast {
         #[arg(short, long, value_enum, default_value_t)]
         output: OutputFormat,
     },
-    /// Test the forecaster on the past, from rolling origins.
+    /// Test the forecaster on the past of a series, from rolling origins.
     Backtest {
-        /// Study: TOML (see configs/forecast).
+        /// Study in TOML (see configs/forecast).
         #[arg(value_name = "STUDY")]
         config: PathBuf,
         /// Override a key, as in --set series.column=value.
         #[arg(long = "set", value_name = "KEY=VALUE")]
         sets: Vec<String>,
-        /// A trained forecaster beside the models, as written by `train`; may be given again.
+        /// Trained forecaster from `train`, beside the models of the study. The option can be repeated.
         #[arg(long = "bundle", value_name = "FILE")]
         bundles: Vec<PathBuf>,
-        /// Write a page with pictures, lending included.
+        /// Write a page with figures, lending included.
         #[arg(long, value_name = "HTML")]
         report: Option<PathBuf>,
         /// Form of the rows.
         #[arg(short, long, value_enum, default_value_t)]
         output: OutputFormat,
     },
-    /// The same, beside every model alone, with intervals of the differences.
+    /// Backtest the forecaster beside each of its models, with intervals of the differences.
     Compare {
-        /// Study: TOML (see configs/forecast).
+        /// Study in TOML (see configs/forecast).
         #[arg(value_name = "STUDY")]
         config: PathBuf,
         /// Override a key, as in --set series.column=value.
         #[arg(long = "set", value_name = "KEY=VALUE")]
         sets: Vec<String>,
-        /// A trained forecaster beside the models, as written by `train`; may be given again.
+        /// Trained forecaster from `train`, beside the models of the study. The option can be repeated.
         #[arg(long = "bundle", value_name = "FILE")]
         bundles: Vec<PathBuf>,
-        /// Write a page with pictures, lending included.
+        /// Write a page with figures, lending included.
         #[arg(long, value_name = "HTML")]
         report: Option<PathBuf>,
         /// Form of the rows.
@@ -192,7 +193,7 @@ pub struct Sim {
     /// Slowdown of distributed jobs that share a node, in [0, 1).
     #[arg(long, default_value_t = 0.0, value_name = "SHARE")]
     pub interference: f64,
-    /// What the policy knows [default: as published].
+    /// Information that the policy has about jobs [default: as published].
     #[arg(long, value_enum)]
     pub information: Option<InformationLevel>,
     /// Log-standard deviation of estimates, with `--information estimate`.
@@ -215,11 +216,11 @@ pub enum Preset {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum InformationLevel {
-    /// Only what jobs have profiled.
+    /// Measurements of the jobs themselves, and nothing else.
     Profiled,
     /// Catalogued models, remaining work with an error.
     Estimate,
-    /// Everything, exactly.
+    /// Exact models and exact remaining work.
     Oracle,
 }
 
@@ -275,16 +276,17 @@ pub struct Eval {
     /// Number of seeds instead of the file's.
     #[arg(long)]
     pub seeds: Option<u64>,
-    /// Which workloads: choose by validation ones, compare on held-out ones.
+    /// Workloads to compare on: held-out ones, or validation ones to choose a policy by.
     #[arg(long, value_enum, default_value_t = Split::HeldOut)]
     pub split: Split,
-    /// Say what no policy can be below: a clairvoyant without restarts (homogeneous clusters; some seconds a workload and seed).
+    /// Print a lower bound: a clairvoyant policy without restarts, on equal accelerators. The bound takes
+    /// some seconds for each workload and seed.
     #[arg(long)]
     pub bound: bool,
     /// Change a value of the file.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub sets: Vec<String>,
-    /// Where results go.
+    /// Directory for the results.
     #[arg(long, value_name = "DIR", default_value = "runs/eval")]
     pub run_dir: PathBuf,
     /// Threads [default: all cores]; results do not depend on it.
@@ -322,13 +324,14 @@ pub struct Explain {
     /// Nodes x accelerators per node, with types as in `t4:6x4,a100:2x8`.
     #[arg(long, default_value = "16x4", value_name = "[TYPE:]NxG,...", conflicts_with = "config")]
     pub cluster: String,
-    /// The first decision from this second on, counted from the start of the run [default: when half of the jobs have arrived].
+    /// Time of the decision, seconds from the start of the run: the first decision from then on [default:
+    /// when half of the jobs have arrived].
     #[arg(long, value_name = "SECS")]
     pub at: Option<f64>,
-    /// Job whose score is taken apart, by the name in its trace [default: the one whose accelerators change most].
+    /// Name in the trace of the job to explain [default: the job with the largest change of accelerators].
     #[arg(long, value_name = "NAME")]
     pub job: Option<String>,
-    /// Write a page with pictures.
+    /// Write a page with figures.
     #[arg(long, value_name = "HTML")]
     pub report: Option<PathBuf>,
     /// Form of the result; csv is the queue alone.
@@ -394,9 +397,9 @@ pub struct Reproduce {
 pub enum Data {
     /// A public trace into Parquet with provenance; reports every row repaired or refused.
     Import {
-        /// The trace.
+        /// Trace file.
         file: PathBuf,
-        /// Where to write [default: the trace's name with .parquet].
+        /// File to write [default: the name of the trace with .parquet].
         #[arg(short = 'o', long, value_name = "FILE")]
         out: Option<PathBuf>,
     },
@@ -404,10 +407,10 @@ pub enum Data {
     Synth {
         /// Experiment file with a `[workload.synthetic]` table.
         experiment: PathBuf,
-        /// Seed.
+        /// Seed of the workload.
         #[arg(long, default_value_t = 0)]
         seed: u64,
-        /// Where to write.
+        /// File to write.
         #[arg(short = 'o', long, value_name = "FILE")]
         out: PathBuf,
     },
@@ -415,10 +418,11 @@ pub enum Data {
     Log {
         /// Experiment file: its cluster, workload and environment.
         experiment: PathBuf,
-        /// Who decides, by name [default: those of the file's comparison].
+        /// Policies to log, by name [default: those that the file compares].
         #[arg(long, value_delimiter = ',', value_name = "NAME,...")]
         policies: Vec<String>,
-        /// Probabilities that a decision is drawn from all allowed ones instead; each policy plays every workload with each.
+        /// Probabilities that a decision is drawn at random from the allowed ones. Each policy plays every
+        /// workload with each probability.
         #[arg(long, value_delimiter = ',', default_values_t = [0.0, 0.05, 0.2], value_name = "SHARE,...")]
         noise: Vec<f32>,
         /// Decisions, at least.
@@ -430,13 +434,13 @@ pub enum Data {
         /// Threads [default: all cores]; results do not depend on it.
         #[arg(short = 'j', long)]
         jobs: Option<usize>,
-        /// Where to write.
+        /// File to write.
         #[arg(short = 'o', long, value_name = "FILE")]
         out: PathBuf,
     },
-    /// What a workload asks of a cluster.
+    /// Print how much a workload asks of a cluster.
     Inspect {
-        /// The workload.
+        /// Workload file.
         file: PathBuf,
         /// Nodes x accelerators per node.
         #[arg(long, default_value = "16x4", value_name = "NxG")]
@@ -447,7 +451,7 @@ pub enum Data {
     },
     /// Everything that is wrong with a workload, row by row.
     Validate {
-        /// The workload.
+        /// Workload file.
         file: PathBuf,
     },
     /// Fit the catalog of applications to measured profiles.
@@ -458,7 +462,7 @@ pub enum Data {
         /// Measurements on more accelerator types, as the Sia artifact keeps them.
         #[arg(long, value_name = "DIR")]
         by_type: Option<PathBuf>,
-        /// Where to write the catalog.
+        /// File for the catalog.
         #[arg(short = 'o', long, value_name = "FILE")]
         out: PathBuf,
     },
@@ -468,24 +472,25 @@ pub enum Data {
 pub enum Env {
     /// Play random episodes of an experiment's environment and check the conventions.
     Check {
-        /// Experiment file.
+        /// Experiment file in TOML.
         experiment: PathBuf,
-        /// Episodes.
+        /// Number of episodes.
         #[arg(long, default_value_t = 3)]
         episodes: u64,
         /// Most steps of an episode.
         #[arg(long, default_value_t = 5000)]
         steps: usize,
-        /// First seed.
+        /// Seed of the first episode.
         #[arg(long, default_value_t = 0)]
         seed: u64,
     },
     /// Serve environments to a learner in another language, over stdin and stdout.
     ///
-    /// env/clients/python/goodput_gym.py makes a Gymnasium vector environment of it. Every environment plays one episode after another; the workloads
-    /// are those that `goodput train` learns from, unless told otherwise.
+    /// env/clients/python/goodput_gym.py makes a Gymnasium vector environment of the server. Each
+    /// environment plays one episode after another, on the workloads that `goodput train` learns from
+    /// unless `--split` names others.
     Serve {
-        /// Experiment file.
+        /// Experiment file in TOML.
         experiment: PathBuf,
         /// Environments side by side.
         #[arg(long, default_value_t = 1)]
@@ -493,7 +498,7 @@ pub enum Env {
         /// Master seed of training workloads.
         #[arg(long, default_value_t = 1)]
         seed: u64,
-        /// Which workloads.
+        /// Workloads to play.
         #[arg(long, value_enum, default_value_t)]
         split: Split,
         /// Change a value of the file.
@@ -554,7 +559,7 @@ pub enum Config {
 /// Options of `list`.
 #[derive(Debug, clap::Args)]
 pub struct List {
-    /// What to list.
+    /// List to print.
     #[arg(value_enum)]
     pub what: What,
     /// Form of the listing.
@@ -564,13 +569,13 @@ pub struct List {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum What {
-    /// Scheduling policies.
+    /// Published scheduling policies.
     Policies,
     /// Trained policies that come with the product.
     Zoo,
     /// Metrics of evaluations.
     Metrics,
-    /// Trace formats.
+    /// Formats of traces and other files.
     Formats,
     /// Published tables that can be run again.
     Reproductions,

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use goodput_agents::{compose, zoo};
 use goodput_configs::experiment::Experiment;
 use goodput_configs::federation::FederationConfig;
 use goodput_configs::forecast::{ForecastConfig, ForecasterExperiment};
@@ -11,9 +12,28 @@ use goodput_console::CommandError;
 use goodput_eval::studies::federation::Federation;
 use goodputd::config_file::command_error;
 
+use crate::wording::nearest;
+
 /// Reads an experiment and applies `--set KEY=VALUE`.
 pub fn read(path: &Path, sets: &[String]) -> Result<Experiment, CommandError> {
-    Ok(reader::read(path, sets).map_err(command_error)?.0)
+    let (experiment, document) = reader::read::<Experiment>(path, sets).map_err(command_error)?;
+    for policy in &experiment.evaluate.policies {
+        if let Some(problem) = unknown_policy(policy) {
+            return Err(command_error(document.at_key("evaluate.policies", &problem)));
+        }
+    }
+    Ok(experiment)
+}
+
+/// Message about a policy that is neither a published one, nor a shipped one, nor a file.
+fn unknown_policy(policy: &str) -> Option<String> {
+    // Suffixes choose a replica, or how services and learning rates are decided: fifo+forecast.
+    let plain = policy.split(['+', '@']).next().unwrap_or_default();
+    if policy.starts_with(zoo::PREFIX) || Path::new(policy).exists() || compose::by_name(plain, 0).is_some() {
+        return None;
+    }
+    let near = nearest(plain, &compose::names()).map_or_else(String::new, |near| format!("; did you mean {near:?}?"));
+    Some(format!("there is no policy {policy:?}{near} `goodput list policies` names all"))
 }
 
 /// Reads a federation, applies `--set KEY=VALUE`, and prepares the clusters.

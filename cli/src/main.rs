@@ -7,6 +7,7 @@ mod args;
 mod command;
 mod config;
 mod progress;
+mod wording;
 
 use std::process::ExitCode;
 

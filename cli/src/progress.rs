@@ -1,10 +1,10 @@
 //! Progress of long work: a bar on a terminal, a plain line now and then in a pipe, nothing when quiet.
 
-use goodput_console::say;
 use std::io::IsTerminal;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
+use goodput_console::say;
 use goodput_train::Progress;
 use goodput_train::forecaster::ForecasterProgress;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -12,7 +12,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 /// How often a pipe gets a line.
 const LINE_EVERY: Duration = Duration::from_secs(10);
 
-/// A meter of something countable.
+/// Meter of work that consists of equal units.
 pub struct Meter {
     bar: Option<ProgressBar>,
     quiet: bool,
@@ -27,7 +27,7 @@ struct State {
 }
 
 impl Meter {
-    /// Nothing is shown when `quiet`.
+    /// Meter that shows nothing when `quiet`.
     pub fn new(quiet: bool) -> Self {
         let bar = (!quiet && std::io::stderr().is_terminal()).then(|| {
             let bar = ProgressBar::new(0);
@@ -78,7 +78,7 @@ impl Meter {
         let rate = (done - state.began_at.min(done)) as f64 / secs.max(1e-9);
         let eta = total.saturating_sub(done) as f64 / rate.max(1e-9);
         let speed =
-            if rate > 0.0 && secs > 0.1 { format!("{rate:.0} {unit}/s  ETA {eta:.0} s") } else { String::new() };
+            if rate > 0.0 && secs > 0.1 { format!("{}  ETA {eta:.0} s", pace(rate, unit)) } else { String::new() };
         if let Some(bar) = &self.bar {
             bar.set_prefix(phase);
             bar.set_length(total);
@@ -95,5 +95,24 @@ impl Meter {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
         }
+    }
+}
+
+/// Speed in words: units for each second, or seconds for each unit where a unit takes longer.
+fn pace(rate: f64, unit: &str) -> String {
+    if rate >= 1.0 {
+        return format!("{rate:.0} {unit}/s");
+    }
+    format!("{:.1} s/{}", 1.0 / rate, unit.trim_end_matches('s'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::pace;
+
+    #[test]
+    fn slow_work_is_told_in_seconds_a_unit() {
+        assert_eq!(pace(120.4, "decisions"), "120 decisions/s");
+        assert_eq!(pace(0.25, "runs"), "4.0 s/run");
     }
 }

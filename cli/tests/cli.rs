@@ -1,4 +1,4 @@
-//! What a user sees: help, listings, and for each kind of bad input a clear error and exit code 2.
+//! Output that a user sees: help, listings, and for each kind of bad input a clear error and exit code 2.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::fs;
@@ -189,7 +189,7 @@ fn bundle_of_another_schema() {
 
 #[test]
 fn unwritable_directory() {
-    // A file where a directory should be cannot be written into, whoever runs the test.
+    // A file in the place of a directory stops even an administrator.
     let dir = with("x.toml", quickstart());
     fs::write(dir.path().join("taken"), "").unwrap();
     insta::assert_snapshot!("unwritable", run(dir.path(), &["train", "x.toml", "--run-dir", "taken/run"]));
@@ -283,7 +283,7 @@ fn train_from_end_to_end_gives_the_same_bytes_on_any_number_of_threads() {
     assert!(said.starts_with("exit: 2") && said.contains("nowhere"), "{said}");
 }
 
-/// What `explain` says of a decision, with what holds of every explanation checked.
+/// Output of `explain` about a decision, with what holds of every explanation checked.
 fn explain(dir: &Path, args: &[&str]) -> serde_json::Value {
     let args: Vec<&str> = ["explain"].into_iter().chain(args.iter().copied()).chain(["-o", "json"]).collect();
     let said = run(dir, &args);

@@ -48,7 +48,8 @@ fn coordinators_are_compared_on_the_same_jobs_and_no_server_is_lost() {
 fn clusters_may_differ_and_one_alone_is_near_what_eval_says() {
     let (code, text, said) = federate("movable = 8", "movable = 5", &["-q", "-o", "csv", "--seeds", "1"]);
     assert!(code == 0 && text.lines().count() == 10, "{said}");
-    // Without a coordinator the servers of others are as if they were not there; only the clusters still meet, and are asked then.
+    // Without a coordinator a cluster has no servers of other clusters. Only the decision times differ,
+    // for the clusters still meet.
     let dir = tempfile::tempdir().unwrap();
     let shipped = fs::read_to_string(SHIPPED).unwrap();
     let east = shipped.split("[[clusters]]").nth(1).unwrap();

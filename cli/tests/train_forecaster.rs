@@ -49,7 +49,7 @@ fn a_trained_forecaster_is_a_bundle_that_predicts_and_is_compared() {
     assert_eq!(rows.lines().count(), 1 + 6 * 3, "{rows}");
     assert!(rows.lines().nth(1).unwrap().starts_with(&format!("{},0.1,", 480 * 3_600_000)), "{rows}");
 
-    // The same file trains the same net, and a finished run that is resumed stays as it is.
+    // One file trains one net, and a finished run that is resumed stays as it is.
     assert_eq!(run(dir.path(), &["train", "tiny.toml", "--run-dir", "again"]).0, 0);
     assert_eq!(predicted(dir.path(), "again/forecaster.bundle"), rows);
     assert_eq!(run(dir.path(), &["train", "--resume", "again"]).0, 0);
@@ -66,7 +66,7 @@ fn a_trained_forecaster_is_a_bundle_that_predicts_and_is_compared() {
     assert_eq!(run(dir.path(), &["forecast", "predict", "f.json"]).0, 0);
 }
 
-/// A cluster whose service has the load of the study, and a forecaster made before for it.
+/// Cluster with a service under the load of the study, and a forecaster made for that load.
 fn cluster(dir: &Path, saved: &str) {
     let text = format!(
         "name = \"lend\"\n[[cluster.groups]]\nnodes = 2\ngpus_per_node = 4\npool = \"training\"\n\
@@ -89,7 +89,7 @@ fn a_bundle_drives_a_cluster_or_is_told_why_it_does_not_fit() {
         run(dir.path(), &["eval", "lend.toml", "--run-dir", "out", "-q", "-o", "csv"])
     };
     let net = "saved = { web = \"net/forecaster.bundle\" }";
-    // Replicas and what they answer follow the forecast, whoever trains.
+    // Replicas and their answers follow the forecast under every training policy.
     let summary = |saved: &str| {
         let (code, _, said) = eval(saved);
         assert_eq!(code, 0, "{said}");

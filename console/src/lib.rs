@@ -22,16 +22,18 @@ pub enum Color {
     Auto,
     /// Colours even in a pipe.
     Always,
-    /// No colours.
+    /// No colours anywhere.
     Never,
 }
 
 /// Form of a listing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum OutputFormat {
-    /// Aligned columns, for reading.
+    /// Aligned columns, the most important ones.
     #[default]
     Table,
+    /// Aligned columns, all of them.
+    Wide,
     /// Array of objects.
     Json,
     /// Comma-separated values with a header.

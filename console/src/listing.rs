@@ -9,6 +9,8 @@ use crate::{CommandError, OutputFormat, written};
 #[derive(Clone, Debug, Default)]
 pub struct Listing {
     columns: Vec<&'static str>,
+    /// Columns of a table that is not wide; empty for all columns.
+    brief: Vec<&'static str>,
     rows: Vec<Vec<Cell>>,
 }
 
@@ -19,7 +21,7 @@ pub enum Cell {
     Text(String),
     /// Number, shown with at most this many decimals.
     Number(f64, usize),
-    /// Whole number.
+    /// Whole number, shown with all digits.
     Whole(i64),
     /// Unknown value: an empty cell, or null in JSON.
     Missing,
@@ -72,7 +74,14 @@ impl Cell {
 impl Listing {
     /// Listing with these columns and no rows.
     pub fn new(columns: &[&'static str]) -> Self {
-        Self { columns: columns.to_vec(), rows: Vec::new() }
+        Self { columns: columns.to_vec(), ..Self::default() }
+    }
+
+    /// Listing whose table shows these columns alone, unless the user asks for a wide one.
+    #[must_use]
+    pub fn brief(mut self, columns: &[&'static str]) -> Self {
+        self.brief = columns.to_vec();
+        self
     }
 
     /// Adds a row, which has one cell for each column.
@@ -87,7 +96,8 @@ impl Listing {
     pub fn print(&self, format: OutputFormat) -> Result<(), CommandError> {
         let mut out = io::BufWriter::new(io::stdout().lock());
         let done = match format {
-            OutputFormat::Table => self.table(&mut out),
+            OutputFormat::Table => self.table(&self.positions(&self.brief), &mut out),
+            OutputFormat::Wide => self.table(&self.positions(&[]), &mut out),
             OutputFormat::Json => self.json(&mut out),
             OutputFormat::Csv => self.csv(&mut out),
         };
@@ -97,10 +107,7 @@ impl Listing {
     /// Markdown table of these columns, or of all where none are named. A row that repeats the row
     /// above it is left out.
     pub fn markdown(&self, columns: &[&str]) -> String {
-        let shown: Vec<usize> = match columns {
-            [] => (0..self.columns.len()).collect(),
-            names => names.iter().filter_map(|name| self.columns.iter().position(|column| column == name)).collect(),
-        };
+        let shown = self.positions(columns);
         let cell = |at: usize, cell: &Cell| match cell {
             // The first column is the name that is typed.
             Cell::Text(text) if at == 0 => code(text),
@@ -113,15 +120,23 @@ impl Listing {
         table(&names, &rows)
     }
 
-    fn table(&self, out: &mut impl Write) -> io::Result<()> {
+    /// Positions of the named columns, or of all columns where none are named.
+    fn positions(&self, names: &[&str]) -> Vec<usize> {
+        match names {
+            [] => (0..self.columns.len()).collect(),
+            names => names.iter().filter_map(|name| self.columns.iter().position(|column| column == name)).collect(),
+        }
+    }
+
+    fn table(&self, shown: &[usize], out: &mut impl Write) -> io::Result<()> {
         let mut table = comfy_table::Table::new();
         table.load_style(comfy_table::presets::NOTHING);
-        table.set_header(self.columns.iter().map(|column| column.to_uppercase()));
+        table.set_header(shown.iter().map(|&at| self.columns[at].to_uppercase()));
         let numeric = |at: usize| self.rows.iter().any(|row| matches!(row[at], Cell::Number(..) | Cell::Whole(_)));
         for row in &self.rows {
-            table.add_row(row.iter().map(Cell::text));
+            table.add_row(shown.iter().map(|&at| row[at].text()));
         }
-        for (at, column) in table.column_iter_mut().enumerate() {
+        for (column, &at) in table.column_iter_mut().zip(shown) {
             column.set_padding((0, 2));
             if numeric(at) {
                 column.set_cell_alignment(comfy_table::CellAlignment::Right);

@@ -153,7 +153,8 @@ fn test() -> bool {
 const SLURM: ([&str; 3], [&str; 5]) =
     (["slurmctld", "slurmd", "munged"], ["slurmctld", "slurmd", "slurm-client", "slurm-wlm-basic-plugins", "munge"]);
 
-/// Finds Slurm, or installs it where that is allowed. Without it the suite says loudly what it does not test, and fails where `CI` is set.
+/// Finds Slurm, or installs Slurm where that is allowed. Without Slurm the task names the tests that do
+/// nothing, and fails where the variable `CI` is set.
 fn slurm() -> bool {
     let (programs, packages) = SLURM;
     let found = || {
@@ -187,7 +188,8 @@ fn has_apt() -> bool {
     Command::new("apt-get").arg("--version").output().is_ok_and(|output| output.status.success())
 }
 
-/// The daemon is killed `kills` times while it drives real Slurm; then Slurm's controller is killed after it has acknowledged.
+/// Kills the daemon `kills` times while the daemon drives real Slurm, then kills the controller of
+/// Slurm after an acknowledgement.
 fn drill(kills: &str) -> bool {
     let drills = ["slurm::killed_for_real_it_goes_on", "slurm::the_controller_may_forget_what_it_acknowledged"];
     slurm()

@@ -118,7 +118,7 @@ pub fn product(source: &str) -> &str {
 }
 
 /// Rooms of a crate that each of its rooms uses, with the files that do so. A room is a module at the top level of the
-/// crate whose sources are in `src`; a use is a path `crate::ROOM` outside comments and unit tests.
+/// crate with the sources `src`; a use is a path `crate::ROOM` outside comments and unit tests.
 ///
 /// # Errors
 /// [`io::Error`] where a file cannot be read.

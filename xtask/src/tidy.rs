@@ -29,10 +29,10 @@ impl fmt::Display for Offence {
     }
 }
 
-/// Which comments a rule looks at.
+/// Comments that a rule looks at.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Scope {
-    /// All comments.
+    /// All comments of a file.
     Everywhere,
     /// The first paragraph of a doc comment.
     Opening,
@@ -117,7 +117,7 @@ fn place(path: &Path, line: usize) -> String {
     format!("{}:{line}", path.strip_prefix(root()).unwrap_or(path).display())
 }
 
-/// What breaks a rule in one Rust file.
+/// Offences in one Rust file.
 pub fn of_source(path: &Path, source: &str) -> Vec<Offence> {
     let mut found = Vec::new();
     let mut add = |line: usize, rule: &'static str, text: &str| {
@@ -140,7 +140,7 @@ pub fn of_source(path: &Path, source: &str) -> Vec<Offence> {
     found
 }
 
-/// What breaks a rule in one page of Markdown.
+/// Offences in one page of Markdown.
 pub fn of_guide(path: &Path, text: &str) -> Vec<Offence> {
     let mut found = Vec::new();
     let mut add = |line: usize, rule: &'static str, text: &str| {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What each room may use of ours.
+/// Crates of the workspace that each crate may use.
 const MAY_USE: [(&str, &[&str]); 15] = [
     ("goodput-env", &[]),
     ("goodput-forecast", &[]),
@@ -161,7 +161,7 @@ fn the_product_names_no_path_of_the_workshop() {
     }
 }
 
-/// What docs/src/results/coverage.md points to is there.
+/// Tests that docs/src/results/coverage.md names are there.
 #[test]
 fn coverage_names_tests_that_exist() {
     let rooms = ["env", "forecast", "datasets", "agents", "configs", "eval", "train", "executor", "cli"];

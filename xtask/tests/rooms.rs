@@ -6,7 +6,8 @@ use std::fs;
 
 use xtask::source::{files, product, room_uses, root, used_rooms};
 
-/// Rooms of `goodput-env` from the ground up: a room uses earlier rooms only, so no rooms import one another in a circle.
+/// Rooms of `goodput-env` from the ground up. A room uses earlier rooms only, so no rooms import one
+/// another in a circle.
 const ORDER: [&str; 19] = [
     "time",
     "seed",

@@ -16,7 +16,7 @@ use schemars::{Schema, schema_for};
 
 use crate::args::Config;
 
-/// Runs the command.
+/// Runs `goodput config` and gives its exit code.
 pub fn run(verb: &Config) -> Result<ExitCode, CommandError> {
     match verb {
         Config::Check { files } => {

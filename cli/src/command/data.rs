@@ -1,12 +1,12 @@
 //! `goodput data`: workloads and applications.
 
-use goodput_console::{Cell, CommandError, Listing, OutputFormat, say};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use goodput_configs::experiment::Experiment;
 use goodput_configs::scenario::WorkloadConfig;
+use goodput_console::{Cell, CommandError, Listing, OutputFormat, say};
 use goodput_datasets::inspect::{QUANTILES, summarise};
 use goodput_datasets::store::decisions::Behaviour;
 use goodput_datasets::store::{DataProvenance, jobs};
@@ -21,7 +21,7 @@ use crate::command::train::{fault, threads};
 use crate::config;
 use crate::progress::Meter;
 
-/// Runs it.
+/// Runs `goodput data` and gives its exit code.
 pub fn run(verb: &Data, quiet: bool) -> Result<ExitCode, CommandError> {
     match verb {
         Data::Import { file, out } => import(file, out.as_deref()),
@@ -52,6 +52,11 @@ fn import(file: &Path, out: Option<&Path>) -> Result<ExitCode, CommandError> {
     table.write_parquet(&out).map_err(data_fault)?;
     say(&report.to_string());
     say(&format!("wrote {}", out.display()));
+    let verdict = validate(&read_jobs(&out).map_err(data_fault)?, Catalog::shipped(), None);
+    if !verdict.passes() {
+        let (count, file) = (verdict.errors.count, out.display());
+        say(&format!("warning: {count} rows cannot be run; `goodput data validate {file}` lists them"));
+    }
     Ok(ExitCode::SUCCESS)
 }
 

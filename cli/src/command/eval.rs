@@ -1,12 +1,12 @@
 //! `goodput eval`: policies on the held-out seeds of an experiment.
 
-use goodput_console::CommandError;
 use std::path::Path;
 use std::process::ExitCode;
 
 use goodput_agents::{compose, heuristic, zoo};
 use goodput_configs::experiment::Experiment;
 use goodput_configs::scenario::{FileWorkload, Setup, WorkloadConfig};
+use goodput_console::{CommandError, say};
 use goodput_eval::run::{Comparison, Evaluation, NamedScenario, PolicyEntry, RunError};
 use goodput_train::comparison;
 use goodput_train::run_dir::RunDir;
@@ -20,7 +20,7 @@ use crate::command::train::threads;
 use crate::config;
 use crate::progress::Meter;
 
-/// Runs it.
+/// Runs `goodput eval` and gives its exit code.
 pub fn run(args: &Eval, quiet: bool) -> Result<ExitCode, CommandError> {
     threads(args.jobs)?;
     let experiment = config::read(&args.experiment, &args.sets)?;
@@ -87,6 +87,11 @@ fn entry(name: &str, experiment: &Experiment, setup: &Setup) -> Result<PolicyEnt
         .filter(|folder| !folder.is_empty() && !shipped)
         .map_or_else(|| name.to_string(), |folder| format!("learned ({folder})"));
     let bundle = bundle(name)?;
+    let trained = bundle.policy(Default::default()).map_err(CommandError::input)?.information();
+    let given = experiment.environment.information;
+    if std::mem::discriminant(&trained) != std::mem::discriminant(&given) {
+        say(&format!("warning: {name} was trained at information level {trained}; this experiment gives {given}"));
+    }
     bundle.check_types(setup.cluster()).map_err(|error| {
         CommandError::input(format!("{name}: {error}")).with_help(
             "a utility can be learned on several types and used on others: configs/experiment/heterogeneous.toml",

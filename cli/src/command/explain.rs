@@ -1,12 +1,13 @@
 //! `goodput explain`: one decision of a trained policy, and why.
 
-use goodput_console::{Cell, CommandError, Listing, OutputFormat, say};
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use goodput_agents::bundle::PolicyBundle;
+use goodput_agents::compose;
 use goodput_agents::policies::explain::{Contribution, Decision, Explained, Explanation};
 use goodput_configs::seeds::HELD_OUT;
+use goodput_console::{Cell, CommandError, Listing, OutputFormat, say};
 use goodput_datasets::{Catalog, read_workload};
 use goodput_env::job::JobId;
 use goodput_env::scenario::{Scenario, SimOptions};
@@ -22,8 +23,13 @@ use crate::command::results;
 use crate::command::sim;
 use crate::config;
 
-/// Runs it.
+/// Runs `goodput explain` and gives its exit code.
 pub fn run(args: &Explain) -> Result<ExitCode, CommandError> {
+    if compose::by_name(&args.bundle, 0).is_some() {
+        let message = format!("{} is a published policy; explain takes trained ones", args.bundle);
+        return Err(CommandError::input(message)
+            .with_help("give a bundle, or a shipped policy as in zoo:elastic (`goodput list zoo`)"));
+    }
     let bundle = sim::bundle(&args.bundle)?;
     let (scenario, expected) = match &args.config {
         Some(path) => {
@@ -125,19 +131,20 @@ fn show(
     match args.output {
         OutputFormat::Json => print_json(bundle, view, &beheld, &job, &explanation)?,
         OutputFormat::Csv => queue(&beheld).print(OutputFormat::Csv)?,
-        OutputFormat::Table => {
+        OutputFormat::Table | OutputFormat::Wide => {
             goodput_console::print(&format!("{moment}\n\n"))?;
-            queue(&beheld).print(OutputFormat::Table)?;
+            queue(&beheld).print(args.output)?;
             goodput_console::print("\n")?;
-            agreement(&beheld).print(OutputFormat::Table)?;
+            agreement(&beheld).print(args.output)?;
             goodput_console::print(&format!("\n{}\n\n", question(&job, &explanation)))?;
-            features(&explanation).print(OutputFormat::Table)?;
+            features(&explanation).print(args.output)?;
         }
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// The job that was asked for, or the one whose accelerators change most, with its score taken apart.
+/// Explanation of one job: the job that the options name, or the job with the largest change of
+/// accelerators.
 fn taken_apart(
     args: &Explain,
     decision: &Decision,
@@ -240,7 +247,7 @@ fn queue(beheld: &ComparedDecision) -> Listing {
             gives(&row.own),
         ];
         for (other, beside) in row.others.iter().zip(&beheld.beside) {
-            // Pollux ranks nobody.
+            // Pollux gives no order of jobs.
             if beside.policy != "pollux" {
                 cells.push(rank(other));
             }

@@ -1,11 +1,11 @@
 //! `goodput export`: a trained policy with its model card, to be given away.
 
-use goodput_console::{CommandError, say};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use goodput_agents::bundle::PolicyBundle;
+use goodput_console::{CommandError, say};
 use goodput_eval::run::summary::Summary;
 use goodput_train::model_card::{ModelCard, command};
 use goodput_train::run_dir::RunDir;
@@ -13,7 +13,7 @@ use goodput_train::run_dir::RunDir;
 use crate::args::Export;
 use crate::config;
 
-/// Runs it.
+/// Runs `goodput export` and gives its exit code.
 pub fn run(args: &Export) -> Result<ExitCode, CommandError> {
     let run = RunDir::open(&args.run_dir).map_err(CommandError::input)?;
     let mut bundle = PolicyBundle::load(&run.path("policy.bundle")).map_err(|error| {
@@ -55,8 +55,8 @@ pub fn run(args: &Export) -> Result<ExitCode, CommandError> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A training's command line without what results do not depend on: where they were written, how many threads there were, and the folder that the
-/// program and the files below the current folder lie in.
+/// Command line of a training, without the parts that results do not depend on: the output folder,
+/// the number of threads, and the folders of the program and of the files.
 fn essential(argv: &[String]) -> Vec<String> {
     let here = std::env::current_dir().map(|here| format!("{}/", here.display())).unwrap_or_default();
     let mut kept = vec!["goodput".to_owned()];

@@ -1,14 +1,14 @@
 //! `goodput federate`: clusters that lend each other servers, with and without a coordinator.
 
-use goodput_console::{Cell, CommandError, Listing};
 use std::process::ExitCode;
 
 use crate::args::Federate;
 use crate::command::train::threads;
 use crate::config;
 use crate::progress::Meter;
+use goodput_console::{Cell, CommandError, Listing};
 
-/// Runs it.
+/// Runs `goodput federate` and gives its exit code.
 pub fn run(args: &Federate, quiet: bool) -> Result<ExitCode, CommandError> {
     threads(args.jobs)?;
     let mut sets = args.sets.clone();

@@ -1,6 +1,5 @@
 //! `goodput forecast`: load series in, forecasts, comparisons and lending out.
 
-use goodput_console::{Cell, CommandError, Listing, OutputFormat};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -8,13 +7,14 @@ use std::process::ExitCode;
 use goodput_agents::bundle::forecaster;
 use goodput_agents::compose::serving::SavedForecaster;
 use goodput_configs::forecast::ForecastConfig;
+use goodput_console::{Cell, CommandError, Listing, OutputFormat};
 use goodput_eval::studies::forecasting::{ScoreRow, Study, StudyError, page};
 use goodput_forecast::{Fit, ForecasterSnapshot, Horizon, Predict, check_levels};
 
 use crate::args::Forecast;
 use crate::config;
 
-/// Runs it.
+/// Runs `goodput forecast` and gives its exit code.
 pub fn run(verb: &Forecast) -> Result<ExitCode, CommandError> {
     match verb {
         Forecast::Fit { config, sets, bundles, to } => fit(&read(config, sets, bundles)?, to)?,

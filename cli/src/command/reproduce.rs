@@ -1,13 +1,13 @@
 //! `goodput reproduce`: a published table, ours beside theirs.
 
-use goodput_console::{Cell, CommandError, Listing};
 use std::process::ExitCode;
 
+use goodput_console::{Cell, CommandError, Listing};
 use goodput_eval::reproduce::REPRODUCTIONS;
 
 use crate::args::Reproduce;
 
-/// Runs it.
+/// Runs `goodput reproduce` and gives its exit code.
 pub fn run(args: &Reproduce) -> Result<ExitCode, CommandError> {
     let known = || REPRODUCTIONS.iter().map(|table| table.name).collect::<Vec<_>>().join(", ");
     let table = REPRODUCTIONS.iter().find(|table| table.name == args.name).ok_or_else(|| {

@@ -1,10 +1,10 @@
-//! Results of a comparison: the files in the run directory, the tables on stdout, and
+//! Results of a comparison: the files in the run directory, the tables on standard output, and
 //! `goodput results`, which prints them as Markdown.
 
-use goodput_console::{Cell, CommandError, Listing, OutputFormat, say};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use goodput_console::{Cell, CommandError, Listing, OutputFormat, say};
 use goodput_datasets::store::table::Table;
 use goodput_eval::report::Report;
 use goodput_eval::report::origin::{ResultOrigin, markdown_results};
@@ -22,9 +22,9 @@ use crate::command::sim::data_fault;
 /// Name of the file with the origin of the results.
 const ORIGIN: &str = "origin.json";
 
-/// What the report says beside the comparison.
+/// Facts in the report beside the comparison.
 pub struct About<'a> {
-    /// Heading.
+    /// Heading of the report.
     pub title: String,
     /// The policy it is about.
     pub focus: Option<String>,
@@ -34,7 +34,8 @@ pub struct About<'a> {
     pub trained: bool,
 }
 
-/// Writes `summary.json`, `jobs.{parquet,csv}`, `tenants.csv`, `runs.parquet`, `events.parquet`, `timeseries.parquet`, `usage.parquet` and `report.html`.
+/// Writes the files of a comparison: `summary.json`, `jobs.{parquet,csv}`, `tenants.csv`, `report.html`,
+/// and the tables `runs`, `events`, `timeseries` and `usage` as Parquet.
 pub fn write(dir: &RunDir, evaluation: &Evaluation, about: &About<'_>) -> Result<(), CommandError> {
     dir.write("summary.json", evaluation.summary.to_json().as_bytes()).map_err(CommandError::input)?;
     dir.write(ORIGIN, origin().to_json().as_bytes()).map_err(CommandError::input)?;
@@ -115,7 +116,8 @@ pub fn print(evaluation: &Evaluation, format: OutputFormat) -> Result<(), Comman
         "makespan_secs",
         "utilization",
         "restarts_mean",
-    ]);
+    ])
+    .brief(&["policy", "jct_mean_secs", "ci_low", "ci_high", "difference_secs", "jct_p99_secs", "restarts_mean"]);
     for policy in leaderboard::ranking(summary) {
         let metric =
             |key: &str, digits| Cell::option(policy.metrics.get(key), |estimate| Cell::Number(estimate.value, digits));
@@ -139,7 +141,7 @@ pub fn print(evaluation: &Evaluation, format: OutputFormat) -> Result<(), Comman
         ]);
     }
     rows.print(format)?;
-    if format == OutputFormat::Table && summary.workloads.len() > 1 {
+    if matches!(format, OutputFormat::Table | OutputFormat::Wide) && summary.workloads.len() > 1 {
         goodput_console::print("\n")?;
         by_workload(summary).print(format)?;
     }
@@ -164,7 +166,7 @@ pub fn print_bounds(evaluation: &Evaluation, format: OutputFormat) -> Result<(),
             Cell::Number(100.0 * (best / bound.mean_jct_secs - 1.0), 1),
         ]);
     }
-    if format == OutputFormat::Table {
+    if matches!(format, OutputFormat::Table | OutputFormat::Wide) {
         goodput_console::print("\n")?;
     }
     rows.print(format)

@@ -1,10 +1,10 @@
 //! `goodput sim`: one policy, one workload, one row a job.
 
-use goodput_console::{Cell, CommandError, Listing};
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use goodput_console::{Cell, CommandError, Listing};
 use goodput_datasets::{Catalog, DataError, import, read_workload};
 use goodput_env::cluster::Cluster;
 use goodput_env::gym::ExpectedPeak;
@@ -15,11 +15,12 @@ use goodput_env::sim::Simulator;
 use goodput_env::time::SimTime;
 
 use crate::args::{InformationLevel, Preset, Sim};
+use crate::wording::nearest;
 use goodput_agents::bundle::PolicyBundle;
 use goodput_agents::compose::loaning::Sharing;
 use goodput_agents::{compose, zoo};
 
-/// Runs it.
+/// Runs `goodput sim` and gives its exit code.
 pub fn run(args: &Sim) -> Result<ExitCode, CommandError> {
     let cluster = cluster(&args.cluster)?;
     if !(0.0..1.0).contains(&args.interference) {
@@ -127,8 +128,9 @@ pub fn policy(name: &str, seed: u64, cluster: &Cluster) -> Result<Box<dyn Policy
             .policy_sharing(ExpectedPeak::default(), &Sharing::default())
             .map_err(|error| CommandError::input(format!("{name}: decoder options: {error}")));
     }
+    let near = nearest(name, &compose::names()).map_or_else(String::new, |near| format!("did you mean {near:?}? "));
     Err(CommandError::input(format!("there is no policy and no bundle file {name:?}"))
-        .with_help(format!("policies: {}", compose::names().join(", "))))
+        .with_help(format!("{near}`goodput list policies` and `goodput list zoo` name all policies")))
 }
 
 /// Reads a bundle for this program's observations; `zoo:NAME` is one that comes with it.

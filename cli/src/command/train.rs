@@ -31,7 +31,7 @@ pub const INTERRUPTED: u8 = 130;
 /// Name of the trained policy in tables.
 const LEARNED: &str = "learned";
 
-/// Runs it.
+/// Runs `goodput train` and gives its exit code.
 pub fn run(args: &Train, quiet: bool) -> Result<ExitCode, CommandError> {
     threads(args.jobs)?;
     if train_forecaster::is_one(args) {
@@ -150,7 +150,7 @@ pub fn threads(jobs: Option<usize>) -> Result<(), CommandError> {
     }
 }
 
-/// What is wrong with the input, or what failed.
+/// Error of a training, with exit code 2 where the input is wrong.
 pub fn fault(error: TrainError) -> CommandError {
     match error {
         TrainError::Diverged { .. } | TrainError::Env(_) | TrainError::Run(_) => CommandError::failed(error),

@@ -1,12 +1,12 @@
 //! `goodput train` of a forecaster: learn, write the bundle, say how to use it.
 
-use goodput_console::{CommandError, say};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 
 use goodput_configs::forecast::ForecasterExperiment;
 use goodput_configs::scenario::SetupError;
+use goodput_console::{CommandError, say};
 use goodput_forecast::neural::NetTrainError;
 use goodput_train::forecaster::{self, ForecasterHooks, ForecasterTrainError, train};
 use goodput_train::run_dir::RunDir;
@@ -26,7 +26,7 @@ pub fn is_one(args: &Train) -> bool {
     file.is_some_and(|file| config::is_forecaster(&file))
 }
 
-/// Runs it.
+/// Runs `goodput train` for a forecaster and gives its exit code.
 pub fn run(args: &Train, quiet: bool) -> Result<ExitCode, CommandError> {
     let (experiment, dir, source) = match (&args.resume, &args.experiment) {
         (Some(path), _) => {

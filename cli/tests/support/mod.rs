@@ -1,4 +1,4 @@
-//! What tests of the command line share: running it, and an hourly load in a file.
+//! Helpers of tests of the command line: running it, and an hourly load in a file.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::fmt::Write;
@@ -14,7 +14,7 @@ pub fn run(dir: &Path, args: &[&str]) -> (i32, String, String) {
     (output.status.code().unwrap(), text(&output.stdout), text(&output.stderr))
 }
 
-/// What a user is told, without the lines and the frame it is set in.
+/// Text of a message without the frame around it.
 pub fn plain(said: &str) -> String {
     said.replace(['│', '╰', '╭', '─'], " ").split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -2,18 +2,18 @@
 
 mod serve;
 
-use goodput_console::{CommandError, Listing, OutputFormat};
 use std::io::{stdin, stdout};
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use goodput_console::{CommandError, Listing, OutputFormat};
 use goodput_env::gym::{ClusterEnv, ResetOptions, VecEnv, check};
 
 use crate::args::Env;
 use crate::config;
 
-/// Runs it.
+/// Runs `goodput env` and gives its exit code.
 pub fn run(verb: &Env) -> Result<ExitCode, CommandError> {
     match verb {
         Env::Check { experiment, episodes, steps, seed } => check_conventions(experiment, *episodes, *steps, *seed),

@@ -5,9 +5,13 @@
 //! | request | answer |
 //! |---|---|
 //! | `r` | observations f32 `[N, obs_dim]`, masks u8 `[N, actions]` of new episodes |
-//! | `s`, actions u32 `[N]` | observations, masks, rewards f64 `[N]`, seconds that passed f64 `[N]`, ends u8 `[N]` (0 goes on, 1 terminated, 2 truncated), mean completion times f64 `[N]` (seconds; NaN where no episode ended), then the last observation of each episode that ended |
+//! | `s`, actions u32 `[N]` | results of the step, as listed below |
 //!
-//! An environment whose episode ended has begun the next one in the same step. The end of stdin ends the process.
+//! Results of a step, in this order: observations; masks; rewards f64 `[N]`; seconds that passed f64
+//! `[N]`; ends u8 `[N]` (0 goes on, 1 terminated, 2 truncated); mean completion times f64 `[N]` in
+//! seconds, NaN where no episode ended; and the last observation of each episode that ended.
+//!
+//! An environment that ends an episode begins the next episode in the same step. The end of stdin ends the process.
 
 use std::io::{self, BufReader, BufWriter, ErrorKind, Read, Write};
 
@@ -18,7 +22,7 @@ use thiserror::Error;
 /// Version of the protocol.
 const PROTOCOL: u32 = 1;
 
-/// Why it ended before the other side did.
+/// Error that ended the server before its client did.
 #[derive(Debug, Error)]
 pub enum ServeError {
     /// The pipe broke, or ended within a request.

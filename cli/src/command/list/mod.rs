@@ -5,7 +5,6 @@ mod formats;
 mod models;
 mod policies;
 
-use goodput_console::CommandError;
 use std::process::ExitCode;
 
 pub use self::evaluation::{metrics, reproductions};
@@ -13,8 +12,9 @@ pub use self::formats::formats;
 pub use self::models::{accelerators, switch_costs};
 pub use self::policies::{placements, policies, zoo};
 use crate::args::{List, What};
+use goodput_console::CommandError;
 
-/// Runs `goodput list`.
+/// Runs `goodput list` and gives its exit code.
 pub fn run(args: &List) -> Result<ExitCode, CommandError> {
     let rows = match args.what {
         What::Policies => policies(),

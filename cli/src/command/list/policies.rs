@@ -17,7 +17,8 @@ pub fn policies() -> Listing {
         "replica",
         "about",
         "source",
-    ]);
+    ])
+    .brief(&["policy", "needs", "elastic", "about"]);
     for policy in compose::policies() {
         let yes = |holds: bool| Cell::from(if holds { "yes" } else { "no" });
         rows.push(vec![

@@ -4,13 +4,13 @@ mod commands;
 mod configuration;
 mod listings;
 
-use goodput_console::{CommandError, say};
 use std::fs;
 use std::process::ExitCode;
 
 use crate::args::Reference;
+use goodput_console::{CommandError, say};
 
-/// Runs `goodput reference`.
+/// Runs `goodput reference` and gives its exit code.
 pub fn run(options: &Reference) -> Result<ExitCode, CommandError> {
     let folder = &options.write;
     let cannot = |error: std::io::Error| CommandError::input(format!("cannot write to {}: {error}", folder.display()));
