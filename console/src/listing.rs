@@ -77,7 +77,7 @@ impl Listing {
         Self { columns: columns.to_vec(), ..Self::default() }
     }
 
-    /// Listing whose table shows these columns alone, unless the user asks for a wide one.
+    /// Listing with a short table: these columns alone, unless the user asks for a wide table.
     #[must_use]
     pub fn brief(mut self, columns: &[&'static str]) -> Self {
         self.brief = columns.to_vec();
