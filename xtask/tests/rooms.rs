@@ -1,4 +1,5 @@
-//! The rooms of `goodput-env` and of `goodput-agents` stand in an order, and the live cluster does not lean on the simulator.
+//! The rooms of `goodput-env` and of `goodput-agents` stand in an order, and the live cluster does
+//! not lean on the simulator.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::collections::BTreeSet;
@@ -37,7 +38,8 @@ const AGENTS: [&str; 9] =
 /// Rooms of `goodput-env` that may use the simulator.
 const MAY_SIMULATE: [&str; 1] = ["gym"];
 
-/// Files of the executor that may use the simulator: the engine that is one, and the rollouts of shadow policies.
+/// Files of the executor that may use the simulator: the engine that is one, and the rollouts of
+/// shadow policies.
 const SIMULATING_EXECUTOR: [&str; 2] = ["engine/sim", "daemon/shadow/rollout.rs"];
 
 /// Rooms below `src` that are not in `order`, and uses of rooms that do not come before their user.
@@ -100,7 +102,8 @@ fn uses_of_rooms_are_found_in_groups_and_not_in_comments_or_tests() {
     assert_eq!(used_rooms(source), BTreeSet::from(expected));
 }
 
-/// Rooms of the executor's daemon from the ground up. Files beside them (the daemon itself, its settings) may use all of them.
+/// Rooms of the executor's daemon from the ground up. Files beside them (the daemon itself, its
+/// settings) may use all of them.
 const ORDER_OF_DAEMON: [&str; 6] = ["shadow", "observe", "guard", "durability", "interface", "decide"];
 
 #[test]

@@ -30,30 +30,33 @@ pub struct AgentConfig {
     /// Accelerators to offer.
     #[serde(default)]
     pub devices: DeviceChoice,
-    /// Certificates.
+    /// Certificate, key and authority for mutual TLS with the daemon.
     pub tls: TlsFiles,
     /// Name in the daemon's certificate.
     #[serde(default = "daemon_name")]
     pub daemon: String,
-    /// What becomes of jobs when the daemon is not heard of.
+    /// Fate of the jobs while the daemon is silent.
     #[serde(default)]
     pub fencing: Fencing,
     /// How often and how patiently accelerators are read.
     #[serde(default)]
     pub pace: Pace,
-    /// Program and arguments that run a keeper, to which the folder of the attempt is added; empty: this program with `live keep`.
+    /// Program and arguments that run a keeper. The folder of the attempt is added at the end. An
+    /// empty list stands for this program with `live keep`.
     #[serde(default)]
     pub keeper: Vec<String>,
 }
 
-/// What becomes of jobs when the daemon is not heard of.
+/// Fate of a node's jobs while the daemon is silent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Fencing {
-    /// They run on: nothing is lost when only the daemon or the network fails. The daemon never starts them elsewhere before the node is heard of again.
+    /// Jobs run on, so nothing is lost when only the daemon or the network fails. The daemon never
+    /// starts them elsewhere before it hears of the node again.
     #[default]
     Keep,
-    /// Keepers kill them after so long without a renewed lease, so that the daemon may start them elsewhere after the lease.
+    /// Keepers kill jobs that have had no renewed lease for a while. After the lease the daemon may
+    /// start the jobs elsewhere.
     Kill {
         /// Milliseconds since the last renewal; shorter than the lease. 25 s suits a lease of 30 s.
         after_ms: u64,

@@ -15,21 +15,21 @@ use super::shadow::ShadowSettings;
 use crate::engine::agents::AgentsSettings;
 pub use tenants::GroupSettings;
 
-/// How far the daemon goes.
+/// Mode of the daemon: how far it may act on the cluster.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
-    /// It reads, decides and says what it would do.
+    /// The daemon reads, decides and writes down what it would do. It touches nothing.
     #[default]
     Observe,
-    /// It acts on what is listed, a few times an hour.
+    /// The daemon acts on the jobs and nodes that `[canary]` lists, a few times an hour.
     Canary,
-    /// It acts.
+    /// The daemon acts on the whole cluster.
     Act,
 }
 
 impl Mode {
-    /// Its name.
+    /// Name of the mode in files and on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::Observe => "observe",
@@ -44,38 +44,38 @@ impl Mode {
     }
 }
 
-/// A deployment.
+/// Configuration of one deployment: engine, policy, guard, state and interface.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Settings {
-    /// Where jobs run.
+    /// Engine that runs the jobs.
     pub engine: EngineSettings,
-    /// Who decides.
+    /// Policy that decides.
     pub policy: PolicySettings,
-    /// How far it goes.
+    /// Mode at the first start of the daemon.
     #[serde(default)]
     pub mode: Mode,
-    /// What a canary may touch.
+    /// Jobs and nodes that the mode `canary` may touch.
     #[serde(default)]
     pub canary: CanarySettings,
-    /// When it decides.
+    /// Times between observations and between decisions.
     #[serde(default)]
     pub cycle: CycleSettings,
-    /// What the guard lets pass.
+    /// Rules of the guard for live plans.
     #[serde(default)]
     pub guard: Rules,
-    /// When it goes by the heuristic.
+    /// Conditions under which the daemon falls back to a heuristic.
     #[serde(default)]
     pub reliance: Reliance,
     /// A policy that is compared with the one that acts; it never acts.
     #[serde(default)]
     pub shadow: Option<ShadowSettings>,
-    /// Where its state is.
+    /// Durable state of the daemon.
     pub state: StateSettings,
     /// The HTTP interface.
     #[serde(default)]
     pub api: ApiSettings,
-    /// Who shares the cluster. A job that names nobody is the first one's.
+    /// Tenants of the cluster. A job without a tenant belongs to the first one.
     #[serde(default)]
     pub tenants: Vec<GroupSettings>,
     /// Groups of tenants, or of other cohorts, that lend to each other and borrow.
@@ -83,7 +83,7 @@ pub struct Settings {
     pub cohorts: Vec<GroupSettings>,
 }
 
-/// Where jobs run.
+/// Engine that runs the jobs of a deployment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase", deny_unknown_fields)]
 pub enum EngineSettings {
@@ -99,22 +99,23 @@ pub enum EngineSettings {
 pub struct SlurmSettings {
     /// `slurm.conf`, where it is not the default one.
     pub conf: Option<PathBuf>,
-    /// Where the commands are, where not on the path.
+    /// Folder of Slurm's commands, where the commands are not on the path.
     pub bin: Option<PathBuf>,
     /// Partitions it manages; all where empty.
     pub partitions: Vec<String>,
-    /// Where jobs reach the daemon's interface, to report how fast they are; where absent they are not told, and policies do not learn of them.
+    /// URL under which jobs reach the daemon's interface to report their speed. Where the key is
+    /// absent, jobs do not report, and policies do not learn their speeds.
     pub report_url: Option<String>,
 }
 
-/// Who decides.
+/// Policy of a deployment, by name or as a bundle.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PolicySettings {
     /// A bundle that `train` wrote, or `zoo:NAME`. Either this or `name`.
     #[serde(default)]
     pub bundle: Option<PathBuf>,
-    /// A heuristic.
+    /// Name of a heuristic. Either this or `bundle`.
     #[serde(default)]
     pub name: Option<String>,
     /// Seed of policies that draw random numbers.
@@ -125,20 +126,20 @@ pub struct PolicySettings {
     pub information: InformationSetting,
 }
 
-/// What policies are told of remaining work.
+/// Information level of a deployment: the knowledge of remaining work that the policy gets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum InformationSetting {
-    /// What its publication, or training, says.
+    /// Level at which the policy was published or trained.
     #[default]
     Policy,
-    /// Nothing.
+    /// No knowledge of remaining work.
     Profiled,
-    /// What is estimated from the catalog and from time limits.
+    /// Estimates from the catalog and from time limits.
     Estimate,
 }
 
-/// What a canary may touch.
+/// Jobs and nodes that the mode `canary` may touch.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct CanarySettings {
@@ -156,7 +157,7 @@ impl Default for CanarySettings {
     }
 }
 
-/// When it decides.
+/// Times between observations and between decisions.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct CycleSettings {
@@ -178,7 +179,7 @@ impl Default for CycleSettings {
     }
 }
 
-/// Where its state is.
+/// Durable state of the daemon: its directory, its name and its lease.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StateSettings {
@@ -200,9 +201,9 @@ fn lease_secs() -> u32 {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ApiSettings {
-    /// Where it listens; not at all where empty.
+    /// Address on which the interface listens. An empty text turns the interface off.
     pub listen: String,
-    /// Who may ask. Hashes are made by `goodput live token`.
+    /// Tokens that callers may show. `goodput live token` makes their hashes.
     pub tokens: Vec<Token>,
 }
 
@@ -216,21 +217,21 @@ impl Default for ApiSettings {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Token {
-    /// Whose it is, for the audit log.
+    /// Name of the owner in the audit log.
     pub name: String,
     /// SHA-256 of the token, hexadecimal.
     pub sha256: String,
-    /// What it is good for.
+    /// Calls that the token allows.
     pub role: Role,
 }
 
-/// What a token is good for.
+/// Role of a token: the calls that it allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
-    /// Looking.
+    /// Reading calls only.
     Read,
-    /// Submitting, cancelling, draining and changing the mode too.
+    /// Reading calls, and calls that submit, cancel, drain or change the mode.
     Write,
 }
 

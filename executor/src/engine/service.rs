@@ -77,7 +77,7 @@ pub struct ServiceSpec {
     pub gpus_per_replica: u32,
     /// Speed of a replica by name of accelerator type. The service cannot run on other types.
     pub profiles: BTreeMap<String, ServingProfile>,
-    /// Name of the type whose speed an accelerator of type `gpu` has.
+    /// Name of the type that gives an accelerator of type `gpu` its speed.
     #[serde(default)]
     pub reference: String,
     /// Objective of the service.
@@ -86,9 +86,9 @@ pub struct ServiceSpec {
     pub cold_start_ms: i64,
     /// Time for which a replica that leaves holds its accelerators, milliseconds.
     pub drain_ms: i64,
-    /// Fewest replicas.
+    /// Smallest number of replicas.
     pub min_replicas: u32,
-    /// Most replicas.
+    /// Largest number of replicas.
     pub max_replicas: u32,
     /// Squared coefficient of variation of the time between requests.
     #[serde(default = "one")]
@@ -128,8 +128,8 @@ impl ServiceSpec {
         }
     }
 
-    /// Service of the environment with this specification, with the name `name` and of tenant number `tenant`. No rate of
-    /// requests is recorded yet.
+    /// Service of the environment with this specification, with the name `name` and of tenant number
+    /// `tenant`. No rate of requests is recorded yet.
     pub fn service(&self, name: &str, tenant: u32) -> Service {
         let step = SimTime::from_millis(self.rate_step_ms.max(1));
         Service {

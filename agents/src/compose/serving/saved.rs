@@ -11,7 +11,7 @@ pub enum SavedForecaster {
     Fitted(Box<ForecasterSnapshot>),
     /// Output of `goodput train`: a net, which knows no series yet.
     Trained {
-        /// The net.
+        /// Trained net of the forecaster.
         net: Box<NeuralNet>,
         /// Milliseconds of a step of its series.
         step_millis: i64,

@@ -1,4 +1,4 @@
-//! Who shares a deployment's cluster.
+//! Tenants and cohorts of a deployment's cluster.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,15 +11,15 @@ use super::Settings;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GroupSettings {
-    /// Unique name.
+    /// Name, unique among tenants and cohorts.
     pub name: String,
     /// Part of what is shared, relative to its siblings; 0: only what is idle.
     #[serde(default = "one")]
     pub weight: f64,
-    /// The cohort it is in.
+    /// Cohort that contains the group.
     #[serde(default)]
     pub cohort: Option<String>,
-    /// What it owns, by accelerator type. Where nobody has a quota there are no limits.
+    /// Quota of the group by accelerator type. Where no group has a quota, there are no limits.
     #[serde(default)]
     pub quota: BTreeMap<String, Quota>,
 }
@@ -29,10 +29,10 @@ const fn one() -> f64 {
 }
 
 impl Settings {
-    /// Who shares the cluster, checked against each other.
+    /// Tenants of the cluster, with the rules between them checked.
     ///
     /// # Errors
-    /// What is wrong with whom.
+    /// [`TenantError`] that names the group and its fault.
     pub fn tenants(&self) -> Result<Tenants, TenantError> {
         let group = |group: &GroupSettings| Group {
             name: group.name.clone(),

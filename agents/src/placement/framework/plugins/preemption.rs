@@ -3,9 +3,9 @@
 //!
 //! For a pod alone every node is tried: all of lower priority leave, and come back from the most
 //! important down as long as the pod still fits. The chosen node is the one with the least
-//! important victims, by the most important victim of each node, then by the sum of victims' priorities, then by their number, then the one whose
-//! victims started last. A gang needs room on many nodes at once: the least important, newest jobs
-//! of one type go until it has it.
+//! important victims, by the most important victim of each node, then by the sum of victims'
+//! priorities, then by their number, then the node with the victims that started last. A gang needs room on
+//! many nodes at once: the least important, newest jobs of one type go until it has it.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
