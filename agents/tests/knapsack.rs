@@ -1,7 +1,7 @@
 //! The multiple-choice knapsack against published schedules, brute force and its own fast path.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
-use goodput_agents::allocation::knapsack::{Hull, Item, Knapsack, Ladder, Offer, concave};
+use goodput_agents::allocation::knapsack::{GainLadder, Hull, Item, Knapsack, Offer, concave};
 use goodput_agents::heuristic::sia::program;
 use goodput_env::seed::{Stream, rng};
 use proptest::prelude::*;
@@ -50,7 +50,7 @@ fn aryls_table() {
     let values = [gains(60.0, 2.0), gains(40.0, 1.0)];
     let steps = values.map(|v| [v[0], v[1] - v[0], v[2] - v[1]]);
     let groups = values.map(|values| ladder(&values));
-    let ladders = [Ladder { unit: 1, gains: &steps[0] }, Ladder { unit: 1, gains: &steps[1] }];
+    let ladders = [GainLadder { unit: 1, gains: &steps[0] }, GainLadder { unit: 1, gains: &steps[1] }];
     for (capacity, expected) in oracle("mckp_aryl").as_object().unwrap() {
         let capacity = capacity.parse().unwrap();
         let (extra, value) = solve(&groups, capacity);
@@ -65,8 +65,8 @@ fn a_greedy_choice_by_first_steps_would_miss_the_optimum() {
     // Values that grow faster than their weight: no single step shows it.
     let groups = [ladder(&[1.0, 1.0, 9.0]), ladder(&[2.0, 3.0, 3.5])];
     assert_eq!(solve(&groups, 3), (vec![3, 0], 9.0));
-    assert_eq!(concave(&[Ladder { unit: 1, gains: &[1.0, 0.0, 8.0] }], 3), None, "gains must not grow");
-    assert_eq!(concave(&[Ladder { unit: 2, gains: &[1.0] }, Ladder { unit: 3, gains: &[1.0] }], 5), None);
+    assert_eq!(concave(&[GainLadder { unit: 1, gains: &[1.0, 0.0, 8.0] }], 3), None, "gains must not grow");
+    assert_eq!(concave(&[GainLadder { unit: 2, gains: &[1.0] }, GainLadder { unit: 3, gains: &[1.0] }], 5), None);
 }
 
 #[test]
@@ -115,7 +115,7 @@ proptest! {
             gains.iter().zip(1..).map(|(gain, step)| { value += gain; Item { weight: unit * step, value } }).collect()
         });
         let items: Vec<Vec<Item>> = items.collect();
-        let short: Vec<Ladder<'_>> = groups.iter().map(|(unit, gains)| Ladder { unit: *unit, gains }).collect();
+        let short: Vec<GainLadder<'_>> = groups.iter().map(|(unit, gains)| GainLadder { unit: *unit, gains }).collect();
         let steps = concave(&short, capacity).unwrap();
         let weight: u32 = steps.iter().zip(&groups).map(|(steps, (unit, _))| steps * unit).sum();
         let value: f64 = steps.iter().zip(&groups).flat_map(|(steps, (_, gains))| &gains[..*steps as usize]).sum();

@@ -46,7 +46,7 @@ pub enum Command {
     Env(Env),
     /// Fit, backtest and compare forecasters of load series.
     #[command(subcommand)]
-    Forecast(Forecast),
+    Forecast(ForecastCommand),
     /// Run a policy on real machines: daemon, node agent and client.
     #[command(subcommand)]
     Live(Live),
@@ -88,7 +88,7 @@ pub struct Reference {
 
 /// Verbs of `forecast`.
 #[derive(Debug, Subcommand)]
-pub enum Forecast {
+pub enum ForecastCommand {
     /// Fit the forecaster to a whole series and save it.
     Fit {
         /// Study in TOML (see configs/forecast).

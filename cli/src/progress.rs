@@ -16,10 +16,10 @@ const LINE_EVERY: Duration = Duration::from_secs(10);
 pub struct Meter {
     bar: Option<ProgressBar>,
     quiet: bool,
-    state: Mutex<State>,
+    state: Mutex<MeterState>,
 }
 
-struct State {
+struct MeterState {
     phase: &'static str,
     began: Instant,
     began_at: u64,
@@ -35,7 +35,7 @@ impl Meter {
             bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
             bar
         });
-        let state = State { phase: "", began: Instant::now(), began_at: 0, line: None };
+        let state = MeterState { phase: "", began: Instant::now(), began_at: 0, line: None };
         Self { bar, quiet, state: Mutex::new(state) }
     }
 
@@ -72,7 +72,7 @@ impl Meter {
         }
         let Ok(mut state) = self.state.lock() else { return };
         if state.phase != phase {
-            *state = State { phase, began: Instant::now(), began_at: done, line: None };
+            *state = MeterState { phase, began: Instant::now(), began_at: done, line: None };
         }
         let secs = state.began.elapsed().as_secs_f64();
         let rate = (done - state.began_at.min(done)) as f64 / secs.max(1e-9);

@@ -13,17 +13,17 @@ use goodputd::{Invocation, top};
 /// Run a scheduling policy on real machines.
 #[derive(Debug, Parser)]
 #[command(name = "goodputd", version, propagate_version = true, arg_required_else_help = true)]
-struct Args {
+struct DaemonArgs {
     /// Colours of messages.
     #[arg(long, global = true, value_enum, default_value_t = Color::Auto)]
     color: Color,
     #[command(subcommand)]
-    command: Command,
+    command: DaemonCommand,
 }
 
 /// Commands of `goodputd`.
 #[derive(Debug, Subcommand)]
-enum Command {
+enum DaemonCommand {
     #[command(flatten)]
     Live(Live),
     /// Show cluster and queue of a running daemon, again and again.
@@ -31,16 +31,16 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let args = Args::parse();
+    let args = DaemonArgs::parse();
     goodput_console::install(args.color);
     run(&args.command).unwrap_or_else(CommandError::report)
 }
 
-fn run(command: &Command) -> Result<ExitCode, CommandError> {
+fn run(command: &DaemonCommand) -> Result<ExitCode, CommandError> {
     let invocation = Invocation("goodputd");
     match command {
-        Command::Live(verb) => goodputd::run(verb, invocation),
-        Command::Top(options) => top::run(options, invocation),
+        DaemonCommand::Live(verb) => goodputd::run(verb, invocation),
+        DaemonCommand::Top(options) => top::run(options, invocation),
     }
 }
 
@@ -48,10 +48,10 @@ fn run(command: &Command) -> Result<ExitCode, CommandError> {
 mod tests {
     use clap::CommandFactory;
 
-    use super::Args;
+    use super::DaemonArgs;
 
     #[test]
     fn commands_are_consistent() {
-        Args::command().debug_assert();
+        DaemonArgs::command().debug_assert();
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use goodput_agents::bundle::{Model, PolicyBundle};
 use goodput_agents::learning::adam::AdamConfig;
-use goodput_agents::learning::gae::{GaeConfig, Trace};
+use goodput_agents::learning::gae::{GaeConfig, TraceDecay};
 use goodput_agents::learning::learner::Learner;
 use goodput_agents::learning::ppo::{PpoConfig, PpoRates, PpoStats};
 use goodput_agents::nets::fused::Fused;
@@ -116,7 +116,7 @@ impl<'a> PpoLoop<'a> {
 
     fn gae(&self) -> GaeConfig {
         let beta = std::f64::consts::LN_2 / self.agent.half_life_secs;
-        let trace = self.agent.trace_secs.map_or(Trace::Decision, |seconds| Trace::Time { seconds });
+        let trace = self.agent.trace_secs.map_or(TraceDecay::Decision, |seconds| TraceDecay::Time { seconds });
         GaeConfig { beta, lambda: self.agent.gae_lambda, trace }
     }
 

@@ -17,13 +17,13 @@ pub struct GaeConfig {
     pub lambda: f64,
     /// Unit of `lambda`: a decision, or a length of time.
     #[serde(default)]
-    pub trace: Trace,
+    pub trace: TraceDecay,
 }
 
 /// Clock of the decay of an advantage's trace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum Trace {
+pub enum TraceDecay {
     /// `lambda` at every decision, as published.
     #[default]
     Decision,
@@ -88,8 +88,8 @@ pub fn gae(config: &GaeConfig, t: &Transitions<'_>, advantages: &mut [f32], retu
         let dt = f64::from(t.dt[i]);
         let discount = (-config.beta * dt).exp();
         let lambda = match config.trace {
-            Trace::Decision => config.lambda,
-            Trace::Time { seconds } => config.lambda.powf(dt / seconds),
+            TraceDecay::Decision => config.lambda,
+            TraceDecay::Time { seconds } => config.lambda.powf(dt / seconds),
         };
         let later = if over || i + n >= size { 0.0 } else { f64::from(advantages[i + n]) };
         let delta = f64::from(t.rewards[i]) + discount * f64::from(next) - f64::from(t.values[i]);
@@ -128,8 +128,8 @@ mod tests {
                 }
                 weight *= discount
                     * match c.trace {
-                        Trace::Decision => c.lambda,
-                        Trace::Time { seconds } => c.lambda.powf(dt / seconds),
+                        TraceDecay::Decision => c.lambda,
+                        TraceDecay::Time { seconds } => c.lambda.powf(dt / seconds),
                     };
                 j += n;
             }
@@ -153,7 +153,7 @@ mod tests {
             let (terminated, truncated, last_values) = (flag(0), flag(1), vec![0.7; envs]);
             let t = Transitions { envs, rewards: &rewards, dt: &dt, values: &values, terminated: &terminated, truncated: &truncated,
                 final_values: &final_values, last_values: &last_values };
-            let c = GaeConfig { beta, lambda, trace: if by_time { Trace::Time { seconds: 2.0 } } else { Trace::Decision } };
+            let c = GaeConfig { beta, lambda, trace: if by_time { TraceDecay::Time { seconds: 2.0 } } else { TraceDecay::Decision } };
             let (mut advantages, mut returns) = (vec![0.0; rows.len()], vec![0.0; rows.len()]);
             gae(&c, &t, &mut advantages, &mut returns);
             for (i, want) in reference(&c, &t).into_iter().enumerate() {
@@ -165,7 +165,7 @@ mod tests {
 
     #[test]
     fn a_cut_episode_keeps_its_future_and_a_finished_one_has_none() {
-        let c = GaeConfig { beta: 0.0, lambda: 1.0, trace: Trace::Decision };
+        let c = GaeConfig { beta: 0.0, lambda: 1.0, trace: TraceDecay::Decision };
         let mut out = [[0.0; 2]; 2];
         for (k, (terminated, truncated)) in [(1u8, 0u8), (0, 1)].into_iter().enumerate() {
             let t = Transitions {

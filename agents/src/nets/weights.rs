@@ -141,12 +141,12 @@ pub(crate) mod set_layer {
 /// Layers with their initial gains, one after the other in a flat vector. Sizes saturate: they may
 /// come from a file.
 #[derive(Debug, Default)]
-pub(crate) struct Plan {
+pub(crate) struct LayerPlan {
     layers: Vec<(Layer, f32)>,
     offset: usize,
 }
 
-impl Plan {
+impl LayerPlan {
     pub fn add(&mut self, name: impl Into<String>, inputs: usize, outputs: usize, gain: f32) {
         let layer = Layer { name: name.into(), inputs, outputs, offset: self.offset };
         self.offset = self.offset.saturating_add(layer.len());
@@ -189,8 +189,8 @@ impl NetConfig {
         self.layers(layout).iter().map(Layer::len).fold(0, usize::saturating_add)
     }
 
-    fn plan(&self, layout: &Layout) -> Plan {
-        let mut plan = Plan::default();
+    fn plan(&self, layout: &Layout) -> LayerPlan {
+        let mut plan = LayerPlan::default();
         match self {
             Self::Set(config) => {
                 let w = config.width.get();

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use goodput_agents::learning::adam::AdamConfig;
-use goodput_agents::learning::gae::{GaeConfig, Trace, Transitions, gae};
+use goodput_agents::learning::gae::{GaeConfig, TraceDecay, Transitions, gae};
 use goodput_agents::learning::learner::Learner;
 use goodput_agents::learning::ppo::{PpoBatch, PpoConfig, PpoRates, PpoStats};
 use goodput_agents::nets::fused::Fused;
@@ -97,7 +97,8 @@ impl<E: Env> Loop<E> {
         }
         let last_values: Vec<f32> = self.envs.iter().map(&mut value_of).collect();
         let (mut advantages, mut returns) = (vec![0.0; size], vec![0.0; size]);
-        let config = GaeConfig { beta: -self.recipe.gamma.ln(), lambda: self.recipe.lambda, trace: Trace::Decision };
+        let config =
+            GaeConfig { beta: -self.recipe.gamma.ln(), lambda: self.recipe.lambda, trace: TraceDecay::Decision };
         let transitions = Transitions {
             envs,
             rewards: &rewards,

@@ -11,23 +11,23 @@ use goodput_console::{Cell, CommandError, Listing, OutputFormat};
 use goodput_eval::studies::forecasting::{ScoreRow, Study, StudyError, page};
 use goodput_forecast::{Fit, ForecasterSnapshot, Horizon, Predict, check_levels};
 
-use crate::args::Forecast;
+use crate::args::ForecastCommand;
 use crate::config;
 
 /// Runs `goodput forecast` and gives its exit code.
-pub fn run(verb: &Forecast) -> Result<ExitCode, CommandError> {
+pub fn run(verb: &ForecastCommand) -> Result<ExitCode, CommandError> {
     match verb {
-        Forecast::Fit { config, sets, bundles, to } => fit(&read(config, sets, bundles)?, to)?,
-        Forecast::Predict { snapshot, study, sets, hours, levels, output } => {
+        ForecastCommand::Fit { config, sets, bundles, to } => fit(&read(config, sets, bundles)?, to)?,
+        ForecastCommand::Predict { snapshot, study, sets, hours, levels, output } => {
             let ahead = known(snapshot, study.as_deref(), sets)?;
             predict(&ahead, *hours, levels, *output)?;
         }
-        Forecast::Backtest { config, sets, bundles, report, output } => {
+        ForecastCommand::Backtest { config, sets, bundles, report, output } => {
             let study = Study::new(&read(config, sets, bundles)?).map_err(fault)?;
             let reports = vec![("default".to_string(), study.run().map_err(fault)?)];
             finish(config, &study, &reports, report.as_deref(), *output)?;
         }
-        Forecast::Compare { config, sets, bundles, report, output } => {
+        ForecastCommand::Compare { config, sets, bundles, report, output } => {
             let study = Study::new(&read(config, sets, bundles)?).map_err(fault)?;
             let reports = study.compare().map_err(fault)?;
             finish(config, &study, &reports, report.as_deref(), *output)?;
@@ -104,7 +104,7 @@ fn fit(config: &ForecastConfig, to: &Path) -> Result<(), CommandError> {
 }
 
 /// A forecaster that knows its series, and the time of the next step.
-struct Ahead {
+struct HoursAhead {
     next_epoch_millis: i64,
     step_millis: i64,
     day_steps: usize,
@@ -112,12 +112,12 @@ struct Ahead {
 }
 
 /// A snapshot as it is; a bundle on the series of a study, with the quantiles of its own heads.
-fn known(path: &Path, study: Option<&Path>, sets: &[String]) -> Result<Ahead, CommandError> {
+fn known(path: &Path, study: Option<&Path>, sets: &[String]) -> Result<HoursAhead, CommandError> {
     let net = match forecaster::open(path).map_err(CommandError::input)? {
         SavedForecaster::Trained { net, .. } => net,
         SavedForecaster::Fitted(snapshot) => {
             let ForecasterSnapshot { next_epoch_millis, step_millis, day_steps, forecaster } = *snapshot;
-            return Ok(Ahead { next_epoch_millis, step_millis, day_steps, forecaster: Box::new(forecaster) });
+            return Ok(HoursAhead { next_epoch_millis, step_millis, day_steps, forecaster: Box::new(forecaster) });
         }
     };
     let Some(study) = study else {
@@ -126,7 +126,7 @@ fn known(path: &Path, study: Option<&Path>, sets: &[String]) -> Result<Ahead, Co
     };
     let study = Study::new(&read(study, sets, &[path.to_path_buf()])?).map_err(fault)?;
     let forecaster = net.fit(&study.series).map_err(|error| CommandError::input(format!("fit: {error}")))?;
-    Ok(Ahead {
+    Ok(HoursAhead {
         next_epoch_millis: study.series.end_epoch_millis(),
         step_millis: study.series.step_millis(),
         day_steps: study.day_steps,
@@ -134,7 +134,7 @@ fn known(path: &Path, study: Option<&Path>, sets: &[String]) -> Result<Ahead, Co
     })
 }
 
-fn predict(snapshot: &Ahead, hours: f64, levels: &[f64], output: OutputFormat) -> Result<(), CommandError> {
+fn predict(snapshot: &HoursAhead, hours: f64, levels: &[f64], output: OutputFormat) -> Result<(), CommandError> {
     check_levels(levels).map_err(|error| {
         CommandError::input(format!("--levels: {error}")).with_help("for example --levels 0.1,0.5,0.9")
     })?;

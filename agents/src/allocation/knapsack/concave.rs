@@ -10,7 +10,7 @@ use std::cmp::Ordering;
 
 /// One group: a job that can grow by steps of `unit` accelerators.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Ladder<'a> {
+pub struct GainLadder<'a> {
     /// Weight of each step, at least 1.
     pub unit: u32,
     /// Gain of each step, none more than the step before. Steps that gain nothing are not taken.
@@ -21,7 +21,7 @@ pub struct Ladder<'a> {
 /// units do not divide one another, or a gain grows.
 ///
 /// Of equal gains the later group's comes first, as in [`super::Knapsack::solve`].
-pub fn concave(groups: &[Ladder<'_>], capacity: u32) -> Option<Vec<u32>> {
+pub fn concave(groups: &[GainLadder<'_>], capacity: u32) -> Option<Vec<u32>> {
     let grows = |gains: &[f64]| gains.windows(2).any(|pair| pair[1] > pair[0]);
     let mut units: Vec<u32> = groups.iter().map(|group| group.unit).collect();
     units.sort_unstable();
@@ -59,7 +59,7 @@ pub fn concave(groups: &[Ladder<'_>], capacity: u32) -> Option<Vec<u32>> {
 }
 
 /// All units equal: the `count` largest gains, found without sorting the rest.
-fn best_steps(groups: &[Ladder<'_>], count: u32, steps: &mut [u32]) {
+fn best_steps(groups: &[GainLadder<'_>], count: u32, steps: &mut [u32]) {
     let mut all: Vec<(f64, u32, u32)> = Vec::new();
     for (index, group) in groups.iter().enumerate().rev() {
         let gains = group.gains.iter().take_while(|gain| **gain > 0.0);

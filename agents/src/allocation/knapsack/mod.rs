@@ -12,7 +12,7 @@
 mod concave;
 mod hull;
 
-pub use concave::{Ladder, concave};
+pub use concave::{GainLadder, concave};
 pub use hull::{Hull, Offer};
 
 /// One choice of a group.

@@ -8,7 +8,7 @@
 //! probability `1 - epsilon`: a quantile of their forecast, for `P(need <= capacity) >= 1 -
 //! epsilon`.
 
-use crate::allocation::knapsack::{Ladder, concave};
+use crate::allocation::knapsack::{GainLadder, concave};
 
 /// Report of one cluster.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -58,7 +58,7 @@ pub fn allot(claims: &[Claim], move_cost: f64) -> Vec<u32> {
             (0..left).map(|step| claim.gain(extra + step) + kept(step)).collect()
         })
         .collect();
-    let groups: Vec<Ladder<'_>> = ladders.iter().map(|gains| Ladder { unit: 1, gains }).collect();
+    let groups: Vec<GainLadder<'_>> = ladders.iter().map(|gains| GainLadder { unit: 1, gains }).collect();
     let steps = concave(&groups, left).unwrap_or_else(|| vec![0; claims.len()]);
     servers.iter_mut().zip(steps).for_each(|(servers, steps)| *servers += steps);
     // A server that no cluster gains by stays where it is, or goes to the first cluster.

@@ -11,7 +11,7 @@ use goodput_env::scenario::{Batching, Information};
 use goodput_env::time::SimTime;
 use goodput_env::view::{Afterwards, ClusterView};
 
-use super::orchestrator::{Loans, Orchestrator};
+use super::orchestrator::{LoanDecision, Orchestrator};
 use super::{Body, Message, Party};
 use crate::compose::serving::{Autoscaler, Claim, Replicas, allot};
 
@@ -66,7 +66,7 @@ impl Composite {
         let utilisation = self.autoscaler.utilisation();
         let loans = match &mut self.orchestrator {
             Some(orchestrator) => orchestrator.decide(view, &self.wanted, utilisation, &mut plan),
-            None => Loans::default(),
+            None => LoanDecision::default(),
         };
         self.report(view.now, &loans, &plan);
         self.replicas.reset(view, &plan, &loans.home);
@@ -78,7 +78,7 @@ impl Composite {
         plan
     }
 
-    fn report(&mut self, at: SimTime, loans: &Loans, plan: &Plan) {
+    fn report(&mut self, at: SimTime, loans: &LoanDecision, plan: &Plan) {
         use Party::{Inference, Orchestrator, Training};
         let mut say = |from, to, body| self.log.push(Message { at, from, to, body });
         if self.orchestrator.is_some() && self.last_need != Some(loans.need) {

@@ -58,7 +58,7 @@ pub struct Orchestrator {
 
 /// One decision about loans.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Loans {
+pub struct LoanDecision {
     /// Accelerators of the inference pool.
     pub pool: u32,
     /// Accelerators that services will need.
@@ -102,12 +102,18 @@ impl Orchestrator {
 
     /// Adds loans and returns to `plan`, and what jobs lose by them. `wanted` are the replicas each
     /// service is to have now, at `utilisation`.
-    pub fn decide(&mut self, view: &ClusterView<'_>, wanted: &[Claim], utilisation: f64, plan: &mut Plan) -> Loans {
+    pub fn decide(
+        &mut self,
+        view: &ClusterView<'_>,
+        wanted: &[Claim],
+        utilisation: f64,
+        plan: &mut Plan,
+    ) -> LoanDecision {
         let pool = Servers::of(view);
         let soon = self.terms.period + self.terms.deadline;
         let need = self.need(view, wanted, utilisation, soon);
         let deadline = view.now + self.terms.deadline;
-        let mut loans = Loans { pool: pool.gpus, need, deadline, ..Loans::default() };
+        let mut loans = LoanDecision { pool: pool.gpus, need, deadline, ..LoanDecision::default() };
         let lending = self.judge.lending;
         let may_be_away = self.may_be_away(&pool, need, 0.0);
         if self.may_be_away(&pool, need, lending.tolerated_servers) < pool.lent.len() {
@@ -153,7 +159,14 @@ impl Orchestrator {
         view.services().map(of_service).sum()
     }
 
-    fn call_back(&self, view: &ClusterView<'_>, lent: &[NodeId], count: usize, loans: &mut Loans, plan: &mut Plan) {
+    fn call_back(
+        &self,
+        view: &ClusterView<'_>,
+        lent: &[NodeId],
+        count: usize,
+        loans: &mut LoanDecision,
+        plan: &mut Plan,
+    ) {
         let on_loans = |job: &JobView<'_>| job.state.placement.slices().iter().any(|slice| view.lent(slice.node));
         let jobs: Vec<JobView<'_>> = view.jobs().filter(on_loans).collect();
         let prices = self.judge.prices(&jobs);

@@ -3,7 +3,7 @@
 
 use goodput_env::job::JobId;
 
-use crate::allocation::knapsack::{Item, Knapsack, Ladder, concave};
+use crate::allocation::knapsack::{GainLadder, Item, Knapsack, concave};
 
 /// Demand of a job.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -85,8 +85,8 @@ impl ArylPhases {
             ends.push(self.gains.len());
         }
         let starts = std::iter::once(0).chain(ends.iter().copied());
-        let ladders: Vec<Ladder<'_>> =
-            starts.zip(&ends).map(|(start, &end)| Ladder { unit: 1, gains: &self.gains[start..end] }).collect();
+        let ladders: Vec<GainLadder<'_>> =
+            starts.zip(&ends).map(|(start, &end)| GainLadder { unit: 1, gains: &self.gains[start..end] }).collect();
         // Where every gain is at most the one before it, the greedy choice is optimal.
         if let Some(steps) = concave(&ladders, left) {
             elastic.iter().zip(steps).for_each(|(&at, steps)| granted[at] += steps);

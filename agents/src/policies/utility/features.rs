@@ -38,7 +38,7 @@ pub(super) fn group_of(at: usize) -> Option<Group> {
 
 /// Facts about a job at a decision.
 #[derive(Clone, Copy, Debug)]
-pub struct Facts {
+pub struct JobFacts {
     /// Accelerator seconds held so far.
     pub attained_gpu_secs: f64,
     /// Accelerator seconds that it may have left on its smallest size.
@@ -67,7 +67,7 @@ pub struct Facts {
     pub failures: u32,
 }
 
-impl Facts {
+impl JobFacts {
     /// Features in the order of [`FEATURES`].
     pub fn features(&self) -> [f64; FEATURES.len()] {
         // Hours, with a minute as the shortest time that matters.

@@ -11,7 +11,7 @@ use goodput_env::time::SimTime;
 use goodput_env::view::{ClusterView, JobView};
 
 use super::experience::Experience;
-use super::features::{Facts, weight};
+use super::features::{JobFacts, weight};
 use super::history::{History, Left};
 use super::speeds::Speeds;
 use super::tenants::Tenants;
@@ -245,11 +245,11 @@ pub(super) fn facts(
     job: &JobView<'_>,
     left: &Left,
     round: &UtilityRound,
-) -> Facts {
+) -> JobFacts {
     let (least, telling) = (speeds.smallest(at).max(1), speeds.telling(at));
     let most = speeds.on(at, telling).last().map_or(1, |rate| rate.0);
     let node = view.cluster().gpus_per_node_of(telling).max(least);
-    Facts {
+    JobFacts {
         attained_gpu_secs: job.attained_gpu_millis() as f64 / 1e3,
         remaining_gpu_secs: left.gpu_secs,
         done_gpu_secs: left.done_gpu_secs,

@@ -45,7 +45,7 @@ struct Row {
     /// Smallest and largest size.
     range: (u32, u32),
     /// Speeds by accelerator type.
-    curves: Vec<Curve>,
+    curves: Vec<SpeedCurve>,
     /// Type of the measurements that stand for all types.
     telling: usize,
     /// Speed of the smallest size on the slowest type; 0 where nothing is known.
@@ -54,7 +54,7 @@ struct Row {
 
 /// Speeds on one type.
 #[derive(Clone, Debug, Default)]
-struct Curve {
+struct SpeedCurve {
     /// By place among the sizes from the least up: accelerators, work per second. Empty where the
     /// job does not run.
     rates: Vec<(u32, f64)>,
@@ -197,14 +197,14 @@ fn row(
 ) -> Row {
     let runs = |kind: usize| job.runs_on(kind as u16);
     let sizes = |kind: usize| sizes(range.0, range.1.min(kinds[kind].total), kinds[kind].per_node);
-    let mut curves: Vec<Curve> = (0..kinds.len())
+    let mut curves: Vec<SpeedCurve> = (0..kinds.len())
         .map(|kind| {
             let speed = |gpus: u32| (gpus, rate(view, job, kind, gpus, kinds, &models).unwrap_or(0.0));
             let rates = if runs(kind) { sizes(kind).map(speed).collect() } else { Vec::new() };
-            Curve { rates, guess: 1.0 }
+            SpeedCurve { rates, guess: 1.0 }
         })
         .collect();
-    let known = |curve: &Curve| curve.rates.iter().any(|rate| rate.1 > 0.0);
+    let known = |curve: &SpeedCurve| curve.rates.iter().any(|rate| rate.1 > 0.0);
     let measured = |kind: usize| job.state.profile.on(kind as u16).map_or(0, |seen| seen.max_replicas());
     let told = (0..kinds.len()).filter(|&kind| known(&curves[kind]));
     let telling = told.reduce(|best, next| if measured(next) > measured(best) { next } else { best });

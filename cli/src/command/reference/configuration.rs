@@ -48,7 +48,7 @@ struct Sections {
 }
 
 /// Table or choice that still needs a section.
-struct Pending {
+struct PendingTable {
     title: String,
     path: String,
     schema: Value,
@@ -103,8 +103,8 @@ impl Sections {
         self.sections(pending);
     }
 
-    fn sections(&mut self, pending: Vec<Pending>) {
-        for Pending { title, path, schema } in pending {
+    fn sections(&mut self, pending: Vec<PendingTable>) {
+        for PendingTable { title, path, schema } in pending {
             self.page.push_str(&format!("\n### {title}\n"));
             let description = inline(text(&schema, "description"));
             if !description.is_empty() {
@@ -119,7 +119,7 @@ impl Sections {
 
     /// Type of a value in words. A table or choice is a link to its section, which is added to
     /// `pending` unless it is there.
-    fn kind_of(&mut self, schema: &Value, path: &str, listed: bool, pending: &mut Vec<Pending>) -> String {
+    fn kind_of(&mut self, schema: &Value, path: &str, listed: bool, pending: &mut Vec<PendingTable>) -> String {
         if let Some(name) = schema.get("$ref").and_then(Value::as_str) {
             let name = name.trim_start_matches("#/$defs/");
             let definition = self.definitions.get(name).cloned().unwrap_or_default();
@@ -132,7 +132,7 @@ impl Sections {
             }
             let title = self.title(path, listed, &definition);
             self.titles.insert(key, title.clone());
-            pending.push(Pending { title: title.clone(), path: path.into(), schema: definition });
+            pending.push(PendingTable { title: title.clone(), path: path.into(), schema: definition });
             return link(&title);
         }
         if let Some(variants) = schema.get("anyOf").and_then(Value::as_array) {
@@ -142,7 +142,7 @@ impl Sections {
         }
         if has_section(schema) {
             let title = self.title(path, listed, schema);
-            pending.push(Pending { title: title.clone(), path: path.into(), schema: schema.clone() });
+            pending.push(PendingTable { title: title.clone(), path: path.into(), schema: schema.clone() });
             return link(&title);
         }
         let types: Vec<&str> = match schema.get("type") {

@@ -14,14 +14,14 @@ const POWERS: usize = 32;
 
 /// The search with its buffers.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Exchange {
+pub(super) struct HullExchange {
     /// By type and power of two: the two groups that free as much at least loss.
-    releases: Vec<[Option<Release>; 2]>,
+    releases: Vec<[Option<ReleasedItem>; 2]>,
 }
 
 /// A group that takes something else, or nothing.
 #[derive(Clone, Copy, Debug)]
-struct Release {
+struct ReleasedItem {
     loss: f64,
     group: usize,
     item: Option<u32>,
@@ -33,10 +33,10 @@ struct Gain {
     gain: f64,
     group: usize,
     item: u32,
-    release: Option<Release>,
+    release: Option<ReleasedItem>,
 }
 
-impl Exchange {
+impl HullExchange {
     /// Makes the exchange that gains most until none gains anything, or often enough. `left` is by
     /// type.
     pub fn improve(&mut self, groups: &Groups, chosen: &mut [Option<u32>], left: &mut [u32]) {
@@ -67,14 +67,14 @@ impl Exchange {
         self.releases.resize(left.len() * POWERS, [None; 2]);
         for (group, &taken) in chosen.iter().enumerate() {
             let Some(held) = groups.chosen(group, taken) else { continue };
-            self.offer(&held, held.weight, Release { loss: held.value, group, item: None });
+            self.offer(&held, held.weight, ReleasedItem { loss: held.value, group, item: None });
             for (next, item) in groups.of(group).iter().zip(0..) {
                 let freed = match next.kind == held.kind {
                     true => held.weight.saturating_sub(next.weight),
                     false if next.weight <= left[usize::from(next.kind)] => held.weight,
                     false => 0,
                 };
-                self.offer(&held, freed, Release { loss: held.value - next.value, group, item: Some(item) });
+                self.offer(&held, freed, ReleasedItem { loss: held.value - next.value, group, item: Some(item) });
             }
         }
         // A group that frees more frees enough.
@@ -85,7 +85,7 @@ impl Exchange {
         }
     }
 
-    fn offer(&mut self, held: &Offer, freed: u32, release: Release) {
+    fn offer(&mut self, held: &Offer, freed: u32, release: ReleasedItem) {
         if let Some(power) = freed.checked_ilog2() {
             keep(&mut self.releases[usize::from(held.kind) * POWERS + power as usize], release);
         }
@@ -123,9 +123,9 @@ impl Exchange {
 }
 
 /// Keeps the two least losses of different groups, the earlier one first on ties.
-fn keep(row: &mut [Option<Release>; 2], release: Release) {
-    let less = |other: &Option<Release>| other.is_none_or(|other| release.loss < other.loss);
-    let same = |other: &Option<Release>| other.is_some_and(|other| other.group == release.group);
+fn keep(row: &mut [Option<ReleasedItem>; 2], release: ReleasedItem) {
+    let less = |other: &Option<ReleasedItem>| other.is_none_or(|other| release.loss < other.loss);
+    let same = |other: &Option<ReleasedItem>| other.is_some_and(|other| other.group == release.group);
     if less(&row[0]) {
         if !same(&row[0]) {
             row[1] = row[0];

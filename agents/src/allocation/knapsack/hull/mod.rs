@@ -42,9 +42,9 @@ const CLIMBS: usize = 4;
 #[derive(Clone, Debug, Default)]
 pub struct Hull {
     groups: Groups,
-    prices: prices::Prices,
-    exchange: exchange::Exchange,
-    steps: Vec<Step>,
+    prices: prices::TypePrices,
+    exchange: exchange::HullExchange,
+    steps: Vec<HullStep>,
     /// Offers of the group at hand, in order of cost.
     order: Vec<(f64, u32)>,
     /// Upper hull of the group at hand: cost, value, offer.
@@ -84,7 +84,7 @@ impl Groups {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Step {
+struct HullStep {
     slope: f64,
     group: u32,
     item: u32,
@@ -134,7 +134,7 @@ impl Hull {
             self.hull(group, prices, capacity);
             self.steps.extend(self.upper.windows(2).map(|pair| {
                 let slope = (pair[1].1 - pair[0].1) / (pair[1].0 - pair[0].0);
-                Step { slope, group: group as u32, item: pair[1].2 }
+                HullStep { slope, group: group as u32, item: pair[1].2 }
             }));
         }
         self.steps

@@ -15,13 +15,13 @@ const LEAST: f64 = 1e-6;
 
 /// The search with its buffers.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Prices {
+pub(super) struct TypePrices {
     now: Vec<f64>,
     wanted: Vec<u64>,
     tried: Vec<f64>,
 }
 
-impl Prices {
+impl TypePrices {
     /// The prices of every step, a row of one for each type of `capacity`.
     pub fn find(&mut self, groups: &Groups, capacity: &[u32]) -> &[f64] {
         self.start(groups, capacity);
