@@ -34,7 +34,7 @@ fn a_comparison_has_a_row_a_model_and_distance_and_a_page_with_pictures() {
     let (code, rows, said) =
         run(dir.path(), &["forecast", "compare", "study.toml", "--report", "page.html", "-o", "csv"]);
     assert_eq!(code, 0, "{said}");
-    assert_eq!(rows.lines().count(), 1 + 3 * 19, "{rows}");
+    assert_eq!(rows.lines().count(), 1 + 3 * 16, "{rows}");
     assert!(rows.lines().nth(1).unwrap().starts_with("default,1,"), "{rows}");
     let page = fs::read_to_string(dir.path().join("page.html")).unwrap();
     for part in ["Forecast with quantile bands", "Calibration", "Lending frontier", "oracle", "reactive"] {

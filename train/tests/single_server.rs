@@ -7,7 +7,7 @@ use std::sync::Arc;
 use goodput_agents::bundle::{Card, Model, PolicyBundle};
 use goodput_agents::compose;
 use goodput_agents::learning::adam::AdamConfig;
-use goodput_agents::learning::gae::{GaeConfig, Trace};
+use goodput_agents::learning::gae::{GaeConfig, TraceDecay};
 use goodput_agents::learning::learner::Learner;
 use goodput_agents::learning::ppo::{PpoConfig, PpoRates};
 use goodput_agents::nets::weights::NetConfig;
@@ -72,7 +72,7 @@ fn a_learned_policy_comes_close_to_the_optimum() {
     let mut rollout = Rollout::new(&env, envs, steps, 5).unwrap();
     let mut learner = Learner::new(&NetConfig::Set(Default::default()), env.layout(), AdamConfig::default(), 5);
     let (mut scale, mut e) = (ReturnScale::new(envs), rollout.experience());
-    let gae = GaeConfig { beta: std::f64::consts::LN_2 / 1000.0, lambda: 0.95, trace: Trace::Decision };
+    let gae = GaeConfig { beta: std::f64::consts::LN_2 / 1000.0, lambda: 0.95, trace: TraceDecay::Decision };
     let config = PpoConfig { minibatch: 256, target_kl: 0.05, ..PpoConfig::default() };
     for update in 0..updates {
         let how = Collect { iteration: update, seed: 5, gae, teacher_share: 0.0 };

@@ -61,10 +61,11 @@ impl Document {
         toml::from_str(&self.text).map_err(|error| {
             let message = error.message().trim_end();
             let found = self.kind();
-            let help = if found == kind { kind.help().to_owned() } else { found.advice() };
+            // A close key is no help in a file of another kind.
             let help = match suggestion(message) {
+                _ if found != kind => found.advice(),
                 Some(close) => format!("did you mean `{close}`?"),
-                None => help,
+                None => kind.help().to_owned(),
             };
             self.at(message, error.span()).with_help(help)
         })

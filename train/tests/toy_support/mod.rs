@@ -9,7 +9,7 @@
 use std::num::NonZeroUsize;
 
 use goodput_agents::learning::adam::AdamConfig;
-use goodput_agents::learning::gae::{GaeConfig, Trace};
+use goodput_agents::learning::gae::{GaeConfig, TraceDecay};
 use goodput_agents::learning::imitation::{ImitationBatch, ImitationConfig};
 use goodput_agents::learning::learner::Learner;
 use goodput_agents::learning::ppo::{PpoConfig, PpoRates};
@@ -260,6 +260,6 @@ impl Recipe {
 
     fn gae(&self) -> GaeConfig {
         let beta = std::f64::consts::LN_2 / self.half_life;
-        GaeConfig { beta, lambda: 0.95, trace: Trace::Time { seconds: 1.0 } }
+        GaeConfig { beta, lambda: 0.95, trace: TraceDecay::Time { seconds: 1.0 } }
     }
 }
