@@ -10,7 +10,7 @@ mod support;
 use std::sync::Arc;
 
 use goodput_agents::learning::adam::AdamConfig;
-use goodput_agents::learning::gae::{GaeConfig, Trace};
+use goodput_agents::learning::gae::{GaeConfig, TraceDecay};
 use goodput_agents::learning::learner::Learner;
 use goodput_agents::learning::ppo::{PpoConfig, PpoRates};
 use goodput_agents::nets::fused::Fused;
@@ -48,7 +48,7 @@ fn row(env: &ClusterEnv, agent: &PpoAgent, net: &NetConfig, seed: u64) {
     let mut experience = rollout.experience();
     let mut learner = Learner::new(net, layout, AdamConfig::default(), seed);
     let mut scale = ReturnScale::new(ENVS);
-    let gae = GaeConfig { beta: 1e-4, lambda: 0.95, trace: Trace::Decision };
+    let gae = GaeConfig { beta: 1e-4, lambda: 0.95, trace: TraceDecay::Decision };
     let seeds = (0..ENVS as u64).map(|env| training_seed(seed, env)).collect();
     let mut replay = VecEnv::new(vec![env.clone(); ENVS], seeds, ResetOptions::default()).expect("as many seeds");
     let mut buffers = VecBuffers::new(ENVS, &layout);
