@@ -397,7 +397,7 @@ pub struct Reproduce {
 pub enum Data {
     /// A public trace into Parquet with provenance; reports every row repaired or refused.
     Import {
-        /// Trace file.
+        /// File of the trace.
         file: PathBuf,
         /// File to write [default: the name of the trace with .parquet].
         #[arg(short = 'o', long, value_name = "FILE")]
@@ -440,7 +440,7 @@ pub enum Data {
     },
     /// Print how much a workload asks of a cluster.
     Inspect {
-        /// Workload file.
+        /// File of the workload.
         file: PathBuf,
         /// Nodes x accelerators per node.
         #[arg(long, default_value = "16x4", value_name = "NxG")]
@@ -451,7 +451,7 @@ pub enum Data {
     },
     /// Everything that is wrong with a workload, row by row.
     Validate {
-        /// Workload file.
+        /// File of the workload.
         file: PathBuf,
     },
     /// Fit the catalog of applications to measured profiles.

@@ -1,4 +1,4 @@
-//! What a policy is compared on and with: the held-out scenarios of an experiment, and its heuristics.
+//! Scenarios and policies of a comparison: the held-out scenarios of an experiment, and its heuristics.
 
 use goodput_agents::compose;
 use goodput_agents::heuristic::ListedPolicy;
