@@ -102,7 +102,7 @@ fn learn(name: &str, experiment: &Experiment, path: &Path) -> PolicyBundle {
 }
 
 fn compare(experiment: &Experiment, entries: Vec<PolicyEntry>, reference: Option<String>) -> Evaluation {
-    let scenarios = comparison::held_out(&experiment, experiment.evaluate.seeds).expect("it is checked by a test");
+    let scenarios = comparison::held_out(experiment, experiment.evaluate.seeds).expect("it is checked by a test");
     let mut comparison = Comparison::new(entries, scenarios);
     comparison.reference = reference;
     comparison.run(&|_, _| ()).expect("policies that run")
