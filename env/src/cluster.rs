@@ -1,4 +1,5 @@
-//! The machines: nodes of accelerators. Types are data from a configuration file; nothing in code knows "v100".
+//! The machines: nodes of accelerators. Types are data from a configuration file; nothing in code
+//! knows "v100".
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,7 +8,7 @@ use thiserror::Error;
 /// Index of a node in [`Cluster::nodes`].
 pub type NodeId = u32;
 
-/// What an accelerator is.
+/// Kind of an accelerator.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
@@ -34,7 +35,7 @@ pub struct AcceleratorType {
     pub memory_mib: Option<u32>,
 }
 
-/// What a machine is for.
+/// Pool of a node: the work that the node is for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Pool {
@@ -54,24 +55,24 @@ pub struct Node {
     pub accelerator: u16,
     /// Number of accelerators.
     pub gpus: u32,
-    /// What it is for.
+    /// Pool that the node belongs to.
     #[serde(default)]
     pub pool: Pool,
 }
 
 impl Node {
-    /// A machine for everything.
+    /// Node for training and services alike.
     pub const fn new(accelerator: u16, gpus: u32) -> Self {
         Self { accelerator, gpus, pool: Pool::Shared }
     }
 
-    /// The same machine in `pool`.
+    /// This node, moved to `pool`.
     pub const fn of(self, pool: Pool) -> Self {
         Self { pool, ..self }
     }
 }
 
-/// All machines.
+/// Nodes of a cluster and their accelerator types.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Cluster {
     /// Accelerator types in use.
@@ -80,7 +81,7 @@ pub struct Cluster {
     pub nodes: Vec<Node>,
 }
 
-/// Why a cluster cannot be built.
+/// Errors in the description of a cluster.
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum ClusterError {
     /// The text is no list of groups of nodes.
@@ -88,7 +89,7 @@ pub enum ClusterError {
         "cluster {text:?} is not NODESxGPUS with both at least 1, for example 16x4, nor TYPE:NODESxGPUS,... as in t4:6x4,a100:2x8"
     )]
     Shape {
-        /// What was given.
+        /// Text of the description.
         text: String,
     },
 }
@@ -100,8 +101,8 @@ impl Cluster {
         Self { types: vec![gpu], nodes: vec![Node::new(0, gpus); nodes as usize] }
     }
 
-    /// Parses `16x4`: 16 nodes with 4 accelerators each, of a type called `gpu`; or groups of nodes with their types:
-    /// `t4:6x4,a100:2x8`.
+    /// Parses `16x4`: 16 nodes with 4 accelerators each, of a type called `gpu`; or groups of nodes
+    /// with their types: `t4:6x4,a100:2x8`.
     ///
     /// # Errors
     /// [`ClusterError::Shape`] where the text is anything else.

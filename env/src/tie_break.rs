@@ -1,8 +1,9 @@
-//! Who goes first among jobs submitted at the same instant.
+//! Order of jobs that were submitted at one instant.
 //!
-//! Every policy breaks its last ties by job id, and ids follow submission, then this order. Traces with coarse clocks leave it to chance: one in seven
-//! jobs of Philly shares its second with another, and all of a static workload arrive at once. A result that moves with it says little
-//! about the policy, so it is an option, and `goodput reproduce ties` says how much it moves what.
+//! Every policy breaks its last ties by job id, and ids follow submission, then this order. Traces with
+//! coarse clocks leave the order to chance: one in seven jobs of Philly shares its second with another
+//! job, and all jobs of a static workload arrive at once. A result that moves with the order says little
+//! about the policy. So the order is an option, and `goodput reproduce ties` measures its effect.
 
 use rand::RngExt;
 use schemars::JsonSchema;

@@ -20,7 +20,7 @@ use crate::placement::{Free, Packer};
 /// Entries in the list of policies.
 pub const LISTED: &[ListedPolicy] = &[ListedPolicy {
     name: "optimus",
-    about: "accelerators one by one to the job whose remaining time they cut most",
+    about: "accelerators one by one, each to the job with the largest cut of its remaining time",
     source: "Peng et al., EuroSys 2018; oracle form of the Pollux artifact",
     traits: Traits { preemptive: true, elastic: true, heterogeneous: false },
     build: |_| Box::new(Optimus::default()),

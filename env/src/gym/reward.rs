@@ -12,17 +12,17 @@ pub enum RewardTerm {
     /// Minus the integral of the number of jobs in the system. Over an episode this is minus the sum of all completion
     /// times, by Little's law.
     JobsInSystem {
-        /// Factor.
+        /// Weight of the term in the sum.
         weight: f64,
     },
     /// The integral of the share of accelerators that are held.
     Utilization {
-        /// Factor.
+        /// Weight of the term in the sum.
         weight: f64,
     },
     /// Minus the inference requests that missed their objective, in thousands.
     SloViolations {
-        /// Factor.
+        /// Weight of the term in the sum.
         weight: f64,
     },
 }
@@ -36,7 +36,7 @@ impl RewardTerm {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Reward {
-    /// Terms.
+    /// Terms of the sum.
     pub terms: Vec<RewardTerm>,
     /// Time unit of the integrals, seconds; it only keeps returns of order one.
     pub scale_secs: f64,

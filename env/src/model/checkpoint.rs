@@ -1,25 +1,28 @@
 //! Checkpoints: what one holds, what writing it costs, and how often it pays.
 //!
-//! A checkpoint is the model's parameters, the state of its optimiser and how far the data were read; without the last, a job that
-//! is restored sees samples twice or never. Its cost is bytes over bandwidth. The best interval between two writes balances them
-//! against work that a fault undoes (Young, CACM 1974; Daly, FGCS 2006).
+//! A checkpoint is the model's parameters, the state of its optimiser and how far the data were
+//! read; without the last, a job that is restored sees samples twice or never. Its cost is bytes
+//! over bandwidth. The best interval between two writes balances them against work that a fault
+//! undoes (Young, CACM 1974; Daly, FGCS 2006).
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Bytes of one parameter with its optimiser state: four of the weight and eight of two moments (Adam in single precision).
+/// Bytes of one parameter with its optimiser state: four of the weight and eight of two moments
+/// (Adam in single precision).
 pub const BYTES_PER_PARAMETER: f64 = 12.0;
 
 /// Bytes of one replica's progress through the data: epoch, position and the sampler's seed.
 pub const BYTES_PER_SAMPLER: f64 = 24.0;
 
-/// Millions of parameters of the applications that published traces train: BERT base (Devlin et al. 2019), ResNet-50 (He et al. 2016),
-/// YOLOv3 (Redmon and Farhadi 2018), ResNet-18 for CIFAR-10, Deep Speech 2 (Amodei et al. 2016), NeuMF on MovieLens-1M (derived from
-/// He et al. 2017).
+/// Millions of parameters of the applications that published traces train: BERT base (Devlin et al.
+/// 2019), ResNet-50 (He et al. 2016), YOLOv3 (Redmon and Farhadi 2018), ResNet-18 for CIFAR-10,
+/// Deep Speech 2 (Amodei et al. 2016), NeuMF on MovieLens-1M (derived from He et al. 2017).
 const MILLIONS: &[(&str, f64)] =
     &[("bert", 110.0), ("imagenet", 25.6), ("yolov3", 61.9), ("cifar10", 11.2), ("deepspeech2", 38.0), ("ncf", 1.6)];
 
-/// Where checkpoints go. Bandwidths are assumptions of the order of today's hardware; the configuration can say others.
+/// Store of checkpoints. The bandwidths are assumptions of the order of present hardware, and the
+/// configuration can set others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Store {
@@ -48,11 +51,11 @@ impl Store {
     }
 }
 
-/// How long a job works between two checkpoints.
+/// Interval between two checkpoints of a job.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase", deny_unknown_fields)]
 pub enum Interval {
-    /// The same for all jobs.
+    /// One interval for all jobs.
     Fixed {
         /// Seconds of work.
         secs: f64,
@@ -62,8 +65,9 @@ pub enum Interval {
     Young,
     /// [`daly`] by the true rate of faults of what the job holds.
     Daly,
-    /// [`young`] by the rate of faults seen so far in this run, chosen anew at each start of the job. Before any, what is published
-    /// ([`super::fault::PUBLISHED_MTBF_HOURS`]) counts as one fault seen.
+    /// [`young`] by the rate of faults seen so far in this run, chosen anew at each start of the
+    /// job. Before any, what is published ([`super::fault::PUBLISHED_MTBF_HOURS`]) counts as one
+    /// fault seen.
     Adaptive,
 }
 
@@ -71,13 +75,13 @@ pub enum Interval {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Checkpointing {
-    /// Time between two.
+    /// Time that a job works between two checkpoints.
     pub interval: Interval,
-    /// Where they go.
+    /// Store that the checkpoints are written to.
     pub store: Store,
-    /// Gigabytes per second, where it is not what the store usually has.
+    /// Bandwidth in gigabytes per second; absent: the usual one of the store.
     pub gb_per_sec: Option<f64>,
-    /// Millions of parameters of jobs of which nothing is known.
+    /// Millions of parameters of a job with an unknown application.
     pub other_millions: f64,
 }
 
@@ -88,7 +92,8 @@ impl Default for Checkpointing {
 }
 
 impl Checkpointing {
-    /// Bytes of one checkpoint of a job that trains `application` with `replicas`: parameters, optimiser and progress through the data.
+    /// Bytes of one checkpoint of a job that trains `application` with `replicas`: parameters,
+    /// optimiser and progress through the data.
     pub fn bytes(&self, application: &str, replicas: u32) -> f64 {
         let millions =
             MILLIONS.iter().find(|(name, _)| *name == application).map_or(self.other_millions, |known| known.1);
@@ -101,12 +106,14 @@ impl Checkpointing {
     }
 }
 
-/// Young's interval between checkpoints: seconds of work, for checkpoints of `write_secs` and `mtbf_secs` between faults.
+/// Young's interval between checkpoints: seconds of work, for checkpoints of `write_secs` and
+/// `mtbf_secs` between faults.
 pub fn young(write_secs: f64, mtbf_secs: f64) -> f64 {
     (2.0 * write_secs * mtbf_secs).sqrt()
 }
 
-/// Daly's higher-order interval (his equation 37): [`young`] where faults are rare, and no longer than the time between faults.
+/// Daly's higher-order interval (his equation 37): [`young`] where faults are rare, and no longer
+/// than the time between faults.
 pub fn daly(write_secs: f64, mtbf_secs: f64) -> f64 {
     if write_secs >= 2.0 * mtbf_secs {
         return mtbf_secs;
@@ -115,7 +122,8 @@ pub fn daly(write_secs: f64, mtbf_secs: f64) -> f64 {
     young(write_secs, mtbf_secs) * (1.0 + ratio.sqrt() / 3.0 + ratio / 9.0) - write_secs
 }
 
-/// Share of time lost to first order at `interval_secs`: writes, work done again, and `recovery_secs` a fault.
+/// Share of time lost to first order at `interval_secs`: writes, work done again, and
+/// `recovery_secs` a fault.
 pub fn waste(interval_secs: f64, write_secs: f64, mtbf_secs: f64, recovery_secs: f64) -> f64 {
     write_secs / interval_secs + interval_secs / (2.0 * mtbf_secs) + recovery_secs / mtbf_secs
 }

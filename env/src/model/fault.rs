@@ -1,12 +1,14 @@
-//! What breaks, how often and for how long.
+//! Faults: causes, rates and times of repair.
 //!
-//! Faults of a node come at exponential times; a draw belongs to (seed, node, number of the fault) and a job's to (seed, job, attempt),
-//! so every policy meets the same faults and a change in one place moves none elsewhere. Repairs do not depend on what runs, hence
-//! nor do later faults.
+//! Faults of a node come at exponential times. A draw of a node belongs to (seed, node, number of the
+//! fault), and a draw of a job to (seed, job, attempt). Every policy therefore meets equal faults, and a
+//! change in one place moves no fault elsewhere. Repairs do not depend on what runs, so later faults do
+//! not either.
 //!
-//! **Sources.** Rate and causes: the 419 unexpected interruptions of 54 days of Llama 3 405B on 16,384 H100 (Meta 2024), by their
-//! counts: one in 6,335 h a server with eight accelerators. Unsuccessful jobs: Jeon et al., ATC'19 (Philly). Nodes that fail again and
-//! again: Kokolis et al., HPCA'25. Times of repair, of bad network and of bugs are assumptions.
+//! **Sources.** Rate and causes: the 419 unexpected interruptions in 54 days of Llama 3 405B on 16,384
+//! H100 (Meta 2024), which is one in 6,335 h for a server with eight accelerators. Unsuccessful jobs:
+//! Jeon et al., ATC'19 (Philly). Nodes that fail again and again: Kokolis et al., HPCA'25. Times of
+//! repair, of degraded network and of bugs are assumptions.
 
 use rand::RngExt;
 use schemars::JsonSchema;
@@ -20,10 +22,10 @@ use crate::time::SimTime;
 /// Hours between faults of a server with eight accelerators, of any cause.
 pub const PUBLISHED_MTBF_HOURS: f64 = 6000.0;
 
-/// Accelerators of the server whose faults were counted.
+/// Accelerators of the server that [`PUBLISHED_MTBF_HOURS`] speaks of.
 const ACCELERATORS: f64 = 8.0;
 
-/// What a fault takes.
+/// Cause of a fault, which says what is out of service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Cause {
@@ -41,16 +43,17 @@ pub enum Cause {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Causes {
-    /// One accelerator.
+    /// Weight of faults of one accelerator.
     pub accelerator: f64,
-    /// A whole node.
+    /// Weight of faults of a whole node.
     pub node: f64,
-    /// Its network.
+    /// Weight of faults of a node's network.
     pub network: f64,
 }
 
 impl Default for Causes {
-    /// Llama 3: GPU 148, HBM3 72, SRAM 19 and system processor 17; network switch or cable 35; the rest of 419.
+    /// Llama 3: GPU 148, HBM3 72, SRAM 19 and system processor 17; network switch or cable 35; the
+    /// rest of 419.
     fn default() -> Self {
         Self { accelerator: 256.0, node: 128.0, network: 35.0 }
     }
@@ -67,7 +70,7 @@ impl Causes {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LogNormal {
-    /// Median, seconds.
+    /// Median of the time, seconds.
     pub median_secs: f64,
     /// Standard deviation of the logarithm.
     pub sigma: f64,
@@ -79,15 +82,15 @@ impl LogNormal {
     }
 }
 
-/// What a bad network does.
+/// Degraded network of a node: the slowdown and how long it lasts.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Degradation {
-    /// Times as long that distributed jobs on the node take to synchronise.
+    /// Factor by which distributed jobs on the node take longer to synchronise.
     pub factor: f64,
-    /// Shortest, seconds.
+    /// Shortest time that a degradation lasts, seconds.
     pub shortest_secs: f64,
-    /// Longest, seconds; uniform in between.
+    /// Longest time that a degradation lasts, seconds. Times in between are equally likely.
     pub longest_secs: f64,
 }
 
@@ -103,7 +106,7 @@ impl Default for Degradation {
 pub struct Lemons {
     /// Share of nodes, 0 to 1.
     pub share: f64,
-    /// Times as often.
+    /// Factor by which their faults are more frequent.
     pub factor: f64,
 }
 
@@ -113,9 +116,9 @@ pub struct Lemons {
 pub struct Bugs {
     /// Share of jobs that never succeed.
     pub share: f64,
-    /// Only jobs of this tenant; absent: anybody's.
+    /// Tenant that has the failing jobs; absent: all tenants.
     pub tenant: Option<u32>,
-    /// Times a job is tried again before it is given up.
+    /// Number of times that a job is tried again before it is given up.
     pub retries: u32,
     /// Running time of an attempt until it fails, if it is not at its end before.
     pub after: LogNormal,
@@ -131,14 +134,14 @@ impl Default for Bugs {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Scripted {
-    /// When, seconds.
+    /// Time of the fault, seconds from the start of the run.
     pub at_secs: f64,
-    /// What it takes.
+    /// Cause of the fault.
     pub cause: Cause,
-    /// Where; an index into the cluster's nodes.
+    /// Node of the fault: an index into the cluster's nodes.
     #[serde(default)]
     pub node: NodeId,
-    /// For how long, seconds; absent: for good.
+    /// Time until the repair, seconds; absent: no repair.
     #[serde(default)]
     pub lasts_secs: Option<f64>,
 }
@@ -147,13 +150,14 @@ pub struct Scripted {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct FaultModel {
-    /// Mean hours between faults of a node with eight accelerators, in proportion for others; infinite: only what is scripted.
+    /// Mean hours between faults of a node with eight accelerators, in proportion for other nodes.
+    /// With an infinite value only scripted faults happen.
     pub mtbf_hours: f64,
-    /// What they take.
+    /// Division of the faults by cause.
     pub causes: Causes,
     /// Time of repair of an accelerator or a node.
     pub repair: LogNormal,
-    /// What a bad network does.
+    /// Effect of a degraded network.
     pub degradation: Degradation,
     /// Nodes that fail more often; absent: all alike.
     pub lemons: Option<Lemons>,
@@ -182,11 +186,11 @@ impl Default for FaultModel {
 pub struct Strike {
     /// Time since the node was last whole or last struck, whichever is later.
     pub gap: SimTime,
-    /// What it takes.
+    /// Cause of the fault.
     pub cause: Cause,
-    /// Which accelerator, as a share of those in service.
+    /// Accelerator that fails, as a share in [0, 1) of the accelerators in service.
     pub victim: f64,
-    /// For how long.
+    /// Time until the repair.
     pub lasts: SimTime,
 }
 
@@ -225,8 +229,8 @@ impl FaultModel {
         if draw < lemons.share { lemons.factor } else { 1.0 }
     }
 
-    /// Seconds between faults that stop a job on `placement`, by the rates of nodes that are no lemons; infinite where nothing breaks by
-    /// chance. `gpus_of` tells how many accelerators a node has.
+    /// Mean seconds between faults that stop a job on `placement`, by the rates of nodes that are no
+    /// lemons; infinite where nothing breaks by chance. `gpus_of` gives the accelerators of a node.
     pub fn job_mtbf_secs(&self, placement: &Placement, gpus_of: impl Fn(NodeId) -> u32) -> f64 {
         let [accelerator, node, _] = self.causes.shares();
         let slices = placement.slices().iter().map(|slice| {
@@ -241,7 +245,7 @@ impl FaultModel {
 pub(crate) const JOB_KEY: u64 = 1 << 63;
 const LEMON: u64 = 0b11 << 62;
 
-/// What the adaptive interval has seen of a run's faults.
+/// Faults of a run so far, as the adaptive interval counts them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Seen {
     /// Faults that took an accelerator.
@@ -251,9 +255,9 @@ pub struct Seen {
 }
 
 impl Seen {
-    /// Seconds between faults that stop a job on `nodes` nodes with `gpus` accelerators, estimated after `elapsed` in a cluster of
-    /// `all_nodes` with `all_gpus`. The published rate counts as one fault seen, divided by cause as published: the posterior mean
-    /// under a gamma prior.
+    /// Mean seconds between faults that stop a job on `nodes` nodes with `gpus` accelerators, estimated
+    /// after `elapsed` in a cluster of `all_nodes` with `all_gpus`. The published rate counts as one
+    /// fault, divided by cause as published. The estimate is the posterior mean under a gamma prior.
     pub fn job_mtbf_secs(self, elapsed: SimTime, (all_nodes, all_gpus): (u32, u32), (nodes, gpus): (u32, u32)) -> f64 {
         let [accelerator, node, _] = Causes::default().shares();
         let (hours, prior) = (elapsed.as_secs_f64() / 3600.0, PUBLISHED_MTBF_HOURS);

@@ -237,7 +237,7 @@ pub static METRICS: &[Metric] = &[
         name: "Jain index of tenants' GPU time",
         unit: MetricUnit::Ratio,
         better: Better::Higher,
-        description: "Jain's index of the GPU time that tenants held; where all work is done it only says who asked for how much, so it is for runs that are cut off",
+        description: "Jain's index of the GPU time that tenants held. Where all work is done, the index only reflects the demand, so it is for runs that are cut off",
         of: |run| tenants::jain_of(&run.tenants, |tenant| Some(tenant.gpu_secs)),
     },
     Metric {
@@ -245,7 +245,7 @@ pub static METRICS: &[Metric] = &[
         name: "Jain index of tenants' weighted shares",
         unit: MetricUnit::Ratio,
         better: Better::Higher,
-        description: "The same of GPU time over weight, of tenants whose weight is not 0",
+        description: "Jain's index of GPU time over weight, of tenants with a weight above 0",
         of: |run| {
             let weighted: Vec<_> = run.tenants.iter().filter(|tenant| tenant.weight > 0.0).copied().collect();
             tenants::jain_of(&weighted, |tenant| Some(tenant.gpu_secs / tenant.weight))
@@ -422,7 +422,7 @@ pub static METRICS: &[Metric] = &[
         name: "lost GPU time",
         unit: MetricUnit::GpuHours,
         better: Better::Lower,
-        description: "GPU time whose work was undone: since the last checkpoint before a fault, and all of jobs that failed for good",
+        description: "GPU time of work that was undone: the time since the last checkpoint before a fault, and all time of jobs that failed for good",
         of: |run| Some(run.reliability?.lost_gpu_hours),
     },
     Metric {

@@ -21,7 +21,7 @@ use crate::reproduce::{ReproduceError, ReproducedFigure, Reproduction};
 pub const FAIR: Reproduction = Reproduction {
     name: "deepboot-fair",
     about: "AFS, Aryl, Optimus, Tiresias, Pollux and DeepBoot with equal access to inference GPUs, under three cost models",
-    source: "Chen et al., TPDS 2023, whose comparison gives its rivals less; ours on equal terms",
+    source: "Chen et al., TPDS 2023; its comparison gives its rivals less, ours is on equal terms",
     files: &[loads::FILE],
     run,
 };

@@ -90,7 +90,7 @@ pub const STRATEGIES: &[Listed] = &[
     },
     Listed {
         name: "dot-product",
-        about: "the node whose leftovers point least where the request does",
+        about: "the node with the leftovers that point least in the direction of the request",
         source: "Grandl et al. (Tetris), SIGCOMM 2014, as in the FGD artifact",
         build: |_| Box::new(DotProduct),
     },
