@@ -3,8 +3,8 @@
 //!
 //! Utility is the achieved part of the ideal speed-up of the rented accelerators. Near 1 the jobs
 //! could use more accelerators; near 0 most accelerators are wasted. While the mean utility stays
-//! between two thresholds the size is kept. Otherwise the autoscaler searches for the size whose
-//! utility is nearest the middle of the thresholds.
+//! between two thresholds the size is kept. Otherwise the autoscaler searches for the size with a
+//! utility nearest the middle of the thresholds.
 //!
 //! The measure of speed-up decides the behaviour. With goodput, a cluster grows as gradients get
 //! noisier. With throughput, which never falls with the batch size, the cluster is large from the
@@ -76,7 +76,7 @@ impl Autoscaler {
     }
 }
 
-/// Number of nodes in `min..=max` whose utility is nearest `target`, by bisection from `start`; the
+/// Number of nodes in `min..=max` with a utility nearest `target`, by bisection from `start`; the
 /// larger of two equally near sizes. `utility_at` must not rise with the number of nodes.
 ///
 /// The artifact leaves the search at an exact hit of the target and then returns one of the ends.

@@ -56,8 +56,8 @@ pub struct Sample {
 /// - `alpha_r` and `beta_r` at 1e-8 without a sample of several replicas on one node;
 /// - both betas at 1e-8 without a sample of more than two replicas.
 ///
-/// Without samples the result is the start of the search under these rules. A sample whose pass
-/// time is zero counts as 1e-8 s.
+/// Without samples the result is the start of the search under these rules. A pass time of zero
+/// counts as 1e-8 s.
 #[must_use]
 pub fn fit(samples: &[Sample]) -> ThroughputParams {
     let (start, lower, upper) = search_space(samples);

@@ -47,7 +47,7 @@ pub(super) fn minimise(expand: impl Fn(&Theta) -> Quadratic, start: Theta, lower
 fn next(theta: &Theta, model: &Quadratic, damping: f64, lower: &Theta, upper: &Theta) -> Theta {
     let mut moves = [0.0; 7];
     let mut free = [false; 7];
-    // A parameter on its bound whose gradient points out of the box stays there.
+    // A parameter on its bound stays there if descent would push it out of the box.
     for index in 0..7 {
         let pushed_out =
             if model.gradient[index] > 0.0 { theta[index] <= lower[index] } else { theta[index] >= upper[index] };

@@ -44,7 +44,7 @@ struct Observation {
 enum Link {
     /// One replica: the sample determines no parameter of a link.
     None,
-    /// A link whose parameters have the indices `alpha` and `alpha + 1`.
+    /// A link with parameters at the indices `alpha` and `alpha + 1`.
     At { alpha: usize },
 }
 
