@@ -235,9 +235,9 @@ impl Encoder {
             if of_tenants {
                 let start = at * self.layout.slot_features + SLOT_FEATURES.len();
                 self.holdings.write(view, &job, &mut self.features[start..start + TENANT_FEATURES.len()]);
+            }
             // Features by type are expensive, so those of an unchanged job are copied from the
             // previous round.
-            }
             match known {
                 true => {
                     let end = (at + 1) * self.layout.slot_features;

@@ -126,8 +126,8 @@ impl Round {
             // of each job.
             while before.next_if(|slot| slot.job < job.id()).is_some() {}
             let version = job.state.version();
-            // Reusing an unchanged slot saves the ladder and the types of most jobs.
             let held = job.gpus();
+            // Reusing an unchanged slot saves the ladder and the types of most jobs.
             if let Some(&same) = before.peek().filter(|slot| (slot.job, slot.version) == (job.id(), version))
                 && same.moved.is_none()
                 && same.held == held
@@ -174,10 +174,10 @@ impl Round {
             (shortest, at as u32)
         }));
         let half = slots / 2;
+        // Partial selection suffices: the order within each half does not matter.
         self.order.select_nth_unstable_by(half, |a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
         self.chosen.clear();
         self.chosen.resize(view.active(), false);
-        // Partial selection suffices: the order within each half does not matter.
         for &(_, at) in &self.order[..half] {
             self.chosen[at as usize] = true;
         }
