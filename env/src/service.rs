@@ -115,7 +115,7 @@ pub enum ServiceError {
     /// A profile has no points.
     #[error("a serving profile needs at least one point")]
     NoPoint,
-    /// The points of a profile do not ascend, or a latency is not positive and finite.
+    /// The concurrency does not ascend, a latency is not positive, or the throughput falls.
     #[error(
         "point {index} of a serving profile: concurrency must ascend from at least 1, latency must be positive, and throughput \
          (concurrency over latency) must not fall"
@@ -210,7 +210,8 @@ impl ServingProfile {
     /// Checks the points and creates a profile.
     ///
     /// # Errors
-    /// [`ServiceError`] where there are no points or the points do not ascend.
+    /// [`ServiceError`] where there are no points, the concurrency does not ascend, a latency is
+    /// not positive, or the throughput falls.
     pub fn new(points: Vec<ServingPoint>) -> Result<Self, ServiceError> {
         if points.is_empty() {
             return Err(ServiceError::NoPoint);

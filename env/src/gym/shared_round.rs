@@ -149,6 +149,8 @@ impl SharedRound {
 
     /// Whether `verb` may be applied to the pools.
     pub fn allows_loan(&self, verb: LoanVerb) -> bool {
+        // Loans of one round have one direction, so that lending and reclaiming cannot alternate
+        // forever.
         match verb {
             LoanVerb::Lend => self.called.is_empty() && !self.lendable.is_empty(),
             LoanVerb::Reclaim => self.lent.is_empty() && !self.out.is_empty(),
@@ -173,6 +175,8 @@ impl SharedRound {
             let Some(service) = view.service(slot.service) else { continue };
             let (min, max) = service.replica_limits();
             let room = || self.tightest_fit(view, slot.service).is_some();
+            // A service scales in one direction per round, so that a round has finitely many
+            // actions.
             let out = slot.moved != Some(ScaleVerb::In) && slot.working < max && room();
             let goes = slot.moved != Some(ScaleVerb::Out) && slot.working > min;
             self.allowed.extend([out, goes].map(u8::from));
@@ -212,6 +216,7 @@ impl SharedRound {
                 service.working += 1;
                 self.free[node as usize] -= gpus;
                 self.taken[node as usize] += gpus;
+                // A server with a replica can no longer be lent.
                 self.lendable.retain(|&other| other != node);
             }
             (ScaleVerb::Out, None) => return false,
@@ -245,6 +250,7 @@ impl SharedRound {
                 node
             }
             LoanVerb::Reclaim => {
+                // `out` is sorted by training, so the first server has the least.
                 let (_, node) = self.out.remove(0);
                 self.called.push(node);
                 node

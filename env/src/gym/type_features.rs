@@ -38,9 +38,9 @@ impl Types {
     /// whole, all of its requested accelerators are compared.
     ///
     /// `log_speed` is the speed at the current size or the starting size of the job, relative to
-    /// one accelerator of its slowest type. On a type on which the job has not run, it is the known
-    /// speed on another type times the ratio of single accelerators. The feature is 0 where no
-    /// speed is known.
+    /// the smallest size on its slowest type. On a type on which the job has not run, it is the
+    /// known speed on another type times the ratio of single accelerators. The feature is 0 where
+    /// no speed is known.
     pub fn write_slot(&mut self, slot: &Slot, job: &JobView<'_>, features: &mut [f32]) {
         let kinds = 0..self.totals.len() as u16;
         let whole = |kind: u16| job.rate_on(kind, slot.ladder.start());
@@ -50,7 +50,7 @@ impl Types {
         self.singles.extend(kinds.clone().map(|kind| alone(kind).flatten().filter(|&speed| speed > 0.0)));
         let slowest = self.singles.iter().flatten().copied().fold(f64::INFINITY, f64::min);
         let size = if slot.working > 0 { slot.working } else { slot.ladder.start() };
-        // The known speed of highest value, and its type.
+        // First known speed at this size and its type, with the home type first.
         let own = |kind: u16| slot.runs_on(kind).then(|| job.rate_on(kind, size)).flatten().filter(|&rate| rate > 0.0);
         let home = [slot.home].into_iter().chain(kinds.clone()).find_map(|kind| Some((kind, own(kind)?)));
         let single = |kind: u16| self.singles.get(usize::from(kind)).copied().flatten();

@@ -85,6 +85,8 @@ impl GoodputModel {
 
         let mut best: Option<Choice> = None;
         for candidate in &candidates {
+            // Most candidates end here without a power: even the upper bound cannot beat the best
+            // goodput.
             if candidate.useful * ROUNDING < to_beat * bound.step_secs(candidate) {
                 continue;
             }
@@ -137,6 +139,7 @@ impl GoodputModel {
             total *= factor;
             let needs_two = replicas == 1 && local > f64::from(limits.init) + 1e-8;
             let batch = limits.accumulate(local, needs_two);
+            // Rounding maps neighbouring totals to one batch, which needs one evaluation only.
             if batch == previous || !limits.allows_local(batch.atomic) {
                 continue;
             }

@@ -79,15 +79,15 @@ pub enum OutsideProfile {
     /// No measurements surround this placement.
     #[error("replicas per node {shape:?} are outside the profile")]
     Shape {
-        /// Replicas per node, as asked.
+        /// Replicas per node in the lookup.
         shape: Vec<u32>,
     },
     /// The placement is covered, but not at this batch size.
     #[error("local batch size {local_bsz} on replicas per node {shape:?} is outside the profiled {min}..={max}")]
     LocalBatch {
-        /// Replicas per node, as asked.
+        /// Replicas per node in the lookup.
         shape: Vec<u32>,
-        /// Samples per replica in one pass, as asked.
+        /// Samples per replica in one pass, in the lookup.
         local_bsz: u32,
         /// Smallest batch size covered, samples.
         min: u32,

@@ -201,8 +201,8 @@ impl QuotaTree {
 
     /// Subtracts `amount` from the usage of the group, which must be at least that much.
     pub fn remove(&self, usage: &mut Usage, group: GroupId, resource: usize, amount: u64) {
-        // Borrowed usage is released first, because usage fills the local part first.
         let at = self.at(group, resource);
+        // Borrowed usage is released first, because usage fills the local part first.
         let above = usage.0[at].saturating_sub(self.local(at));
         usage.0[at] -= amount;
         if let Some(parent) = self.parent[group]

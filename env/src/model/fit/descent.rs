@@ -27,6 +27,8 @@ pub(super) fn minimise(expand: impl Fn(&Theta) -> Quadratic, start: Theta, lower
     for _ in 0..MOST_EVALUATIONS {
         let trial = next(&theta, &here, damping, lower, upper);
         let there = expand(&trial);
+        // Only descending steps are accepted; after a rejected step more damping shortens the next
+        // one.
         if there.value < here.value {
             let decrease = here.value - there.value;
             idle = if decrease > NO_DECREASE * here.value { 0 } else { idle + 1 };

@@ -130,6 +130,8 @@ pub fn occupancy(rate: f64, places: u32, near: u32, secs: impl Fn(u32) -> f64) -
         service += probability * next;
         square += probability * next * next;
     };
+    // Walk outwards from a likely state on unnormalised probabilities: no power or factorial can
+    // overflow, and each walk ends where the tail is negligible.
     enter(near, 1.0);
     let mut probability = 1.0;
     for state in (0..near).rev() {

@@ -54,8 +54,8 @@ pub enum SwitchCost {
     /// One delay for all applications (DeepBoot artifact, `APPLICATIONS_DELAY_BACKUP`).
     DeepbootUniform,
     /// Adaptive fast elasticity (DeepBoot artifact, `calculate_rescale_time`): running workers are
-    /// reused. Growing pays the cold part in proportion to the new accelerators, shrinking pays the
-    /// warm part, and moving pays both in full.
+    /// reused. Growing pays the warm part and, in proportion to the new accelerators, the cold
+    /// part. Shrinking pays the warm part, and moving pays both in full.
     DeepbootAfe,
     /// Cold start of a serving replica (DeepBoot artifact).
     DeepbootInfer,
