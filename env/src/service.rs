@@ -160,6 +160,7 @@ impl RateSeries {
     /// step is dropped.
     pub fn record(&mut self, at: SimTime, rate_milli: u32) {
         let steps = self.index_at(at) + 1;
+        // Skip the copy of the shared series where the record changes nothing.
         if steps < self.rates.len() || steps == self.rates.len() && self.rates.last() == Some(&rate_milli) {
             return;
         }
@@ -268,6 +269,7 @@ impl ServingProfile {
         let mut low = ServingPoint { concurrency: 1, latency_secs: first };
         for &high in &self.0 {
             if f64::from(high.concurrency) / high.latency_secs >= rate && high.concurrency > low.concurrency {
+                // On this linear segment, solve `rate * latency(n) = n` for the concurrency n.
                 let slope = (high.latency_secs - low.latency_secs) / f64::from(high.concurrency - low.concurrency);
                 let at = rate * (low.latency_secs - slope * f64::from(low.concurrency)) / (1.0 - rate * slope);
                 return self.latency_secs(at.max(1.0));

@@ -289,6 +289,7 @@ impl Environment for ClusterEnv {
             Some(warm_up) => warm_up.begin(&scenario, self.seed)?,
             None => Simulator::new(scenario),
         });
+        // Slots and facts of the previous simulation must not be reused.
         self.round.reset();
         self.encoder.reset();
         self.next_decision()?;

@@ -339,6 +339,7 @@ impl Encoder {
         };
         let at_min = secs_at(work, facts.rate_at_min);
         let speed = &facts.at_held;
+        // One call for all logarithms of a slot, because the compiler vectorises them.
         let [age, attained_log, since, restarts, until, at_min_log, secs, saved] = log1p([
             job.age().as_secs_f64(),
             attained,

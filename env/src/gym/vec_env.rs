@@ -136,6 +136,8 @@ impl<E: Environment> VecEnv<E> {
             out.mean_jct_secs[index] = f64::NAN;
             if step.terminated || step.truncated {
                 out.mean_jct_secs[index] = self.envs[index].mean_jct_secs().unwrap_or(f64::NAN);
+                // The first observation of the next episode overwrites the row, so save the last
+                // one before.
                 let dim = self.layout.obs_dim();
                 let span = index * dim..(index + 1) * dim;
                 out.final_features[span.clone()].copy_from_slice(&out.features[span]);
@@ -158,6 +160,7 @@ impl<E: Environment> VecEnv<E> {
     /// program has changed since.
     pub fn restore(&mut self, cursors: &[Cursor], out: &mut VecBuffers) -> Result<(), EnvError> {
         for (index, cursor) in cursors.iter().enumerate() {
+            // `reset_one` advances the episode by one.
             self.cursors[index].episode = cursor.episode - 1;
             self.reset_one(index, out)?;
             for &action in &cursor.actions {

@@ -166,6 +166,7 @@ impl Tenants {
             };
             group.quotas.insert(change.accelerator, change.quota);
             let tree = QuotaTree::new(&dated, count, types)?;
+            // Only the last of several changes at one time is visible.
             if trees.last().is_some_and(|(at, _)| *at == change.at) {
                 trees.pop();
             }

@@ -52,6 +52,7 @@ impl QuotaTree {
                 return Err(TenantError::Twice { name: group.name.clone() });
             }
             let mut above = parent[at];
+            // A group with more ancestors than there are groups is part of a cycle or below one.
             for _ in 0..groups.len() {
                 above = above.and_then(|above| parent[above]);
             }

@@ -91,6 +91,7 @@ impl Observation {
     fn add(&self, theta: &Theta, pass: &mut SquaredErrors, step: &mut SquaredErrors) {
         let gamma = theta[GAMMA];
         let pass_secs = theta[ALPHA_C] + theta[BETA_C] * self.atomic;
+        // Without a link `learns` is 0, so the index ALPHA_R is arbitrary and gets no derivative.
         let (alpha, sync_secs, learns) = match self.link {
             Link::None => (ALPHA_R, TINY + TINY * self.beyond_two, 0.0),
             Link::At { alpha } => (alpha, theta[alpha] + theta[alpha + 1] * self.beyond_two, 1.0),

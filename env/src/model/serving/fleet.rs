@@ -97,6 +97,7 @@ impl<'a> Fleet<'a> {
             return Groups::new();
         }
         let variation = demand.arrival_cv2 + demand.work_cv2;
+        // Cap the utilisation where the relaxation time would exceed `level_secs`.
         let most = (1.0 - (variation / (capacity * level_secs)).sqrt()).clamp(0.5, 0.999);
         let utilization = (demand.rate / capacity).min(most);
         let group = |(profile, count): &(&ServingProfile, u32)| {
@@ -154,6 +155,7 @@ impl<'a> Fleet<'a> {
             let delay = |at: f64| ((waiting_before + growth * at) / capacity).max(0.0);
             for step in 0..STEPS {
                 let (from, to) = (f64::from(step) / f64::from(STEPS), f64::from(step + 1) / f64::from(STEPS));
+                // All requests of a step get the delay at the middle of the step.
                 let delay_secs = delay(0.5 * (from + to) * busy_secs);
                 counts.add(to * busy_secs / secs, &groups, demand.slo_secs, delay_secs);
             }

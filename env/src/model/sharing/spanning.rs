@@ -33,6 +33,7 @@ pub struct Grant {
 pub fn place(cards: &[Card], request: &ShareRequest, spread: Spread) -> Option<Vec<Grant>> {
     let largest = cards.iter().map(|card| card.total_mib).max()?.max(1);
     let fewest = request.compute_percent.div_ceil(100).max(request.memory_mib.div_ceil(largest)).max(1);
+    // A request of less than a card is never split.
     let most = if fewest == 1 { 1 } else { cards.len() as u32 };
     (fewest..=most).find_map(|count| over(cards, request, spread, count))
 }
