@@ -9,7 +9,7 @@ use goodput_env::seed::{Stream, rng};
 use rand::RngExt;
 use rand::seq::SliceRandom;
 
-/// Step times of known parameters over all sizes up to 4 x 4, 3 % noise.
+/// Step times of known parameters over all sizes up to 4 x 4, with 3 % noise.
 fn profile() -> Vec<Sample> {
     let truth = ThroughputParams::from([0.08, 0.0021, 0.21, 0.006, 0.04, 0.002, 1.7]);
     let mut noise = rng(1, Stream::Workload);

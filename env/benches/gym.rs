@@ -18,7 +18,8 @@ use goodput_env::tenant::{Group, Quota, Tenants};
 use goodput_env::time::SimTime;
 use support::{application, elastic};
 
-/// Jobs alone on 16 nodes of 4, or half of the nodes for inference with four services, two tenants with quotas, faults and checkpoints.
+/// Scenarios with jobs alone on 16 nodes of 4; if `shared`, half of the nodes serve inference with
+/// four services, two tenants with quotas, faults and checkpoints.
 fn source(jobs: usize, gap: i64, shared: bool) -> ScenarioSource {
     let mut cluster = Cluster::parse("16x4").expect("a cluster");
     let mut options = SimOptions::standard();
@@ -55,7 +56,7 @@ fn source(jobs: usize, gap: i64, shared: bool) -> ScenarioSource {
     })
 }
 
-/// A day of load with a step every five minutes.
+/// Service with a day of load in steps of five minutes.
 fn service(index: u64) -> Arc<Service> {
     let wave = |step: u64| 40.0 + 35.0 * ((step + 60 * index) as f64 * std::f64::consts::TAU / 288.0).sin();
     let rates: Vec<f64> = (0..288).map(wave).collect();
@@ -88,7 +89,7 @@ fn tenants_of_two() -> Tenants {
     Tenants::new(tenants, vec![Group::named("all")], Vec::new(), &["gpu"]).expect("tenants")
 }
 
-/// The allowed action a cheap hash points at; grows mostly, as a sensible policy does.
+/// Allowed action at an index from a cheap hash; mostly grows, as a sensible policy does.
 fn pick(mask: &[u8], hash: &mut u64) -> usize {
     *hash = hash.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
     let wait = mask.len() - 1;

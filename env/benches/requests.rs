@@ -1,5 +1,5 @@
-//! Cost of single inference requests: ten thousand to a million of them, one a second and model, on 64 accelerators.
-//! Run with `cargo xtask bench requests`.
+//! Cost of single inference requests: ten thousand to a million requests, one per second and model,
+//! on 64 accelerators. Run with `cargo xtask bench requests`.
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
 
 use std::sync::Arc;
@@ -17,7 +17,8 @@ use goodput_env::time::SimTime;
 use goodput_env::view::ClusterView;
 use rand::RngExt;
 
-/// Each request to the idle instance of its model with the lowest id, else to the first free accelerator.
+/// Policy that sends each request to the idle instance of its model with the lowest id, else to the
+/// first free accelerator.
 struct Warm;
 
 impl Policy for Warm {

@@ -1,5 +1,5 @@
-//! A month of 50 services with a rate a minute on one core: replicas follow the load every hour, requests are counted at each change.
-//! Run with `cargo xtask bench services`.
+//! Cost of a month of 50 services with a rate per minute on one core: replicas follow the load each
+//! hour, and requests are counted at each change. Run with `cargo xtask bench services`.
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
 
 use std::collections::BTreeMap;
@@ -16,7 +16,7 @@ use goodput_env::sim::Simulator;
 use goodput_env::time::SimTime;
 use goodput_env::view::ClusterView;
 
-/// Each service on a node of its own.
+/// Policy that gives each service a node of its own and follows its load each hour.
 struct Hourly;
 
 impl Policy for Hourly {

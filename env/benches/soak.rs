@@ -1,5 +1,5 @@
-//! Ten million events of random runs with everything on, every rule of conservation checked at every decision.
-//! Run with `cargo xtask bench soak`.
+//! Soak test: ten million events of random runs with all features enabled, with all conservation
+//! rules checked at each decision. Run with `cargo xtask bench soak`.
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
 #[path = "../tests/support/mod.rs"]
 mod support;

@@ -1,4 +1,5 @@
-//! Applications: what is trained, as measured. Limits of the batch size, progress per epoch, gradient statistics, step times.
+//! Training applications as measured: limits of the batch size, progress per epoch, gradient
+//! statistics, step times.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,47 +11,51 @@ use crate::model::{
     BatchConfig, BatchLimits, GradientStats, MeasuredStepTimes, OutsideProfile, StepTime, ThroughputParams,
 };
 
-/// A training application. Its unit of work is the scale-invariant iteration: one iteration at the initial batch size
-/// makes progress 1, one iteration at a larger batch makes progress [`GradientStats::gain`].
+/// Training application. The unit of work is the scale-invariant iteration: one iteration at the
+/// initial batch size makes progress 1, one iteration at a larger batch makes progress
+/// [`GradientStats::gain`].
 #[derive(Clone, Debug)]
 pub struct Application {
-    /// Name, for example `cifar10`.
+    /// Name of the application, for example `cifar10`.
     pub name: String,
     /// Limits of the batch size, samples.
     pub limits: BatchLimits,
-    /// Most replicas it can use.
+    /// Most replicas that the application can use.
     pub max_replicas: u32,
     /// Total batch size under policies that otherwise adapt it; `None`: adapted.
     pub fixed_batch: Option<u32>,
-    /// Progress reached at the end of each epoch, ascending; the last one completes the job.
+    /// Cumulative progress at the end of each epoch, ascending; the last value completes the job.
     pub epochs: Vec<f64>,
     /// Gradient statistics by epoch and batch size.
     pub gradients: GradientTable,
-    /// True iterations by epoch and batch size, where they were measured.
+    /// Measured iterations by epoch and batch size, where available.
     pub iterations: Option<IterationTable>,
-    /// The accelerator type whose speed stands for one of which nothing is said.
+    /// Accelerator type that gives the speed on a type called `gpu`.
     pub reference: String,
     /// Fitted parameters by accelerator type.
     pub params: BTreeMap<String, ThroughputParams>,
-    /// Most samples per replica in one pass by accelerator type, where it is not that of `limits`.
+    /// Most samples per replica in one pass by accelerator type, where it differs from `limits`.
     pub local_limits: BTreeMap<String, u32>,
-    /// Measured step times by accelerator type; where present they are what really happens and `params` only what is believed.
+    /// Measured step times by accelerator type. Where present they are the ground truth, and
+    /// `params` only the estimate of a policy.
     pub measured: BTreeMap<String, Arc<MeasuredStepTimes>>,
 }
 
-/// How fast an application is on one type of accelerator.
+/// Speed of an application on one type of accelerator.
 #[derive(Clone, Debug)]
 pub struct Pace {
-    /// Limits of the batch size; a replica's are those of this type's memory where they were measured.
+    /// Limits of the batch size; the limits of a replica follow the memory of this accelerator type
+    /// where it was measured.
     pub limits: BatchLimits,
-    /// Fitted parameters: what is believed.
+    /// Fitted parameters of the step time, which policies use as an estimate.
     pub params: ThroughputParams,
-    /// Measured step times: what really happens; `None`: as believed.
+    /// Measured step times, the ground truth; `None`: the fitted parameters are exact.
     pub measured: Option<Arc<MeasuredStepTimes>>,
 }
 
 impl Pace {
-    /// Limits on a placement with `shape` replicas per node: the profile may hold smaller batches there than elsewhere.
+    /// Batch limits on a placement with `shape` replicas per node: the profile may have smaller
+    /// batches there than elsewhere.
     pub fn limits_on(&self, shape: &[u32]) -> BatchLimits {
         let most = self.measured.as_ref().and_then(|measured| measured.max_local_on(shape)).unwrap_or(u32::MAX);
         let most = most.max(self.limits.min_local);
@@ -66,8 +71,8 @@ impl Pace {
         }
     }
 
-    /// The largest batch measured on one accelerator over the longest step, which need not be of that batch: how the Sia artifact
-    /// compares types.
+    /// Throughput of one accelerator as the Sia artifact compares types: the largest measured batch
+    /// over the longest step, which need not be the step of that batch.
     pub fn largest_over_slowest(&self) -> f64 {
         let points = self.measured.iter().flat_map(|measured| measured.points(&[1]));
         let most =
@@ -75,11 +80,11 @@ impl Pace {
         if most.0 == 0 { self.single_throughput() } else { f64::from(most.0) / most.1 }
     }
 
-    /// Step and synchronisation time with `shape` replicas per node and `atomic` samples per replica: measured if there
-    /// are measurements, otherwise by the fitted parameters.
+    /// Step and synchronisation time with `shape` replicas per node and `atomic` samples per
+    /// replica: measured if there are measurements, otherwise by the fitted parameters.
     ///
     /// # Errors
-    /// [`OutsideProfile`] where the measurements do not reach.
+    /// [`OutsideProfile`] where the measurements do not cover the placement or the batch size.
     pub fn step_time(&self, shape: &[u32], atomic: u32) -> Result<StepTime, OutsideProfile> {
         match &self.measured {
             Some(measured) => measured.step_time(shape, atomic),
@@ -91,11 +96,14 @@ impl Pace {
         }
     }
 
-    /// The same where synchronising between nodes takes `factor` times as long. Measurements do not tell how much of it hides behind
-    /// compute; there what shows of it grows.
+    /// Step and synchronisation time where synchronisation between nodes takes `factor` times as
+    /// long.
+    ///
+    /// Measurements do not give the part of the synchronisation that is hidden behind compute, so
+    /// with measurements only the visible part grows.
     ///
     /// # Errors
-    /// [`OutsideProfile`] where the measurements do not reach.
+    /// [`OutsideProfile`] where the measurements do not cover the placement or the batch size.
     pub fn step_time_slowed(&self, shape: &[u32], atomic: u32, factor: f64) -> Result<StepTime, OutsideProfile> {
         if factor == 1.0 {
             return self.step_time(shape, atomic);
@@ -116,7 +124,8 @@ impl Application {
         self.epochs.last().copied().unwrap_or(0.0)
     }
 
-    /// Progress at the end of epoch number `epoch`, from 0. Past the last one that was measured, epochs are as long as that.
+    /// Progress at the end of epoch number `epoch`, from 0. Epochs beyond the last measured one
+    /// have the length of that one.
     pub fn epoch_end(&self, epoch: u32) -> f64 {
         let (epoch, known) = (epoch as usize, self.epochs.len());
         match self.epochs.get(epoch) {
@@ -125,7 +134,7 @@ impl Application {
         }
     }
 
-    /// Epochs that are over when so much progress is made.
+    /// Number of epochs that are complete at the given progress.
     pub fn epochs_by(&self, progress: f64) -> u32 {
         let complete = self.epochs.partition_point(|&end| end <= progress);
         let beyond = if complete == self.epochs.len() && self.last_epoch() > 0.0 {
@@ -144,8 +153,8 @@ impl Application {
         }
     }
 
-    /// How fast it is on an accelerator type; `None` where nothing is known of it. A type called `gpu` says nothing about
-    /// its speed and takes that of the reference type.
+    /// Speed on an accelerator type; `None` where it is unknown. The type name `gpu` stands for the
+    /// reference type.
     pub fn pace(&self, accelerator: &str) -> Option<Pace> {
         let known = self.params.get_key_value(accelerator);
         let reference = || self.params.get_key_value(&self.reference).filter(|_| accelerator == "gpu");
@@ -157,7 +166,8 @@ impl Application {
         Some(Pace { limits, params: *params, measured })
     }
 
-    /// Scale-invariant iterations per second at total batch `batch` in `epoch`, given what one step takes.
+    /// Scale-invariant iterations per second at total batch `batch` in `epoch`, given the time of
+    /// one step.
     pub fn progress_rate(&self, step: StepTime, replicas: u32, batch: BatchConfig, epoch: u32) -> f64 {
         let total = batch.total(replicas) as f64;
         let gain = self.gradients.at(total, epoch).gain(total / f64::from(self.limits.init));
@@ -165,25 +175,26 @@ impl Application {
     }
 }
 
-/// Values by epoch (rows) and total batch size (columns), interpolated linearly between batch sizes.
+/// Table of values by epoch (rows) and total batch size (columns), interpolated linearly between
+/// batch sizes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EpochTable {
     batch_sizes: Vec<f64>,
-    /// Row-major: `values[epoch * batch_sizes.len() + column]`.
+    /// Values in row-major order: `values[epoch * batch_sizes.len() + column]`.
     values: Vec<f64>,
 }
 
-/// Why an application's table is unusable.
+/// Error in a table of an application.
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum TableError {
-    /// No batch size or no epoch.
+    /// The table has no batch size or no epoch.
     #[error("the table is empty")]
     Empty,
-    /// Sizes do not ascend.
+    /// The batch sizes do not ascend.
     #[error("batch sizes must be positive and strictly ascending")]
     BatchOrder,
-    /// Not a rectangle.
+    /// The values do not fill a rectangle.
     #[error("{values} values do not fill rows of {columns} batch sizes")]
     Ragged {
         /// Number of values.
@@ -191,10 +202,10 @@ pub enum TableError {
         /// Number of batch sizes.
         columns: usize,
     },
-    /// NaN or infinite.
+    /// A value is NaN or infinite.
     #[error("value {index} is not a finite number")]
     NotFinite {
-        /// Position in the row-major values.
+        /// Position of the value in row-major order.
         index: usize,
     },
 }
@@ -203,7 +214,7 @@ impl EpochTable {
     /// Checks and builds a table from row-major `values` of shape epochs x batch sizes.
     ///
     /// # Errors
-    /// [`TableError`] where it is empty, ragged, unordered or not finite.
+    /// [`TableError`] where the table is empty, ragged, unordered or not finite.
     pub fn new(batch_sizes: Vec<f64>, values: Vec<f64>) -> Result<Self, TableError> {
         if batch_sizes.is_empty() || values.is_empty() {
             return Err(TableError::Empty);
@@ -220,12 +231,12 @@ impl EpochTable {
         Ok(Self { batch_sizes, values })
     }
 
-    /// The same value for all batch sizes and epochs.
+    /// Table with one value for all batch sizes and epochs.
     pub fn constant(value: f64) -> Self {
         Self { batch_sizes: vec![1.0], values: vec![value] }
     }
 
-    /// Number of rows.
+    /// Number of rows, one per epoch.
     pub fn epochs(&self) -> u32 {
         (self.values.len() / self.batch_sizes.len()) as u32
     }
@@ -235,14 +246,14 @@ impl EpochTable {
         &self.batch_sizes
     }
 
-    /// One row; the last for later epochs.
+    /// Row of an epoch; the last row for later epochs.
     pub fn row(&self, epoch: u32) -> &[f64] {
         let columns = self.batch_sizes.len();
         let epoch = epoch.min(self.epochs() - 1) as usize;
         &self.values[epoch * columns..(epoch + 1) * columns]
     }
 
-    /// The value at total batch size `batch`, held constant outside the measured sizes.
+    /// Value at total batch size `batch`, held constant outside the measured sizes.
     pub fn at(&self, batch: f64, epoch: u32) -> f64 {
         let row = self.row(epoch);
         let upper = self.batch_sizes.partition_point(|&size| size < batch);
@@ -278,13 +289,15 @@ impl GradientTable {
     }
 }
 
-/// Cumulative true iterations after each epoch, by total batch size: the oracle that Optimus is given in the literature.
+/// Cumulative measured iterations after each epoch, by total batch size: the oracle that the
+/// literature gives to Optimus.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct IterationTable(pub EpochTable);
 
 impl IterationTable {
-    /// Iterations left at `batch` when `epoch` epochs are complete; 1 in the last epoch (convention of the Pollux artifact).
+    /// Iterations left at `batch` after `epoch` complete epochs; 1 in the last epoch (convention of
+    /// the Pollux artifact).
     pub fn remaining(&self, batch: f64, epoch: u32) -> f64 {
         let last = self.0.epochs() - 1;
         if epoch >= last { 1.0 } else { self.0.at(batch, last) - self.0.at(batch, epoch) }

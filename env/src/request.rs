@@ -1,7 +1,10 @@
-//! Inference one request at a time (DeepBoot, TPDS'23): each request holds one accelerator for a known time, on an instance of the model it asks for.
+//! Single inference requests (DeepBoot, TPDS'23): each request holds one accelerator for a known
+//! time, on an instance of the requested model.
 //!
-//! Instances are short-lived: one is started for a request, stays protected for a while in case another request for its model comes, and
-//! then gives its accelerator to whoever wants it. Load in requests per second with replicas and latency targets is another thing: a service.
+//! Instances are short-lived. An instance is started for a request and stays protected for a while
+//! in case another request for its model arrives. After that, other work may take its accelerator.
+//! Load in requests per second with replicas and latency objectives is modelled as a service
+//! instead; see [`crate::service`].
 
 use std::sync::Arc;
 
@@ -16,52 +19,55 @@ use crate::time::SimTime;
 pub struct RequestId(pub u32);
 
 impl RequestId {
-    /// As an index.
+    /// Position of the request in its workload.
     pub fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// An instance of a model on one accelerator. Numbers of instances that are gone are used again.
+/// Identifier of an instance of a model on one accelerator. Identifiers of instances that have
+/// ended are reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct InstanceId(pub u32);
 
-/// A request for inference.
+/// Inference request for a served model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InferenceRequest {
     /// Index into [`crate::job::Workload::served`].
     pub model: u16,
-    /// When it comes.
+    /// Time of arrival.
     pub submit: SimTime,
-    /// How long it computes on a warm instance.
+    /// Computing time on a warm instance.
     pub duration: SimTime,
 }
 
-/// A model that answers requests.
+/// Model that answers requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServedModel {
-    /// Its own name, for example `infer-bert-1`.
+    /// Name of the model, for example `infer-bert-1`.
     pub name: Arc<str>,
-    /// The application it is a variant of, which decides its cold start, for example `bert`.
+    /// Name of the application of which the model is a variant, for example `bert`; it determines
+    /// the cold start.
     pub application: Arc<str>,
 }
 
-/// Where a request is to be answered.
+/// Instance or node that is to answer a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Target {
-    /// An idle instance of its model.
+    /// Idle instance of the requested model.
     Instance(InstanceId),
-    /// A new instance on this node: on an empty accelerator, else on that of the instance that has been free longest.
+    /// New instance on this node: on an empty accelerator, else on the accelerator of the instance
+    /// that has been idle longest.
     Node(NodeId),
 }
 
-/// A request is answered from now on.
+/// Start of a request on its target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Assign {
-    /// The request, one of those that wait.
+    /// Request, one of the waiting ones.
     pub request: RequestId,
-    /// By whom.
+    /// Instance or node that answers the request.
     pub target: Target,
 }

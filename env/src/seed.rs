@@ -1,12 +1,13 @@
 //! Named random streams from one master seed.
 //!
-//! Each consumer draws from a stream of its own, so adding a draw in one never changes another: the same workload meets
-//! every policy (common random numbers).
+//! Each consumer draws from its own stream, so an additional draw in one stream does not change
+//! another. All policies thus meet an equal workload (common random numbers).
 
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
-/// Who draws. The discriminant is the ChaCha stream number; never reuse or renumber one.
+/// Consumer of random numbers. The discriminant is the ChaCha stream number; never reuse or
+/// renumber one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u64)]
 pub enum Stream {
@@ -18,34 +19,35 @@ pub enum Stream {
     Policy = 3,
     /// Exploration and mini-batch order of a learner.
     Exploration = 4,
-    /// Errors of estimates shown to policies.
+    /// Errors in the estimates that policies get.
     Estimates = 5,
-    /// Weights at initialisation.
+    /// Initial weights of networks.
     Initialisation = 6,
-    /// Resampling in statistics.
+    /// Resampling in statistics (bootstrap).
     Bootstrap = 7,
     /// Load of inference services.
     Load = 21,
-    /// Order among jobs submitted at once.
+    /// Order of jobs that are submitted at equal times.
     Ties = 20,
-    /// How much of its application's work each job does.
+    /// Fraction of its application's work that each job does.
     Work = 22,
-    /// Costs of restarts that are drawn.
+    /// Randomly drawn costs of restarts.
     Switching = 12,
-    /// Under what circumstances a learner meets a workload.
+    /// Conditions of an episode of a learner, such as the length of its warm-up.
     Circumstances = 23,
 }
 
-/// The generator of `stream` under `master`.
+/// Generator of `stream` under the seed `master`.
 pub fn rng(master: u64, stream: Stream) -> ChaCha8Rng {
     let mut rng = ChaCha8Rng::seed_from_u64(master);
     rng.set_stream(stream as u64);
     rng
 }
 
-/// The generator of `stream` under `master` for one `key`, such as a job id: draws for one key do not depend on others.
+/// Generator of `stream` under the seed `master` for one `key`, such as a job id: draws for one key
+/// do not depend on other keys.
 pub fn keyed(master: u64, stream: Stream, key: u64) -> ChaCha8Rng {
-    // SplitMix64's increment spreads consecutive keys over the seed space.
+    // The increment of SplitMix64 spreads consecutive keys over the seed space.
     rng(master ^ key.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15), stream)
 }
 

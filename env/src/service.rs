@@ -1,7 +1,8 @@
-//! Inference services: a rate of requests over time, replicas that answer them, and how fast an answer has to be.
+//! Inference services: a request rate over time, replicas that answer the requests, and a latency
+//! objective.
 //!
-//! Rates are milli-requests per second and times milliseconds, so a count of requests is a whole number of micro-requests and sums over
-//! services, nodes and intervals are exact.
+//! Rates are milli-requests per second and times milliseconds. So a count of requests is a whole
+//! number of micro-requests, and sums over services, nodes and intervals are exact.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,25 +18,26 @@ use crate::time::SimTime;
 pub struct ServiceId(pub u32);
 
 impl ServiceId {
-    /// As an index.
+    /// Position of the service in its workload.
     pub fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// How fast answers have to be: a share of `target` of all requests within `latency`.
+/// Latency objective: at least a fraction `target` of all requests takes at most `latency`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Slo {
-    /// Name of the class that reports put together, for example `interactive`.
+    /// Name of the class by which reports group services, for example `interactive`.
     pub class: String,
-    /// A request that takes longer violates the objective.
+    /// Latency above which a request violates the objective.
     pub latency: SimTime,
-    /// Share of requests that must not, in (0, 1); 0.99 makes it an objective on the 99th percentile.
+    /// Fraction of requests that must meet the latency, in (0, 1); 0.99 makes it an objective on
+    /// the 99th percentile.
     pub target: f64,
 }
 
-/// Requests per second, constant over each step, from time zero on; none after the last step.
+/// Request rate over time, constant over each step, from time zero on; zero after the last step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RateSeries {
     step: SimTime,
@@ -43,73 +45,77 @@ pub struct RateSeries {
     rates: Arc<[u32]>,
 }
 
-/// One point of a serving profile.
+/// Point of a serving profile.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ServingPoint {
-    /// Requests that a replica works on at the same time: its batch size.
+    /// Number of requests that a replica processes at a time: its batch size.
     pub concurrency: u32,
-    /// How long each of them then takes, seconds.
+    /// Latency of each request at this concurrency, seconds.
     pub latency_secs: f64,
 }
 
-/// Latency of a replica by the number of requests it works on at once, as published profiles of batch sizes give it. More requests wait.
+/// Latency of a replica by the number of requests that it processes at once, from published
+/// profiles of batch sizes. Requests beyond the largest number wait.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ServingProfile(Vec<ServingPoint>);
 
-/// A service; all of it may be known to a policy, but for the rates to come.
+/// Inference service. A policy may know all of it except the future rates.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Service {
-    /// Name.
+    /// Name of the service.
     pub name: String,
-    /// Whose it is; index into the workload's tenants.
+    /// Index of the tenant that owns the service, in the workload's tenants.
     pub tenant: u32,
-    /// Requests over time.
+    /// Request rate over time.
     pub rates: RateSeries,
-    /// Squared coefficient of variation of the time between requests: 1 for independent users, more for bursts within a step.
+    /// Squared coefficient of variation of the time between requests: 1 for independent users, more
+    /// for bursts within a step.
     pub arrival_cv2: f64,
     /// Squared coefficient of variation of the work in a request.
     pub work_cv2: f64,
-    /// Speed of a replica by name of accelerator type. A type that is absent cannot run it.
+    /// Profile of a replica by name of accelerator type. An absent type cannot run the service.
     pub profiles: BTreeMap<String, ServingProfile>,
-    /// The type whose speed a type called `gpu` has.
+    /// Accelerator type that gives the speed on a type called `gpu`.
     pub reference: String,
-    /// Accelerators of one node that a replica holds.
+    /// Number of accelerators of one node that a replica holds.
     pub gpus_per_replica: u32,
-    /// Objective.
+    /// Latency objective of the service.
     pub slo: Slo,
-    /// From a decision to start a replica until it answers; its accelerators are held.
+    /// Time from the decision to start a replica until it answers requests; the replica holds its
+    /// accelerators meanwhile.
     pub cold_start: SimTime,
-    /// How long a replica that is to go still holds its accelerators, to finish what it works on.
+    /// Time for which a replica still holds its accelerators after its removal, to finish its
+    /// requests.
     pub drain: SimTime,
-    /// Fewest replicas a policy may leave it.
+    /// Fewest replicas that a policy may leave to the service.
     pub min_replicas: u32,
-    /// Most replicas it may have.
+    /// Most replicas that the service may have.
     pub max_replicas: u32,
 }
 
-/// Why a service cannot be built.
+/// Error in the description of a service.
 #[derive(Debug, Error, PartialEq)]
 pub enum ServiceError {
-    /// A step without extent.
+    /// The step of a rate series is not positive.
     #[error("the step of a rate series is {step}, it must be positive")]
     Step {
-        /// The step.
+        /// Length of the step.
         step: SimTime,
     },
-    /// A rate that is no rate.
+    /// A rate is negative, not finite or too large.
     #[error("rate {index} is {value} requests per second, expected 0 to {}", RateSeries::MAX)]
     Rate {
         /// Position in the series.
         index: usize,
-        /// What it is.
+        /// Value of the rate, requests per second.
         value: f64,
     },
-    /// No point at all.
+    /// A profile has no points.
     #[error("a serving profile needs at least one point")]
     NoPoint,
-    /// Points out of order, or a latency that is none.
+    /// The concurrency does not ascend, a latency is not positive, or the throughput falls.
     #[error(
         "point {index} of a serving profile: concurrency must ascend from at least 1, latency must be positive, and throughput \
          (concurrency over latency) must not fall"
@@ -121,20 +127,21 @@ pub enum ServiceError {
 }
 
 impl Default for RateSeries {
-    /// No requests.
+    /// Empty series, without requests.
     fn default() -> Self {
         Self { step: SimTime::from_secs(60), rates: Arc::new([]) }
     }
 }
 
 impl RateSeries {
-    /// Most requests per second.
+    /// Largest rate, requests per second.
     pub const MAX: f64 = 4e6;
 
-    /// From requests per second.
+    /// Creates a series from requests per second in steps of length `step`.
     ///
     /// # Errors
-    /// [`ServiceError`] for a step that is not positive and rates that are negative, not finite or above [`Self::MAX`].
+    /// [`ServiceError`] for a step that is not positive and rates that are negative, not finite or
+    /// above [`Self::MAX`].
     pub fn new(step: SimTime, per_sec: &[f64]) -> Result<Self, ServiceError> {
         if step <= SimTime::ZERO {
             return Err(ServiceError::Step { step });
@@ -146,11 +153,14 @@ impl RateSeries {
         Ok(Self { step, rates: per_sec.iter().enumerate().map(milli).collect::<Result<_, _>>()? })
     }
 
-    /// Records a measured rate, in thousandths of a request per second. The step of `at` is the last one afterwards;
-    /// steps for which nothing was recorded keep the rate before them, and the first ones the first rate recorded.
-    /// A rate measured before the last step is dropped.
+    /// Records a measured rate, in thousandths of a request per second.
+    ///
+    /// The step of `at` becomes the last one. Steps without a record keep the rate before them, and
+    /// steps before the first record get the first recorded rate. A rate measured before the last
+    /// step is dropped.
     pub fn record(&mut self, at: SimTime, rate_milli: u32) {
         let steps = self.index_at(at) + 1;
+        // Skip the copy of the shared series where the record changes nothing.
         if steps < self.rates.len() || steps == self.rates.len() && self.rates.last() == Some(&rate_milli) {
             return;
         }
@@ -172,12 +182,12 @@ impl RateSeries {
         &self.rates
     }
 
-    /// When the last step ends.
+    /// End of the last step.
     pub fn end(&self) -> SimTime {
         SimTime::from_millis(self.step.as_millis().saturating_mul(self.rates.len() as i64))
     }
 
-    /// The step that `at` falls into.
+    /// Index of the step that contains `at`.
     pub fn index_at(&self, at: SimTime) -> usize {
         (at.as_millis().max(0) / self.step.as_millis()) as usize
     }
@@ -187,7 +197,8 @@ impl RateSeries {
         self.rates.get(self.index_at(at)).copied().unwrap_or(0)
     }
 
-    /// The first step after that of `at` whose rate differs, or the end of the series; [`SimTime::NEVER`] after that.
+    /// Start of the first step after the one of `at` with a different rate, or the end of the
+    /// series; [`SimTime::NEVER`] after that.
     pub fn next_change(&self, at: SimTime) -> SimTime {
         let index = self.index_at(at);
         let Some(&rate) = self.rates.get(index) else { return SimTime::NEVER };
@@ -197,10 +208,11 @@ impl RateSeries {
 }
 
 impl ServingProfile {
-    /// Checks the points.
+    /// Checks the points and creates a profile.
     ///
     /// # Errors
-    /// [`ServiceError`] where there is none or they do not ascend.
+    /// [`ServiceError`] where there are no points, the concurrency does not ascend, a latency is
+    /// not positive, or the throughput falls.
     pub fn new(points: Vec<ServingPoint>) -> Result<Self, ServiceError> {
         if points.is_empty() {
             return Err(ServiceError::NoPoint);
@@ -217,22 +229,23 @@ impl ServingProfile {
         Ok(Self(points))
     }
 
-    /// The points, ascending.
+    /// Points of the profile, in ascending order.
     pub fn points(&self) -> &[ServingPoint] {
         &self.0
     }
 
-    /// Most requests at a time.
+    /// Largest number of requests that a replica processes at a time.
     pub fn concurrency(&self) -> u32 {
         self.0.last().map_or(1, |point| point.concurrency)
     }
 
-    /// Requests per second of a replica that always has enough of them.
+    /// Requests per second of a replica that never runs out of requests.
     pub fn throughput(&self) -> f64 {
         self.0.last().map_or(0.0, |point| f64::from(point.concurrency) / point.latency_secs)
     }
 
-    /// Seconds a request takes while `requests` are worked on, interpolated linearly; as for one where there are fewer.
+    /// Latency of a request at `requests` concurrent requests, seconds, interpolated linearly;
+    /// below one as at one.
     pub fn latency_secs(&self, requests: f64) -> f64 {
         let above = self.0.partition_point(|point| f64::from(point.concurrency) < requests);
         match (above.checked_sub(1).map(|below| self.0[below]), self.0.get(above).copied()) {
@@ -247,13 +260,16 @@ impl ServingProfile {
 }
 
 impl ServingProfile {
-    /// Seconds a request takes on a replica that answers `rate` requests per second: at the concurrency that, by Little's law, makes this rate.
-    /// A request that finds others is one more than they are.
+    /// Latency of a request on a replica that answers `rate` requests per second, seconds.
+    ///
+    /// By Little's law the rate determines the concurrency, and the concurrency the latency. A
+    /// request that finds others makes the concurrency one more than theirs.
     pub fn latency_at_rate(&self, rate: f64) -> f64 {
         let first = self.latency_secs(1.0);
         let mut low = ServingPoint { concurrency: 1, latency_secs: first };
         for &high in &self.0 {
             if f64::from(high.concurrency) / high.latency_secs >= rate && high.concurrency > low.concurrency {
+                // On this linear segment, solve `rate * latency(n) = n` for the concurrency n.
                 let slope = (high.latency_secs - low.latency_secs) / f64::from(high.concurrency - low.concurrency);
                 let at = rate * (low.latency_secs - slope * f64::from(low.concurrency)) / (1.0 - rate * slope);
                 return self.latency_secs(at.max(1.0));
@@ -265,7 +281,8 @@ impl ServingProfile {
 }
 
 impl Service {
-    /// The profile on the accelerator type called `accelerator`; `None` where it cannot run there.
+    /// Profile on the accelerator type called `accelerator`; `None` where the service cannot run
+    /// there.
     pub fn profile(&self, accelerator: &str) -> Option<&ServingProfile> {
         let reference = || self.profiles.get(&self.reference).filter(|_| accelerator == "gpu");
         self.profiles.get(accelerator).or_else(reference)

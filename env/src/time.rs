@@ -1,4 +1,4 @@
-//! Simulated time: integer milliseconds, so that no ordering ever depends on float rounding.
+//! Simulated time in integer milliseconds, so that no ordering depends on floating-point rounding.
 
 use std::fmt;
 use std::iter::Sum;
@@ -6,49 +6,50 @@ use std::ops::{Add, AddAssign, Sub, SubAssign};
 
 use serde::{Deserialize, Serialize};
 
-/// A point in simulated time, or a span of it, in whole milliseconds.
+/// Point in simulated time, or a span of it, in whole milliseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct SimTime(i64);
 
 impl SimTime {
-    /// The start of every simulation.
+    /// Start of each simulation.
     pub const ZERO: Self = Self(0);
-    /// Later than anything that happens.
+    /// Time after all events of any simulation.
     pub const NEVER: Self = Self(i64::MAX);
 
-    /// From whole milliseconds.
+    /// Time of the given whole milliseconds.
     pub const fn from_millis(millis: i64) -> Self {
         Self(millis)
     }
 
-    /// From whole seconds.
+    /// Time of the given whole seconds.
     pub const fn from_secs(secs: i64) -> Self {
         Self(secs * 1000)
     }
 
-    /// From fractional seconds, rounded to the nearest millisecond; saturates at [`SimTime::NEVER`].
+    /// Time of fractional seconds, rounded to the nearest millisecond; saturates at
+    /// [`SimTime::NEVER`].
     pub fn from_secs_f64(secs: f64) -> Self {
-        // `as` saturates, so an infinite duration becomes NEVER and NaN becomes zero.
+        // The cast saturates: an infinite duration becomes NEVER and NaN becomes zero.
         Self((secs * 1000.0).round() as i64)
     }
 
-    /// Whole milliseconds.
+    /// Number of whole milliseconds.
     pub const fn as_millis(self) -> i64 {
         self.0
     }
 
-    /// Seconds.
+    /// Number of seconds, with a fraction.
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / 1000.0
     }
 
-    /// The sum, or [`SimTime::NEVER`] where it does not fit.
+    /// Sum of a time and a span, or [`SimTime::NEVER`] on overflow.
     pub const fn saturating_add(self, span: Self) -> Self {
         Self(self.0.saturating_add(span.0))
     }
 
-    /// The first multiple of `period` that is not before `self`.
+    /// First multiple of `period` that is not before `self`.
     pub const fn next_multiple_of(self, period: Self) -> Self {
         let rest = self.0.rem_euclid(period.0);
         if rest == 0 { self } else { Self(self.0 - rest + period.0) }

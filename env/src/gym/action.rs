@@ -1,4 +1,4 @@
-//! What one action does, and the sizes a job moves through.
+//! Actions of an environment, and the sizes that they move a job through.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,25 +6,26 @@ use crate::gym::layout::Layout;
 use crate::gym::shared_round::{self, LoanVerb, ScaleVerb};
 use crate::view::JobView;
 
-/// What is done to the job of a slot.
+/// Change to the job of a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verb {
-    /// Start it, or move it one rung up the ladder of sizes.
+    /// Starts the job, or moves it one rung up the ladder of sizes.
     Grow,
-    /// Move it one rung down.
+    /// Moves the job one rung down the ladder of sizes.
     Shrink,
-    /// Take everything away.
+    /// Takes all accelerators of the job away.
     Preempt,
-    /// Start it on an accelerator type, or move it there, by index into the cluster's types.
+    /// Starts the job on an accelerator type, or moves it there, by index into the cluster's types.
     Place(u16),
 }
 
 impl Verb {
-    /// Verbs that there are whether types are told apart or not, in the order of action numbers; one for each type follows.
+    /// Verbs that exist in every layout, in the order of action numbers; one verb for each
+    /// accelerator type follows where the layout distinguishes types.
     pub const ALWAYS: [Self; 3] = [Self::Grow, Self::Shrink, Self::Preempt];
 
-    /// Its number among the verbs of a slot.
+    /// Number of the verb among the verbs of a slot.
     pub const fn number(self) -> usize {
         match self {
             Self::Grow => 0,
@@ -34,7 +35,7 @@ impl Verb {
         }
     }
 
-    /// The verb of a number.
+    /// Verb with a given number; the inverse of [`Self::number`].
     pub fn of(number: usize) -> Self {
         match Self::ALWAYS.get(number) {
             Some(&verb) => verb,
@@ -54,31 +55,31 @@ impl std::fmt::Display for Verb {
     }
 }
 
-/// A decoded action.
+/// Decoded form of an action number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Change the job in a slot.
+    /// Change of the job in a slot.
     Change {
-        /// The slot.
+        /// Index of the job slot.
         slot: usize,
-        /// What to do.
+        /// Change to the job.
         verb: Verb,
     },
-    /// One replica of a service more or less.
+    /// Addition or removal of one replica of a service.
     Scale {
-        /// The service's slot.
+        /// Index of the service slot.
         service: usize,
-        /// What to do.
+        /// Change to the replicas.
         verb: ScaleVerb,
     },
-    /// A server of the inference pool lent or called back.
+    /// Loan of one server of the inference pool, or its return.
     Loan(LoanVerb),
-    /// End the round: the working allocation is carried out and time goes on.
+    /// End of the round: the working allocation is carried out and simulated time advances.
     Wait,
 }
 
 impl Action {
-    /// From its number; `None` where there is no such action.
+    /// Action with a given number; `None` where there is no such action.
     pub fn decode(number: usize, layout: &Layout) -> Option<Self> {
         if number == layout.wait() {
             return Some(Self::Wait);
@@ -89,7 +90,7 @@ impl Action {
         Some(Self::Change { slot: number / layout.verbs, verb: Verb::of(number % layout.verbs) })
     }
 
-    /// Its number.
+    /// Number of the action in `layout`.
     pub fn encode(self, layout: &Layout) -> usize {
         match self {
             Self::Change { slot, verb } => slot * layout.verbs + verb.number(),
@@ -100,8 +101,10 @@ impl Action {
     }
 }
 
-/// The sizes a job can be moved through: its smallest, then one accelerator at a time up to a full node, then node by node. A
-/// job that holds nothing starts at what it asked for.
+/// Ladder of sizes that a job can be moved through.
+///
+/// The ladder starts at the smallest size, then rises by one accelerator up to a full node, then by
+/// whole nodes. A job that holds no accelerators starts at its requested size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ladder {
     min: u32,
@@ -116,29 +119,29 @@ impl Ladder {
         self.per_node
     }
 
-    /// The ladder of a job on nodes of `per_node` accelerators.
+    /// Ladder of a job on nodes of `per_node` accelerators.
     pub fn of(job: &JobView<'_>, per_node: u32) -> Self {
         let mut ladder = Self { min: job.min_gpus(), max: job.max_gpus().max(job.min_gpus()), per_node, start: 0 };
         ladder.start = ladder.snap(job.request().gpus).max(ladder.min);
         ladder
     }
 
-    /// The smallest size.
+    /// Smallest size on the ladder.
     pub fn min(&self) -> u32 {
         self.min
     }
 
-    /// The largest size.
+    /// Largest size on the ladder.
     pub fn max(&self) -> u32 {
         self.max
     }
 
-    /// The size at which the job starts where there is room.
+    /// Size at which the job starts where there is room.
     pub fn start(&self) -> u32 {
         self.start
     }
 
-    /// The next larger size; `None` at the top.
+    /// Next larger size; `None` at the top.
     pub fn up(&self, gpus: u32) -> Option<u32> {
         let next = match gpus {
             0 => self.start,
@@ -149,7 +152,7 @@ impl Ladder {
         (next > gpus).then_some(next)
     }
 
-    /// The next smaller size that the job still runs on; `None` at the bottom.
+    /// Next smaller size at which the job still runs; `None` at the bottom.
     pub fn down(&self, gpus: u32) -> Option<u32> {
         let next = match gpus {
             gpus if gpus <= self.per_node => gpus.saturating_sub(1),
@@ -158,7 +161,7 @@ impl Ladder {
         (gpus > self.min).then(|| next.max(self.min))
     }
 
-    /// The largest size on the ladder that is at most `gpus`; zero below the bottom.
+    /// Largest size on the ladder that is at most `gpus`; zero below the bottom.
     pub fn snap(&self, gpus: u32) -> u32 {
         match gpus {
             gpus if gpus < self.min => 0,

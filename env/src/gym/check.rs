@@ -1,27 +1,29 @@
-//! The environment checker: what every environment must do, checked on the user's own.
+//! Environment checker: tests the conventions that all environments must follow, on an environment
+//! of the user.
 
 use rand::RngExt;
 
 use crate::gym::environment::{EnvError, Environment, Observation, ResetOptions, Step};
 use crate::seed::{Stream, rng};
 
-/// The outcome of one check.
+/// Outcome of one check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// What was checked.
+    /// Name of the checked convention.
     pub check: &'static str,
-    /// What is wrong; `None`: passed.
+    /// Description of the violation; `None` where the check passed.
     pub problem: Option<String>,
 }
 
-/// One step of a recorded episode.
+/// Recorded step of an episode.
 struct Trace {
     observation: Observation,
     step: Step,
 }
 
-/// Plays `episodes` random episodes of at most `max_steps` steps with seeds from `seed` on and checks the conventions of
-/// this crate: seeded resets, finite features, masks, errors for forbidden actions, ends of episodes.
+/// Runs `episodes` random episodes of at most `max_steps` steps with seeds from `seed` on, and
+/// checks the conventions of this crate: seeded resets, finite features, masks, errors for
+/// forbidden actions, ends of episodes.
 ///
 /// # Errors
 /// [`EnvError`] where the environment itself fails.

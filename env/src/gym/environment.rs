@@ -1,4 +1,4 @@
-//! The environment: reset, step, and the cluster behind them.
+//! Cluster environment: reset, step, and the simulator behind them.
 
 use std::sync::Arc;
 
@@ -17,66 +17,67 @@ use crate::scenario::Scenario;
 use crate::sim::{SimError, Simulator, Status};
 use crate::view::ClusterView;
 
-/// Where an observation and its action mask are written; both owned by the caller.
+/// Buffers of the caller for an observation and its action mask.
 #[derive(Debug)]
 pub struct ObservationMut<'a> {
     /// Flat features, [`Layout::obs_dim`] numbers.
     pub features: &'a mut [f32],
-    /// 1 where the action is allowed, [`Layout::actions`] numbers; never all zero.
+    /// Action mask, [`Layout::actions`] numbers: 1 where the action is allowed; never all zero.
     pub mask: &'a mut [u8],
 }
 
-/// An observation with its action mask.
+/// Observation with its action mask.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Observation {
-    /// Flat features.
+    /// Flat features, [`Layout::obs_dim`] numbers.
     pub features: Vec<f32>,
-    /// 1 where the action is allowed.
+    /// Action mask: 1 where the action is allowed.
     pub mask: Vec<u8>,
 }
 
 impl Observation {
-    /// All zeros.
+    /// Observation and mask of zeros.
     pub fn zeros(layout: &Layout) -> Self {
         Self { features: vec![0.0; layout.obs_dim()], mask: vec![0; layout.actions()] }
     }
 
-    /// A place to write to.
+    /// Mutable buffers for the next observation.
     pub fn as_mut(&mut self) -> ObservationMut<'_> {
         ObservationMut { features: &mut self.features, mask: &mut self.mask }
     }
 }
 
-/// What a step gives, beside the observation.
+/// Result of a step, beside the observation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Step {
     /// Reward for the time that passed.
     pub reward: f64,
-    /// Time that passed, seconds; zero inside a round. Discount by it, never per decision.
+    /// Simulated time that passed, seconds; zero inside a round. Discount by this time, never per
+    /// decision.
     pub elapsed_secs: f64,
-    /// The episode ended by itself: every job is complete.
+    /// Whether the episode ended by itself, because all jobs are complete.
     pub terminated: bool,
-    /// The episode was cut off: bootstrap with the value of the final observation.
+    /// Whether the episode was truncated: bootstrap with the value of the final observation.
     pub truncated: bool,
 }
 
-/// How an episode begins.
+/// Options of the start of an episode.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ResetOptions {
     /// Simulated time after which episodes are truncated, overriding the scenario's horizon.
     pub horizon: Option<crate::time::SimTime>,
 }
 
-/// Why an environment cannot go on.
+/// Error of an environment that cannot continue.
 #[derive(Debug, Error)]
 pub enum EnvError {
-    /// There is no such action, or the mask forbids it.
+    /// The action does not exist, or the mask forbids it.
     #[error("action {action} is not allowed here")]
     Forbidden {
-        /// The action.
+        /// Number of the action.
         action: usize,
     },
-    /// `step` without or after an episode.
+    /// A call of `step` before or after an episode.
     #[error("no episode is under way: call reset first")]
     NotReset,
     /// The workload cannot be run.
@@ -84,12 +85,13 @@ pub enum EnvError {
     Simulation(#[from] SimError),
 }
 
-/// An environment in the sense of Gymnasium, with action masks, SMDP time and caller-owned buffers.
+/// Environment in the sense of Gymnasium, with action masks, SMDP time and buffers of the caller.
 pub trait Environment: Send {
-    /// Shapes.
+    /// Layout of observations and actions.
     fn layout(&self) -> Layout;
 
-    /// Starts an episode. With a seed the random stream is created anew, without one it continues.
+    /// Starts an episode. With a seed the random stream is created anew; without a seed it
+    /// continues.
     ///
     /// # Errors
     /// [`EnvError`] where the workload cannot be run.
@@ -98,42 +100,46 @@ pub trait Environment: Send {
     /// Takes one action.
     ///
     /// # Errors
-    /// [`EnvError::Forbidden`] for an action the mask forbids, [`EnvError::NotReset`] outside an episode.
+    /// [`EnvError::Forbidden`] for an action that the mask forbids, [`EnvError::NotReset`] outside
+    /// an episode.
     fn step(&mut self, action: usize, out: ObservationMut<'_>) -> Result<Step, EnvError>;
 
-    /// Mean job completion time of the episode that just ended, seconds, where the environment has jobs.
+    /// Mean job completion time of the episode that just ended, seconds, where the environment has
+    /// jobs.
     fn mean_jct_secs(&self) -> Option<f64> {
         None
     }
 }
 
-/// Makes the scenario of an episode from its seed.
+/// Function that creates the scenario of an episode from its seed.
 pub type ScenarioSource = Arc<dyn Fn(u64) -> Arc<Scenario> + Send + Sync>;
 
 /// Options of [`ClusterEnv`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EnvOptions {
-    /// Job slots in an observation.
+    /// Number of job slots in an observation.
     pub slots: usize,
-    /// Service slots in an observation; services beyond them keep their replicas.
+    /// Number of service slots in an observation; further services keep their replicas.
     #[serde(default)]
     pub services: usize,
-    /// Whether servers of the inference pool can be lent and called back.
+    /// Whether servers of the inference pool can be lent and reclaimed.
     #[serde(default)]
     pub pools: bool,
-    /// Whether observations tell whose a job is: priority, and what its tenant holds and may hold.
+    /// Whether observations describe the tenant of each job: its priority, its accelerators and its
+    /// quota.
     #[serde(default)]
     pub tenants: bool,
-    /// Accelerator types that are told apart, with an action for each that starts a job on it or moves it there; 0: none are.
+    /// Number of accelerator types that are distinguished, with an action for each that starts a
+    /// job on it or moves the job there; 0 distinguishes none.
     #[serde(default)]
     pub types: usize,
-    /// Reward.
+    /// Reward that the environment returns.
     pub reward: Reward,
 }
 
 impl EnvOptions {
-    /// Shapes of observations and actions.
+    /// Layout of observations and actions.
     pub const fn layout(&self) -> Layout {
         layout(self.slots).shared(self.services, self.pools, self.tenants).by_type(self.types)
     }
@@ -145,8 +151,9 @@ impl Default for EnvOptions {
     }
 }
 
-/// The cluster as an environment. An action changes one job's allocation or ends the round; decisions at which nothing but
-/// waiting is possible are taken by the environment itself. Cloning it is a snapshot.
+/// The cluster as an environment. An action changes one job's allocation or ends the round;
+/// decisions at which nothing but waiting is possible are taken by the environment itself. Cloning
+/// it is a snapshot.
 ///
 /// # Example
 /// An episode in which every action is the first one that the mask allows:
@@ -195,7 +202,7 @@ pub struct ClusterEnv {
 }
 
 impl ClusterEnv {
-    /// An environment over the scenarios of `source`.
+    /// Creates an environment over the scenarios of `source`.
     pub fn new(source: ScenarioSource, options: EnvOptions) -> Self {
         let layout = options.layout();
         Self {
@@ -212,31 +219,31 @@ impl ClusterEnv {
         }
     }
 
-    /// With another expectation of the load of services than yesterday's load.
+    /// Replaces the load forecast of services, which is the load of the day before by default.
     #[must_use]
     pub fn with_expected_peak(mut self, expected: ExpectedPeak) -> Self {
         self.encoder = self.encoder.with_expected_peak(expected);
         self
     }
 
-    /// With episodes that begin in the middle.
+    /// Adds a warm-up to the episodes.
     #[must_use]
     pub fn with_warm_up(mut self, warm_up: Option<WarmUp>) -> Self {
         self.warm_up = warm_up;
         self
     }
 
-    /// The simulator behind the current episode.
+    /// Simulator of the current episode.
     pub fn simulator(&self) -> Option<&Simulator> {
         self.simulator.as_ref()
     }
 
-    /// What a policy would see now.
+    /// View of the cluster that a policy would get now.
     pub fn view(&self) -> Option<ClusterView<'_>> {
         self.simulator.as_ref().map(Simulator::view)
     }
 
-    /// The round under way: which jobs are in which slots, and their working allocation.
+    /// Current round: the jobs in their slots, and their working allocation.
     pub fn round(&self) -> &Round {
         &self.round
     }
@@ -246,7 +253,7 @@ impl ClusterEnv {
         self.round.mask(&self.layout, out.mask);
     }
 
-    /// Runs to the next decision with a choice.
+    /// Advances the simulation to the next decision with a choice.
     fn next_decision(&mut self) -> Result<(), EnvError> {
         let simulator = self.simulator.as_mut().ok_or(EnvError::NotReset)?;
         loop {
@@ -255,6 +262,8 @@ impl ClusterEnv {
             self.round.begin(&view, &self.layout);
             if self.status != Status::Decision || self.round.has_choice() {
                 self.encoder.begin(&view, &self.round);
+                // No action but the end of the round is possible, so an empty plan ends the round
+                // here.
                 return Ok(());
             }
             self.plan.clear();
@@ -280,6 +289,7 @@ impl Environment for ClusterEnv {
             Some(warm_up) => warm_up.begin(&scenario, self.seed)?,
             None => Simulator::new(scenario),
         });
+        // Slots and facts of the previous simulation must not be reused.
         self.round.reset();
         self.encoder.reset();
         self.next_decision()?;

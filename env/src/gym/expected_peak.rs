@@ -1,6 +1,7 @@
-//! What a service's load will be, as far as a learned policy is told.
+//! Expected load of a service, as an input of a learned policy.
 //!
-//! Forecasters live in another crate; an environment takes any function of what a policy may see, with a memory or without. Without one it goes by yesterday.
+//! Forecasters are in another crate; an environment accepts any function of the view of a policy,
+//! with or without state. The default is the load of the day before.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,7 +9,7 @@ use std::sync::Arc;
 use crate::time::SimTime;
 use crate::view::ServiceView;
 
-/// How far ahead it looks.
+/// Length of the forecast window.
 pub const WINDOW: SimTime = SimTime::from_secs(3600);
 
 const DAY: SimTime = SimTime::from_secs(24 * 3600);
@@ -16,16 +17,17 @@ const DAY: SimTime = SimTime::from_secs(24 * 3600);
 type Peak = dyn FnMut(&ServiceView<'_>, SimTime) -> f64 + Send + Sync;
 type Make = dyn Fn() -> Box<Peak> + Send + Sync;
 
-/// The highest rate expected within a window from now on, requests per second.
+/// Forecast of the highest request rate within a window from now on, requests per second.
 ///
-/// It may remember what it has worked out, but its answer follows from the view alone: a clone begins without memory, and so does an episode.
+/// The forecast may cache results, but it is a function of the view alone: a clone starts with an
+/// empty cache, and so does an episode.
 pub struct ExpectedPeak {
     make: Arc<Make>,
     peak: Box<Peak>,
 }
 
 impl ExpectedPeak {
-    /// By any function of a service and the window.
+    /// Creates a forecast from any function of a service and the window.
     pub fn new(peak: impl Fn(&ServiceView<'_>, SimTime) -> f64 + Send + Sync + 'static) -> Self {
         let peak = Arc::new(peak);
         Self::remembering(move || {
@@ -34,18 +36,18 @@ impl ExpectedPeak {
         })
     }
 
-    /// By functions that `make` makes, one an episode.
+    /// Creates a forecast from stateful functions; `make` creates one for each episode.
     pub fn remembering(make: impl Fn() -> Box<Peak> + Send + Sync + 'static) -> Self {
         let peak = make();
         Self { make: Arc::new(make), peak }
     }
 
-    /// The peak of [`WINDOW`].
+    /// Expected peak rate within [`WINDOW`].
     pub fn peak(&mut self, service: &ServiceView<'_>) -> f64 {
         (self.peak)(service, WINDOW)
     }
 
-    /// Forgets what it has worked out, before another episode.
+    /// Clears cached results before another episode.
     pub fn forget(&mut self) {
         self.peak = (self.make)();
     }
@@ -69,7 +71,8 @@ impl fmt::Debug for ExpectedPeak {
     }
 }
 
-/// The peak of the same window a day ago, or the rate now where that is higher or there was no yesterday.
+/// Peak rate of the window a day ago, or the current rate where that is higher or the service is
+/// younger than a day.
 fn yesterday(service: &ServiceView<'_>, window: SimTime) -> f64 {
     let (history, step) = (service.history(), service.history_step().as_millis());
     let steps = |time: SimTime| (time.as_millis() / step) as usize;

@@ -1,7 +1,9 @@
-//! The environment room: observations, action masks, rewards and vectors of environments over the simulator.
+//! Reinforcement learning environment: observations, action masks, rewards and vectors of
+//! environments over the simulator.
 //!
-//! A decision round is a sequence of small actions, each changing one job, ended by "wait"; see [`Round`]. That keeps the
-//! action space independent of cluster and queue, and lets one network serve both.
+//! A decision round is a sequence of small actions that each change one job, and the "wait" action
+//! ends it; see [`Round`]. So the action space is independent of cluster and queue, and one network
+//! serves clusters of any size.
 
 mod action;
 mod check;

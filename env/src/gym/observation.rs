@@ -1,7 +1,9 @@
-//! What a learned policy sees: features of each job slot and of the cluster, all of order one.
+//! Observations of a learned policy: features of each job slot and of the cluster, all of order
+//! one.
 //!
-//! A change of one job touches that job's features and the global ones only, so the encoder keeps the features of a round
-//! and updates them in place; writing an observation is then one copy.
+//! A change of one job affects the features of that job and the global features only. So the
+//! encoder keeps the features of a round and updates them in place, and writing an observation is
+//! one copy.
 
 use sha2::{Digest, Sha256};
 
@@ -15,7 +17,8 @@ use crate::job::JobId;
 use crate::state::Phase;
 use crate::view::{ClusterView, JobView, Rates};
 
-/// Features of a slot, in order. Part of the schema: changing a name, the order or a formula changes the hash.
+/// Features of a slot, in order. They are part of the schema: a changed name, order or formula
+/// changes the hash.
 pub const SLOT_FEATURES: [&str; 24] = [
     "occupied",
     "log_age_secs",
@@ -63,7 +66,7 @@ pub const GLOBAL_FEATURES: [&str; 16] = [
     "free_type_3",
 ];
 
-/// Bumped whenever the meaning of a feature or an action changes.
+/// Version of the schema, incremented whenever the meaning of a feature or an action changes.
 const SCHEMA_VERSION: u32 = 3;
 
 /// Layout of observations and actions with `slots` job slots.
@@ -72,8 +75,9 @@ pub const fn layout(slots: usize) -> Layout {
     Layout { slots, slot_features, globals, verbs: 3, services: 0, pools: false, types: 0 }
 }
 
-/// SHA-256, in hexadecimal, of everything that gives meaning to the numbers of an observation and an action. It does not
-/// depend on the number of slots: a set policy trained with 64 works with 256.
+/// SHA-256, in hexadecimal, of all that defines the meaning of the numbers in an observation and an
+/// action. It does not depend on the number of slots: a set policy trained with 64 slots works with
+/// 256.
 pub fn schema_hash() -> String {
     let verbs = Verb::ALWAYS.map(|verb| format!("{verb:?}"));
     let features = [&SLOT_FEATURES[..], &TENANT_FEATURES, &GLOBAL_FEATURES, &SERVICE_FEATURES, &POOL_FEATURES];
@@ -81,18 +85,19 @@ pub fn schema_hash() -> String {
     hash(&format!("{SCHEMA_VERSION};{features};{}", verbs.join(",")))
 }
 
-/// The same where accelerator types are told apart. It does not depend on which they are.
+/// SHA-256 of the schema with distinguished accelerator types, in hexadecimal. It does not depend
+/// on the types themselves.
 pub fn schema_hash_by_type() -> String {
     hash(&format!("{};2;{};{}", schema_hash(), TYPE_FEATURES.join(","), TYPE_GLOBALS.join(",")))
 }
 
 impl Layout {
-    /// What gives meaning to observations and actions of this shape: [`schema_hash`] or [`schema_hash_by_type`].
+    /// Hash of the schema of this layout: [`schema_hash`] or [`schema_hash_by_type`].
     pub fn schema_hash(&self) -> String {
         if self.types > 0 { schema_hash_by_type() } else { schema_hash() }
     }
 
-    /// Whether this program has observations and actions of this shape.
+    /// Whether this version of the program has observations and actions of this layout.
     pub fn is_ours(&self) -> bool {
         let of = |tenants: bool| layout(self.slots).shared(self.services, self.pools, tenants).by_type(self.types);
         self.types <= Self::MOST_TYPES && [false, true].map(of).contains(self)
@@ -103,7 +108,7 @@ fn hash(text: &str) -> String {
     Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// What is known of a slot's job until something but time changes it.
+/// Properties of a slot's job that stay valid until an event other than the passage of time.
 #[derive(Clone, Copy, Debug)]
 struct Facts {
     job: JobId,
@@ -116,21 +121,23 @@ struct Facts {
     at_held: Speed,
 }
 
-/// What a size is worth to a job.
+/// Speed of a job at a size, and the marginal values of neighbouring sizes.
 #[derive(Clone, Copy, Debug)]
 struct Speed {
     rate: f64,
-    /// At the next larger size, with how many accelerators more.
+    /// Rate at the next larger size, and the number of additional accelerators.
     up: Option<(f64, f64)>,
-    /// Rate per accelerator relative to the smallest size.
+    /// Rate per accelerator, relative to the smallest size.
     efficiency: f32,
-    /// Rate gained by the next larger size, relative to the smallest and per accelerator.
+    /// Rate gained by the next larger size per accelerator, relative to the rate at the smallest
+    /// size.
     gain: f32,
-    /// Rate lost by the next smaller one, likewise.
+    /// Rate lost by the next smaller size per accelerator, relative to the rate at the smallest
+    /// size.
     loss: f32,
 }
 
-/// Encodes rounds into observations.
+/// Encoder of rounds into observations.
 #[derive(Clone, Debug)]
 pub struct Encoder {
     layout: Layout,
@@ -138,14 +145,16 @@ pub struct Encoder {
     features: Vec<f32>,
     facts: Vec<Facts>,
     before: Vec<Facts>,
-    /// Features by type of each slot at the beginning of the round, and of the round before; known for as long as the facts are.
+    /// Features by type of each slot at the beginning of this round and of the previous round;
+    /// valid as long as the facts of the slot.
     of_types: Vec<f32>,
     of_types_before: Vec<f32>,
-    /// Remaining work by slot, at the beginning of the round; negative where unknown.
+    /// Remaining work by slot at the beginning of the round; negative where unknown.
     work: Vec<f64>,
     /// Scaled logarithms of `1 + gpus` for small numbers of accelerators.
     log_sizes: Vec<f32>,
-    /// Sort key in the upper half, slot in the lower: one integer sorts faster than a pair of floats.
+    /// Sort key in the upper half and slot in the lower half: one integer sorts faster than a pair
+    /// of floats.
     order: Vec<u64>,
     expected: ExpectedPeak,
     holdings: Holdings,
@@ -153,7 +162,7 @@ pub struct Encoder {
 }
 
 impl Encoder {
-    /// An encoder for observations of `layout`.
+    /// Creates an encoder for observations of `layout`.
     pub fn new(layout: Layout) -> Self {
         Self {
             layout,
@@ -172,18 +181,18 @@ impl Encoder {
         }
     }
 
-    /// With another expectation of the load of services than yesterday's load.
+    /// Replaces the load forecast of services, which is the load of the day before by default.
     #[must_use]
     pub fn with_expected_peak(self, expected: ExpectedPeak) -> Self {
         Self { expected, ..self }
     }
 
-    /// The layout.
+    /// Layout of the observations.
     pub fn layout(&self) -> &Layout {
         &self.layout
     }
 
-    /// Forgets what it knows of jobs, before the first round of another run.
+    /// Clears cached facts of jobs, before the first round of another run.
     pub fn reset(&mut self) {
         self.facts.clear();
         self.features.fill(0.0);
@@ -212,7 +221,8 @@ impl Encoder {
             let Some(job) = view.job(slot.job) else {
                 continue;
             };
-            // Slots are in ascending order of id in every round.
+            // Slots are in ascending order of id in all rounds, so one linear merge finds the
+            // previous facts of each job.
             while self.before.get(before).is_some_and(|facts| facts.job < slot.job) {
                 before += 1;
             }
@@ -226,6 +236,8 @@ impl Encoder {
                 let start = at * self.layout.slot_features + SLOT_FEATURES.len();
                 self.holdings.write(view, &job, &mut self.features[start..start + TENANT_FEATURES.len()]);
             }
+            // Features by type are expensive, so those of an unchanged job are copied from the
+            // previous round.
             match known {
                 true => {
                     let end = (at + 1) * self.layout.slot_features;
@@ -236,17 +248,17 @@ impl Encoder {
             }
             let end = (at + 1) * self.layout.slot_features;
             self.of_types.extend_from_slice(&self.features[end - of_types..end]);
-            // The bits of a float that is not negative are in the order of the float.
+            // For a non-negative float, the order of the bits equals the order of the values.
             self.order.push(u64::from((key.max(0.0) as f32).to_bits()) << 32 | at as u64);
         }
-        // Slots in use are written whole; those no longer in use are cleared.
+        // Slots in use are written completely; slots no longer in use are cleared.
         let (from, to) = (self.facts.len(), used.max(self.facts.len()));
         self.features[from * self.layout.slot_features..to * self.layout.slot_features].fill(0.0);
         self.rank(round);
         self.update_shared(view, round);
     }
 
-    /// Encodes a change of replicas or loans, after which jobs may find more or less room.
+    /// Encodes a change of replicas or loans, after which jobs may have more or less room.
     pub fn update_shared(&mut self, view: &ClusterView<'_>, round: &Round) {
         self.fits(round);
         self.globals(view, round);
@@ -270,7 +282,8 @@ impl Encoder {
     pub fn update(&mut self, view: &ClusterView<'_>, round: &Round, slot: usize) {
         let changed = &round.slots()[slot];
         if let Some(job) = view.job(changed.job) {
-            // Where types are not told apart, neither is a type on which a job starts.
+            // Without distinguished types, features must not depend on the type on which a job
+            // starts.
             let kind = if self.layout.types > 0 { changed.accelerator } else { changed.home };
             let rates = job.rates_on(kind);
             let same = kind == changed.home;
@@ -286,7 +299,7 @@ impl Encoder {
         self.globals(view, round);
     }
 
-    /// The observation, flat.
+    /// Current observation as a flat vector.
     pub fn observation(&self) -> &[f32] {
         &self.features
     }
@@ -306,7 +319,8 @@ impl Encoder {
         }
     }
 
-    /// Writes the features of a slot at the beginning of a round; returns what the job is ranked by.
+    /// Writes the features of a slot at the beginning of a round; returns the key by which the job
+    /// is ranked.
     fn slot_features(
         &mut self,
         at: usize,
@@ -325,6 +339,7 @@ impl Encoder {
         };
         let at_min = secs_at(work, facts.rate_at_min);
         let speed = &facts.at_held;
+        // One call for all logarithms of a slot, because the compiler vectorises them.
         let [age, attained_log, since, restarts, until, at_min_log, secs, saved] = log1p([
             job.age().as_secs_f64(),
             attained,
@@ -349,8 +364,8 @@ impl Encoder {
         if known.is_some() { at_min } else { attained }
     }
 
-    /// Writes the features that depend on the working allocation; `logs` are of the seconds left and of the seconds saved by
-    /// the next larger size.
+    /// Writes the features that depend on the working allocation; `logs` are the logarithms of the
+    /// seconds left and of the seconds saved by the next larger size.
     fn working_features(&mut self, at: usize, slot: &Slot, speed: &Speed, size: f32, logs: [f32; 2]) {
         let f = &mut self.features[at * self.layout.slot_features..][..self.layout.slot_features];
         f[14] = size;
@@ -364,7 +379,7 @@ impl Encoder {
         f[22] = logs[1] * 0.1;
     }
 
-    /// Writes which jobs could grow; one job's change may decide it for all.
+    /// Writes which jobs could grow. One job's change may change the result for all jobs.
     fn fits(&mut self, round: &Round) {
         let stride = self.layout.slot_features;
         for (at, f) in self.features.chunks_exact_mut(stride).take(round.slots().len()).enumerate() {
@@ -379,7 +394,8 @@ impl Encoder {
         self.log_sizes.get(gpus as usize).copied().unwrap_or_else(|| log1p([f64::from(gpus)])[0] * 0.25)
     }
 
-    /// Ranks slots by remaining time (or attained service): what a sorting heuristic would see at a glance.
+    /// Ranks slots by remaining time (or attained service), the order that a sorting heuristic
+    /// would use.
     fn rank(&mut self, round: &Round) {
         self.order.sort_unstable();
         let count = self.order.len().max(1) as f32;
@@ -425,7 +441,7 @@ impl Encoder {
 }
 
 impl Speed {
-    /// Seconds that each accelerator of the next larger size would save.
+    /// Seconds that each additional accelerator of the next larger size would save.
     fn saved_secs(&self, work: f64, rate_at_min: f64) -> f64 {
         self.up.map_or(0.0, |(rate_up, more)| {
             (secs_at(work, self.rate.max(rate_at_min * 0.1)) - secs_at(work, rate_up)).max(0.0) / more
@@ -433,7 +449,7 @@ impl Speed {
     }
 }
 
-/// What the working size is worth to the job of `slot`.
+/// Speed and marginal values of the working size for the job of `slot`.
 fn speed_of(slot: &Slot, rates: &Rates<'_>, rate_at_min: f64) -> Speed {
     let working = slot.working;
     let rate = rates.at(working);
@@ -449,13 +465,14 @@ fn speed_of(slot: &Slot, rates: &Rates<'_>, rate_at_min: f64) -> Speed {
     Speed { rate, up, efficiency: efficiency as f32, gain: gain as f32, loss: loss as f32 }
 }
 
-/// Seconds left at `rate`; zero where nothing is known.
+/// Seconds left at `rate`; zero where work or rate is unknown.
 fn secs_at(work: f64, rate: f64) -> f64 {
     if work <= 0.0 || rate <= 0.0 { 0.0 } else { work / rate }
 }
 
-/// Natural logarithms of `1 + x` to about 1e-4, from the exponent bits and a polynomial: features need no more, and `ln` would
-/// be half of the encoder's time. Several at once and on their own, so that the compiler makes vectors of them.
+/// Natural logarithms of `1 + x` with an error of about 1e-4, from the exponent bits and a
+/// polynomial. Features need no more accuracy, and `ln` would take half of the encoder's time. The
+/// function takes several values and is not inlined, so that the compiler vectorises it.
 #[inline(never)]
 fn log1p<const N: usize>(x: [f64; N]) -> [f32; N] {
     let mut log = [0.0; N];

@@ -1,4 +1,5 @@
-//! What quotas leave the tenants of a round, so that the mask forbids what the guard would refuse.
+//! Remaining quotas of the tenants in a round, so that the action mask forbids what the guard would
+//! reject.
 
 use std::sync::Arc;
 
@@ -6,7 +7,7 @@ use crate::tenant::{QuotaTree, Tenants, Usage};
 use crate::time::SimTime;
 use crate::view::ClusterView;
 
-/// Who uses what under the working allocation; nothing in a run without quotas.
+/// Usage of quotas by tenant under the working allocation; empty in a run without quotas.
 #[derive(Clone, Debug, Default)]
 pub(super) struct QuotaRoom {
     quotas: Option<(Arc<Tenants>, SimTime)>,
@@ -14,7 +15,7 @@ pub(super) struct QuotaRoom {
 }
 
 impl QuotaRoom {
-    /// Counts what jobs hold, those without a slot included.
+    /// Counts the accelerators of all jobs, including jobs without a slot.
     pub fn begin(&mut self, view: &ClusterView<'_>) {
         self.quotas = view.quotas().map(|_| (view.scenario.workload.tenants.clone(), view.now));
         let Some(tree) = tree(&self.quotas) else { return };
@@ -34,7 +35,7 @@ impl QuotaRoom {
         tenant < tree.tenants() && tree.available(&self.usage, tenant, usize::from(kind)) >= i64::from(more)
     }
 
-    /// A job of `tenant` goes from `from` to `to` accelerators of type `kind`.
+    /// Records that a job of `tenant` goes from `from` to `to` accelerators of type `kind`.
     pub fn change(&mut self, tenant: u32, kind: u16, from: u32, to: u32) {
         let Some(tree) = tree(&self.quotas) else { return };
         let (tenant, kind) = (tenant as usize, usize::from(kind));

@@ -1,7 +1,8 @@
-//! One decision round: a working allocation that actions change one job at a time, until it becomes a plan.
+//! Decision round: a working allocation that actions change one job at a time, until it becomes a
+//! plan.
 //!
-//! The same code serves the environment and a deployed policy, so a policy meets in production exactly what it met in
-//! training.
+//! The environment and a deployed policy share this code, so that a policy sees in production
+//! exactly what it saw in training.
 
 use crate::cluster::NodeId;
 use crate::gym::action::{Ladder, Verb};
@@ -13,50 +14,53 @@ use crate::placement::{Slice, pack};
 use crate::plan::Plan;
 use crate::view::ClusterView;
 
-/// A job in a slot.
+/// Job slot in a round.
 #[derive(Clone, Copy, Debug)]
 pub struct Slot {
-    /// The job.
+    /// Job in the slot.
     pub job: JobId,
-    /// Accelerators it holds.
+    /// Number of accelerators that the job holds.
     pub held: u32,
-    /// Accelerators it is to hold after this round.
+    /// Number of accelerators that the job is to hold after this round.
     pub working: u32,
-    /// Sizes it can be moved through.
+    /// Sizes that the job can be moved through.
     pub ladder: Ladder,
-    /// Accelerator type it is to run on; of a job that holds nothing only where its speeds are taken from.
+    /// Accelerator type on which the job is to run; for a job without accelerators only the type of
+    /// its speeds.
     pub accelerator: u16,
-    /// Accelerator type it ran on when the round began; if none, the first it runs on.
+    /// Accelerator type of the job when the round began; without accelerators the first type on
+    /// which it runs.
     pub(crate) home: u16,
-    /// The next larger size.
+    /// Next larger size on the ladder.
     pub(crate) up: Option<u32>,
-    /// The next smaller size.
+    /// Next smaller size on the ladder.
     pub(crate) down: Option<u32>,
-    /// What was done to it last in this round; what is allowed next depends on it.
+    /// Last change to the job in this round, which determines the verbs that are allowed next.
     moved: Option<Verb>,
-    /// Accelerator types it runs on, a bit each.
+    /// Bit set of the accelerator types on which the job runs.
     runs_on: u32,
-    /// It is on a server that goes back to inference.
+    /// Whether the job is on a server that returns to the inference pool.
     pinned: bool,
-    /// Whose job it is.
+    /// Index of the tenant that owns the job.
     tenant: u32,
-    /// With the job names a state in which nothing but time has passed.
+    /// Version of the job's state; while job and version are unchanged, only time has passed.
     pub(crate) version: (u32, u32),
 }
 
 impl Slot {
-    /// Whether its job is to hold something else after this round.
+    /// Whether the job is to hold another allocation after this round.
     pub fn changed(&self) -> bool {
         self.working != self.held || (self.working > 0 && self.accelerator != self.home)
     }
 
-    /// Whether its job runs on an accelerator type.
+    /// Whether the job runs on an accelerator type.
     pub fn runs_on(&self, kind: u16) -> bool {
         1u32.checked_shl(u32::from(kind)).is_some_and(|bit| self.runs_on & bit != 0)
     }
 
-    /// By what its job could be given more than it had when the round began, room or not: it grows, or where types are told apart and it held nothing, it is
-    /// placed on one that it runs on.
+    /// Verbs that would give the job more than it held when the round began, whether or not there
+    /// is room. A job grows; where the layout distinguishes types, a job without accelerators is
+    /// placed on one of its types instead.
     pub fn openings(&self, layout: &Layout) -> impl Iterator<Item = Verb> {
         let places = self.held == 0 && layout.types > 0;
         let kinds = if places { 0..layout.types as u16 } else { 0..0 };
@@ -65,22 +69,23 @@ impl Slot {
     }
 }
 
-/// The working allocation of one round.
+/// Working allocation of one round.
 #[derive(Clone, Debug, Default)]
 pub struct Round {
     slots: Vec<Slot>,
     /// Free accelerators by type under the working allocation.
     free: Vec<u32>,
-    /// Accelerators that jobs hold or may take.
+    /// Number of accelerators that jobs hold or may take.
     total: u32,
     hidden: usize,
     actions: usize,
-    /// Which verbs are allowed, slot by slot in the order of their numbers; true of the working allocation at all times.
+    /// Allowed verbs, slot by slot in the order of their numbers; always consistent with the
+    /// working allocation.
     allowed: Vec<u8>,
     shared: SharedRound,
     quotas: QuotaRoom,
     layout: Layout,
-    // Buffers, kept so that a round allocates nothing.
+    // Buffers that are reused, so that a round allocates no memory.
     before: Vec<Slot>,
     order: Vec<(f64, u32)>,
     chosen: Vec<bool>,
@@ -89,8 +94,9 @@ pub struct Round {
 }
 
 impl Round {
-    /// Starts a round on `view`. Where more jobs are active than there are slots, half the slots show the jobs with the least
-    /// known remaining work (or the least attained service), the other half the oldest of the rest.
+    /// Starts a round on `view`. Where more jobs are active than there are slots, half the slots
+    /// show the jobs with the least known remaining work (or the least attained service), and the
+    /// other half the oldest of the remaining jobs.
     pub fn begin(&mut self, view: &ClusterView<'_>, layout: &Layout) {
         self.free.clear();
         self.free.resize(view.cluster().types.len(), 0);
@@ -116,10 +122,12 @@ impl Round {
             if self.hidden > 0 && !self.chosen[at] {
                 continue;
             }
-            // Both rounds are in ascending order of id, so the slot of the round before is found by walking along.
+            // Both rounds are in ascending order of id, so one linear merge finds the previous slot
+            // of each job.
             while before.next_if(|slot| slot.job < job.id()).is_some() {}
             let version = job.state.version();
             let held = job.gpus();
+            // Reusing an unchanged slot saves the ladder and the types of most jobs.
             if let Some(&same) = before.peek().filter(|slot| (slot.job, slot.version) == (job.id(), version))
                 && same.moved.is_none()
                 && same.held == held
@@ -153,7 +161,8 @@ impl Round {
         self.refresh();
     }
 
-    /// Forgets the jobs of the round before, so that a round of another run takes nothing from it.
+    /// Clears the slots of the previous round, so that a round of another run does not reuse any of
+    /// them.
     pub fn reset(&mut self) {
         self.slots.clear();
     }
@@ -165,6 +174,7 @@ impl Round {
             (shortest, at as u32)
         }));
         let half = slots / 2;
+        // Partial selection suffices: the order within each half does not matter.
         self.order.select_nth_unstable_by(half, |a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
         self.chosen.clear();
         self.chosen.resize(view.active(), false);
@@ -179,12 +189,12 @@ impl Round {
         }
     }
 
-    /// The jobs on show, in ascending order of (submission, id).
+    /// Slots of the round, in ascending order of (submission, id).
     pub fn slots(&self) -> &[Slot] {
         &self.slots
     }
 
-    /// Number of active jobs that have no slot; they keep what they hold.
+    /// Number of active jobs that have no slot; they keep their accelerators.
     pub fn hidden(&self) -> usize {
         self.hidden
     }
@@ -199,7 +209,7 @@ impl Round {
         &self.shared
     }
 
-    /// Scales a service. Returns whether it was allowed; nothing happens otherwise.
+    /// Scales a service. Returns whether the change was allowed; a forbidden change has no effect.
     pub fn scale(&mut self, view: &ClusterView<'_>, service: usize, verb: ScaleVerb) -> bool {
         let done = self.shared_is_open() && self.shared.scale(view, service, verb, self.layout.pools);
         if done {
@@ -209,7 +219,8 @@ impl Round {
         done
     }
 
-    /// Lends a server or calls one back. Returns whether it was allowed; nothing happens otherwise.
+    /// Lends or reclaims a server. Returns whether the change was allowed; a forbidden change has
+    /// no effect.
     pub fn loan(&mut self, view: &ClusterView<'_>, verb: LoanVerb) -> bool {
         let done = self.shared_is_open() && self.shared.loan(view, verb).is_some();
         if done {
@@ -219,12 +230,13 @@ impl Round {
         done
     }
 
-    /// Replicas and loans come before jobs in a round, so that what jobs may take does not change under them.
+    /// Whether replicas and loans may still change. They come before jobs in a round, so that the
+    /// accelerators available to jobs do not change afterwards.
     fn shared_is_open(&self) -> bool {
         self.slots.iter().all(|slot| slot.moved.is_none())
     }
 
-    /// Counts what training may take anew, after a change of replicas or loans.
+    /// Recounts the accelerators available to training, after a change of replicas or loans.
     fn recount(&mut self, view: &ClusterView<'_>) {
         self.total -= self.free.iter().sum::<u32>();
         self.free.fill(0);
@@ -236,7 +248,8 @@ impl Round {
         self.refresh();
     }
 
-    /// Marks the jobs that are on servers which go back to inference: they run on until the deadline, and only then can be placed elsewhere.
+    /// Marks the jobs on servers that return to the inference pool: these jobs run until the
+    /// deadline and can be placed elsewhere only then.
     fn pin(&mut self, view: &ClusterView<'_>) {
         for slot in &mut self.slots {
             let held = view.job(slot.job).map(|job| &job.state.placement);
@@ -245,34 +258,36 @@ impl Round {
         }
     }
 
-    /// Actions taken in this round.
+    /// Number of actions taken in this round.
     pub fn actions(&self) -> usize {
         self.actions
     }
 
-    /// Whether the round's changes so far could be carried out with `verb` done to `slot` as well.
+    /// Whether `verb` may be applied to `slot` after the changes of this round so far.
     pub fn allows(&self, slot: usize, verb: Verb) -> bool {
         let (number, verbs) = (verb.number(), self.layout.verbs);
         number < verbs && self.allowed.get(slot * verbs + number) == Some(&1)
     }
 
-    /// Whether a job that holds nothing could be started, in one way or another.
+    /// Whether a job without accelerators could be started by any verb.
     fn can_start(&self, slot: usize) -> bool {
         let places = (0..self.layout.types).map(|kind| Verb::Place(kind as u16));
         self.slots[slot].working == 0 && places.chain([Verb::Grow]).any(|verb| self.allows(slot, verb))
     }
 
-    /// Works out what is allowed now.
+    /// Recomputes the allowed verbs of all slots.
     fn refresh(&mut self) {
         let mut allowed = std::mem::take(&mut self.allowed);
         allowed.clear();
         for job in &self.slots {
             let placed = matches!(job.moved, Some(Verb::Place(_)));
-            // A job started in this round may still be given less than it asked for.
+            // A job that was started in this round may still be given fewer accelerators than it
+            // requested.
             let started = job.held == 0 && job.moved == Some(Verb::Grow);
             let grow = (placed || matches!(job.moved, None | Some(Verb::Grow))) && self.grown(job).is_some();
             let shrink = (placed || started || matches!(job.moved, None | Some(Verb::Shrink))) && job.down.is_some();
-            // What was started in this round stays started, or a round could end with nothing done.
+            // A job that was started or moved in this round cannot be preempted, or a round could
+            // end without any effect.
             let stays = job.working == 0 || job.accelerator != job.home;
             let preempt = job.held > 0 && !stays && matches!(job.moved, None | Some(Verb::Shrink));
             allowed.extend([grow, shrink, preempt].map(|allowed| u8::from(allowed && !job.pinned)));
@@ -282,8 +297,10 @@ impl Round {
         self.allowed = allowed;
     }
 
-    /// Size of a job that is started on a type or moved there, where there is room: what it asked for or has, or less where there is no more. It is moved once
-    /// a round.
+    /// Size of a job that is started on a type or moved there, where there is room.
+    ///
+    /// The size is the requested or current one, or the largest that fits. A job is moved at most
+    /// once a round.
     fn placed(&self, job: &Slot, kind: u16) -> Option<u32> {
         if !job.runs_on(kind) {
             return None;
@@ -300,14 +317,17 @@ impl Round {
         (size > 0 && self.quotas.allows(job.tenant, kind, size)).then_some(size)
     }
 
-    /// Of the accelerator types that a job runs on the one with most free, the first of those, and how many.
+    /// Accelerator type with most free accelerators among the types on which the job runs, and
+    /// their number; the first type on ties.
     fn roomiest(&self, job: &Slot) -> Option<(u16, u32)> {
         let types = self.free.iter().enumerate().map(|(kind, &free)| (kind as u16, free));
         types.filter(|&(kind, _)| job.runs_on(kind)).max_by_key(|&(kind, free)| (free, std::cmp::Reverse(kind)))
     }
 
-    /// Size and accelerator type of a job moved one rung up, where there is room. A job runs on one type: its own if it holds
-    /// any, otherwise the one with most free of those it runs on; it starts with what it asked for, or with less where there is no more.
+    /// Size and accelerator type of a job that is moved one rung up, where there is room.
+    ///
+    /// A job with accelerators stays on its type. A job without starts on the type with most free
+    /// accelerators, at its requested size or the largest size that fits.
     fn grown(&self, job: &Slot) -> Option<(u32, u16)> {
         let next = job.up?;
         if job.working > 0 {
@@ -317,7 +337,7 @@ impl Round {
             return granted.then_some((next, job.accelerator));
         }
         if self.layout.types > 0 {
-            // Where it starts is said by the verb.
+            // Where the layout distinguishes types, jobs start by a placement verb.
             return None;
         }
         let (most, free) = self.roomiest(job)?;
@@ -325,13 +345,15 @@ impl Round {
         (start > 0 && self.quotas.allows(job.tenant, most, start)).then_some((start, most))
     }
 
-    /// Whether the round may end: not while everything would stand still although a job could be started.
+    /// Whether the round may end: not while no accelerator is in use although a job could be
+    /// started.
     pub fn may_end(&self) -> bool {
         let idle = self.free.iter().sum::<u32>() == self.total;
         !(idle && (0..self.slots.len()).any(|slot| self.can_start(slot)))
     }
 
-    /// Does one thing to one job. Returns whether it was allowed; nothing happens otherwise.
+    /// Applies one verb to one job. Returns whether the change was allowed; a forbidden change has
+    /// no effect.
     pub fn change(&mut self, slot: usize, verb: Verb) -> bool {
         if !self.allows(slot, verb) {
             return false;
@@ -343,7 +365,8 @@ impl Round {
             Verb::Shrink => (job.down.unwrap_or(job.working), job.accelerator),
             Verb::Preempt => (0, job.accelerator),
         };
-        // What it had is given back before it takes anything, on another type perhaps.
+        // Release the old accelerators before the new ones are taken, because both may be of one
+        // type.
         self.free[job.accelerator as usize] += job.working;
         self.quotas.change(job.tenant, job.accelerator, job.working, 0);
         self.free[accelerator as usize] -= working;
@@ -355,7 +378,7 @@ impl Round {
         true
     }
 
-    /// Writes which actions are allowed, 1 or 0 each; at least one always is.
+    /// Writes the mask of allowed actions, 1 or 0 each; at least one action is always allowed.
     pub fn mask(&self, layout: &Layout, mask: &mut [u8]) {
         // Action numbers run slot by slot in the order of the verbs, as `allowed` does.
         let (known, rest) = mask.split_at_mut(self.allowed.len());
@@ -367,13 +390,13 @@ impl Round {
         mask[layout.wait()] = u8::from(self.may_end() || !self.has_choice());
     }
 
-    /// Whether anything but ending the round is allowed.
+    /// Whether any action other than the end of the round is allowed.
     pub fn has_choice(&self) -> bool {
         self.allowed.contains(&1) || (self.shared_is_open() && self.shared.has_choice())
     }
 
-    /// The plan that carries the working allocation out: jobs whose size is unchanged stay where they are, the others are
-    /// packed, largest first.
+    /// Writes the plan of the working allocation: jobs of unchanged size keep their placement, and
+    /// the other jobs are packed, largest first.
     pub fn plan(&mut self, view: &ClusterView<'_>, plan: &mut Plan) {
         plan.clear();
         self.shared.plan(view, plan);
@@ -386,6 +409,7 @@ impl Round {
         }
         self.largest_first.clear();
         for (at, slot) in self.slots.iter().enumerate().filter(|(_, slot)| slot.changed()) {
+            // A changed job may reuse its own accelerators, so count them as free before packing.
             if let Some(job) = view.job(slot.job) {
                 for held in job.state.placement.slices() {
                     self.nodes[held.node as usize] += held.gpus;
@@ -397,7 +421,8 @@ impl Round {
         self.largest_first.sort_unstable_by_key(|&at| (std::cmp::Reverse(slots[at as usize].working), at));
         for &at in &self.largest_first {
             let slot = &slots[at as usize];
-            // By construction the counts fit; a job that still finds no room waits rather than breaking the plan.
+            // The counts fit by construction. A job that still finds no room waits, so that the
+            // plan stays valid.
             let placement = pack(view.cluster(), &mut self.nodes, slot.accelerator, slot.working);
             plan.set(slot.job, placement.unwrap_or_default());
         }

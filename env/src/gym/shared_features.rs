@@ -1,4 +1,5 @@
-//! What a learned policy sees of a shared cluster beyond its jobs: services, pools, tenants. All of order one.
+//! Features of a shared cluster beyond its jobs: services, pools and tenants. All features are of
+//! order one.
 
 use crate::gym::expected_peak::ExpectedPeak;
 use crate::gym::shared_round::SharedRound;
@@ -24,14 +25,15 @@ pub const SERVICE_FEATURES: [&str; 12] = [
 /// Features of the pools, in order; part of the schema.
 pub const POOL_FEATURES: [&str; 5] = ["inference_share", "lendable_share", "lent_share", "returning_share", "on_load"];
 
-/// Features of a job slot that tell whose job it is, after those every slot has; part of the schema.
+/// Features of a job slot that describe the tenant of the job, after the features that all slots
+/// have; part of the schema.
 pub const TENANT_FEATURES: [&str; 3] = ["priority", "tenant_share", "tenant_quota_left"];
 
 fn ln1p(x: f64) -> f32 {
     x.max(0.0).ln_1p() as f32
 }
 
-/// Writes the features of services and pools at the end of the global ones.
+/// Writes the features of services and pools at the end of the global features.
 pub(super) fn write(
     view: &ClusterView<'_>,
     round: &SharedRound,
@@ -46,7 +48,8 @@ pub(super) fn write(
         let rate = service.rate();
         let starting = |phase: ReplicaPhase| matches!(phase, ReplicaPhase::Starting { .. });
         let starts = service.state.replicas.iter().filter(|replica| starting(replica.phase)).count();
-        // Capacity after this round, as if new replicas were as fast as the ready ones.
+        // Capacity after this round, on the assumption that new replicas are as fast as the ready
+        // ones.
         let ready = service.state.ready();
         let each = if ready > 0 {
             service.capacity() / f64::from(ready)
@@ -88,14 +91,14 @@ pub(super) fn write(
     }
 }
 
-/// What tenants hold, worked out once a round.
+/// Accelerators held by each tenant, counted once a round.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Holdings {
     gpus: Vec<u32>,
 }
 
 impl Holdings {
-    /// Counts what each tenant's jobs hold.
+    /// Counts the accelerators that the jobs of each tenant hold.
     pub fn count(&mut self, view: &ClusterView<'_>) {
         self.gpus.clear();
         for job in view.jobs().filter(|job| job.state.counts()) {
@@ -107,7 +110,7 @@ impl Holdings {
         }
     }
 
-    /// Writes the features of one job.
+    /// Writes the tenant features of one job.
     pub fn write(&self, view: &ClusterView<'_>, job: &JobView<'_>, f: &mut [f32]) {
         let total = view.cluster().total_gpus().max(1) as f32;
         let request = job.request();

@@ -1,8 +1,11 @@
-//! Services and pools in a round: replicas come and go one at a time, servers of the inference pool are lent and called back one at a time.
+//! Services and pools in a round: replicas are added and removed one at a time, and servers of the
+//! inference pool are lent and reclaimed one at a time.
 //!
-//! Which node a replica goes to and which server is lent follow fixed rules, so that an action stays a small number: a replica starts on the
-//! serving node with the fewest sufficient free accelerators and goes from the node with the fewest replicas of its service; the
-//! emptiest server is lent, and the one with the least training comes back. Lower node ids win ties.
+//! Fixed rules choose the node of a replica and the server of a loan, so that an action stays a
+//! small number. A new replica starts on the serving node with the fewest sufficient free
+//! accelerators. A replica is removed from the node with the fewest replicas of its service. The
+//! emptiest server is lent, and the lent server with the least training is reclaimed. Lower node
+//! ids win ties.
 
 use smallvec::SmallVec;
 
@@ -14,64 +17,66 @@ use crate::state::Loan;
 use crate::time::SimTime;
 use crate::view::ClusterView;
 
-/// How long training may stay on a server that is called back.
+/// Time for which training may stay on a server that is reclaimed.
 const RECLAIM_GRACE: SimTime = SimTime::from_secs(60);
 
-/// What is done to a service.
+/// Change to the replicas of a service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScaleVerb {
-    /// One replica more.
+    /// Adds one replica.
     Out,
-    /// One replica less.
+    /// Removes one replica.
     In,
 }
 
 impl ScaleVerb {
-    /// In the order of action numbers.
+    /// All verbs, in the order of action numbers.
     pub const ALL: [Self; 2] = [Self::Out, Self::In];
 }
 
-/// What is done to the pools.
+/// Change to the pools.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LoanVerb {
-    /// One server of the inference pool goes to training.
+    /// Lends one server of the inference pool to training.
     Lend,
-    /// One lent server is called back.
+    /// Reclaims one lent server.
     Reclaim,
 }
 
 impl LoanVerb {
-    /// In the order of action numbers.
+    /// All verbs, in the order of action numbers.
     pub const ALL: [Self; 2] = [Self::Lend, Self::Reclaim];
 }
 
-/// A service in a round.
+/// Service slot in a round.
 #[derive(Clone, Debug)]
 pub struct ServiceSlot {
-    /// The service.
+    /// Service in the slot.
     pub service: ServiceId,
-    /// Replicas that are starting or ready.
+    /// Number of replicas that are starting or ready.
     pub held: u32,
-    /// Replicas after this round.
+    /// Number of replicas after this round.
     pub working: u32,
     moved: Option<ScaleVerb>,
-    /// By node: replicas after this round, ascending.
+    /// Replicas after this round by node, in ascending order of node.
     nodes: SmallVec<[(NodeId, u32); 8]>,
 }
 
-/// The working state of services and pools in one round.
+/// Working state of services and pools in one round.
 #[derive(Clone, Debug, Default)]
 pub struct SharedRound {
     services: Vec<ServiceSlot>,
-    /// Free accelerators that replicas may take, by node; empty where there are neither services nor pools.
+    /// Free accelerators that replicas may take, by node; empty where there are neither services
+    /// nor pools.
     free: Vec<u32>,
     /// Accelerators that replicas take in this round, by node.
     taken: Vec<u32>,
     lent: Vec<NodeId>,
     called: Vec<NodeId>,
-    /// Servers that could be lent: of the inference pool, at home, without a replica.
+    /// Servers that could be lent: of the inference pool, not lent, without a replica.
     lendable: Vec<NodeId>,
-    /// Servers that are lent and not called back, with the accelerators that training holds there.
+    /// Servers that are lent and not reclaimed, with the number of accelerators that training holds
+    /// there.
     out: Vec<(u32, NodeId)>,
     allowed: Vec<u8>,
 }
@@ -117,7 +122,7 @@ impl SharedRound {
         self.refresh(view, pools);
     }
 
-    /// Services on show, by id.
+    /// Service slots, in order of id.
     pub fn services(&self) -> &[ServiceSlot] {
         &self.services
     }
@@ -127,7 +132,7 @@ impl SharedRound {
         &self.lent
     }
 
-    /// Servers called back in this round.
+    /// Servers reclaimed in this round.
     pub fn called(&self) -> &[NodeId] {
         &self.called
     }
@@ -137,25 +142,27 @@ impl SharedRound {
         &self.lendable
     }
 
-    /// Whether `verb` may be done to the service in `slot`.
+    /// Whether `verb` may be applied to the service in `slot`.
     pub fn allows_scale(&self, slot: usize, verb: ScaleVerb) -> bool {
         slot < self.services.len() && self.allowed.get(2 * slot + verb as usize) == Some(&1)
     }
 
-    /// Whether `verb` may be done to the pools.
+    /// Whether `verb` may be applied to the pools.
     pub fn allows_loan(&self, verb: LoanVerb) -> bool {
+        // Loans of one round have one direction, so that lending and reclaiming cannot alternate
+        // forever.
         match verb {
             LoanVerb::Lend => self.called.is_empty() && !self.lendable.is_empty(),
             LoanVerb::Reclaim => self.lent.is_empty() && !self.out.is_empty(),
         }
     }
 
-    /// Whether anything is allowed at all.
+    /// Whether any change is allowed.
     pub(super) fn has_choice(&self) -> bool {
         self.allowed.contains(&1)
     }
 
-    /// Writes what is allowed, 1 or 0 each, in the order of action numbers.
+    /// Writes the mask of allowed changes, 1 or 0 each, in the order of action numbers.
     pub(super) fn mask(&self, mask: &mut [u8]) {
         let known = self.allowed.len().min(mask.len());
         mask[..known].copy_from_slice(&self.allowed[..known]);
@@ -168,6 +175,8 @@ impl SharedRound {
             let Some(service) = view.service(slot.service) else { continue };
             let (min, max) = service.replica_limits();
             let room = || self.tightest_fit(view, slot.service).is_some();
+            // A service scales in one direction per round, so that a round has finitely many
+            // actions.
             let out = slot.moved != Some(ScaleVerb::In) && slot.working < max && room();
             let goes = slot.moved != Some(ScaleVerb::Out) && slot.working > min;
             self.allowed.extend([out, goes].map(u8::from));
@@ -178,7 +187,7 @@ impl SharedRound {
         }
     }
 
-    /// The node for one replica more: the fewest sufficient free accelerators.
+    /// Node for one more replica: the one with the fewest sufficient free accelerators.
     fn tightest_fit(&self, view: &ClusterView<'_>, id: ServiceId) -> Option<NodeId> {
         let service = view.service(id)?;
         let gpus = service.gpus_per_replica();
@@ -189,7 +198,7 @@ impl SharedRound {
         nodes.min_by_key(|&(node, &free)| (free, node)).map(|(node, _)| node as NodeId)
     }
 
-    /// One replica more or less. Returns whether it was allowed.
+    /// Adds or removes one replica. Returns whether the change was allowed.
     pub(super) fn scale(&mut self, view: &ClusterView<'_>, slot: usize, verb: ScaleVerb, pools: bool) -> bool {
         if !self.allows_scale(slot, verb) {
             return false;
@@ -207,6 +216,7 @@ impl SharedRound {
                 service.working += 1;
                 self.free[node as usize] -= gpus;
                 self.taken[node as usize] += gpus;
+                // A server with a replica can no longer be lent.
                 self.lendable.retain(|&other| other != node);
             }
             (ScaleVerb::Out, None) => return false,
@@ -222,7 +232,7 @@ impl SharedRound {
         true
     }
 
-    /// One server lent or called back; the server. `None` where it is not allowed.
+    /// Lends or reclaims one server and returns the server; `None` where the change is not allowed.
     pub(super) fn loan(&mut self, view: &ClusterView<'_>, verb: LoanVerb) -> Option<NodeId> {
         if !self.allows_loan(verb) {
             return None;
@@ -240,6 +250,7 @@ impl SharedRound {
                 node
             }
             LoanVerb::Reclaim => {
+                // `out` is sorted by training, so the first server has the least.
                 let (_, node) = self.out.remove(0);
                 self.called.push(node);
                 node
@@ -262,7 +273,7 @@ impl SharedRound {
         (view.may_train(node) || self.lent.contains(&node)) && !self.called.contains(&node)
     }
 
-    /// Adds what the round does to services and pools to `plan`.
+    /// Adds the changes of services and pools in this round to `plan`.
     pub(super) fn plan(&self, view: &ClusterView<'_>, plan: &mut Plan) {
         let deadline = view.now.saturating_add(RECLAIM_GRACE);
         plan.lend.extend_from_slice(&self.lent);
@@ -278,7 +289,7 @@ impl SharedRound {
     }
 }
 
-/// An action of a round that is about no job; `None` where there is no such action.
+/// Action of a round that concerns no job; `None` where there is no such action.
 pub(super) fn decode(number: usize, layout: &Layout) -> Option<super::Action> {
     let other = number.checked_sub(layout.first_other())?;
     if other < 2 * layout.services {

@@ -1,21 +1,21 @@
-//! What tells accelerator types apart: how fast a job would be on each, and what there is of it.
+//! Features of accelerator types: the speed of a job on each, and the free accelerators of each.
 
 use crate::gym::action::Verb;
 use crate::gym::layout::Layout;
 use crate::gym::round::{Round, Slot};
 use crate::view::{ClusterView, JobView};
 
-/// Features of a slot for each type, after all others of the slot.
+/// Features of a slot for each type, after all other features of the slot.
 pub const TYPE_FEATURES: [&str; 5] = ["runs", "here", "log_relative_speed", "log_speed", "fits"];
 
-/// Features of the cluster for each type, after all others.
+/// Features of the cluster for each type, after all other features of the cluster.
 pub const TYPE_GLOBALS: [&str; 2] = ["free_share_of_type", "share_of_cluster"];
 
-/// Accelerators by type, of a cluster that does not change within a round.
+/// Number of accelerators by type, which does not change within a round.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Types {
     totals: Vec<u32>,
-    /// What one accelerator of each type is worth to the job at hand.
+    /// Speed of the current job on one accelerator of each type, where it is known.
     singles: Vec<Option<f64>>,
 }
 
@@ -31,12 +31,16 @@ impl Types {
         }
     }
 
-    /// Writes the features of one slot, which begin with those of the first type.
+    /// Writes the features of one slot into `features`, which begin with those of the first type.
     ///
-    /// `log_relative_speed` compares one accelerator of each type, which a job measures before it is placed (Sia, SOSP'23, section 3.3), or all that it asks for
-    /// where a job of one size has been measured as a whole; `log_speed` is the speed at the size that the job has or would start with, relative to one
-    /// accelerator of its slowest type. On a type it has not run on, it is what is known of another one times the ratio of single accelerators; 0
-    /// where nothing is known.
+    /// `log_relative_speed` compares one accelerator of each type, which a job measures before it
+    /// is placed (Sia, SOSP'23, section 3.3). Where a job of fixed size has been measured as a
+    /// whole, all of its requested accelerators are compared.
+    ///
+    /// `log_speed` is the speed at the current size or the starting size of the job, relative to
+    /// the smallest size on its slowest type. On a type on which the job has not run, it is the
+    /// known speed on another type times the ratio of single accelerators. The feature is 0 where
+    /// no speed is known.
     pub fn write_slot(&mut self, slot: &Slot, job: &JobView<'_>, features: &mut [f32]) {
         let kinds = 0..self.totals.len() as u16;
         let whole = |kind: u16| job.rate_on(kind, slot.ladder.start());
@@ -46,7 +50,7 @@ impl Types {
         self.singles.extend(kinds.clone().map(|kind| alone(kind).flatten().filter(|&speed| speed > 0.0)));
         let slowest = self.singles.iter().flatten().copied().fold(f64::INFINITY, f64::min);
         let size = if slot.working > 0 { slot.working } else { slot.ladder.start() };
-        // What is known best, and of which type.
+        // First known speed at this size and its type, with the home type first.
         let own = |kind: u16| slot.runs_on(kind).then(|| job.rate_on(kind, size)).flatten().filter(|&rate| rate > 0.0);
         let home = [slot.home].into_iter().chain(kinds.clone()).find_map(|kind| Some((kind, own(kind)?)));
         let single = |kind: u16| self.singles.get(usize::from(kind)).copied().flatten();
@@ -69,7 +73,8 @@ impl Types {
         }
     }
 
-    /// Writes where each job could be started or moved to; one job's change may decide it for all.
+    /// Writes the types on which each job could be started or moved. One job's change may change
+    /// the result for all jobs.
     pub fn write_fits(&self, round: &Round, layout: &Layout, features: &mut [f32]) {
         let start = layout.slot_features - layout.types * TYPE_FEATURES.len();
         for (at, f) in features.chunks_exact_mut(layout.slot_features).take(round.slots().len()).enumerate() {
@@ -79,7 +84,7 @@ impl Types {
         }
     }
 
-    /// Writes the features of the cluster.
+    /// Writes the features of the cluster by type.
     pub fn write_globals(&self, round: &Round, globals: &mut [f32]) {
         let all: u32 = self.totals.iter().sum();
         for (kind, g) in globals.chunks_exact_mut(TYPE_GLOBALS.len()).enumerate() {

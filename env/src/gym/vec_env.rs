@@ -1,36 +1,38 @@
-//! Many environments stepped together, writing into contiguous buffers that the caller owns.
+//! Vector of environments that are stepped together and write into contiguous buffers of the
+//! caller.
 //!
-//! Autoreset mode is *same step*: when an episode ends, the observation returned is the first of the next episode and the
-//! last one of the old goes to a separate buffer, for the bootstrap of truncated episodes.
+//! The autoreset mode is *same step*: when an episode ends, the returned observation is the first
+//! of the next episode. The last observation of the ended episode goes to a separate buffer, for
+//! bootstrapping at truncation.
 
 use serde::{Deserialize, Serialize};
 
 use crate::gym::environment::{EnvError, Environment, ObservationMut, ResetOptions};
 use crate::gym::layout::Layout;
 
-/// Buffers of one vector step, row per environment.
+/// Buffers of one vector step, with one row per environment.
 #[derive(Clone, Debug, Default)]
 pub struct VecBuffers {
     /// Observations, environments x [`Layout::obs_dim`].
     pub features: Vec<f32>,
-    /// Masks, environments x [`Layout::actions`].
+    /// Action masks, environments x [`Layout::actions`].
     pub mask: Vec<u8>,
-    /// Rewards.
+    /// Reward of each environment for this step.
     pub reward: Vec<f64>,
-    /// Seconds that passed.
+    /// Simulated seconds that passed in this step.
     pub elapsed_secs: Vec<f64>,
-    /// Episode ended by itself.
+    /// Whether the episode ended by itself.
     pub terminated: Vec<bool>,
-    /// Episode was cut off.
+    /// Whether the episode was truncated.
     pub truncated: Vec<bool>,
-    /// Last observation of the episode, where one ended; environments x [`Layout::obs_dim`].
+    /// Last observation of an episode that ended in this step; environments x [`Layout::obs_dim`].
     pub final_features: Vec<f32>,
-    /// Mean job completion time of the episode that ended, seconds; NaN elsewhere.
+    /// Mean job completion time of an episode that ended in this step, seconds; NaN elsewhere.
     pub mean_jct_secs: Vec<f64>,
 }
 
 impl VecBuffers {
-    /// Buffers for `count` environments of `layout`.
+    /// Creates buffers for `count` environments of `layout`.
     pub fn new(count: usize, layout: &Layout) -> Self {
         Self {
             features: vec![0.0; count * layout.obs_dim()],
@@ -45,17 +47,18 @@ impl VecBuffers {
     }
 }
 
-/// Where an environment stands: enough to bring a fresh one to the same state, bit for bit.
+/// Position of an environment in its run, sufficient to bring a fresh environment to a
+/// bit-identical state.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Cursor {
-    /// Episodes begun so far.
+    /// Number of episodes started so far.
     pub episode: u64,
-    /// Actions taken in the current one.
+    /// Actions taken in the current episode.
     pub actions: Vec<u32>,
 }
 
-/// Environments in step.
+/// Environments that are stepped together.
 #[derive(Clone, Debug)]
 pub struct VecEnv<E> {
     envs: Vec<E>,
@@ -67,8 +70,9 @@ pub struct VecEnv<E> {
 }
 
 impl<E: Environment> VecEnv<E> {
-    /// Puts `envs`, all of one layout, in step. Environment `i` runs episode `k` with seed `seeds[i]` + `k`, so give seeds
-    /// that are far apart. `None` where there is no environment or the layouts differ.
+    /// Creates a vector of environments of one layout. Environment `i` runs episode `k` with seed
+    /// `seeds[i]` + `k`, so the seeds should be far apart. `None` where there is no environment or
+    /// the layouts differ.
     pub fn new(envs: Vec<E>, seeds: Vec<u64>, options: ResetOptions) -> Option<Self> {
         let layout = envs.first()?.layout();
         if envs.iter().any(|env| env.layout() != layout) || envs.len() != seeds.len() {
@@ -83,22 +87,22 @@ impl<E: Environment> VecEnv<E> {
         self.envs.len()
     }
 
-    /// Whether there are none; never so.
+    /// Whether the vector is empty, which is always false.
     pub fn is_empty(&self) -> bool {
         self.envs.is_empty()
     }
 
-    /// Shapes of one environment.
+    /// Layout of one environment.
     pub fn layout(&self) -> Layout {
         self.layout
     }
 
-    /// The environments.
+    /// Environments in the order of their rows.
     pub fn envs(&self) -> &[E] {
         &self.envs
     }
 
-    /// Starts the next episode in every environment.
+    /// Starts the next episode in all environments.
     ///
     /// # Errors
     /// The first [`EnvError`].
@@ -117,7 +121,7 @@ impl<E: Environment> VecEnv<E> {
         self.envs[index].reset(Some(seed), &self.options, row(out, index, &self.layout))
     }
 
-    /// Steps every environment.
+    /// Steps all environments with one action each.
     ///
     /// # Errors
     /// The first [`EnvError`], for example an action that the mask forbids.
@@ -132,6 +136,8 @@ impl<E: Environment> VecEnv<E> {
             out.mean_jct_secs[index] = f64::NAN;
             if step.terminated || step.truncated {
                 out.mean_jct_secs[index] = self.envs[index].mean_jct_secs().unwrap_or(f64::NAN);
+                // The first observation of the next episode overwrites the row, so save the last
+                // one before.
                 let dim = self.layout.obs_dim();
                 let span = index * dim..(index + 1) * dim;
                 out.final_features[span.clone()].copy_from_slice(&out.features[span]);
@@ -141,17 +147,20 @@ impl<E: Environment> VecEnv<E> {
         Ok(())
     }
 
-    /// Where every environment stands.
+    /// Position of each environment in its run.
     pub fn cursors(&self) -> &[Cursor] {
         &self.cursors
     }
 
-    /// Brings every environment to where `cursors` say, by playing their actions again, and writes the observations.
+    /// Brings each environment to the position in `cursors` by repeating the recorded actions, and
+    /// writes the observations.
     ///
     /// # Errors
-    /// [`EnvError`] where the actions do not fit, which means that something other than the cursors has changed.
+    /// [`EnvError`] where the recorded actions do not fit, which means that the scenario or the
+    /// program has changed since.
     pub fn restore(&mut self, cursors: &[Cursor], out: &mut VecBuffers) -> Result<(), EnvError> {
         for (index, cursor) in cursors.iter().enumerate() {
+            // `reset_one` advances the episode by one.
             self.cursors[index].episode = cursor.episode - 1;
             self.reset_one(index, out)?;
             for &action in &cursor.actions {

@@ -1,7 +1,9 @@
-//! Episodes that begin in the middle: another policy plays first, for a time that the seed draws.
+//! Warm-up of episodes: another policy runs first, for a time drawn from the seed.
 //!
-//! A workload starts on an empty cluster, and most of an episode of a learner that is stopped early is that. With a warm-up learners meet full queues, jobs of
-//! all ages and fragments from their first decision on. It is a function of the seed, so an episode is played again exactly from its seed and its actions.
+//! A workload starts on an empty cluster, so an episode that is truncated early shows mostly an
+//! empty cluster. With a warm-up, a learner meets full queues, jobs of all ages and fragmentation
+//! from its first decision on. The warm-up is a function of the seed, so seed and actions reproduce
+//! an episode exactly.
 
 use std::sync::Arc;
 
@@ -13,20 +15,21 @@ use crate::seed::{Stream, keyed};
 use crate::sim::{SimError, Simulator, Status};
 use crate::time::SimTime;
 
-/// Who plays first, made anew for each episode.
+/// Constructor of the warm-up policy, called for each episode.
 pub type MakePolicy = Arc<dyn Fn(&Arc<Scenario>) -> Box<dyn Policy> + Send + Sync>;
 
-/// How episodes are warmed up.
+/// Warm-up of episodes by another policy.
 #[derive(Clone)]
 pub struct WarmUp {
-    /// Who plays.
+    /// Constructor of the policy that runs during the warm-up.
     pub policy: MakePolicy,
-    /// Longest time; each episode's is drawn evenly from zero to it.
+    /// Longest warm-up; the time of each episode is drawn uniformly from zero to this limit.
     pub longest: SimTime,
 }
 
 impl WarmUp {
-    /// A simulation of `scenario` that has been under way for the time that `seed` draws; one that would be over by then is begun anew.
+    /// Starts a simulation of `scenario` and runs it for the time drawn from `seed`. A simulation
+    /// that would end in that time is started again without a warm-up.
     pub(super) fn begin(&self, scenario: &Arc<Scenario>, seed: u64) -> Result<Simulator, SimError> {
         let share: f64 = keyed(seed, Stream::Circumstances, 1).random();
         let until = SimTime::from_secs_f64(share * self.longest.as_secs_f64());

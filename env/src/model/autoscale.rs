@@ -1,9 +1,14 @@
-//! How many nodes a cluster should rent (Pollux, OSDI'21, section 4.2.2; the simulator of its artifact).
+//! Number of nodes that a cluster should rent (Pollux, OSDI'21, section 4.2.2; the simulator of its
+//! artifact).
 //!
-//! Utility is the part of ideal speed-up that the rented accelerators give: near 1 jobs would use more, near 0 they waste what they have. While
-//! its mean stays between two thresholds nothing changes; else the size with utility nearest the middle is searched. What a speed-up
-//! is of decides the behaviour: of goodput, a cluster grows as gradients get noisier; of throughput, which never falls with
-//! the batch, it is large from the first minute (the baseline, after Or et al., MLSys'20).
+//! Utility is the achieved part of the ideal speed-up of the rented accelerators. Near 1 the jobs
+//! could use more accelerators; near 0 most accelerators are wasted. While the mean utility stays
+//! between two thresholds the size is kept. Otherwise the autoscaler searches for the size with a
+//! utility nearest the middle of the thresholds.
+//!
+//! The measure of speed-up decides the behaviour. With goodput, a cluster grows as gradients get
+//! noisier. With throughput, which never falls with the batch size, the cluster is large from the
+//! first minute (the baseline, after Or et al., MLSys'20).
 
 use std::collections::VecDeque;
 
@@ -18,13 +23,13 @@ use super::goodput::GoodputModel;
 pub struct AutoscaleConfig {
     /// Fewest nodes, at least 1.
     pub min_nodes: u32,
-    /// Most nodes.
+    /// Most nodes, at least `min_nodes`.
     pub max_nodes: u32,
-    /// Mean utility below which nodes are given back.
+    /// Mean utility below which the autoscaler releases nodes.
     pub low: f64,
-    /// Mean utility above which nodes are added.
+    /// Mean utility above which the autoscaler adds nodes.
     pub high: f64,
-    /// Samples in the mean.
+    /// Number of utility samples in the mean.
     pub window: usize,
 }
 
@@ -35,7 +40,7 @@ impl AutoscaleConfig {
     }
 }
 
-/// Watches utility and proposes sizes.
+/// Controller that averages samples of utility and proposes cluster sizes.
 #[derive(Clone, Debug)]
 pub struct Autoscaler {
     config: AutoscaleConfig,
@@ -43,15 +48,17 @@ pub struct Autoscaler {
 }
 
 impl Autoscaler {
-    /// With no samples yet.
+    /// Creates an autoscaler without samples.
     pub fn new(config: AutoscaleConfig) -> Self {
         Self { config, samples: VecDeque::new() }
     }
 
-    /// Takes one sample of the utility of `nodes`; gives the size the cluster should have.
+    /// Takes one sample of the utility of `nodes` and returns the size that the cluster should
+    /// have.
     ///
-    /// Nothing changes before the window has been filled once and one more sample has come, as in the artifact. After a change
-    /// the window starts empty. `utility_at` gives the utility that a number of nodes would have, which falls with it.
+    /// The size is kept until the window has been filled once and one more sample has arrived, as
+    /// in the artifact. After a change the window starts empty. `utility_at` returns the utility of
+    /// a given number of nodes and must not rise with that number.
     pub fn observe(&mut self, nodes: u32, utility: f64, utility_at: impl FnMut(u32) -> f64) -> u32 {
         let AutoscaleConfig { min_nodes, max_nodes, low, high, window } = self.config;
         self.samples.push_back(utility);
@@ -69,10 +76,11 @@ impl Autoscaler {
     }
 }
 
-/// The number of nodes from `min` to `max` with utility nearest `target`, by bisection from `start`; of two equally near
-/// the larger. `utility_at` must not rise with nodes.
+/// Number of nodes in `min..=max` with a utility nearest `target`, by bisection from `start`; the
+/// larger of two equally near sizes. `utility_at` must not rise with the number of nodes.
 ///
-/// The artifact leaves the search where it hits the target exactly and then takes one of the ends; here the hit is taken.
+/// The artifact leaves the search at an exact hit of the target and then returns one of the ends.
+/// This function returns the exact hit.
 pub fn nearest(min: u32, max: u32, start: u32, target: f64, mut utility_at: impl FnMut(u32) -> f64) -> u32 {
     let (mut low, mut high, mut nodes) = (min, max, start.clamp(min, max));
     while low + 1 < high {
@@ -80,6 +88,7 @@ pub fn nearest(min: u32, max: u32, start: u32, target: f64, mut utility_at: impl
         if utility == target {
             return nodes;
         }
+        // Utility falls with the number of nodes: a utility below the target means too many nodes.
         *(if utility < target { &mut high } else { &mut low }) = nodes;
         nodes = low + (high - low) / 2;
     }
@@ -87,34 +96,35 @@ pub fn nearest(min: u32, max: u32, start: u32, target: f64, mut utility_at: impl
     if (target - at_low).abs() < (target - at_high).abs() { low } else { high }
 }
 
-/// Sum of speed-ups over the accelerators of `nodes` nodes: the part of ideal speed-up that is used, at most 1.
+/// Used part of the ideal speed-up, at most 1: the sum of speed-ups over the number of accelerators
+/// of `nodes` nodes.
 pub fn utility(speedups: impl IntoIterator<Item = f64>, nodes: u32, gpus_per_node: u32) -> f64 {
     speedups.into_iter().sum::<f64>() / (f64::from(nodes) * f64::from(gpus_per_node))
 }
 
-/// What a speed-up is of.
+/// Measure of speed on which a speed-up is based.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Measure {
-    /// Useful samples per second: the batch grows only while that helps.
+    /// Useful samples per second (goodput): the batch grows only while a larger batch helps.
     #[default]
     Goodput,
-    /// Samples per second: the batch is as large as it may be.
+    /// Samples per second: the batch is as large as the limits allow.
     Throughput,
 }
 
-/// Speed-up of a job on `replicas` accelerators of `nodes` nodes over one accelerator, each with its best batch; `None`
-/// where no batch is valid.
+/// Speed-up of a job on `replicas` accelerators of `nodes` nodes over one accelerator, each with
+/// its best batch; `None` where no batch is valid.
 pub fn speedup(model: &GoodputModel, measure: Measure, nodes: u32, replicas: u32) -> Option<f64> {
     let model = match measure {
         Measure::Goodput => *model,
-        // With nothing but noise every sample is worth the same.
+        // With zero true gradient all samples have equal worth, so goodput equals throughput.
         Measure::Throughput => GoodputModel { stats: GradientStats { sqr: 0.0, var: 1.0 }, ..*model },
     };
     Some(model.best(nodes, replicas)?.goodput / model.best(1, 1)?.goodput)
 }
 
-/// Utility of one job that has all of `nodes` nodes; 0 where no batch is valid.
+/// Utility of one job that holds all accelerators of `nodes` nodes; 0 where no batch is valid.
 pub fn utility_alone(model: &GoodputModel, measure: Measure, nodes: u32, gpus_per_node: u32) -> f64 {
     utility(speedup(model, measure, nodes, nodes * gpus_per_node), nodes, gpus_per_node)
 }
@@ -172,7 +182,8 @@ mod tests {
         }
     }
 
-    /// Pollux, OSDI'21, figure 9: early gradients have little noise, so goodput rents few nodes at first and more later.
+    /// Pollux, OSDI'21, figure 9: early gradients have little noise, so goodput rents few nodes at
+    /// first and more later.
     #[test]
     fn goodput_rents_with_the_noise_and_throughput_at_once() {
         let size = |var: f64, measure| nearest(1, 16, 8, 0.5, |nodes| utility_alone(&model(var), measure, nodes, 4));

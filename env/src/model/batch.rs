@@ -1,46 +1,49 @@
-//! A total batch size is never free: it is replicas x micro-batches x samples, and each factor is an integer with a
-//! limit.
+//! Batch sizes: a total batch is replicas x micro-batches x samples, and each factor is an integer
+//! with a limit.
 //!
-//! The rounding below is the published simulators' to the last bit, because one sample more per GPU is another row of
-//! the profile.
+//! The rounding agrees with the published simulators to the last bit, because one more sample per
+//! GPU selects another row of the profile.
 
 use serde::{Deserialize, Serialize};
 
-/// Slack of every ceiling, so that a quotient such as 12.000000000000002 counts as 12 (Pollux artifact `goodput.py`).
+/// Slack of every ceiling, so that a quotient such as 12.000000000000002 counts as 12 (Pollux
+/// artifact `goodput.py`).
 const CEIL_SLACK: f64 = 1e-8;
 
-/// How one replica processes its share of a step: `accumulation` micro-batches without synchronisation, then one with
-/// it.
+/// Work of one replica in a step: `accumulation` micro-batches without synchronisation, then one
+/// with it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BatchConfig {
     /// Samples in one forward and backward pass of one replica (`m` in Pollux).
     pub atomic: u32,
-    /// Extra passes accumulated before the gradients are synchronised (`s` in Pollux); 0 means every pass synchronises.
+    /// Extra passes accumulated before the gradients are synchronised (`s` in Pollux); 0 means
+    /// every pass synchronises.
     pub accumulation: u32,
 }
 
 impl BatchConfig {
-    /// Samples per optimiser step over all replicas: `replicas * atomic * (accumulation + 1)` (Pollux, throughput
-    /// model).
+    /// Samples per optimiser step over all replicas: `replicas * atomic * (accumulation + 1)`
+    /// (Pollux, throughput model).
     #[must_use]
     pub fn total(self, replicas: u32) -> u64 {
         u64::from(replicas) * u64::from(self.atomic) * (u64::from(self.accumulation) + 1)
     }
 }
 
-/// The batch sizes a job may use; all in samples.
+/// Batch sizes that a job may use, in samples.
 ///
-/// Serialised as a plain table and validated on the way in, so a value of this type always satisfies
-/// `1 <= init <= max` and `1 <= min_local <= max_local`.
+/// The limits are serialised as a plain table and validated when they are read, so a value of this
+/// type always satisfies `1 <= init <= max` and `1 <= min_local <= max_local`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "RawBatchLimits")]
 pub struct BatchLimits {
-    /// Total batch the user tuned the job for (`M0`); its efficiency is 1 by definition.
+    /// Total batch for which the user tuned the job (`M0`); the efficiency at this batch is 1 by
+    /// definition.
     pub init: u32,
     /// Largest total batch with which the job is known to converge (`Mmax`).
     pub max: u32,
-    /// Fewest samples worth a pass of one replica.
+    /// Fewest samples that one pass of a replica may process.
     pub min_local: u32,
     /// Most samples that fit in the memory of one accelerator.
     pub max_local: u32,
@@ -68,10 +71,11 @@ pub enum BatchLimitsError {
 }
 
 impl BatchLimits {
-    /// Limits from total batch sizes `init..=max` and batch sizes of one replica `min_local..=max_local`, in samples.
+    /// Creates limits from the total batch sizes `init..=max` and the batch sizes of one replica
+    /// `min_local..=max_local`, in samples.
     ///
     /// # Errors
-    /// When a range is empty or starts at zero.
+    /// [`BatchLimitsError`] when a range is empty or starts at zero.
     pub fn new(init: u32, max: u32, min_local: u32, max_local: u32) -> Result<Self, BatchLimitsError> {
         if init == 0 || init > max {
             return Err(BatchLimitsError::Total { init, max });
@@ -82,12 +86,12 @@ impl BatchLimits {
         Ok(Self { init, max, min_local, max_local })
     }
 
-    /// Splits a given total batch over `replicas` (at least 1), as every policy that does not tune the batch does
-    /// (Pollux artifact `simulator.py`, `update_local_bsz`).
+    /// Splits a given total batch over `replicas` (at least 1), as policies do that do not tune the
+    /// batch size (Pollux artifact `simulator.py`, `update_local_bsz`).
     ///
-    /// A single replica above `init` accumulates at least once: the gradient noise cannot be estimated from one
-    /// micro-batch. The result obeys [`capped`](Self::capped); a total below `replicas * min_local` gives an `atomic`
-    /// below `min_local`, which the artifact allows too.
+    /// A single replica above `init` accumulates at least once, because the gradient noise cannot
+    /// be estimated from one micro-batch. The result obeys [`capped`](Self::capped). A total below
+    /// `replicas * min_local` gives an `atomic` below `min_local`, which the artifact allows too.
     #[must_use]
     pub fn split(&self, target_total: u32, replicas: u32) -> BatchConfig {
         let replicas = replicas.max(1);
@@ -96,9 +100,11 @@ impl BatchLimits {
         self.capped(config, replicas)
     }
 
-    /// Lowers `atomic` until the total fits in `max`, as the artifact does after every choice of batch size, because
-    /// rounding up per replica can push the total beyond it. Where not even single samples fit, passes go too (the
-    /// artifact is left with empty ones); with more replicas than `max` the result is one sample each.
+    /// Lowers `atomic` until the total fits in `max`, as the artifact does after each choice of
+    /// batch size, because rounding up per replica can push the total beyond the limit.
+    ///
+    /// Where not even one sample per pass fits, the number of passes falls too (the artifact would
+    /// run empty passes). With more replicas than `max`, each replica processes one sample.
     #[must_use]
     pub fn capped(&self, config: BatchConfig, replicas: u32) -> BatchConfig {
         let share = (self.max / replicas.max(1)).max(1);
@@ -106,22 +112,26 @@ impl BatchLimits {
         BatchConfig { atomic: config.atomic.min(share / (accumulation + 1)), accumulation }
     }
 
-    /// The smallest total batch `replicas` can work on together, in samples: `max(init, min_local * replicas)`.
+    /// Smallest total batch that `replicas` can process together, in samples: `max(init, min_local
+    /// * replicas)`.
     #[must_use]
     pub fn smallest_total(&self, replicas: u32) -> u64 {
         u64::from(self.init).max(u64::from(self.min_local) * u64::from(replicas))
     }
 
-    /// The most replicas that all get their smallest batch without exceeding `max`.
+    /// Largest number of replicas that can all process `min_local` samples without a total above
+    /// `max`.
     #[must_use]
     pub fn most_replicas(&self) -> u32 {
         self.max / self.min_local
     }
 
-    /// Fewest passes of at most `max_local` samples that process `local` samples; at least two if `twice`.
+    /// Fewest passes of at most `max_local` samples that process `local` samples; at least two if
+    /// `twice`.
     pub(super) fn accumulate(&self, local: f64, twice: bool) -> BatchConfig {
         let max_local = f64::from(self.max_local);
-        // Most calls need one pass, and divisions are what they spend their time on.
+        // Fast path: most calls need one pass, and the two divisions below dominate the cost of a
+        // call.
         if local <= max_local && !twice {
             return BatchConfig { atomic: ceil(local), accumulation: 0 };
         }
@@ -135,8 +145,8 @@ impl BatchLimits {
     }
 }
 
-/// Ceiling with slack of a non-negative number. Written with casts because without SSE 4.1 `f64::ceil` is a library
-/// call.
+/// Ceiling with slack of a non-negative number. The casts replace `f64::ceil`, which is a library
+/// call without SSE 4.1.
 fn ceil(x: f64) -> u32 {
     let x = x - CEIL_SLACK;
     let floor = x as u32;

@@ -1,10 +1,14 @@
-//! Throughput parameters from profiled step times: what Pollux' agent learns about a job while it runs.
+//! Throughput parameters fitted to profiled step times, as the Pollux agent learns them while a job
+//! runs.
 //!
-//! The loss, the start, the bounds and the rules for what cannot be known yet are those of the Pollux artifact
-//! (`goodput.py`, `fit_perf_params`; PolluxAgent in the paper): a job that never ran on two nodes must not be told that
-//! the network is slow, or it never will. The optimiser is our own. The published one spends 85 % of a simulation in
-//! automatic differentiation and stops at the first residual that is exactly zero; see `fit/descent.rs` for what
-//! replaces it.
+//! The loss, the start, the bounds and the rules for unknown parameters are those of the Pollux
+//! artifact (`goodput.py`, `fit_perf_params`; PolluxAgent in the paper). Unknown parameters get
+//! optimistic values: a job that never ran on two nodes must not be modelled with a slow network,
+//! or the policy would never try two nodes.
+//!
+//! The optimiser is a new one. The published optimiser spends 85 % of a simulation in automatic
+//! differentiation and stops at the first residual that is exactly zero; `fit/descent.rs` describes
+//! the replacement.
 
 mod descent;
 mod loss;
@@ -14,16 +18,18 @@ use serde::{Deserialize, Serialize};
 use self::loss::{ALPHA_C, ALPHA_N, ALPHA_R, BETA_N, BETA_R, GAMMA, Loss, Theta};
 use super::throughput::ThroughputParams;
 
-/// Smallest value of a time constant, seconds; also what a constant is held at that no sample can tell.
+/// Smallest value of a time constant, seconds; also the fixed value of a constant that no sample
+/// determines.
 const FLOOR: f64 = 1e-8;
-/// Start of the search: 100 ms constant and 10 ms per unit, hardly any overlap.
+/// Start of the search: 0.1 s for constants, 0.01 s for slopes, and hardly any overlap.
 const START: Theta = [0.1, 0.01, 0.1, 0.01, 0.1, 0.01, 1.001];
-/// Beyond this the norm is as good as a maximum.
+/// Largest exponent `gamma`; beyond it the norm is close to a maximum.
 const MOST_OVERLAP: f64 = 10.0;
-/// Unseen all-reduce between nodes is assumed to be at least this much slower than the one seen inside a node.
+/// Smallest ratio of an unobserved all-reduce between nodes to the observed all-reduce inside a
+/// node.
 const NETWORK_OVER_NODE: f64 = 1.1;
 
-/// One profiled configuration and how long a step of it took.
+/// Profiled configuration with the duration of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Sample {
@@ -35,20 +41,22 @@ pub struct Sample {
     pub atomic: u32,
     /// Seconds of a synchronised step without accumulation, positive.
     pub step_secs: f64,
-    /// Seconds of it in the all-reduce and not hidden by compute; a bare pass takes `step_secs - sync_secs`.
+    /// Part of the step in the all-reduce and not hidden by compute, seconds; a pass without
+    /// synchronisation takes `step_secs - sync_secs`.
     pub sync_secs: f64,
 }
 
 /// Fits the seven parameters to samples in any order; deterministic for a given order.
 ///
-/// Held fixed, because the samples do not tell:
-/// - `alpha_c` at half the mean pass if only one atomic batch size was seen (optimistic about larger batches);
-/// - `alpha_n` and `beta_n` at 1e-8 without a sample on several nodes; they are then raised to 1.1 times the
-///   single-node pair;
+/// The samples do not always determine all parameters. These are held fixed:
+/// - `alpha_c` at half the mean pass if all samples have one atomic batch size (optimistic about
+///   larger batches);
+/// - `alpha_n` and `beta_n` at 1e-8 without a sample on several nodes; they are then raised to 1.1
+///   times the single-node pair;
 /// - `alpha_r` and `beta_r` at 1e-8 without a sample of several replicas on one node;
 /// - both betas at 1e-8 without a sample of more than two replicas.
 ///
-/// Without samples the result is the start of the search under these rules. A pass that the sample says took no time
+/// Without samples the result is the start of the search under these rules. A pass time of zero
 /// counts as 1e-8 s.
 #[must_use]
 pub fn fit(samples: &[Sample]) -> ThroughputParams {
@@ -67,16 +75,18 @@ pub fn fit(samples: &[Sample]) -> ThroughputParams {
     params
 }
 
-/// What [`fit`] minimises: root mean squared log errors of bare passes and of whole steps, plus small penalties on
-/// overlap and on all-reduce that slows with replicas (dimensionless; 0.1 is about 5 % off on both).
+/// Loss of [`fit`](fn@fit): root mean squared log errors of passes without synchronisation and of
+/// whole steps, plus small penalties on overlap and on an all-reduce that slows with replicas
+/// (dimensionless; 0.1 is about 5 % off on both).
 ///
-/// Zero samples have no error, only penalties.
+/// With zero samples the loss consists of the penalties only.
 #[must_use]
 pub fn objective(params: &ThroughputParams, samples: &[Sample]) -> f64 {
     Loss::new(samples).expand(&Theta::from(*params)).value
 }
 
-/// Start, lower bounds and upper bounds; a parameter that cannot be learned has all three equal.
+/// Start, lower bounds and upper bounds; all three are equal for a parameter that the samples do
+/// not determine.
 fn search_space(samples: &[Sample]) -> (Theta, Theta, Theta) {
     let mut start = START;
     let mut lower = [FLOOR; 7];

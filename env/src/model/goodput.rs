@@ -1,9 +1,10 @@
-//! The batch size that learns fastest on a given allocation.
+//! Batch size of highest goodput on a given allocation.
 //!
-//! Throughput rises with the batch and efficiency falls, so every allocation has a best batch in between; what an
-//! allocation is worth to a policy is the goodput there (Pollux, OSDI'21). Policies ask for it for every job and every
-//! size they consider, millions of times a run, so [`GoodputModel::best`] bounds all candidates cheaply from above and
-//! takes powers only where the bound could still win. The answer is exactly that of the full search.
+//! Throughput rises with the batch size and efficiency falls, so each allocation has a best batch
+//! size in between. The goodput at that batch is the worth of the allocation to a policy (Pollux,
+//! OSDI'21). A run evaluates it millions of times, for all jobs and allocation sizes that a policy
+//! considers. So [`GoodputModel::best`] first bounds all candidates cheaply from above and computes
+//! powers only where the bound could still win. The result equals that of the full search exactly.
 
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
@@ -12,46 +13,47 @@ use super::batch::{BatchConfig, BatchLimits};
 use super::efficiency::GradientStats;
 use super::throughput::ThroughputParams;
 
-/// Candidate total batch sizes, the default of `numpy.geomspace` (Pollux artifact `goodput.py`, `optimize`).
+/// Candidate total batch sizes, the default of `numpy.geomspace` (Pollux artifact `goodput.py`,
+/// `optimize`).
 const CANDIDATES: usize = 50;
-/// More than rounding can take from an upper bound.
+/// Factor on upper bounds that exceeds any rounding error in them.
 const ROUNDING: f64 = 1.0 + 1e-12;
 
-/// Everything a policy knows about the speed of a job.
+/// Complete speed model of a job, as a policy knows it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GoodputModel {
-    /// How long steps take.
+    /// Parameters of the step time.
     pub params: ThroughputParams,
-    /// What they are worth now, measured at `limits.init`.
+    /// Current gradient statistics, measured at a batch of `limits.init`.
     pub stats: GradientStats,
-    /// Batch sizes allowed.
+    /// Batch sizes that the job may use.
     pub limits: BatchLimits,
 }
 
-/// A batch and what it achieves.
+/// Best batch of an allocation with its goodput.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Choice {
-    /// How each replica processes a step.
+    /// Micro-batches of each replica in a step.
     pub batch: BatchConfig,
-    /// Useful samples per second with it.
+    /// Useful samples per second with this batch.
     pub goodput: f64,
 }
 
-/// A batch with what bounds its goodput.
+/// Candidate batch with the quantities that bound its goodput.
 #[derive(Clone, Copy)]
 struct Candidate {
     batch: BatchConfig,
-    /// Seconds of one bare pass.
+    /// Seconds of one pass without synchronisation.
     pass_secs: f64,
     /// Samples of one step times their efficiency.
     useful: f64,
 }
 
 impl GoodputModel {
-    /// Useful samples per second: throughput times efficiency (Pollux, definition of goodput), on `nodes >= 1` and
-    /// `replicas >= nodes`.
+    /// Useful samples per second: throughput times efficiency (Pollux, definition of goodput), on
+    /// `nodes >= 1` and `replicas >= nodes`.
     ///
     /// Meaningful for totals of at least `limits.init`, below which efficiency would exceed 1.
     #[must_use]
@@ -59,19 +61,22 @@ impl GoodputModel {
         self.params.throughput(nodes, replicas, batch) * self.stats.efficiency(batch.total(replicas), self.limits.init)
     }
 
-    /// The batch of highest goodput among 50 totals in geometric progression from the smallest that `replicas` can work
-    /// on to `limits.max`; among equals the smallest total (Pollux artifact `goodput.py`, `optimize`).
+    /// Batch of highest goodput among 50 totals in geometric progression, from the smallest that
+    /// `replicas` can process to `limits.max`; the smallest total among equals (Pollux artifact
+    /// `goodput.py`, `optimize`).
     ///
-    /// `None` if no total is allowed: more replicas than `limits.max` feeds, or micro-batches always below `min_local`.
-    /// Rounding up per replica may push the realised total above `limits.max`; see [`best_capped`](Self::best_capped).
+    /// The result is `None` if no total is allowed: more replicas than `limits.max` can feed, or
+    /// micro-batches that are always below `min_local`. Rounding up per replica may push the
+    /// realised total above `limits.max`; see [`best_capped`](Self::best_capped).
     #[must_use]
     pub fn best(&self, nodes: u32, replicas: u32) -> Option<Choice> {
         let sync_secs = self.params.sync_time(nodes, replicas);
         let gamma = self.params.gamma;
         let candidates = self.candidates(replicas);
 
-        // The norm is convex in the pass time, so it lies above the larger side and above each of its tangents. The
-        // tangent where both sides are equal serves to guess the winner, the tangent at the guess to dismiss the rest.
+        // The norm is convex in the pass time, so it lies above the larger side and above each of
+        // its tangents. The tangent at the point of equal sides predicts the winner. The tangent at
+        // the predicted winner rules out most other candidates, so few norms need powers.
         let mut bound = LowerBound::balanced(sync_secs, gamma);
         let guess = candidates.iter().map(|c| c.useful / bound.step_secs(c)).enumerate().fold((0, f64::MIN), larger).0;
         let guess = candidates.get(guess)?;
@@ -80,6 +85,8 @@ impl GoodputModel {
 
         let mut best: Option<Choice> = None;
         for candidate in &candidates {
+            // Most candidates end here without a power: even the upper bound cannot beat the best
+            // goodput.
             if candidate.useful * ROUNDING < to_beat * bound.step_secs(candidate) {
                 continue;
             }
@@ -92,8 +99,9 @@ impl GoodputModel {
         best
     }
 
-    /// [`best`](Self::best) with its total kept within `limits.max`, as a running job applies it (artifact
-    /// `simulator.py`, `update_local_bsz`), and the goodput of the batch so capped.
+    /// Batch of [`best`](Self::best) with its total capped at `limits.max`, as a running job
+    /// applies it (artifact `simulator.py`, `update_local_bsz`), with the goodput of the capped
+    /// batch.
     #[must_use]
     pub fn best_capped(&self, nodes: u32, replicas: u32) -> Option<Choice> {
         let choice = self.best(nodes, replicas)?;
@@ -102,14 +110,14 @@ impl GoodputModel {
         Some(if unchanged { choice } else { Choice { batch, goodput: self.goodput(nodes, replicas, batch) } })
     }
 
-    /// Best goodput relative to `base` useful samples per second, such as the best goodput of the fair share; 0 if no
-    /// batch is allowed (artifact `speedup.py`).
+    /// Best goodput relative to `base` useful samples per second, such as the best goodput of the
+    /// fair share; 0 if no batch is allowed (artifact `speedup.py`).
     #[must_use]
     pub fn speedup(&self, nodes: u32, replicas: u32, base: f64) -> f64 {
         self.best(nodes, replicas).map_or(0.0, |choice| choice.goodput / base)
     }
 
-    /// The allowed batches of the geometric grid, ascending, without repetition of neighbours.
+    /// Allowed batches of the geometric grid, in ascending order, without repeated neighbours.
     fn candidates(&self, replicas: u32) -> SmallVec<[Candidate; CANDIDATES]> {
         let mut candidates = SmallVec::new();
         let limits = &self.limits;
@@ -125,17 +133,20 @@ impl GoodputModel {
         let mut total = start;
         let mut previous = BatchConfig::default();
         for index in 0..CANDIDATES {
-            // Both ends exact; in between within 1e-14 of the published 10^linspace.
+            // Both ends are exact; in between the totals agree within 1e-14 with the published
+            // 10^linspace.
             let local = if index == last { end } else { total } / replica_count;
             total *= factor;
             let needs_two = replicas == 1 && local > f64::from(limits.init) + 1e-8;
             let batch = limits.accumulate(local, needs_two);
+            // Rounding maps neighbouring totals to one batch, which needs one evaluation only.
             if batch == previous || !limits.allows_local(batch.atomic) {
                 continue;
             }
             previous = batch;
             let realised = replica_count * f64::from(batch.atomic) * (f64::from(batch.accumulation) + 1.0);
-            // Samples times gain / scale with one division; the exact formula decides where it matters.
+            // Samples times gain / scale with one division. The value only serves bounds; the
+            // winner is evaluated with the exact formula.
             let noise = var + sqr_per_sample * realised;
             let useful = if noise > 0.0 { realised * (var + sqr) / noise } else { f64::from(limits.init) };
             candidates.push(Candidate { batch, pass_secs: self.params.grad_time(batch.atomic), useful });
@@ -144,7 +155,8 @@ impl GoodputModel {
     }
 }
 
-/// A lower bound of the time of a synchronised pass as a function of the time of a bare one.
+/// Lower bound of the time of a synchronised pass, as a function of the time of a pass without
+/// synchronisation.
 struct LowerBound {
     sync_secs: f64,
     /// `(value at 0, slope)` of tangents of the norm.
@@ -163,7 +175,7 @@ impl LowerBound {
         self.tangents[1] = (optim_secs - slope * pass_secs, slope);
     }
 
-    /// At most the seconds of a whole step.
+    /// Lower bound of the seconds of a whole step.
     fn step_secs(&self, candidate: &Candidate) -> f64 {
         let pass_secs = candidate.pass_secs;
         let [first, second] = self.tangents.map(|(at_zero, slope)| at_zero + slope * pass_secs);
@@ -172,7 +184,7 @@ impl LowerBound {
     }
 }
 
-/// Keeps the entry of the larger value, the earlier one if they are equal.
+/// Entry with the larger value; the earlier entry if the values are equal.
 fn larger(best: (usize, f64), next: (usize, f64)) -> (usize, f64) {
     if next.1 > best.1 { next } else { best }
 }

@@ -1,26 +1,31 @@
-//! By how much the learning rate grows with the batch.
+//! Scaling of the learning rate with the batch size.
 //!
-//! A scheduler that changes a job's batch size changes its optimum learning rate too; PolluxAgent scales it by one of four rules (AdaptDL,
-//! `scaling_rules.py`). All of them take the scale, the total batch over the initial one, and give the factor on the initial rate.
+//! A scheduler that changes the batch size of a job changes the optimum learning rate too.
+//! PolluxAgent scales the learning rate by one of four rules (AdaptDL, `scaling_rules.py`). Each
+//! rule takes the scale, which is the total batch over the initial batch, and returns the factor on
+//! the initial learning rate.
 
 use serde::{Deserialize, Serialize};
 
 use super::efficiency::GradientStats;
 
-/// Least variance that the rule believes (AdaptDL): with less, any scale would look useless.
+/// Smallest variance that the rule accepts (AdaptDL): with a smaller variance no scale would seem
+/// to help.
 const LEAST_VARIANCE: f64 = 1e-6;
 
-/// How the learning rate follows the batch size.
+/// Rule that sets the learning rate for a batch size.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum LearningRateRule {
-    /// In proportion to what a step is worth (Johnson et al. 2020); follows the measured gradient noise.
+    /// In proportion to the gain of a step (AdaScale, Johnson et al. 2020); follows the measured
+    /// gradient noise.
     AdaScale,
-    /// By the square root of the scale (Krizhevsky 2014).
+    /// In proportion to the square root of the scale (Krizhevsky 2014).
     SquareRoot,
-    /// By the scale (Goyal et al. 2017).
+    /// In proportion to the scale (Goyal et al. 2017).
     Linear,
-    /// By the square root of the scale after a warm-up over a fixed number of epochs times the scale (LEGW, You et al. 2019).
+    /// In proportion to the square root of the scale after a warm-up over a fixed number of epochs
+    /// times the scale (LEGW, You et al. 2019).
     Legw {
         /// Steps of warm-up at the initial batch size: epochs times samples over the initial batch.
         warmup_steps: f64,
@@ -30,8 +35,8 @@ pub enum LearningRateRule {
 impl LearningRateRule {
     /// Factor on the initial learning rate of plain SGD at `scale >= 1` times the initial batch.
     ///
-    /// `stats` are measured at the initial batch; `progress` counts the scale-invariant steps done so far. Only AdaScale looks at
-    /// the first and only LEGW at the second.
+    /// `stats` are measured at the initial batch and only AdaScale uses them. `progress` is the
+    /// number of scale-invariant steps so far and only LEGW uses it.
     #[must_use]
     pub fn factor(self, scale: f64, stats: GradientStats, progress: f64) -> f64 {
         match self {
@@ -49,7 +54,8 @@ impl LearningRateRule {
         }
     }
 
-    /// The factor for optimisers that divide by the gradient's size, as Adam does: the square root of [`Self::factor`].
+    /// Factor for optimisers that normalise by the size of the gradient, such as Adam: the square
+    /// root of [`Self::factor`].
     #[must_use]
     pub fn adam_factor(self, scale: f64, stats: GradientStats, progress: f64) -> f64 {
         self.factor(scale, stats, progress).sqrt()

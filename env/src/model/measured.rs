@@ -1,13 +1,14 @@
-//! Step times straight from a profile, which is what the published simulators call the truth.
+//! Step times straight from a profile, which the published simulators use as ground truth.
 //!
-//! A placement that was measured is looked up as it is, because which GPUs share a node matters; a larger one is a
-//! point between measurements of evenly spread replicas. The published code triangulates those in three unscaled
-//! dimensions, and since the grid is regular its triangulation, and so its step times, depend on how Qhull breaks ties.
-//! We therefore take the published values themselves where the caller has them, and otherwise a scheme that is stated
-//! in full in `measured/surface.rs`.
+//! A measured placement is looked up exactly, because it matters which GPUs share a node. A larger
+//! placement is a point between measurements of evenly spread replicas. The published code
+//! triangulates those measurements in three unscaled dimensions. The grid is regular, so its
+//! triangulation depends on how Qhull breaks ties, and the step times depend on it too. This module
+//! therefore uses the published values themselves where the caller has them, and otherwise the
+//! scheme of `measured/surface.rs`.
 //!
-//! All interpolation between configurations happens at construction, so that a lookup is two binary searches and no
-//! allocation.
+//! All interpolation between configurations happens at construction, so that a lookup is two binary
+//! searches and no allocation.
 
 mod curve;
 mod surface;
@@ -19,9 +20,10 @@ use serde::{Deserialize, Serialize};
 use self::curve::{Curve, Curves, Point};
 use self::surface::Surface;
 
-/// Nodes beyond which the published profiles assume that nothing changes any more (Pollux artifact `applications.py`).
+/// Number of nodes beyond which the published profiles assume constant step times (Pollux artifact
+/// `applications.py`).
 const MOST_NODES: u32 = 16;
-/// Nodes of the widest placement that can be told from an even spread.
+/// Nodes of the widest placement that is distinguished from an even spread.
 const MOST_PLACED_NODES: usize = 8;
 
 /// Duration of one synchronised step without accumulation.
@@ -30,7 +32,8 @@ const MOST_PLACED_NODES: usize = 8;
 pub struct StepTime {
     /// Forward, backward, all-reduce and optimiser, seconds.
     pub step_secs: f64,
-    /// The part of it in the all-reduce and not hidden by compute, seconds; a bare pass takes the difference.
+    /// Part of the step in the all-reduce and not hidden by compute, seconds; a pass without
+    /// synchronisation takes the difference.
     pub sync_secs: f64,
 }
 
@@ -48,7 +51,8 @@ pub struct PlacementSample {
     pub sync_secs: f64,
 }
 
-/// One measurement with replicas spread over nodes as evenly as possible (a row of `scalability.csv`).
+/// One measurement with replicas spread over nodes as evenly as possible (a row of
+/// `scalability.csv`).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ScalabilitySample {
@@ -64,36 +68,39 @@ pub struct ScalabilitySample {
     pub sync_secs: f64,
 }
 
-/// A step time that somebody else interpolated, in the same columns; it takes precedence over our own interpolation.
+/// Step time that was interpolated elsewhere, in the columns of a scalability sample; it takes
+/// precedence over the interpolation here.
 pub type InterpolatedSample = ScalabilitySample;
 
-/// A lookup beyond what was measured. The caller knows the application and adds its name.
+/// Error of a lookup outside the measured range. The caller knows the application and adds its
+/// name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OutsideProfile {
     /// No measurements surround this placement.
     #[error("replicas per node {shape:?} are outside the profile")]
     Shape {
-        /// Replicas per node, as asked.
+        /// Replicas per node in the lookup.
         shape: Vec<u32>,
     },
     /// The placement is covered, but not at this batch size.
     #[error("local batch size {local_bsz} on replicas per node {shape:?} is outside the profiled {min}..={max}")]
     LocalBatch {
-        /// Replicas per node, as asked.
+        /// Replicas per node in the lookup.
         shape: Vec<u32>,
-        /// Samples per replica in one pass, as asked.
+        /// Samples per replica in one pass, in the lookup.
         local_bsz: u32,
-        /// Smallest covered.
+        /// Smallest batch size covered, samples.
         min: u32,
-        /// Largest covered.
+        /// Largest batch size covered, samples.
         max: u32,
     },
 }
 
-/// A row that no step can have produced, or that says the same thing twice.
+/// Error of a profile row that is impossible or duplicate.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum ProfileError {
-    /// A configuration without nodes, replicas or samples, with fewer replicas than nodes, or too large to be encoded.
+    /// A configuration without nodes, replicas or samples, with fewer replicas than nodes, or too
+    /// large to be encoded.
     #[error("profile row for replicas per node {shape:?}, local batch size {local_bsz} is not a configuration")]
     Configuration {
         /// Replicas per node, or nodes and replicas of an even spread.
@@ -115,7 +122,8 @@ pub enum ProfileError {
         /// Seconds of all-reduce, as given.
         sync_secs: f64,
     },
-    /// A second row for the same placement (up to rotation), or the same even spread of one table, and batch size.
+    /// Second row for one placement (up to rotation), or for one even spread of a table, and batch
+    /// size.
     #[error("profile has two rows for replicas per node {shape:?}, local batch size {local_bsz}")]
     Duplicate {
         /// Replicas per node, or nodes and replicas of an even spread.
@@ -128,9 +136,9 @@ pub enum ProfileError {
 /// Step times of one application on one accelerator type.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MeasuredStepTimes {
-    /// By [`placement_key`].
+    /// Curves by [`placement_key`] of a measured placement.
     placements: Curves<u64>,
-    /// By nodes and replicas.
+    /// Curves by (nodes, replicas) of an even spread.
     spreads: Curves<(u32, u32)>,
     /// Most samples per replica of any placement.
     max_local: u32,
@@ -140,14 +148,16 @@ impl MeasuredStepTimes {
     /// Builds the tables from rows in any order; each may be empty.
     ///
     /// # Errors
-    /// At the first row that is no configuration, has impossible times or repeats another of its table.
+    /// At the first row that is no configuration, has impossible times or repeats another of its
+    /// table.
     pub fn new(
         placements: &[PlacementSample],
         scalability: &[ScalabilitySample],
         interpolated: &[InterpolatedSample],
     ) -> Result<Self, ProfileError> {
         let mut placed = BTreeMap::new();
-        // Every measurement of a spread and batch size, from either table; our own scheme starts from their mean.
+        // All measurements of a spread and batch size, from both tables; the interpolation starts
+        // from their mean.
         let mut spread: BTreeMap<(u32, u32), BTreeMap<u32, Vec<StepTime>>> = BTreeMap::new();
         for row in placements {
             let point = checked(&row.shape, row.local_bsz, row.step_secs, row.sync_secs)?;
@@ -173,34 +183,38 @@ impl MeasuredStepTimes {
         Ok(Self { placements: Curves::new(placed), spreads: Curves::new(covered), max_local })
     }
 
-    /// The same for a job whose owner allows at most `max_local` samples per replica.
+    /// Step times of a job that is limited to `max_local` samples per replica by its owner.
     #[must_use]
     pub fn limited_to(self, max_local: u32) -> Self {
         Self { max_local: max_local.min(self.max_local), ..self }
     }
 
-    /// Most samples per replica in one pass on any placement: what the accelerator's memory holds.
+    /// Most samples per replica in one pass on any placement, which is the capacity of the
+    /// accelerator's memory.
     pub fn max_local(&self) -> u32 {
         self.max_local
     }
 
-    /// Most samples per replica that were measured on `shape`; `None` where no measurements surround it.
+    /// Most samples per replica that were measured on `shape`; `None` where no measurements
+    /// surround it.
     pub fn max_local_on(&self, shape: &[u32]) -> Option<u32> {
         self.curve(shape).map(|curve| curve.range().1)
     }
 
-    /// Measured batch sizes and step times on exactly `shape`, ascending in batch size; empty where it was not measured.
+    /// Measured batch sizes and step times on exactly `shape`, ascending in batch size; empty where
+    /// it was not measured.
     pub fn points(&self, shape: &[u32]) -> impl Iterator<Item = (u32, StepTime)> + '_ {
         let curve = placement_key(shape).and_then(|key| self.placements.get(key));
         curve.into_iter().flat_map(|curve| curve.0.iter().map(|point| (point.local_bsz, point.time)))
     }
 
-    /// Time of a step with `shape` replicas on consecutive nodes of the allocation and `local_bsz` samples per replica
-    /// in a pass.
+    /// Time of a step with `shape` replicas on consecutive nodes of the allocation and `local_bsz`
+    /// samples per replica in a pass.
     ///
-    /// Nodes without replicas are ignored and the first node does not matter (all-reduce is a ring): a measured
-    /// placement is looked up by its smallest rotation, anything else by its number of nodes (at most 16) and replicas.
-    /// Between measured batch sizes time is linear (Pollux artifact `applications.py`).
+    /// Nodes without replicas are ignored and the first node does not matter (all-reduce is a
+    /// ring): a measured placement is looked up by its smallest rotation, anything else by its
+    /// number of nodes (at most 16) and replicas. Between measured batch sizes time is linear
+    /// (Pollux artifact `applications.py`).
     ///
     /// # Errors
     /// If no measurements surround the placement, or not at this batch size.
@@ -231,8 +245,8 @@ fn count(shape: &[u32]) -> (u32, u32) {
         .fold((0, 0), |(nodes, total), replicas| (nodes + 1, total + replicas))
 }
 
-/// The smallest rotation of the shape without empty nodes, one byte a node; `None` if it has no or too many nodes or
-/// replicas.
+/// Key of a placement: the smallest rotation of the shape without empty nodes, one byte a node;
+/// `None` if it has no or too many nodes or replicas.
 fn placement_key(shape: &[u32]) -> Option<u64> {
     let mut key = 0;
     let mut nodes = 0;
@@ -245,7 +259,8 @@ fn placement_key(shape: &[u32]) -> Option<u64> {
     }
     let mut smallest = key;
     for _ in 1..nodes {
-        // The last node becomes the first; equally long numbers compare as their digits do.
+        // Rotate by one node: the last node becomes the first. Keys of equal length compare as
+        // their digits do.
         key = key >> 8 | (key & 0xff) << (8 * (nodes - 1));
         smallest = smallest.min(key);
     }

@@ -1,10 +1,11 @@
-//! The physics of a training job: how long a step takes, and how much learning a step is worth.
+//! Performance models of training jobs and services: the duration of a step, and the training
+//! progress that a step brings.
 //!
-//! Everything here is a pure function over a plain `Copy` struct. Three very different callers need the same numbers:
-//! the simulator (which plays the world), a policy (which only guesses at the world from what was profiled) and the
-//! live executor (which fits what it measured). Were the models objects with state, each of them would grow its own
-//! copy; as plain values they can be stored in a job, sent in a view, tabulated, compared and serialised, and the same
-//! inputs give the same bits.
+//! Each model is a pure function over a plain `Copy` struct, because three callers need equal
+//! numbers: the simulator (which holds the ground truth), a policy (which only has estimates from
+//! profiled steps) and the live executor (which fits parameters to measured steps). If the models
+//! were stateful objects, each caller would keep its own copy. Plain values can be stored in a job,
+//! sent in a view, tabulated, compared and serialised, and equal inputs give bit-identical results.
 //!
 //! Layout, from what is measured to what is decided:
 //! - [`throughput`]: seconds per step and samples per second (Pollux).
@@ -12,14 +13,16 @@
 //! - [`batch`]: a total batch as replicas x micro-batches x samples, and its limits.
 //! - [`goodput`]: throughput times efficiency, and the batch that maximises it.
 //! - [`fit`](mod@fit): throughput parameters from profiled step times.
-//! - [`measured`]: step times straight from a profile, which is what the published simulators call the truth.
-//! - [`fault`]: what breaks, and [`checkpoint`]: what is written against it.
-//! - [`interference`]: what distributed jobs that share a node cost each other.
+//! - [`measured`]: step times straight from a profile, the ground truth of the published
+//!   simulators.
+//! - [`fault`]: hardware and software faults, and [`checkpoint`]: the checkpoints that limit the
+//!   loss.
+//! - [`interference`]: the slowdown of distributed jobs that share a node.
 //! - [`sharing`]: one accelerator for several jobs.
-//! - [`serving`]: how long requests to a service take, waiting included.
-//! - [`switching`]: what a change of allocation costs.
-//! - [`learning_rate`]: how the learning rate follows the batch.
-//! - [`autoscale`]: how many nodes to rent.
+//! - [`serving`]: latency of requests to a service, waiting included.
+//! - [`switching`]: the delay that a change of allocation costs.
+//! - [`learning_rate`]: the learning rate as a function of the batch size.
+//! - [`autoscale`]: the number of nodes to rent.
 
 pub mod autoscale;
 pub mod batch;

@@ -1,10 +1,13 @@
-//! Who shares the cluster: tenants with weights, and what each may hold.
+//! Tenants that share the cluster: their weights and quotas.
 //!
-//! Quotas follow Kueue (github.com/kubernetes-sigs/kueue, KEP-79 and KEP-1714): a tenant is a cluster queue, cohorts group tenants and other
-//! cohorts, and what nobody in a cohort uses may be borrowed within it. The accelerator types of the cluster are the resources, counted in
-//! whole accelerators. [`QuotaTree`] holds one state of the quotas; [`Tenants`] knows when it changes during a run.
+//! Quotas follow Kueue (github.com/kubernetes-sigs/kueue, KEP-79 and KEP-1714). A tenant is a
+//! cluster queue, and cohorts group tenants and other cohorts. Quota that is unused in a cohort may
+//! be borrowed within it. The accelerator types of the cluster are the resources, counted in whole
+//! accelerators. [`QuotaTree`] holds one state of the quotas; [`Tenants`] holds the times at which
+//! the quotas change during a run.
 //!
-//! A run without quotas is not limited in any way: weights then only tell fair policies what to aim for.
+//! Without quotas the tenants of a run are not limited: the weights then only give fair policies
+//! their target.
 
 mod share;
 mod tree;
@@ -19,121 +22,127 @@ pub use tree::{GroupId, QuotaTree, Usage};
 
 use crate::time::SimTime;
 
-/// Weight of 1, in thousandths: what a tenant that is not declared has.
+/// Weight of 1, in thousandths, which is the weight of a tenant that is not declared.
 pub const UNIT_WEIGHT: u32 = 1000;
 
-/// What one group may hold of one accelerator type.
+/// Quota of a group for one accelerator type, in accelerators.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Quota {
-    /// Accelerators of its own.
+    /// Number of accelerators that the group owns.
     pub nominal: u64,
-    /// Most it may borrow from its cohort on top; `None`: as much as there is.
+    /// Largest number of accelerators that the group may borrow from its cohort beyond `nominal`;
+    /// `None`: no limit.
     #[serde(default)]
     pub borrowing_limit: Option<u64>,
-    /// Most that it lends to its cohort while idle; `None`: everything.
+    /// Largest number of idle accelerators that the group lends to its cohort; `None`: all of them.
     #[serde(default)]
     pub lending_limit: Option<u64>,
 }
 
-/// Somebody who submits jobs, or a cohort of them.
+/// Tenant that submits jobs, or cohort of tenants.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Group {
-    /// Unique name.
+    /// Unique name of the group.
     pub name: String,
-    /// The cohort it is in.
+    /// Name of the cohort to which the group belongs.
     pub cohort: Option<String>,
-    /// Part of what is shared, relative to its siblings, in thousandths; 0: may use what is idle, and is the first to lose it.
+    /// Share of common resources relative to the siblings, in thousandths; 0: the group may use
+    /// idle accelerators and is the first to lose them.
     pub weight_milli: u32,
-    /// Quotas by name of accelerator type; of a type that is not named it has none of its own.
+    /// Quotas by name of accelerator type; the group owns no accelerators of a type that is not
+    /// named.
     pub quotas: BTreeMap<String, Quota>,
 }
 
 impl Group {
-    /// A group of weight 1 without quotas and cohort.
+    /// Creates a group of weight 1 without quotas and cohort.
     pub fn named(name: impl Into<String>) -> Self {
         Self { name: name.into(), cohort: None, weight_milli: UNIT_WEIGHT, quotas: BTreeMap::new() }
     }
 }
 
-/// From `at` on, a group's quota of one accelerator type is another one.
+/// Change of a group's quota for one accelerator type, valid from `at` on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QuotaChange {
-    /// When.
+    /// Simulated time of the change.
     pub at: SimTime,
-    /// The tenant or cohort.
+    /// Name of the tenant or cohort.
     pub group: String,
-    /// The accelerator type.
+    /// Name of the accelerator type.
     pub accelerator: String,
-    /// The new quota.
+    /// Quota after the change.
     pub quota: Quota,
 }
 
-/// Tenants that contradict each other or the cluster.
+/// Error in tenants that contradict each other or the cluster.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum TenantError {
-    /// Two groups of one name.
+    /// Two groups have one name.
     #[error("two tenants or cohorts are called `{name}`; rename one")]
     Twice {
-        /// The name.
+        /// Name of both groups.
         name: String,
     },
-    /// A cohort that is not declared.
+    /// A group names a cohort that is not declared.
     #[error("`{group}` is in cohort `{cohort}`, which is not declared; there are: {known}")]
     UnknownCohort {
-        /// Who is in it.
+        /// Name of the group.
         group: String,
-        /// Its name.
+        /// Name of the undeclared cohort.
         cohort: String,
-        /// The declared ones.
+        /// Names of the declared cohorts.
         known: String,
     },
-    /// A cohort within itself.
+    /// A cohort contains itself.
     #[error("cohort `{name}` is within itself; give one cohort on the way round another parent or none")]
     Cycle {
-        /// Its name.
+        /// Name of the cohort.
         name: String,
     },
-    /// A quota of what the cluster does not have.
+    /// A quota names an accelerator type that the cluster does not have.
     #[error("`{group}` has a quota of accelerator type `{accelerator}`; the cluster has: {known}")]
     UnknownType {
-        /// Whose quota.
+        /// Name of the group with the quota.
         group: String,
-        /// Of what.
+        /// Name of the accelerator type.
         accelerator: String,
-        /// The cluster's types.
+        /// Names of the cluster's accelerator types.
         known: String,
     },
-    /// A limit of sharing for a group that shares with nobody.
+    /// A borrowing or lending limit is given for a group without a cohort.
     #[error("`{group}` has a borrowing or lending limit but no cohort; name a cohort or drop the limit")]
     LimitWithoutCohort {
-        /// Whose limit.
+        /// Name of the group with the limit.
         group: String,
     },
-    /// A change of nobody's quota.
+    /// A change of quota names an undeclared group.
     #[error("a change of quota names `{group}`, which is no tenant or cohort; there are: {known}")]
     UnknownGroup {
-        /// The name.
+        /// Name of the group.
         group: String,
-        /// The declared ones.
+        /// Names of the declared groups.
         known: String,
     },
 }
 
-/// The tenants of a run: [`crate::job::JobRequest::tenant`] indexes them. Nobody need be declared.
+/// Tenants of a run, indexed by [`crate::job::JobRequest::tenant`]. A job may belong to a tenant
+/// that is not declared.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Tenants {
     groups: Vec<Group>,
     count: usize,
-    /// From when on each state of the quotas holds, ascending, the first from time zero; empty where nobody has a quota.
+    /// States of the quotas with the time from which each holds, ascending, the first from time
+    /// zero; empty where there are no quotas.
     trees: Vec<(SimTime, QuotaTree)>,
 }
 
 impl Tenants {
-    /// Checks tenants, cohorts and changes against each other and the cluster's accelerator types, in the cluster's order.
+    /// Checks tenants, cohorts and changes against each other and against `types`, the accelerator
+    /// types of the cluster in the cluster's order.
     ///
     /// # Errors
-    /// [`TenantError`] naming the group and what is wrong with it.
+    /// [`TenantError`] with the name of the group and the reason.
     pub fn new(
         tenants: Vec<Group>,
         cohorts: Vec<Group>,
@@ -157,6 +166,7 @@ impl Tenants {
             };
             group.quotas.insert(change.accelerator, change.quota);
             let tree = QuotaTree::new(&dated, count, types)?;
+            // Only the last of several changes at one time is visible.
             if trees.last().is_some_and(|(at, _)| *at == change.at) {
                 trees.pop();
             }
@@ -170,7 +180,7 @@ impl Tenants {
         self.count
     }
 
-    /// Whether nobody is declared.
+    /// Whether no tenant is declared.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
@@ -180,12 +190,12 @@ impl Tenants {
         self.groups[..self.count].iter()
     }
 
-    /// Declared cohorts.
+    /// Declared cohorts in the order of their declaration.
     pub fn cohorts(&self) -> &[Group] {
         &self.groups[self.count..]
     }
 
-    /// The tenant at `index`, where it is declared.
+    /// Tenant at `index`, where it is declared.
     pub fn get(&self, index: u32) -> Option<&Group> {
         self.groups[..self.count].get(index as usize)
     }
@@ -195,13 +205,13 @@ impl Tenants {
         self.get(index).map_or(UNIT_WEIGHT, |tenant| tenant.weight_milli)
     }
 
-    /// The quotas that hold at `now`; `None` where nobody has any.
+    /// Quotas that hold at `now`; `None` in a run without quotas.
     pub fn quotas(&self, now: SimTime) -> Option<&QuotaTree> {
         let after = self.trees.partition_point(|(at, _)| *at <= now);
         self.trees.get(after.checked_sub(1)?).map(|(_, tree)| tree)
     }
 
-    /// When quotas change next after `now`.
+    /// Time of the next change of quotas after `now`.
     pub fn next_change(&self, now: SimTime) -> Option<SimTime> {
         self.trees.get(self.trees.partition_point(|(at, _)| *at <= now)).map(|(at, _)| *at)
     }

@@ -1,9 +1,14 @@
-//! The dominant resource share of Kueue's fair sharing (KEP-1714): how much a group borrows of what it could, over its weight.
+//! Dominant resource share of Kueue's fair sharing (KEP-1714): the borrowed fraction of the
+//! lendable accelerators, over the weight of the group.
 
 use std::cmp::Ordering;
 
-/// What a group borrows of the resource of which it borrows the largest part, over all that its cohort could lend it, over its weight. A
-/// fraction, compared exactly. A group of weight 0 that borrows has an infinite share; two such compare without their weights.
+/// Dominant resource share of a group.
+///
+/// The dominant resource is the one of which the group borrows the largest fraction of all that its
+/// cohort could lend. The share is that fraction over the weight of the group, and comparisons are
+/// exact. A group of weight 0 that borrows has an infinite share; two such groups compare without
+/// their weights.
 #[derive(Clone, Copy, Debug)]
 pub struct DominantShare {
     borrowed: u64,
@@ -14,12 +19,12 @@ pub struct DominantShare {
 }
 
 impl DominantShare {
-    /// Of a group that borrows nothing.
+    /// Share of a group that borrows nothing.
     pub(super) fn none(weight_milli: u32) -> Self {
         Self { borrowed: 0, lendable: 1, weight_milli, borrowing: false, resource: None }
     }
 
-    /// Takes `borrowed` of the `lendable` accelerators of `resource` into account.
+    /// Includes `borrowed` of the `lendable` accelerators of `resource`.
     pub(super) fn include(&mut self, resource: u16, borrowed: u64, lendable: u64) {
         if borrowed == 0 {
             return;
@@ -31,17 +36,17 @@ impl DominantShare {
         }
     }
 
-    /// Whether anything is borrowed.
+    /// Whether the group borrows any accelerator.
     pub fn is_borrowing(&self) -> bool {
         self.borrowing
     }
 
-    /// The resource that decides.
+    /// Index of the dominant resource.
     pub fn resource(&self) -> Option<u16> {
         self.resource
     }
 
-    /// The share in thousandths, rounded up as Kueue reports it; `None`: infinite.
+    /// Share in thousandths, rounded up as Kueue reports it; `None`: infinite.
     pub fn permille(&self) -> Option<u64> {
         if self.borrowed == 0 {
             return Some(0);
@@ -63,7 +68,8 @@ impl Ord for DominantShare {
             (true, true) => (1, 1),
             (one, _) => return if one { Ordering::Greater } else { Ordering::Less },
         };
-        // Parts and wholes are numbers of accelerators: far below the 48 bits that 128 leave beside two weights.
+        // Parts and wholes are numbers of accelerators, far below the 48 bits that remain of 128
+        // beside two weights.
         let cross = |part: u64, whole: u64, weight: u32| u128::from(part) * u128::from(whole) * u128::from(weight);
         cross(self.borrowed, other.lendable, weights.1).cmp(&cross(other.borrowed, self.lendable, weights.0))
     }

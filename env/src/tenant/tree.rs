@@ -1,14 +1,17 @@
-//! Quotas of tenants and cohorts as one tree, and the usage that bubbles up in it (Kueue, `pkg/cache/scheduler/resource_node.go`).
+//! Quotas of tenants and cohorts as a tree, and the usage that propagates up in it (Kueue,
+//! `pkg/cache/scheduler/resource_node.go`).
 //!
-//! A group keeps `local = max(0, subtree - lending limit)` for itself and offers the rest to its cohort, so the subtree's quota is its nominal
-//! one plus what its members offer. Usage fills the local part first; what exceeds it counts at the cohort as well.
+//! A group keeps `local = max(0, subtree - lending limit)` for itself and offers the rest to its
+//! cohort. So the quota of a subtree is its nominal quota plus the offers of its members. Usage
+//! fills the local part first; usage beyond the local part counts at the cohort as well.
 
 use super::{DominantShare, Group, Quota, TenantError};
 
-/// Index of a tenant, then of cohorts, in a [`QuotaTree`]. Tenants have the indices of the workload.
+/// Index of a group in a [`QuotaTree`]: first the tenants, with the indices of the workload, then
+/// the cohorts.
 pub type GroupId = usize;
 
-/// One state of the quotas. Resources are the cluster's accelerator types in their order.
+/// State of the quotas at a time. Resources are the cluster's accelerator types in their order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QuotaTree {
     tenants: usize,
@@ -16,18 +19,19 @@ pub struct QuotaTree {
     parent: Vec<Option<GroupId>>,
     children: Vec<Vec<GroupId>>,
     weight_milli: Vec<u32>,
-    /// By group, then resource.
+    /// Quotas by group, then resource.
     quota: Vec<Quota>,
     subtree: Vec<u64>,
     potential: Vec<u64>,
 }
 
-/// What each group uses, bubbled up. Belongs to the tree it was reset for.
+/// Usage of each group, including what propagates up from its members. The usage belongs to the
+/// tree for which it was reset.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Usage(Vec<u64>);
 
 impl Usage {
-    /// Nothing is used in `tree`.
+    /// Resets the usage to zero for `tree`.
     pub fn reset(&mut self, tree: &QuotaTree) {
         self.0.clear();
         self.0.resize(tree.subtree.len(), 0);
@@ -35,7 +39,7 @@ impl Usage {
 }
 
 impl QuotaTree {
-    /// `groups`, of which the first `tenants` are tenants and the others cohorts.
+    /// Creates a tree of `groups`, of which the first `tenants` are tenants and the others cohorts.
     ///
     /// # Errors
     /// [`TenantError`] where names, parents or types do not fit together.
@@ -48,6 +52,7 @@ impl QuotaTree {
                 return Err(TenantError::Twice { name: group.name.clone() });
             }
             let mut above = parent[at];
+            // A group with more ancestors than there are groups is part of a cycle or below one.
             for _ in 0..groups.len() {
                 above = above.and_then(|above| parent[above]);
             }
@@ -91,8 +96,8 @@ impl QuotaTree {
         Ok(tree)
     }
 
-    /// Tenants of these weights, in thousandths, who own nothing and borrow from one cohort that owns `capacity`, by resource: what fair sharing is
-    /// where nobody has a quota.
+    /// Creates a tree for fair sharing without quotas: tenants of these weights, in thousandths,
+    /// own no accelerators and borrow from one cohort that owns `capacity`, by resource.
     pub fn shared(weights_milli: impl IntoIterator<Item = u32>, capacity: &[u64]) -> Self {
         let (weights, resources) = (weights_milli.into_iter().collect::<Vec<_>>(), capacity.len());
         let (tenants, cohort) = (weights.len(), weights.len());
@@ -111,7 +116,7 @@ impl QuotaTree {
         Self { tenants, resources, parent, children, weight_milli, quota, subtree, potential }
     }
 
-    /// Number of tenants; theirs are the first indices.
+    /// Number of tenants, which have the first indices.
     pub fn tenants(&self) -> usize {
         self.tenants
     }
@@ -126,7 +131,7 @@ impl QuotaTree {
         group < self.tenants
     }
 
-    /// The cohort that the group is in.
+    /// Cohort to which the group belongs.
     pub fn parent(&self, group: GroupId) -> Option<GroupId> {
         self.parent[group]
     }
@@ -136,37 +141,38 @@ impl QuotaTree {
         &self.children[group]
     }
 
-    /// Cohorts that the group is in, from the innermost to the root.
+    /// Cohorts that contain the group, from the innermost to the root.
     pub fn ancestors(&self, group: GroupId) -> impl Iterator<Item = GroupId> {
         std::iter::successors(self.parent[group], |&above| self.parent[above])
     }
 
-    /// The outermost cohort, or the group itself.
+    /// Outermost cohort that contains the group, or the group itself.
     pub fn root(&self, group: GroupId) -> GroupId {
         self.ancestors(group).last().unwrap_or(group)
     }
 
-    /// Quota of the group with all its members: what it can use without borrowing.
+    /// Quota of the group with all its members, which it can use without borrowing.
     pub fn subtree(&self, group: GroupId, resource: usize) -> u64 {
         self.subtree[self.at(group, resource)]
     }
 
-    /// The most the group could use if nobody else used anything.
+    /// Largest usage that the group could have if all other groups were idle.
     pub fn potential(&self, group: GroupId, resource: usize) -> u64 {
         self.potential[self.at(group, resource)]
     }
 
-    /// What the group uses.
+    /// Current usage of the group, in accelerators.
     pub fn used(&self, usage: &Usage, group: GroupId, resource: usize) -> u64 {
         usage.0[self.at(group, resource)]
     }
 
-    /// Whether the group uses more than its subtree's quota.
+    /// Whether the group uses more than the quota of its subtree.
     pub fn borrows(&self, usage: &Usage, group: GroupId, resource: usize) -> bool {
         self.used(usage, group, resource) > self.subtree(group, resource)
     }
 
-    /// How much more the group may use now. Negative where quotas shrank below what is used.
+    /// Number of further accelerators that the group may use now; negative where quotas shrank
+    /// below the usage.
     pub fn available(&self, usage: &Usage, group: GroupId, resource: usize) -> i64 {
         let at = self.at(group, resource);
         let Some(parent) = self.parent[group] else {
@@ -181,9 +187,10 @@ impl QuotaTree {
         local.saturating_sub(usage.0[at]) as i64 + above
     }
 
-    /// The group uses `amount` more.
+    /// Adds `amount` to the usage of the group.
     pub fn add(&self, usage: &mut Usage, group: GroupId, resource: usize, amount: u64) {
         let at = self.at(group, resource);
+        // Only usage beyond the local part propagates to the cohort.
         let local = self.local(at).saturating_sub(usage.0[at]);
         usage.0[at] += amount;
         if let Some(parent) = self.parent[group]
@@ -193,9 +200,10 @@ impl QuotaTree {
         }
     }
 
-    /// The group uses `amount` less; it must use that much.
+    /// Subtracts `amount` from the usage of the group, which must be at least that much.
     pub fn remove(&self, usage: &mut Usage, group: GroupId, resource: usize, amount: u64) {
         let at = self.at(group, resource);
+        // Borrowed usage is released first, because usage fills the local part first.
         let above = usage.0[at].saturating_sub(self.local(at));
         usage.0[at] -= amount;
         if let Some(parent) = self.parent[group]
@@ -205,7 +213,8 @@ impl QuotaTree {
         }
     }
 
-    /// The group's dominant share if it used `extra` more as well, given as a resource and an amount. Zero for a group in no cohort.
+    /// Dominant share of the group, with `extra` usage added where given as a resource and an
+    /// amount. Zero for a group without a cohort.
     pub fn share(&self, usage: &Usage, group: GroupId, extra: Option<(usize, u64)>) -> DominantShare {
         let mut share = DominantShare::none(self.weight_milli[group]);
         let Some(parent) = self.parent[group] else { return share };
@@ -221,7 +230,7 @@ impl QuotaTree {
         group * self.resources + resource
     }
 
-    /// What the group does not lend.
+    /// Part of the subtree's quota that the group does not lend.
     fn local(&self, at: usize) -> u64 {
         self.quota[at].lending_limit.map_or(0, |limit| self.subtree[at].saturating_sub(limit))
     }

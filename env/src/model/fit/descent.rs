@@ -1,23 +1,24 @@
-//! A damped Gauss-Newton descent inside a box, for seven parameters or fewer.
+//! Damped Gauss-Newton descent inside a box, for at most seven parameters.
 //!
-//! A quasi-Newton method has to learn the curvature by walking; this loss hands its own over with the gradient. Damping
-//! scales with the diagonal (Marquardt), because the parameters differ by eight orders of magnitude. Parameters that
-//! would leave the box are put on its wall and the others solved again.
+//! A quasi-Newton method has to estimate the curvature from many steps; this loss returns a
+//! curvature together with the gradient. Damping scales with the diagonal (Marquardt), because the
+//! parameters differ by eight orders of magnitude. A parameter that would leave the box is put on
+//! its bound, and the others are solved again.
 
 use super::loss::{Quadratic, Theta};
 
-/// Evaluations after which the best point so far is good enough.
+/// Largest number of evaluations; the best point so far is then good enough.
 const MOST_EVALUATIONS: usize = 200;
-/// Relative decrease that counts as none.
+/// Relative decrease of the loss below which a step counts as no progress.
 const NO_DECREASE: f64 = 1e-9;
-/// Consecutive steps of no decrease that end the search.
+/// Number of consecutive steps without progress that ends the search.
 const PATIENCE: usize = 3;
 /// Damping at which steps are too short to matter.
 const MOST_DAMPING: f64 = 1e12;
 const LEAST_DAMPING: f64 = 1e-9;
 
-/// A local minimum of `expand` in the box `lower..=upper`, walking downhill from `start`. Equal bounds hold a
-/// parameter.
+/// Local minimum of `expand` in the box `lower..=upper`, by descent from `start`. Equal bounds hold
+/// a parameter fixed.
 pub(super) fn minimise(expand: impl Fn(&Theta) -> Quadratic, start: Theta, lower: &Theta, upper: &Theta) -> Theta {
     let mut theta = start;
     let mut here = expand(&theta);
@@ -26,6 +27,8 @@ pub(super) fn minimise(expand: impl Fn(&Theta) -> Quadratic, start: Theta, lower
     for _ in 0..MOST_EVALUATIONS {
         let trial = next(&theta, &here, damping, lower, upper);
         let there = expand(&trial);
+        // Only descending steps are accepted; after a rejected step more damping shortens the next
+        // one.
         if there.value < here.value {
             let decrease = here.value - there.value;
             idle = if decrease > NO_DECREASE * here.value { 0 } else { idle + 1 };
@@ -41,16 +44,18 @@ pub(super) fn minimise(expand: impl Fn(&Theta) -> Quadratic, start: Theta, lower
     theta
 }
 
-/// Minimum of the damped quadratic model in the box, up to the choice of which walls it lies on.
+/// Minimum of the damped quadratic model in the box, up to the choice of the bounds that are
+/// active.
 fn next(theta: &Theta, model: &Quadratic, damping: f64, lower: &Theta, upper: &Theta) -> Theta {
     let mut moves = [0.0; 7];
     let mut free = [false; 7];
+    // A parameter on its bound stays there if descent would push it out of the box.
     for index in 0..7 {
         let pushed_out =
             if model.gradient[index] > 0.0 { theta[index] <= lower[index] } else { theta[index] >= upper[index] };
         free[index] = lower[index] < upper[index] && !pushed_out;
     }
-    // Each round fixes a parameter or ends.
+    // The loop ends after at most seven rounds, because each round fixes a parameter or returns.
     loop {
         let solution = solve(model, damping, &free, &moves);
         let mut hit_wall = false;
@@ -77,7 +82,8 @@ fn next(theta: &Theta, model: &Quadratic, damping: f64, lower: &Theta, upper: &T
     }
 }
 
-/// Moves of the free parameters that minimise the damped model when the others make `moves`, by Cholesky factorisation.
+/// Moves of the free parameters that minimise the damped model while the fixed parameters make
+/// `moves`, by Cholesky factorisation.
 fn solve(model: &Quadratic, damping: f64, free: &[bool; 7], moves: &Theta) -> Theta {
     let curvature = |row: usize, column: usize| model.curvature[row.max(column)][row.min(column)];
     let mut factor = [[0.0; 7]; 7];
@@ -96,7 +102,8 @@ fn solve(model: &Quadratic, damping: f64, free: &[bool; 7], moves: &Theta) -> Th
         }
         let diagonal = curvature(row, row).max(f64::MIN_POSITIVE);
         let known: f64 = factor[row][..row].iter().map(|x| x * x).sum();
-        // Rounding may eat all of a nearly dependent pivot; what damping added is still there.
+        // Rounding may cancel a nearly dependent pivot completely; the damping is a safe lower
+        // bound of it.
         let least = diagonal * damping.max(1e-14);
         factor[row][row] = (diagonal * (1.0 + damping) - known).max(least).sqrt();
 

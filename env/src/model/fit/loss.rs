@@ -1,9 +1,9 @@
-//! The agent's loss with its exact gradient and a convex quadratic model of it.
+//! Loss of the Pollux agent, with its exact gradient and a convex quadratic model.
 //!
-//! Each term is a root of a mean of squares or a square, so near a point the loss is bounded by
-//! `|r|/n^.5 <= (|r|^2/(n*w) + w)/2` with `w` the present root: a weighted least-squares problem, whose Gauss-Newton
-//! matrix comes for free with the gradient. Its steps go straight through an exact fit, where the root has a kink that
-//! stops gradient methods.
+//! Each term is either a square or a root of a mean of squares. With the present root `w`, the root
+//! is bounded by `|r|/n^.5 <= (|r|^2/(n*w) + w)/2` near a point: a weighted least-squares problem.
+//! Its Gauss-Newton matrix costs little beyond the gradient. The resulting steps pass through an
+//! exact fit, where the root has a kink that stops gradient methods.
 
 use super::super::throughput::{TINY, replicas_beyond_two};
 use super::Sample;
@@ -18,14 +18,15 @@ pub(super) const ALPHA_R: usize = 4;
 pub(super) const BETA_R: usize = 5;
 pub(super) const GAMMA: usize = 6;
 
-/// Weight of `(gamma - 1)^2`: the other parameters are easier to find with little overlap.
+/// Weight of `(gamma - 1)^2`: the other parameters are easier to identify with little overlap.
 const OVERLAP_PENALTY: f64 = 1e-3;
-/// Weight of `(beta / alpha)^2` of either link: prefer the model in which more replicas do not slow the all-reduce.
+/// Weight of `(beta / alpha)^2` of either link: prefers a model in which more replicas do not slow
+/// the all-reduce.
 const RETROGRESSION_PENALTY: f64 = 1e-2;
 /// A root mean square below this counts as an exact fit.
 const EXACT: f64 = 1e-10;
 
-/// The samples, in the form the inner loop wants.
+/// Samples in the form that the inner loop needs, with logarithms taken once.
 pub(super) struct Loss {
     observations: Vec<Observation>,
 }
@@ -38,12 +39,12 @@ struct Observation {
     log_step_secs: f64,
 }
 
-/// What a sample synchronises over.
+/// Link over which the replicas of a sample synchronise.
 #[derive(Clone, Copy)]
 enum Link {
-    /// One replica: nothing to learn about any link.
+    /// One replica: the sample determines no parameter of a link.
     None,
-    /// A link with its parameters at `alpha` and `alpha + 1`.
+    /// A link with parameters at the indices `alpha` and `alpha + 1`.
     At { alpha: usize },
 }
 
@@ -71,7 +72,8 @@ impl Loss {
         Self { observations: samples.iter().map(observe).collect() }
     }
 
-    /// Value, gradient and curvature at `theta`. A term whose error is exactly zero has gradient zero.
+    /// Value, gradient and curvature of the loss at `theta`. A term with an error of exactly zero
+    /// has gradient zero.
     pub(super) fn expand(&self, theta: &Theta) -> Quadratic {
         let mut pass = SquaredErrors::default();
         let mut step = SquaredErrors::default();
@@ -89,12 +91,14 @@ impl Observation {
     fn add(&self, theta: &Theta, pass: &mut SquaredErrors, step: &mut SquaredErrors) {
         let gamma = theta[GAMMA];
         let pass_secs = theta[ALPHA_C] + theta[BETA_C] * self.atomic;
+        // Without a link `learns` is 0, so the index ALPHA_R is arbitrary and gets no derivative.
         let (alpha, sync_secs, learns) = match self.link {
             Link::None => (ALPHA_R, TINY + TINY * self.beyond_two, 0.0),
             Link::At { alpha } => (alpha, theta[alpha] + theta[alpha + 1] * self.beyond_two, 1.0),
         };
 
-        // log (pass^gamma + sync^gamma)^(1/gamma), from the logarithm of their ratio so that nothing overflows.
+        // log (pass^gamma + sync^gamma)^(1/gamma), computed from the logarithm of the ratio so that
+        // no power overflows.
         let log_pass = pass_secs.ln();
         let log_ratio = sync_secs.ln() - log_pass;
         let odds = (-gamma * log_ratio.abs()).exp();

@@ -1,4 +1,5 @@
-//! Step time as a piecewise linear function of the batch size, and a sorted table of such functions.
+//! Step time as a piecewise linear function of the batch size, and a sorted table of such
+//! functions.
 
 use super::StepTime;
 
@@ -39,7 +40,7 @@ impl Curve<'_> {
     }
 }
 
-/// The point a share of `weight` on the way from `a` to `b`.
+/// Linear interpolation from `a` to `b` at the fraction `weight` of the way.
 fn between(a: StepTime, b: StepTime, weight: f64) -> StepTime {
     StepTime {
         step_secs: a.step_secs + weight * (b.step_secs - a.step_secs),
@@ -47,11 +48,11 @@ fn between(a: StepTime, b: StepTime, weight: f64) -> StepTime {
     }
 }
 
-/// Curves by key; all knots in one vector, since there are hundreds of short ones.
+/// Table of curves by key. All knots are in one vector, because there are hundreds of short curves.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Curves<K> {
     keys: Vec<K>,
-    /// Where each curve ends; it begins where the one before ends.
+    /// End of each curve in `points`; a curve begins at the end of the curve before.
     ends: Vec<usize>,
     points: Vec<Point>,
 }

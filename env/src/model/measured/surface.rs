@@ -1,16 +1,17 @@
-//! Our own interpolation between measured numbers of nodes and replicas.
+//! Interpolation between measured numbers of nodes and replicas.
 //!
-//! For one batch size, step time is a surface over the plane of nodes and replicas, measured at a few numbers of nodes
-//! ("columns"). Within a column it is linear in the replicas. Between two columns it is linear along the line through
-//! the wanted point that is as level in replicas as the columns permit: level where both columns have that many
-//! replicas, else through the end of the column that does not. Levelness matters because all-reduce is a ring: its
-//! length is the number of replicas, not of nodes. In the batch size everything stays piecewise linear, over the range
-//! that all contributing curves cover. There is no extrapolation.
+//! For one batch size, step time is a surface over the plane of nodes and replicas, measured at a
+//! few numbers of nodes ("columns"). Within a column it is linear in the replicas. Between two
+//! columns it is linear along a line through the wanted point. The line has a constant number of
+//! replicas where both columns have measurements at that number; otherwise it passes through the
+//! end of the column that has none. A constant number of replicas is preferred because all-reduce
+//! is a ring: its length is the number of replicas, not of nodes. In the batch size all curves stay
+//! piecewise linear, over the range that all contributing curves cover. There is no extrapolation.
 //!
-//! Against the published triangulation of the six Pollux applications (5 to 16 nodes, totals up to the applications'
-//! maxima, measured rows left out) the median difference in step time is 0.0 to 0.7 % and the 95th percentile 2.4 to
-//! 6.2 %. In the median, lines of equal replicas per node and weights linear in the logarithm of nodes are worse on all
-//! six.
+//! Against the published triangulation of the six Pollux applications (5 to 16 nodes, totals up to
+//! the applications' maxima, measured rows left out) the median difference in step time is 0.0 to
+//! 0.7 % and the 95th percentile 2.4 to 6.2 %. In the median, lines of equal replicas per node and
+//! weights linear in the logarithm of nodes are worse on all six.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +21,7 @@ use super::curve::{Curve, Point};
 /// Measured curves by nodes and replicas.
 type Measured = BTreeMap<(u32, u32), Vec<Point>>;
 
-/// Slack of range checks on replicas, which are whole in the data but not on a slanted line.
+/// Slack of range checks on replicas, which are whole in the data but fractional on a slanted line.
 const SLACK: f64 = 1e-9;
 
 pub(super) struct Surface {
@@ -29,7 +30,7 @@ pub(super) struct Surface {
     columns: Vec<(u32, u32, u32)>,
 }
 
-/// A share of a measured curve.
+/// Key and weight of a measured curve in a weighted sum.
 type Term = ((u32, u32), f64);
 
 impl Surface {
@@ -44,8 +45,8 @@ impl Surface {
         Self { measured, columns }
     }
 
-    /// Curves of every pair of nodes (up to `most_nodes`) and replicas between the measurements, the measured ones
-    /// included.
+    /// Curves of every pair of nodes (up to `most_nodes`) and replicas between the measurements,
+    /// the measured ones included.
     pub(super) fn cover(self, most_nodes: u32) -> Measured {
         let most_replicas = self.columns.iter().map(|column| column.2).max().unwrap_or(0);
         let mut covered = Measured::new();
@@ -61,7 +62,7 @@ impl Surface {
         covered
     }
 
-    /// The curves whose weighted sum is the curve at a point; none outside the measurements.
+    /// Terms of the weighted sum that is the curve at a point; empty outside the measurements.
     fn terms(&self, nodes: u32, replicas: f64) -> Vec<Term> {
         let right = self.columns.partition_point(|column| column.0 < nodes);
         let Some(&high) = self.columns.get(right) else {
@@ -74,6 +75,8 @@ impl Surface {
             return Vec::new();
         };
 
+        // The line between the columns passes through (nodes, replicas). Clamp its end on the low
+        // column, then its end on the high column, and recompute the low end.
         let run = f64::from(nodes - low.0) / f64::from(high.0 - low.0);
         let clamp = |(_, fewest, most): (u32, u32, u32), x: f64| x.clamp(f64::from(fewest), f64::from(most));
         let at_high = |at_low: f64| at_low + (replicas - at_low) / run;
@@ -89,7 +92,7 @@ impl Surface {
         weigh(start, 1.0 - run).chain(weigh(end, run)).collect()
     }
 
-    /// The one or two curves of a column around a number of replicas.
+    /// Terms of a column around a number of replicas: one or two curves.
     fn column_terms(&self, (nodes, fewest, most): (u32, u32, u32), replicas: f64) -> Vec<Term> {
         if !(f64::from(fewest) - SLACK..=f64::from(most) + SLACK).contains(&replicas) {
             return Vec::new();
@@ -107,7 +110,7 @@ impl Surface {
         vec![(below, 1.0 - weight), (above, weight)]
     }
 
-    /// The weighted sum of curves where all of them are defined.
+    /// Weighted sum of curves, at the batch sizes where all of them are defined.
     fn mix(&self, terms: &[Term]) -> Vec<Point> {
         if let [(key, _)] = terms {
             return self.measured[key].clone();

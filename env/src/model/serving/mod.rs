@@ -1,13 +1,16 @@
 //! Latency of the requests to a service, from the throughput-latency profile of its replicas.
 //!
-//! A replica works on up to `k` requests at a time, and the more it works on the longer each takes (its profile). So `c` replicas are a
-//! queue with `c * k` places whose service slows down as they fill; [`queueing`] says how many are taken, how often all of them are, and how
-//! long requests wait then.
+//! A replica works on up to `k` requests at a time, and each takes longer the more requests share
+//! the replica (its profile). So `c` replicas are a queue with `c * k` places, where service slows
+//! down as the places fill. [`queueing`] computes the mean number of taken places, the probability
+//! that all are taken, and the wait in that case.
 //!
-//! Demand above capacity leaves a backlog that later intervals work off, first come, first served: a fluid. Requests that find a backlog
-//! wait until it is gone, on top of the random wait.
+//! Demand above capacity leaves a backlog, which later intervals serve in order of arrival. The
+//! backlog is modelled as a fluid. Requests that find a backlog wait until it is gone, in addition
+//! to the random wait.
 //!
-//! `env/tests/serving.rs` holds all this against a simulation of single requests; the errors found are in its tables.
+//! `env/tests/serving.rs` compares this model with a simulation of single requests; its tables list
+//! the errors.
 
 mod fleet;
 pub mod queueing;

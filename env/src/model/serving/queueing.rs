@@ -1,20 +1,23 @@
 //! Waiting and latency in a queue with many servers.
 //!
-//! Probability of waiting by Erlang's C, generalised to service that slows down with the number of requests; mean wait by Allen and Cunneen
-//! (Probability, Statistics, and Queueing Theory, 1990): that of exponential times, multiplied by (ca2 + cs2) / 2; a wait that is not zero is
-//! taken as exponential, which is exact for M/M/c and in heavy traffic (Kingman).
+//! The probability of waiting is Erlang's C, generalised to service that slows down with the number
+//! of requests. The mean wait is that of Allen and Cunneen (Probability, Statistics, and Queueing
+//! Theory, 1990): the wait with exponential times, multiplied by (ca2 + cs2) / 2. A wait that is
+//! not zero is taken as exponential, which is exact for M/M/c and in heavy traffic (Kingman).
 
-/// Work in a request, in multiples of its mean: a constant part plus one of two exponentials. Its first two moments are those asked for.
+/// Distribution of the work in a request, in multiples of its mean: a constant part plus one of two
+/// exponentials, fitted to the first two moments.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Work {
-    /// The part that is always there.
+    /// Constant part of the work, in [0, 1].
     pub constant: f64,
-    /// (probability, mean) of the exponential on top.
+    /// (probability, mean) of each exponential on top of the constant part.
     pub phases: [(f64, f64); 2],
 }
 
 impl Work {
-    /// Work with mean 1 and squared coefficient of variation `cv2`: shifted exponential up to 1, hyperexponential with balanced means above.
+    /// Work with mean 1 and squared coefficient of variation `cv2`: shifted exponential up to 1,
+    /// hyperexponential with balanced means above.
     pub fn with_cv2(cv2: f64) -> Self {
         if cv2 <= 1.0 {
             let spread = cv2.max(0.0).sqrt();
@@ -26,12 +29,12 @@ impl Work {
     }
 }
 
-/// Latency of a request: it finds a free place, or waits for one.
+/// Distribution of the latency of a request, which either finds a free place or waits for one.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Latency {
     /// Mean service of a request that does not wait, seconds.
     pub service_secs: f64,
-    /// Its shape.
+    /// Distribution of the work of a request that does not wait.
     pub work: Work,
     /// Probability of waiting.
     pub waits: f64,
@@ -39,7 +42,7 @@ pub struct Latency {
     pub wait_secs: f64,
     /// Mean service of a request that waited, seconds.
     pub full_secs: f64,
-    /// Its shape.
+    /// Distribution of the work of a request that waited.
     pub full_work: Work,
 }
 
@@ -51,13 +54,14 @@ impl Latency {
         ((1.0 - self.waits) * free + self.waits * full).clamp(0.0, 1.0)
     }
 
-    /// Mean, seconds.
+    /// Mean latency, seconds.
     pub fn mean_secs(&self) -> f64 {
         (1.0 - self.waits) * self.service_secs + self.waits * (self.full_secs + self.wait_secs)
     }
 
-    /// The latency that a share of `1 - share` of all requests exceeds, seconds.
+    /// Quantile of the latency: the seconds that a fraction of `1 - share` of all requests exceeds.
     pub fn quantile(&self, share: f64) -> f64 {
+        // The tail has no closed inverse: double until the quantile is bracketed, then bisect.
         let (mut low, mut high) = (0.0, self.mean_secs());
         while self.exceeds(high) > 1.0 - share && high < 1e12 {
             (low, high) = (high, 2.0 * high);
@@ -80,7 +84,8 @@ fn tail(secs: f64, service_secs: f64, work: &Work, wait_secs: f64) -> f64 {
     let phase = |&(probability, mean): &(f64, f64)| {
         let mean = mean * service_secs;
         let service = decay(over, mean);
-        // Tail of the sum of two exponentials; their common mean is the limit of the general case.
+        // Tail of the sum of two exponentials. Where both means agree, the general formula is 0 / 0
+        // and its limit is used.
         probability
             * match mean - wait_secs {
                 gap if gap.abs() > 1e-9 * mean.max(wait_secs) => (mean * service - wait_secs * wait) / gap,
@@ -94,22 +99,25 @@ fn decay(secs: f64, mean: f64) -> f64 {
     if mean > 0.0 { (-secs / mean).exp() } else { 0.0 }
 }
 
-/// How many requests replicas work on at a time.
+/// Occupancy of replicas in equilibrium: the requests that they process at a time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Occupancy {
     /// Probability that all places are taken.
     pub full: f64,
-    /// Mean of places taken.
+    /// Mean number of taken places.
     pub mean: f64,
-    /// Variance over mean squared of the service that an arrival which finds a place will get.
+    /// Squared coefficient of variation of the service time of an arrival that finds a free place.
     pub spread: f64,
 }
 
-/// The equilibrium of a birth-death process: requests come at `rate` per second, and `places` of them are worked on at a time, each for `secs(n)`
-/// seconds on average while there are `n`. With constant seconds `full` is Erlang's C. For shared service the result depends on the mean of
-/// the work only (insensitivity), as long as nobody waits. Costs a multiple of the square root of `places`.
+/// Equilibrium of a birth-death process: requests arrive at `rate` per second and `places` of them
+/// are served at a time, each for `secs(n)` seconds on average while there are `n`.
 ///
-/// Expects `rate` below `places / secs(places)` and `near`, a state that is likely.
+/// With constant seconds `full` is Erlang's C. For shared service the result depends on the mean of
+/// the work only (insensitivity), as long as no request waits. The cost is proportional to the
+/// square root of `places`.
+///
+/// `rate` must be below `places / secs(places)`, and `near` must be a likely state.
 pub fn occupancy(rate: f64, places: u32, near: u32, secs: impl Fn(u32) -> f64) -> Occupancy {
     const LEAST: f64 = 1e-12;
     let ratio = |state: u32| rate * secs(state) / f64::from(state);
@@ -122,6 +130,8 @@ pub fn occupancy(rate: f64, places: u32, near: u32, secs: impl Fn(u32) -> f64) -
         service += probability * next;
         square += probability * next * next;
     };
+    // Walk outwards from a likely state on unnormalised probabilities: no power or factorial can
+    // overflow, and each walk ends where the tail is negligible.
     enter(near, 1.0);
     let mut probability = 1.0;
     for state in (0..near).rev() {

@@ -1,4 +1,4 @@
-//! One accelerator that is given in parts.
+//! Accelerator that several jobs share.
 
 use std::cmp::Ordering;
 
@@ -7,42 +7,43 @@ use thiserror::Error;
 
 use super::ShareRequest;
 
-/// What is given of one accelerator.
+/// Allocation state of one shared accelerator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Card {
     /// Most jobs at a time.
     pub slots: u32,
-    /// Jobs on it.
+    /// Number of jobs on the card.
     pub jobs: u32,
-    /// Compute given, percent.
+    /// Allocated compute, percent.
     pub compute_percent: u32,
-    /// Memory given, MiB.
+    /// Allocated memory, MiB.
     pub memory_mib: u32,
     /// Memory of the card, MiB.
     pub total_mib: u32,
 }
 
-/// Why a request does not fit a card.
+/// Reason for which a request does not fit a card.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Misfit {
-    /// No further job.
+    /// All job slots are taken.
     #[error("all slots are taken")]
     Slots,
-    /// Not enough memory.
+    /// Not enough memory is left.
     #[error("not enough memory is left")]
     Memory,
-    /// Not enough compute.
+    /// Not enough compute is left.
     #[error("not enough compute is left")]
     Compute,
-    /// All of the compute is asked for, and somebody is there.
+    /// The request is for all compute of a card on which another job runs.
     #[error("a whole card is asked for and this one is shared")]
     Shared,
-    /// Whatever is left of the compute is asked for, and nothing is.
+    /// The request is for the unallocated compute of a card without any.
     #[error("all compute is given away")]
     Full,
 }
 
-/// How full a card would be: 10 x (compute + memory), each as a part of the card's. Compared exactly.
+/// Fill level of a card with a request: 10 x (compute + memory), each as a fraction of the card's
+/// amount. The value is a fraction of integers, so comparisons are exact.
 #[derive(Clone, Copy, Debug)]
 pub struct CardScore {
     part: u64,
@@ -50,12 +51,12 @@ pub struct CardScore {
 }
 
 impl Card {
-    /// An empty card.
+    /// Empty card of `total_mib` MiB for at most `slots` jobs.
     pub fn new(total_mib: u32, slots: u32) -> Self {
         Self { slots, jobs: 0, compute_percent: 0, memory_mib: 0, total_mib }
     }
 
-    /// Whether a request fits.
+    /// Checks whether a request fits.
     ///
     /// # Errors
     /// The first [`Misfit`] in HAMi's order.
@@ -76,7 +77,8 @@ impl Card {
         }
     }
 
-    /// How full the card would be with the request. HAMi's binpack takes the highest, its spread the lowest.
+    /// Fill level of the card with the request added. HAMi's binpack policy takes the highest score
+    /// and its spread policy the lowest.
     pub fn score(&self, request: &ShareRequest) -> CardScore {
         let total = u64::from(self.total_mib.max(1));
         let compute = u64::from(self.compute_percent + request.compute_percent.min(100));
@@ -84,14 +86,14 @@ impl Card {
         CardScore { part: 10 * (compute * total + 100 * memory), whole: 100 * total }
     }
 
-    /// Gives a request that fits its part.
+    /// Allocates the share of a request that fits.
     pub fn take(&mut self, request: &ShareRequest) {
         self.jobs += 1;
         self.compute_percent += request.compute_percent.min(100);
         self.memory_mib += request.memory_mib;
     }
 
-    /// Takes back what [`Self::take`] gave.
+    /// Releases a share that [`Self::take`] allocated.
     pub fn give_back(&mut self, request: &ShareRequest) {
         self.jobs -= 1;
         self.compute_percent -= request.compute_percent.min(100);
@@ -100,7 +102,7 @@ impl Card {
 }
 
 impl CardScore {
-    /// As a number.
+    /// Score as a floating-point number.
     pub fn value(self) -> f64 {
         self.part as f64 / self.whole as f64
     }

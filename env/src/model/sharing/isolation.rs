@@ -1,27 +1,33 @@
-//! How jobs on one card are kept apart, and what they cost each other.
+//! Isolation of jobs on one card, and the interference that remains.
 //!
-//! The interference figures are assumptions, marked as such: no public measurement covers all three kinds on the same jobs.
+//! The interference figures are assumptions and marked as such: no public measurement covers all
+//! three kinds of isolation on equal jobs.
 
 use serde::{Deserialize, Serialize};
 
 use super::ShareRequest;
 
-/// What keeps jobs on one card apart.
+/// Mechanism that isolates jobs on one card.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Isolation {
-    /// Nothing: the driver gives every job with work an equal slice of time, whatever it asked for.
+    /// No isolation: the driver gives each job with work an equal time slice, whatever share it
+    /// requested.
     TimeSlice,
-    /// Compute is limited to each job's percentage (as CUDA MPS' active threads or HAMi's limiter do), memory bandwidth and caches are not.
+    /// Compute limits only: each job is limited to its percentage (as by CUDA MPS active threads or
+    /// HAMi's limiter), while memory bandwidth and caches are shared.
     Mps {
-        /// Part of its speed that a job would lose beside others that use the whole card. Assumption: 0.1 where nothing was measured.
+        /// Fraction of its speed that a job would lose beside other jobs that use the whole card.
+        /// Assumption: 0.1 where nothing was measured.
         contention: f64,
     },
-    /// Slices of the hardware of their own (NVIDIA MIG): nobody notices the others; shares are rounded up to a profile.
+    /// Separate slices of the hardware (NVIDIA MIG): no interference, and shares are rounded up to
+    /// a profile.
     Mig,
 }
 
-/// A profile of NVIDIA MIG on cards of seven compute and eight memory slices (A100, H100; NVIDIA Multi-Instance GPU User Guide, supported profiles).
+/// Profile of NVIDIA MIG on cards of seven compute and eight memory slices (A100, H100; NVIDIA
+/// Multi-Instance GPU User Guide, supported profiles).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MigProfile {
     /// Compute slices, of seven.
@@ -40,7 +46,7 @@ impl MigProfile {
         Self { compute: 7, memory: 8 },
     ];
 
-    /// The smallest profile that holds a request on a card of `total_mib`; `None` where none does.
+    /// Smallest profile that holds a request on a card of `total_mib`; `None` where none does.
     pub fn of(request: &ShareRequest, total_mib: u32) -> Option<Self> {
         Self::ALL.into_iter().find(|profile| {
             100 * profile.compute >= 7 * request.compute_percent
@@ -50,8 +56,11 @@ impl MigProfile {
 }
 
 impl Isolation {
-    /// Speed of a job on a card, relative to having the card alone, with `compute_percent` of its own beside others with `others` percent each, all of
-    /// them busy. In (0, 1] for shares that fit a card; 0 % runs on what others leave.
+    /// Speed of a job on a shared card, relative to the speed alone on the card.
+    ///
+    /// The job has `compute_percent` of the compute and the other jobs have `others` percent each,
+    /// all of them busy. The speed is in (0, 1] for shares that fit a card. A job with 0 % runs on
+    /// the compute that the others leave.
     pub fn speed(self, compute_percent: u32, others: &[u32]) -> f64 {
         let taken: u32 = others.iter().sum();
         match self {

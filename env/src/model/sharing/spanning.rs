@@ -1,4 +1,4 @@
-//! A request in "compute % + MiB" over as many cards as it needs.
+//! Placement of a request in "compute % + MiB" over several cards.
 
 use std::cmp::Reverse;
 
@@ -6,36 +6,41 @@ use serde::{Deserialize, Serialize};
 
 use super::{Card, ShareRequest};
 
-/// Which cards are filled first; the lowest index on ties.
+/// Order in which cards are filled; the lowest index wins ties.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Spread {
-    /// The fullest that fits (HAMi's binpack).
+    /// Fullest card that fits (HAMi's binpack).
     Fullest,
-    /// The emptiest (HAMi's spread).
+    /// Emptiest card that fits (HAMi's spread).
     Emptiest,
 }
 
-/// A part of a request on one card.
+/// Part of a request on one card.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Grant {
-    /// The card, by its index.
+    /// Index of the card.
     pub card: usize,
-    /// What of the request is there.
+    /// Part of the request on this card.
     pub part: ShareRequest,
 }
 
-/// Splits a request over the fewest cards that can hold it, as evenly as whole numbers allow; `None` where no number of cards does. The parts add up to
-/// the request exactly. Whoever needs less than a card gets one card or none: nobody is split for want of room alone.
+/// Splits a request over the fewest cards that can hold it, as evenly as whole numbers allow;
+/// `None` where no number of cards can.
+///
+/// The parts add up to the request exactly. A request of less than a card gets one card or none: it
+/// is not split merely because no card has enough room.
 pub fn place(cards: &[Card], request: &ShareRequest, spread: Spread) -> Option<Vec<Grant>> {
     let largest = cards.iter().map(|card| card.total_mib).max()?.max(1);
     let fewest = request.compute_percent.div_ceil(100).max(request.memory_mib.div_ceil(largest)).max(1);
+    // A request of less than a card is never split.
     let most = if fewest == 1 { 1 } else { cards.len() as u32 };
     (fewest..=most).find_map(|count| over(cards, request, spread, count))
 }
 
-/// The same over exactly `count` cards. Parts descend in both amounts, so a card that holds one holds the next, and taking any card for
-/// the first never spoils the second.
+/// Splits a request over exactly `count` cards. Both amounts descend from part to part, so a card
+/// that holds one part would hold the next, and no choice of card for a part can make the next part
+/// impossible.
 fn over(cards: &[Card], request: &ShareRequest, spread: Spread, count: u32) -> Option<Vec<Grant>> {
     let part = |whole: u32, at: u32| whole / count + u32::from(at < whole % count);
     let mut grants: Vec<Grant> = Vec::with_capacity(count as usize);

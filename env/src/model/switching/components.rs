@@ -1,6 +1,6 @@
-//! What the time of a switch goes into.
+//! Parts of the time that a switch takes.
 
-/// Parts of one switch, milliseconds; their sum is what the job stands still for.
+/// Parts of one switch, milliseconds; their sum is the time without progress of the job.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Components {
     /// Deleting and creating the container.
@@ -13,11 +13,11 @@ pub struct Components {
     pub save: i64,
     /// Reading the checkpoint.
     pub restore: i64,
-    /// First iterations before the speed is that of a running job.
+    /// First iterations, until the job runs at full speed.
     pub warm_up: i64,
-    /// What the source gives as one number only.
+    /// Time that the source publishes as one number only.
     pub unsplit: i64,
-    /// Whether the split is our derivation from published totals, not a published measurement.
+    /// Whether the split is derived here from published totals; false for a published measurement.
     pub derived: bool,
 }
 
@@ -25,19 +25,19 @@ pub struct Components {
 pub const PARTS: [&str; 7] = ["container", "model_init", "data_load", "save", "restore", "warm_up", "unsplit"];
 
 impl Components {
-    /// A total whose parts nobody published.
+    /// Switch with a published total and no published parts.
     #[must_use]
     pub fn unsplit(millis: i64) -> Self {
         Self { unsplit: millis, ..Self::default() }
     }
 
-    /// The parts, milliseconds, in the order of [`PARTS`].
+    /// Values of the parts, milliseconds, in the order of [`PARTS`].
     #[must_use]
     pub fn parts(&self) -> [i64; 7] {
         [self.container, self.model_init, self.data_load, self.save, self.restore, self.warm_up, self.unsplit]
     }
 
-    /// All parts together, milliseconds.
+    /// Sum of all parts, milliseconds.
     #[must_use]
     pub fn total(&self) -> i64 {
         self.parts().iter().sum()

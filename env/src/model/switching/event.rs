@@ -1,9 +1,9 @@
-//! What happens to a job's allocation: the events that a switch cost model tells apart.
+//! Changes of a job's allocation: the events that a switch cost model distinguishes.
 
-/// A kind of change.
+/// Kind of change of an allocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SwitchEvent {
-    /// The first accelerators of a job.
+    /// First accelerators of a job.
     Cold,
     /// More accelerators than before.
     Grow,
@@ -11,34 +11,35 @@ pub enum SwitchEvent {
     Shrink,
     /// As many accelerators in another place.
     Move,
-    /// All accelerators are taken away. What that costs is charged when the job comes back, while it holds accelerators.
+    /// No accelerators any more. The cost is charged when the job resumes, while it holds
+    /// accelerators.
     Preempt,
     /// Accelerators again after a preemption.
     Resume,
 }
 
 impl SwitchEvent {
-    /// All of them, in the order of a job's life.
+    /// All events, in the order of a job's life.
     pub const ALL: [Self; 6] = [Self::Cold, Self::Grow, Self::Shrink, Self::Move, Self::Preempt, Self::Resume];
 }
 
-/// A change of one job's allocation.
+/// Change of one job's allocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Switch<'a> {
-    /// Name of the application, or of the model that serves.
+    /// Name of the application, or of the served model.
     pub application: &'a str,
-    /// Accelerators before.
+    /// Number of accelerators before the change.
     pub from: u32,
-    /// Accelerators after.
+    /// Number of accelerators after the change.
     pub to: u32,
-    /// Whether other nodes are used; tells a move from no change where the count stays.
+    /// Whether other nodes are used; distinguishes a move from no change where the count stays.
     pub moved: bool,
-    /// Whether the job has held accelerators before; tells a resume from a cold start.
+    /// Whether the job has held accelerators before; distinguishes a resume from a cold start.
     pub started: bool,
 }
 
 impl Switch<'_> {
-    /// What kind of change it is; `None` where nothing changes.
+    /// Kind of the change; `None` where nothing changes.
     #[must_use]
     pub fn event(&self) -> Option<SwitchEvent> {
         match (self.from, self.to) {

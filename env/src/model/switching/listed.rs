@@ -1,17 +1,17 @@
-//! Switch cost models by the names users type.
+//! List of switch cost models by the names that users type.
 
 use super::SwitchCost;
 
-/// A model in the list.
+/// Switch cost model in the list.
 #[derive(Clone, Copy, Debug)]
 pub struct Named {
-    /// What users type.
+    /// Name that users type.
     pub name: &'static str,
-    /// What it charges, in one line.
+    /// Costs of the model, in one line.
     pub about: &'static str,
-    /// Where the figures are from.
+    /// Source of the figures.
     pub source: &'static str,
-    /// The model.
+    /// Model of this name.
     pub cost: SwitchCost,
 }
 
@@ -24,7 +24,7 @@ const SIA: &str = "Sia artifact (SOSP 2023), sia-simulator";
 const PIPESWITCH: &str = "PipeSwitch repository (OSDI 2020), log-1019.txt; V100";
 const ASSUMED: &str = "parts after Tiresias (NSDI 2019); times derived, bandwidths assumed";
 
-/// All models, the cheapest kind first.
+/// All switch cost models, the cheapest kind first.
 pub const NAMED: &[Named] = &[
     named("zero", SwitchCost::Zero, "nothing", "the ideal; also the Tiresias simulator (NSDI 2019)"),
     named("pollux_const", SwitchCost::POLLUX, "30 s for any change", "Pollux artifact (OSDI 2021), simulator.py"),

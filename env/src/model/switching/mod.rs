@@ -1,7 +1,10 @@
-//! What a change of allocation costs: the job holds its accelerators for a while and makes no progress.
+//! Cost of a change of allocation: for some time the job holds its accelerators and makes no
+//! progress.
 //!
-//! Published schedulers disagree on this by an order of magnitude (ImageNet: 30, 35 or 250 s), and their gains depend on it; so it is named in the
-//! configuration of every run, and a comparison prints it. A model says what each event costs and, where that is known or can be derived, what the time goes into.
+//! Published schedulers disagree on this cost by an order of magnitude (ImageNet: 30, 35 or 250 s),
+//! and their gains depend on it. So the configuration of each run names the model, and a comparison
+//! prints it. A model gives the cost of each event and, where known or derivable, the parts of that
+//! cost.
 
 mod components;
 mod event;
@@ -19,50 +22,57 @@ use serde::{Deserialize, Serialize};
 use crate::seed::{Stream, keyed};
 use tables::Table;
 
-/// A switch cost model.
+/// Switch cost model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum SwitchCost {
     /// Reallocation is free: an upper bound of what a scheduler can gain.
     Zero,
-    /// The same delay for every application and every change.
+    /// One delay for all applications and all changes.
     Constant {
         /// Delay in milliseconds.
         millis: i64,
     },
-    /// A delay drawn anew for each restart, uniformly.
+    /// Delay drawn uniformly for each restart.
     Range {
-        /// Shortest, milliseconds.
+        /// Shortest delay, milliseconds.
         min_millis: i64,
-        /// Longest, milliseconds.
+        /// Longest delay, milliseconds.
         max_millis: i64,
     },
-    /// What the Sia artifact charges for a restart, by application (SOSP'23, `sia-simulator/applications.py`).
+    /// Restart delay in the Sia artifact, by application (SOSP'23,
+    /// `sia-simulator/applications.py`).
     SiaFull,
-    /// What the deployed Sia believes a restart costs, by application (SOSP'23, `adaptdl_sched/policy/mip.py`).
+    /// Restart delay that the deployed Sia policy assumes, by application (SOSP'23,
+    /// `adaptdl_sched/policy/mip.py`).
     SiaPolicy,
-    /// What Sia's simulated policy believes a restart costs (SOSP'23, `sia-simulator/sia.py`): neither of the two above.
+    /// Restart delay that Sia's simulated policy assumes (SOSP'23, `sia-simulator/sia.py`); differs
+    /// from both models above.
     SiaSimulatedPolicy,
-    /// A cold start by application (DeepBoot artifact, `APPLICATIONS_DELAY`).
+    /// Cold start by application (DeepBoot artifact, `APPLICATIONS_DELAY`).
     DeepbootFull,
     /// One delay for all applications (DeepBoot artifact, `APPLICATIONS_DELAY_BACKUP`).
     DeepbootUniform,
-    /// Adaptive fast elasticity (DeepBoot artifact, `calculate_rescale_time`): what is running is reused. Growing pays the cold part in proportion to the
-    /// new accelerators, shrinking the warm part, moving everything.
+    /// Adaptive fast elasticity (DeepBoot artifact, `calculate_rescale_time`): running workers are
+    /// reused. Growing pays the warm part and, in proportion to the new accelerators, the cold
+    /// part. Shrinking pays the warm part, and moving pays both in full.
     DeepbootAfe,
     /// Cold start of a serving replica (DeepBoot artifact).
     DeepbootInfer,
-    /// Overlapped resizes (CoDDL, the executor of AFS): growing takes the start-up of new workers, in which only new accelerators are idle, shrinking nothing.
+    /// Overlapped resizes (CoDDL, the executor of AFS). Growing takes the start-up of new workers,
+    /// during which only the new accelerators are idle; shrinking is free.
     Coddl,
-    /// PipeSwitch (OSDI'20): contexts are initialised in advance and the model is moved in a pipeline.
+    /// PipeSwitch (OSDI'20): contexts are initialised in advance and the model is transferred in a
+    /// pipeline.
     PipeSwitch,
-    /// The next process is alive already (PipeSwitch, OSDI'20).
+    /// Start with the next process already running (PipeSwitch, OSDI'20).
     StopNext,
-    /// Both processes share the device (PipeSwitch, OSDI'20).
+    /// Device shared by both processes (PipeSwitch, OSDI'20).
     Mps,
-    /// A new process (PipeSwitch, OSDI'20).
+    /// Start of a new process (PipeSwitch, OSDI'20).
     KillRestart,
-    /// Checkpoint to storage and start from there, part by part as in Tiresias (NSDI'19): save, container, build, restore, warm-up.
+    /// Checkpoint to storage and start from it, part by part as in Tiresias (NSDI'19): save,
+    /// container, build, restore, warm-up.
     Checkpoint {
         /// Bandwidth of the storage, MB/s.
         megabytes_per_sec: u32,
@@ -70,29 +80,31 @@ pub enum SwitchCost {
 }
 
 impl SwitchCost {
-    /// Pollux: checkpoint, restart and restore take 30 s for every application (artifact `simulator.py`).
+    /// Pollux: checkpoint, restart and restore take 30 s for all applications (artifact
+    /// `simulator.py`).
     pub const POLLUX: Self = Self::Constant { millis: 30_000 };
-    /// The range of restarts that is quoted for DeepBoot's testbed.
+    /// Range of restart delays that is quoted for DeepBoot's testbed.
     pub const SEED_RANGE: Self = Self::Range { min_millis: 20_000, max_millis: 100_000 };
 
-    /// Through storage of this bandwidth, MB/s.
+    /// Checkpoints through storage of this bandwidth, MB/s.
     #[must_use]
     pub const fn checkpoint(megabytes_per_sec: u32) -> Self {
         Self::Checkpoint { megabytes_per_sec }
     }
 
-    /// Names that [`by_name`](Self::by_name) knows, for error messages.
+    /// Names that [`by_name`](Self::by_name) accepts, for error messages.
     pub fn names() -> Vec<&'static str> {
         NAMED.iter().map(|named| named.name).collect()
     }
 
-    /// The model published under this name, or `None` if it is not one of [`NAMED`].
+    /// Model published under this name, or `None` if the name is not one of [`NAMED`].
     #[must_use]
     pub fn by_name(name: &str) -> Option<Self> {
         NAMED.iter().find(|named| named.name == name).map(|named| named.cost)
     }
 
-    /// What the time of `switch` goes into. Leaving is free: its cost is charged when accelerators come back, while they are held.
+    /// Parts of the time of `switch`. A preemption is free: its cost is charged when the job
+    /// resumes, while it holds accelerators.
     #[must_use]
     pub fn components(&self, switch: &Switch<'_>) -> Components {
         let (name, from, to) = (switch.application, switch.from, switch.to);
@@ -128,16 +140,21 @@ impl SwitchCost {
         }
     }
 
-    /// Milliseconds for which `application` stands still when its allocation goes from `from` to `to` accelerators; the expected value where it is drawn.
+    /// Milliseconds without progress of `application` when its allocation goes from `from` to `to`
+    /// accelerators; the expected value where the model draws.
     ///
-    /// `moved` tells a change of nodes at an equal count from no change at all. Without accelerators before, it is a cold start.
+    /// `moved` distinguishes a change of nodes at an equal count from no change. With `from` at 0
+    /// the change is a cold start.
     #[must_use]
     pub fn cost_millis(&self, application: &str, from: u32, to: u32, moved: bool) -> i64 {
         self.components(&Switch { application, from, to, moved, started: from > 0 }).total()
     }
 
-    /// The same for one job's restart number `restart` of a run with this master seed: drawn from a stream of its own where the model draws, so that a restart
-    /// costs the same whatever happened to other jobs.
+    /// Milliseconds without progress for restart number `restart` of one job, in a run with this
+    /// master seed.
+    ///
+    /// A model that draws uses a random stream keyed by job and restart, so that the cost of a
+    /// restart does not depend on other jobs.
     #[must_use]
     pub fn drawn_millis(&self, switch: &Switch<'_>, master: u64, job: u32, restart: u32) -> i64 {
         let expected = self.components(switch).total();
@@ -150,7 +167,7 @@ impl SwitchCost {
         }
     }
 
-    /// Whether the model is of a system in which a running job goes on while its size changes.
+    /// Whether a running job makes progress while its size changes.
     #[must_use]
     pub fn overlaps(&self) -> bool {
         *self == Self::Coddl

@@ -1,9 +1,11 @@
-//! Moving a model to an accelerator layer by layer while earlier layers already compute (PipeSwitch, Bai et al., OSDI'20, section 4.2).
+//! Pipelined transfer of a model to an accelerator: earlier layers compute while later layers are
+//! sent (PipeSwitch, Bai et al., OSDI'20, section 4.2).
 //!
-//! Layers are sent in groups, one call each; a group computes once it has arrived and the group before it has computed. Large groups save calls,
-//! small ones overlap better.
+//! Layers are sent in groups, with one call per group. A group computes after it has arrived and
+//! the group before it has computed. Large groups save calls; small groups overlap better.
 
-/// Time until the last layer has computed, with the given sizes of consecutive groups; `transfer` and `compute` by layer and `overhead` per call, in one unit.
+/// Time until the last layer has computed, for the given sizes of consecutive groups. `transfer`
+/// and `compute` are by layer and `overhead` is per call, all in one unit of time.
 #[must_use]
 pub fn makespan(transfer: &[f64], compute: &[f64], overhead: f64, groups: &[usize]) -> f64 {
     let (mut at, mut sent, mut done) = (0, 0.0, 0.0_f64);
@@ -16,8 +18,11 @@ pub fn makespan(transfer: &[f64], compute: &[f64], overhead: f64, groups: &[usiz
     done
 }
 
-/// The sizes of consecutive groups that end first, and when. By dynamic programming over (layers sent, number of groups): when a prefix has arrived depends on
-/// nothing else, so the earliest end of its computation is all that matters. Fewer groups win ties.
+/// Sizes of the consecutive groups with the earliest end, and that end.
+///
+/// The method is dynamic programming over (layers sent, number of groups). The arrival of a prefix
+/// depends only on these two, so the earliest end of its computation is sufficient state. Fewer
+/// groups win ties.
 #[must_use]
 pub fn best_groups(transfer: &[f64], compute: &[f64], overhead: f64) -> (Vec<usize>, f64) {
     let layers = transfer.len().min(compute.len());
@@ -29,7 +34,7 @@ pub fn best_groups(transfer: &[f64], compute: &[f64], overhead: f64) -> (Vec<usi
         std::iter::once(0.0).chain(sums).collect()
     };
     let (sent, work) = (prefix(transfer), prefix(compute));
-    // By groups, then layers: the earliest end and where its last group begins.
+    // By number of groups, then layers: the earliest end, and the first layer of the last group.
     let mut ends = vec![vec![(f64::INFINITY, 0); layers + 1]; layers + 1];
     ends[0][0] = (0.0, 0);
     for groups in 1..=layers {
