@@ -15,6 +15,7 @@ use goodput_env::gym::Layout;
 use self::dense::{Dense, padded};
 use self::mlp::MlpForward;
 use self::set::SetForward;
+#[cfg(feature = "learn")]
 pub(crate) use self::set::pool;
 use crate::nets::distribution::{Categorical, argmax};
 use crate::nets::weights::{NetConfig, Weights};
