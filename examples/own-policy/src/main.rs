@@ -7,8 +7,8 @@ use goodput::agents::compose;
 use goodput::agents::placement::{Free, Packer};
 use goodput::datasets::Catalog;
 use goodput::datasets::synth::{DiurnalSynth, SynthConfig};
+use goodput::eval::report::leaderboard::leaderboard;
 use goodput::eval::run::{Comparison, NamedScenario, PolicyEntry};
-use goodput::eval::tables::leaderboard;
 use goodput::prelude::*;
 
 /// Smallest job first: waiting jobs start in ascending order of the accelerators that they ask for.
