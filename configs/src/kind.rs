@@ -18,7 +18,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// All kinds.
+    /// Every kind of file, in the order of declaration.
     pub const ALL: [Self; 6] = [
         Self::Experiment,
         Self::Federation,

@@ -1,4 +1,4 @@
-//! `[agent.ppo]`.
+//! Settings of `[agent.ppo]`: proximal policy optimisation.
 
 use crate::scenario::SetupError;
 use goodput_agents::nets::weights::NetConfig;
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct PpoAgent {
-    /// The net.
+    /// Network of the policy and of the critic.
     pub net: NetConfig,
     /// Environments stepped side by side.
     pub envs: usize,
@@ -27,7 +27,8 @@ pub struct PpoAgent {
     pub half_life_secs: f64,
     /// Weight of longer returns over the critic, per decision or per `trace_secs`.
     pub gae_lambda: f64,
-    /// Where set, `gae_lambda` is per this time, seconds: the decisions of one round take no time and do not shorten the trace.
+    /// Time over which `gae_lambda` applies once, seconds; absent: `gae_lambda` applies per
+    /// decision. The decisions of one round take no time and do not shorten the trace.
     pub trace_secs: Option<f64>,
     /// Weight of the entropy bonus at the start; it falls linearly to a tenth.
     pub entropy: f64,
@@ -72,9 +73,9 @@ impl Default for PpoAgent {
 pub struct WarmStart {
     /// The heuristic, by name.
     pub teacher: String,
-    /// Labelled decisions.
+    /// Number of labelled decisions to imitate.
     pub decisions: u64,
-    /// Learning rate.
+    /// Learning rate of the imitation; absent: 0.002.
     #[serde(default = "imitation_rate")]
     pub learning_rate: f64,
     /// Passes over the labelled decisions.
