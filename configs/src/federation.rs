@@ -215,7 +215,8 @@ impl OutlookConfig {
 }
 
 impl MemberConfig {
-    /// Every cluster lists all movable servers, and before its own nodes, so that they have the same ids everywhere.
+    /// Every cluster lists all movable servers, and before its own nodes, so that they have the
+    /// same ids everywhere.
     fn setup(&self, server: &ServerConfig, movable: u32, all: &FederationConfig) -> Result<Setup, SetupError> {
         let ServerConfig { accelerator, gpus_per_node } = server.clone();
         let mut groups = vec![NodeGroup { accelerator, nodes: movable, gpus_per_node, pool: Pool::Inference }];

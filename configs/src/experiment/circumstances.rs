@@ -18,7 +18,8 @@ pub struct Randomise {
     pub network: f64,
     /// Switching costs of which each episode has one, by name; empty: the experiment's.
     pub switch_costs: Vec<String>,
-    /// Share of episodes in which what `[environment.faults]` describes happens; in the others nothing breaks.
+    /// Share of episodes in which what `[environment.faults]` describes happens; in the others
+    /// nothing breaks.
     pub faults: f64,
 }
 

@@ -19,7 +19,8 @@ pub struct EvolutionAgent {
     pub population: usize,
     /// Number of generations of the search.
     pub generations: u64,
-    /// Episodes that score a candidate; the same for all candidates of a generation, new ones each generation.
+    /// Episodes that score a candidate; the same for all candidates of a generation, new ones each
+    /// generation.
     pub episodes: u64,
     /// First step, in units of each parameter's own scale.
     pub step: f64,

@@ -1,4 +1,5 @@
-//! One file describes one experiment: the scenario, the agent, the budget and the comparison at the end.
+//! One file describes one experiment: the scenario, the agent, the budget and the comparison at the
+//! end.
 
 mod circumstances;
 mod evolution;
@@ -124,7 +125,8 @@ pub struct TrainConfig {
     pub decisions: u64,
     /// Updates between checkpoints.
     pub checkpoint_every: u64,
-    /// Updates between evaluations on validation seeds; the best policy so far is the one that is exported.
+    /// Updates between evaluations on validation seeds; the best policy so far is the one that is
+    /// exported.
     pub evaluate_every: u64,
     /// Validation seeds, under each load.
     pub validation_seeds: u64,

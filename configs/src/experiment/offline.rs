@@ -40,7 +40,8 @@ pub struct OfflineAgent {
     pub minibatches_per_update: u64,
     /// Time in which the weight of the future halves, seconds.
     pub half_life_secs: f64,
-    /// Decisions at the start over which critics regress on the returns that were logged, before they bootstrap.
+    /// Decisions at the start over which critics regress on the returns that were logged, before
+    /// they bootstrap.
     pub critic_warmup: u64,
     /// Share of episodes that filtered cloning keeps, above 0 and at most 1: the episodes with the
     /// greatest return less the mean return on the same workload.

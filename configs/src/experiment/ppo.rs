@@ -23,7 +23,8 @@ pub struct PpoAgent {
     pub minibatch: usize,
     /// Clipping range of the probability ratio.
     pub clip: f64,
-    /// Time in which the weight of the future halves, seconds; discounting is per time, never per decision.
+    /// Time in which the weight of the future halves, seconds; discounting is per time, never per
+    /// decision.
     pub half_life_secs: f64,
     /// Weight of longer returns over the critic, per decision or per `trace_secs`.
     pub gae_lambda: f64,
@@ -36,7 +37,8 @@ pub struct PpoAgent {
     pub value_coefficient: f64,
     /// Largest norm of the gradient.
     pub max_grad_norm: f64,
-    /// An update stops early beyond this divergence from the policy that collected its data; 0: never.
+    /// An update stops early beyond this divergence from the policy that collected its data; 0:
+    /// never.
     pub target_kl: f64,
     /// Decisions over which only the critic learns, after a warm start.
     pub critic_warmup: u64,
@@ -84,8 +86,8 @@ pub struct WarmStart {
     /// Decisions in a minibatch.
     #[serde(default = "imitation_minibatch")]
     pub minibatch: usize,
-    /// Weight of a penalty on divergence from the imitated policy while reinforcement begins; it falls linearly to zero
-    /// over the first third.
+    /// Weight of a penalty on divergence from the imitated policy while reinforcement begins; it
+    /// falls linearly to zero over the first third.
     #[serde(default)]
     pub kl_penalty: f64,
 }

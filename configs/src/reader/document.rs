@@ -71,7 +71,8 @@ impl Document {
         })
     }
 
-    /// Error about the value of a dotted key, with the place of the key as far as it is written out.
+    /// Error about the value of a dotted key, with the place of the key as far as it is written
+    /// out.
     pub fn at_key(&self, key: &str, message: impl std::fmt::Display) -> ReadError {
         self.at(message, self.span(key, &[]).0)
     }

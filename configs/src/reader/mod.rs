@@ -1,4 +1,5 @@
-//! Reader of configuration files: TOML with overrides, a kind, and errors with line, column and caret.
+//! Reader of configuration files: TOML with overrides, a kind, and errors with line, column and
+//! caret.
 
 mod document;
 mod overrides;

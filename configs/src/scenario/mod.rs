@@ -1,6 +1,8 @@
-//! From a configuration to scenarios: the cluster, the workload and the environment, as every command reads them.
+//! From a configuration to scenarios: the cluster, the workload and the environment, as every
+//! command reads them.
 //!
-//! `sim`, `train` and `eval` share these tables, so one file describes a run whatever is done with it.
+//! `sim`, `train` and `eval` share these tables, so one file describes a run whatever is done with
+//! it.
 
 mod faults;
 mod instances;
@@ -43,7 +45,8 @@ pub struct ClusterConfig {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NodeGroup {
-    /// Type of accelerator: a name under which the catalog has speeds, or `gpu` for the catalog's first.
+    /// Type of accelerator: a name under which the catalog has speeds, or `gpu` for the catalog's
+    /// first.
     #[serde(default = "any_accelerator")]
     pub accelerator: String,
     /// Number of nodes.
@@ -63,7 +66,8 @@ fn any_accelerator() -> String {
     "gpu".into()
 }
 
-/// The jobs: `[workload.synthetic.diurnal]`, `[workload.synthetic.pollux]`, `[workload.file]` or `[[workload.bursts]]`.
+/// The jobs: `[workload.synthetic.diurnal]`, `[workload.synthetic.pollux]`, `[workload.file]` or
+/// `[[workload.bursts]]`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum WorkloadConfig {
@@ -258,7 +262,8 @@ impl Setup {
     /// With declared tenants, those of the workload in their order.
     ///
     /// # Errors
-    /// [`SetupError`] naming the key, the tenant or the cohort, or a tenant of the workload that is not declared.
+    /// [`SetupError`] naming the key, the tenant or the cohort, or a tenant of the workload that is
+    /// not declared.
     pub fn with_tenants(mut self, tenants: &[TenantConfig], cohorts: &[CohortConfig]) -> Result<Self, SetupError> {
         if tenants.is_empty() && cohorts.is_empty() {
             return Ok(self);

@@ -190,7 +190,8 @@ pub(super) fn assign(workload: &mut Workload, tenants: &[TenantConfig]) -> Resul
 /// The jobs of all bursts, called `tenant-burst-index`.
 ///
 /// # Errors
-/// [`SetupError::Value`] for numbers out of range and for tenants that are not declared, where any is.
+/// [`SetupError::Value`] for numbers out of range and for tenants that are not declared, where any
+/// is.
 pub(super) fn scripted(bursts: &[Burst], tenants: &[TenantConfig]) -> Result<Workload, SetupError> {
     let mut names: Vec<&str> = tenants.iter().map(|tenant| &*tenant.name).collect();
     let mut jobs = Vec::new();
