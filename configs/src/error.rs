@@ -13,7 +13,8 @@ pub struct CheckError {
     pub message: String,
     /// Dotted key that the error is about; `None` where the error is about no single key.
     pub key: Option<&'static str>,
-    /// Tables on the way to the key: pairs of an array of tables and the `name` of one of its tables.
+    /// Tables on the way to the key: pairs of an array of tables and the `name` of one of its
+    /// tables.
     pub names: Vec<(&'static str, String)>,
 }
 

@@ -1,4 +1,4 @@
-//! The file of a federation: what moves, who decides, and the clusters.
+//! Configuration of a federation: the servers that move, the coordinator, and the clusters.
 
 use goodput_agents::compose::coordinator::Coordinator;
 use goodput_agents::compose::loaning::{Composite, Sharing, Variant};
@@ -22,9 +22,9 @@ use crate::scenario::{
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FederationConfig {
-    /// Name.
+    /// Name of the federation.
     pub name: String,
-    /// First seed.
+    /// First seed of the repetitions; absent: 0.
     #[serde(default)]
     pub seed: u64,
     /// Repetitions, each with workloads and loads of its own.
@@ -32,7 +32,7 @@ pub struct FederationConfig {
     pub seeds: u64,
     /// The servers that move. They are for inference, and training borrows them.
     pub server: ServerConfig,
-    /// Who moves them.
+    /// Coordinator that moves servers between clusters.
     #[serde(default)]
     pub coordinator: CoordinatorConfig,
     /// How every cluster behaves.
@@ -41,7 +41,7 @@ pub struct FederationConfig {
     /// On what terms services and training share each of them.
     #[serde(default)]
     pub loaning: LoaningConfig,
-    /// What looks ahead for services, within clusters and between them.
+    /// Forecaster of the load of services, within clusters and between them.
     #[serde(default)]
     pub forecaster: ForecasterConfig,
     /// At least two.
@@ -59,7 +59,7 @@ pub struct ServerConfig {
     pub gpus_per_node: u32,
 }
 
-/// Who moves servers, and by what.
+/// Coordinators to compare, and the terms on which servers move.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct CoordinatorConfig {
@@ -71,7 +71,7 @@ pub struct CoordinatorConfig {
     pub quantile: f64,
     /// Share of the need kept on top of it.
     pub headroom: f64,
-    /// What moving one server costs, job-seconds.
+    /// Cost of the move of one server, job-seconds.
     pub move_cost_job_secs: f64,
 }
 
@@ -87,23 +87,24 @@ pub enum OutlookConfig {
     Forecast,
 }
 
-/// One cluster.
+/// Cluster of the federation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MemberConfig {
-    /// Unique name.
+    /// Name of the cluster, unique in the federation.
     pub name: String,
     /// Movable servers it owns at the start.
     pub movable: u32,
     /// Nodes that never move, for training or for all.
     #[serde(default)]
     pub groups: Vec<NodeGroup>,
-    /// Its jobs.
+    /// Workload of training jobs in the cluster.
     pub workload: WorkloadConfig,
-    /// Its inference services.
+    /// Inference services of the cluster; absent: none.
     #[serde(default)]
     pub services: Vec<ServiceConfig>,
-    /// Its own schedulers: a training policy, and how it borrows within the cluster, as in `srtf+forecast`.
+    /// Schedulers of the cluster: a training policy, and its way to borrow servers within the
+    /// cluster, as in `srtf+forecast`.
     pub policy: String,
 }
 
@@ -181,7 +182,8 @@ impl CoordinatorConfig {
         expect((0.0..=1e12).contains(&cost), "coordinator.move_cost_job_secs", cost, "0 to 1e12")
     }
 
-    /// The coordinator of clusters whose services have these forecasters; `None` where there is none.
+    /// Coordinator of the clusters with the given service forecasters; `None` for the outlook
+    /// `None`.
     pub fn build<'a>(
         &self,
         outlook: OutlookConfig,
@@ -213,7 +215,8 @@ impl OutlookConfig {
 }
 
 impl MemberConfig {
-    /// Every cluster lists all movable servers, and before its own nodes, so that they have the same ids everywhere.
+    /// Every cluster lists all movable servers, and before its own nodes, so that they have the
+    /// same ids everywhere.
     fn setup(&self, server: &ServerConfig, movable: u32, all: &FederationConfig) -> Result<Setup, SetupError> {
         let ServerConfig { accelerator, gpus_per_node } = server.clone();
         let mut groups = vec![NodeGroup { accelerator, nodes: movable, gpus_per_node, pool: Pool::Inference }];
@@ -246,7 +249,8 @@ impl MemberConfig {
         self.services.iter().any(|service| service.name == name)
     }
 
-    /// Its schedulers; `None` where the name is of none, or of one that does more than training.
+    /// Schedulers of the cluster. `None` where the name is unknown, or names a policy that
+    /// schedules more than training.
     pub fn composite(&self, seed: u64, sharing: &Sharing) -> Option<Composite> {
         let (plain, variant) = self.policy.split_once(VARIANT).unwrap_or((&self.policy, ""));
         let training = policies().find(|entry| entry.name == plain)?.build(seed);

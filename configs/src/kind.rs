@@ -18,7 +18,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// All kinds.
+    /// Every kind of file, in the order of declaration.
     pub const ALL: [Self; 6] = [
         Self::Experiment,
         Self::Federation,
@@ -45,7 +45,8 @@ impl Kind {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
     }
 
-    /// Kind of a file, by the keys at its top level. A file with none of the keys of other kinds is an experiment.
+    /// Kind of a file, by the keys at its top level. A file with none of the keys of other kinds is
+    /// an experiment.
     pub fn of(has: impl Fn(&str) -> bool) -> Self {
         match () {
             () if has("clusters") => Self::Federation,

@@ -9,8 +9,8 @@
 //! - [`forecast`]: studies of forecasters, and forecasters to train.
 //! - [`federation`]: clusters that lend each other servers.
 //!
-//! A program that reads only the tables of a live cluster needs no feature. The feature `scenarios` adds what reads
-//! traces, and the feature `learning` adds the settings of learners.
+//! A program that reads only the tables of a live cluster needs no feature. The feature `scenarios`
+//! adds what reads traces, and the feature `learning` adds the settings of learners.
 
 pub mod error;
 #[cfg(feature = "learning")]

@@ -1,21 +1,25 @@
-//! Under what circumstances training meets its workloads; validation and held-out workloads are always as the experiment says.
+//! Circumstances of training episodes. Validation and held-out workloads are always as the
+//! experiment says.
 
 use crate::scenario::SetupError;
 use goodput_env::model::SwitchCost;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Domain randomisation (Tobin et al. 2017): each training episode draws how the world is, so that what is learned does not hang on one set of figures.
+/// Domain randomisation (Tobin et al. 2017): each training episode draws speeds, switching costs
+/// and faults, so that the policy does not depend on one set of figures.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Randomise {
     /// Standard deviation of the logarithm of a factor on each application's compute time.
     pub compute: f64,
-    /// The same of its synchronisation time, within a node and between nodes.
+    /// Standard deviation of the logarithm of a random factor on each application's synchronisation
+    /// time, within a node and between nodes.
     pub network: f64,
     /// Switching costs of which each episode has one, by name; empty: the experiment's.
     pub switch_costs: Vec<String>,
-    /// Share of episodes in which what `[environment.faults]` describes happens; in the others nothing breaks.
+    /// Share of episodes in which what `[environment.faults]` describes happens; in the others
+    /// nothing breaks.
     pub faults: f64,
 }
 

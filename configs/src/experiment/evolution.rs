@@ -1,4 +1,4 @@
-//! `[agent.evolution]`.
+//! Settings of `[agent.evolution]`: a search over the parameters of a utility.
 
 use std::collections::BTreeMap;
 
@@ -7,8 +7,9 @@ use goodput_agents::policies::utility::Theta;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// CMA-ES over utilities (`goodput_agents::policies::utility`), from Sia's objective on. A candidate's cost is its logarithm of mean completion
-/// time, less that of the teacher on the same episode: what an episode costs under any policy cancels out.
+/// CMA-ES over utilities (`goodput_agents::policies::utility`), which starts from Sia's objective.
+/// The cost of a candidate is its logarithm of mean completion time, less that of the teacher on
+/// the same episode, so that the difficulty of an episode cancels out.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct EvolutionAgent {
@@ -16,9 +17,10 @@ pub struct EvolutionAgent {
     pub teacher: String,
     /// Candidates of a generation, at least 4.
     pub population: usize,
-    /// Generations.
+    /// Number of generations of the search.
     pub generations: u64,
-    /// Episodes that score a candidate; the same for all candidates of a generation, new ones each generation.
+    /// Episodes that score a candidate; the same for all candidates of a generation, new ones each
+    /// generation.
     pub episodes: u64,
     /// First step, in units of each parameter's own scale.
     pub step: f64,
@@ -28,12 +30,14 @@ pub struct EvolutionAgent {
     pub validate_every: u64,
     /// Whether the policy brings along what jobs of training episodes did, by model.
     pub experience: bool,
-    /// Whether a job is believed to be as fast as others of its model that were measured on more accelerators, so that it need not be doubled up
-    /// to its size.
+    /// Whether a job is believed to be as fast as other jobs of its model that were measured on
+    /// more accelerators, so that the job need not reach its size by doubling.
     pub siblings: bool,
-    /// Whether sizes are judged by goodput. If not, by throughput alone, without what statistics of the gradient say of large batches: for ablations.
+    /// Whether sizes are judged by goodput. If not, sizes are judged by throughput alone, without
+    /// the gradient statistics that limit large batches: for ablations.
     pub efficiency: bool,
-    /// Where the search starts, by name of parameter; those of Sia's objective for parameters that are not here.
+    /// Starting values of the search, by name of parameter; a parameter that is absent starts from
+    /// its value in Sia's objective.
     pub start: BTreeMap<String, f64>,
     /// Parameters that stay where they start, by name: for ablations.
     pub freeze: Vec<String>,

@@ -1,4 +1,5 @@
-//! One file describes one experiment: the scenario, the agent, the budget and the comparison at the end.
+//! One file describes one experiment: the scenario, the agent, the budget and the comparison at the
+//! end.
 
 mod circumstances;
 mod evolution;
@@ -32,14 +33,14 @@ pub use self::ppo::{PpoAgent, WarmStart};
 pub struct Experiment {
     /// Name; runs go to `runs/NAME`.
     pub name: String,
-    /// Master seed.
+    /// Master seed of the run; absent: 1.
     #[serde(default = "one")]
     pub seed: u64,
-    /// The machines.
+    /// Cluster on which the jobs run.
     pub cluster: ClusterConfig,
-    /// The jobs.
+    /// Workload of training jobs.
     pub workload: WorkloadConfig,
-    /// Who submits them.
+    /// Tenants that submit the jobs, in the order of their indices.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tenants: Vec<TenantConfig>,
     /// Groups of tenants that lend to each other.
@@ -54,16 +55,17 @@ pub struct Experiment {
     /// On what terms services and training share it.
     #[serde(default)]
     pub loaning: LoaningConfig,
-    /// What looks ahead for services. Where it is absent, observations of learned policies go by yesterday and all else by all models.
+    /// Forecaster of the load of services. Where it is absent, observations of learned policies use
+    /// the load of the day before, and loans and scaling use all models.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forecaster: Option<ForecasterConfig>,
-    /// What learns; only a comparison of heuristics does without.
+    /// Agent that learns; absent: the experiment only compares heuristics.
     #[serde(default)]
     pub agent: Option<AgentConfig>,
     /// How long it learns.
     #[serde(default)]
     pub train: TrainConfig,
-    /// What it is compared with in the end.
+    /// Comparison with heuristics after training.
     #[serde(default)]
     pub evaluate: EvaluateConfig,
 }
@@ -72,7 +74,7 @@ fn one() -> u64 {
     1
 }
 
-/// What learns, and how.
+/// Learning method of the agent, with its settings.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum AgentConfig {
@@ -103,7 +105,7 @@ impl AgentConfig {
 pub struct CemAgent {
     /// Population and noise.
     pub search: CemConfig,
-    /// Generations.
+    /// Number of generations of the search.
     pub generations: u64,
     /// Episodes that score a candidate; the same for all candidates of a generation.
     pub episodes: u64,
@@ -123,7 +125,8 @@ pub struct TrainConfig {
     pub decisions: u64,
     /// Updates between checkpoints.
     pub checkpoint_every: u64,
-    /// Updates between evaluations on validation seeds; the best policy so far is the one that is exported.
+    /// Updates between evaluations on validation seeds; the best policy so far is the one that is
+    /// exported.
     pub evaluate_every: u64,
     /// Validation seeds, under each load.
     pub validation_seeds: u64,
@@ -138,7 +141,8 @@ pub struct TrainConfig {
     /// Episodes that begin in the middle; absent: on an empty cluster. For `[agent.ppo]`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub warm_up: Option<WarmUpConfig>,
-    /// How much longer than its teacher's a policy's mean JCT on validation seeds may be for it to be exported, percent.
+    /// Export gate, percent: the most by which the policy's mean job completion time (JCT) on
+    /// validation seeds may exceed that of its teacher.
     pub gate_percent: f64,
 }
 
@@ -168,8 +172,10 @@ pub struct EvaluateConfig {
     pub seeds: u64,
     /// Loads relative to the workload's own; empty: as it is.
     pub loads: Vec<f64>,
-    /// Error of the estimates that heuristics get which cannot run on what the run gives, standard deviation of the logarithm; absent: they are
-    /// refused. With them come the applications' true speeds, which choosers of accelerator types need where only jobs' agents measure any.
+    /// Error of the estimates for heuristics that need more information than the run gives:
+    /// standard deviation of the logarithm. Absent: such heuristics are refused. The estimates
+    /// include the applications' true speeds, which heuristics that choose accelerator types need
+    /// where only the jobs' agents measure speeds.
     pub estimates_sigma: Option<f64>,
 }
 
@@ -230,7 +236,8 @@ impl Experiment {
             .with_sharing(&self.loaning, &self.forecaster.clone().unwrap_or_default())
     }
 
-    /// Whether the circumstances of training are possible, and there is somebody who meets them.
+    /// Checks the circumstances of training: their values, and that the agent and the workload can
+    /// use them.
     fn check_circumstances(&self) -> Result<(), SetupError> {
         let TrainConfig { randomise, curriculum, warm_up, .. } = &self.train;
         randomise.as_ref().map_or(Ok(()), Randomise::check)?;
@@ -262,12 +269,13 @@ impl Experiment {
         all.into_iter().filter(|(_, has)| *has).map(|(group, _)| group)
     }
 
-    /// What learned policies that play rounds see and do.
+    /// Options of the environment that learned policies observe and act on.
     pub fn gym(&self) -> EnvOptions {
         self.environment.gym(&self.cluster)
     }
 
-    /// What learned policies are told of the load to come, given the experiment's own setup.
+    /// Expected peak load in the observations of learned policies, given the experiment's own
+    /// setup.
     pub fn expected_peak(&self, setup: &Setup) -> ExpectedPeak {
         match self.forecaster {
             Some(_) => setup.sharing().foresight.expected_peak(),
@@ -275,7 +283,7 @@ impl Experiment {
         }
     }
 
-    /// The same experiment with `load` times as many jobs in the same time.
+    /// Copy of the experiment with `load` times as many jobs in the same time.
     #[must_use]
     pub fn at_load(&self, load: f64) -> Self {
         let mut scaled = self.clone();
@@ -291,7 +299,7 @@ impl Experiment {
         scaled
     }
 
-    /// The same experiment with jobs coming at the same rate for `share` of the time.
+    /// Copy of the experiment with jobs that arrive at the same rate for `share` of the time.
     #[must_use]
     pub fn at_horizon(&self, share: f64) -> Self {
         let mut cut = self.clone();

@@ -26,7 +26,7 @@ pub enum Algorithm {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct OfflineAgent {
-    /// The log.
+    /// Path of the log of decisions, a Parquet file.
     pub data: PathBuf,
     /// How it learns.
     pub algorithm: Algorithm,
@@ -40,15 +40,19 @@ pub struct OfflineAgent {
     pub minibatches_per_update: u64,
     /// Time in which the weight of the future halves, seconds.
     pub half_life_secs: f64,
-    /// Decisions at the start over which critics regress on the returns that were logged, before they bootstrap.
+    /// Decisions at the start over which critics regress on the returns that were logged, before
+    /// they bootstrap.
     pub critic_warmup: u64,
-    /// Share of episodes that filtered cloning keeps: those of the greatest return less the mean return on the same workload.
+    /// Share of episodes that filtered cloning keeps, above 0 and at most 1: the episodes with the
+    /// greatest return less the mean return on the same workload.
     pub keep: f64,
-    /// Whether rewards are taken relative to the mean of the other behaviours over the same time of the same workload: what arrives costs most, whatever is done
-    /// about it, and critics need not explain it.
+    /// Whether rewards are relative to the mean of the other behaviours over the same time of the
+    /// same workload. Most of the cost comes from the arrivals, whatever is decided, and relative
+    /// rewards spare the critics from explaining it.
     pub relative: bool,
-    /// How the policy chooses among what it scores. A clone of several policies that differ in what comes next often holds the end of a round for the single
-    /// most probable action, and taking that every time leaves accelerators idle.
+    /// Choice among the scored actions. A clone of several policies that differ in their next
+    /// action often holds the end of a round for the single most probable action; a policy that
+    /// always takes that action leaves accelerators idle.
     pub choice: Choice,
     /// Constants of implicit Q-learning.
     pub iql: IqlConfig,

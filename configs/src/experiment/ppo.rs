@@ -1,4 +1,4 @@
-//! `[agent.ppo]`.
+//! Settings of `[agent.ppo]`: proximal policy optimisation.
 
 use crate::scenario::SetupError;
 use goodput_agents::nets::weights::NetConfig;
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct PpoAgent {
-    /// The net.
+    /// Network of the policy and of the critic.
     pub net: NetConfig,
     /// Environments stepped side by side.
     pub envs: usize,
@@ -23,11 +23,13 @@ pub struct PpoAgent {
     pub minibatch: usize,
     /// Clipping range of the probability ratio.
     pub clip: f64,
-    /// Time in which the weight of the future halves, seconds; discounting is per time, never per decision.
+    /// Time in which the weight of the future halves, seconds; discounting is per time, never per
+    /// decision.
     pub half_life_secs: f64,
     /// Weight of longer returns over the critic, per decision or per `trace_secs`.
     pub gae_lambda: f64,
-    /// Where set, `gae_lambda` is per this time, seconds: the decisions of one round take no time and do not shorten the trace.
+    /// Time over which `gae_lambda` applies once, seconds; absent: `gae_lambda` applies per
+    /// decision. The decisions of one round take no time and do not shorten the trace.
     pub trace_secs: Option<f64>,
     /// Weight of the entropy bonus at the start; it falls linearly to a tenth.
     pub entropy: f64,
@@ -35,7 +37,8 @@ pub struct PpoAgent {
     pub value_coefficient: f64,
     /// Largest norm of the gradient.
     pub max_grad_norm: f64,
-    /// An update stops early beyond this divergence from the policy that collected its data; 0: never.
+    /// An update stops early beyond this divergence from the policy that collected its data; 0:
+    /// never.
     pub target_kl: f64,
     /// Decisions over which only the critic learns, after a warm start.
     pub critic_warmup: u64,
@@ -72,9 +75,9 @@ impl Default for PpoAgent {
 pub struct WarmStart {
     /// The heuristic, by name.
     pub teacher: String,
-    /// Labelled decisions.
+    /// Number of labelled decisions to imitate.
     pub decisions: u64,
-    /// Learning rate.
+    /// Learning rate of the imitation; absent: 0.002.
     #[serde(default = "imitation_rate")]
     pub learning_rate: f64,
     /// Passes over the labelled decisions.
@@ -83,8 +86,8 @@ pub struct WarmStart {
     /// Decisions in a minibatch.
     #[serde(default = "imitation_minibatch")]
     pub minibatch: usize,
-    /// Weight of a penalty on divergence from the imitated policy while reinforcement begins; it falls linearly to zero
-    /// over the first third.
+    /// Weight of a penalty on divergence from the imitated policy while reinforcement begins; it
+    /// falls linearly to zero over the first third.
     #[serde(default)]
     pub kl_penalty: f64,
 }

@@ -23,7 +23,7 @@ impl Document {
     /// Reads a file and applies `sets`, each `KEY=VALUE`.
     ///
     /// # Errors
-    /// A file that cannot be read or is not TOML; an override whose key leads nowhere.
+    /// A file that cannot be read or is not TOML; an override with a key that does not exist.
     pub fn read(path: &Path, sets: &[String]) -> Result<Self, ReadError> {
         let name = path.display().to_string();
         let text = fs::read_to_string(path).map_err(|error| {
@@ -71,7 +71,8 @@ impl Document {
         })
     }
 
-    /// Error about the value of a dotted key, with the place of the key as far as it is written out.
+    /// Error about the value of a dotted key, with the place of the key as far as it is written
+    /// out.
     pub fn at_key(&self, key: &str, message: impl std::fmt::Display) -> ReadError {
         self.at(message, self.span(key, &[]).0)
     }
@@ -115,9 +116,10 @@ impl Document {
         Ok(())
     }
 
-    /// Place of a dotted key. In an array of tables called `array`, the table is the one with the name that `names` has
-    /// for `array`, and otherwise the first with the key. The flag says whether all of the key is written out; if not, the
-    /// place is that of the longest part that is.
+    /// Place of a dotted key. In an array of tables called `array`, the table is the one with the
+    /// name that `names` has for `array`, and otherwise the first with the key. The flag says
+    /// whether all of the key is written out; if not, the place is that of the longest part that
+    /// is.
     fn span(&self, key: &str, names: &[(&'static str, String)]) -> (Option<Range<usize>>, bool) {
         let Ok(document) = toml_edit::Document::parse(self.text.as_str()) else { return (None, false) };
         let mut item = document.as_item();

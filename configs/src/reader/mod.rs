@@ -1,4 +1,5 @@
-//! Reader of configuration files: TOML with overrides, a kind, and errors with line, column and caret.
+//! Reader of configuration files: TOML with overrides, a kind, and errors with line, column and
+//! caret.
 
 mod document;
 mod overrides;
@@ -22,12 +23,12 @@ pub trait ConfigFile: DeserializeOwned + Serialize {
     /// Checks values that parse.
     ///
     /// # Errors
-    /// [`CheckError`] naming the first key whose value cannot be run.
+    /// [`CheckError`] naming the first key with a value that cannot be run.
     fn check(&self) -> Result<(), CheckError>;
 }
 
-/// Reads a file of kind `T`, applies `sets`, each `KEY=VALUE`, and checks the values. The document goes with the table for
-/// errors that are found later.
+/// Reads a file of kind `T`, applies `sets`, each `KEY=VALUE`, and checks the values. The document
+/// goes with the table for errors that are found later.
 ///
 /// # Errors
 /// [`ReadError`] with file, line and column.

@@ -2,7 +2,8 @@
 
 use toml_edit::{Array, ArrayOfTables, DocumentMut, Item, Key, Table, TableLike, Value};
 
-/// Sets the value of a dotted key. A number in the key is an index into an array: `services.0.slo.latency_ms`.
+/// Sets the value of a dotted key. A number in the key is an index into an array:
+/// `services.0.slo.latency_ms`.
 ///
 /// The index after the last entry of an array adds an entry. Tables that are absent are added.
 ///

@@ -1,7 +1,7 @@
 //! Suggestions for misspelt keys and names.
 
-/// Known name that is closest to the unknown one in a message of serde, such as "unknown field `jbos`, expected one of
-/// `jobs`, `seed`". `None` where no known name is close.
+/// Known name that is closest to the unknown one in a message of serde, such as "unknown field
+/// `jbos`, expected one of `jobs`, `seed`". `None` where no known name is close.
 pub(super) fn suggestion(message: &str) -> Option<&str> {
     if !message.starts_with("unknown field") && !message.starts_with("unknown variant") {
         return None;
@@ -13,8 +13,8 @@ pub(super) fn suggestion(message: &str) -> Option<&str> {
     close.then_some(nearest.1)
 }
 
-/// Fewest insertions, deletions, replacements and swaps of neighbours between two words: the optimal string alignment
-/// distance, a restricted Damerau-Levenshtein distance.
+/// Fewest insertions, deletions, replacements and swaps of neighbours between two words: the
+/// optimal string alignment distance, a restricted Damerau-Levenshtein distance.
 fn distance(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
     let mut before = Vec::new();

@@ -1,4 +1,5 @@
-//! What `[environment.faults]` and `[environment.checkpoint]` may say. The tables are the models' own.
+//! Checks of the values of `[environment.faults]` and `[environment.checkpoint]`. The tables are
+//! those of the fault and checkpoint models.
 
 use goodput_env::cluster::Cluster;
 use goodput_env::model::fault::{Bugs, Cause, LogNormal};

@@ -1,4 +1,4 @@
-//! What `[environment.instances]` may say.
+//! Settings of `[environment.instances]`.
 
 use goodput_env::model::SwitchCost;
 use goodput_env::scenario::InstanceOptions;
@@ -11,7 +11,7 @@ use super::SetupError;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct InstancesConfig {
-    /// What starting an instance costs, by name, as `goodput list switch-costs` has them.
+    /// Cost of the start of an instance, by name, as `goodput list switch-costs` names it.
     pub cold_start: String,
     /// Factor on the time for which an instance is protected after a request; 0 frees it at once.
     pub protect_times: f64,

@@ -23,7 +23,8 @@ pub struct LoaningConfig {
     pub period_secs: f64,
     /// From calling a server back until training has to be gone, seconds.
     pub deadline_secs: f64,
-    /// A server is lent if it is not expected to be needed for so long, seconds; at least until the next decision could take effect.
+    /// Length of a lease, seconds: a server is lent if it is not expected to be needed for this
+    /// long, and at least until the next decision could take effect.
     pub lease_secs: f64,
     /// Share of the need kept on top of it.
     pub headroom: f64,
@@ -31,14 +32,17 @@ pub struct LoaningConfig {
     pub utilisation: f64,
 }
 
-/// The forecaster of whatever looks ahead: loans, scaling, coordinators, and with this table in the file also observations of learned policies.
+/// Forecaster for loans, scaling and coordinators. With this table in the file, observations of
+/// learned policies use the forecaster too.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ForecasterConfig {
     /// Models weighed online; the fourteen of the default where none is named.
     pub models: Vec<Model>,
-    /// By name of service, a forecaster made before: by `goodput forecast fit`, whose series goes on where the service's begins, or a bundle by `goodput train`, whose
-    /// net knows nothing of the load yet and repeats the last value until it knows a whole window.
+    /// Saved forecasters, by name of service; a service that is absent uses `models`. A forecaster
+    /// of `goodput forecast fit` continues its series with the load of the service. A bundle of
+    /// `goodput train` starts without history and repeats the last value until a whole window of
+    /// the load is known.
     pub saved: BTreeMap<String, PathBuf>,
     /// Probability that the highest rate of a window stays below what is kept for.
     pub level: f64,

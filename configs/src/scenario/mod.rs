@@ -1,6 +1,8 @@
-//! From a configuration to scenarios: the cluster, the workload and the environment, as every command reads them.
+//! From a configuration to scenarios: the cluster, the workload and the environment, as every
+//! command reads them.
 //!
-//! `sim`, `train` and `eval` share these tables, so one file describes a run whatever is done with it.
+//! `sim`, `train` and `eval` share these tables, so one file describes a run whatever is done with
+//! it.
 
 mod faults;
 mod instances;
@@ -39,18 +41,19 @@ pub struct ClusterConfig {
     pub groups: Vec<NodeGroup>,
 }
 
-/// Equal nodes.
+/// Group of equal nodes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NodeGroup {
-    /// Type of accelerator: a name under which the catalog has speeds, or `gpu` for the catalog's first.
+    /// Type of accelerator: a name under which the catalog has speeds, or `gpu` for the catalog's
+    /// first.
     #[serde(default = "any_accelerator")]
     pub accelerator: String,
     /// Number of nodes.
     pub nodes: u32,
     /// Accelerators per node.
     pub gpus_per_node: u32,
-    /// What the nodes are for.
+    /// Pool of the nodes; absent: shared by training and services.
     #[serde(default, skip_serializing_if = "is_shared")]
     pub pool: Pool,
 }
@@ -63,7 +66,8 @@ fn any_accelerator() -> String {
     "gpu".into()
 }
 
-/// The jobs: `[workload.synthetic.diurnal]`, `[workload.synthetic.pollux]`, `[workload.file]` or `[[workload.bursts]]`.
+/// The jobs: `[workload.synthetic.diurnal]`, `[workload.synthetic.pollux]`, `[workload.file]` or
+/// `[[workload.bursts]]`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum WorkloadConfig {
@@ -91,7 +95,8 @@ pub struct EnvironmentConfig {
     pub round_secs: Option<f64>,
     /// Whether policies are also asked on each arrival and completion.
     pub on_churn: bool,
-    /// Cost of changing a job's placement, by name: `zero`, `pollux_const`, `deepboot_afe`, ... as `goodput list switch-costs` names them.
+    /// Cost of a change of a job's placement, by name: `zero`, `pollux_const`, `deepboot_afe`, ...
+    /// as `goodput list switch-costs` names them.
     pub switch_cost: String,
     /// How a running job's change of size is carried out.
     pub resize: Resize,
@@ -99,32 +104,36 @@ pub struct EnvironmentConfig {
     pub instances: InstancesConfig,
     /// Slowdown, in [0, 1), of distributed jobs that share a node.
     pub interference: f64,
-    /// What breaks; absent: nothing.
+    /// Faults of the cluster; absent: nothing fails.
     pub faults: Option<FaultModel>,
     /// How jobs write checkpoints; absent: only jobs that are stopped by plan save their work.
     pub checkpoint: Option<Checkpointing>,
     /// How jobs choose their batch size.
     pub batching: Batching,
-    /// What policies know.
+    /// Information about jobs that policies are given.
     pub information: Information,
-    /// Whether jobs of one application share what their agents measure; for `batching = "agent"`. As published they do not.
+    /// Whether jobs of one application share the measurements of their agents; for `batching =
+    /// "agent"`. In the published scheduler the jobs do not share them.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub shared_profiles: bool,
-    /// Who goes first among jobs submitted at the same instant, and with it the last tie-break of every policy.
+    /// Order of jobs that are submitted at the same instant. Every policy uses this order as its
+    /// last tie-break.
     pub tie_break: TieBreak,
     /// Episodes and runs are cut off here, seconds; absent: never.
     pub horizon_secs: Option<f64>,
     /// Job slots in an observation.
     pub slots: usize,
-    /// Service slots in an observation, with actions for one replica more and one less; services beyond them keep their replicas.
+    /// Number of service slots in an observation, with actions for one replica more and one less;
+    /// services beyond the slots keep their replicas.
     pub service_slots: usize,
     /// Whether a learned policy lends servers of the inference pool and calls them back.
     pub pool_actions: bool,
-    /// Whether observations tell whose a job is.
+    /// Whether observations include the tenant of a job.
     pub tenant_features: bool,
-    /// Whether observations tell accelerator types apart, with an action for each that starts a job on it or moves it there.
+    /// Whether observations distinguish accelerator types, with an action for each type that starts
+    /// a job on the type or moves the job there.
     pub type_actions: bool,
-    /// Reward.
+    /// Reward of learned policies.
     pub reward: Reward,
 }
 
@@ -154,7 +163,7 @@ impl Default for EnvironmentConfig {
     }
 }
 
-/// Why a configuration that parses cannot be run.
+/// Error of a configuration that parses but cannot be run.
 #[derive(Debug, Error)]
 pub enum SetupError {
     /// A value outside its range.
@@ -162,9 +171,9 @@ pub enum SetupError {
     Value {
         /// The key, dotted.
         key: &'static str,
-        /// What it says.
+        /// Value in the file.
         value: String,
-        /// What it should say.
+        /// Values that the key allows.
         expected: String,
     },
     /// The workload cannot be read.
@@ -179,17 +188,17 @@ pub enum SetupError {
     /// One of several clusters cannot be run.
     #[error("clusters, {cluster}: {source}")]
     Member {
-        /// Its name.
+        /// Name of the cluster.
         cluster: String,
-        /// What is wrong.
+        /// Error of the cluster's settings.
         source: Box<SetupError>,
     },
     /// A service's settings make no service.
     #[error("services, {service}: {source}")]
     Service {
-        /// Its name.
+        /// Name of the service.
         service: String,
-        /// What is wrong.
+        /// Error of the service's settings.
         source: Box<SetupError>,
     },
 }
@@ -253,7 +262,8 @@ impl Setup {
     /// With declared tenants, those of the workload in their order.
     ///
     /// # Errors
-    /// [`SetupError`] naming the key, the tenant or the cohort, or a tenant of the workload that is not declared.
+    /// [`SetupError`] naming the key, the tenant or the cohort, or a tenant of the workload that is
+    /// not declared.
     pub fn with_tenants(mut self, tenants: &[TenantConfig], cohorts: &[CohortConfig]) -> Result<Self, SetupError> {
         if tenants.is_empty() && cohorts.is_empty() {
             return Ok(self);
@@ -290,7 +300,7 @@ impl Setup {
         Ok(self)
     }
 
-    /// The same with services beside the jobs.
+    /// Setup with inference services beside the jobs.
     ///
     /// # Errors
     /// [`SetupError`] naming the service and the key or the file.
@@ -299,7 +309,7 @@ impl Setup {
         Ok(self)
     }
 
-    /// The same with its services sharing the cluster by these settings.
+    /// Setup with services that share the cluster by the given terms and forecaster.
     ///
     /// # Errors
     /// [`SetupError`] naming the key or the file.
@@ -382,7 +392,7 @@ impl ClusterConfig {
 }
 
 impl EnvironmentConfig {
-    /// What learned policies see and do on a cluster.
+    /// Options of the environment that learned policies observe and act on.
     pub fn gym(&self, cluster: &ClusterConfig) -> EnvOptions {
         let types: BTreeSet<&str> = cluster.groups.iter().map(|group| &*group.accelerator).collect();
         EnvOptions {

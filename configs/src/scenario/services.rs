@@ -16,28 +16,32 @@ use serde::{Deserialize, Serialize};
 
 use super::SetupError;
 
-/// One service.
+/// Inference service and its load.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ServiceConfig {
-    /// Name.
+    /// Name of the service, unique in the file.
     pub name: String,
-    /// A shipped inference model, whose speeds and cold start it has.
+    /// Name of a shipped inference model, which provides speeds and a cold start; absent:
+    /// `profiles` gives the speeds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// Speeds by accelerator type, beside or instead of the model's: requests a replica works on at once, and the milliseconds each then takes.
+    /// Speeds by accelerator type, in addition to those of the model or in place of them: pairs of
+    /// the number of requests that a replica processes at once and the milliseconds that each
+    /// request then takes.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub profiles: BTreeMap<String, Vec<(u32, f64)>>,
-    /// The type whose speed a type called `gpu` has; the model's, else the first with a speed.
+    /// Accelerator type that gives its speed to a type called `gpu`; absent: that of the model,
+    /// else the first type with a speed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reference: Option<String>,
-    /// Whose it is; index into the tenants.
+    /// Tenant that owns the service: index into the tenants; absent: 0.
     #[serde(default)]
     pub tenant: u32,
     /// Accelerators of one node that a replica holds.
     #[serde(default = "one")]
     pub gpus_per_replica: u32,
-    /// Objective.
+    /// Service level objective (SLO) for latency.
     pub slo: SloConfig,
     /// From the decision to start a replica until it answers, seconds; the model's where absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -45,10 +49,10 @@ pub struct ServiceConfig {
     /// How long a replica that goes still holds its accelerators, seconds.
     #[serde(default = "unit")]
     pub drain_secs: f64,
-    /// Fewest replicas.
+    /// Fewest replicas of the service; absent: 1.
     #[serde(default = "one")]
     pub min_replicas: u32,
-    /// Most replicas.
+    /// Most replicas of the service; absent: 10000.
     #[serde(default = "most_replicas")]
     pub max_replicas: u32,
     /// Squared coefficient of variation of the time between requests; 1 for independent users.
@@ -94,7 +98,7 @@ pub struct LoadFile {
     /// Column of values; the first after that of times where absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub column: Option<String>,
-    /// What a value counts.
+    /// Unit of the values; absent: requests per second.
     #[serde(default)]
     pub unit: LoadUnit,
     /// Values are multiplied by this.
@@ -102,7 +106,7 @@ pub struct LoadFile {
     pub scale: f64,
 }
 
-/// What a value of a load series counts.
+/// Unit of the values of a load series.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum LoadUnit {

@@ -1,4 +1,5 @@
-//! Who shares the cluster: `[[tenants]]` and `[[cohorts]]`, and jobs written down one burst at a time: `[[workload.bursts]]`.
+//! Tenants of the cluster: `[[tenants]]` and `[[cohorts]]`, and jobs that the file lists one burst
+//! at a time: `[[workload.bursts]]`.
 
 use std::collections::BTreeMap;
 
@@ -13,11 +14,12 @@ use super::SetupError;
 /// Most accelerators in a quota or limit.
 const MOST: u64 = 1_000_000_000;
 
-/// Somebody who submits jobs. The first tenant of the file is that of the jobs with index 0, and so on.
+/// Tenant that submits jobs. The first tenant of the file owns the jobs with tenant index 0, the
+/// second those with index 1, and so on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TenantConfig {
-    /// Unique name.
+    /// Name of the tenant, unique among tenants and cohorts.
     pub name: String,
     /// Part of what is shared, relative to the others of the cohort; 0: only what is idle.
     #[serde(default = "one")]
@@ -28,7 +30,8 @@ pub struct TenantConfig {
     /// Priority of its jobs, unless they have their own.
     #[serde(default)]
     pub priority: i32,
-    /// What it owns, by accelerator type. Where nobody has a quota there are no limits, and weights alone divide the cluster.
+    /// Quota of the tenant, by accelerator type. Where no tenant and no cohort has a quota there
+    /// are no limits, and weights alone divide the cluster.
     #[serde(default)]
     pub quota: BTreeMap<String, QuotaConfig>,
     /// Quotas that change during the run.
@@ -40,7 +43,7 @@ pub struct TenantConfig {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CohortConfig {
-    /// Unique name.
+    /// Name of the cohort, unique among tenants and cohorts.
     pub name: String,
     /// Part of what is shared, relative to its siblings.
     #[serde(default = "one")]
@@ -48,12 +51,12 @@ pub struct CohortConfig {
     /// The cohort it is in.
     #[serde(default)]
     pub cohort: Option<String>,
-    /// What all its members share, by accelerator type.
+    /// Quota that all members of the cohort share, by accelerator type.
     #[serde(default)]
     pub quota: BTreeMap<String, QuotaConfig>,
 }
 
-/// What a tenant or cohort may hold of one accelerator type.
+/// Quota of a tenant or cohort for one accelerator type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct QuotaConfig {
@@ -71,7 +74,7 @@ pub struct QuotaConfig {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct QuotaChangeConfig {
-    /// When, seconds.
+    /// Time of the change, seconds from the start of the run.
     pub at_secs: f64,
     /// Of which accelerator type.
     pub accelerator: String,
@@ -83,12 +86,12 @@ pub struct QuotaChangeConfig {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Burst {
-    /// Who: one of `tenants`, where those are declared.
+    /// Name of the tenant that submits the jobs: one of `tenants`, where tenants are declared.
     pub tenant: String,
-    /// When the first is submitted, seconds.
+    /// Submission time of the first job, seconds; absent: 0.
     #[serde(default)]
     pub at_secs: f64,
-    /// How many.
+    /// Number of jobs in the burst.
     pub jobs: u32,
     /// Seconds between them; 0: all at once.
     #[serde(default)]
@@ -97,7 +100,7 @@ pub struct Burst {
     pub gpus: u32,
     /// Seconds each runs.
     pub run_secs: f64,
-    /// Their priority; absent: the tenant's.
+    /// Priority of the jobs; absent: that of the tenant.
     #[serde(default)]
     pub priority: Option<i32>,
 }
@@ -187,7 +190,8 @@ pub(super) fn assign(workload: &mut Workload, tenants: &[TenantConfig]) -> Resul
 /// The jobs of all bursts, called `tenant-burst-index`.
 ///
 /// # Errors
-/// [`SetupError::Value`] for numbers out of range and for tenants that are not declared, where any is.
+/// [`SetupError::Value`] for numbers out of range and for tenants that are not declared, where any
+/// is.
 pub(super) fn scripted(bursts: &[Burst], tenants: &[TenantConfig]) -> Result<Workload, SetupError> {
     let mut names: Vec<&str> = tenants.iter().map(|tenant| &*tenant.name).collect();
     let mut jobs = Vec::new();
