@@ -4,7 +4,8 @@
 //!
 //! - [`time`], [`seed`]: integer milliseconds, named random streams.
 //! - [`model`]: the physics; pure functions over plain structs.
-//! - [`cluster`], [`application`], [`job`], [`service`], [`request`], [`tenant`], [`tie_break`], [`placement`], [`plan`]: the domain.
+//! - [`cluster`], [`application`], [`job`], [`service`], [`request`], [`tenant`], [`tie_break`],
+//!   [`placement`], [`plan`]: the domain.
 //! - [`scenario`]: the inputs of a run.
 //! - [`state`]: the state of a cluster at one moment, simulated or live.
 //! - [`view`], [`guard`], [`policy`]: what a policy sees, the rules its plans keep, and its interface.

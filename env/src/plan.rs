@@ -28,8 +28,9 @@ impl Change {
     }
 }
 
-/// How many replicas a service has on one node from now on. New ones start cold; of those that are too many, the newest finish what
-/// they work on and go. A replica that has begun to go does not count and does not come back.
+/// How many replicas a service has on one node from now on. New ones start cold; of those that are
+/// too many, the newest finish what they work on and go. A replica that has begun to go does not
+/// count and does not come back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Scale {
     /// The service.
@@ -40,8 +41,9 @@ pub struct Scale {
     pub replicas: u32,
 }
 
-/// A lent server is to come back to inference: at once where no training job is left on it after the plan, else as soon as the last one
-/// leaves. Until then no job starts there; what still runs there at the deadline is evicted.
+/// A lent server is to come back to inference: at once where no training job is left on it after
+/// the plan, else as soon as the last one leaves. Until then no job starts there; what still runs
+/// there at the deadline is evicted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reclaim {
     /// The server.
@@ -50,8 +52,9 @@ pub struct Reclaim {
     pub deadline: SimTime,
 }
 
-/// The changes of one decision. Jobs, servers and services that are not named keep what they have. All changes take effect at once:
-/// capacity is counted after every release, and a server lent or given back by a plan is used by the same plan.
+/// The changes of one decision. Jobs, servers and services that are not named keep what they have.
+/// All changes take effect at once: capacity is counted after every release, and a server lent or
+/// given back by a plan is used by the same plan.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {
     /// At most one per job.
@@ -106,7 +109,8 @@ impl Plan {
         self.reclaim.push(Reclaim { node, deadline });
     }
 
-    /// Lets two jobs share `placement`: both run on all of it at once, which counts once. When one of them leaves, the other stays.
+    /// Lets two jobs share `placement`: both run on all of it at once, which counts once. When one
+    /// of them leaves, the other stays.
     pub fn share(&mut self, one: JobId, other: JobId, placement: Placement) {
         self.changes.push(Change { job: one, placement: placement.clone(), partner: Some(other) });
         self.changes.push(Change { job: other, placement, partner: Some(one) });

@@ -1,4 +1,5 @@
-//! The one interface of a scheduler: a view in, a plan out. Simulator, evaluation and live cluster all meet here.
+//! The one interface of a scheduler: a view in, a plan out. Simulator, evaluation and live cluster
+//! all meet here.
 
 use crate::plan::Plan;
 use crate::scenario::{Batching, Information};
@@ -48,8 +49,8 @@ pub trait Policy: Send {
     /// Decides what changes now. Called on every decision point of a run; may keep state between calls.
     fn decide(&mut self, view: &ClusterView<'_>) -> Plan;
 
-    /// When the policy wants to be asked again at the latest, as of its last decision. Kept where decisions fall on churn;
-    /// where they fall at rounds only, it waits for the next round.
+    /// When the policy wants to be asked again at the latest, as of its last decision. Kept where
+    /// decisions fall on churn; where they fall at rounds only, it waits for the next round.
     fn wake_at(&self) -> Option<SimTime> {
         None
     }

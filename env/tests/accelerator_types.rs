@@ -1,4 +1,5 @@
-//! Speeds belong to an accelerator type: where a job is placed decides how fast it is, and a type without a speed is refused.
+//! Speeds belong to an accelerator type: where a job is placed decides how fast it is, and a type
+//! without a speed is refused.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::collections::BTreeMap;

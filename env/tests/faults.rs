@@ -89,7 +89,8 @@ fn a_restart_after_a_fault_costs_what_a_restart_costs() {
         ..options(vec![fault(50.0, Cause::Node, 0, 20.0), fault(72.0, Cause::Node, 1, 8.0)])
     };
     let job = run("2x4", vec![fixed("gang", 0, 8, 100)], options).jobs[0];
-    // Runs from 5 s, saved at 27 and 49 s; the second fault falls into the restart and undoes nothing. 60 s and two writes from 85 s.
+    // Runs from 5 s, saved at 27 and 49 s; the second fault falls into the restart and undoes
+    // nothing. 60 s and two writes from 85 s.
     assert_eq!((job.finish, job.restarts, job.faults.hits), (secs(149), 2, 2));
     assert_eq!((job.faults.lost_gpu_millis, job.restarting), (8_000, SimTime::from_secs(12)));
 }
@@ -127,7 +128,8 @@ fn one_accelerator_takes_one_job_and_overlapping_faults_add_up() {
         fault(17.0, Cause::Accelerator, 0, 10.0),
     ];
     let outcome = run("1x4", jobs, options(script));
-    // The first job is hit at 10 s and waits, the second runs on to 15 s; both start again when the node is back at 65 s.
+    // The first job is hit at 10 s and waits, the second runs on to 15 s; both start again when the
+    // node is back at 65 s.
     let hits: Vec<u32> = outcome.jobs.iter().map(|job| job.faults.hits).collect();
     assert_eq!((hits, outcome.jobs[0].finish, outcome.jobs[1].finish), (vec![1, 1], secs(165), secs(165)));
     assert_eq!((outcome.hardware.accelerators, outcome.hardware.nodes), (1, 2));

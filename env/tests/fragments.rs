@@ -1,4 +1,5 @@
-//! Free accelerators that the widest waiting job cannot use: by hand, over time, with pools. `support::soak` counts them anew at every decision.
+//! Free accelerators that the widest waiting job cannot use: by hand, over time, with pools.
+//! `support::soak` counts them anew at every decision.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::sync::Arc;
@@ -57,8 +58,9 @@ fn a_table_worked_by_hand() {
         fixed("c", 10, 4, 20),
         // 60 to 80 s: node 1 is full, and the one on node 0 is too few.
         fixed("d", 65, 2, 10),
-        // 80 to 90 s `d` is on node 1 and leaves 2: with the one on node 0 they are of no use to who needs whole nodes. Then node 1 is
-        // whole, and only the one on node 0 is a fragment until `a` leaves.
+        // 80 to 90 s `d` is on node 1 and leaves 2: with the one on node 0 they are of no use to
+        // who needs whole nodes. Then node 1 is whole, and only the one on node 0 is a fragment
+        // until `a` leaves.
         fixed("e", 85, 8, 50),
         // Fewer than free: nothing is in its way, it starts.
         fixed("f", 150, 1, 10),
@@ -76,8 +78,8 @@ fn what_training_may_not_use_is_no_fragment_and_elastic_jobs_need_their_fewest()
     let mut cluster = Cluster { types: Vec::new(), nodes: Vec::new() };
     cluster.add_to(Pool::Training, "gpu", 1, 4);
     cluster.add_to(Pool::Inference, "gpu", 3, 4);
-    // The elastic job would like 4 and starts on 1: the one that is free is no fragment for it, but is for `b`. The inference pool is free, and no
-    // business of theirs.
+    // The elastic job would like 4 and starts on 1: the one that is free is no fragment for it, but
+    // is for `b`. The inference pool is free, and no business of theirs.
     let jobs = vec![fixed("a", 0, 3, 100), elastic("e", 10, 4), fixed("b", 20, 2, 50)];
     let outcome = run(cluster, 1, jobs, true);
     assert_eq!(changes(&outcome), [(20, 1), (100, 0)]);

@@ -1,4 +1,5 @@
-//! Published constants of restarts, and moves between equal nodes that some published simulators do not charge.
+//! Published constants of restarts, and moves between equal nodes that some published simulators do
+//! not charge.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::sync::Arc;

@@ -159,7 +159,8 @@ fn rounds_cannot_go_in_circles() {
     assert!(longest > 0 && longest <= 64 * 16, "{longest}");
 }
 
-/// Takes away whenever it may, gives only when it must. A round once could end with everything it had started taken back.
+/// Takes away whenever it may, gives only when it must. A round once could end with everything it
+/// had started taken back.
 #[test]
 fn a_policy_that_takes_everything_back_still_finishes() {
     let mut env = env(4, 12);

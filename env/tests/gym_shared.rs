@@ -1,4 +1,5 @@
-//! The environment with everything on: pools, services, tenants with quotas, faults. Whatever the mask allows, the guard lets pass.
+//! The environment with everything on: pools, services, tenants with quotas, faults. Whatever the
+//! mask allows, the guard lets pass.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::collections::BTreeMap;
@@ -101,7 +102,8 @@ fn what_the_mask_allows_the_guard_lets_pass() {
     assert!(violated > 0, "random scaling breaks objectives");
 }
 
-/// The term of late requests adds up to what the run counts, step by step and not only where a service changes.
+/// The term of late requests adds up to what the run counts, step by step and not only where a
+/// service changes.
 #[test]
 fn late_requests_are_rewarded_when_they_are_late() {
     let terms = vec![RewardTerm::SloViolations { weight: 1.0 }];

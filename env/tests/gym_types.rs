@@ -1,4 +1,5 @@
-//! The environment where accelerator types are told apart: a verb for each type starts a job there or moves it.
+//! The environment where accelerator types are told apart: a verb for each type starts a job there
+//! or moves it.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::sync::Arc;
@@ -60,7 +61,8 @@ fn the_checker_finds_nothing_wrong() {
     }
 }
 
-/// Random episodes end with every job complete, and every plan of an allowed round passes the guard, or `step` would fail.
+/// Random episodes end with every job complete, and every plan of an allowed round passes the
+/// guard, or `step` would fail.
 #[test]
 fn random_rounds_start_move_and_finish_jobs() {
     let (mut started, mut moved, mut longest) = (0, 0, 0);
@@ -142,7 +144,8 @@ fn types_are_told_apart() {
     assert_eq!(change.placement.slices().iter().map(|slice| (slice.node, slice.gpus)).collect::<Vec<_>>(), [(3, 1)]);
 }
 
-/// Where types are not told apart a job still starts only where it can run: `unknown` has most room, and nothing is known of it there.
+/// Where types are not told apart a job still starts only where it can run: `unknown` has most
+/// room, and nothing is known of it there.
 #[test]
 fn without_type_actions_nothing_starts_where_it_cannot_run() {
     let cluster = Arc::new(Cluster::parse("unknown:4x4,slow:1x4,fast:1x4").unwrap());
@@ -167,7 +170,8 @@ fn without_type_actions_nothing_starts_where_it_cannot_run() {
     assert!(env.simulator().unwrap().records().iter().all(|job| job.finish.is_some()));
 }
 
-/// What others measured changes what is known of a job to which nothing has happened, and so does the loss of the largest node.
+/// What others measured changes what is known of a job to which nothing has happened, and so does
+/// the loss of the largest node.
 #[test]
 fn what_is_kept_from_round_to_round_is_what_it_would_be_anew() {
     let cluster = Arc::new(Cluster::parse("slow:3x4,fast:1x8").unwrap());

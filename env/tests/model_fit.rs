@@ -1,4 +1,5 @@
-//! The agent's fit: the quality of its optimum, its rules for what it cannot know, and recovery of a known truth.
+//! The agent's fit: the quality of its optimum, its rules for what it cannot know, and recovery of
+//! a known truth.
 #![allow(clippy::unwrap_used)] // clippy.toml allows it in test functions, not in their helpers
 
 use goodput_env::model::{BatchConfig, Sample, ThroughputParams, fit, fit::objective};

@@ -38,7 +38,8 @@ fn any_allocation() -> impl Strategy<Value = (u32, u32)> {
         .prop_map(|(nodes, each, spare)| (nodes, (nodes * each).saturating_sub(spare).max(nodes)))
 }
 
-/// The published search, evaluated in full: `numpy.geomspace` by its definition, then the first largest goodput.
+/// The published search, evaluated in full: `numpy.geomspace` by its definition, then the first
+/// largest goodput.
 fn full_search(model: &GoodputModel, nodes: u32, replicas: u32) -> Option<Choice> {
     let limits = model.limits;
     let start = f64::from(limits.init.max(limits.min_local * replicas));

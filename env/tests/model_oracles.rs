@@ -155,7 +155,8 @@ fn switching_costs_by_name() {
     assert!(SwitchCost::names().iter().all(|name| SwitchCost::by_name(name).is_some()));
 }
 
-/// Section 2.2 of the survey: the best number of replicas and the best batch size hang on each other, and on how noisy gradients are.
+/// Section 2.2 of the survey: the best number of replicas and the best batch size hang on each
+/// other, and on how noisy gradients are.
 #[test]
 fn batches_and_replicas_grow_together() {
     let oracle = &crate::model_data::shared_json("oracles/oracles.json")["pollux"];

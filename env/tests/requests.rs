@@ -1,4 +1,5 @@
-//! Inference requests one at a time: the life of an instance, what the guard refuses, and that accelerators are never in two hands.
+//! Inference requests one at a time: the life of an instance, what the guard refuses, and that
+//! accelerators are never in two hands.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::sync::Arc;
@@ -56,7 +57,8 @@ fn simulator(nodes: u32, gpus: u32, jobs: Vec<JobSpec>, models: &[&str], request
     Simulator::new(Arc::new(Scenario::new(Arc::new(cluster), Arc::new(workload), options, 1)))
 }
 
-/// Whoever waits, first come first served: an idle instance of the model, else any free accelerator. Jobs start where they fit.
+/// Whoever waits, first come first served: an idle instance of the model, else any free
+/// accelerator. Jobs start where they fit.
 struct Greedy;
 
 impl Policy for Greedy {
@@ -126,7 +128,8 @@ fn the_life_of_an_instance() {
     assert_eq!(finish, [16, 30, 70, 140, 410]);
     let served: Vec<_> = outcome.requests.iter().map(|one| one.served.unwrap()).collect();
     assert_eq!(served, [Served::Cold, Served::Hit, Served::Hit, Served::Hit, Served::Reused]);
-    // Protected from 16, 30, 70, 140 and 410: until 20, 60, 130, 215 and 440, each end a millisecond later where nobody came.
+    // Protected from 16, 30, 70, 140 and 410: until 20, 60, 130, 215 and 440, each end a
+    // millisecond later where nobody came.
     let protected = 4 + 30 + 60 + 75 + 30;
     assert_eq!(outcome.instance_protect_millis, 1000 * protected + 2);
     assert_eq!((outcome.instance_run_millis, outcome.instance_cold_millis), (56_000, 6_000));
@@ -151,7 +154,8 @@ fn without_keeping_every_request_starts_cold() {
 fn a_job_takes_the_accelerator_of_a_free_instance_and_never_of_a_protected_one() {
     let job = |submit| fixed_job(submit, 2, 100);
     let outcome = run(simulator(1, 2, vec![job(10), job(200)], &["m"], vec![request(0, 0, 10)]));
-    // Runs to 16, protected to 46 with both ends: the first job, which needs both accelerators, starts when the instance is free.
+    // Runs to 16, protected to 46 with both ends: the first job, which needs both accelerators,
+    // starts when the instance is free.
     let starts: Vec<_> = outcome.jobs.iter().map(|job| job.start.unwrap().as_millis()).collect();
     assert_eq!(starts[1], 200_000, "{starts:?}");
     assert_eq!(starts[0], 46_001);
@@ -194,7 +198,8 @@ fn the_guard_refuses_bad_assignments_and_changes_nothing() {
     assert!(simulator.apply(&mixed).is_err(), "the job does not exist");
 }
 
-/// One node for training, two servers for inference, of two accelerators each: where a request may be answered, and when a server may be lent.
+/// One node for training, two servers for inference, of two accelerators each: where a request may
+/// be answered, and when a server may be lent.
 #[test]
 fn requests_stay_off_servers_that_are_called_back_or_elsewhere_and_lent_ones_are_whole() {
     let mut cluster = Cluster { types: Vec::new(), nodes: Vec::new() };
@@ -317,7 +322,8 @@ fn a_request_whose_node_fails_waits_again() {
     let whole = run(Simulator::new(scenario.clone()));
     let outcome = run(Simulator::new(Arc::new(Scenario { options, ..(**scenario).clone() })));
     let cold = whole.requests[0].finish.unwrap() - secs(100);
-    // The second had been answered, and its instance is gone with the node: the first starts cold on the other one.
+    // The second had been answered, and its instance is gone with the node: the first starts cold
+    // on the other one.
     assert_eq!(outcome.requests[1], whole.requests[1]);
     let first = &outcome.requests[0];
     assert_eq!((first.start, first.finish), (Some(secs(50)), Some(secs(150) + cold)));

@@ -1,4 +1,5 @@
-//! Elastic resizes that overlap with training: what they cost, what a storm of commands does, and that no accelerator works twice.
+//! Elastic resizes that overlap with training: what they cost, what a storm of commands does, and
+//! that no accelerator works twice.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::collections::BTreeMap;
@@ -37,7 +38,8 @@ fn steady(secs: f64) -> Arc<Application> {
     })
 }
 
-/// Carries out commands for the first job on node 0 and looks every second. Any other job gets what is left there.
+/// Carries out commands for the first job on node 0 and looks every second. Any other job gets what
+/// is left there.
 #[derive(Default)]
 struct Script {
     /// (second, accelerators).
@@ -141,11 +143,13 @@ fn going_back_cancels_and_costs_nothing_more() {
     let (outcome, done, script) =
         play(1.0, vec![elastic("a", 0, 8)], &[(0, 2), (100, 4), (105, 2)], options(Resize::Overlapped, 20, 200));
     assert!(script.seen.iter().filter(|(at, ..)| *at > 20).all(|(_, _, running)| *running == 2));
-    // The first start, then two new accelerators for five seconds; what becomes ready at second 120 changes nothing.
+    // The first start, then two new accelerators for five seconds; what becomes ready at second 120
+    // changes nothing.
     assert_eq!((done, outcome.idle_gpu_millis), (180.0, 40_000 + 10_000));
 }
 
-/// Iterations of 7 s from second 20 on: an order at second 100 takes effect at 104, a worker that is up at 120 joins at 125.
+/// Iterations of 7 s from second 20 on: an order at second 100 takes effect at 104, a worker that
+/// is up at 120 joins at 125.
 #[test]
 fn shares_change_between_iterations() {
     let one = vec![elastic("a", 0, 8)];
@@ -161,7 +165,8 @@ fn shares_change_between_iterations() {
     assert_eq!(outcome.jobs[1].finish, Some(SimTime::from_secs(104 + 20 + 10)));
 }
 
-/// Whoever gets accelerators waits for the end of the other's iteration, also where its own change comes first in the plan and costs nothing.
+/// Whoever gets accelerators waits for the end of the other's iteration, also where its own change
+/// comes first in the plan and costs nothing.
 #[test]
 fn the_order_within_a_plan_does_not_matter() {
     struct Swap;
@@ -185,8 +190,9 @@ fn the_order_within_a_plan_does_not_matter() {
     assert_eq!(outcome.jobs[1].finish, Some(SimTime::from_secs(105 + 10)));
 }
 
-/// A (2 accelerators) is told to leave one, which B gets; before A's iteration ends it is given another in its place, which C, whose
-/// iteration ends later, is told to leave. A counts on C then, not on what it promised to B.
+/// A (2 accelerators) is told to leave one, which B gets; before A's iteration ends it is given
+/// another in its place, which C, whose iteration ends later, is told to leave. A counts on C then,
+/// not on what it promised to B.
 #[test]
 fn what_was_promised_to_another_is_not_taken_back() {
     struct Three;

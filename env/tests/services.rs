@@ -244,7 +244,8 @@ fn replicas_on_a_node_that_fails_are_gone_and_others_answer() {
     assert_eq!((held, record.gpu_millis), (3 * 10_000 + 20_000 + 120_000, 170_000));
 }
 
-/// Random plans, refused or not: no accelerator is held twice, training and services keep to their pools, requests and accelerator time add up.
+/// Random plans, refused or not: no accelerator is held twice, training and services keep to their
+/// pools, requests and accelerator time add up.
 #[test]
 fn no_plan_breaks_the_books() {
     use goodput_env::seed::{Stream, rng};

@@ -7,8 +7,9 @@ use goodput_env::seed::{Stream, rng};
 use goodput_env::service::{ServingPoint, ServingProfile};
 use rand::RngExt;
 
-/// Replicas that take requests from one queue, each the request in front as soon as it works on fewer than it can, the least busy first;
-/// work goes on at the speed that the profile gives for the number of requests at hand. Latencies in order of completion.
+/// Replicas that take requests from one queue, each the request in front as soon as it works on
+/// fewer than it can, the least busy first; work goes on at the speed that the profile gives for
+/// the number of requests at hand. Latencies in order of completion.
 fn simulate(
     profile: &ServingProfile,
     replicas: usize,

@@ -1,4 +1,5 @@
-//! Parts of accelerators: HAMi's fit and score tables, requests over several cards, exact accounting, isolation.
+//! Parts of accelerators: HAMi's fit and score tables, requests over several cards, exact
+//! accounting, isolation.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use goodput_env::model::sharing::{Card, Grant, Isolation, MigProfile, Misfit, ShareRequest, Spread, place};

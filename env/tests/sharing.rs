@@ -1,4 +1,5 @@
-//! Two jobs on the same accelerators: counted once, at the speeds they have beside each other, and one stays when the other leaves.
+//! Two jobs on the same accelerators: counted once, at the speeds they have beside each other, and
+//! one stays when the other leaves.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::collections::BTreeMap;
@@ -29,7 +30,8 @@ fn class(name: &str, alone: f64, beside: &[(&str, f64)]) -> Arc<JobClass> {
     })
 }
 
-/// Two jobs that were measured together, of 1000 and 300 steps, and a third that was not, on two nodes with 2 accelerators each.
+/// Two jobs that were measured together, of 1000 and 300 steps, and a third that was not, on two
+/// nodes with 2 accelerators each.
 fn simulator() -> Simulator {
     let classes =
         vec![class("one", 10.0, &[("other", 6.0)]), class("other", 5.0, &[("one", 3.0)]), class("third", 1.0, &[])];

@@ -1,4 +1,5 @@
-//! Long random runs with everything on, every rule checked at every decision. `cargo xtask bench soak` goes on to ten million events.
+//! Long random runs with everything on, every rule checked at every decision. `cargo xtask bench
+//! soak` goes on to ten million events.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 #[test]

@@ -1,4 +1,5 @@
-//! Switch cost models: published totals, the fast elasticity oracle, their order, what dominates, and what frequent switching leaves.
+//! Switch cost models: published totals, the fast elasticity oracle, their order, what dominates,
+//! and what frequent switching leaves.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::sync::Arc;
@@ -212,7 +213,8 @@ fn switched_every(period: i64, name: &str) -> Outcome {
     Simulator::new(Arc::new(scenario)).run(&mut BackAndForth(1)).unwrap()
 }
 
-/// Share of the time that makes progress. PipeSwitch's table 6 in our terms: with a process killed and started anew nothing is left at 5 s and below.
+/// Share of the time that makes progress. PipeSwitch's table 6 in our terms: with a process killed
+/// and started anew nothing is left at 5 s and below.
 #[test]
 fn frequent_switching_leaves_nothing_of_a_restarted_process() {
     let useful = |period, name: &str| {

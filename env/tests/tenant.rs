@@ -1,4 +1,5 @@
-//! Quotas: shares as Kueue computes them, usage that bubbles up and returns to nothing, changes during a run, and the guard.
+//! Quotas: shares as Kueue computes them, usage that bubbles up and returns to nothing, changes
+//! during a run, and the guard.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::sync::Arc;
@@ -147,7 +148,8 @@ fn the_guard_refuses_what_exceeds_a_quota() {
 }
 
 proptest! {
-    /// Whatever is used and given back in any order, nothing is left; what is available falls by exactly what is added.
+    /// Whatever is used and given back in any order, nothing is left; what is available falls by
+    /// exactly what is added.
     #[test]
     fn usage_returns_to_nothing(
         quotas in prop::collection::vec((0_u64..9, prop::option::of(0_u64..9), prop::option::of(0_u64..9)), 7),

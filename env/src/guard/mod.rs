@@ -63,7 +63,8 @@ pub enum Violation {
         /// The job.
         job: JobId,
     },
-    /// Two jobs on the same accelerators are changed together, to the same placement, and were measured together.
+    /// Two jobs on the same accelerators are changed together, to the same placement, and were
+    /// measured together.
     #[error("job {} cannot share accelerators with job {}: {problem}", .job.0, .partner.0)]
     Sharing {
         /// The job.
@@ -73,8 +74,8 @@ pub enum Violation {
         /// Why not.
         problem: String,
     },
-    /// A tenant would come to hold more than its quota and what it may borrow; a policy that does not know quotas cannot be used in
-    /// a run that has them.
+    /// A tenant would come to hold more than its quota and what it may borrow; a policy that does
+    /// not know quotas cannot be used in a run that has them.
     #[error("tenant {tenant} would hold {excess} accelerators of type {accelerator} more than its quota allows")]
     Quota {
         /// The tenant.
@@ -154,11 +155,13 @@ impl Guard {
         Self { balance: Vec::with_capacity(nodes), seen: Vec::with_capacity(changes), quotas: QuotaCheck::default() }
     }
 
-    /// Checks `plan` against `view`: known jobs, each once; known nodes that have not failed; gangs; one accelerator type a job; pools, loans,
-    /// replicas and requests; capacity and quotas after all releases.
+    /// Checks `plan` against `view`: known jobs, each once; known nodes that have not failed;
+    /// gangs; one accelerator type a job; pools, loans, replicas and requests; capacity and quotas
+    /// after all releases.
     ///
     /// # Errors
-    /// Every [`Violation`], in the order of the plan, capacity last; quotas are looked at where all else is in order.
+    /// Every [`Violation`], in the order of the plan, capacity last; quotas are looked at where all
+    /// else is in order.
     pub fn check(&mut self, view: &ClusterView<'_>, plan: &Plan) -> Result<(), Vec<Violation>> {
         let mut violations = Vec::new();
         self.balance.clear();
@@ -175,7 +178,8 @@ impl Guard {
                 violations.push(Violation::UnknownJob { job });
                 continue;
             };
-            // What two jobs share is free when both have left, and is taken once: it counts for the first of them.
+            // What two jobs share is free when both have left, and is taken once: it counts for the
+            // first of them.
             let left = |partner: JobId| plan.changes.iter().any(|change| change.job == partner);
             if known.state.partner.is_none_or(|partner| job < partner && left(partner)) {
                 for held in known.state.placement.slices() {
@@ -223,8 +227,8 @@ impl Guard {
 }
 
 impl Guard {
-    /// Requests that wait, each once, on idle instances of their model, each once, or on known nodes, where they may be answered after the plan. What
-    /// is not held yet is taken.
+    /// Requests that wait, each once, on idle instances of their model, each once, or on known
+    /// nodes, where they may be answered after the plan. What is not held yet is taken.
     fn check_assignments(&mut self, view: &ClusterView<'_>, plan: &Plan, violations: &mut Vec<Violation>) {
         for (at, &Assign { request, target }) in plan.assign.iter().enumerate() {
             let twice = plan.assign[..at].iter().any(|other| match target {

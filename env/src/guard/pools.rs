@@ -8,7 +8,8 @@ use crate::state::{Loan, ReplicaPhase};
 use crate::time::SimTime;
 use crate::view::ClusterView;
 
-/// Training runs where it may after the plan, and on a server that is called back goes on with what it has there.
+/// Training runs where it may after the plan, and on a server that is called back goes on with what
+/// it has there.
 pub(super) fn check_training(view: &ClusterView<'_>, plan: &Plan, violations: &mut Vec<Violation>) {
     if !view.cluster().has_pools() {
         return;
@@ -73,8 +74,8 @@ pub(super) fn unanswerable(view: &ClusterView<'_>, plan: &Plan, node: NodeId) ->
     }
 }
 
-/// Replicas are of known services, fit their limits, and start only where they may and can run. Enters what they take and leave into
-/// `balance`, which holds the plan's training jobs already.
+/// Replicas are of known services, fit their limits, and start only where they may and can run.
+/// Enters what they take and leave into `balance`, which holds the plan's training jobs already.
 pub(super) fn check_services(
     view: &ClusterView<'_>,
     plan: &Plan,

@@ -16,7 +16,8 @@ pub(super) struct QuotaCheck {
 }
 
 impl QuotaCheck {
-    /// A tenant may keep what it holds when its quota shrinks, but it comes to hold more of a type only within what is available to it.
+    /// A tenant may keep what it holds when its quota shrinks, but it comes to hold more of a type
+    /// only within what is available to it.
     pub(super) fn check(
         &mut self,
         view: &ClusterView<'_>,

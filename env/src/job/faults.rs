@@ -1,4 +1,5 @@
-//! Failures that a job brings about by itself: which jobs never succeed, and after how long each attempt fails.
+//! Failures that a job brings about by itself: which jobs never succeed, and after how long each
+//! attempt fails.
 
 use rand::RngExt;
 

@@ -104,8 +104,9 @@ impl JobRequest {
         }
     }
 
-    /// Speed on `gpus` accelerators relative to that on the requested number, of a job of which only its duration is known: in proportion, as
-    /// published simulations of elastic jobs assume (Lyra, EuroSys'23). `None` where it does not run on that many.
+    /// Speed on `gpus` accelerators relative to that on the requested number, of a job of which
+    /// only its duration is known: in proportion, as published simulations of elastic jobs assume
+    /// (Lyra, EuroSys'23). `None` where it does not run on that many.
     pub fn linear_rate(&self, gpus: u32) -> Option<f64> {
         self.accepts(gpus).then(|| f64::from(gpus) / f64::from(self.gpus))
     }
@@ -120,7 +121,8 @@ impl JobRequest {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Work {
-    /// Runs for this long on the accelerators it asked for, as in traces without a model; where it is elastic, it scales linearly.
+    /// Runs for this long on the accelerators it asked for, as in traces without a model; where it
+    /// is elastic, it scales linearly.
     Fixed {
         /// Run time on the requested number.
         duration: SimTime,
@@ -129,8 +131,9 @@ pub enum Work {
     Application {
         /// Index into [`Workload::applications`].
         index: u16,
-        /// How much of the application's whole training it does, in thousandths: 500 stops half way, 2000 goes on as the last epoch went for as
-        /// long again. Users train the same model for different lengths, and no policy can tell beforehand.
+        /// How much of the application's whole training it does, in thousandths: 500 stops half
+        /// way, 2000 goes on as the last epoch went for as long again. Users train the same model
+        /// for different lengths, and no policy can tell beforehand.
         #[serde(default = "whole")]
         work_milli: u32,
     },
@@ -157,7 +160,8 @@ impl Work {
     }
 }
 
-/// A kind of job whose speed on each accelerator type was measured as a whole: a row of a throughput matrix (Gavel, OSDI'20).
+/// A kind of job whose speed on each accelerator type was measured as a whole: a row of a
+/// throughput matrix (Gavel, OSDI'20).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct JobClass {
     /// Name, for example `ResNet-50 (batch size 64)`.
@@ -166,8 +170,9 @@ pub struct JobClass {
     pub gpus: u32,
     /// Steps per second by name of accelerator type. A type that is absent was not measured or cannot run it.
     pub steps_per_sec: BTreeMap<String, f64>,
-    /// The same beside another job on the same accelerators: by name of accelerator type, then by name of the other's class, which
-    /// runs on as many. A pair that is absent was not measured or does not fit.
+    /// The same beside another job on the same accelerators: by name of accelerator type, then by
+    /// name of the other's class, which runs on as many. A pair that is absent was not measured or
+    /// does not fit.
     pub steps_per_sec_beside: BTreeMap<String, BTreeMap<String, f64>>,
 }
 
@@ -205,8 +210,9 @@ pub struct Workload {
     pub classes: Vec<Arc<JobClass>>,
     /// Jobs in ascending order of submission.
     pub jobs: Vec<JobSpec>,
-    /// What a job trains by the trace, by the job's name, where that is neither an application nor a class: its duration alone says
-    /// how long it runs, but a policy may still go by the model (placement by tensor sizes does).
+    /// What a job trains by the trace, by the job's name, where that is neither an application nor
+    /// a class: its duration alone says how long it runs, but a policy may still go by the model
+    /// (placement by tensor sizes does).
     pub models: BTreeMap<String, Arc<str>>,
     /// Who submits the jobs, where anything is known of them.
     pub tenants: Arc<Tenants>,
@@ -238,7 +244,8 @@ impl Workload {
         }
     }
 
-    /// The name of the model a job trains: of its application or class, else what the trace calls it; `""` where nothing is known.
+    /// The name of the model a job trains: of its application or class, else what the trace calls
+    /// it; `""` where nothing is known.
     pub fn model_name(&self, job: JobId) -> &str {
         match self.application_name(job) {
             "" => self.models.get(&self.jobs[job.index()].request.name).map_or("", |model| model),

@@ -20,7 +20,8 @@ pub struct Slice {
 
 /// Accelerators of one job, node by node in the order they were given. Empty: the job holds nothing.
 ///
-/// The order matters: ring all-reduce follows it, and the published profiles are keyed by it (up to rotation).
+/// The order matters: ring all-reduce follows it, and the published profiles are keyed by it (up to
+/// rotation).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Placement(SmallVec<[Slice; 16]>);
@@ -38,7 +39,8 @@ impl Placement {
         placement
     }
 
-    /// Adds `gpus` on `node`, merging with the last slice where it is the same node. Nothing happens for zero.
+    /// Adds `gpus` on `node`, merging with the last slice where it is the same node. Nothing
+    /// happens for zero.
     pub fn push(&mut self, node: NodeId, gpus: u32) {
         match self.0.last_mut() {
             _ if gpus == 0 => {}

@@ -3,8 +3,9 @@
 use crate::cluster::{Cluster, NodeId};
 use crate::placement::Placement;
 
-/// Takes `gpus` accelerators of type `accelerator` from `free`, on as few nodes as possible: best fit where one node holds
-/// them, otherwise the emptiest nodes first; lower node ids win ties. Returns `None`, taking nothing, where they do not fit.
+/// Takes `gpus` accelerators of type `accelerator` from `free`, on as few nodes as possible: best
+/// fit where one node holds them, otherwise the emptiest nodes first; lower node ids win ties.
+/// Returns `None`, taking nothing, where they do not fit.
 pub fn pack(cluster: &Cluster, free: &mut [u32], accelerator: u16, gpus: u32) -> Option<Placement> {
     let of_type = |node: usize| cluster.nodes[node].accelerator == accelerator;
     let mut best: Option<usize> = None;

@@ -90,7 +90,8 @@ pub struct Observed {
     pub loans: Vec<Loan>,
     /// Active jobs in ascending order of id.
     pub jobs: Vec<ObservedJob>,
-    /// Services in ascending order of id. A service of the workload that is missing here has no replicas and no requests.
+    /// Services in ascending order of id. A service of the workload that is missing here has no
+    /// replicas and no requests.
     pub services: Vec<ObservedService>,
 }
 
@@ -198,7 +199,8 @@ impl ClusterState {
 /// States of all services of the workload, and by node the accelerators that their replicas hold.
 ///
 /// # Errors
-/// [`ObservedError::Service`] and [`ObservedError::Replica`] where the observation does not fit workload and cluster.
+/// [`ObservedError::Service`] and [`ObservedError::Replica`] where the observation does not fit
+/// workload and cluster.
 fn services(scenario: &Scenario, seen: &Observed) -> Result<(Vec<ServiceState>, Vec<u32>), ObservedError> {
     let known = &scenario.workload.services;
     let nodes = if known.is_empty() { 0 } else { seen.cluster.nodes.len() };

@@ -1,9 +1,10 @@
-//! The cluster as the training scheduler of a shared cluster sees it: after what others decided in the same plan, and without the servers it
-//! may not use.
+//! The cluster as the training scheduler of a shared cluster sees it: after what others decided in
+//! the same plan, and without the servers it may not use.
 //!
-//! Schedulers that decide one after the other (services, then loans, then training) each need to see what the one before did, though the plan is
-//! carried out as a whole. A server that training may not use looks like one without accelerators, so a scheduler that was published for a
-//! cluster of its own respects pools without knowing of them.
+//! Schedulers that decide one after the other (services, then loans, then training) each need to
+//! see what the one before did, though the plan is carried out as a whole. A server that training
+//! may not use looks like one without accelerators, so a scheduler that was published for a cluster
+//! of its own respects pools without knowing of them.
 
 use super::ClusterView;
 use crate::cluster::{Cluster, Node, NodeId, Pool};
@@ -67,7 +68,8 @@ impl<'a> ClusterView<'a> {
         ClusterView { cluster, table, free: &after.free, idle: &after.idle, loans, ..*self }
     }
 
-    /// Accelerators of a shared node that replicas hold after `plan`, and those among them that it gives them.
+    /// Accelerators of a shared node that replicas hold after `plan`, and those among them that it
+    /// gives them.
     fn promised(&self, plan: &Plan, node: NodeId) -> (u32, u32) {
         let before = self.served_on(node);
         if self.pool(node) != Pool::Shared {

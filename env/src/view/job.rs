@@ -38,12 +38,14 @@ impl<'a> JobView<'a> {
         self.known.scenario.workload.model_name(self.state.id)
     }
 
-    /// The accelerator type it holds, else the first of the cluster: what a policy that is blind to types goes by.
+    /// The accelerator type it holds, else the first of the cluster: what a policy that is blind to
+    /// types goes by.
     pub fn kind(&self) -> u16 {
         self.known.scenario.kind_of(&self.state.placement)
     }
 
-    /// Whether anything is known of its speed on accelerator type `kind`; where not, it cannot be placed there.
+    /// Whether anything is known of its speed on accelerator type `kind`; where not, it cannot be
+    /// placed there.
     pub fn runs_on(&self, kind: u16) -> bool {
         let scenario = self.known.scenario;
         scenario.speeds.runs_on(scenario.workload.jobs[self.state.id.index()].work, kind)
@@ -79,8 +81,9 @@ impl<'a> JobView<'a> {
         self.request().min_gpus()
     }
 
-    /// Most accelerators the job can use now, all of one type. For an elastic job whose model is being learnt, exploration by
-    /// doubling: twice the most replicas profiled so far (Pollux, PolluxAgent).
+    /// Most accelerators the job can use now, all of one type. For an elastic job whose model is
+    /// being learnt, exploration by doubling: twice the most replicas profiled so far (Pollux,
+    /// PolluxAgent).
     pub fn max_gpus(&self) -> u32 {
         self.max_gpus_explored(self.state.profile.max_replicas())
     }
@@ -107,8 +110,8 @@ impl<'a> JobView<'a> {
         self.request().batch_size.unwrap_or(app.limits.init)
     }
 
-    /// Remaining work in the job's unit (scale-invariant iterations, steps, or seconds at the requested size), exact or with
-    /// the stated error; `None` where it is unknown.
+    /// Remaining work in the job's unit (scale-invariant iterations, steps, or seconds at the
+    /// requested size), exact or with the stated error; `None` where it is unknown.
     pub fn remaining_work(&self) -> Option<f64> {
         match self.known.information {
             Information::Profiled => None,
@@ -121,8 +124,9 @@ impl<'a> JobView<'a> {
         (self.known.scenario.total_work(self.state.id) - self.state.done(self.known.now)).max(0.0)
     }
 
-    /// Work per second on `gpus` accelerators of type [`Self::kind`] packed on as few nodes as possible, with the batch size
-    /// the run would use; `None` where it is unknown or the job cannot run so.
+    /// Work per second on `gpus` accelerators of type [`Self::kind`] packed on as few nodes as
+    /// possible, with the batch size the run would use; `None` where it is unknown or the job
+    /// cannot run so.
     pub fn rate(&self, gpus: u32) -> Option<f64> {
         self.rate_on(self.kind(), gpus)
     }
@@ -191,19 +195,20 @@ impl<'a> JobView<'a> {
         self.pace(kind).map(|pace| pace.limits)
     }
 
-    /// What a job measures in the seconds before it is first placed: samples per second of one accelerator of type `kind` at the
-    /// largest batch that fits it (Sia, SOSP'23, section 3.3).
+    /// What a job measures in the seconds before it is first placed: samples per second of one
+    /// accelerator of type `kind` at the largest batch that fits it (Sia, SOSP'23, section 3.3).
     pub fn single_throughput(&self, kind: u16) -> Option<f64> {
         self.pace(kind).map(Pace::single_throughput)
     }
 
-    /// The largest batch measured on one accelerator of type `kind` over the longest step: how the Sia artifact compares types.
+    /// The largest batch measured on one accelerator of type `kind` over the longest step: how the
+    /// Sia artifact compares types.
     pub fn largest_over_slowest(&self, kind: u16) -> Option<f64> {
         self.pace(kind).map(Pace::largest_over_slowest)
     }
 
-    /// Samples per second at total batch size `batch` on `gpus` packed accelerators of type `kind`, as a job with a fixed size and
-    /// batch is profiled before it is submitted.
+    /// Samples per second at total batch size `batch` on `gpus` packed accelerators of type `kind`,
+    /// as a job with a fixed size and batch is profiled before it is submitted.
     pub fn fixed_throughput(&self, kind: u16, gpus: u32, batch: u32) -> Option<f64> {
         let pace = self.pace(kind)?;
         let shape = packed_shape(gpus, self.known.scenario.speeds.gpus_per_node(kind));
@@ -229,8 +234,8 @@ impl<'a> JobView<'a> {
         Some(self.remaining_work()? / self.rate(gpus)?)
     }
 
-    /// Seconds one iteration takes on `gpus` packed accelerators. With adapted batch sizes the iteration is the
-    /// scale-invariant one.
+    /// Seconds one iteration takes on `gpus` packed accelerators. With adapted batch sizes the
+    /// iteration is the scale-invariant one.
     pub fn iteration_secs(&self, gpus: u32) -> Option<f64> {
         match (self.known.batching, self.known.scenario.workload.jobs[self.state.id.index()].work) {
             (Batching::Requested, Work::Application { index, .. }) => {
@@ -242,8 +247,8 @@ impl<'a> JobView<'a> {
         }
     }
 
-    /// [`Self::iteration_secs`] on one accelerator if it accumulates at least once, as one that has to measure gradient noise
-    /// does even where the batch would fit without.
+    /// [`Self::iteration_secs`] on one accelerator if it accumulates at least once, as one that has
+    /// to measure gradient noise does even where the batch would fit without.
     pub fn accumulating_iteration_secs(&self) -> Option<f64> {
         match (self.known.batching, self.known.scenario.workload.jobs[self.state.id.index()].work) {
             (Batching::Requested, Work::Application { index, .. }) => {
@@ -275,8 +280,9 @@ impl<'a> JobView<'a> {
         }
     }
 
-    /// The job's goodput model on the type of [`Self::kind`]: fitted by its agent to what it has measured (`None` before the first measurement), or
-    /// the catalogued one where the run reveals it.
+    /// The job's goodput model on the type of [`Self::kind`]: fitted by its agent to what it has
+    /// measured (`None` before the first measurement), or the catalogued one where the run reveals
+    /// it.
     pub fn goodput_model(&self) -> Option<GoodputModel> {
         self.goodput_model_on(self.kind())
     }

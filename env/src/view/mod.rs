@@ -1,4 +1,5 @@
-//! All that a policy knows: the cluster, the active jobs, and what the run's information level lets it see of them.
+//! All that a policy knows: the cluster, the active jobs, and what the run's information level lets
+//! it see of them.
 
 mod after;
 mod job;
@@ -16,7 +17,8 @@ pub use after::Afterwards;
 pub use job::{JobView, Rates};
 pub use services::ServiceView;
 
-/// A part of a cluster and of its jobs: what one of several policies that share a cluster is shown, by [`ClusterView::within`].
+/// A part of a cluster and of its jobs: what one of several policies that share a cluster is shown,
+/// by [`ClusterView::within`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Restriction {
     /// The machines; as many nodes as the cluster has, with accelerators taken out of them.
@@ -89,8 +91,8 @@ impl ClusterState {
 }
 
 impl<'a> ClusterView<'a> {
-    /// The machines as they are now: what has failed is missing from its node until it is repaired, and a failed node has no
-    /// accelerators.
+    /// The machines as they are now: what has failed is missing from its node until it is repaired,
+    /// and a failed node has no accelerators.
     pub fn cluster(&self) -> &'a Cluster {
         self.cluster
     }
@@ -108,8 +110,9 @@ impl<'a> ClusterView<'a> {
         ClusterView { cluster: &part.cluster, free: &part.free, idle: &part.free, ids: &part.jobs, ..*self }
     }
 
-    /// Free accelerators by node that training may take: none on servers of the inference pool that are not lent; those of free inference
-    /// instances are among them, those of instances that run or are protected are not.
+    /// Free accelerators by node that training may take: none on servers of the inference pool that
+    /// are not lent; those of free inference instances are among them, those of instances that run
+    /// or are protected are not.
     pub fn free(&self) -> &'a [u32] {
         self.free
     }
@@ -165,8 +168,8 @@ impl<'a> ClusterView<'a> {
         self.scenario.shapes()
     }
 
-    /// Work per second of two jobs on the same accelerators of type `kind`, as many as each of them asked for; `None` where they were not
-    /// measured together or do not fit.
+    /// Work per second of two jobs on the same accelerators of type `kind`, as many as each of them
+    /// asked for; `None` where they were not measured together or do not fit.
     pub fn shared_rates(&self, one: JobId, other: JobId, kind: u16) -> Option<[f64; 2]> {
         let scenario = self.scenario;
         Some([scenario.rate_beside(one, other, kind)?, scenario.rate_beside(other, one, kind)?])
@@ -188,7 +191,8 @@ impl<'a> ClusterView<'a> {
     }
 }
 
-/// What a job or a service in view has to know of the moment; views of them are made in great numbers, so it is little.
+/// What a job or a service in view has to know of the moment; views of them are made in great
+/// numbers, so it is little.
 #[derive(Clone, Copy)]
 pub(crate) struct Known<'a> {
     now: SimTime,

@@ -28,8 +28,8 @@ impl<'a> ClusterView<'a> {
         self.loans.of(node)
     }
 
-    /// Whether training jobs may be placed on `node` now: not on a server of the inference pool that is not lent, nor on one that is called
-    /// back.
+    /// Whether training jobs may be placed on `node` now: not on a server of the inference pool
+    /// that is not lent, nor on one that is called back.
     pub fn may_train(&self, node: NodeId) -> bool {
         self.loans.may_train(self.cluster(), node)
     }
@@ -39,8 +39,9 @@ impl<'a> ClusterView<'a> {
         self.loans.may_serve(self.cluster(), node)
     }
 
-    /// Whether inference requests may be answered on `node` now, one by one: on shared nodes and on servers of the inference pool, at home or lent,
-    /// but not on one that is called back or belongs to another cluster.
+    /// Whether inference requests may be answered on `node` now, one by one: on shared nodes and on
+    /// servers of the inference pool, at home or lent, but not on one that is called back or
+    /// belongs to another cluster.
     pub fn may_answer(&self, node: NodeId) -> bool {
         match self.pool(node) {
             Pool::Shared => true,
@@ -188,8 +189,9 @@ impl<'a> ServiceView<'a> {
         Demand { rate, ..Demand::of(self.service(), 0) }
     }
 
-    /// Fewest replicas on accelerator type `kind` that keep the objective at `rate` requests per second, within the service's limits; the
-    /// most it may have where no number does, `None` where it cannot run there.
+    /// Fewest replicas on accelerator type `kind` that keep the objective at `rate` requests per
+    /// second, within the service's limits; the most it may have where no number does, `None` where
+    /// it cannot run there.
     pub fn replicas_for(&self, kind: u16, rate: f64) -> Option<u32> {
         let profile = self.profile(kind)?;
         let (demand, (min, max)) = (self.demand(rate), self.replica_limits());

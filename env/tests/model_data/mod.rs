@@ -6,7 +6,8 @@ use goodput_env::model::{PlacementSample, Sample, ScalabilitySample};
 /// The six applications of the Pollux artifact.
 pub const APPLICATIONS: [&str; 6] = ["bert", "cifar10", "deepspeech2", "imagenet", "ncf", "yolov3"];
 
-/// Text of a file under `../shared`; without that folder these tests prove nothing, so its absence is a failure.
+/// Text of a file under `../shared`; without that folder these tests prove nothing, so its absence
+/// is a failure.
 pub fn shared(path: &str) -> String {
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared");
     std::fs::read_to_string(format!("{root}/{path}")).unwrap_or_else(|error| {
@@ -14,8 +15,8 @@ pub fn shared(path: &str) -> String {
     })
 }
 
-/// Parsed JSON under `../shared`; Python writes infinities and `NaN` bare, which JSON does not allow, so here they are
-/// null.
+/// Parsed JSON under `../shared`; Python writes infinities and `NaN` bare, which JSON does not
+/// allow, so here they are null.
 pub fn shared_json(path: &str) -> serde_json::Value {
     let text = shared(path).replace("-Infinity", "null").replace("Infinity", "null").replace("NaN", "null");
     serde_json::from_str(&text).unwrap()

@@ -1,5 +1,5 @@
-//! Conservation, checked at every decision and at the end of a run. What another part of the simulator must keep true is one more line in
-//! [`ALWAYS`] or [`IN_THE_END`].
+//! Conservation, checked at every decision and at the end of a run. What another part of the
+//! simulator must keep true is one more line in [`ALWAYS`] or [`IN_THE_END`].
 
 use std::sync::Arc;
 
@@ -136,8 +136,8 @@ fn gpu_time(scenario: &Scenario, simulator: &Simulator, outcome: &Outcome) -> Re
     Ok(())
 }
 
-/// A completed job of a given length has made lasting progress for just as long, to the rounding of each stretch it ran; for longer only
-/// where interference slowed it.
+/// A completed job of a given length has made lasting progress for just as long, to the rounding of
+/// each stretch it ran; for longer only where interference slowed it.
 fn work_is_done_once(scenario: &Scenario, _: &Simulator, outcome: &Outcome) -> Result<(), String> {
     for job in outcome.jobs.iter().filter(|job| job.finish.is_some()) {
         let spec = &scenario.workload.jobs[job.job.index()];
@@ -171,7 +171,8 @@ fn requests_are_answered_once(scenario: &Scenario, _: &Simulator, outcome: &Outc
     Ok(())
 }
 
-/// Storm number `seed` on training, inference and shared nodes, with two services and four thousand requests to three models.
+/// Storm number `seed` on training, inference and shared nodes, with two services and four thousand
+/// requests to three models.
 fn shared(seed: u64) -> Arc<Scenario> {
     let mut cluster = Cluster { types: Vec::new(), nodes: Vec::new() };
     for pool in [Pool::Training, Pool::Inference, Pool::Shared] {
