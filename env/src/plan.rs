@@ -1,4 +1,4 @@
-//! What changes now: the answer of a policy to a view.
+//! Plan: the changes with which a policy answers a view.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,9 +12,9 @@ use crate::time::SimTime;
 /// A job's new placement; an empty one takes its accelerators away.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Change {
-    /// The job.
+    /// Job that changes.
     pub job: JobId,
-    /// Where it is to run from now on.
+    /// Placement of the job from now on.
     pub placement: Placement,
     /// Another job that runs on the same accelerators at the same time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -33,11 +33,11 @@ impl Change {
 /// count and does not come back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Scale {
-    /// The service.
+    /// Service that changes.
     pub service: ServiceId,
-    /// The node.
+    /// Node of the replicas.
     pub node: NodeId,
-    /// Replicas there.
+    /// Number of replicas on the node from now on.
     pub replicas: u32,
 }
 
@@ -46,9 +46,9 @@ pub struct Scale {
 /// there at the deadline is evicted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reclaim {
-    /// The server.
+    /// Server that is called back.
     pub node: NodeId,
-    /// When training jobs have to be gone.
+    /// Time by which training jobs have to leave the server.
     pub deadline: SimTime,
 }
 
@@ -74,7 +74,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Nothing changes.
+    /// Plan that changes nothing.
     pub fn keep() -> Self {
         Self::default()
     }

@@ -6,7 +6,7 @@ use crate::scenario::{Batching, Information};
 use crate::time::SimTime;
 use crate::view::ClusterView;
 
-/// What a policy decides about on a cluster with services or pools.
+/// Scope of a policy on a cluster with services or pools: the things that it decides about.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Scope {
     /// Training jobs only.
@@ -49,8 +49,8 @@ pub trait Policy: Send {
     /// Decides what changes now. Called on every decision point of a run; may keep state between calls.
     fn decide(&mut self, view: &ClusterView<'_>) -> Plan;
 
-    /// When the policy wants to be asked again at the latest, as of its last decision. Kept where
-    /// decisions fall on churn; where they fall at rounds only, it waits for the next round.
+    /// Latest time of the next decision, as of the last one. Where decisions fall on churn, the
+    /// simulator keeps to it. Where decisions fall at rounds only, it waits for the next round.
     fn wake_at(&self) -> Option<SimTime> {
         None
     }
@@ -60,12 +60,12 @@ pub trait Policy: Send {
         Batching::Requested
     }
 
-    /// What it decides about.
+    /// Scope of the policy.
     fn scope(&self) -> Scope {
         Scope::Training
     }
 
-    /// What the policy is told in its publication.
+    /// Information level at which the policy was published.
     fn information(&self) -> Information {
         Information::Profiled
     }

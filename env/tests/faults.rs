@@ -1,4 +1,4 @@
-//! What faults do to jobs, to the second, and what stays true whatever breaks.
+//! Effects of faults on jobs, to the second, and the rules that hold under every fault.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use crate::support::{Chaos, elastic, fixed, mixed_jobs, scenario};

@@ -58,9 +58,9 @@ fn a_table_worked_by_hand() {
         fixed("c", 10, 4, 20),
         // 60 to 80 s: node 1 is full, and the one on node 0 is too few.
         fixed("d", 65, 2, 10),
-        // 80 to 90 s `d` is on node 1 and leaves 2: with the one on node 0 they are of no use to
-        // who needs whole nodes. Then node 1 is whole, and only the one on node 0 is a fragment
-        // until `a` leaves.
+        // From 80 to 90 s, `d` is on node 1 and leaves 2: with the one on node 0 they are of no use
+        // to a job that needs whole nodes. Then node 1 is whole, and only the one on node 0 is a
+        // fragment until `a` leaves.
         fixed("e", 85, 8, 50),
         // Fewer than free: nothing is in its way, it starts.
         fixed("f", 150, 1, 10),

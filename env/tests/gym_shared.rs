@@ -116,7 +116,7 @@ fn late_requests_are_rewarded_when_they_are_late() {
         let outcome = env.simulator().unwrap().clone().outcome();
         outcome.services.iter().map(|service| service.violated).sum()
     };
-    // Before the first decision nobody could do anything.
+    // Before the first decision no policy could act.
     let (before, mut total) = (late(&env), 0.0);
     loop {
         let actions = env.layout().actions();
@@ -152,7 +152,7 @@ fn actions_have_numbers() {
     assert_eq!((plain.others(), plain.wait()), (1, 192));
 }
 
-/// Features that nobody asked for are not there, and those of jobs are the same numbers either way.
+/// Features that the options leave out are absent, and those of jobs are equal either way.
 #[test]
 fn jobs_look_the_same_without_the_rest() {
     let mut env = ClusterEnv::new(source(false), EnvOptions { slots: 16, ..EnvOptions::default() });

@@ -105,7 +105,7 @@ fn random_rounds_start_move_and_finish_jobs() {
     assert!(longest <= 8 * 20, "{longest}");
 }
 
-/// What a job is told of each type, and what it may do, by hand.
+/// Features and actions of a job by accelerator type, computed by hand.
 #[test]
 fn types_are_told_apart() {
     let mut env = env(|_| vec![elastic("one", 0, 8), elastic("two", 60, 8)]);
@@ -144,8 +144,8 @@ fn types_are_told_apart() {
     assert_eq!(change.placement.slices().iter().map(|slice| (slice.node, slice.gpus)).collect::<Vec<_>>(), [(3, 1)]);
 }
 
-/// Where types are not told apart a job still starts only where it can run: `unknown` has most
-/// room, and nothing is known of it there.
+/// A job starts only where it can run, also where types are not told apart: `unknown` has most
+/// room, and the job has no known speed there.
 #[test]
 fn without_type_actions_nothing_starts_where_it_cannot_run() {
     let cluster = Arc::new(Cluster::parse("unknown:4x4,slow:1x4,fast:1x4").unwrap());
@@ -170,8 +170,8 @@ fn without_type_actions_nothing_starts_where_it_cannot_run() {
     assert!(env.simulator().unwrap().records().iter().all(|job| job.finish.is_some()));
 }
 
-/// What others measured changes what is known of a job to which nothing has happened, and so does
-/// the loss of the largest node.
+/// Measurements of other jobs change what is known of a job that did not change, and so does the
+/// loss of the largest node.
 #[test]
 fn what_is_kept_from_round_to_round_is_what_it_would_be_anew() {
     let cluster = Arc::new(Cluster::parse("slow:3x4,fast:1x8").unwrap());

@@ -57,7 +57,7 @@ fn simulator(nodes: u32, gpus: u32, jobs: Vec<JobSpec>, models: &[&str], request
     Simulator::new(Arc::new(Scenario::new(Arc::new(cluster), Arc::new(workload), options, 1)))
 }
 
-/// Whoever waits, first come first served: an idle instance of the model, else any free
+/// Policy that serves requests in order of arrival: an idle instance of the model, else any free
 /// accelerator. Jobs start where they fit.
 struct Greedy;
 
@@ -129,7 +129,7 @@ fn the_life_of_an_instance() {
     let served: Vec<_> = outcome.requests.iter().map(|one| one.served.unwrap()).collect();
     assert_eq!(served, [Served::Cold, Served::Hit, Served::Hit, Served::Hit, Served::Reused]);
     // Protected from 16, 30, 70, 140 and 410: until 20, 60, 130, 215 and 440, each end a
-    // millisecond later where nobody came.
+    // millisecond later where no request came.
     let protected = 4 + 30 + 60 + 75 + 30;
     assert_eq!(outcome.instance_protect_millis, 1000 * protected + 2);
     assert_eq!((outcome.instance_run_millis, outcome.instance_cold_millis), (56_000, 6_000));

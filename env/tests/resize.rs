@@ -42,7 +42,7 @@ fn steady(secs: f64) -> Arc<Application> {
 /// is left there.
 #[derive(Default)]
 struct Script {
-    /// (second, accelerators).
+    /// Commands as pairs of (second, accelerators).
     commands: Vec<(i64, u32)>,
     /// (second, accelerators held, accelerators that make progress).
     seen: Vec<(i64, u32, u32)>,
@@ -159,14 +159,14 @@ fn shares_change_between_iterations() {
     let one = vec![elastic("a", 0, 8)];
     let (_, _, script) = play(7.0, one, &[(0, 4), (100, 8)], options(Resize::Overlapped, 20, 200));
     assert_eq!(script.seen.iter().find(|(_, _, running)| *running == 8).unwrap().0, 125);
-    // Who gets the accelerators starts when the iteration has ended.
+    // The job that gets the accelerators starts when the iteration has ended.
     let two = vec![elastic("a", 0, 8), fixed("b", 100, 4, 10)];
     let (outcome, ..) = play(7.0, two, &[(0, 8), (100, 4)], options(Resize::Overlapped, 20, 200));
     assert_eq!(outcome.jobs[1].finish, Some(SimTime::from_secs(104 + 20 + 10)));
 }
 
-/// Whoever gets accelerators waits for the end of the other's iteration, also where its own change
-/// comes first in the plan and costs nothing.
+/// A job that gets accelerators waits for the end of the other job's iteration, also where its own
+/// change comes first in the plan and costs nothing.
 #[test]
 fn the_order_within_a_plan_does_not_matter() {
     struct Swap;
@@ -190,9 +190,9 @@ fn the_order_within_a_plan_does_not_matter() {
     assert_eq!(outcome.jobs[1].finish, Some(SimTime::from_secs(105 + 10)));
 }
 
-/// A (2 accelerators) is told to leave one, which B gets; before A's iteration ends it is given
-/// another in its place, which C, whose iteration ends later, is told to leave. A counts on C then,
-/// not on what it promised to B.
+/// A (2 accelerators) is told to leave one, which B gets. Before A's iteration ends, A is given
+/// another accelerator, which C is told to leave; C's iteration ends later. A waits for C then, not
+/// for what it left to B.
 #[test]
 fn what_was_promised_to_another_is_not_taken_back() {
     struct Three;
@@ -273,7 +273,7 @@ proptest! {
             prop_assert_eq!(held + view.total_free(), 16);
             prop_assert!(at_work(&view).iter().all(|&gpus| gpus <= 4), "{:?}", at_work(&view));
             decisions += 1;
-            // A storm for half an hour, then peace: everyone must come to what it was given last.
+            // A storm for half an hour, then peace: every job must come to what it was given last.
             let plan = if decisions < 250 || view.jobs().any(|job| job.gpus() == 0) { policy.decide(&view) } else { Plan::keep() };
             simulator.apply(&plan).unwrap();
             prop_assert!(at_work(&simulator.view()).iter().all(|&gpus| gpus <= 4));

@@ -129,7 +129,8 @@ fn pools_keep_training_and_services_apart() {
     assert!(matches!(found[0], Violation::Service { node: 2, .. }));
 }
 
-/// Nobody answers one request a second, and nothing happens to the service itself for ten minutes.
+/// No replica answers one request a second, and nothing happens to the service itself for ten
+/// minutes.
 #[test]
 fn violations_are_counted_up_to_the_present() {
     let mut run = simulator(vec![fixed("a", 0, 4, 1000), fixed("b", 100, 4, 1000)], vec![service(&[1.0; 10])]);

@@ -178,7 +178,7 @@ proptest! {
             tree.remove(&mut used, tenant, 0, amount);
         }
         prop_assert_eq!(used, empty);
-        // Nobody can use more than its potential, however it grows one by one.
+        // No group can use more than its potential, however the potential grows one by one.
         let mut used = Usage::default();
         used.reset(&tree);
         for tenant in 0..4 {

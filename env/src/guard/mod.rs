@@ -20,37 +20,37 @@ pub enum Violation {
     /// The job is not active.
     #[error("job {} is not active", .job.0)]
     UnknownJob {
-        /// The job.
+        /// Job of the change.
         job: JobId,
     },
     /// Two changes for one job.
     #[error("job {} is changed twice", .job.0)]
     Twice {
-        /// The job.
+        /// Job of the change.
         job: JobId,
     },
     /// The node does not exist.
     #[error("job {} is placed on node {node}, which does not exist", .job.0)]
     UnknownNode {
-        /// The job.
+        /// Job of the change.
         job: JobId,
-        /// The node.
+        /// Node of the placement.
         node: NodeId,
     },
     /// The node has failed.
     #[error("job {} is placed on node {node}, which has failed", .job.0)]
     Unhealthy {
-        /// The job.
+        /// Job of the change.
         job: JobId,
-        /// The node.
+        /// Node of the placement.
         node: NodeId,
     },
     /// All or nothing: the job cannot run on that many accelerators.
     #[error("job {} runs on {min} to {max} accelerators, not on {gpus}", .job.0)]
     Gang {
-        /// The job.
+        /// Job of the change.
         job: JobId,
-        /// Accelerators given.
+        /// Number of accelerators in the plan.
         gpus: u32,
         /// Fewest it runs on.
         min: u32,
@@ -60,27 +60,27 @@ pub enum Violation {
     /// One job on two types of accelerator.
     #[error("job {} is placed on more than one type of accelerator", .job.0)]
     MixedTypes {
-        /// The job.
+        /// Job of the change.
         job: JobId,
     },
     /// Two jobs on the same accelerators are changed together, to the same placement, and were
     /// measured together.
     #[error("job {} cannot share accelerators with job {}: {problem}", .job.0, .partner.0)]
     Sharing {
-        /// The job.
+        /// Job of the change.
         job: JobId,
         /// The other one.
         partner: JobId,
-        /// Why not.
+        /// Reason of the refusal.
         problem: String,
     },
     /// A tenant would come to hold more than its quota and what it may borrow; a policy that does
     /// not know quotas cannot be used in a run that has them.
     #[error("tenant {tenant} would hold {excess} accelerators of type {accelerator} more than its quota allows")]
     Quota {
-        /// The tenant.
+        /// Index of the tenant.
         tenant: u32,
-        /// The type.
+        /// Name of the accelerator type.
         accelerator: String,
         /// How many too many.
         excess: u64,
@@ -88,53 +88,53 @@ pub enum Violation {
     /// Training runs on nodes for training, and on servers of the inference pool while they are lent.
     #[error("job {} is placed on node {node}, where training may not run: it belongs to inference and is not lent", .job.0)]
     NotForTraining {
-        /// The job.
+        /// Job of the change.
         job: JobId,
-        /// The node.
+        /// Node of the placement.
         node: NodeId,
     },
     /// A server cannot be lent or called back.
     #[error("node {node}: {problem}")]
     Loan {
-        /// The node.
+        /// Node of the loan.
         node: NodeId,
-        /// Why not.
+        /// Reason of the refusal.
         problem: String,
     },
     /// A service cannot be scaled like this.
     #[error("service {} on node {node}: {problem}", .service.0)]
     Service {
-        /// The service.
+        /// Service of the change.
         service: ServiceId,
-        /// The node.
+        /// Node of the replicas.
         node: NodeId,
-        /// Why not.
+        /// Reason of the refusal.
         problem: String,
     },
     /// Fewer or more replicas than the service allows.
     #[error("service {} has {min} to {max} replicas, not {replicas}", .service.0)]
     Replicas {
-        /// The service.
+        /// Service of the change.
         service: ServiceId,
         /// After the plan.
         replicas: u32,
-        /// Fewest.
+        /// Smallest number of replicas that the service allows.
         min: u32,
-        /// Most.
+        /// Largest number of replicas that the service allows.
         max: u32,
     },
     /// A request cannot be answered so.
     #[error("request {} cannot be answered so: {problem}", .request.0)]
     Assignment {
-        /// The request.
+        /// Request that is assigned.
         request: RequestId,
-        /// Why not.
+        /// Reason of the refusal.
         problem: String,
     },
     /// More accelerators than the node has.
     #[error("node {node} would be short of {missing} accelerators")]
     Capacity {
-        /// The node.
+        /// Node that is short of accelerators.
         node: NodeId,
         /// How many are missing.
         missing: u32,
@@ -260,7 +260,7 @@ impl Guard {
     }
 }
 
-/// Why a change to shared accelerators cannot be made.
+/// Reasons why a change to shared accelerators cannot be made.
 fn unfit(view: &ClusterView<'_>, plan: &Plan, change: &Change, partner: JobId) -> Option<&'static str> {
     if partner == change.job {
         return Some("it is the same job");

@@ -1,4 +1,5 @@
-//! The rules of pools and services: who may run where, whole servers, room for replicas.
+//! Rules of the guard about pools and services: the jobs that a pool admits, loans of whole
+//! servers, room for replicas.
 
 use super::Violation;
 use crate::cluster::{NodeId, Pool};
@@ -60,7 +61,7 @@ pub(super) fn check_loans(view: &ClusterView<'_>, plan: &Plan, violations: &mut 
     }
 }
 
-/// Why no request may be answered on `node` after the plan.
+/// Reason why no request may be answered on `node` after the plan.
 pub(super) fn unanswerable(view: &ClusterView<'_>, plan: &Plan, node: NodeId) -> Option<&'static str> {
     match view.pool(node) {
         Pool::Training => Some("the node is for training"),

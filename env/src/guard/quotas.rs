@@ -8,7 +8,8 @@ use crate::plan::Plan;
 use crate::tenant::{QuotaTree, Usage};
 use crate::view::ClusterView;
 
-/// Who uses what before and after a plan. Used in runs with quotas only, where it looks at every active job.
+/// Usage of every tenant before and after a plan. Used in runs with quotas only, because it looks
+/// at every active job.
 #[derive(Clone, Debug, Default)]
 pub(super) struct QuotaCheck {
     before: Usage,

@@ -25,7 +25,7 @@ impl JobId {
     }
 }
 
-/// Which numbers of accelerators a job can use.
+/// Numbers of accelerators that a job can use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Elasticity {
@@ -40,12 +40,12 @@ pub enum Elasticity {
     },
 }
 
-/// What a user submits; all of it may be known to a policy.
+/// Submission of a job by its user. A policy may know all of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct JobRequest {
     /// The trace's own name for the job.
     pub name: String,
-    /// Who submits; index into the workload's tenants.
+    /// Tenant that submits the job: an index into the workload's tenants.
     pub tenant: u32,
     /// Time of submission.
     pub submit: SimTime,
@@ -58,10 +58,10 @@ pub struct JobRequest {
     /// The higher the earlier, where a policy goes by it.
     #[serde(default)]
     pub priority: i32,
-    /// Its part of what is shared fairly among jobs, in thousandths.
+    /// Weight of the job in a fair share among jobs, in thousandths.
     #[serde(default = "unit_weight")]
     pub weight_milli: u32,
-    /// When it is to be done.
+    /// Time by which the job is to be done.
     #[serde(default)]
     pub deadline: Option<SimTime>,
 }
@@ -117,7 +117,7 @@ impl JobRequest {
     }
 }
 
-/// What a job has to do; hidden from policies except through an information level.
+/// Work of a job. Policies learn of it only through an information level.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Work {
@@ -160,8 +160,8 @@ impl Work {
     }
 }
 
-/// A kind of job whose speed on each accelerator type was measured as a whole: a row of a
-/// throughput matrix (Gavel, OSDI'20).
+/// Class of jobs with one measured speed on each accelerator type: a row of a throughput matrix
+/// (Gavel, OSDI'20).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct JobClass {
     /// Name, for example `ResNet-50 (batch size 64)`.
@@ -170,18 +170,18 @@ pub struct JobClass {
     pub gpus: u32,
     /// Steps per second by name of accelerator type. A type that is absent was not measured or cannot run it.
     pub steps_per_sec: BTreeMap<String, f64>,
-    /// The same beside another job on the same accelerators: by name of accelerator type, then by
-    /// name of the other's class, which runs on as many. A pair that is absent was not measured or
-    /// does not fit.
+    /// Steps per second beside another job on shared accelerators: by name of accelerator type,
+    /// then by name of the other job's class, which runs on as many accelerators. A pair that is
+    /// absent was not measured or does not fit.
     pub steps_per_sec_beside: BTreeMap<String, BTreeMap<String, f64>>,
 }
 
 /// A job of a workload.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct JobSpec {
-    /// What was asked for.
+    /// Request of the user.
     pub request: JobRequest,
-    /// What there is to do.
+    /// Work until the job is complete.
     pub work: Work,
 }
 
@@ -210,11 +210,11 @@ pub struct Workload {
     pub classes: Vec<Arc<JobClass>>,
     /// Jobs in ascending order of submission.
     pub jobs: Vec<JobSpec>,
-    /// What a job trains by the trace, by the job's name, where that is neither an application nor
-    /// a class: its duration alone says how long it runs, but a policy may still go by the model
-    /// (placement by tensor sizes does).
+    /// Models that the trace names for jobs that train neither an application nor a class, by name
+    /// of the job. The duration alone says how long such a job runs, but a policy may still use the
+    /// model (placement by tensor sizes does).
     pub models: BTreeMap<String, Arc<str>>,
-    /// Who submits the jobs, where anything is known of them.
+    /// Tenants that submit the jobs, where the workload knows any.
     pub tenants: Arc<Tenants>,
     /// Inference services that run beside the jobs.
     pub services: Vec<Arc<Service>>,
@@ -230,7 +230,7 @@ impl Workload {
         Self { applications, ..Self::of_classes(Vec::new(), jobs) }
     }
 
-    /// The same for jobs counted in steps.
+    /// Workload of jobs that are counted in steps, sorted by submission as in [`Workload::new`].
     pub fn of_classes(classes: Vec<Arc<JobClass>>, mut jobs: Vec<JobSpec>) -> Self {
         jobs.sort_by_key(|job| job.request.submit);
         Self { classes, jobs, ..Self::default() }

@@ -12,7 +12,7 @@ pub use pack::pack;
 /// Accelerators held on one node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Slice {
-    /// The node.
+    /// Node of the slice.
     pub node: NodeId,
     /// Accelerators on it, at least 1.
     pub gpus: u32,
@@ -27,7 +27,7 @@ pub struct Slice {
 pub struct Placement(SmallVec<[Slice; 16]>);
 
 impl Placement {
-    /// Holds nothing.
+    /// Placement without any accelerator.
     pub fn none() -> Self {
         Self::default()
     }

@@ -1,10 +1,11 @@
 //! Free accelerators that the widest waiting job cannot use.
 //!
-//! A node is a *fragment* for a job when it has fewer accelerators free than the job needs there;
-//! all that is free on it then counts (FGD, ATC'23, section 3.1, with the widest waiting job for
-//! the typical one). What a job needs on a node is the fewest accelerators it starts on, at most as
-//! many as the node has in service: jobs may span nodes, so a whole free node is no fragment for
-//! anybody, and while nobody waits nothing is. Nodes that training may not use do not count.
+//! A node is a *fragment* for a job when it has fewer accelerators free than the job needs there.
+//! All accelerators that are free on the node then count (FGD, ATC'23, section 3.1, with the widest
+//! waiting job in place of the typical one). A job needs on a node the smallest number of
+//! accelerators that it starts on, at most as many as the node has in service. Jobs may span nodes,
+//! so a whole free node is no fragment for any job, and without a waiting job there is no fragment.
+//! Nodes that training may not use do not count.
 //!
 //! Kept by number of free accelerators, so that a change costs work for the nodes it touches and
 //! time that passes costs at most one addition for each accelerator of the largest node.

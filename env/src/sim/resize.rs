@@ -7,11 +7,12 @@
 //! nothing of the share that is running, or too little for the job to run on, is a restart as ever;
 //! so are first starts.
 //!
-//! **A plan's books are exact and at once.** A job's placement is what the plan says from the
-//! decision on, new accelerators counted as its own and accelerators taken away as free. Its
-//! *share*, the part that makes progress, follows. Until the old owner's iteration ends, a job that
-//! is given accelerators of that node waits: start-up begins then. So no accelerator works for two
-//! jobs; the rest of one iteration counts for the new owner, or for nobody.
+//! **Placements are exact and immediate.** From the decision on, a job's placement is what the plan
+//! says: new accelerators count as the job's own, and accelerators taken away count as free. The
+//! *share* of a job, the part that makes progress, follows. Until the iteration of the old owner
+//! ends, a job that is given accelerators of that node waits; its start-up begins then. So no
+//! accelerator works for two jobs. The rest of one iteration counts for the new owner, or for no
+//! job.
 //!
 //! **Commands.** Each change is a command with a number that only grows. What a job scheduled for
 //! an earlier number is void, so a worker that becomes ready late changes nothing.

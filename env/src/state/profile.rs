@@ -58,8 +58,8 @@ impl TypeProfile {
 }
 
 impl Profile {
-    /// Profile from measurements that were averaged elsewhere, as those of a live job, whose steps
-    /// vary. The models are fitted here, once, so that copies need not.
+    /// Profile from measurements that were averaged elsewhere, as for a live job with steps of
+    /// varying length. The models are fitted here, once, so that copies need not fit them again.
     pub fn measured(stats: GradientStats, types: impl IntoIterator<Item = (u16, Vec<Sample>)>) -> Self {
         let of_type = |(kind, samples): (u16, Vec<Sample>)| {
             let max_replicas = samples.iter().map(|sample| sample.replicas).max().unwrap_or(0);

@@ -19,7 +19,7 @@ pub enum ReplicaPhase {
         /// Moment at which the replica is ready.
         until: SimTime,
     },
-    /// Answers requests.
+    /// The replica answers requests.
     Ready,
     /// Finishes the requests at work and takes no new ones.
     Draining {

@@ -12,7 +12,7 @@ use crate::time::SimTime;
 /// An active job as a policy may see it.
 #[derive(Clone, Copy)]
 pub struct JobView<'a> {
-    /// What can be observed.
+    /// Observable state of the job.
     pub state: &'a JobState,
     pub(super) known: Known<'a>,
 }
@@ -23,7 +23,7 @@ impl<'a> JobView<'a> {
         self.state.id
     }
 
-    /// What was asked for.
+    /// Request that the user submitted.
     pub fn request(&self) -> &'a JobRequest {
         &self.known.scenario.workload.jobs[self.state.id.index()].request
     }
@@ -51,7 +51,7 @@ impl<'a> JobView<'a> {
         scenario.speeds.runs_on(scenario.workload.jobs[self.state.id.index()].work, kind)
     }
 
-    /// Accelerators held.
+    /// Number of accelerators that the job holds.
     pub fn gpus(&self) -> u32 {
         self.state.placement.gpus()
     }
@@ -81,14 +81,14 @@ impl<'a> JobView<'a> {
         self.request().min_gpus()
     }
 
-    /// Most accelerators the job can use now, all of one type. For an elastic job whose model is
-    /// being learnt, exploration by doubling: twice the most replicas profiled so far (Pollux,
-    /// PolluxAgent).
+    /// Largest number of accelerators of one type that the job can use now. For an elastic job with
+    /// a model that is still being learnt, exploration doubles: twice the largest number of
+    /// replicas profiled so far (Pollux, PolluxAgent).
     pub fn max_gpus(&self) -> u32 {
         self.max_gpus_explored(self.state.profile.max_replicas())
     }
 
-    /// The same for somebody who knows more: as if `replicas` had been profiled.
+    /// Largest number of accelerators that the job could use if `replicas` had been profiled.
     pub fn max_gpus_explored(&self, replicas: u32) -> u32 {
         let request = self.request();
         let max = request.max_gpus().min(self.known.scenario.speeds.most_of_one_type().max(request.gpus));
@@ -131,7 +131,7 @@ impl<'a> JobView<'a> {
         self.rate_on(self.kind(), gpus)
     }
 
-    /// The same on accelerator type `kind`, an index into the cluster's types.
+    /// Rate of the job on accelerator type `kind`, an index into the cluster's types.
     pub fn rate_on(&self, kind: u16, gpus: u32) -> Option<f64> {
         if gpus == 0 {
             return None;
@@ -190,13 +190,15 @@ impl<'a> JobView<'a> {
         }
     }
 
-    /// Limits of the application's batch size on accelerator type `kind`, whose memory bounds a replica's.
+    /// Limits of the application's batch size on accelerator type `kind`. The memory of the type
+    /// bounds the batch of a replica.
     pub fn limits_on(&self, kind: u16) -> Option<BatchLimits> {
         self.pace(kind).map(|pace| pace.limits)
     }
 
-    /// What a job measures in the seconds before it is first placed: samples per second of one
-    /// accelerator of type `kind` at the largest batch that fits it (Sia, SOSP'23, section 3.3).
+    /// Throughput that a job measures in the seconds before its first placement: samples per second
+    /// of one accelerator of type `kind` at the largest batch that fits it (Sia, SOSP'23, section
+    /// 3.3).
     pub fn single_throughput(&self, kind: u16) -> Option<f64> {
         self.pace(kind).map(Pace::single_throughput)
     }
@@ -287,7 +289,7 @@ impl<'a> JobView<'a> {
         self.goodput_model_on(self.kind())
     }
 
-    /// The same on accelerator type `kind`.
+    /// Goodput model of the job on accelerator type `kind`.
     pub fn goodput_model_on(&self, kind: u16) -> Option<GoodputModel> {
         let app = self.application()?;
         let Work::Application { index, .. } = self.known.scenario.workload.jobs[self.state.id.index()].work else {

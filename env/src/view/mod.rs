@@ -39,11 +39,11 @@ impl Restriction {
 /// The state of the cluster at a decision point.
 #[derive(Clone, Copy)]
 pub struct ClusterView<'a> {
-    /// Now.
+    /// Time of the decision.
     pub now: SimTime,
-    /// Why the policy is asked.
+    /// Event that led to the decision.
     pub trigger: Trigger,
-    /// What may be known.
+    /// Information level of the run.
     pub information: Information,
     /// How jobs choose their batch size in this run.
     pub batching: Batching,
@@ -51,7 +51,7 @@ pub struct ClusterView<'a> {
     pub(crate) table: &'a JobTable,
     /// By node: free accelerators that training may take.
     pub(crate) free: &'a [u32],
-    /// By node: accelerators that nobody holds.
+    /// Idle accelerators by node: those that no job or replica holds.
     pub(crate) idle: &'a [u32],
     /// By node: accelerators that replicas hold; empty where there are no services.
     pub(crate) served: &'a [u32],
@@ -102,7 +102,7 @@ impl<'a> ClusterView<'a> {
         (node as usize) < self.cluster.nodes.len() && self.down.get(node as usize).is_none_or(|&down| down == 0)
     }
 
-    /// The same moment with other machines and fewer jobs.
+    /// View of this moment with other machines and fewer jobs.
     pub fn within<'b>(&self, part: &'b Restriction) -> ClusterView<'b>
     where
         'a: 'b,
@@ -127,12 +127,12 @@ impl<'a> ClusterView<'a> {
         self.free.iter().sum()
     }
 
-    /// Inference instances.
+    /// Table of inference instances.
     pub fn instances(&self) -> &'a InstanceTable {
         self.instances
     }
 
-    /// Inference requests that nobody answers yet, in order of (submission, id).
+    /// Inference requests that no instance answers yet, in order of (submission, id).
     pub fn waiting_requests(&self) -> &'a [RequestId] {
         self.waiting
     }
@@ -163,7 +163,7 @@ impl<'a> ClusterView<'a> {
         Some(JobView { state, known: self.known() })
     }
 
-    /// Which jobs of the workload are alike to a queue.
+    /// Shapes of jobs: groups of jobs that are alike to a queue.
     pub fn shapes(&self) -> &'a JobShapes {
         self.scenario.shapes()
     }
@@ -175,12 +175,12 @@ impl<'a> ClusterView<'a> {
         Some([scenario.rate_beside(one, other, kind)?, scenario.rate_beside(other, one, kind)?])
     }
 
-    /// Who shares the cluster.
+    /// Tenants that share the cluster.
     pub fn tenants(&self) -> &'a Tenants {
         &self.scenario.workload.tenants
     }
 
-    /// The quotas that hold now; `None` where nobody has any.
+    /// Quotas that hold now; `None` where no tenant has any.
     pub fn quotas(&self) -> Option<&'a QuotaTree> {
         self.scenario.workload.tenants.quotas(self.now)
     }
@@ -191,8 +191,8 @@ impl<'a> ClusterView<'a> {
     }
 }
 
-/// What a job or a service in view has to know of the moment; views of them are made in great
-/// numbers, so it is little.
+/// The part of a [`ClusterView`] that views of jobs and services copy. It is small because a
+/// decision makes thousands of such views.
 #[derive(Clone, Copy)]
 pub(crate) struct Known<'a> {
     now: SimTime,

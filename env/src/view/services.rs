@@ -1,4 +1,4 @@
-//! What a policy sees of services and of the pools that nodes belong to.
+//! Views of services, and of the pools that nodes belong to.
 
 use super::{ClusterView, Known};
 use crate::cluster::{NodeId, Pool};
@@ -23,7 +23,7 @@ impl<'a> ClusterView<'a> {
         self.loan(node) != Loan::Elsewhere
     }
 
-    /// Where `node` of the inference pool is.
+    /// Loan of `node`, a server of the inference pool.
     pub fn loan(&self, node: NodeId) -> Loan {
         self.loans.of(node)
     }
@@ -55,7 +55,7 @@ impl<'a> ClusterView<'a> {
         if self.may_serve(node) { self.idle[node as usize] } else { 0 }
     }
 
-    /// Accelerators of `node` that nobody holds, whoever may take them.
+    /// Idle accelerators of `node`, whichever pool may use them.
     pub fn idle_on(&self, node: NodeId) -> u32 {
         self.idle[node as usize]
     }
@@ -76,7 +76,7 @@ impl<'a> ClusterView<'a> {
         self.services.iter().map(move |state| ServiceView { state, known })
     }
 
-    /// One service.
+    /// View of the service `id`.
     pub fn service(&self, id: ServiceId) -> Option<ServiceView<'a>> {
         Some(ServiceView { state: self.services.get(id.index())?, known: self.known() })
     }
@@ -105,17 +105,17 @@ impl<'a> ServiceView<'a> {
         &self.known.scenario.workload.services[self.state.id.index()]
     }
 
-    /// Its name.
+    /// Name of the service.
     pub fn name(&self) -> &'a str {
         &self.service().name
     }
 
-    /// Whose it is.
+    /// Tenant that owns the service.
     pub fn tenant(&self) -> u32 {
         self.service().tenant
     }
 
-    /// Its objective.
+    /// Latency objective of the service.
     pub fn slo(&self) -> &'a crate::service::Slo {
         &self.service().slo
     }
@@ -184,7 +184,7 @@ impl<'a> ServiceView<'a> {
         self.state.fleet(self.known.scenario).capacity()
     }
 
-    /// What comes at `rate` requests per second, for [`Fleet`].
+    /// Demand at `rate` requests per second, for [`Fleet`].
     pub fn demand(&self, rate: f64) -> Demand {
         Demand { rate, ..Demand::of(self.service(), 0) }
     }

@@ -1,4 +1,4 @@
-//! What the tests of the model room read from `../shared` (relative to the workspace).
+//! Data of `../shared` (relative to the workspace) for the tests of the model room.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use goodput_env::model::{PlacementSample, Sample, ScalabilitySample};

@@ -46,7 +46,7 @@ pub fn elastic(name: &str, submit: i64, max: u32) -> JobSpec {
     JobSpec { request, work: Work::application(0) }
 }
 
-/// Four epochs whose noise scale grows, about ten minutes on one accelerator.
+/// Application of four epochs with a growing noise scale, about ten minutes on one accelerator.
 pub fn application() -> Arc<Application> {
     let params = ThroughputParams {
         alpha_c: 0.05,

@@ -22,7 +22,7 @@ use rand::RngExt;
 type Always = fn(&Simulator) -> Result<(), String>;
 type InTheEnd = fn(&Scenario, &Simulator, &Outcome) -> Result<(), String>;
 
-/// What holds at every decision.
+/// Rules that hold at every decision.
 pub const ALWAYS: &[(&str, Always)] = &[
     ("what a node's jobs hold and what is free is what it has in service", capacity),
     ("every job that has arrived is active or has left", no_job_is_lost),
@@ -31,7 +31,7 @@ pub const ALWAYS: &[(&str, Always)] = &[
     ("fragments are free accelerators on nodes too full for the widest job that waits", fragments_are_counted),
 ];
 
-/// What holds when a run is over.
+/// Rules that hold when a run is over.
 pub const IN_THE_END: &[(&str, InTheEnd)] = &[
     ("Little's law", littles_law),
     ("accelerator time adds up", gpu_time),
@@ -238,7 +238,7 @@ impl Policy for SharedChaos {
     }
 }
 
-/// What a soak has been through.
+/// Counts of the events that a soak went through.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Tally {
     pub runs: u64,
